@@ -3,6 +3,7 @@
 # make package  a .deb, a tarball and what an image is built from, in out/package/; make package-test installs and purges it
 # make bench  the comparison with nginx, HAProxy and wrk, report in out/first-light/
 # make browser  the status page of a server in chromium, with pictures in out/status-page/
+# make prometheus  what Prometheus makes of /metrics, of the rules and of the dashboard in examples/
 # make fuzz   each fuzz target for a moment (FUZZ_SECONDS=30)
 # make sanitize  the engine's tests under AddressSanitizer, and those that ask no kernel under Miri
 #
@@ -11,7 +12,7 @@
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
-.PHONY: help run test bench browser package package-test fuzz sanitize format tidy lint unit docs release linker components peers
+.PHONY: help run test bench browser prometheus package package-test fuzz sanitize format tidy lint unit docs release linker components peers
 
 TARGET_DIRECTORY := $(or $(CARGO_TARGET_DIR),target)
 ONRUSH := $(TARGET_DIRECTORY)/release/onrush
@@ -39,6 +40,10 @@ bench: release
 browser: linker
 	@cargo build --locked --bin onrush
 	@scripts/status-page --onrush $(TARGET_DIRECTORY)/debug/onrush
+
+prometheus: linker
+	@scripts/packages prometheus curl
+	@ONRUSH_NEEDS_PROMETHEUS=1 cargo test --locked --package onrush-cli --test end_to_end scraping
 
 package: linker
 	@scripts/package

@@ -347,20 +347,7 @@ fn what_signals_do_is_asked_for_and_answered() {
 #[test]
 fn on_a_tcp_address_only_who_has_the_token_is_answered() {
     let directory = tempfile::tempdir().expect("a directory");
-    let token = directory.path().join("token");
-    fs::write(&token, format!("{TOKEN}\n")).expect("it is ours");
-    let path = directory.path().join("onrush.toml");
-    let text = format!(
-        "admin = {{ address = \"127.0.0.1:0\", token_file = \"token\" }}\n[[listen]]\naddress = \"127.0.0.1:0\"\n{}",
-        responding("hello")
-    );
-    fs::write(&path, text).expect("it is ours");
-    let serve = Serve::start(&["--config", &path.display().to_string()]);
-    let greeting = serve.program.out.wait_for("  admin interface on ");
-    let address = greeting
-        .lines()
-        .find_map(|line| line.strip_prefix("  admin interface on "));
-    let address = address.expect("it was said").to_owned();
+    let (serve, address, file) = administered_by_tcp(directory.path());
     let ask = |request: String| {
         let stream = TcpStream::connect(&address).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
@@ -394,7 +381,6 @@ fn on_a_tcp_address_only_who_has_the_token_is_answered() {
         "POST /v1/stop HTTP/1.1\r\nHost: h\r\nOrigin: null\r\n{right}Content-Length: 0\r\n\r\n"
     );
     assert_eq!(ask(stop), "403");
-    let file = token.display().to_string();
     let words = [
         "ctl",
         "--address",
@@ -411,6 +397,73 @@ fn on_a_tcp_address_only_who_has_the_token_is_answered() {
         "{without:?}"
     );
     assert_eq!(serve.body(), "hello");
+    serve.stop();
+}
+
+/// A server with an admin interface on a TCP address: where, and the file of its token.
+fn administered_by_tcp(directory: &std::path::Path) -> (Serve, String, String) {
+    let token = directory.join("token");
+    fs::write(&token, format!("{TOKEN}\n")).expect("it is ours");
+    let path = directory.join("onrush.toml");
+    let text = format!(
+        "admin = {{ address = \"127.0.0.1:0\", token_file = \"token\" }}\n[[listen]]\naddress = \"127.0.0.1:0\"\n{}",
+        responding("hello")
+    );
+    fs::write(&path, text).expect("it is ours");
+    let serve = Serve::start(&["--config", &path.display().to_string()]);
+    let greeting = serve.program.out.wait_for("  admin interface on ");
+    let address = greeting
+        .lines()
+        .find_map(|line| line.strip_prefix("  admin interface on "));
+    let address = address.expect("it was said").to_owned();
+    (serve, address, token.display().to_string())
+}
+
+#[test]
+fn who_has_the_token_is_let_in_whoever_else_holds_connections() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (serve, address, file) = administered_by_tcp(directory.path());
+    let connect = || {
+        let stream = TcpStream::connect(&address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        Client(stream)
+    };
+    let right =
+        format!("GET /v1/status HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
+    // Has shown its token, and stays.
+    let mut kept = connect();
+    kept.send(right.as_bytes());
+    assert_eq!(status(&kept.receive().expect("an answer")), "200");
+    let began = [
+        "",
+        "GET /v1/status HTTP/1.1\r\nHost: h\r\n",
+        "GET /ready HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n",
+        "GET /ready HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /v1/status HTTP/1.1\r\nHost: h\r\n\r\n",
+    ];
+    let mut strangers = Vec::new();
+    for round in 0..10 {
+        for began in began.iter().cycle().take(40) {
+            let mut stranger = connect();
+            // Its place may be another's already.
+            let _ = stranger.0.write_all(began.as_bytes());
+            strangers.push(stranger);
+        }
+        let words = [
+            "ctl",
+            "--address",
+            &address,
+            "--token-file",
+            &file,
+            "status",
+        ];
+        let asked = run_onrush(&words);
+        assert_eq!(asked.code, Some(0), "round {round}: {asked:?}");
+    }
+    kept.send(right.as_bytes());
+    assert_eq!(status(&kept.receive().expect("an answer")), "200");
+    assert_eq!(serve.body(), "hello");
+    drop(strangers);
     serve.stop();
 }
 

@@ -281,11 +281,11 @@ fn responses_other_than_expected_are_errors() {
         assert_eq!(finished.code, Some(code), "{words:?}: {finished:?}");
         let text = fs::read_to_string(&path).expect("it was written");
         let result: Value = serde_json::from_str(&text).expect("JSON");
-        assert_eq!(result["requests"], 50, "each is an answer");
+        assert_eq!(result["requests"], 50, "each is a response");
         if code == 3 {
             assert_eq!(result["errors_by_kind"][kind], 50, "{result}");
             assert!(
-                finished.out.contains("50 answers were not as expected"),
+                finished.out.contains("50 responses were not as expected"),
                 "{finished:?}"
             );
         }

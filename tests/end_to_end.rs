@@ -4,14 +4,17 @@
 #![forbid(unsafe_code)]
 
 mod application;
+mod metric_families;
 mod peer;
 mod program;
 
+mod activating;
 mod administering;
 mod asking;
 mod balancing;
 mod benching;
 mod command_lines;
+mod connections;
 mod converting;
 mod encryption;
 mod examples;
@@ -28,13 +31,16 @@ mod loading;
 mod logging;
 mod outputs;
 mod pausing;
+mod privileges;
 mod reaching;
 mod reloading;
 mod responding;
+mod scraping;
 mod smuggling;
 mod starting;
 mod status_page;
 mod stopping;
 mod telling;
+mod tracing;
 mod tunnelling;
 mod upgrading;

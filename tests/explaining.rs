@@ -84,7 +84,7 @@ fn a_forwarded_request_is_told_from_its_listener_to_its_server() {
         "request   GET /api/users?x=1 of a.example, by http from 192.0.2.7\n",
         "listener  127.0.0.1:0\n",
         "passed    [[route]] 1 in line 10 (/secret on secure): path is \"/api/users\", expected \"=/secret\"\n",
-        "route     [[route]] 2 in line 15 (GET a.example/api/*)\n",
+        "route     [[route]] 2 in line 15 (GET a.example/api/* [header X-Beta: 7947ab])\n",
         "forward   to group app\n",
         "server    one of 10.0.0.1:80, 10.0.0.2:80, by round_robin\n",
         "backups   10.0.0.3:80\n",
@@ -127,11 +127,15 @@ fn what_is_made_here_has_its_status_and_its_reason() {
         ),
         (
             &["POST http://b.example/api/x"],
-            &["(GET a.example/api/*): host is \"b.example\", expected \"a.example\"\n"],
+            &[
+                "(GET a.example/api/* [header X-Beta: 7947ab]): host is \"b.example\", expected \"a.example\"\n",
+            ],
         ),
         (
             &["POST http://a.example/api/x"],
-            &["(GET a.example/api/*): method is \"POST\", expected \"GET\"\n"],
+            &[
+                "(GET a.example/api/* [header X-Beta: 7947ab]): method is \"POST\", expected \"GET\"\n",
+            ],
         ),
         (
             &["http://a.example/api/x", "-H", "X-Beta: 1"],

@@ -121,7 +121,7 @@ fn a_server_that_never_responds_is_invalid_and_fails_conditions_on_errors() {
         let url = server(|_| Fault::Silence);
         let words = ["-d", "500ms", "-c", "2", "--io", io];
         let (finished, result) = load(&url, &words);
-        is_told(&finished, &result, 5, "no answer came");
+        is_told(&finished, &result, 5, "no response came");
         let words = [&words[..], &["--fail-if", "errors > 0"]].concat();
         let (finished, _) = load(&url, &words);
         assert_eq!(finished.code, Some(4), "{finished:?}");
@@ -149,13 +149,13 @@ fn requests_that_hang_to_the_end_bound_the_percentiles() {
             "p90 > 50ms",
         ];
         let (finished, result) = load(&url, &words);
-        is_told(&finished, &result, 4, "without an answer at the end");
+        is_told(&finished, &result, 4, "without a response at the end");
         assert_eq!(result["thresholds"][0]["fate"], "failed", "{finished:?}");
         let at_least = result["latency_us"]["at_least"].as_array().expect("a list");
         assert!(at_least.contains(&"95".into()), "{at_least:?}");
         assert!(finished.out.contains("unfinished   "), "{finished:?}");
         let (finished, result) = load(&url, &words[..words.len() - 2]);
-        is_told(&finished, &result, 5, "without an answer at the end");
+        is_told(&finished, &result, 5, "without a response at the end");
     }
 }
 
@@ -167,7 +167,7 @@ fn a_server_that_dies_makes_the_run_invalid_and_no_rate_is_of_the_time_behind() 
             _ => Fault::Die,
         });
         let (finished, result) = load(&url, &["-d", "3s", "-c", "4", "--io", io]);
-        is_told(&finished, &result, 5, "stopped answering");
+        is_told(&finished, &result, 5, "stopped responding");
         let number = |key: &str| result[key].as_f64().expect("a number");
         assert!(
             number("measured_s") < number("duration_s") - 1.0,

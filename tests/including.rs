@@ -127,11 +127,32 @@ fn a_check_says_which_files_cannot_be_included() {
             place.shown("link.toml")
         ),
         format!(
-            "{path}:5:3: cannot include {}: it is a directory: expected a file or a pipe",
+            "{path}:5:3: cannot include {}: it is a directory: expected a file, or a pattern such as \"conf.d/*.toml\"",
             place.shown("conf.d")
         ),
     ];
     assert_eq!(lines, expected, "{said:?}");
+}
+
+#[test]
+fn a_check_warns_of_a_pattern_whose_directory_is_missing() {
+    let text = format!(
+        "include = \"conf.d/*.toml\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n{}",
+        responding("one")
+    );
+    let place = Place::new(&[("onrush.toml", &text)]);
+    let said = place.check();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let expected = format!(
+        "{}:1:11: warning: nothing is included: there is no directory {}\n",
+        place.shown("onrush.toml"),
+        place.shown("conf.d")
+    );
+    assert!(said.err.starts_with(&expected), "{said:?}");
+    // One that is there may be empty.
+    fs::create_dir(place.path("conf.d")).expect("it is ours");
+    let said = place.check();
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
 }
 
 #[test]

@@ -251,7 +251,7 @@ impl Said {
         self.wait("its end", |text| text.ended)
     }
 
-    fn so_far(&self) -> String {
+    pub(crate) fn so_far(&self) -> String {
         self.wait("", |_| true)
     }
 }

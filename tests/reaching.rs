@@ -106,7 +106,7 @@ fn behind_the_proxy_protocol_a_server_sees_the_same() {
         );
         let without = load(&[&url, "-n", "2"]);
         assert_eq!(without.code, Some(5), "{without:?}");
-        assert!(without.out.contains("no answer came"), "{without:?}");
+        assert!(without.out.contains("no response came"), "{without:?}");
     }
 }
 

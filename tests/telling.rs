@@ -136,6 +136,21 @@ fn events_are_followed_until_the_server_ends() {
 }
 
 #[test]
+fn who_follows_is_told_when_the_server_was_killed() {
+    let server = Administered::start("auto", &responding("one"));
+    let address = format!("unix:{}", server.socket.display());
+    let words = ["ctl", "--address", &address, "events", "--follow"];
+    let follower = Program::start(&mut onrush(&words));
+    assert_eq!(server.ctl(&["reload"]).code, Some(0));
+    follower.out.wait_for("in force as generation 2");
+    server.serve.program.signal(Signal::KILL);
+    let finished = follower.finish();
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    let expected = "the server is gone, without a word";
+    assert!(finished.err.contains(expected), "{finished:?}");
+}
+
+#[test]
 fn the_error_log_says_as_much_as_is_wanted_as_text_or_json() {
     let server = Administered::start("auto", &responding("one"));
     assert_eq!(server.ctl(&["log", "level"]).out, "info\n");

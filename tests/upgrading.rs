@@ -22,11 +22,11 @@ const SLEEPER: &str = "sleeper";
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
 /// A process that took the place of another one; it is ended with the value.
-struct Next(Pid);
+pub(crate) struct Next(pub(crate) Pid);
 
 impl Next {
     /// The last of so many that have said so in the log.
-    fn of(serve: &Serve, count: usize) -> Next {
+    pub(crate) fn of(serve: &Serve, count: usize) -> Next {
         let said = until("an upgrade", || {
             let said = serve.program.err.wait_for("SIGUSR2");
             (said.matches(" serves, finishing").count() == count).then_some(said)

@@ -1,6 +1,6 @@
 //! The repository's files as text, without what is built or ignored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,8 @@ use anyhow::Context;
 /// Files by their path from the root, with `/` between the parts.
 pub(crate) struct Tree {
     files: BTreeMap<String, String>,
+    /// What is not text (a corpus, a picture): tidy reads none of it, but a link may lead there.
+    others: BTreeSet<String>,
 }
 
 /// The repository whose `cargo xtask` or `cargo test` this is. Asked at run time: with a build
@@ -33,6 +35,7 @@ impl Tree {
             .collect();
         skipped.push(root.join(".git"));
         let mut files = BTreeMap::new();
+        let mut others = BTreeSet::new();
         let mut directories = vec![root.to_owned()];
         while let Some(directory) = directories.pop() {
             for entry in fs::read_dir(&directory)
@@ -46,14 +49,17 @@ impl Tree {
                     if !path.join("CACHEDIR.TAG").exists() {
                         directories.push(path);
                     }
-                } else if let Ok(text) = fs::read_to_string(&path) {
-                    // What is not text (a corpus, a picture) is none of tidy's business.
-                    let name = path.strip_prefix(root).expect("found beneath the root");
-                    files.insert(name.to_string_lossy().into_owned(), text);
+                    continue;
+                }
+                let name = path.strip_prefix(root).expect("found beneath the root");
+                let name = name.to_string_lossy().into_owned();
+                match fs::read_to_string(&path) {
+                    Ok(text) => drop(files.insert(name, text)),
+                    Err(_) => drop(others.insert(name)),
                 }
             }
         }
-        Ok(Tree { files })
+        Ok(Tree { files, others })
     }
 
     /// A tree of these files, for tests.
@@ -64,6 +70,7 @@ impl Tree {
                 .iter()
                 .map(|(path, text)| (path.to_string(), text.to_string()))
                 .collect(),
+            others: BTreeSet::new(),
         }
     }
 
@@ -90,6 +97,25 @@ impl Tree {
         let directory = format!("{}/", path.trim_end_matches('/'));
         path.is_empty()
             || self.files.contains_key(path)
+            || self.others.contains(path)
             || self.files.keys().any(|file| file.starts_with(&directory))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_may_lead_to_a_picture_and_to_a_directory_but_not_to_nothing() {
+        let directory = std::env::temp_dir().join(format!("onrush-tree-{}", std::process::id()));
+        fs::create_dir_all(directory.join("docs")).expect("a temporary directory");
+        fs::write(directory.join("docs/report.png"), [0xff, 0xfe]).expect("written");
+        fs::write(directory.join("docs/serve.md"), "text").expect("written");
+        let tree = Tree::read(&directory).expect("a tree");
+        fs::remove_dir_all(&directory).expect("removed");
+        assert!(tree.has("docs/report.png") && tree.has("docs/serve.md") && tree.has("docs"));
+        assert!(!tree.has("docs/top.png"));
+        assert_eq!(tree.files().count(), 1);
     }
 }

@@ -1,6 +1,7 @@
 //! What can be asked, and what comes of it. `openapi.json` says the same to programs.
 
 use onrush_http::Method;
+use onrush_serve::ConnectionQuery;
 use serde_json::{Value, json};
 
 use crate::authority::Audience;
@@ -12,13 +13,13 @@ use crate::request::Request;
 use crate::response::Response;
 use crate::server_change::changes;
 use crate::views::{self, PATIENCE, Views, within};
-use crate::{feed, json, live, metrics, page};
+use crate::{connections, feed, json, live, metrics, page, profile};
 
 /// The same for programs (OpenAPI 3.1).
 pub(crate) const OPENAPI: &str = include_str!("../openapi.json");
 
 /// What there is, with the methods beside GET and HEAD.
-const PATHS: [(&str, Methods); 21] = [
+const PATHS: [(&str, Methods); 23] = [
     ("/", Methods::Get),
     ("/status.js", Methods::Get),
     ("/status.css", Methods::Get),
@@ -30,6 +31,8 @@ const PATHS: [(&str, Methods); 21] = [
     ("/v1/listeners", Methods::Get),
     ("/v1/routes", Methods::Get),
     ("/v1/requests", Methods::Get),
+    ("/v1/connections", Methods::Get),
+    ("/v1/profile", Methods::Get),
     ("/v1/servers", Methods::GetAndPost),
     ("/v1/config", Methods::Get),
     ("/v1/events", Methods::Get),
@@ -137,6 +140,11 @@ impl Desk {
                 let (all, silent) = views::requests(&self.core, &self.inspector).await;
                 Response::json(200, &json::requests(&all, &silent))
             }
+            "/v1/connections" => self.connections(&request.query).await,
+            "/v1/profile" => {
+                let (cores, silent) = views::profiles(&self.core, &self.inspector).await;
+                Response::json(200, &profile::profile(&cores, &silent))
+            }
             "/v1/servers" if request.method == Method::Post => self.set_server(&request.body).await,
             "/v1/servers" => {
                 let views = self.views().await;
@@ -161,6 +169,15 @@ impl Desk {
 
     async fn views(&self) -> Views {
         Views::take(&self.core, &self.inspector).await
+    }
+
+    async fn connections(&self, query: &str) -> Response {
+        let query = match ConnectionQuery::parse(query) {
+            Ok(query) => query,
+            Err(why) => return Response::error(400, &why),
+        };
+        let (found, silent) = views::connections(&self.core, &self.inspector, &query).await;
+        Response::json(200, &connections::connections(&found, &query, &silent))
     }
 
     /// How it is doing, over a second.

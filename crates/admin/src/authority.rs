@@ -98,12 +98,23 @@ pub(crate) enum Audience {
     Trusted,
 }
 
-/// Whether who is at the other end of a Unix socket may use the interface: root, and the user that this process runs as.
-pub(crate) fn is_known(stream: &Stream) -> bool {
+/// What a connection by itself says of who is at its other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Authority {
+    /// Root, or the user that this process runs as, on a Unix socket.
+    Known,
+    /// Another user of this system.
+    Refused,
+    /// Somebody on a TCP address: each request shows its token.
+    ByToken,
+}
+
+/// Who is at the other end of a connection.
+pub(crate) fn of(stream: &Stream) -> Authority {
     match stream.peer_user() {
-        Some(user) => user == 0 || user == rustix::process::geteuid().as_raw(),
-        // TCP: each request shows its token.
-        None => true,
+        Some(user) if user == 0 || user == rustix::process::geteuid().as_raw() => Authority::Known,
+        Some(_) => Authority::Refused,
+        None => Authority::ByToken,
     }
 }
 

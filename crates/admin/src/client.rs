@@ -16,8 +16,12 @@ use crate::feed;
 /// Bytes of a response at most: metrics of thousands of servers.
 const RESPONSE_MAX: u64 = 256 * 1024 * 1024;
 
-/// How long an interface may be silent: an upgrade takes a minute at most, and reads a long configuration first.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// How long an interface may be silent: a question waits 5 s for a core that does not answer, and events have a sign of life
+/// each 15 s.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The same behind an order: an upgrade takes a minute at most, and reads a long configuration first.
+const ORDER_PATIENCE: Duration = Duration::from_secs(90);
 
 /// Where an interface is.
 #[derive(Clone, Debug)]
@@ -60,9 +64,14 @@ impl Answer {
 pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Answer> {
     let request = request(place, path, (body, "application/json"));
     let mut bytes = Vec::new();
-    let mut stream = connect(place)?;
+    let patience = match body {
+        Some(_) => ORDER_PATIENCE,
+        None => PATIENCE,
+    };
+    let mut stream = connect(place, patience)?;
     stream.write_all(request.as_bytes())?;
-    stream.take(RESPONSE_MAX).read_to_end(&mut bytes)?;
+    let read = stream.take(RESPONSE_MAX).read_to_end(&mut bytes);
+    read.map_err(|error| silent(error, patience))?;
     let mut slots = HeaderSlots::new();
     match response::parse(&bytes, &mut slots, Method::Get, &Limits::DEFAULT) {
         Parsed::Complete(head)
@@ -80,17 +89,17 @@ pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Answer> 
     }
 }
 
-/// Hears of events at `path` as they happen, each as JSON, for as long as `each` wants to and the server is there.
+/// Hears of events at `path` as they happen, each as JSON, until the server ends in good order.
 ///
 /// # Errors
-/// When nobody is there or events are refused, and those of `each`.
+/// When nobody is there, events are refused, or the server goes without a word, and those of `each`.
 pub fn follow(
     place: &Place,
     path: &str,
     mut each: impl FnMut(&Value) -> io::Result<()>,
 ) -> io::Result<()> {
     let request = request(place, path, (None, feed::CONTENT_TYPE));
-    let mut stream = connect(place)?;
+    let mut stream = connect(place, PATIENCE)?;
     stream.write_all(request.as_bytes())?;
     let mut lines = BufReader::new(stream).lines();
     let status = lines.next().transpose()?.unwrap_or_default();
@@ -100,13 +109,19 @@ pub fn follow(
         )));
     }
     for line in lines {
-        let line = line?;
+        let line = line.map_err(|error| silent(error, PATIENCE))?;
+        if line == feed::END {
+            return Ok(());
+        }
         let Some(data) = line.strip_prefix("data: ") else {
             continue;
         };
         each(&serde_json::from_str(data)?)?;
     }
-    Ok(())
+    Err(io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "the server is gone, without a word",
+    ))
 }
 
 /// Either kind of a connection.
@@ -115,16 +130,30 @@ trait Connection: Read + Write {}
 impl Connection for UnixStream {}
 impl Connection for TcpStream {}
 
-fn connect(place: &Place) -> io::Result<Box<dyn Connection>> {
+/// What a timeout of the socket means.
+fn silent(error: io::Error, patience: Duration) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!(
+                "the server has said nothing for {} s: it is stopped, or has no CPU",
+                patience.as_secs()
+            ),
+        ),
+        _ => error,
+    }
+}
+
+fn connect(place: &Place, patience: Duration) -> io::Result<Box<dyn Connection>> {
     Ok(match place {
         Place::Unix(path) => {
             let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(patience))?;
             Box::new(stream)
         }
         Place::Tcp(address, _) => {
             let stream = TcpStream::connect_timeout(address, PATIENCE)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(patience))?;
             Box::new(stream)
         }
     })

@@ -1,6 +1,7 @@
 //! Clients of the interface: requests in, responses out, one at a time on each connection.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -8,10 +9,11 @@ use onrush_engine::{Error, Input, Kind, Listener, Stream};
 use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, request};
 
 use crate::api::Reply;
-use crate::authority::{self, Audience, Denial};
+use crate::authority::{self, Audience, Authority, Denial};
 use crate::desk::Desk;
 use crate::request::Request;
 use crate::response::{Extent, Response, Then, send};
+use crate::strangers::{Heard, Stranger, Strangers};
 
 /// Bytes of a request's body at most: a server's name and what is wanted of it.
 const BODY_MAX: u64 = 64 * 1024;
@@ -39,20 +41,23 @@ struct Arrived {
     then: Then,
 }
 
-/// What is known of who is at the other end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Trust {
-    Unknown,
-    /// It has shown its token.
-    Proven,
+/// One that is connected.
+struct Client<'a> {
+    stream: &'a Stream,
+    /// Until it has shown that it may ask: by its token, or by being a user of this system who may.
+    stranger: Option<Stranger>,
 }
 
 /// Accepts until the core stops.
 pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
-    let live = Rc::new(Cell::new(0));
+    let (live, strangers) = (Rc::new(Cell::new(0)), Rc::new(Strangers::default()));
     loop {
         match listener.accept().await {
             Ok(stream) => {
+                if live.get() >= desk.connections_max && strangers.evict_oldest() {
+                    // It goes before this one is served.
+                    desk.core.yield_now().await;
+                }
                 if live.get() > desk.connections_max {
                     // Somebody is being told so already, and descriptors are few.
                     continue;
@@ -60,11 +65,16 @@ pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
                 live.set(live.get() + 1);
                 let (desk, counter) = (Rc::clone(&desk), Rc::clone(&live));
                 let is_crowded = live.get() > desk.connections_max;
+                let stranger = strangers.admit();
                 desk.core.clone().spawn(async move {
+                    let client = Client {
+                        stream: &stream,
+                        stranger: Some(stranger),
+                    };
                     // Who is gone, silent or slow need not be told about.
                     let _ = match is_crowded {
-                        true => refuse(&stream).await,
-                        false => serve(&stream, &desk).await,
+                        true => refuse(client).await,
+                        false => serve(client, &desk).await,
                     };
                     counter.set(counter.get() - 1);
                 });
@@ -75,22 +85,28 @@ pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
     }
 }
 
-async fn refuse(stream: &Stream) -> Result<(), Error> {
+async fn refuse(client: Client<'_>) -> Result<(), Error> {
     let response = Response::error(503, "too many clients at a time; try again");
-    send(stream, &response.bytes(Extent::Whole, Then::Close)).await?;
-    leave(stream).await
+    let response = response.bytes(Extent::Whole, Then::Close);
+    send(client.stream, &response).await?;
+    client.leave().await
 }
 
-async fn serve(stream: &Stream, desk: &Desk) -> Result<(), Error> {
-    if !authority::is_known(stream) {
-        let why = "only root and the user that runs the server may use this socket";
-        let response = Response::error(403, why);
-        send(stream, &response.bytes(Extent::Whole, Then::Close)).await?;
-        return leave(stream).await;
+async fn serve(mut client: Client<'_>, desk: &Desk) -> Result<(), Error> {
+    let stream = client.stream;
+    match authority::of(stream) {
+        Authority::Refused => {
+            let why = "only root and the user that runs the server may use this socket";
+            let response = Response::error(403, why);
+            send(stream, &response.bytes(Extent::Whole, Then::Close)).await?;
+            return client.leave().await;
+        }
+        Authority::Known => client.stranger = None,
+        Authority::ByToken => {}
     }
-    let (mut input, mut trust) = (Input::default(), Trust::Unknown);
+    let mut input = Input::default();
     loop {
-        let Some(arrived) = receive(stream, &mut input, (desk, &mut trust)).await? else {
+        let Some(arrived) = client.receive(&mut input, desk).await? else {
             return Ok(());
         };
         let then = match stream.core().is_stopping() {
@@ -112,76 +128,111 @@ async fn serve(stream: &Stream, desk: &Desk) -> Result<(), Error> {
         };
         send(stream, &response.bytes(extent, then)).await?;
         if then == Then::Close {
-            return leave(stream).await;
+            return client.leave().await;
         }
     }
 }
 
-/// The next request; `None` when there is none.
-async fn receive(
-    stream: &Stream,
-    input: &mut Input,
-    (desk, trust): (&Desk, &mut Trust),
-) -> Result<Option<Arrived>, Error> {
-    let core = stream.core();
-    let (idle, patience) = match desk.token() {
-        Some(_) if *trust == Trust::Unknown => (STRANGERS_PATIENCE, STRANGERS_PATIENCE),
-        _ => (IDLE, REQUEST_PATIENCE),
-    };
-    let mut deadline = core.now_exact() + idle;
-    let is_begun = |input: &Input| !input.is_empty();
-    let (mut request, length, then) = loop {
-        match parse(input, desk) {
-            Parse::Partial => {}
-            Parse::Refused(response) => {
-                return Ok(Some(Arrived {
-                    request: Err(response),
-                    then: Then::Close,
-                }));
-            }
-            Parse::Complete {
-                request,
-                length,
-                then,
-                bytes,
-            } => {
-                input.consume(bytes);
-                if Desk::audience(&request.path) == Audience::Trusted {
-                    *trust = Trust::Proven;
-                    deadline = core.now_exact() + REQUEST_PATIENCE;
-                }
-                break (request, length, then);
-            }
-        }
-        stream.set_deadline(Some(deadline));
-        let was_begun = is_begun(input);
-        let received = match was_begun {
-            true => stream.recv(input).await,
-            false => stream.recv_unless_stopping(input).await,
+impl Client<'_> {
+    /// The next request; `None` when there is none.
+    async fn receive(&mut self, input: &mut Input, desk: &Desk) -> Result<Option<Arrived>, Error> {
+        let (stream, core) = (self.stream, self.stream.core());
+        let (idle, patience) = match self.stranger {
+            Some(_) => (STRANGERS_PATIENCE, STRANGERS_PATIENCE),
+            None => (IDLE, REQUEST_PATIENCE),
         };
-        match received {
-            Ok(0) => return Ok(None),
-            Ok(_) if !was_begun => deadline = core.now() + patience,
-            Ok(_) => {}
-            Err(_) => return Ok(None),
-        }
-    };
-    while (request.body.len() as u64) < length {
-        if input.is_empty() {
-            stream.set_deadline(Some(deadline));
-            if stream.recv(input).await? == 0 {
-                return Ok(None);
+        let mut deadline = core.now_exact() + idle;
+        let (mut request, length, then) = loop {
+            match parse(input, desk) {
+                Parse::Partial => {}
+                Parse::Refused(response) => {
+                    return Ok(Some(Arrived {
+                        request: Err(response),
+                        then: Then::Close,
+                    }));
+                }
+                Parse::Complete {
+                    request,
+                    length,
+                    then,
+                    bytes,
+                } => {
+                    input.consume(bytes);
+                    if Desk::audience(&request.path) == Audience::Trusted {
+                        self.stranger = None;
+                        deadline = core.now_exact() + REQUEST_PATIENCE;
+                    }
+                    break (request, length, then);
+                }
             }
+            stream.set_deadline(Some(deadline));
+            let wait = match input.is_empty() {
+                true => Wait::Idle,
+                false => Wait::Begun,
+            };
+            match self.hear(input, wait).await {
+                Ok(0) | Err(_) => return Ok(None),
+                Ok(_) if wait == Wait::Idle => deadline = core.now() + patience,
+                Ok(_) => {}
+            }
+        };
+        while (request.body.len() as u64) < length {
+            if input.is_empty() {
+                stream.set_deadline(Some(deadline));
+                if self.hear(input, Wait::Begun).await? == 0 {
+                    return Ok(None);
+                }
+            }
+            let wanted = length as usize - request.body.len();
+            let taken = wanted.min(input.bytes().len());
+            request.body.extend_from_slice(&input.bytes()[..taken]);
+            input.consume(taken);
         }
-        let wanted = length as usize - request.body.len();
-        let taken = wanted.min(input.bytes().len());
-        request.body.extend_from_slice(&input.bytes()[..taken]);
-        input.consume(taken);
+        Ok(Some(Arrived {
+            request: Ok(request),
+            then,
+        }))
     }
-    Ok(Some(Arrived {
-        request: Ok(request),
-        then,
-    }))
+
+    /// Bytes of the client; 0 at their end, and when the connection is wanted for another one.
+    async fn hear(&self, input: &mut Input, wait: Wait) -> Result<usize, Error> {
+        let receive = |input: &mut Input| match wait {
+            Wait::Idle => self.stream.poll_recv_unless_stopping(input),
+            Wait::Begun => self.stream.poll_recv(input),
+        };
+        match &self.stranger {
+            None => poll_fn(|_| receive(input)).await,
+            Some(stranger) => match stranger.hear(input, receive).await {
+                Heard::Received(outcome) => outcome,
+                Heard::Evicted => Ok(0),
+            },
+        }
+    }
+
+    /// Ends our side, and reads on until the client has ended its own: closing with bytes unread would take the response
+    /// back.
+    async fn leave(self) -> Result<(), Error> {
+        let stream = self.stream;
+        stream.shutdown().await?;
+        stream.set_deadline(Some(stream.core().now_exact() + LINGER));
+        let (mut input, mut read) = (Input::default(), 0);
+        while read < LINGER_BYTES {
+            match self.hear(&mut input, Wait::Begun).await? {
+                0 => return Ok(()),
+                bytes => read += bytes,
+            }
+            input.consume(input.bytes().len());
+        }
+        Ok(())
+    }
+}
+
+/// Where in its requests a client is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// Between two: when the server stops there is nothing to wait for.
+    Idle,
+    Begun,
 }
 
 enum Parse {
@@ -248,19 +299,4 @@ fn parse(input: &Input, desk: &Desk) -> Parse {
         },
         bytes: head.bytes,
     }
-}
-
-/// Ends our side, and reads on until the client has ended its own: closing with bytes unread would take the response back.
-async fn leave(stream: &Stream) -> Result<(), Error> {
-    stream.shutdown().await?;
-    stream.set_deadline(Some(stream.core().now_exact() + LINGER));
-    let (mut input, mut read) = (Input::default(), 0);
-    while read < LINGER_BYTES {
-        match stream.recv(&mut input).await? {
-            0 => return Ok(()),
-            bytes => read += bytes,
-        }
-        input.consume(input.bytes().len());
-    }
-    Ok(())
 }

@@ -16,6 +16,9 @@ use crate::response::{Response, send};
 /// What a client asks for that wants to hear of something as it happens.
 pub(crate) const CONTENT_TYPE: &str = "text/event-stream";
 
+/// The comment behind the last event of a server that ends in good order.
+pub(crate) const END: &str = ": end";
+
 /// How often something is sent when nothing happens, so that a client that is gone is noticed.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
@@ -83,6 +86,9 @@ impl Feed {
             match self.news(stream, &mut input, desk).await {
                 News::Text(text) => send(stream, text.as_bytes()).await?,
                 News::Nothing => send(stream, b":\n\n").await?,
+                News::End if stream.core().is_stopping() => {
+                    return send(stream, format!("{END}\n\n").as_bytes()).await;
+                }
                 News::End => return Ok(()),
             }
         }

@@ -11,6 +11,7 @@ use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
+use crate::connections;
 use crate::journal::{Event, Journal};
 use crate::readiness::Phase;
 use crate::setup::Facts;
@@ -30,14 +31,24 @@ pub(crate) fn status(views: &Views, facts: &Facts, phase: Phase) -> Value {
         "uptime": seconds(uptime),
         "generation": generations.iter().max(),
         "driver": facts.driver,
+        "privileges": facts.privileges,
         "connections": sum(|view| view.connections),
         "connections_total": sum(|view| view.totals.connections),
         "handshakes_failed": sum(|view| view.totals.handshakes_failed),
         "in_flight": sum(|view| view.in_flight),
         "requests": sum(|view| view.totals.requests),
+        "spans": spans(views),
         "cores": cores,
         "silent_cores": views.silent,
     })
+}
+
+fn spans(views: &Views) -> Value {
+    let lost = views.spans.lost.iter();
+    let lost: Map<String, Value> = lost
+        .map(|&(reason, count)| (reason.to_owned(), count.into()))
+        .collect();
+    json!({ "exported": views.spans.exported, "lost": lost })
 }
 
 fn core(view: &onrush_serve::CoreView, facts: &Facts) -> Value {
@@ -86,6 +97,7 @@ pub(crate) fn requests(all: &[RequestView], silent: &[usize]) -> Value {
             "target": request.target,
             "server": request.server,
             "core": request.core,
+            "connection": connections::id(request.core, request.connection),
         })
     });
     json!({

@@ -11,6 +11,7 @@
 mod api;
 mod authority;
 pub mod client;
+mod connections;
 mod cpus;
 mod desk;
 mod exchange;
@@ -23,11 +24,13 @@ pub mod location;
 mod metrics;
 mod operator;
 mod page;
+mod profile;
 mod readiness;
 mod request;
 mod response;
 mod server_change;
 mod setup;
+mod strangers;
 mod views;
 
 pub use authority::{Token, TokenError};

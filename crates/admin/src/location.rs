@@ -11,15 +11,51 @@ use std::{env, process};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-/// Where this user's are: `/run/onrush` of root, `$XDG_RUNTIME_DIR/onrush` of others, `/tmp/onrush-UID` without one.
+/// Where this user's are: `/run/onrush` of root, `/run/onrush-UID` of others where root has made it for them,
+/// `$XDG_RUNTIME_DIR/onrush` without that, `/tmp/onrush-UID` without either.
 pub fn directory() -> PathBuf {
     let user = rustix::process::geteuid();
+    if user.is_root() {
+        return "/run/onrush".into();
+    }
+    let made_by_root = of_user(user.as_raw());
+    if is_own(&made_by_root, user.as_raw()) {
+        return made_by_root;
+    }
+    own_directory(user.as_raw())
+}
+
+/// That of a user, which only root can have made.
+pub fn of_user(user: u32) -> PathBuf {
+    format!("/run/onrush-{user}").into()
+}
+
+/// That which a user can make without root.
+fn own_directory(user: u32) -> PathBuf {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     match runtime.filter(|path| path.is_absolute()) {
-        _ if user.is_root() => "/run/onrush".into(),
         Some(runtime) => runtime.join("onrush"),
-        None => format!("/tmp/onrush-{}", user.as_raw()).into(),
+        None => format!("/tmp/onrush-{user}").into(),
     }
+}
+
+/// All directories in which this user finds sockets: root those of everybody whom it has made one.
+pub fn directories() -> Vec<PathBuf> {
+    let user = rustix::process::geteuid();
+    if !user.is_root() {
+        let mut both = vec![directory(), own_directory(user.as_raw())];
+        both.dedup();
+        return both;
+    }
+    let mut all = vec![directory()];
+    let entries = fs::read_dir("/run").into_iter().flatten().flatten();
+    let made = entries.filter(|entry| {
+        let name = entry.file_name();
+        let user = name.to_str().and_then(|name| name.strip_prefix("onrush-"));
+        user.is_some_and(|user| user.parse::<u32>().is_ok())
+    });
+    all.extend(made.map(|entry| entry.path()));
+    all
 }
 
 /// That of this process, in a directory that is made where it is not there. What processes have left behind that are gone
@@ -30,8 +66,40 @@ pub fn directory() -> PathBuf {
 pub fn of_this_process() -> io::Result<PathBuf> {
     let directory = directory();
     own(&directory)?;
-    sweep(&directory);
-    Ok(directory.join(format!("{}.sock", process::id())))
+    Ok(free(&directory))
+}
+
+/// The same in a directory that belongs to another user, which this process is about to be. Only root can do that.
+///
+/// # Errors
+/// When there can be no such directory, or it is somebody else's.
+pub fn of_this_process_as(user: u32, group: u32) -> io::Result<PathBuf> {
+    let directory = of_user(user);
+    match DirBuilder::new().mode(0o700).create(&directory) {
+        Ok(()) => std::os::unix::fs::lchown(&directory, Some(user), Some(group))?,
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Err(_) => {}
+    }
+    if !is_own(&directory, user) {
+        return Err(io::Error::other(format!(
+            "it belongs to somebody else than user {user}, or others may enter it"
+        )));
+    }
+    Ok(free(&directory))
+}
+
+/// The path of this process's socket.
+fn free(directory: &Path) -> PathBuf {
+    sweep(directory);
+    directory.join(format!("{}.sock", process::id()))
+}
+
+/// Whether it is a directory of this user that nobody else may enter.
+fn is_own(directory: &Path, user: u32) -> bool {
+    // Not through a link.
+    fs::symlink_metadata(directory).is_ok_and(|metadata| {
+        metadata.is_dir() && metadata.uid() == user && metadata.mode() & 0o077 == 0
+    })
 }
 
 /// Removes what processes that are gone have left behind. One that has just made its socket refuses connections, too, until
@@ -55,11 +123,22 @@ fn is_there(process: u32) -> bool {
 
 /// Those of the processes that are there, by their numbers.
 pub fn all() -> Vec<(u32, PathBuf)> {
-    let there = sockets(&directory());
+    let directories = directories();
+    let there = directories.iter().flat_map(|directory| sockets(directory));
     let is_live = |(_, path): &(u32, PathBuf)| UnixStream::connect(path).is_ok();
-    let mut live: Vec<_> = there.into_iter().filter(is_live).collect();
+    let mut live: Vec<_> = there.filter(is_live).collect();
     live.sort_unstable();
     live
+}
+
+/// That of the process with this number.
+pub fn of(process: u32) -> PathBuf {
+    let name = format!("{process}.sock");
+    let mut paths = directories()
+        .into_iter()
+        .map(|directory| directory.join(&name));
+    let first = directory().join(&name);
+    paths.find(|path| path.exists()).unwrap_or(first)
 }
 
 fn sockets(directory: &Path) -> Vec<(u32, PathBuf)> {

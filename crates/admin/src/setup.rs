@@ -21,6 +21,8 @@ pub struct Facts {
     pub driver: String,
     /// The CPU of each core; `None` for those that are not pinned.
     pub cpus: Vec<Option<usize>>,
+    /// What the process may do: an object of the status.
+    pub privileges: serde_json::Value,
 }
 
 /// What an admin interface needs.

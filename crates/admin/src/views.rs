@@ -5,8 +5,10 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use onrush_engine::{Core, Reply};
-use onrush_serve::{CoreView, Inspector, RequestView};
+use onrush_engine::{Core, NotPosted, Promise, Reply};
+use onrush_serve::{
+    ConnectionQuery, ConnectionsView, CoreView, Inspector, ProfileView, RequestView, SpansView,
+};
 
 /// How long a core may take. One that serves looks at its mail a thousand times a second.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -15,51 +17,69 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Views {
     pub(crate) cores: Vec<CoreView>,
     pub(crate) silent: Vec<usize>,
+    /// Spans that were sent and lost.
+    pub(crate) spans: SpansView,
 }
 
 impl Views {
     pub(crate) async fn take(core: &Core, inspector: &Inspector) -> Views {
-        let asked = (0..inspector.cores()).map(|number| {
-            let (promise, reply) = core.promise();
-            // Who does not take the question does not answer it.
-            let _ = inspector.view(number, promise);
-            (number, reply)
-        });
-        let asked: Vec<(usize, Reply<CoreView>)> = asked.collect();
-        let mut views = Views {
-            cores: Vec::new(),
-            silent: Vec::new(),
-        };
-        let until = core.now_exact() + PATIENCE;
-        for (number, reply) in asked {
-            match within(core, reply, until.since(core.now_exact())).await {
-                Some(view) => views.cores.push(view),
-                None => views.silent.push(number),
-            }
+        let ask = |number, promise| inspector.view(number, promise);
+        let (cores, silent) = ask_all(core, inspector.cores(), ask).await;
+        Views {
+            cores,
+            silent,
+            spans: inspector.spans(),
         }
-        views
     }
 }
 
 /// The requests that are under way, the oldest first, and the cores that did not answer in time.
 pub(crate) async fn requests(core: &Core, inspector: &Inspector) -> (Vec<RequestView>, Vec<usize>) {
-    let asked = (0..inspector.cores()).map(|number| {
+    let ask = |number, promise| inspector.requests(number, promise);
+    let (all, silent) = ask_all(core, inspector.cores(), ask).await;
+    let mut all = all.concat();
+    all.sort_unstable_by_key(|view| std::cmp::Reverse(view.age));
+    (all, silent)
+}
+
+/// What the cores have spent their time on, and the cores that did not answer in time.
+pub(crate) async fn profiles(core: &Core, inspector: &Inspector) -> (Vec<ProfileView>, Vec<usize>) {
+    let ask = |number, promise| inspector.profile(number, promise);
+    ask_all(core, inspector.cores(), ask).await
+}
+
+/// What each core has found of the connections that are asked for, and the cores that did not answer in time.
+pub(crate) async fn connections(
+    core: &Core,
+    inspector: &Inspector,
+    query: &ConnectionQuery,
+) -> (Vec<ConnectionsView>, Vec<usize>) {
+    let ask = |number, promise| inspector.connections(number, query.clone(), promise);
+    ask_all(core, inspector.cores(), ask).await
+}
+
+/// What each of `cores` answers to what it is asked, in their order, and the numbers of those that did not answer in time.
+pub(crate) async fn ask_all<T: Send + 'static>(
+    core: &Core,
+    cores: usize,
+    ask: impl Fn(usize, Promise<T>) -> Result<(), NotPosted>,
+) -> (Vec<T>, Vec<usize>) {
+    let asked = (0..cores).map(|number| {
         let (promise, reply) = core.promise();
         // Who does not take the question does not answer it.
-        let _ = inspector.requests(number, promise);
+        let _ = ask(number, promise);
         (number, reply)
     });
-    let asked: Vec<(usize, Reply<Vec<RequestView>>)> = asked.collect();
-    let (mut all, mut silent) = (Vec::new(), Vec::new());
+    let asked: Vec<(usize, Reply<T>)> = asked.collect();
+    let (mut answers, mut silent) = (Vec::new(), Vec::new());
     let until = core.now_exact() + PATIENCE;
     for (number, reply) in asked {
         match within(core, reply, until.since(core.now_exact())).await {
-            Some(views) => all.extend(views),
+            Some(answer) => answers.push(answer),
             None => silent.push(number),
         }
     }
-    all.sort_unstable_by_key(|view| std::cmp::Reverse(view.age));
-    (all, silent)
+    (answers, silent)
 }
 
 /// What comes of `reply` in time.

@@ -149,11 +149,11 @@ pub struct Trial {
     pub window_s: f64,
     /// Requests per second the client was told to make.
     pub rate: Option<f64>,
-    /// Requests answered, by the client's count.
+    /// Responses received, by the client's count.
     pub requests: u64,
     /// Requests that failed, by the client's count; statuses other than 2xx and 3xx among them.
     pub errors: u64,
-    /// Requests answered per second, by the client's clock.
+    /// Responses per second, by the client's clock.
     pub rps: f64,
     /// Bytes received per second.
     pub bytes_per_s: f64,
@@ -230,7 +230,7 @@ pub struct PercentileValue {
 pub struct Second {
     /// End of the second, from the start of the window.
     pub t: f64,
-    /// Requests answered per second.
+    /// Responses per second.
     pub rps: f64,
     /// Errors so far.
     pub errors: u64,
@@ -301,7 +301,7 @@ pub struct RoleUse {
     pub system_share: f64,
     /// Share of its CPUs.
     pub busy: f64,
-    /// Per request answered.
+    /// Per response.
     pub cpu_us_per_request: Option<f64>,
     /// Resident anonymous memory at the end.
     pub memory_bytes: u64,

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use onrush_config::Plan;
-use onrush_serve::Checked;
+use onrush_config::plan::Action;
+use onrush_serve::{Checked, Denied, Trouble};
 
-use crate::serve::{Audience, Written, checked};
+use crate::serve::{Audience, User, Written, checked, denied_to, of_reload, refusal, user, warn};
 use crate::terminal::{Out, say};
 
 /// Every error and warning is printed with its place.
@@ -34,10 +35,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             let _ = writeln!(
                 Out::standard(),
                 "{}{with} can be used: {}
-  {}, if it is started here",
+  {}, if it is started here{}",
                 args.file.display(),
                 summary(checked.plan()),
                 checked.shares(),
+                without_bound(checked.plan()),
             );
             ExitCode::SUCCESS
         }
@@ -52,8 +54,40 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 fn check(file: &Path) -> anyhow::Result<(usize, Checked)> {
     let written = Written::read(file)?;
     let plan = written.plan(Audience::Terminal)?;
+    let user = user(&plan)?;
     let checked = checked(plan, Some(&written), Audience::Terminal)?;
+    if let Some(user) = user {
+        check_rights(&user, checked.plan(), &written)?;
+    }
     Ok((written.sources().iter().count(), checked))
+}
+
+/// What the user that the server will be may not do with its files. The kernel is asked with the rights of that user.
+fn check_rights(user: &User, plan: &Plan, written: &Written) -> anyhow::Result<()> {
+    let looked = || denied_to(user, plan, Some(written));
+    let Denied {
+        wrong,
+        unread,
+        warnings,
+    } = match user.identity.look(looked) {
+        Ok(found) => found,
+        Err(error) => {
+            let message = format!(
+                "whether {user} may use the files was not looked at: {error}; say onrush check as root"
+            );
+            let place = None;
+            Denied {
+                warnings: vec![Trouble { place, message }],
+                ..Denied::default()
+            }
+        }
+    };
+    let warnings = [of_reload(unread), warnings].concat();
+    warn(&warnings, Some(written), Audience::Terminal);
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(refusal(&wrong, Some(written), Audience::Terminal)),
+    }
 }
 
 fn summary(plan: &Plan) -> String {
@@ -70,4 +104,25 @@ fn summary(plan: &Plan) -> String {
         ),
     ]
     .join(", ")
+}
+
+/// How many routes forward without a bound on the whole of a request: of all timeouts only that one has no default.
+fn without_bound(plan: &Plan) -> String {
+    let forwarding = plan
+        .routes
+        .iter()
+        .filter(|route| matches!(route.action, Action::Forward { .. }));
+    let (mut all, mut unbounded) = (0, 0);
+    for route in forwarding {
+        let timeouts = route.timeouts.as_ref().unwrap_or(&plan.timeouts);
+        all += 1;
+        unbounded += usize::from(timeouts.request.is_none());
+    }
+    match (unbounded, all) {
+        (0, _) => String::new(),
+        (1, 1) => "\n  a server that goes on sending may take any time for a request: the route that forwards has no timeout \"request\"".into(),
+        _ => format!(
+            "\n  a server that goes on sending may take any time for a request: {unbounded} of {all} routes that forward have no timeout \"request\""
+        ),
+    }
 }

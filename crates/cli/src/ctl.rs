@@ -1,8 +1,12 @@
 //! `onrush ctl`: looks into a server that runs, and changes it, by its admin interface.
 
+mod connections;
+mod profile;
 mod show;
+mod table;
 pub(crate) mod whom;
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -57,6 +61,10 @@ enum What {
     },
     /// Requests that are under way, the oldest first
     Requests,
+    /// Connections of clients that are open, the oldest first
+    Connections(connections::Args),
+    /// What the cores spend their time on: calls, time and wake-up latency of each kind of work
+    Profile(profile::Args),
     /// Routes with their requests, responses and times
     Routes,
     /// The same of the addresses that are listened on
@@ -117,9 +125,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(error) => return failed(1, &error),
     };
     if let What::Events { follow: true } = args.what {
-        return followed(&place, path, args);
+        return followed(&place, &path, args);
     }
-    let answer = ask(&place, path, body.as_deref());
+    let answer = match &args.what {
+        What::Profile(asked) => profile::ask_twice(&place, asked),
+        _ => ask(&place, &path, body.as_deref()),
+    };
     match answer.with_context(|| format!("nobody answers on {place}")) {
         Ok(answer) => print(&answer, args),
         Err(error) => failed(2, &error),
@@ -149,9 +160,9 @@ fn failed(code: u8, error: &anyhow::Error) -> ExitCode {
 }
 
 /// The path that is asked for, and what is sent there.
-fn question(what: &What) -> anyhow::Result<(&'static str, Option<String>)> {
+fn question(what: &What) -> anyhow::Result<(Cow<'static, str>, Option<String>)> {
     let nothing = || Some(String::new());
-    Ok(match what {
+    let (path, body) = match what {
         What::Status => ("/v1/status", None),
         What::Servers => ("/v1/servers", None),
         What::Server {
@@ -164,6 +175,8 @@ fn question(what: &What) -> anyhow::Result<(&'static str, Option<String>)> {
             Some(change(group, server, *state, weight.as_deref())?),
         ),
         What::Requests => ("/v1/requests", None),
+        What::Connections(asked) => return Ok((asked.path().into(), None)),
+        What::Profile(_) => (profile::PATH, None),
         What::Routes => ("/v1/routes", None),
         What::Listeners => ("/v1/listeners", None),
         What::Config => ("/v1/config", None),
@@ -183,7 +196,8 @@ fn question(what: &What) -> anyhow::Result<(&'static str, Option<String>)> {
         What::Drain => ("/v1/drain", Some(json!({ "drain": true }).to_string())),
         What::Undrain => ("/v1/drain", Some(json!({ "drain": false }).to_string())),
         What::Stop => ("/v1/stop", nothing()),
-    })
+    };
+    Ok((path.into(), body))
 }
 
 fn change(
@@ -240,6 +254,11 @@ fn print(answer: &Answer, args: &Args) -> ExitCode {
         What::Status => show::status(&said),
         What::Servers => show::servers(&said),
         What::Requests => show::requests(&said),
+        What::Connections(_) => connections::show(&said),
+        What::Profile(asked) => match profile::show(&said, asked.core) {
+            Ok(text) => text,
+            Err(error) => return failed(1, &error),
+        },
         What::Routes => show::traffic(&said["routes"], "route"),
         What::Listeners => show::traffic(&said["listeners"], "listener"),
         What::Config => show::configuration(&said),

@@ -1,5 +1,6 @@
 //! `onrush serve`: a plan from a file or from one-liners, a start-up line, and a clean end on a signal.
 
+mod account;
 mod admin;
 mod args;
 mod arrival;
@@ -9,6 +10,7 @@ mod describe;
 mod disk;
 mod error_log;
 mod handover;
+mod privileges;
 mod reload;
 mod signals;
 mod supervisor;
@@ -24,8 +26,11 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use anyhow::Context;
+use onrush_admin::Token;
 use onrush_config::plan;
-use onrush_serve::{Checked, Handover, Server};
+use onrush_engine::Claim;
+use onrush_serve::{Prepared, Server};
+use signal_hook::iterator::Signals;
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder};
 
 use crate::terminal::{Out, say};
@@ -35,25 +40,22 @@ use asked::hasten;
 use control::Control;
 use describe::describe;
 use error_log::ErrorLog;
+use privileges::{Filtered, Privileges};
 use reload::Reloading;
 use upgrade::Start;
 use watch::{Watch, Watched};
 
+pub(crate) use account::User;
 pub(crate) use args::Args;
-pub(crate) use written::{Audience, Written, checked};
+pub(crate) use privileges::{denied_to, of_reload, user};
+pub(crate) use written::{Audience, Written, checked, refusal, warn};
 
 /// Lines of the log that wait for whoever reads it: some hundred KiB.
 const LOG_LINES_MAX: usize = 4096;
 
 /// Serves until SIGINT, SIGTERM or SIGQUIT.
 pub(crate) fn run(args: Args) -> ExitCode {
-    // Whoever reads standard error may have stopped: lines that do not fit are lost and counted, and no core waits.
-    let (log, _flushed_at_the_end) = NonBlockingBuilder::default()
-        .lossy(true)
-        .buffered_lines_limit(LOG_LINES_MAX)
-        .finish(std::io::stderr());
-    let error_log = ErrorLog::start(log.clone());
-    match serve(args, log, &error_log) {
+    match serve(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(format_args!("onrush serve: {error:#}"));
@@ -62,51 +64,60 @@ pub(crate) fn run(args: Args) -> ExitCode {
     }
 }
 
-fn serve(args: Args, mut log: NonBlocking, error_log: &ErrorLog) -> anyhow::Result<()> {
-    let start = Start::of_this_process().context("cannot tell which program this is")?;
-    let handed = upgrade::handed()?;
-    let written = args.config.as_deref().map(Written::read).transpose()?;
-    let plan = plan_of(&args, written.as_ref(), Audience::Terminal)?;
-    error_log.follow(plan.error_log);
+fn serve(args: Args) -> anyhow::Result<()> {
+    let bound = bind(&args)?;
+    let admin_plan = bound.prepared.plan().admin.clone();
+    let is_admin_kept = bound.start.has_admin();
+    let (written, privileges) = (bound.written, bound.privileges);
+    // Threads begin here: none of them has ever had other rights than these.
+    //
+    // Whoever reads standard error may have stopped: lines that do not fit are lost and counted, and no core waits.
+    let (mut log, _flushed_at_the_end) = NonBlockingBuilder::default()
+        .lossy(true)
+        .buffered_lines_limit(LOG_LINES_MAX)
+        .finish(std::io::stderr());
+    let error_log = &ErrorLog::start(log.clone());
+    error_log.follow(bound.prepared.plan().error_log);
     let (ask, asked) = mpsc::channel();
-    // Before the cores start, so that a signal cannot fall between.
-    signals::wait(ask.clone()).context("cannot wait for signals")?;
-    let what = describe(&plan);
-    let admin_plan = plan.admin.clone();
-    let token = admin::token(&admin_plan)?;
-    let watched = written.as_ref();
-    let watched = watched.map(|written| Watched::of(written).with(&plan));
-    let checked = checked(plan, written.as_ref(), Audience::Terminal)?;
-    let before = admin::Before::of(handed.as_ref());
-    let mut server = started(checked.arriving(arrival()), handed)?;
-    let watch = watched.filter(|_| args.watch);
+    signals::wait(bound.signals, ask.clone()).context("cannot wait for signals")?;
+    let mut server = started(bound.prepared, bound.predecessor)?;
+    let watch = bound.watched.filter(|_| args.watch);
     let watch = watch.map(|watched| Watch::start(watched, ask.clone()));
-    let watch = watch
-        .transpose()
-        .context("cannot watch the configuration")?;
-    let about = admin::About::new(&server, written.as_ref(), (&ask, error_log));
+    let watch = watch.transpose().context("cannot watch the files")?;
+    let asking = (&ask, error_log);
+    let about = admin::About::new(&server, written.as_ref(), asking, &privileges);
     let (readiness, in_force) = (about.readiness.clone(), about.in_force.clone());
-    let interface = admin::start(&admin_plan, token, about, before);
-    let interface = match interface {
+    let interface = match admin::start(bound.admin_place, bound.token, about) {
         Ok(interface) => interface,
         Err(error) => {
             server.stop();
             return Err(error);
         }
     };
-    let announced = print(announcement(&server, &what, interface.address()));
+    let announced = print(announcement(
+        &server,
+        &bound.what,
+        &privileges,
+        interface.address(),
+    ));
     supervisor::ready();
     watchdog::start(server.handles()).context("cannot start the watchdog")?;
     let control = Control {
-        reloading: Reloading::new(&args, written, watch, (in_force, error_log.clone())),
-        start,
+        reloading: Reloading::new(
+            &args,
+            written,
+            watch,
+            (in_force, error_log.clone()),
+            privileges,
+        ),
+        start: bound.start,
         ask,
         next: None,
         readiness,
     };
     let end = control.until_the_end(&mut server, &asked);
-    if end.successor().is_some() && admin_plan != plan::Admin::Default {
-        // The next process waits for its address.
+    if end.successor().is_some() && (admin_plan != plan::Admin::Default || is_admin_kept) {
+        // The next process waits for its address, or has its socket.
         interface.end();
     }
     let said = format!("{end}\n");
@@ -124,6 +135,77 @@ fn serve(args: Args, mut log: NonBlocking, error_log: &ErrorLog) -> anyhow::Resu
     Ok(())
 }
 
+/// What a server has before it has threads.
+struct Bound {
+    start: Start,
+    written: Option<Written>,
+    /// In the words of the start-up line.
+    what: String,
+    watched: Option<Watched>,
+    signals: Signals,
+    prepared: Prepared,
+    predecessor: Option<OwnedFd>,
+    token: Option<Token>,
+    admin_place: admin::Place,
+    privileges: Privileges,
+}
+
+/// Reads everything, binds everything, and gives up what rights are to be given up.
+fn bind(args: &Args) -> anyhow::Result<Bound> {
+    // Before anything else opens files.
+    let passed = onrush_engine::passed()?;
+    let start = Start::of_this_process().context("cannot tell which program this is")?;
+    let handed = upgrade::handed()?;
+    let written = args.config.as_deref().map(Written::read).transpose()?;
+    let plan = plan_of(args, written.as_ref(), Audience::Terminal)?;
+    let user = privileges::user(&plan)?;
+    privileges::check_start(user.as_ref(), &plan, written.as_ref())?;
+    // Before anything is bound, so that a signal cannot fall between.
+    let signals = signals::catch().context("cannot wait for signals")?;
+    let what = describe(&plan);
+    let admin_plan = plan.admin.clone();
+    let token = admin::token(&admin_plan)?;
+    let watched = written.as_ref();
+    let watched = watched.map(|written| Watched::of(written).with(&plan));
+    let checked = checked(plan, written.as_ref(), Audience::Terminal)?;
+    let before = admin::Before::of(handed.as_ref());
+    let filtered = match handed.as_ref().is_some_and(|handed| handed.seccomp) {
+        true => Filtered::Already,
+        false => Filtered::No,
+    };
+    let (handover, handed_admin, socket) = match handed {
+        Some(handed) => (Some(handed.server), handed.admin, Some(handed.socket)),
+        None => (None, None, None),
+    };
+    let (for_admin, passed) = admin::split_passed(&admin_plan, passed)?;
+    let prepared = Prepared::new(
+        checked.arriving(arrival()),
+        handover,
+        passed,
+        user.as_ref().map(|user| &user.identity),
+    )?;
+    let admin_place = match handed_admin.map(Ok).or(for_admin.map(Claim::of_passed)) {
+        Some(claim) => admin::Place::Claimed(claim?),
+        None => admin::claim(&admin_plan, before, user.as_ref())?,
+    };
+    let mut privileges =
+        Privileges::reduce(user, &prepared, admin_place.claim(), written.as_ref())?;
+    privileges.refuse_calls(&prepared.plan().process, filtered)?;
+    let start = start.beside(&admin_place, &privileges)?;
+    Ok(Bound {
+        start,
+        written,
+        what,
+        watched,
+        signals,
+        prepared,
+        predecessor: socket,
+        token,
+        admin_place,
+        privileges,
+    })
+}
+
 /// Lines of the log that did not fit.
 fn say_what_was_lost(log: &NonBlocking) {
     let lost = log.error_counter().dropped_lines();
@@ -136,11 +218,11 @@ fn say_what_was_lost(log: &NonBlocking) {
 }
 
 /// The server, where there is one in force already in its place.
-fn started(checked: Checked, handed: Option<(Handover, OwnedFd)>) -> anyhow::Result<Server> {
-    let Some((handover, socket)) = handed else {
-        return Ok(Server::start(checked)?);
+fn started(prepared: Prepared, predecessor: Option<OwnedFd>) -> anyhow::Result<Server> {
+    let (server, taken) = prepared.start()?;
+    let Some(socket) = predecessor else {
+        return Ok(server);
     };
-    let (server, taken) = Server::start_beside(checked, handover)?;
     match handover::confirm(socket, &taken) {
         Ok(()) => {
             server.take_over();
@@ -167,7 +249,12 @@ fn print(text: String) -> Option<JoinHandle<()>> {
         .ok()
 }
 
-fn announcement(server: &Server, what: &str, admin: Option<String>) -> String {
+fn announcement(
+    server: &Server,
+    what: &str,
+    privileges: &Privileges,
+    admin: Option<String>,
+) -> String {
     let addresses: Vec<String> = server
         .addresses()
         .zip(server.speaks_tls())
@@ -185,13 +272,24 @@ fn announcement(server: &Server, what: &str, admin: Option<String>) -> String {
     } else {
         format!("on CPU {}", cpus.join(","))
     };
+    let passed: Vec<String> = server.passed().map(ToString::to_string).collect();
+    let passed = match passed.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\n  sockets of the service manager: {}; all cores share their queues",
+            passed.join(", ")
+        ),
+    };
     let accepting = server.accepting();
     let accepting = accepting.map_or(String::new(), |accepting| format!("\n  {accepting}"));
+    let privileges = privileges.describe();
+    let privileges = privileges.iter().map(|said| format!("\n  {said}"));
+    let privileges: String = privileges.collect();
     let admin = admin.map_or(String::new(), |address| {
         format!("\n  admin interface on {address}")
     });
     format!(
-        "onrush serves {what}\n  listening on {}\n  {cores} {}, {placed}{accepting}\n  driver {}\n  {}{admin}\n",
+        "onrush serves {what}\n  listening on {}\n  {cores} {}, {placed}{passed}{accepting}\n  driver {}\n  {}{privileges}{admin}\n",
         addresses.join(", "),
         if cores == 1 { "core" } else { "cores" },
         server.driver(),

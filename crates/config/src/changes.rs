@@ -14,14 +14,17 @@ use crate::written::first_of;
 /// Characters of a value that are shown.
 const VALUE_SHOWN: usize = 40;
 
-/// Keys whose values are nobody's business who reads a log: hashes of passwords, and fields that may carry credentials.
-pub(crate) const HIDDEN: [&str; 4] = ["users", "set", "add", "headers"];
+/// Keys whose values are nobody's business who reads a log: hashes of passwords, and fields and parameters that may carry
+/// credentials.
+pub(crate) const HIDDEN: [&str; 5] = ["users", "set", "add", "headers", "query"];
 
-/// Whether a text has a name and a password in it, as in `https://name:password@host/`.
-pub(crate) fn has_login(text: &str) -> bool {
+/// Whether a text is a URL with a name and a password in it, as in `https://name:password@host/`, or with a query, which may be
+/// a key.
+pub(crate) fn has_secret(text: &str) -> bool {
     let rest = text.split_once("://").map_or("", |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
-    authority.contains('@')
+    let query = rest.split_once('?').map_or("", |(_, query)| query);
+    authority.contains('@') || query.contains('=')
 }
 
 /// One difference. Displays as the key, and what became of it; where a configuration has several files, with the place:
@@ -195,7 +198,7 @@ impl Found<'_> {
             return None;
         }
         let text = match value {
-            DeValue::String(text) if has_login(text) => return None,
+            DeValue::String(text) if has_secret(text) => return None,
             DeValue::String(text) => format!("{text:?}"),
             DeValue::Integer(number) => number.to_string(),
             DeValue::Float(number) => number.to_string(),

@@ -26,6 +26,11 @@ pub trait Files {
     /// When that cannot be told, with a sentence that names what is looked at.
     fn find(&mut self, directory: &Path, name: &str) -> Result<Vec<PathBuf>, String>;
 
+    /// The directory that a pattern is about, which may stand for no file at all, when there is none.
+    fn missing_directory(&mut self, _directory: &Path, _name: &str) -> Option<PathBuf> {
+        None
+    }
+
     /// The one file that several paths may lead to, by a path that is the same for all of them.
     fn identity(&mut self, path: &Path) -> PathBuf;
 
@@ -99,8 +104,18 @@ impl Following<'_> {
                 sources.wrong.push((span, message));
                 return;
             }
-            match self.files.find(sources.files[at].directory(), &name) {
+            let directory = sources.files[at].directory().to_owned();
+            match self.files.find(&directory, &name) {
                 Ok(paths) => {
+                    if paths.is_empty()
+                        && let Some(missing) = self.files.missing_directory(&directory, &name)
+                    {
+                        let message = format!(
+                            "nothing is included: there is no directory {}",
+                            missing.display()
+                        );
+                        sources.doubtful.push((span.clone(), message));
+                    }
                     for path in paths {
                         self.include(at, path, &span, depth, sources);
                     }

@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::changes::{HIDDEN, has_login};
+use crate::changes::{HIDDEN, has_secret};
 use crate::diagnostic::Span;
 
 /// What stands for a secret.
@@ -41,7 +41,7 @@ fn look_into(value: &Spanned<DeValue<'_>>, secrets: &mut Vec<Span>) {
     match value.get_ref() {
         DeValue::Table(table) => look_through(table, secrets),
         DeValue::Array(array) => array.iter().for_each(|value| look_into(value, secrets)),
-        DeValue::String(text) if has_login(text) => secrets.push(value.span()),
+        DeValue::String(text) if has_secret(text) => secrets.push(value.span()),
         _ => {}
     }
 }
@@ -75,6 +75,9 @@ two lines"""
 [[route]]
 redirect = "https://u:p@h/"
 headers = { X-Api-Key = "k" }
+query = { key = "k" }
+[tracing]
+endpoint = "https://collector/v1/traces?api_key=k"
 "#;
         let expected = r#"# A site.
 io = "epoll"
@@ -89,6 +92,9 @@ X-Key = "(hidden)"
 [[route]]
 redirect = "(hidden)"
 headers = { X-Api-Key = "(hidden)" }
+query = { key = "(hidden)" }
+[tracing]
+endpoint = "(hidden)"
 "#;
         assert_eq!(masked(text), expected);
         assert_eq!(masked("users = \""), "");

@@ -15,11 +15,13 @@ mod error_pages;
 mod health;
 mod listen;
 mod pattern;
+mod process;
 mod request_limits;
 mod rewrite;
 mod route;
 mod template;
 mod timeouts;
+mod tracing;
 mod upstream;
 
 mod file;
@@ -47,6 +49,7 @@ pub use health::{Check, Eject, EjectOn, Health};
 pub use listen::{Address, Certificate, ClientCertificates, Listen, Tls, TlsProfile};
 pub use network::{Network, Networks};
 pub use pattern::Pattern;
+pub use process::{Account, Process, RunAs};
 pub use request_limits::RequestLimits;
 pub(crate) use rewrite::RewritePiece;
 pub use rewrite::{Rewrite, TargetPart};
@@ -56,6 +59,7 @@ pub use route::{
 };
 pub use template::{Piece, Template, Variable};
 pub use timeouts::Timeouts;
+pub use tracing::{Collector, Parents, RouteTracing, Sample, Tracing};
 pub use upstream::{
     Balance, HashKey, ProxyVersion, Retries, RetryOn, Reuse, Server, ServerAddress, Sticky,
     Upstream, UpstreamTls, Verify,
@@ -95,10 +99,14 @@ pub struct Plan {
     pub timeouts: Timeouts,
     /// How the running server is looked into and changed.
     pub admin: Admin,
+    /// Who the process is once it is ready.
+    pub process: Process,
     /// What is written of each request.
     pub access_log: Option<AccessLog>,
     /// What is said of the server itself.
     pub error_log: ErrorLog,
+    /// What is recorded of requests as traces; none for nothing.
+    pub tracing: Option<Tracing>,
 }
 
 /// What is said to servers about clients, and who is believed about them.
@@ -219,7 +227,7 @@ impl fmt::Display for UnknownListener {
 impl std::error::Error for UnknownListener {}
 
 impl Plan {
-    /// The files that are read once, when the plan is put in force: of users, and of error pages.
+    /// The files that are read once, when the plan is put in force: of users, of error pages, and of fields for a collector.
     pub fn files_read(&self) -> impl Iterator<Item = &FilePath> {
         let logins = self
             .routes
@@ -233,7 +241,10 @@ impl Plan {
             Some(PageContent::File { file, .. }) => Some(file),
             Some(PageContent::Body { .. }) | None => None,
         });
-        logins.filter_map(|login| login.file.as_ref()).chain(pages)
+        let tracing = self.tracing.iter();
+        let fields = tracing.filter_map(|tracing| tracing.collector.headers_file.as_ref());
+        let logins = logins.filter_map(|login| login.file.as_ref());
+        logins.chain(pages).chain(fields)
     }
 
     /// Listens there, whatever it said before.
@@ -304,8 +315,10 @@ impl Plan {
             clients: Clients::default(),
             timeouts: Timeouts::default(),
             admin: Admin::Default,
+            process: Process::default(),
             access_log: None,
             error_log: ErrorLog::default(),
+            tracing: None,
         }
     }
 }

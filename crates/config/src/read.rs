@@ -18,6 +18,7 @@ mod group;
 mod health;
 mod listen;
 mod log;
+mod process;
 mod reach;
 mod request_limits;
 mod response;
@@ -27,6 +28,7 @@ mod route;
 mod server;
 mod status;
 mod timeouts;
+mod tracing;
 mod upstream_tls;
 
 mod kinds;
@@ -59,10 +61,12 @@ const FILE: Keys = Keys {
         "compress",
         "admin",
         "log",
+        "tracing",
         "request_body_max",
         "error_pages",
         "cache_control",
         "clients",
+        "process",
         "request_head_max",
         "request_fields_max",
         "request_target_max",
@@ -74,6 +78,9 @@ const FILE: Keys = Keys {
 /// they are not there as a whole.
 pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Plan> {
     let merged = merged(sources);
+    for (span, message) in &sources.doubtful {
+        findings.warning(span.clone(), message);
+    }
     for (span, message) in merged.wrong {
         findings.error(span, message);
     }
@@ -112,8 +119,10 @@ pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Pla
         error_pages: defaults.error_pages,
         timeouts: defaults.timeouts,
         admin: admin::read_admin(&file, findings).unwrap_or_default(),
+        process: process::read_process(&file, findings),
         access_log,
         error_log,
+        tracing: tracing::read_tracing(&file, findings),
     };
     warn_of_shared_cpus(&file, &plan, findings);
     Some(plan)

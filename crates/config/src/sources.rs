@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// A place in the texts of a configuration, in bytes: all of them lie one behind the other, with a byte between two.
 pub type Span = Range<usize>;
 
-/// Something wrong with what is included, and where that is asked for.
+/// What is to be said of what is included, and where that is asked for.
 pub(crate) type Wrong = (Span, String);
 
 /// The files of a configuration, and what each includes. The first is the one that was named.
@@ -15,6 +15,8 @@ pub struct Sources {
     pub(crate) files: Vec<Source>,
     /// What is wrong with includes.
     pub(crate) wrong: Vec<Wrong>,
+    /// What of them is allowed, and hardly meant.
+    pub(crate) doubtful: Vec<Wrong>,
 }
 
 /// One file.
@@ -63,6 +65,7 @@ impl Sources {
         let mut sources = Sources {
             files: Vec::new(),
             wrong: Vec::new(),
+            doubtful: Vec::new(),
         };
         sources.push(path, text);
         sources

@@ -5,6 +5,7 @@ use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
+mod account;
 mod braces;
 mod cache_control;
 mod condition;
@@ -18,6 +19,8 @@ use crate::diagnostic::fit;
 use crate::limits;
 use crate::plan::{Accept, Certificate, Io, Rate, Threads, Tls};
 
+pub(crate) use account::parse_user;
+pub use account::{parse_account, parse_run_as};
 pub use cache_control::parse_cache_control;
 pub(crate) use condition::{
     is_host_name, is_number, parse_method, parse_pattern, parse_search, parse_value_match,

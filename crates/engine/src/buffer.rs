@@ -41,6 +41,11 @@ impl Pool {
         self.in_use.get()
     }
 
+    /// Buffers that are kept for the next who needs one.
+    pub fn free(&self) -> usize {
+        self.free.borrow().len() + self.wide_free.borrow().len()
+    }
+
     /// Whether the core's bound is reached.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.in_use.get() >= BUFFERS_MAX

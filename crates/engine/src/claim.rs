@@ -1,27 +1,23 @@
 //! The claim on an address to listen on, made once for all cores.
 
+mod made;
+
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid, chownat, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::net::sockopt::{
-    set_ipv6_v6only, set_socket_reuseaddr, set_socket_reuseport, set_tcp_nodelay,
-};
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, getsockname, listen, socket_with,
-};
 
+use crate::activation::Passed;
 use crate::address::Address;
 use crate::error::{Error, Op};
-use crate::limits::{LISTEN_BACKLOG, UNSENT_MIN};
+use crate::identity::Identity;
 use crate::reuseport::{Group, Place};
-use crate::socket::option::set_option;
+use made::{claim_tcp, claim_unix, listening, set_inherited_options};
 
 /// An address that this process listens on. Made before any core starts, so that a taken address is one clear error.
 ///
@@ -37,6 +33,16 @@ pub struct Claim {
     /// The cores' listeners, where the kernel is to choose among them by CPU.
     group: Option<Arc<Group>>,
     queues: Arc<Queues>,
+    keeper: Keeper,
+}
+
+/// Who has an address when no server runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeper {
+    /// Nobody.
+    Nobody,
+    /// A service manager, which has passed its socket: all cores share it, and nothing is done to it that would outlive them.
+    Manager,
 }
 
 /// The TCP sockets that listen on an address.
@@ -51,10 +57,12 @@ struct Listeners {
 /// The sockets of a claim: what [another process](Claim::inherit) listens on without a connection being lost.
 #[derive(Debug)]
 pub struct ClaimSockets {
-    /// TCP: what holds the address. Unix sockets: the listener.
+    /// TCP: what holds the address. Unix sockets, and those of a manager: the listener.
     pub claim: OwnedFd,
     /// TCP: one listener for each core, in the order of the kernel.
     pub listeners: Vec<OwnedFd>,
+    /// Of a manager there is one socket, and it is in `claim`.
+    pub keeper: Keeper,
 }
 
 /// The queues of a claim's listeners, as each of these knows them.
@@ -107,13 +115,48 @@ impl Claim {
     /// first are theirs. As many cores must listen as did there, or connections wait where nobody accepts them. Until it is
     /// [taken over](Claim::take_over) the other process goes on, and nothing that is closed here disturbs it.
     pub fn inherit(address: Address, sockets: ClaimSockets) -> Self {
-        let claim = Self::of(address, sockets.claim, sockets.listeners.into());
+        let mut claim = Self::of(address, sockets.claim, sockets.listeners.into());
+        claim.keeper = sockets.keeper;
         claim.hand_over();
         claim
     }
 
+    /// Claims the address of a socket that a service manager has passed. All cores share its queue, as they do that of a Unix
+    /// socket. Its queue and its file remain the manager's.
+    ///
+    /// # Errors
+    /// When the kernel refuses an option.
+    pub fn of_passed(passed: Passed) -> Result<Self, Error> {
+        let Passed {
+            address, socket, ..
+        } = passed;
+        let prepared = || {
+            // Whoever has had it before may have used another driver.
+            fcntl_setfl(&socket, fcntl_getfl(&socket)? - OFlags::NONBLOCK)?;
+            match address {
+                Address::Tcp(_) => set_inherited_options(&socket),
+                Address::Unix(_) => Ok(()),
+            }
+        };
+        prepared().map_err(|errno| Error::os(Op::Listen, errno))?;
+        let sockets = ClaimSockets {
+            claim: socket,
+            listeners: Vec::new(),
+            keeper: Keeper::Manager,
+        };
+        Ok(Self::inherit(address, sockets))
+    }
+
+    /// Who has the address when no server runs.
+    pub fn keeper(&self) -> Keeper {
+        self.keeper
+    }
+
     /// The process that it was inherited from has nothing to do with it any more.
     pub fn take_over(&self) {
+        if self.keeper == Keeper::Manager {
+            return;
+        }
         self.queues.are_anothers.store(false, Ordering::Release);
         if let Ok(mut file) = self.file.lock() {
             *file = file_id(&self.address);
@@ -125,6 +168,7 @@ impl Claim {
             file: Mutex::new(file_id(&address)),
             address,
             socket,
+            keeper: Keeper::Nobody,
             group: None,
             queues: Arc::new(Queues {
                 are_anothers: AtomicBool::new(false),
@@ -146,6 +190,7 @@ impl Claim {
         Ok(ClaimSockets {
             claim: self.socket.try_clone()?,
             listeners: listeners.collect::<Result<_, _>>()?,
+            keeper: self.keeper,
         })
     }
 
@@ -156,6 +201,49 @@ impl Claim {
         if let Ok(mut file) = self.file.lock() {
             *file = None;
         }
+    }
+
+    /// Opens the TCP sockets that so many cores listen with, before there are cores: they get these, also when the process
+    /// is another user by then. Whoever connects waits. Of a Unix socket nothing changes.
+    ///
+    /// # Errors
+    /// As in socket(2), bind(2) and listen(2).
+    pub fn listen(&self, cores: usize) -> Result<(), Error> {
+        if self.is_shared() {
+            return Ok(());
+        }
+        let mut listeners = self.queues.listeners();
+        while listeners.inherited.len() < cores {
+            let socket = listening(&self.address).map_err(|errno| Error::os(Op::Listen, errno))?;
+            listeners.inherited.push_back(socket);
+        }
+        Ok(())
+    }
+
+    /// Makes the file of a Unix socket one of this identity, which may connect to it then. Of TCP addresses nothing changes.
+    ///
+    /// # Errors
+    /// As in chown(2).
+    pub fn give_file_to(&self, identity: &Identity) -> io::Result<()> {
+        let Address::Unix(path) = &self.address else {
+            return Ok(());
+        };
+        let ours = *self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever may write to the directory may have put something else in its place.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::empty())?;
+        let found = rustix::fs::fstat(&file)?;
+        if ours != Some((found.st_dev, found.st_ino)) {
+            return Ok(());
+        }
+        let (user, group) = (Uid::from_raw(identity.user), Gid::from_raw(identity.group));
+        let flags = AtFlags::EMPTY_PATH;
+        Ok(chownat(&file, "", Some(user), Some(group), flags)?)
+    }
+
+    /// Whether all cores share one queue.
+    fn is_shared(&self) -> bool {
+        matches!(self.address, Address::Unix(_)) || self.keeper == Keeper::Manager
     }
 
     pub(crate) fn queues(&self) -> Arc<Queues> {
@@ -176,11 +264,11 @@ impl Claim {
 
     /// Has the kernel give each connection to the core whose CPU takes its first packet, from the moment when all listen;
     /// core number `n` runs on `cpus[n]`, and each on another. Where a CPU without a core takes it, the kernel chooses by
-    /// hash. So that none starves, a core that has clearly more connections than another one hands it new ones. Of a Unix
-    /// socket nothing changes.
+    /// hash. So that none starves, a core that has clearly more connections than another one hands it new ones. Where
+    /// cores share a queue nothing changes.
     #[must_use]
     pub fn by_cpu(mut self, cpus: &[usize]) -> Self {
-        if let Address::Tcp(_) = self.address {
+        if !self.is_shared() {
             self.group = Some(Group::new(cpus.to_vec()));
         }
         self
@@ -209,10 +297,10 @@ impl Claim {
         core: usize,
         live: Arc<AtomicUsize>,
     ) -> Result<(OwnedFd, Option<Place>), Errno> {
-        match (&self.address, &self.group) {
-            (Address::Unix(_), _) => Ok((cloned(&self.socket)?, None)),
-            (Address::Tcp(_), None) => Ok((self.next_listener()?, None)),
-            (Address::Tcp(_), Some(group)) => {
+        match &self.group {
+            _ if self.is_shared() => Ok((cloned(&self.socket)?, None)),
+            None => Ok((self.next_listener()?, None)),
+            Some(group) => {
                 let (socket, place) = group.join(core, live, || self.next_listener())?;
                 Ok((socket, Some(place)))
             }
@@ -250,95 +338,4 @@ impl Drop for Claim {
     fn drop(&mut self) {
         self.withdraw();
     }
-}
-
-fn claim_tcp(address: &Address) -> Result<(Address, OwnedFd), Errno> {
-    let socket = tcp_socket(address, Sharing::Alone)?;
-    // Only now: it was alone on its address when it was bound, and from here on the cores may join it.
-    set_socket_reuseport(&socket, true)?;
-    let bound = SocketAddr::try_from(getsockname(&socket)?);
-    let bound = bound.map_err(|_| Errno::AFNOSUPPORT)?;
-    Ok((Address::Tcp(bound), socket))
-}
-
-/// Who may have an address besides.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Sharing {
-    Alone,
-    /// Other cores (SO_REUSEPORT).
-    Cores,
-}
-
-/// A TCP socket bound to `address`.
-fn tcp_socket(address: &Address, sharing: Sharing) -> Result<OwnedFd, Errno> {
-    let Address::Tcp(address) = address else {
-        unreachable!("the caller has matched it")
-    };
-    let family = if address.is_ipv4() {
-        AddressFamily::INET
-    } else {
-        AddressFamily::INET6
-    };
-    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    set_socket_reuseaddr(&socket, true)?;
-    if sharing == Sharing::Cores {
-        set_socket_reuseport(&socket, true)?;
-    }
-    if address.is_ipv6() {
-        // As nginx does: "[::]:80" and "0.0.0.0:80" can both be listened on, and each means what it says.
-        set_ipv6_v6only(&socket, true)?;
-    }
-    // Both are inherited by every accepted connection (tcp(7)). Responses are sent whole.
-    set_tcp_nodelay(&socket, true)?;
-    set_option(
-        &socket,
-        libc::IPPROTO_TCP,
-        libc::TCP_NOTSENT_LOWAT,
-        UNSENT_MIN.cast_signed(),
-    )?;
-    bind(&socket, address)?;
-    Ok(socket)
-}
-
-fn claim_unix(path: &Path) -> Result<OwnedFd, Errno> {
-    let address = SocketAddrUnix::new(path)?;
-    let socket = socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
-    match bind(&socket, &address) {
-        // A file without a listener is what a crash leaves behind.
-        Err(Errno::ADDRINUSE) if is_abandoned(path, &address) => {
-            fs::remove_file(path)
-                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::ADDRINUSE))?;
-            bind(&socket, &address)?;
-        }
-        outcome => outcome?,
-    }
-    listen(&socket, LISTEN_BACKLOG)?;
-    Ok(socket)
-}
-
-fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {
-    // Connecting to a file of any other kind is refused, too, and that file is somebody's.
-    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-    if !is_socket {
-        return false;
-    }
-    let probe = socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    );
-    probe.is_ok_and(|probe| rustix::net::connect(&probe, address) == Err(Errno::CONNREFUSED))
-}
-
-/// A TCP socket of a core's own that listens on `address`.
-fn listening(address: &Address) -> Result<OwnedFd, Errno> {
-    let socket = tcp_socket(address, Sharing::Cores)?;
-    listen(&socket, LISTEN_BACKLOG)?;
-    Ok(socket)
 }

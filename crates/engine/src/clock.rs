@@ -95,19 +95,20 @@ pub struct ThreadTime {
     pub ran: Duration,
     /// How long it was ready to run and waited for a CPU (/proc/thread-self/schedstat); `None` where the kernel does not say.
     pub waited: Option<Duration>,
+    /// How often it was given one, by the same file.
+    pub runs: Option<u64>,
 }
 
 /// What the calling thread has had of its CPUs so far.
 pub fn thread_time() -> ThreadTime {
     let ran = clock_gettime(ClockId::ThreadCPUTime);
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat");
-    let waited = schedstat.ok().and_then(|text| {
-        let waited = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
-        Some(Duration::from_nanos(waited))
-    });
+    let schedstat = schedstat.unwrap_or_default();
+    let number = |place| schedstat.split_ascii_whitespace().nth(place)?.parse().ok();
     ThreadTime {
         ran: Duration::new(ran.tv_sec as u64, ran.tv_nsec as u32),
-        waited,
+        waited: number(1).map(Duration::from_nanos),
+        runs: number(2),
     }
 }
 

@@ -3,6 +3,7 @@
 mod accepted;
 mod attached;
 mod behind;
+pub(crate) mod connections;
 pub(crate) mod handle;
 mod input;
 mod lateness;
@@ -33,6 +34,7 @@ use crate::limits::BUFFER_BYTES;
 use crate::mailbox::Mailbox;
 use crate::notifier::{Notifier, Place};
 use crate::pipe::Pipes;
+use crate::profile::{Profile, Work};
 use crate::state::State;
 use crate::task::Tasks;
 
@@ -119,7 +121,7 @@ impl Core {
         let state = State::new(driver, Rc::clone(&pool), now);
         Ok(Self(Rc::new(Inner {
             id,
-            tasks: Tasks::new(place.number()),
+            tasks: Tasks::new(place.number(), clock.clone()),
             state: RefCell::new(state),
             pool,
             pipes: Pipes::new(),
@@ -154,7 +156,23 @@ impl Core {
 
     /// Adds a task. It starts when the present one yields.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        self.0.tasks.spawn(Box::pin(future));
+        self.spawn_as(Work::TASK, future);
+    }
+
+    /// The same, for a task that counts as work of this kind.
+    pub fn spawn_as(&self, work: Work, future: impl Future<Output = ()> + 'static) {
+        self.0.tasks.spawn(work, Box::pin(future));
+    }
+
+    /// The running task counts as work of this kind from its next step on.
+    #[inline]
+    pub fn works_as(&self, work: Work) {
+        self.0.tasks.works_as(work);
+    }
+
+    /// What the core has spent its time on.
+    pub fn profile(&self) -> Profile {
+        self.0.tasks.profiler.profile()
     }
 
     /// The time at the start of this turn of the core: free, and precise enough for timeouts.
@@ -270,6 +288,11 @@ impl Core {
             Poll::Pending
         })
         .await
+    }
+
+    #[cfg(test)]
+    pub(crate) fn clock(&self) -> Clock {
+        self.0.clock.clone()
     }
 
     pub(crate) fn inner(&self) -> &Inner {

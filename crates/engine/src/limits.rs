@@ -210,6 +210,10 @@ pub const DRAIN_DEFAULT: Duration = Duration::from_secs(10);
 /// could otherwise hold the core for as long as it likes.
 pub(crate) const OPERATIONS_PER_POLL: u32 = 64;
 
+/// Kinds of work that a core tells apart: what it does itself, and tasks of some ten kinds. Their counters are 800 bytes of
+/// each core.
+pub(crate) const WORKS_MAX: usize = 20;
+
 /// Counters of one network driver: a hundred for each of some hundred queues are the most that is known.
 pub(crate) const DRIVER_COUNTERS_MAX: usize = 64 * 1024;
 
@@ -244,3 +248,7 @@ pub(crate) const SEGMENTS_MAX: usize = 64;
 
 /// Datagrams that wait in a socket of a simulated network; those that find no room are lost, as in a kernel.
 pub(crate) const SIMULATED_DATAGRAMS_MAX: usize = 256;
+
+/// How long a thread that has been joined may take to be gone: the kernel does a few steps more, on a machine that has no CPU
+/// for it.
+pub(crate) const THREAD_END: Duration = Duration::from_secs(2);

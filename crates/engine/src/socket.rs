@@ -1,10 +1,13 @@
 //! The core's table of sockets: what each is doing, who waits for it, and what the kernel still holds for it.
 
+pub(crate) mod expiry;
 pub(crate) mod filter;
 pub(crate) mod key;
+pub(crate) mod note;
 pub(crate) mod option;
 pub(crate) mod unsent;
 
+use std::net::SocketAddr;
 use std::ops::{Index, IndexMut};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::getpeername;
 use rustix::net::sockopt::tcp_congestion;
 
 use crate::allowance::Allowance;
@@ -23,7 +27,9 @@ use crate::outgoing::{Part, Queue};
 use crate::task::id::TaskId;
 use crate::timer::TimerId;
 
+use expiry::Expiry;
 use key::Key;
+use note::{Coarse, Note};
 use unsent::{Extra, Unsent};
 
 /// How much of a connection is over, as far as the kernel has said so.
@@ -79,11 +85,19 @@ pub(crate) struct Socket {
     /// Milliseconds by which every progress of a send moves the deadline; 0 when the deadline stands.
     pub(crate) patience: u32,
     /// Invariant: at most one timer per socket; it may be earlier than the deadline, never later.
-    pub(crate) timer: Option<(TimerId, Instant)>,
+    pub(crate) timer: Option<(TimerId, Expiry)>,
     pub(crate) outgoing: Queue<Part>,
     pub(crate) deferred: Deferred,
     /// Whether the other end has connected to us.
     pub(crate) is_accepted: bool,
+    /// Of an accepted one its number among those, of an unused slot the next unused one.
+    pub(crate) number: u32,
+    /// When it was accepted.
+    pub(crate) accepted_at: Coarse,
+    /// What its owner [notes](crate::Note); three fields, which leave no gap between the others.
+    pub(crate) note_count: u32,
+    pub(crate) note_kind: u16,
+    pub(crate) note_state: u8,
     /// When the kernel was handed what was sent last; the clock's origin before the first send, while one is under way,
     /// and where nobody wants to know.
     pub(crate) written: Instant,
@@ -95,7 +109,6 @@ pub(crate) struct Socket {
     pub(crate) send_failed: Option<Errno>,
     pub(crate) ring: InFlight,
     pub(crate) simulated: Option<Box<Peer>>,
-    next_unused: u32,
 }
 
 impl Socket {
@@ -121,19 +134,53 @@ impl Socket {
             outgoing: Queue::default(),
             deferred: Deferred::AtRest,
             is_accepted: false,
+            number: NONE,
+            accepted_at: Coarse::default(),
+            note_count: 0,
+            note_kind: 0,
+            note_state: 0,
             written: Instant::default(),
             unsent: None,
             drops: false,
             send_failed: None,
             ring: InFlight::default(),
             simulated: None,
-            next_unused: NONE,
         }
     }
 
     /// Whether bytes whose flush has returned are still here.
     pub(crate) fn is_sending(&self) -> bool {
         self.ring.sending || self.deferred != Deferred::AtRest
+    }
+
+    /// What its owner has noted.
+    pub(crate) fn note(&self) -> Note {
+        Note {
+            count: self.note_count,
+            kind: self.note_kind,
+            state: self.note_state,
+        }
+    }
+
+    pub(crate) fn set_note(&mut self, note: Note) {
+        self.note_count = note.count;
+        self.note_kind = note.kind;
+        self.note_state = note.state;
+    }
+
+    /// Whether a task or bytes wait until more can be sent.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.send_waiter != TaskId::NONE || self.deferred == Deferred::Blocked
+    }
+
+    /// The TCP address at the other end: see [`Stream::peer`](crate::Stream::peer).
+    pub(crate) fn peer(&self, key: Key) -> Option<SocketAddr> {
+        if let Some(end) = &self.simulated {
+            let address = end.peer_address().unwrap_or([127, 0, 0, 1].into());
+            return Some((address, 1024_u16.wrapping_add(key.0 as u16)).into());
+        }
+        let descriptor = self.descriptor.as_ref()?;
+        SocketAddr::try_from(getpeername(descriptor).ok()??).ok()
     }
 
     /// Learns from a receive of `count` bytes what the socket is used for.
@@ -202,6 +249,8 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Sockets {
     slots: Vec<Socket>,
     unused: u32,
+    /// How many have been accepted.
+    pub(crate) accepted: u32,
     /// Bounds those that were accepted.
     pub(crate) allowance: Option<Arc<Allowance>>,
     /// How many of those there are, where other cores want to know; with those that the kernel has accepted by itself and
@@ -218,6 +267,7 @@ impl Sockets {
         Self {
             slots: Vec::new(),
             unused: NONE,
+            accepted: 0,
             allowance: None,
             live: None,
             extra: Extra::new(UNSENT_EXTRA_USUAL),
@@ -231,7 +281,7 @@ impl Sockets {
             return Key((self.slots.len() - 1) as u32);
         }
         let index = self.unused;
-        self.unused = self.slots[index as usize].next_unused;
+        self.unused = self.slots[index as usize].number;
         self.slots[index as usize] = socket;
         Key(index)
     }
@@ -250,7 +300,7 @@ impl Sockets {
             unsent.give_back(&mut self.extra);
         }
         *slot = Socket::new(None);
-        slot.next_unused = unused;
+        slot.number = unused;
         self.unused = key.0;
     }
 

@@ -9,8 +9,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::Context;
 
+use crate::clock::{Clock, Instant};
 use crate::limits::{OPERATIONS_PER_POLL, YIELDED_PER_TURN};
 use crate::notifier::Woken;
+use crate::profile::{Profiler, Work};
 
 use id::ID_MASK;
 use id::TaskId;
@@ -24,6 +26,8 @@ struct Entry {
     future: Option<Future_>,
     /// Whether the task is in the queue; keeps it from being queued twice.
     queued: bool,
+    /// What it counts as.
+    work: Work,
 }
 
 /// Who is waiting and who can go on.
@@ -32,7 +36,8 @@ pub(crate) struct Tasks {
     place: u16,
     entries: RefCell<Vec<Entry>>,
     unused: RefCell<Vec<u32>>,
-    ready: RefCell<VecDeque<TaskId>>,
+    /// With the moment of its wake-up.
+    ready: RefCell<VecDeque<(TaskId, Instant)>>,
     /// Those that have had their share of this turn and go on in one of the next.
     yielded: RefCell<VecDeque<TaskId>>,
     count: Cell<usize>,
@@ -41,11 +46,12 @@ pub(crate) struct Tasks {
     budget: Cell<u32>,
     /// The running task was charged for more than that: the kernel gets its turn, too, before it goes on.
     is_overdrawn: Cell<bool>,
+    pub(crate) profiler: Profiler,
 }
 
 impl Tasks {
-    /// No tasks yet, of the core at `place`.
-    pub(crate) fn new(place: u16) -> Self {
+    /// No tasks yet, of the core at `place` with this clock.
+    pub(crate) fn new(place: u16, clock: Clock) -> Self {
         Self {
             place,
             entries: RefCell::new(Vec::new()),
@@ -56,11 +62,12 @@ impl Tasks {
             current: Cell::new(TaskId::NONE),
             budget: Cell::new(0),
             is_overdrawn: Cell::new(false),
+            profiler: Profiler::new(clock),
         }
     }
 
     /// Adds a task, which runs for the first time after the present one has yielded.
-    pub(crate) fn spawn(&self, future: Future_) -> TaskId {
+    pub(crate) fn spawn(&self, work: Work, future: Future_) -> TaskId {
         let mut entries = self.entries.borrow_mut();
         let index = self.unused.borrow_mut().pop().unwrap_or_else(|| {
             assert!(
@@ -71,17 +78,20 @@ impl Tasks {
                 generation: 0,
                 future: None,
                 queued: false,
+                work,
             });
             (entries.len() - 1) as u32
         });
         let entry = &mut entries[index as usize];
         entry.future = Some(future);
         entry.queued = true;
+        entry.work = work;
         let id = TaskId {
             index,
             generation: entry.generation,
         };
-        self.ready.borrow_mut().push_back(id);
+        let now = self.profiler.begun();
+        self.ready.borrow_mut().push_back((id, now));
         self.count.set(self.count.get() + 1);
         id
     }
@@ -94,6 +104,15 @@ impl Tasks {
     /// The task that runs now; operations remember it as the one to wake.
     pub(crate) fn current(&self) -> TaskId {
         self.current.get()
+    }
+
+    /// The running task counts as work of this kind from its next step on.
+    #[inline]
+    pub(crate) fn works_as(&self, work: Work) {
+        let index = self.current.get().index as usize;
+        if let Some(entry) = self.entries.borrow_mut().get_mut(index) {
+            entry.work = work;
+        }
     }
 
     /// Takes `operations` off what the running task may do in a row. When that was more than it had, it goes on in one of
@@ -127,6 +146,26 @@ impl Tasks {
         !self.ready.borrow().is_empty() || !self.yielded.borrow().is_empty()
     }
 
+    /// The core runs from now on: its time counts, and those that it begins with are woken now.
+    pub(crate) fn begin(&self) {
+        self.profiler.begin();
+        self.were_woken_now(0);
+    }
+
+    /// Tasks that can go on, those that have yielded left out.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.borrow().len()
+    }
+
+    /// Those that can go on since there were `before` of them were woken just now: in a look at the kernel, within which the
+    /// clock is not read.
+    pub(crate) fn were_woken_now(&self, before: usize) {
+        let now = self.profiler.begun();
+        for (_, woken) in self.ready.borrow_mut().iter_mut().skip(before) {
+            *woken = now;
+        }
+    }
+
     /// Lets the running task go on in one of the next turns, when those that have yielded before it have.
     pub(crate) fn yield_now(&self) {
         self.yielded.borrow_mut().push_back(self.current());
@@ -140,7 +179,8 @@ impl Tasks {
         };
         if entry.generation == id.generation && !entry.queued {
             entry.queued = true;
-            self.ready.borrow_mut().push_back(id);
+            let now = self.profiler.begun();
+            self.ready.borrow_mut().push_back((id, now));
         }
     }
 
@@ -193,15 +233,15 @@ impl Tasks {
             self.wake(id);
         }
         for _ in 0..limit {
-            let Some(id) = self.ready.borrow_mut().pop_front() else {
+            let Some((id, woken)) = self.ready.borrow_mut().pop_front() else {
                 return;
             };
-            self.poll(id);
+            self.poll(id, woken);
         }
     }
 
-    fn poll(&self, id: TaskId) {
-        let Some(mut future) = self.take_future(id) else {
+    fn poll(&self, id: TaskId, woken: Instant) {
+        let Some((mut future, work)) = self.take_future(id) else {
             return;
         };
         self.current.set(id);
@@ -221,16 +261,17 @@ impl Tasks {
         }
         // Behind the destructors of a task that has ended: they wake others, too.
         self.wake_woken();
+        self.profiler.ran(work, woken);
     }
 
-    fn take_future(&self, id: TaskId) -> Option<Future_> {
+    fn take_future(&self, id: TaskId) -> Option<(Future_, Work)> {
         let mut entries = self.entries.borrow_mut();
         let entry = &mut entries[id.index as usize];
         if entry.generation != id.generation {
             return None;
         }
         entry.queued = false;
-        entry.future.take()
+        Some((entry.future.take()?, entry.work))
     }
 
     fn release(&self, id: TaskId) {

@@ -15,12 +15,21 @@ pub struct TcpInfo {
     /// Bytes that the peer has acknowledged, and one more on the side that connected, for its SYN (RFC 4898,
     /// tcpEStatsAppHCThruOctetsAcked). What came with the peer's end of the stream is counted.
     pub bytes_acknowledged: u64,
+    /// Bytes that have been received (tcpEStatsAppHCThruOctetsReceived).
+    pub bytes_received: u64,
+    /// How long neither side has sent data, in milliseconds of the kernel's tick.
+    pub idle: Duration,
 }
 
 /// Bytes of `struct tcp_info` up to and with `tcpi_segs_out` (linux/tcp.h), which came with Linux 4.2.
 const INFO_BYTES: usize = 140;
 /// Where `tcpi_unacked` stands in it, which of a listener says how many wait in its queue.
 const UNACKNOWLEDGED_AT: usize = 24;
+/// Where `tcpi_last_data_sent` and `tcpi_last_data_recv` (milliseconds ago) stand in it.
+const LAST_SENT_AT: usize = 44;
+const LAST_RECEIVED_AT: usize = 52;
+/// Where `tcpi_bytes_received` stands in it.
+const BYTES_RECEIVED_AT: usize = 128;
 /// Where `tcpi_rtt` (microseconds), `tcpi_total_retrans`, `tcpi_bytes_acked` and `tcpi_segs_out` stand in it.
 const ROUND_TRIP_AT: usize = 68;
 const RETRANSMITS_AT: usize = 100;
@@ -41,6 +50,8 @@ impl TcpInfo {
             retransmits: number(RETRANSMITS_AT),
             segments_out: number(SEGMENTS_OUT_AT),
             bytes_acknowledged: long(BYTES_ACKNOWLEDGED_AT),
+            bytes_received: long(BYTES_RECEIVED_AT),
+            idle: Duration::from_millis(number(LAST_SENT_AT).min(number(LAST_RECEIVED_AT)).into()),
         })
     }
 }

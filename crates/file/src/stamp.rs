@@ -3,18 +3,30 @@
 //! A file's stamp follows the links that certbot and Kubernetes swap, and tells of changes on file systems that report none.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What tells one state of a file from another: when it was changed, its length, and which file it is; or that there is
-/// none.
+/// What tells one state of a file from another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stamp(Option<(i64, i64, u64, u64)>);
+pub struct Stamp(Found);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Found {
+    /// When it was changed, its length, and which file it is.
+    File(i64, i64, u64, u64),
+    Nothing,
+    /// This process may not look, as one that has become another user since it read the file.
+    Denied,
+}
 
 /// The stamp of `file` at this moment.
 pub fn stamp(file: &Path) -> Stamp {
-    let found = fs::metadata(file).ok();
-    Stamp(found.map(|found| (found.mtime(), found.mtime_nsec(), found.len(), found.ino())))
+    Stamp(match fs::metadata(file) {
+        Ok(found) => Found::File(found.mtime(), found.mtime_nsec(), found.len(), found.ino()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Found::Denied,
+        Err(_) => Found::Nothing,
+    })
 }
 
 /// What has been seen of a set of files.
@@ -32,8 +44,16 @@ impl Look {
         }
     }
 
-    /// Whether the files are others than those that were read, and were so the last time already.
-    pub fn has_changed(&mut self, now: Vec<Stamp>) -> bool {
+    /// Whether the files are others than those that were read, and were so the last time already. Of one that may not be
+    /// looked at nothing is known, and nothing has changed.
+    pub fn has_changed(&mut self, mut now: Vec<Stamp>) -> bool {
+        if now.len() == self.read.len() {
+            for (now, read) in now.iter_mut().zip(&self.read) {
+                if now.0 == Found::Denied {
+                    *now = *read;
+                }
+            }
+        }
         let is_settled = now == self.last;
         self.last = now;
         if !is_settled || self.last == self.read {
@@ -51,8 +71,8 @@ mod tests {
     #[test]
     fn files_are_read_again_once_and_only_when_they_have_settled() {
         let stamp = |second| {
-            let file = (second, 0, 1, 1);
-            vec![Stamp(Some(file)), Stamp(None)]
+            let file = Found::File(second, 0, 1, 1);
+            vec![Stamp(file), Stamp(Found::Nothing)]
         };
         let mut look = Look::new(stamp(1));
         for (now, changed) in [
@@ -64,6 +84,23 @@ mod tests {
             (stamp(4), false),
             (stamp(3), false),
             (stamp(3), false),
+        ] {
+            assert_eq!(look.has_changed(now.clone()), changed, "{now:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_not_be_looked_at_has_not_changed() {
+        let file = |second| Stamp(Found::File(second, 0, 1, 1));
+        let denied = Stamp(Found::Denied);
+        let mut look = Look::new(vec![file(1), file(1)]);
+        for (now, changed) in [
+            (vec![denied, file(1)], false),
+            (vec![denied, file(1)], false),
+            (vec![denied, file(2)], false),
+            (vec![denied, file(2)], true),
+            (vec![file(1), file(2)], false),
+            (vec![file(1), file(2)], false),
         ] {
             assert_eq!(look.has_changed(now.clone()), changed, "{now:?}");
         }

@@ -16,9 +16,9 @@ pub fn is_hop_by_hop(name: &str) -> bool {
     }
 }
 
-/// Whether a field could pass for one that a proxy answers for, with servers that see no difference between hyphens and
-/// other marks (CGI makes underscores of them, RFC 3875 4.1.18): it is named like one that frames the message, belongs to
-/// its connection or tells of the client, but for the marks.
+/// Whether a field could pass for one that a proxy is responsible for, with servers that see no difference between
+/// hyphens and other marks (CGI makes underscores of them, RFC 3875 4.1.18): it is named like one that frames the
+/// message, belongs to its connection or tells of the client, but for the marks.
 pub fn is_disguised(name: &str) -> bool {
     const FAMILY: &str = "x-forwarded-";
     let is_one = match name.len() {

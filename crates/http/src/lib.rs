@@ -27,6 +27,7 @@ pub mod cookie;
 pub mod encoding;
 pub mod forwarded;
 pub mod query;
+pub mod trace_context;
 pub mod upgrade;
 
 pub mod proxy_protocol;

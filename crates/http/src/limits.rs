@@ -33,6 +33,9 @@ pub const PROXY_V2_BYTES_MAX: usize = 4096;
 /// of trusted networks, and a head has room for thousands; no chain of proxies has 32.
 pub const FORWARDED_MEMBERS_MAX: usize = 32;
 
+/// Members of tracestate that pass: the bound of W3C Trace Context (3.3.1.1), beyond which the field is not valid.
+pub const TRACE_STATE_MEMBERS_MAX: usize = 32;
+
 /// Bytes of decoded Basic credentials, user, colon and password. Files of passwords and the hashes in use stop at 255 each
 /// or earlier (bcrypt takes 72).
 pub const BASIC_CREDENTIALS_BYTES_MAX: usize = 512;

@@ -210,7 +210,7 @@ fn framing(status: u16, request_method: Method, announced: Framing) -> Result<Fr
         // anyone's guess, and the final response is to follow; a length of 0 is common and harmless.
         (100..=199, _) => match announced {
             Framing::None | Framing::Length(0) => Ok(Framing::None),
-            _ => Err(Refusal::bad("an interim answer that announces a body")),
+            _ => Err(Refusal::bad("an interim response that announces a body")),
         },
         (204 | 304, _) | (_, Method::Head) => Ok(Framing::None),
         (200..=299, Method::Connect) => Ok(Framing::None),

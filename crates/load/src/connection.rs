@@ -42,9 +42,9 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
                 }
             },
         };
-        let mut answered = 0;
+        let mut responses = 0;
         work.begins(std::mem::take(&mut is_kept));
-        let end = exchange(&core_run, &stream, &mut work, &mut answered).await;
+        let end = exchange(&core_run, &stream, &mut work, &mut responses).await;
         core_run.closed(&stream, &mut work, end);
         if work.is_kept() {
             back_off = BACK_OFF_MIN;
@@ -69,7 +69,7 @@ fn exchange(
     core_run: &CoreRun,
     stream: &Transport,
     work: &mut Work,
-    answered: &mut u64,
+    responses: &mut u64,
 ) -> impl Future<Output = Result<(), Lost>> {
     async move {
         let mut input = Input::default();
@@ -78,7 +78,7 @@ fn exchange(
         core_run.extend_deadline(stream, now);
         loop {
             let before = now;
-            if !core_run.supply.take(work, &mut now, *answered).await {
+            if !core_run.supply.take(work, &mut now, *responses).await {
                 return Ok(());
             }
             if now != before {
@@ -87,7 +87,7 @@ fn exchange(
             if work.is_kept() && stream.is_spent() {
                 look(stream, &mut input).await?;
             }
-            let last = core_run.supply.is_last(*answered + work.due);
+            let last = core_run.supply.is_last(*responses + work.due);
             core_run.queue(stream, work, last);
             let mut first = None;
             if core_run.sends_much() {
@@ -103,14 +103,14 @@ fn exchange(
                     Some(received) => *received,
                     None => receive(core_run, stream, &mut input, work, &mut now).await?,
                 };
-                received.is_first = *answered == 0;
-                *answered += 1;
+                received.is_first = *responses == 0;
+                *responses += 1;
                 work.begins(true);
                 let written = *written.get_or_insert_with(|| {
                     let known = stream.written();
                     known.unwrap_or(work.start())
                 });
-                core_run.answered(work, received, written, now);
+                core_run.responded(work, received, written, now);
                 if !received.response.keep_alive {
                     return Ok(());
                 }

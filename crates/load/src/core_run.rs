@@ -25,7 +25,7 @@ use crate::record::Record;
 use crate::rows::Reading;
 use crate::standing::{Standing, Thread};
 use crate::stop::Progress;
-use crate::times::Answered;
+use crate::times::ResponseTimes;
 use crate::unanswered::Unanswered;
 use crate::work::Work;
 use dialer::Dialer;
@@ -284,7 +284,7 @@ impl CoreRun {
     }
 
     /// One of the requests of `work`, written at `written`, has its response.
-    pub(crate) fn answered(
+    pub(crate) fn responded(
         &self,
         work: &mut Work,
         received: Received,
@@ -296,7 +296,7 @@ impl CoreRun {
         let (start, kind) = (work.start, protocol.kind_of(work.number));
         work.number += 1;
         let (written_first, own) = work.sent_at(&self.core, written, now);
-        let answered = Answered {
+        let took = ResponseTimes {
             send_lag: written_first.nanoseconds_since(start),
             first_byte: received.first_byte.nanoseconds_since(written_first),
             service: now.nanoseconds_since(written_first),
@@ -307,12 +307,12 @@ impl CoreRun {
         self.supply.landed(work, 1);
         let mut record = self.recorder.record.borrow_mut();
         if self.is_over() {
-            record.answered_late(&answered, measured);
+            record.responded_late(&took, measured);
             return;
         }
         self.recorder.note_response(work.index, now);
-        record.answered(response.outcome, &answered, measured);
-        record.answered_kind(kind, answered.response, measured);
+        record.responded(response.outcome, &took, measured);
+        record.responded_kind(kind, took.response, measured);
         if response.met != Met::Yes {
             record.unexpected(kind, response.met, || {
                 let what = protocol.outcomes().phrase(response.outcome);

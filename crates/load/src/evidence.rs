@@ -49,7 +49,7 @@ pub struct Evidence {
     pub failures: u64,
     /// Requests whose response had not come when the run ended.
     pub unfinished: u64,
-    /// Of these, those that were answered shortly behind the end, and whose times are known so.
+    /// Of these, those whose response came shortly behind the end, so that their times are known.
     #[serde(default)]
     pub late: u64,
     /// Requests sent again because the server had closed a kept-alive connection before they reached it.

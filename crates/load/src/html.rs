@@ -42,7 +42,7 @@ pub fn page(report: &Report) -> String {
     body.push_str("</div>\n");
     if report.requests == 0 {
         body.push_str(
-            "<p class=\"about\">There were no answers, so there is nothing to draw of them.</p>\n",
+            "<p class=\"about\">There were no responses, so there is nothing to draw of them.</p>\n",
         );
     }
     without_response(&mut body, report, times.as_ref(), &waits);
@@ -86,9 +86,9 @@ fn tiles(body: &mut String, report: &Report) {
     let latency = &report.latency_us;
     let mut all = vec![(
         units::rate(report.rps),
-        "answers",
+        "responses",
         match report.requests {
-            0 => "no answers".to_owned(),
+            0 => "no responses".to_owned(),
             requests => format!("{} in all", units::count(requests)),
         },
     )];
@@ -112,7 +112,7 @@ fn tiles(body: &mut String, report: &Report) {
         all.push((
             units::count(report.unfinished),
             "unfinished",
-            format!("{} answered behind it", units::count(report.late)),
+            format!("{} responses behind it", units::count(report.late)),
         ));
     }
     let tile = |(value, what, beside): &(String, &str, String)| {
@@ -198,7 +198,7 @@ fn without_response(body: &mut String, report: &Report, times: Option<&Times>, w
     };
     let _ = writeln!(
         body,
-        "<p class=\"about\">{} had no answer: unfinished at the end, timed out, or due and never sent. Their times are in no \
+        "<p class=\"about\">{} had no response: unfinished at the end, timed out, or due and never sent. Their times are in no \
          second and not in the distribution, but it is known how long they had waited. {from}</p>",
         units::plural(count, "request")
     );
@@ -254,7 +254,7 @@ fn percentiles(body: &mut String, report: &Report) {
         .any(|(_, latency)| !latency.at_least.is_empty());
     let bounded = match is_bounded {
         true => {
-            " A figure with “&gt;” is at least so much: requests without an answer may have made it larger. The mean is of answers alone."
+            " A figure with “&gt;” is at least so much: requests without a response may have made it larger. The mean is of responses alone."
         }
         false => "",
     };
@@ -288,8 +288,8 @@ fn kinds(body: &mut String, report: &Report) {
     let rows: String = report.by_request.iter().map(row).collect();
     let _ = write!(
         body,
-        "<section>\n<h2>Requests</h2>\n<p class=\"about\">Times are of answers alone.</p>\n<div class=\"scroll\"><table class=\"figures\"><thead><tr><th scope=\"col\" class=\"text\">request</th>\
-         <th scope=\"col\">answers</th><th scope=\"col\">unexpected</th><th scope=\"col\">mean</th><th scope=\"col\">p50</th>\
+        "<section>\n<h2>Requests</h2>\n<p class=\"about\">Times are of responses alone.</p>\n<div class=\"scroll\"><table class=\"figures\"><thead><tr><th scope=\"col\" class=\"text\">request</th>\
+         <th scope=\"col\">responses</th><th scope=\"col\">unexpected</th><th scope=\"col\">mean</th><th scope=\"col\">p50</th>\
          <th scope=\"col\">p99</th><th scope=\"col\">largest</th></tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
     );
 }
@@ -319,7 +319,7 @@ fn counts(body: &mut String, report: &Report) {
         .collect();
     let _ = write!(
         body,
-        "<section>\n<h2>Answers and errors</h2>\n<table class=\"figures\"><thead><tr><th scope=\"col\" class=\"text\">status or kind</th>\
+        "<section>\n<h2>Responses and errors</h2>\n<table class=\"figures\"><thead><tr><th scope=\"col\" class=\"text\">status or kind</th>\
          <th scope=\"col\">count</th><th scope=\"col\">share</th></tr></thead><tbody>{rows}</tbody></table>\n</section>\n"
     );
 }

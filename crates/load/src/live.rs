@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  title, response times in short, verdict as it stands, progress
-//!  answers per second        │ counts
+//!  responses per second      │ counts
 //!  response times over time  │ statuses and errors
 //!  distribution              │ percentiles
 //! ```
@@ -201,7 +201,7 @@ fn block(title: impl Into<Line<'static>>) -> Block<'static> {
 
 fn draw_rate(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     let now = live.seconds.back().map_or(0.0, |row| row.rps);
-    let mut title = vec![Span::raw(format!(" {} answers ", units::rate(now)))];
+    let mut title = vec![Span::raw(format!(" {} responses ", units::rate(now)))];
     if live.figures.errors > 0 {
         let errors = format!(" {} errors ", units::count(live.figures.errors));
         title.push(Span::styled(errors, Style::new().fg(Color::Red).bold()));
@@ -252,7 +252,7 @@ fn draw_times(frame: &mut Frame<'_>, area: Rect, live: &Live) {
         .ceil()
         .max(low + 1.0);
     if !low.is_finite() {
-        return frame.render_widget(Paragraph::new("no answers yet").block(titled), area);
+        return frame.render_widget(Paragraph::new("no responses yet").block(titled), area);
     }
     let datasets = curves.iter().map(|(name, colour, points)| {
         Dataset::default()
@@ -342,7 +342,7 @@ fn draw_counts(frame: &mut Frame<'_>, area: Rect, live: &Live) {
         Color::Reset
     });
     let rows = [
-        Row::new(["answers".to_owned(), units::count(figures.responses)]),
+        Row::new(["responses".to_owned(), units::count(figures.responses)]),
         Row::new(["errors".to_owned(), units::count(figures.errors)]).style(errors),
         Row::new(["waiting".to_owned(), units::count(live.waiting)]),
         Row::new(["never sent".to_owned(), units::count(figures.missed)]),

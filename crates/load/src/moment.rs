@@ -65,7 +65,7 @@ impl Moment<'_> {
             unexpected: self.unexpected,
             timeouts: standing.failures_of(Failure::Timeout),
             unanswered: self.unanswered.clone(),
-            // They may yet be answered.
+            // Their responses may yet come.
             unfinished: 0,
             resent: standing.resent,
             missed: standing.missed,

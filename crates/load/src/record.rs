@@ -11,7 +11,7 @@ use onrush_tls::{Info, Version};
 use crate::failure::{Failure, NotConnected};
 use crate::limits::KINDS_SHOWN_MAX;
 use crate::protocol::response::{Met, Outcome, Outcomes};
-use crate::times::{Answered, Times};
+use crate::times::{ResponseTimes, Times};
 use crate::unanswered::Unanswered;
 
 /// The counters of one core, or the sum over several.
@@ -105,36 +105,36 @@ impl Record {
 
     /// A response came.
     #[inline]
-    pub(crate) fn answered(&mut self, outcome: Outcome, answered: &Answered, measured: Measured) {
+    pub(crate) fn responded(&mut self, outcome: Outcome, took: &ResponseTimes, measured: Measured) {
         let tally = &mut self.tally;
         tally.requests += 1;
         tally.first_bytes += 1;
-        tally.first_byte_sum_ns += answered.send_lag + answered.first_byte;
+        tally.first_byte_sum_ns += took.send_lag + took.first_byte;
         tally.last_bytes += 1;
-        tally.last_byte_sum_ns += answered.response;
-        tally.send_lag_sum_ns += answered.send_lag;
+        tally.last_byte_sum_ns += took.response;
+        tally.send_lag_sum_ns += took.send_lag;
         if let Some(class) = tally.statuses.get_mut(usize::from(outcome.class)) {
             *class += 1;
         }
         self.said[usize::from(outcome.number)] += 1;
         match measured {
-            Measured::Yes => self.times.answered(answered),
+            Measured::Yes => self.times.responded(took),
             Measured::No => self.unmeasured += 1,
         }
     }
 
     /// A response came behind the end.
-    pub(crate) fn answered_late(&mut self, answered: &Answered, measured: Measured) {
+    pub(crate) fn responded_late(&mut self, took: &ResponseTimes, measured: Measured) {
         self.late += 1;
         match measured {
-            Measured::Yes => self.times.answered(answered),
+            Measured::Yes => self.times.responded(took),
             Measured::No => self.late_unmeasured += 1,
         }
     }
 
     /// The response was one to a request of this kind.
     #[inline]
-    pub(crate) fn answered_kind(&mut self, kind: usize, response: u64, measured: Measured) {
+    pub(crate) fn responded_kind(&mut self, kind: usize, response: u64, measured: Measured) {
         if let Some(kind) = self.kinds.get_mut(kind) {
             kind.responses += 1;
             if measured == Measured::Yes {

@@ -101,7 +101,7 @@ pub struct Report {
     /// Requests whose response had not come at the end.
     #[serde(default)]
     pub unfinished: u64,
-    /// Of these, how many were answered shortly behind it.
+    /// Of these, those whose response came shortly behind it.
     #[serde(default)]
     pub late: u64,
     /// What speaks for or against the run.
@@ -259,7 +259,7 @@ impl Report {
         self.requests + self.errors - self.unexpected()
     }
 
-    /// All requests that were to be made: answered, failed, unfinished or never sent.
+    /// All requests that were to be made: with a response, failed, unfinished or never sent.
     pub fn asked_for(&self) -> u64 {
         self.requests + self.evidence.failures + self.unfinished + self.missed
     }

@@ -122,7 +122,7 @@ impl Statuses {
     pub fn parse(text: &str) -> Result<Statuses, String> {
         let expected = || {
             format!(
-                "{text:?} is no status of an answer: expected one such as 204, or a class such as 2xx, from 200 to 999"
+                "{text:?} is no status of a response: expected one such as 204, or a class such as 2xx, from 200 to 999"
             )
         };
         let class = text.strip_suffix("xx").or(text.strip_suffix("XX"));

@@ -142,7 +142,7 @@ pub fn test(io: Io) -> Result<SelfTest, Error> {
             options.connections = connections;
             options.stop.count = Some(count);
         })?;
-        checks.push(Check::exact(case, "answers", count, report.requests));
+        checks.push(Check::exact(case, "responses", count, report.requests));
         checks.push(Check::exact(case, "requests seen", seen.requests, count));
         percentiles(case, delay, &report, &seen, &host, &mut checks);
     }
@@ -292,8 +292,8 @@ fn stall(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
     let (usual, _) = run(Delay::None, Duration::from_secs(2))?;
     let (report, seen) = run(delay, time)?;
     let count = RATE * time.as_secs();
-    let answered = report.requests + report.errors + report.unfinished + report.missed;
-    checks.push(Check::exact(CASE, "requests", count, answered));
+    let finished = report.requests + report.errors + report.unfinished + report.missed;
+    checks.push(Check::exact(CASE, "requests", count, finished));
     let (Some(first), Some((begin, end))) = (seen.first, seen.stall) else {
         checks.push(Check::exact(CASE, "stalls", 1, 0));
         return Ok(());
@@ -327,12 +327,12 @@ fn stall(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
 
 /// Connections that end cost neither a response nor an error, and are counted.
 fn closes(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
-    const CASE: &str = "closes after 10 answers";
+    const CASE: &str = "closes after 10 responses";
     let (report, seen) = play(io, Delay::ClosesAfter(10), |options| {
         options.stop.count = Some(2_000);
     })?;
     for (figure, expected, reported) in [
-        ("answers", 2_000, report.requests),
+        ("responses", 2_000, report.requests),
         ("requests seen", seen.requests, 2_000),
         ("errors", 0, report.errors),
         ("connections", 200, report.connections),
@@ -354,7 +354,7 @@ fn rate(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
     checks.push(Check::exact(CASE, "requests due", 4_000, started));
     checks.push(Check {
         case: CASE,
-        figure: "answers per second".to_owned(),
+        figure: "responses per second".to_owned(),
         expected: 2_000.0,
         reported: report.rps,
         tolerance: 2_000.0 * ERROR_SHARE_MAX,

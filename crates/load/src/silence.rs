@@ -16,13 +16,13 @@ pub(crate) struct Silence {
 
 impl Silence {
     /// Of a run of `elapsed` with these rows whose last response came at `last`. It is silent at its end only if something
-    /// had been asked for: there were errors meanwhile, or `unanswered` requests are open; and for longer than
+    /// had been asked for: there were errors meanwhile, or so many requests are `open`; and for longer than
     /// responses usually take, `longest` at most.
     pub(crate) fn of<'a>(
         rows: impl Iterator<Item = &'a Row>,
         elapsed: Duration,
         last: Option<Duration>,
-        unanswered: u64,
+        open: u64,
         longest: Duration,
     ) -> Silence {
         let Some(last) = last else {
@@ -40,7 +40,7 @@ impl Silence {
             }
         }
         let at_end = elapsed.saturating_sub(last);
-        let was_asked = errors_at_end + unanswered > 0;
+        let was_asked = errors_at_end + open > 0;
         if was_asked && at_end >= SILENCE_MIN && at_end > longest * 2 {
             silence.at_end = at_end;
         }
@@ -65,7 +65,7 @@ mod tests {
     use onrush_measure::second::Tally;
 
     /// Rows of a second each, with so many responses and errors.
-    fn silence(seconds: &[(u64, u64)], last_ms: u64, unanswered: u64, longest_ms: u64) -> [f64; 2] {
+    fn silence(seconds: &[(u64, u64)], last_ms: u64, open: u64, longest_ms: u64) -> [f64; 2] {
         let mut rows = Vec::new();
         let mut before = Tally::default();
         for (number, (responses, errors)) in (0..).zip(seconds) {
@@ -83,7 +83,7 @@ mod tests {
         }
         let elapsed = Duration::from_secs(seconds.len() as u64);
         let [last, longest] = [last_ms, longest_ms].map(Duration::from_millis);
-        let silence = Silence::of(rows.iter(), elapsed, Some(last), unanswered, longest);
+        let silence = Silence::of(rows.iter(), elapsed, Some(last), open, longest);
         [silence.at_end, silence.within].map(|time| time.as_secs_f64())
     }
 

@@ -128,7 +128,7 @@ impl View<'_> {
             measured: None,
             failures,
             unfinished: standing.in_flight,
-            // They may yet be answered.
+            // Their responses may yet come.
             late: standing.in_flight,
             resent: standing.resent,
             timeouts: standing.failures_of(Failure::Timeout),
@@ -191,7 +191,7 @@ mod tests {
     use crate::verdict::reason::State;
     use std::num::NonZeroU64;
 
-    /// The verdict after ten seconds in which `sent` requests were sent and all but `in_flight` answered.
+    /// The verdict after ten seconds in which `sent` requests were sent and all but `in_flight` got their responses.
     fn verdict(change: impl Fn(&mut Options), sent: u64, in_flight: u64) -> Verdict {
         let mut options = options("http://a/");
         options.stop.count = None;

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_does_not_answer_to_a_connect_yet_is_waited_for() {
+    fn a_target_that_does_not_accept_yet_is_waited_for() {
         let mut patience = Patience::default();
         for second in 1..60 {
             let prospect = patience.judge(progress(0, 0, 0), Duration::from_secs(second));

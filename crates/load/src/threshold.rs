@@ -210,7 +210,7 @@ impl Threshold {
             (false, false) => outcome(Fate::Passed, measured),
             _ => outcome(
                 Fate::Undecided,
-                format!("{measured}: more cannot be known, for some requests had no answer"),
+                format!("{measured}: more cannot be known, for some requests had no response"),
             ),
         }
     }
@@ -248,7 +248,7 @@ impl Threshold {
         }
     }
 
-    /// Where the figure lies; its two bounds are one where every request was answered.
+    /// Where the figure lies; its two bounds are one where every request got a response.
     fn measured(&self, figures: &Figures) -> Result<Bounds, String> {
         let exact = match self.metric {
             Metric::Time(kind, statistic) => {
@@ -322,8 +322,8 @@ impl Op {
 }
 
 impl Extent {
-    /// The most that the run's requests can come to, answered or failed. For a run of a set time that is an estimate:
-    /// the rate would have to multiply for it to be wrong.
+    /// The most that the run's requests can come to, with a response or failed. For a run of a set time that is an
+    /// estimate: the rate would have to multiply for it to be wrong.
     fn requests_at_most(self, so_far: &Figures) -> Option<f64> {
         let finished = (so_far.responses + so_far.errors - so_far.unexpected) as f64;
         match self {

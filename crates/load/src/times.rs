@@ -27,9 +27,9 @@ pub struct Times {
     pub tls: Histogram,
 }
 
-/// One response, in nanoseconds.
+/// The times of one response, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct ResponseTimes {
     pub(crate) send_lag: u64,
     pub(crate) first_byte: u64,
     pub(crate) service: u64,
@@ -65,13 +65,13 @@ impl Times {
 
     /// A response is there.
     #[inline]
-    pub(crate) fn answered(&mut self, answered: &Answered) {
-        self.response.record(answered.response);
-        self.service.record(answered.service);
-        self.send_lag.record(answered.send_lag);
-        self.first_byte.record(answered.first_byte);
+    pub(crate) fn responded(&mut self, took: &ResponseTimes) {
+        self.response.record(took.response);
+        self.service.record(took.service);
+        self.send_lag.record(took.send_lag);
+        self.first_byte.record(took.first_byte);
         self.undelayed
-            .record(answered.response.saturating_sub(answered.own));
+            .record(took.response.saturating_sub(took.own));
     }
 
     /// Adds what others have measured.

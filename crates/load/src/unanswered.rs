@@ -74,10 +74,10 @@ impl Bounds {
 /// `waits`.
 pub fn bounds(times: &Histogram, waits: &Histogram, percentile: f64) -> Bounds {
     if waits.count() == 0 {
-        let answered = times.value_at(percentile) as f64;
+        let known = times.value_at(percentile) as f64;
         return Bounds {
-            low: answered,
-            high: answered,
+            low: known,
+            high: known,
         };
     }
     let mut all = times.clone();
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_have_answered_is_known() {
+    fn percentiles_of_requests_that_all_have_a_response_are_known() {
         let times = Histogram::from_iter(1..=1000);
         let found = bounds(&times, &Histogram::new(), 99.0);
         assert_eq!((found.low, found.high), (990.0, 990.0));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn waits_bound_every_percentile_that_they_could_change_and_no_other() {
-        // 77 % were answered within 1 us, 23 % had waited for 2 us and more.
+        // 77 % had a response within 1 us, 23 % had waited for 2 us and more.
         let (times, waits) = (
             Histogram::from_iter(1..=770),
             Histogram::from_iter([2000; 230]),

@@ -9,9 +9,9 @@ pub(crate) struct Work {
     pub(crate) index: u32,
     /// The second in which its TCP counters were last looked at.
     pub(crate) second: u32,
-    /// Requests to be answered before more are sent.
+    /// Requests that are to have their responses before more are sent.
     pub(crate) due: u64,
-    /// Requests of the same start that are sent when these are answered: a connection may carry only so many.
+    /// Requests of the same start that are sent when these have their responses: a connection may carry only so many.
     pub(crate) rest: u64,
     /// The number, in the whole run, of the first of them.
     pub(crate) number: u64,

@@ -145,7 +145,7 @@ fn a_run_that_is_stopped_takes_the_responses_that_are_on_their_way() {
     let running = start(Plan::new(options).unwrap()).unwrap();
     let stopper = running.stopper();
     std::thread::spawn(move || {
-        // All four connections have had a response when their second requests come, which are answered behind the stop.
+        // All four connections have had a response when their second requests come, which get theirs behind the stop.
         let mut streams: Vec<_> = listener.incoming().take(4).flatten().collect();
         let mut request = [0; 4096];
         for reply in [true, false] {
@@ -166,8 +166,8 @@ fn a_run_that_is_stopped_takes_the_responses_that_are_on_their_way() {
     });
     let report = running.finish(|_| ()).unwrap();
     // Which side of the stop a response falls on is chance; none is lost.
-    let answered = report.requests + report.late;
-    assert!(answered >= 8, "{report}");
+    let responses = report.requests + report.late;
+    assert!(responses >= 8, "{report}");
     assert_eq!(report.unfinished, report.late, "{report}");
 }
 

@@ -1,13 +1,13 @@
 //! What can be known to be wrong with a plan before anything is bound: what it says of files,
 //! directories and certificates.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use onrush_config::Plan;
 use onrush_config::plan::{Action, BasicAuth, FilePath, Files, Route};
 use onrush_engine::{Errno, Error, File, FileKind, Kind, Root, cpu, descriptors};
+use onrush_http::{is_field_value, is_token};
 
 use crate::accept::Arrival;
 use crate::access::Users;
@@ -15,7 +15,8 @@ use crate::cores::cores;
 use crate::descriptors::Shares;
 use crate::encryption::Encryption;
 use crate::error_page::PageFiles;
-use crate::trouble::{Trouble, Troubles};
+use crate::observe::trace::limits::COLLECTOR_FIELDS_BYTES_MAX;
+use crate::trouble::{Trouble, Troubles, say_once};
 
 /// Why a plan cannot be used here: everything that is wrong with its files.
 #[derive(Debug)]
@@ -82,6 +83,8 @@ pub(crate) struct Found {
     pub(crate) users: Vec<Option<Arc<Users>>>,
     pub(crate) encryption: Encryption,
     pub(crate) page_files: PageFiles,
+    /// The fields of requests to the collector of traces.
+    pub(crate) collector_fields: Vec<(String, String)>,
     troubles: Troubles,
 }
 
@@ -95,6 +98,7 @@ pub(crate) fn read(plan: &Plan) -> Result<Found, Unusable> {
         .collect();
     let encryption = Encryption::of(plan, &mut troubles);
     let page_files = PageFiles::read(plan, &mut troubles);
+    let collector_fields = read_collector_fields(plan, &mut troubles);
     // Routes may share a file.
     say_once(&mut troubles.wrong);
     say_once(&mut troubles.warnings);
@@ -105,6 +109,7 @@ pub(crate) fn read(plan: &Plan) -> Result<Found, Unusable> {
         users,
         encryption,
         page_files,
+        collector_fields,
         troubles,
     })
 }
@@ -136,18 +141,54 @@ fn read_route(route: &Route, troubles: &mut Troubles) -> Option<Arc<Users>> {
     }
 }
 
+/// The fields of requests to the collector: those of the plan, and those of its file.
+fn read_collector_fields(plan: &Plan, troubles: &mut Troubles) -> Vec<(String, String)> {
+    let Some(tracing) = &plan.tracing else {
+        return Vec::new();
+    };
+    let mut fields = tracing.collector.headers.clone();
+    let Some(file) = &tracing.collector.headers_file else {
+        return fields;
+    };
+    let shown = file.display();
+    let text = match onrush_file::read_text(file, COLLECTOR_FIELDS_BYTES_MAX) {
+        Ok(text) => text,
+        Err(error) => {
+            let message = format!("cannot read the fields for the collector {shown}: {error}");
+            troubles.wrong.push(Trouble::with(file, message));
+            return fields;
+        }
+    };
+    for (number, line) in text.lines().enumerate() {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let field = line
+            .split_once(':')
+            .map(|(name, value)| (name, value.trim()));
+        let field = field
+            .filter(|(name, value)| is_token(name.as_bytes()) && is_field_value(value.as_bytes()));
+        match field {
+            Some((name, value)) => fields.push((name.to_owned(), value.to_owned())),
+            None => {
+                // What stands there may be secret.
+                let line = number + 1;
+                let message = format!(
+                    "line {line} of {shown} is no field for the collector: expected Name: value"
+                );
+                troubles.wrong.push(Trouble::with(file, message));
+            }
+        }
+    }
+    fields
+}
+
 /// Those that stand in the configuration itself are known to be good.
 fn trouble_with_users(auth: &BasicAuth, message: String) -> Trouble {
     Trouble {
         place: auth.file.as_ref().and_then(|file| file.place().cloned()),
         message,
     }
-}
-
-/// Drops what has been said before.
-fn say_once(troubles: &mut Vec<Trouble>) {
-    let mut said = HashSet::new();
-    troubles.retain(|trouble| said.insert(trouble.message.clone()));
 }
 
 /// Whether a file can be served by now.

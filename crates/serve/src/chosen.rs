@@ -18,6 +18,7 @@ use crate::error_page::Form;
 use crate::exchange::Exchange;
 use crate::limits::RESPONSE_LINES_BYTES_MAX;
 use crate::observe::live::Stage;
+use crate::observe::trace::Forwards;
 use crate::path;
 use crate::proxy::forward::request::{Forward, Way};
 use crate::proxy::hash_key::hash_key;
@@ -112,6 +113,9 @@ pub(crate) fn respond(
         exchange.keep_entry(head, client, log.headers(), source.worker);
     }
     let chosen = choose((head, arrived), site, source, exchange)?;
+    if exchange.route().is_none() {
+        exchange.begin_trace(head, source, Forwards::Nowhere);
+    }
     let context = source.of(exchange);
     match chosen {
         Chosen::Own(own) => own.write((head, arrived), context, to),
@@ -280,6 +284,11 @@ pub(crate) fn choose<'w, 'b>(
     exchange.begin(index);
     let target = &route.target;
     let treatment = &site.settings.treatments[index];
+    let forwards = match &target.response {
+        Response::Forward(_) => Forwards::ToServer,
+        _ => Forwards::Nowhere,
+    };
+    exchange.begin_trace(head, source, forwards);
     if let Response::Forward(split) = &target.response {
         exchange.forward_to(split.choose(|| source.worker.chance.bits()));
     }

@@ -14,9 +14,10 @@ use crate::chosen::{Responded, Rest, respond};
 use crate::client::Client;
 use crate::downstream::http1::{Http1, Request};
 use crate::downstream::{Downstream, Side};
-use crate::ending::Behind;
 use crate::error_page::Form;
 use crate::exchange::{Exchange, NOT_YET};
+use crate::observe::connections::{self, ConnectionState, note};
+use crate::observe::work::{CLIENT, SERVER, TUNNEL};
 use crate::proxy::forward;
 use crate::proxy::forward::request::Forward;
 use crate::record::End;
@@ -79,6 +80,7 @@ pub(crate) fn serve(
 ) -> impl Future<Output = ()> {
     service.worker.meter.connection_opens();
     let exchange = Exchange::of_listener(listener, service.worker.core.now());
+    connections::begin(&stream, listener, &service.worker);
     let mut connection = Connection {
         service,
         client,
@@ -120,13 +122,17 @@ impl Connection {
                 Next::Forward(forward) => {
                     // By itself: what the exchange needed is given up before its tunnel begins.
                     let core = self.worker().core.clone();
+                    core.works_as(SERVER);
                     let tunnel = core
                         .in_block(forward::exchange(forward, self.downstream()))
                         .await?;
                     if let Some(tunnel) = tunnel {
+                        core.works_as(TUNNEL);
+                        self.is_at(ConnectionState::Tunnel);
                         let ended = tunnel.run(&mut self.side, &mut self.exchange);
                         return Box::pin(ended).await;
                     }
+                    core.works_as(CLIENT);
                     self.exchange
                         .finish(End::Complete, self.side.output.written());
                 }
@@ -200,6 +206,7 @@ impl Connection {
                 return self.refuse_and_close(refusal).map(|()| Some(Next::Close));
             }
         };
+        stream.change_note(note::with_request);
         let is_chunked = head.framing == Framing::Chunked;
         // As soon as it is known, and before anybody acts on the head.
         if is_chunked {
@@ -218,6 +225,7 @@ impl Connection {
         let responded = respond((&head, arrived), (source, is_first), site, exchange, to)?;
         if let Some(stage) = responded.goes_on() {
             let client = source.of(exchange).address(head.headers);
+            let client = (client, stream.number());
             exchange.goes_on((head.method_text, head.target), client, stage);
         }
         if is_chunked {
@@ -292,36 +300,12 @@ impl Connection {
             (expected, self.exchange.since() + timeouts.client_head)
         };
         self.side.stream.set_deadline(Some(deadline));
+        self.is_at(match expected {
+            Expected::Body => ConnectionState::Body,
+            Expected::Head => ConnectionState::Head,
+            Expected::Request => ConnectionState::Idle,
+        });
         expected
-    }
-
-    /// [`Self::receive`] for a connection that is idle and is to end: a last request may still come, and after that it is
-    /// told of the end.
-    async fn receive_last(&mut self) -> Result<usize, Error> {
-        // Asked of the deadline: remembered while it waits, it would cost memory of every idle connection.
-        let since = match (self.exchange.since(), self.side.stream.deadline()) {
-            (NOT_YET, Some(deadline)) => {
-                deadline.before(self.service.site().settings.timeouts.client_idle)
-            }
-            (NOT_YET, None) => self.worker().core.now(),
-            (since, _) => since,
-        };
-        self.side
-            .stream
-            .set_deadline(Some(self.worker().idle_until(since)));
-        match self.side.stream.recv(&mut self.side.input).await {
-            Err(error) if error.kind == Kind::TimedOut => {}
-            received => return received,
-        }
-        match self.side.stream.recv_arrived(&mut self.side.input).await {
-            Err(error) if error.kind == Kind::TimedOut => {}
-            received => return received,
-        }
-        // Others wait for the descriptor of one that makes room.
-        if self.worker().stopping.get() {
-            self.say_goodbye(Behind::Nothing).await?;
-        }
-        Ok(0)
     }
 
     /// Waits until the password of the request in hand has been checked. The request stays where it is, and so does what
@@ -359,6 +343,11 @@ impl Connection {
         Ok(())
     }
 
+    #[inline]
+    fn is_at(&self, state: ConnectionState) {
+        self.side.stream.change_note(|note| note::at(note, state));
+    }
+
     fn worker(&self) -> &Rc<Worker> {
         &self.service.worker
     }
@@ -380,7 +369,9 @@ impl Drop for Connection {
         // Its task was dropped: the core has ended.
         let sent = self.side.output.written();
         self.exchange.finish(End::CutOff, sent);
-        self.service.worker.meter.connection_closes();
+        let worker = &self.service.worker;
+        worker.meter.connection_closes();
+        worker.identities.forget(self.side.stream.place());
     }
 }
 

@@ -10,6 +10,7 @@ use crate::limits::{
     ADMIN_CONNECTIONS_MAX, ADMIN_SHARE, DESCRIPTORS_OF_ADMIN, DESCRIPTORS_OF_PROGRAM,
     DESCRIPTORS_PER_CORE, KEPT_SHARE, PIPES_PER_CORE_MAX, PIPES_SHARE,
 };
+use crate::observe::trace::limits::DESCRIPTORS_OF_EXPORTER;
 use crate::resolve;
 
 /// How the descriptors of a process are shared out.
@@ -127,7 +128,13 @@ fn of_idle_server(plan: &Plan, cores: usize) -> u64 {
         Admin::Off => 0,
         _ => DESCRIPTORS_OF_ADMIN,
     };
-    DESCRIPTORS_OF_PROGRAM + of_admin + of_names + listens + cores as u64 * of_core
+    let of_exporter = match &plan.tracing {
+        None => 0,
+        Some(tracing) => {
+            DESCRIPTORS_OF_EXPORTER + resolve::descriptors_of(&tracing.collector.address)
+        }
+    };
+    DESCRIPTORS_OF_PROGRAM + of_admin + of_exporter + of_names + listens + cores as u64 * of_core
 }
 
 /// The same with health checks, and with those clients that listeners accept before they see that there is no room: they are

@@ -18,6 +18,8 @@ use crate::trouble::{Trouble, Troubles};
 pub(crate) struct Encryption {
     pub(crate) acceptors: Vec<Option<Arc<Acceptor>>>,
     pub(crate) connectors: Vec<Option<Arc<Connector>>>,
+    /// The same for the collector of traces.
+    pub(crate) collector: Option<Arc<Connector>>,
 }
 
 impl Encryption {
@@ -35,9 +37,15 @@ impl Encryption {
             let made = Connector::new(client_setup(tls));
             keep(made, |subject| client_file(tls, subject), troubles)
         });
+        let connectors = connectors.collect();
+        let collector = collector_tls(plan).and_then(|tls| {
+            let made = Connector::new(client_setup(tls));
+            keep(made, |subject| client_file(tls, subject), troubles)
+        });
         Self {
             acceptors,
-            connectors: connectors.collect(),
+            connectors,
+            collector,
         }
     }
 
@@ -58,12 +66,16 @@ impl Encryption {
                 connector.clone_from(&before.connectors[known]);
             }
         }
+        if collector_tls(plan) == collector_tls(before_plan) {
+            self.collector.clone_from(&before.collector);
+        }
     }
 
     /// Follows changes of the files.
     pub(crate) fn watch(&self) -> Option<Watch> {
         let acceptors = self.acceptors.iter().flatten().cloned();
-        let connectors = self.connectors.iter().flatten().cloned();
+        let connectors = self.connectors.iter().chain([&self.collector]);
+        let connectors = connectors.flatten().cloned();
         let watched = acceptors
             .map(Watched::Acceptor)
             .chain(connectors.map(Watched::Connector));
@@ -87,6 +99,11 @@ impl Encryption {
             }
         })
     }
+}
+
+/// How the collector of traces is spoken to.
+fn collector_tls(plan: &Plan) -> Option<&UpstreamTls> {
+    plan.tracing.as_ref()?.collector.tls.as_ref()
 }
 
 /// What was made of files; `file` says which of them is meant.

@@ -30,6 +30,7 @@ use crate::crowd::Crowd;
 use crate::descriptors::Shares;
 use crate::downstream::http1::{Http1, Request};
 use crate::exchange::Exchange;
+use crate::observe::trace::Tracing;
 use crate::path;
 use crate::request_context::Source;
 use crate::site::{Resources, Site};
@@ -96,8 +97,9 @@ impl Explainer {
         let Checked { plan, found, .. } = checked;
         let names = crate::observe::route_name::route_names(&plan.routes);
         let shares = Shares::UNLIMITED;
-        let resources =
-            Resources::new(plan, found, (shares, None), None).map_err(StartError::Thread)?;
+        let tracing = plan.tracing.as_ref().map(|plan| Tracing::unsent(plan, 1));
+        let resources = Resources::new(plan, found, (shares, None, tracing), None)
+            .map_err(StartError::Thread)?;
         // Dates of files are compared with that of the day.
         let core = Core::simulated(Simulation {
             wall_clock: unix_seconds(),

@@ -17,12 +17,15 @@ use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation
 
 use crate::crowd::Crowd;
 use crate::descriptors::Shares;
+use crate::observe::trace::Tracing;
 use crate::server;
 use crate::service::Service;
 use crate::site::Resources;
 
 pub(crate) use calm::on_calm_cores;
-pub(crate) use script::{Outcome, Step, Upstream, forward, forward_calmly, forward_with, send};
+pub(crate) use script::{
+    Outcome, Step, Upstream, forward, forward_calmly, forward_calmly_with, forward_with, send,
+};
 
 /// Seeds of the simulated networks; each has its own short reads, delays and reordering.
 const SEEDS: Range<u64> = 0..16;
@@ -309,7 +312,9 @@ pub(crate) fn configured(text: &str) -> Plan {
 /// What all cores share of a plan.
 pub(crate) fn resources(plan: &Plan, shares: Shares, before: Option<&Resources>) -> Resources {
     let found = crate::check::read(plan).expect("a test has the files of its plan");
-    Resources::new(plan.clone(), found, (shares, None), before).expect("a thread for passwords")
+    let tracing = plan.tracing.as_ref().map(|plan| Tracing::unsent(plan, 1));
+    Resources::new(plan.clone(), found, (shares, None, tracing), before)
+        .expect("a thread for passwords")
 }
 
 fn claim() -> Claim {

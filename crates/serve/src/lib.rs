@@ -15,6 +15,7 @@ mod site;
 mod start_error;
 mod worker;
 
+mod permissions;
 mod trouble;
 
 mod crowd;
@@ -80,13 +81,24 @@ pub use explain::{
     Answer, Choice, Explainer, Explanation, Fact, Forward, Passed, Question, ToGroup,
 };
 pub use meter::Totals;
+pub use observe::connections::{
+    ConnectionOrder, ConnectionQuery, ConnectionState, ConnectionView, ConnectionsView, TlsView,
+};
+pub use observe::effort::{ATTEMPTS_MAX, EffortView};
+pub use observe::handshakes::HandshakesView;
 pub use observe::inspector::{Inspector, ServerChange};
-pub use observe::latency::{BOUNDS_PER_OCTAVE, Histogram, LOWEST_OCTAVE};
+pub use observe::latency::{BOUNDS_PER_OCTAVE, HIGHEST_OCTAVE, Histogram, LOWEST_OCTAVE};
 pub use observe::live::{RequestView, Stage};
+pub use observe::native::{NATIVE_SCHEMA, NativeBuckets};
+pub use observe::trace::spans::SpansView;
 pub use observe::traffic::TrafficView;
 pub use observe::view::{CoreView, GroupView, ServerState, ServerView, sum_groups, sum_traffic};
+pub use observe::work::{ProfileView, WAIT_NAME};
+pub use onrush_tls::Failure as HandshakeFailure;
+pub use permissions::{Denied, denied, is_unreadable};
 pub use proxy::endpoints::Duty;
 pub use record::Class;
+pub use server::prepared::Prepared;
 pub use server::{Applied, ApplyError, Handed, Handover, Manner, Server};
 pub use start_error::StartError;
 pub use trouble::Trouble;

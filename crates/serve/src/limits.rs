@@ -8,6 +8,16 @@ use onrush_config::limits::CACHE_CONTROL_BYTES_MAX;
 /// a client that pipelines without reading costs no more than that.
 pub(crate) const OUTPUT_BUFFERS_MAX: usize = 4;
 
+/// Connections that a core looks at in one turn for who lists them: two system calls for each where they are sorted by what
+/// the kernel knows, so a few tenths of a millisecond.
+pub(crate) const CONNECTIONS_PER_TURN: usize = 128;
+
+/// Connections that are listed without a word about it: a few screens.
+pub(crate) const CONNECTIONS_LISTED: usize = 100;
+
+/// Connections that are listed at most: half a megabyte, and two milliseconds of a core.
+pub(crate) const CONNECTIONS_LISTED_MAX: usize = 1000;
+
 /// What must be left of a body for it to go through a pipe: so many bytes take two calls that way and eight through buffers.
 pub(crate) const SPLICED_MIN: u64 = 64 * 1024;
 
@@ -85,6 +95,9 @@ pub(crate) const DATE_LAG: Duration = Duration::from_millis(100);
 /// Log lines per second and core about failed requests; more are counted and summed up. A server that is down must not
 /// turn into a full disk.
 pub(crate) const LOG_LINES_PER_SECOND: u32 = 10;
+
+/// How long lines of the access log or spans are lost until that is said again: as long as what hampers them may take.
+pub(crate) const LOSS_TOLD: Duration = Duration::from_secs(60);
 
 /// How often pools look for connections that have been idle too long.
 pub(crate) const POOL_SWEEP: Duration = Duration::from_secs(1);

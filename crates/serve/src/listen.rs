@@ -13,6 +13,8 @@ use onrush_tls::{Acceptor, HandshakeError, Transport};
 use crate::admit::connections::Counted;
 use crate::client::{Client, Origin};
 use crate::connection;
+use crate::observe::connections::{ConnectionState, note};
+use crate::observe::work::{CLIENT, HANDSHAKE, INTRODUCTION};
 use crate::service::Service;
 use crate::site::place::Place;
 use crate::worker::Worker;
@@ -20,12 +22,11 @@ use crate::worker::Worker;
 /// Gives a connection, which came by `place`, a task of its own, unless there are as many as there may be.
 pub(crate) fn greet(stream: Stream, place: &Rc<Place>, service: &Rc<Service>) {
     let worker = &service.worker;
+    let note = |state| stream.change_note(|_| note::begun(place.listener, state));
     if place.expects_introduction(&stream) {
-        worker.core.spawn(greet_introduced(
-            stream,
-            Rc::clone(place),
-            Rc::clone(service),
-        ));
+        note(ConnectionState::Introduction);
+        let greeting = greet_introduced(stream, Rc::clone(place), Rc::clone(service));
+        worker.core.spawn_as(INTRODUCTION, greeting);
         return;
     }
     let counted = match &place.bounds {
@@ -44,15 +45,13 @@ pub(crate) fn greet(stream: Stream, place: &Rc<Place>, service: &Rc<Service>) {
             serve_apart(stream, Input::default(), client, way, counted);
         }
         Some(acceptor) => {
+            note(ConnectionState::Handshake);
             let client = Client::new(Scheme::Https, Origin::OfSocket);
             let acceptor = Arc::clone(acceptor);
             let core = service.worker.core.clone();
-            core.spawn(encrypted(
-                (stream, Input::default(), counted),
-                acceptor,
-                client,
-                (place.listener, service),
-            ));
+            let connection = (stream, Input::default(), counted);
+            let way = (place.listener, service);
+            core.spawn_as(HANDSHAKE, encrypted(connection, acceptor, client, way));
         }
     }
 }
@@ -72,12 +71,15 @@ async fn encrypted(
         && worker.is_ending()
     {
         // It has not begun, and will not.
+        worker.identities.forget(stream.place());
         return;
     }
+    let place = stream.place();
     let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
     drop(acceptor);
     match accepted {
         Ok(transport) => {
+            transport.with_info(|info| worker.registry.handshakes.complete(info));
             serve_apart(
                 transport,
                 Input::default(),
@@ -88,6 +90,8 @@ async fn encrypted(
         }
         Err(error) => {
             worker.meter.handshake_failed();
+            worker.registry.handshakes.failed(&error);
+            worker.identities.forget(place);
             // Who comes and goes, or is too slow, need not be written about: scanners do nothing else.
             if !matches!(error, HandshakeError::Connection(_) | HandshakeError::Ended) {
                 worker.log.failure(
@@ -135,11 +139,17 @@ async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>
             return;
         }
     }
+    if let Origin::Address(address, port) = origin {
+        let client = (address, port).into();
+        service.worker.identities.introduce(stream.place(), client);
+    }
     let client = Client::new(scheme, origin);
     let way = (place.listener, service);
     match &place.acceptor {
         None => serve_apart(Transport::plain(stream), rest, client, way, counted),
         Some(acceptor) => {
+            stream.core().works_as(HANDSHAKE);
+            stream.change_note(|note| note::at(note, ConnectionState::Handshake));
             let connection = (stream, rest, counted);
             encrypted(connection, Arc::clone(acceptor), client, way).await;
         }
@@ -157,9 +167,9 @@ fn serve_apart(
     let core = transport.core().clone();
     let served = connection::serve(transport, received, client, (listener, service));
     match counted {
-        None => core.spawn(served),
+        None => core.spawn_as(CLIENT, served),
         // In a task around it: where there is no bound, connections have no room for what counts.
-        Some(counted) => core.spawn(async move {
+        Some(counted) => core.spawn_as(CLIENT, async move {
             served.await;
             drop(counted);
         }),

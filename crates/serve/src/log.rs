@@ -5,7 +5,7 @@ use std::fmt;
 
 use onrush_engine::{Core, Instant};
 
-use crate::limits::LOG_LINES_PER_SECOND;
+use crate::limits::{LOG_LINES_PER_SECOND, LOSS_TOLD};
 
 /// One core's right to write log lines.
 #[derive(Debug, Default)]
@@ -13,9 +13,42 @@ pub(crate) struct Log {
     second: Cell<u64>,
     lines: Cell<u32>,
     suppressed: Cell<u64>,
+    /// By what is lost.
+    losses: [Lost; 2],
+}
+
+/// What has no room left for another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Loss {
+    /// The access log.
+    Line,
+    /// The queue of the trace collector.
+    Span,
+}
+
+#[derive(Debug, Default)]
+struct Lost {
+    /// Since it was said last.
+    count: Cell<u64>,
+    said: Cell<Option<Instant>>,
 }
 
 impl Log {
+    /// Warns of a loss, at once and then each [`LOSS_TOLD`]: apart from failed requests, whose lines it must not take.
+    pub(crate) fn loss(&self, core: &Core, loss: Loss) {
+        let Some(count) = self.losses[loss as usize].told(core.now()) else {
+            return;
+        };
+        match loss {
+            Loss::Line => tracing::warn!(
+                "the access log is slower than requests end: lines of {count} requests are lost"
+            ),
+            Loss::Span => tracing::warn!(
+                "the queue of the trace collector is full: spans of {count} requests are lost"
+            ),
+        }
+    }
+
     /// Warns of a failed request, unless this second has had its share of lines.
     pub(crate) fn failure(&self, core: &Core, what: fmt::Arguments<'_>) {
         if !self.admits(core.now()) {
@@ -38,6 +71,22 @@ impl Log {
     }
 }
 
+impl Lost {
+    /// Another one is lost; how many since that was said last, if it is to be said.
+    fn told(&self, now: Instant) -> Option<u64> {
+        let count = self.count.get() + 1;
+        if let Some(said) = self.said.get()
+            && now.since(said) < LOSS_TOLD
+        {
+            self.count.set(count);
+            return None;
+        }
+        self.count.set(0);
+        self.said.set(Some(now));
+        Some(count)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +101,15 @@ mod tests {
         };
         assert_eq!(admitted(5), LOG_LINES_PER_SECOND as usize);
         assert_eq!(admitted(6), LOG_LINES_PER_SECOND as usize);
+    }
+
+    #[test]
+    fn a_loss_is_said_at_once_and_then_in_sums() {
+        let lost = Lost::default();
+        let told = |seconds: u64| lost.told(Instant::from_nanoseconds(seconds * 1_000_000_000));
+        assert_eq!(told(100), Some(1));
+        assert_eq!((told(100), told(130)), (None, None));
+        let later = 100 + LOSS_TOLD.as_secs();
+        assert_eq!((told(later), told(later)), (Some(3), None));
     }
 }

@@ -4,15 +4,22 @@
 //! ```text
 //!   exchange ends ──> Meter, Traffic of its listener, route and group     plain cells of the core's own
 //!                 ──> AccessLog, where there is one                          a line, for a thread of its own
+//!                 ──> Tracing, where there is any                            a span, likewise
 //!   any thread    ──> Inspector ── mail ──> CoreView, by the core itself
 //! ```
 
 pub(crate) mod access_log;
+pub(crate) mod connections;
+pub(crate) mod effort;
+pub(crate) mod handshakes;
 pub(crate) mod inspector;
 pub(crate) mod latency;
 pub(crate) mod live;
+pub(crate) mod native;
 pub(crate) mod registry;
 pub(crate) mod responses;
 pub(crate) mod route_name;
+pub(crate) mod trace;
 pub(crate) mod traffic;
 pub(crate) mod view;
+pub(crate) mod work;

@@ -10,10 +10,11 @@ mod tests;
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use onrush_config::limits::WEIGHT_MAX;
 use onrush_config::plan::{ServerAddress, Upstream};
@@ -93,6 +94,34 @@ pub(crate) fn descriptors_needed(upstreams: &[Upstream]) -> u64 {
         return 0;
     }
     DESCRIPTORS_OF_RESOLVER
+}
+
+/// Descriptors that resolving this address once takes.
+pub(crate) fn descriptors_of(address: &ServerAddress) -> u64 {
+    Question::of(address).map_or(0, |_| DESCRIPTORS_OF_RESOLVER)
+}
+
+/// The addresses of a host, for a thread that may wait so long for them.
+///
+/// # Errors
+/// Why there are none.
+pub(crate) fn lookup(host: &str, patience: Duration) -> Result<Vec<IpAddr>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let question = Question::Host(host.to_owned());
+    let directory = Rc::new(Directory::new(Setting::System));
+    let asking = async { tokio::time::timeout(patience, directory.ask(&question)).await };
+    let outcome = LocalSet::new().block_on(&runtime, asking);
+    match outcome {
+        Ok(Outcome::Answered { targets, .. }) => {
+            let addresses = targets.into_iter().filter_map(|target| target.addresses);
+            Ok(addresses.flatten().collect())
+        }
+        Ok(Outcome::Denied(why) | Outcome::Failed(why)) => Err(format!("{host}: {why}")),
+        Err(_) => Err(format!("{host} is not resolved within {patience:?}")),
+    }
 }
 
 /// Waits for first outcomes, by their indexes, as long as that is worth it; returns those of `all` that had none.

@@ -4,21 +4,19 @@ mod apply;
 mod handover;
 mod listening;
 mod parts;
+mod passing;
+pub(crate) mod prepared;
 
 use std::io;
 use std::rc::Rc;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 use std::time::Duration;
 
 use onrush_config::plan::Listen;
-use onrush_engine::{
-    Address, Choice, Claim, Core, Cores, Handle, Promise, Setup, choose, descriptors,
-};
+use onrush_engine::{Address, Choice, Claim, Core, Cores, Handle, Keeper, Promise};
 use onrush_tls::Watch;
 
-use crate::accept::{self, Accepting};
-use crate::check::Checked;
-use crate::cores::placement;
+use crate::accept::Accepting;
 use crate::crowd::Crowd;
 use crate::crowd::room::help_others;
 use crate::descriptors::Shares;
@@ -27,15 +25,17 @@ use crate::limits::LOG_PATIENCE;
 use crate::meter::Totals;
 use crate::observe::access_log::AccessLog;
 use crate::observe::inspector::Inspector;
+use crate::observe::trace::Tracing;
+use crate::observe::trace::limits::SPANS_PATIENCE;
+use crate::observe::trace::spans::SpanCounts;
+use crate::observe::work::UPKEEP;
 use crate::resolve::Resolver;
 use crate::service::Service;
 use crate::site::{Resources, Site};
 use crate::start_error::StartError;
 use crate::worker::Worker;
 use apply::Order;
-use handover::Inheritance;
 use listening::Listeners;
-use parts::{access_log, claim, io_of, shares};
 
 pub use apply::{Applied, ApplyError};
 pub use handover::{Handed, Handover, Manner};
@@ -50,6 +50,9 @@ pub struct Server {
     earlier: Vec<Arc<Generation>>,
     /// Of all configurations that may have lines to write.
     logs: Vec<Arc<AccessLog>>,
+    /// Of all configurations that may have spans to send. One that nobody else holds ends by itself.
+    traces: Vec<Weak<Tracing>>,
+    spans: Arc<SpanCounts>,
     /// What each core waits for: see [`Server::apply`].
     orders: Vec<Promise<Order>>,
     /// Follows changes of certificates; `None` when there are no files of them.
@@ -64,89 +67,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts what a plan says, with its files as [`check`](crate::check()) has found them. Connections are accepted when
-    /// it returns. The soft limit on open files is raised to the hard one: every connection is a file.
-    ///
-    /// # Errors
-    /// See [`StartError`]; everything that can be known to be wrong is found before any address is bound.
-    pub fn start(checked: Checked) -> Result<Server, StartError> {
-        Self::started(checked, None).map(|(server, _)| server)
-    }
-
-    /// The same beside another process, which gave it this `handover`: addresses that both have are listened on with the
-    /// sockets of the other one. Returns their places in the handover, which the other one [has to
-    /// know](Server::hand_over). Until this one [takes over](Server::take_over) its end leaves the queues to the other one.
-    ///
-    /// # Errors
-    /// As above, and when the two do not listen in the same manner. The other one may go on then as if nothing had been.
-    pub fn start_beside(
-        checked: Checked,
-        handover: Handover,
-    ) -> Result<(Server, Vec<usize>), StartError> {
-        Self::started(checked, Some(handover))
-    }
-
-    fn started(
-        checked: Checked,
-        handover: Option<Handover>,
-    ) -> Result<(Server, Vec<usize>), StartError> {
-        let Checked {
-            plan,
-            found,
-            arrival,
-        } = checked;
-        let limit = descriptors::raise();
-        let choice = choose(io_of(plan.io)).map_err(StartError::Driver)?;
-        let cpus = placement(&plan).map_err(StartError::Cpus)?;
-        let before = handover.as_ref().map(|handover| handover.manner.by());
-        let accepting = accept::choose(plan.accept, &cpus, &plan.listen, arrival.as_ref(), before)
-            .map_err(StartError::Accept)?;
-        let shares = shares(limit, &plan, cpus.len())
-            .map_err(|(needed, limit)| StartError::Descriptors { needed, limit })?;
-        let access_log = access_log(&plan, cpus.len(), None)?;
-        let resources =
-            Resources::new(plan, found, (shares, access_log), None).map_err(StartError::Thread)?;
-        let resources = Arc::new(resources);
-        let plan = &resources.plan;
-        let resolver = Resolver::start(&plan.upstreams, &resources.all_endpoints)
-            .map_err(StartError::Resolver)?;
-        let manner = Manner::new(choice.io, cpus.len(), accepting.as_ref());
-        let mut inheritance = Inheritance::new(handover, manner)?;
-        let claims = plan.listen.iter().map(|listen| {
-            let inherited = inheritance.claim(listen);
-            claim(listen, inherited, accepting.as_ref(), &cpus)
-        });
-        let claims: Vec<_> = claims.collect::<Result<_, _>>()?;
-        let setup = Setup {
-            io: choice.io,
-            cpus,
-        };
-        let crowd = Crowd::new(shares);
-        let (first, everybody) = (Arc::clone(&resources), Arc::clone(&crowd));
-        let (ready, readiness) = mpsc::channel();
-        let listening = claims.clone();
-        let cores = onrush_engine::start(&setup, move |core| {
-            serve_on(&core, &first, &everybody, &listening, &ready)
-        })
-        .map_err(StartError::Core)?;
-        let server = Server {
-            _watch: resources.encryption.watch(),
-            claims,
-            logs: resources.access_log.iter().cloned().collect(),
-            resources,
-            earlier: Vec::new(),
-            orders: Vec::new(),
-            cores,
-            choice,
-            cpus: setup.cpus,
-            accepting,
-            crowd,
-            _resolver: resolver,
-        };
-        let server = server.once_ready(&readiness)?;
-        Ok((server, inheritance.taken()))
-    }
-
     /// The server when all cores listen; by then the kernel may have refused to choose among them by CPU.
     fn once_ready(
         mut self,
@@ -198,6 +118,13 @@ impl Server {
         self.claims.iter().map(|claim| claim.address())
     }
 
+    /// Those of them that a service manager keeps, whose queues all cores share.
+    pub fn passed(&self) -> impl Iterator<Item = &Address> {
+        let kept = self.claims.iter();
+        let kept = kept.filter(|claim| claim.keeper() == Keeper::Manager);
+        kept.map(|claim| claim.address())
+    }
+
     /// Of each of these, whether TLS is spoken there.
     pub fn speaks_tls(&self) -> impl Iterator<Item = bool> {
         self.resources
@@ -237,6 +164,8 @@ impl Server {
             0_u64 => {}
             lost => tracing::warn!("{lost} lines of the access log were lost"),
         }
+        let traces = self.traces.iter().filter_map(Weak::upgrade);
+        traces.for_each(|it| it.close(SPANS_PATIENCE));
         totals
     }
 
@@ -279,7 +208,7 @@ impl Server {
 
     /// What looks at the server from any thread.
     pub fn inspector(&self) -> Inspector {
-        Inspector::new(self.cores.handles())
+        Inspector::new(self.cores.handles(), &self.spans)
     }
 
     /// What makes a running stop come to its end at once.
@@ -301,7 +230,7 @@ fn serve_on(
             let worker = &service.worker;
             let (order, orders) = core.promise();
             let following = apply::follow(Rc::clone(&service), listeners, orders);
-            worker.spawn_aside(following);
+            worker.spawn_aside(UPKEEP, following);
             // The receiver waits for as many reports as there are cores.
             let _ = ready.send(Ok(order));
             let cut_off = worker.clients_among(core.run()) as u64;
@@ -338,10 +267,10 @@ pub(crate) fn prepare(
     listeners.take_over(&Listeners::default(), &service);
     // On one core whoever has no room makes it.
     if core.id() > 0 {
-        worker.spawn_aside(help_others(Rc::clone(worker)));
+        worker.spawn_aside(UPKEEP, help_others(Rc::clone(worker)));
     }
     let stopping = Rc::clone(&service);
-    worker.spawn_aside(async move {
+    worker.spawn_aside(UPKEEP, async move {
         stopping.worker.core.stopped().await;
         stopping.worker.has_to_stop();
         stopping

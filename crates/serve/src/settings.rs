@@ -15,6 +15,7 @@ use crate::generation::InForce;
 use crate::observe::access_log::{AccessLog, CoreLog};
 use crate::observe::registry::Kind;
 use crate::observe::route_name::route_names;
+use crate::observe::trace::{CoreTracing, Tracing};
 use crate::observe::traffic::Traffic;
 use crate::proxy::rules::Rules;
 use crate::response_edits::ResponseEdits;
@@ -36,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) treatments: Vec<Treatment>,
     /// The access log, where there is one.
     pub(crate) log: Option<CoreLog>,
+    /// Traces, where there are any.
+    pub(crate) tracing: Option<CoreTracing>,
     /// What counts the requests of the groups, in their order.
     pub(crate) groups: Vec<Rc<Traffic>>,
 }
@@ -69,7 +72,7 @@ impl Settings {
     pub(crate) fn new(
         worker: &Rc<Worker>,
         plan: &Plan,
-        (page_files, log): (&PageFiles, Option<&Arc<AccessLog>>),
+        (page_files, log, tracing): (&PageFiles, Option<&Arc<AccessLog>>, Option<&Arc<Tracing>>),
         generation: InForce,
     ) -> Rc<Self> {
         let error_pages = ErrorPages::new(&plan.error_pages, page_files);
@@ -98,6 +101,7 @@ impl Settings {
             treatments: plan.routes.iter().zip(names).map(treatment).collect(),
             error_pages,
             log: log.map(|log| CoreLog::new(log, &plan.routes, &worker.core)),
+            tracing: tracing.map(|tracing| CoreTracing::new(tracing, plan, &worker.core)),
             groups: plan.upstreams.iter().map(group).collect(),
         })
     }

@@ -13,6 +13,7 @@ use onrush_engine::Error;
 
 use crate::admit::connections::Bounds;
 use crate::descriptors::Shares;
+use crate::observe::work::{CHECK, UPKEEP};
 use crate::proxy::Group;
 use crate::proxy::check::watch;
 use crate::proxy::kept::Keeper;
@@ -55,7 +56,11 @@ impl Site {
         let settings = Settings::new(
             worker,
             plan,
-            (&resources.page_files, resources.access_log.as_ref()),
+            (
+                &resources.page_files,
+                resources.access_log.as_ref(),
+                resources.tracing.as_ref(),
+            ),
             resources.generation.in_force(),
         );
         let mut routes = Vec::new();
@@ -137,18 +142,25 @@ impl Site {
             worker.core.bound_pipes(self.shares.pipes_per_core);
         }
         for group in &self.groups {
-            let start = |work: Pin<Box<dyn Future<Output = ()>>>| {
+            let start = |work, task: Pin<Box<dyn Future<Output = ()>>>| {
                 let group = Rc::clone(group);
-                worker.spawn_aside(async move { group.retirement.ends(work).await });
+                worker.spawn_aside(work, async move { group.retirement.ends(task).await });
             };
-            start(Box::pin(Rc::clone(group).maintain(worker.core.clone())));
+            start(
+                UPKEEP,
+                Box::pin(Rc::clone(group).maintain(worker.core.clone())),
+            );
             if group.plan.connections_ready > 0 {
-                start(Box::pin(Rc::clone(group).keep_ready(Rc::clone(worker))));
+                start(
+                    UPKEEP,
+                    Box::pin(Rc::clone(group).keep_ready(Rc::clone(worker))),
+                );
             }
             // One core's checks are for all.
             if worker.core.id() == 0 && group.plan.health.is_some() {
                 for server in 0..group.servers().len() as u32 {
-                    start(Box::pin(watch(Rc::clone(group), server, Rc::clone(worker))));
+                    let watching = watch(Rc::clone(group), server, Rc::clone(worker));
+                    start(CHECK, Box::pin(watching));
                 }
             }
         }

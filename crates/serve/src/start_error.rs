@@ -21,6 +21,8 @@ pub enum StartError {
     Listen(Address, Error),
     /// The access log cannot be written there.
     AccessLog(LogTarget, io::Error),
+    /// There is no thread to send spans.
+    Tracing(io::Error),
     /// There is no thread to check passwords with.
     Thread(io::Error),
     /// A directory that could be opened a moment ago cannot be opened any more.
@@ -34,6 +36,15 @@ pub enum StartError {
     },
     /// The process whose place it is to take listens in another manner: what differs.
     Handover(&'static str),
+    /// A service manager has passed a socket that the plan has no use for.
+    Passed {
+        /// As the manager calls it.
+        name: String,
+        /// Where it listens.
+        address: Address,
+        /// What the plan listens on.
+        listen: Vec<String>,
+    },
     /// The kernel refuses what resolving the names of servers needs.
     Resolver(io::Error),
     /// The kernel refuses what a core needs.
@@ -62,6 +73,9 @@ impl fmt::Display for StartError {
                 }
                 _ => write!(f, "cannot start the access log: {error}"),
             },
+            StartError::Tracing(error) => {
+                write!(f, "cannot start a thread to send spans: {error}")
+            }
             StartError::Thread(error) => {
                 write!(f, "cannot start a thread to check passwords: {error}")
             }
@@ -72,6 +86,15 @@ impl fmt::Display for StartError {
             StartError::Handover(what) => write!(
                 f,
                 "cannot take the place of a server that runs: {what} would differ; stop that one and start this one"
+            ),
+            StartError::Passed {
+                name,
+                address,
+                listen,
+            } => write!(
+                f,
+                "the service manager has passed the socket {address} ({name}), and no [[listen]] has this address: expected one of {}; add it, or take it out of the .socket unit",
+                listen.join(", ")
             ),
             StartError::Resolver(error) => {
                 write!(f, "cannot resolve the names of servers: {error}")

@@ -35,5 +35,6 @@ mod stalls;
 mod stopping;
 mod timeouts;
 mod tls;
+mod traces;
 mod tunnels;
 mod versions;

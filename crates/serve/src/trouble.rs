@@ -1,5 +1,6 @@
 //! What is wrong with the files of a plan, or worth a warning.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use onrush_config::diagnostic::Span;
@@ -34,4 +35,10 @@ impl fmt::Display for Trouble {
 pub(crate) struct Troubles {
     pub(crate) warnings: Vec<Trouble>,
     pub(crate) wrong: Vec<Trouble>,
+}
+
+/// Drops what has been said before.
+pub(crate) fn say_once(troubles: &mut Vec<Trouble>) {
+    let mut said = HashSet::new();
+    troubles.retain(|trouble| said.insert(trouble.message.clone()));
 }

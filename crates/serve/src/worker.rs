@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_engine::random::Random;
-use onrush_engine::{Core, Instant};
+use onrush_engine::{Core, Instant, Work};
 use onrush_http::date::{self, DATE_BYTES};
 
 use crate::compress;
@@ -15,6 +15,7 @@ use crate::exchange::kept::SpareKept;
 use crate::limits::{DATE_LAG, HELD_UP_SHARE};
 use crate::log::Log;
 use crate::meter::Meter;
+use crate::observe::connections::Identities;
 use crate::observe::live::Live;
 use crate::observe::registry::Registry;
 use crate::proxy::kept::{Keeper, Kept};
@@ -27,6 +28,7 @@ pub(crate) struct Worker {
     pub(crate) meter: Meter,
     pub(crate) registry: Registry,
     pub(crate) live: Live,
+    pub(crate) identities: Identities,
     pub(crate) log: Log,
     /// Set once the core was asked to stop: responses then end their connections.
     pub(crate) stopping: Cell<bool>,
@@ -65,6 +67,7 @@ impl Worker {
             meter: Meter::default(),
             registry: Registry::default(),
             live: Live::default(),
+            identities: Identities::default(),
             log: Log::default(),
             stopping: Cell::new(false),
             stop_began: Cell::new(core.now()),
@@ -103,11 +106,12 @@ impl Worker {
         self.myself.upgrade().expect("whoever asks has one")
     }
 
-    /// Gives a task to the core that is no client's: no client is cut off when the core ends before it.
-    pub(crate) fn spawn_aside(&self, task: impl Future<Output = ()> + 'static) {
+    /// Gives a task to the core that is no client's, for this kind of work: no client is cut off when the core ends before
+    /// it.
+    pub(crate) fn spawn_aside(&self, work: Work, task: impl Future<Output = ()> + 'static) {
         let worker = self.myself();
         self.aside.set(self.aside.get() + 1);
-        self.core.spawn(async move {
+        self.core.spawn_as(work, async move {
             task.await;
             worker.aside.set(worker.aside.get() - 1);
         });

@@ -30,6 +30,7 @@ mod stamps;
 mod watch;
 
 mod error;
+mod failure;
 mod info;
 mod version;
 
@@ -38,6 +39,7 @@ pub use certificate::Identity;
 pub use cipher::Cipher;
 pub use connector::{ClientSetup, Connector, Group, Resume, Verify};
 pub use error::{HandshakeError, Subject, Trouble};
+pub use failure::Failure;
 pub use info::Info;
 pub use transport::Transport;
 pub use version::Version;

@@ -3,6 +3,8 @@
 
 mod control;
 
+use std::rc::Rc;
+
 use onrush_engine::{Buffer, Core, Error, Input, Op, Part, Queue};
 use rustls::client::ClientConnectionData;
 use rustls::kernel::KernelConnection;
@@ -50,7 +52,8 @@ pub(crate) struct Session {
     pub(crate) has_said_goodbye: bool,
     /// What was received breaks the protocol, or the peer said so of us.
     failed: Option<Alert>,
-    pub(crate) info: Info,
+    /// Shared with who lists connections.
+    pub(crate) info: Rc<Info>,
 }
 
 /// What the peer has caused besides data. However often it asks, it is answered once, when the last answer has left, or
@@ -92,7 +95,7 @@ impl Session {
             is_ended: false,
             has_said_goodbye: false,
             failed: None,
-            info,
+            info: Rc::new(info),
         }
     }
 

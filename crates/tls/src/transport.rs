@@ -5,10 +5,11 @@ mod tls;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use onrush_engine::{Core, Error, File, Input, Instant, Kind, Op, Part, Stream, TcpInfo};
+use onrush_engine::{Core, Error, File, Input, Instant, Kind, Note, Op, Part, Stream, TcpInfo};
 
 use self::tls::Tls;
 use crate::acceptor::Acceptor;
@@ -96,9 +97,9 @@ impl Transport {
     }
 
     /// What was agreed on in the handshake; `None` for a plain connection.
-    pub fn info(&self) -> Option<Info> {
+    pub fn info(&self) -> Option<Rc<Info>> {
         let tls = self.tls.as_ref()?;
-        Some(tls.borrow().session.info.clone())
+        Some(Rc::clone(&tls.borrow().session.info))
     }
 
     /// [`Transport::info`] for those who only look at it.
@@ -300,6 +301,22 @@ impl Transport {
             None => self.stream.is_spent(),
             Some(tls) => tls.borrow_mut().is_spent(&self.stream),
         }
+    }
+
+    /// See [`Stream::place`].
+    pub fn place(&self) -> u32 {
+        self.stream.place()
+    }
+
+    /// See [`Stream::number`].
+    pub fn number(&self) -> u32 {
+        self.stream.number()
+    }
+
+    /// See [`Stream::change_note`].
+    #[inline]
+    pub fn change_note(&self, change: impl FnOnce(Note) -> Note) {
+        self.stream.change_note(change);
     }
 
     /// The core it belongs to.

@@ -10,7 +10,7 @@ use crate::scenario::Results;
 /// What a client counted.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientReport {
-    /// Requests answered.
+    /// Responses received.
     pub requests: u64,
     /// Requests that failed, responses with a status other than 2xx and 3xx among them.
     pub errors: u64,
@@ -81,7 +81,7 @@ fn onrush(text: &str) -> Result<ClientReport, String> {
     let mut warnings = json.warnings;
     for status in json.statuses.iter().filter(|status| unwanted(*status) > 0) {
         let count = onrush_measure::units::count(*status.1);
-        warnings.push(format!("{count} answers had status {}", status.0));
+        warnings.push(format!("{count} responses had status {}", status.0));
     }
     Ok(ClientReport {
         requests: json.requests,
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(report.seconds[0].rps, 500.0);
         assert_eq!(
             report.warnings,
-            ["the generator was the limit", "7 answers had status 404"]
+            ["the generator was the limit", "7 responses had status 404"]
         );
     }
 

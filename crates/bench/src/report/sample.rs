@@ -32,7 +32,7 @@ pub(super) fn outcome() -> Outcome {
         placement_rule: placement::RULE.into(),
         notes: Vec::new(),
         works: vec![WorkOutcome {
-            name: "fixed answer".into(),
+            name: "fixed response".into(),
             about: "An empty 200.".into(),
             connections: 100,
             figures: verdict::figure_lines(&figure, &variants),

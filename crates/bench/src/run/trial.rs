@@ -153,13 +153,13 @@ fn loaded_trial(
     let mut metrics = BTreeMap::from([(Metric::Rate.name(), report.rps)]);
     for (role, used) in &window.roles {
         // The server responds to the control client too.
-        let answered = match role {
+        let responses = match role {
             Role::Client | Role::Proxy => report.requests,
             Role::Server => report.requests + control_requests,
             Role::Control => control_requests,
         };
         let cpu_us_per_request =
-            (answered > 0).then(|| used.cpu.as_secs_f64() * 1e6 / answered as f64);
+            (responses > 0).then(|| used.cpu.as_secs_f64() * 1e6 / responses as f64);
         if let Some(value) = cpu_us_per_request {
             metrics.insert(Metric::Cpu(*role).name(), value);
         }

@@ -5,9 +5,9 @@ use super::role::Role;
 /// One number per trial.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Metric {
-    /// `rps`: requests answered per second.
+    /// `rps`: responses per second.
     Rate,
-    /// `ROLE.cpu_us_per_request`: user and system time of the role's processes per request answered.
+    /// `ROLE.cpu_us_per_request`: user and system time of the role's processes per response.
     Cpu(Role),
     /// `ROLE.memory_per_connection`: growth of resident anonymous memory per idle connection.
     Memory(Role),

@@ -192,7 +192,7 @@ fn not_full(trial: &Trial, used: &[&CpuUse]) -> Limiter {
             LimiterKind::Waiting,
             format!(
                 "The rate asked for, {}, was not reached although no CPU was full ({busiest}): \
-                 the connections waited for answers.",
+                 the connections waited for responses.",
                 onrush_measure::units::rate(rate)
             ),
         ),

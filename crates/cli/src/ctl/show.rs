@@ -1,87 +1,58 @@
-//! What a server says of itself, for people: tables as wide as they have to be.
+//! What a server says of itself, for people.
 
 use serde_json::Value;
 
-/// A table with a head; numbers stand to the right.
-struct Table {
-    rows: Vec<Vec<String>>,
-    /// Columns of text, from the left.
-    texts: usize,
-}
+use super::table::{Table, all, bytes, time, word};
 
-impl Table {
-    fn new(texts: usize, head: &[&str]) -> Table {
-        Table {
-            rows: vec![head.iter().map(|&word| word.to_owned()).collect()],
-            texts,
-        }
+/// A line about spans of traces, where there are any, and the line that ends the paragraph.
+fn spans(said: &Value) -> String {
+    let lost = said["lost"].as_object().into_iter().flatten();
+    let lost: Vec<(&String, u64)> = lost
+        .map(|(reason, count)| (reason, count.as_u64().unwrap_or(0)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let exported = said["exported"].as_u64().unwrap_or(0);
+    if exported == 0 && lost.is_empty() {
+        return "\n".to_owned();
     }
-
-    fn text(&self) -> String {
-        let columns = self.rows[0].len();
-        let width = |column: usize| {
-            let cells = self.rows.iter().map(|row| row[column].chars().count());
-            cells.max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let mut text = String::new();
-        for row in &self.rows {
-            let cells = row.iter().zip(&widths).enumerate();
-            let cells = cells.map(|(column, (cell, &width))| match column < self.texts {
-                true => format!("{cell:<width$}"),
-                false => format!("{cell:>width$}"),
-            });
-            let line = cells.collect::<Vec<_>>().join("  ");
-            text += line.trim_end();
-            text.push('\n');
-        }
-        text
+    let sum: u64 = lost.iter().map(|(_, count)| count).sum();
+    let reasons: Vec<String> = lost
+        .iter()
+        .map(|(reason, count)| format!("{count} {}", reason.replace('_', " ")))
+        .collect();
+    match reasons.is_empty() {
+        true => format!("{exported} spans sent, none lost\n\n"),
+        false => format!(
+            "{exported} spans sent, {sum} lost ({})\n\n",
+            reasons.join(", ")
+        ),
     }
 }
 
-fn word(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+/// Of a server that has given rights up.
+fn rights(said: &Value) -> String {
+    let filter = match said["seccomp"] == true {
+        true => "\nseccomp filter",
+        false => "",
+    };
+    if said["reduced"] != true {
+        return filter.to_owned();
     }
-}
-
-/// Seconds with a unit that suits them.
-fn time(value: &Value) -> String {
-    match value.as_f64() {
-        None => "-".to_owned(),
-        Some(seconds) if seconds < 1e-3 => format!("{:.0} us", seconds * 1e6),
-        Some(seconds) if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
-        Some(seconds) => format!("{seconds:.2} s"),
-    }
-}
-
-fn bytes(value: &Value) -> String {
-    let mut amount = value.as_f64().unwrap_or(0.0);
-    for unit in ["B", "KiB", "MiB", "GiB"] {
-        if amount < 1024.0 {
-            return match unit {
-                "B" => format!("{amount} B"),
-                unit => format!("{amount:.1} {unit}"),
-            };
-        }
-        amount /= 1024.0;
-    }
-    format!("{amount:.1} TiB")
-}
-
-/// What there is of a list.
-fn all(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
+    let capabilities: Vec<String> = all(&said["capabilities"]).map(word).collect();
+    let capabilities = match capabilities.is_empty() {
+        true => "no capabilities".to_owned(),
+        false => format!("{} only", capabilities.join(", ")),
+    };
+    let (user, group) = (word(&said["user"]), word(&said["group"]));
+    format!("\nuser {user}, group {group}, {capabilities}{filter}")
 }
 
 pub(super) fn status(said: &Value) -> String {
     let uptime = said["uptime"].as_f64().unwrap_or(0.0) as u64;
     let mut text = format!(
         "onrush {}, process {}, {}, for {} d {:02}:{:02}:{:02}\n\
-         configuration {}, driver {}\n\
-         {} requests on {} connections; {} in flight, {} connections open\n\n",
+         configuration {}, driver {}{}\n\
+         {} requests on {} connections; {} in flight, {} connections open\n",
         word(&said["version"]),
         word(&said["process"]),
         word(&said["phase"]),
@@ -91,11 +62,13 @@ pub(super) fn status(said: &Value) -> String {
         uptime % 60,
         word(&said["generation"]),
         word(&said["driver"]),
+        rights(&said["privileges"]),
         word(&said["requests"]),
         word(&said["connections_total"]),
         word(&said["in_flight"]),
         word(&said["connections"]),
     );
+    text += &spans(&said["spans"]);
     let head = [
         "core",
         "CPU",
@@ -277,7 +250,7 @@ pub(super) fn configuration(said: &Value) -> String {
                 said["generation"]
             );
             let included = all(&said["included"]).map(|included| {
-                let text = word(&included["text"]);
+                let text = included["text"].as_str().unwrap_or_default();
                 format!("\n# {}, included\n{text}", word(&included["file"]))
             });
             std::iter::once(first).chain(included).collect()
@@ -317,33 +290,4 @@ pub(super) fn reload(said: &Value) -> String {
         );
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn numbers_have_units_that_suit_them() {
-        for (seconds, text) in [(0.000_012, "12 us"), (0.012_34, "12.3 ms"), (2.5, "2.50 s")] {
-            assert_eq!(time(&json!(seconds)), text);
-        }
-        assert_eq!(time(&Value::Null), "-");
-        for (count, text) in [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1536, "1.5 KiB"),
-            (5_u64 << 30, "5.0 GiB"),
-        ] {
-            assert_eq!(bytes(&json!(count)), text);
-        }
-    }
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new(1, &["name", "n"]);
-        table.rows.push(vec!["a".into(), "100".into()]);
-        assert_eq!(table.text(), "name    n\na     100\n");
-    }
 }

@@ -37,9 +37,8 @@ impl Whom {
                 .addressed(text)
                 .map_err(|why| Unplaced { code: 1, why });
         }
-        let directory = location::directory();
         if let Some(process) = self.pid {
-            return Ok(Place::Unix(directory.join(format!("{process}.sock"))));
+            return Ok(Place::Unix(location::of(process)));
         }
         let mut all = location::all();
         if let (Some((_, path)), true) = (all.pop(), all.is_empty()) {
@@ -54,7 +53,7 @@ impl Whom {
                 code: 2,
                 why: anyhow::anyhow!(
                     "no server of this user has an admin interface in {}: expected --address, or the user that runs the server",
-                    directory.display()
+                    location::directory().display()
                 ),
             },
             false => Unplaced {

@@ -1,4 +1,6 @@
-//! The admin interface of a server: where it is, and what reaches the rest of the process by it.
+//! The admin interface of a server: what reaches the rest of the process by it.
+
+mod place;
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,9 +8,9 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use anyhow::Context;
-use onrush_admin::{Admin, Facts, Operator, Order, Outcome, Readiness, Setup, Token, location};
+use onrush_admin::{Admin, Facts, Operator, Order, Outcome, Readiness, Setup, Token};
 use onrush_config::masked::masked;
-use onrush_config::plan::{self, Address as PlanAddress, LogLevel};
+use onrush_config::plan::{self, LogLevel};
 use onrush_config::{Plan, RoutePlace, Sources, route_places};
 use onrush_engine::clock::unix_time;
 use onrush_engine::{Address, Claim, Promise};
@@ -18,8 +20,11 @@ use serde_json::{Value, json};
 use super::asked::Asked;
 use super::error_log::ErrorLog;
 use super::handover::io_name;
+use super::privileges::Privileges;
 use super::written::Written;
 use crate::question;
+
+pub(super) use place::{Before, Place, claim, split_passed};
 
 /// How long the process before may keep an address that this one is to have.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -150,24 +155,6 @@ impl Interface {
     }
 }
 
-/// Who has the address before.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Before {
-    Nobody,
-    /// The process whose place this one takes.
-    Predecessor,
-}
-
-impl Before {
-    /// What was `handed` to this process says.
-    pub(super) fn of<T>(handed: Option<&T>) -> Before {
-        match handed {
-            Some(_) => Before::Predecessor,
-            None => Before::Nobody,
-        }
-    }
-}
-
 /// What of a process the interface is about.
 pub(super) struct About<'a> {
     pub(super) server: &'a Server,
@@ -175,6 +162,7 @@ pub(super) struct About<'a> {
     pub(super) in_force: InForce,
     pub(super) ask: Sender<Asked>,
     pub(super) error_log: ErrorLog,
+    pub(super) privileges: Value,
 }
 
 impl<'a> About<'a> {
@@ -183,6 +171,7 @@ impl<'a> About<'a> {
         server: &'a Server,
         written: Option<&Written>,
         (ask, error_log): (&Sender<Asked>, &ErrorLog),
+        privileges: &Privileges,
     ) -> About<'a> {
         let in_force = InForce::default();
         in_force.set(server, written.map(Written::sources));
@@ -192,6 +181,7 @@ impl<'a> About<'a> {
             in_force,
             ask: ask.clone(),
             error_log: error_log.clone(),
+            privileges: privileges.report(),
         }
     }
 }
@@ -209,26 +199,23 @@ pub(super) fn token(plan: &plan::Admin) -> anyhow::Result<Option<Token>> {
     Ok(Some(token))
 }
 
-/// Starts the interface that a plan asks for.
+/// Starts the interface at its place.
 ///
 /// # Errors
-/// When one was asked for and cannot be. Without the one that nobody has asked for the server serves, and the log says so.
+/// When the system has no thread for it.
 pub(super) fn start(
-    plan: &plan::Admin,
+    place: Place,
     token: Option<Token>,
     about: About<'_>,
-    before: Before,
 ) -> anyhow::Result<Interface> {
     let interface = Interface::default();
-    let Some(address) = address(plan) else {
-        return Ok(interface);
-    };
     let server = about.server;
     let facts = Facts {
         version: env!("CARGO_PKG_VERSION"),
         started: unix_time(),
         driver: io_name(server.driver().io).to_owned(),
         cpus: server.cpus().to_vec(),
+        privileges: about.privileges,
     };
     let connections_max = server.shares().admins;
     let (readiness, inspector) = (about.readiness, server.inspector());
@@ -250,9 +237,13 @@ pub(super) fn start(
             operator,
         })
     };
-    match Claim::new(&address) {
-        Ok(claim) => interface.begin(begin(claim).context("cannot start the admin interface")?),
-        Err(error) if error.is_address_in_use() && before == Before::Predecessor => {
+    match place {
+        Place::Nowhere => {}
+        Place::Missed(why) => tracing::warn!("{why}"),
+        Place::Claimed(claim) => {
+            interface.begin(begin(claim).context("cannot start the admin interface")?);
+        }
+        Place::Awaited(address) => {
             let waiting = interface.clone();
             let wait = move || match claim_patiently(&address).and_then(|claim| Ok(begin(claim)?)) {
                 Ok(admin) => waiting.begin(admin),
@@ -262,38 +253,8 @@ pub(super) fn start(
                 .name("admin-wait".into())
                 .spawn(wait)?;
         }
-        // The process before has given its place up already: what is asked for most is that somebody serves.
-        Err(error) if *plan == plan::Admin::Default || before == Before::Predecessor => {
-            tracing::warn!("there is no admin interface on {address}: {error}");
-        }
-        Err(error) => {
-            return Err(anyhow::Error::new(error).context(format!("[admin] address {address}")));
-        }
     }
     Ok(interface)
-}
-
-/// Where it is to be; nowhere when it is not to be, or cannot be where nobody has asked for it.
-fn address(plan: &plan::Admin) -> Option<Address> {
-    Some(match plan {
-        plan::Admin::Off => return None,
-        plan::Admin::Default => match location::of_this_process() {
-            Ok(path) => Address::Unix(path),
-            Err(error) => {
-                let place = location::directory();
-                tracing::warn!(
-                    "there is no admin interface in {}: {error}",
-                    place.display()
-                );
-                return None;
-            }
-        },
-        plan::Admin::Unix(path) => Address::Unix(path.clone()),
-        plan::Admin::Tcp { address, .. } => match address {
-            PlanAddress::Tcp(address) => Address::Tcp(*address),
-            PlanAddress::Unix(path) => Address::Unix(path.clone()),
-        },
-    })
 }
 
 fn claim_patiently(address: &Address) -> anyhow::Result<Claim> {

@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::ValueEnum;
 use onrush_config::address::{ServerUrl, parse_listen, parse_server_url};
 use onrush_config::plan::{Accept, Io, Listen, OneLiner, Plan};
-use onrush_config::value::{parse_cpus, parse_respond, parse_threads, parse_tls};
+use onrush_config::value::{parse_cpus, parse_respond, parse_run_as, parse_threads, parse_tls};
 
 use super::written::{Audience, Written};
 
@@ -19,6 +19,7 @@ use super::written::{Audience, Written};
   onrush serve --synthetic                          answers that the query describes: /?s=10k&t=50
   onrush serve --forward http://10.0.0.1:8000       a proxy in front of one server
   onrush serve ./public --tls self-signed           files over https
+  onrush serve ./public --listen :80 --user www-data   started by root, which it does not stay
   onrush serve --config onrush.toml                 all of it at once
 
 Exit codes: 0 stopped by a signal, or another process has its place (SIGUSR2), 1 usage or configuration error, or the server could not start, or standard output could not be written.")]
@@ -51,6 +52,9 @@ pub(crate) struct Args {
     /// Speak TLS there, with a certificate made for it or with these PEM files
     #[arg(long, value_name = "self-signed|CERT,KEY")]
     tls: Option<String>,
+    /// Give up root's rights for those of this user when everything is bound and read [default: those it was started with]
+    #[arg(long, value_name = "USER[:GROUP]")]
+    user: Option<String>,
     /// Number of cores (engine threads) [default: one per CPU this process may use]
     #[arg(long, value_name = "COUNT")]
     threads: Option<String>,
@@ -100,6 +104,10 @@ pub(super) fn plan(
         }
         None => Plan::one_liner(one_liner(args)?, listen),
     };
+    if let Some(text) = &args.user {
+        let run_as = parse_run_as(text).map_err(|error| anyhow::anyhow!("--user: {error}"))?;
+        plan.process.run_as = Some(run_as);
+    }
     if let Some(text) = &args.threads {
         plan.threads =
             parse_threads(text).map_err(|error| anyhow::anyhow!("--threads: {error}"))?;

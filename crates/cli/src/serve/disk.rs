@@ -62,6 +62,18 @@ impl Files for Disk {
         })
     }
 
+    fn missing_directory(&mut self, directory: &Path, name: &str) -> Option<PathBuf> {
+        let fixed = Path::new(name).components();
+        let fixed = fixed.take_while(|part| !is_pattern(&part.as_os_str().to_string_lossy()));
+        let path = directory.join(fixed.collect::<PathBuf>());
+        let found = fs::metadata(if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            &path
+        });
+        found.is_err_and(|error| is_none(&error)).then_some(path)
+    }
+
     fn identity(&mut self, path: &Path) -> PathBuf {
         // What is not there is said when it is read.
         fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
@@ -70,9 +82,16 @@ impl Files for Disk {
     fn read(&mut self, path: &Path) -> Result<String, String> {
         // A server that runs does not wait for a writer, deaf to signals.
         let kind = fs::metadata(path).map(|metadata| metadata.file_type());
-        if kind.is_ok_and(|kind| kind.is_fifo()) {
+        if kind.as_ref().is_ok_and(FileTypeExt::is_fifo) {
             self.look(path);
             return Err("it is a pipe: expected a file".to_owned());
+        }
+        if kind.is_ok_and(|kind| kind.is_dir()) {
+            self.look(path);
+            return Err(
+                "it is a directory: expected a file, or a pattern such as \"conf.d/*.toml\""
+                    .to_owned(),
+            );
         }
         self.read_any(path)
     }

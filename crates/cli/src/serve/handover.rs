@@ -5,6 +5,7 @@
 //!   server in force                                     the next one
 //!     {"version": 1, "cores": 2, "io": "epoll", …}  ──>
 //!     {"socket": 0} with a descriptor, for each     ──>   claims, starts its cores
+//!     {"socket": "admin"}, where a service manager keeps the admin interface's
 //!                                                   <──   {"taken": [0, 1]}, or the end
 //! ```
 
@@ -15,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
 use anyhow::{Context, bail, ensure};
-use onrush_engine::{Address, ClaimSockets, Io};
+use onrush_engine::{Address, ClaimSockets, Io, Keeper};
 use onrush_serve::{Handed, Handover, Manner};
 use rustix::cmsg_space;
 use rustix::net::{
@@ -25,7 +26,7 @@ use rustix::net::{
 use serde_json::{Value, json};
 
 /// Of what is said here. A program of another version says so, instead of misunderstanding.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Bytes of a message at most: a long list of addresses.
 const MESSAGE_MAX: usize = 256 * 1024;
@@ -34,7 +35,11 @@ const MESSAGE_MAX: usize = 256 * 1024;
 ///
 /// # Errors
 /// When it does not take it.
-pub(super) fn give(socket: impl AsFd, handover: &Handover) -> anyhow::Result<()> {
+pub(super) fn give(
+    socket: impl AsFd,
+    handover: &Handover,
+    beside: Beside<&Handed>,
+) -> anyhow::Result<()> {
     let listening = handover.listening.iter();
     let listening: Vec<Value> = listening.map(described).collect();
     let head = json!({
@@ -43,6 +48,8 @@ pub(super) fn give(socket: impl AsFd, handover: &Handover) -> anyhow::Result<()>
         "io": io_name(handover.manner.io),
         "by_cpu": handover.manner.is_by_cpu,
         "listening": listening,
+        "admin": beside.admin.map(described),
+        "seccomp": beside.seccomp,
     });
     send(&socket, &head, None)?;
     for (place, handed) in handover.listening.iter().enumerate() {
@@ -51,14 +58,30 @@ pub(super) fn give(socket: impl AsFd, handover: &Handover) -> anyhow::Result<()>
             send(&socket, &json!({ "socket": place }), Some(descriptor))?;
         }
     }
+    if let Some(admin) = beside.admin {
+        let descriptor = &admin.sockets.claim;
+        send(&socket, &json!({ "socket": ADMIN }), Some(descriptor))?;
+    }
     Ok(())
 }
+
+/// What a process gives beside what it listens with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beside<H> {
+    /// The socket of its admin interface, where a service manager keeps it.
+    pub(super) admin: Option<H>,
+    /// It has given system calls up. So has every process that it starts: a filter more would cost more, and do nothing.
+    pub(super) seccomp: bool,
+}
+
+/// The place of the admin interface's socket.
+const ADMIN: &str = "admin";
 
 /// Receives what [`give`] gives.
 ///
 /// # Errors
 /// When it is not that.
-pub(super) fn take(socket: impl AsFd) -> anyhow::Result<Handover> {
+pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed>)> {
     let (head, _) = receive(&socket)?.context("the server in force has ended")?;
     let version = head["version"].as_u64();
     ensure!(
@@ -78,27 +101,41 @@ pub(super) fn take(socket: impl AsFd) -> anyhow::Result<Handover> {
     let listening = head["listening"]
         .as_array()
         .context("it has no addresses")?;
-    let handed = listening.iter().enumerate().map(|(place, described)| {
-        let listeners = described["listeners"]
-            .as_u64()
-            .context("it has no number of listeners")?;
-        let claim = receive_socket(&socket, place)?;
-        let listeners = (0..listeners).map(|_| receive_socket(&socket, place));
-        Ok(Handed {
-            written: described["written"]
-                .as_str()
-                .context("it has an address without a name")?
-                .to_owned(),
-            address: address(described)?,
-            sockets: ClaimSockets {
-                claim,
-                listeners: listeners.collect::<anyhow::Result<_>>()?,
-            },
-        })
-    });
-    Ok(Handover {
+    let handed = listening.iter().enumerate();
+    let handed = handed.map(|(place, described)| receive_handed(&socket, described, &json!(place)));
+    let handover = Handover {
         manner,
         listening: handed.collect::<anyhow::Result<_>>()?,
+    };
+    let admin = match &head["admin"] {
+        Value::Null => None,
+        described => Some(receive_handed(&socket, described, &json!(ADMIN))?),
+    };
+    let seccomp = head["seccomp"] == true;
+    Ok((handover, Beside { admin, seccomp }))
+}
+
+/// The sockets of one address, as it was described.
+fn receive_handed(socket: impl AsFd, described: &Value, place: &Value) -> anyhow::Result<Handed> {
+    let listeners = described["listeners"]
+        .as_u64()
+        .context("it has no number of listeners")?;
+    let claim = receive_socket(&socket, place)?;
+    let listeners = (0..listeners).map(|_| receive_socket(&socket, place));
+    Ok(Handed {
+        written: described["written"]
+            .as_str()
+            .context("it has an address without a name")?
+            .to_owned(),
+        address: address(described)?,
+        sockets: ClaimSockets {
+            claim,
+            listeners: listeners.collect::<anyhow::Result<_>>()?,
+            keeper: match described["passed"] == true {
+                true => Keeper::Manager,
+                false => Keeper::Nobody,
+            },
+        },
     })
 }
 
@@ -137,6 +174,7 @@ fn described(handed: &Handed) -> Value {
         "written": handed.written,
         "address": address,
         "listeners": handed.sockets.listeners.len(),
+        "passed": handed.sockets.keeper == Keeper::Manager,
     })
 }
 
@@ -214,9 +252,9 @@ fn receive(socket: impl AsFd) -> anyhow::Result<Option<(Value, Option<OwnedFd>)>
     )))
 }
 
-fn receive_socket(socket: impl AsFd, place: usize) -> anyhow::Result<OwnedFd> {
+fn receive_socket(socket: impl AsFd, place: &Value) -> anyhow::Result<OwnedFd> {
     match receive(socket)? {
-        Some((message, Some(descriptor))) if message["socket"] == place => Ok(descriptor),
+        Some((message, Some(descriptor))) if message["socket"] == *place => Ok(descriptor),
         Some((message, _)) => bail!("expected a socket of address {place}, got {message}"),
         None => bail!("the server in force has ended"),
     }
@@ -259,6 +297,7 @@ mod tests {
                     sockets: ClaimSockets {
                         claim: tcp(),
                         listeners: vec![tcp(), tcp()],
+                        keeper: Keeper::Nobody,
                     },
                 },
                 Handed {
@@ -267,25 +306,45 @@ mod tests {
                     sockets: ClaimSockets {
                         claim: unix.into(),
                         listeners: Vec::new(),
+                        keeper: Keeper::Manager,
                     },
                 },
             ],
         };
         let (ours, theirs) = pair();
-        give(&ours, &handover).expect("it is taken");
-        let taken = take(&theirs).expect("it was given");
+        let admin = Handed {
+            written: "127.0.0.1:1".into(),
+            address: Address::Tcp(([127, 0, 0, 1], 1).into()),
+            sockets: ClaimSockets {
+                claim: tcp(),
+                listeners: Vec::new(),
+                keeper: Keeper::Manager,
+            },
+        };
+        let beside = Beside {
+            admin: Some(&admin),
+            seccomp: true,
+        };
+        give(&ours, &handover, beside).expect("it is taken");
+        let (taken, beside) = take(&theirs).expect("it was given");
+        assert!(beside.seccomp);
+        let taken_admin = beside.admin.expect("it was given, too");
+        assert_eq!(taken_admin.address, admin.address);
+        assert_eq!(taken_admin.sockets.keeper, Keeper::Manager);
         assert_eq!(taken.manner, handover.manner);
         for (taken, given) in taken.listening.iter().zip(&handover.listening) {
             assert_eq!(
                 (
                     &taken.written,
                     &taken.address,
-                    taken.sockets.listeners.len()
+                    taken.sockets.listeners.len(),
+                    taken.sockets.keeper
                 ),
                 (
                     &given.written,
                     &given.address,
-                    given.sockets.listeners.len()
+                    given.sockets.listeners.len(),
+                    given.sockets.keeper
                 )
             );
         }
@@ -308,12 +367,12 @@ mod tests {
     #[test]
     fn another_version_is_refused_with_what_to_do() {
         let (ours, theirs) = pair();
-        send(&ours, &json!({ "version": 2 }), None).expect("it is taken");
+        send(&ours, &json!({ "version": 1 }), None).expect("it is taken");
         let error = take(&theirs)
             .expect_err("it is another version")
             .to_string();
         assert!(
-            error.contains("speaks version 2") && error.contains("stop that one"),
+            error.contains("speaks version 1") && error.contains("stop that one"),
             "{error}"
         );
         for wrong in ["{}", "[]", "1"] {

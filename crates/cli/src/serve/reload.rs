@@ -14,6 +14,7 @@ use super::admin::InForce;
 use super::args::{Args, plan};
 use super::arrival::arrival;
 use super::error_log::ErrorLog;
+use super::privileges::Privileges;
 use super::watch::{Watch, Watched};
 use super::written::{Audience, Written, checked};
 
@@ -28,6 +29,7 @@ pub(super) struct Reloading<'a> {
     watch: Option<Watch>,
     in_force: InForce,
     error_log: ErrorLog,
+    privileges: Privileges,
 }
 
 impl<'a> Reloading<'a> {
@@ -37,10 +39,12 @@ impl<'a> Reloading<'a> {
         written: Option<Written>,
         watch: Option<Watch>,
         (in_force, error_log): (InForce, ErrorLog),
+        privileges: Privileges,
     ) -> Self {
         Self {
             in_force,
             error_log,
+            privileges,
             args,
             sources: written.map(|written| written.sources().clone()),
             watch,
@@ -55,7 +59,9 @@ impl<'a> Reloading<'a> {
             tracing::warn!("{why}: {said}");
             return Err(said.to_owned());
         };
-        let outcome = Written::read(path).and_then(|written| {
+        let written = Written::read(path)
+            .map_err(|error| self.privileges.explain(error, vec![path.to_path_buf()]));
+        let outcome = written.and_then(|written| {
             let applied = self.apply(server, &written)?;
             Ok((applied, written))
         });
@@ -87,12 +93,13 @@ impl<'a> Reloading<'a> {
             Ok(plan) => plan,
             Err(error) => {
                 self.watch(watched);
-                return Err(error);
+                return Err(self.privileges.explain(error, written.files()));
             }
         };
         // Also when it cannot be used: who mends it may do so in a file that it has not named before.
         self.watch(watched.with(&plan));
         let error_log = plan.error_log;
+        self.privileges.check_reload(&plan, written)?;
         let checked = checked(plan, Some(written), Audience::Log)?;
         let applied = server.apply(checked.arriving(arrival()));
         let applied = applied.context("it cannot be applied")?;

@@ -15,12 +15,19 @@ use super::asked::Asked;
 /// Those that end it.
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGQUIT];
 
-/// Waits for signals on a thread of its own, and sends on what they ask for.
+/// Catches signals from now on: none of them ends the process by itself.
 ///
 /// # Errors
-/// When the system does not let the process handle them, or has no thread.
-pub(super) fn wait(asked: Sender<Asked>) -> io::Result<()> {
-    let mut arrived = Signals::new([&ENDING[..], &[SIGHUP, SIGUSR1, SIGUSR2]].concat())?;
+/// When the system does not let the process handle them.
+pub(super) fn catch() -> io::Result<Signals> {
+    Signals::new([&ENDING[..], &[SIGHUP, SIGUSR1, SIGUSR2]].concat())
+}
+
+/// Waits for signals on a thread of its own, and sends on what they ask for; those that have come since they are caught, too.
+///
+/// # Errors
+/// When the system has no thread.
+pub(super) fn wait(mut arrived: Signals, asked: Sender<Asked>) -> io::Result<()> {
     let waiting = move || {
         for signal in arrived.forever() {
             let name = signal_name(signal).unwrap_or("a signal");

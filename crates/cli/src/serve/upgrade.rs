@@ -10,12 +10,15 @@ use std::time::Duration;
 use std::{env, io, thread};
 
 use anyhow::Context;
-use onrush_serve::{Handover, Server};
+use onrush_engine::{Claim, Keeper, PASSED_VARIABLES};
+use onrush_serve::{Handed, Handover, Server};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
+use super::admin::Place;
 use super::asked::Asked;
-use super::handover;
+use super::handover::{self, Beside};
+use super::privileges::Privileges;
 
 /// Tells a process that its standard input is a handover.
 const VARIABLE: &str = "ONRUSH_HANDOVER";
@@ -31,6 +34,21 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct Start {
     program: PathBuf,
     arguments: Vec<OsString>,
+    /// Of the admin interface, where a service manager keeps it.
+    admin: Option<Handed>,
+    /// System calls are given up, also by what is started.
+    seccomp: bool,
+}
+
+/// What a server in force gives to this process.
+pub(super) struct FromPredecessor {
+    pub(super) server: Handover,
+    /// The address of its admin interface, where a service manager keeps it.
+    pub(super) admin: Option<Claim>,
+    /// System calls are given up already.
+    pub(super) seccomp: bool,
+    /// Where it waits for an answer.
+    pub(super) socket: OwnedFd,
 }
 
 impl Start {
@@ -49,7 +67,36 @@ impl Start {
                 false => env::current_exe()?,
             },
             arguments: words.collect(),
+            admin: None,
+            seccomp: false,
         })
+    }
+
+    /// With what the next process has to know of this one: the socket of the admin interface, where a service manager keeps
+    /// it, which it cannot bind, and what it gives up without its doing.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub(super) fn beside(self, place: &Place, privileges: &Privileges) -> anyhow::Result<Start> {
+        let claim = place.claim();
+        let kept = claim.filter(|claim| claim.keeper() == Keeper::Manager);
+        let handed = kept.map(|claim| {
+            Ok::<_, io::Error>(Handed {
+                written: claim.address().to_string(),
+                address: claim.address().clone(),
+                sockets: claim.sockets()?,
+            })
+        });
+        Ok(Start {
+            admin: handed.transpose()?,
+            seccomp: privileges.has_filter(),
+            ..self
+        })
+    }
+
+    /// Whether there is such a socket.
+    pub(super) fn has_admin(&self) -> bool {
+        self.admin.is_some()
     }
 
     /// Starts the next process, and has `asked` hear what comes of it.
@@ -68,7 +115,12 @@ impl Start {
         for (direction, patience) in [(Timeout::Send, PATIENCE), (Timeout::Recv, START_PATIENCE)] {
             set_socket_timeout(&ours, direction, Some(patience)).map_err(io::Error::from)?;
         }
-        let mut child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        for variable in PASSED_VARIABLES {
+            // Sockets that were passed are in the handover.
+            command.env_remove(variable);
+        }
+        let mut child = command
             .args(&self.arguments)
             .env(VARIABLE, VALUE)
             // It says which process is meant, and that one is about to be another.
@@ -77,7 +129,11 @@ impl Start {
             .spawn()
             .with_context(|| format!("cannot start {}", self.program.display()))?;
         let process = child.id();
-        if let Err(error) = handover::give(&ours, &handover) {
+        let beside = Beside {
+            admin: self.admin.as_ref(),
+            seccomp: self.seccomp,
+        };
+        if let Err(error) = handover::give(&ours, &handover, beside) {
             // It is of no use.
             let _ = child.kill();
             let _ = child.wait();
@@ -117,12 +173,20 @@ fn outcome(mut child: Child, socket: &OwnedFd) -> Asked {
 ///
 /// # Errors
 /// When it is no handover.
-pub(super) fn handed() -> anyhow::Result<Option<(Handover, OwnedFd)>> {
+pub(super) fn handed() -> anyhow::Result<Option<FromPredecessor>> {
     if env::var_os(VARIABLE).is_none_or(|value| value != VALUE) {
         return Ok(None);
     }
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
-    let handover =
+    let (server, beside) =
         handover::take(&socket).context("cannot take the place of the server in force")?;
-    Ok(Some((handover, socket)))
+    let admin = beside
+        .admin
+        .map(|handed| Claim::inherit(handed.address, handed.sockets));
+    Ok(Some(FromPredecessor {
+        server,
+        admin,
+        seccomp: beside.seccomp,
+        socket,
+    }))
 }

@@ -1,12 +1,12 @@
 //! A configuration file, from its text to a plan whose files have been looked at.
 
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use onrush_config::{Errors, Findings, Plan, Sources};
 use onrush_file::Stamp;
-use onrush_serve::{Checked, Unusable};
+use onrush_serve::{Checked, Trouble, Unusable};
 
 use super::disk::{Disk, Looked};
 use crate::terminal::say;
@@ -69,6 +69,15 @@ impl Written {
         &self.looked
     }
 
+    /// The files that were read, or were to be.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let files = self.looked.iter().filter_map(|(looked, _)| match looked {
+            Looked::File(path) => Some(path.clone()),
+            Looked::Pattern(..) => None,
+        });
+        files.collect()
+    }
+
     /// What it means; `audience` hears what is wrong with it.
     pub(crate) fn plan(&self, audience: Audience) -> anyhow::Result<Plan> {
         match onrush_config::parse_sources(&self.sources) {
@@ -95,39 +104,49 @@ pub(crate) fn checked(
     written: Option<&Written>,
     audience: Audience,
 ) -> anyhow::Result<Checked> {
-    let outcome = onrush_serve::check(plan);
-    let Some(written) = written else {
-        let checked = outcome?;
-        for warning in checked.warnings() {
-            audience.warn(&format_args!("warning: {warning}"));
-        }
-        return Ok(checked);
-    };
-    let mut findings = written.findings();
-    match outcome {
+    match onrush_serve::check(plan) {
         Ok(checked) => {
-            for warning in checked.warnings() {
-                match &warning.place {
-                    Some(place) => findings.warning(place.clone(), &*warning.message),
-                    None => audience.warn(&format_args!("warning: {warning}")),
-                }
-            }
-            let warnings = findings.finish().expect("there are warnings only");
-            warnings.iter().for_each(|warning| audience.warn(warning));
+            warn(checked.warnings(), written, audience);
             Ok(checked)
         }
-        Err(Unusable(troubles)) => {
-            let mut said = UNUSABLE.to_owned();
-            for trouble in &troubles {
-                match &trouble.place {
-                    Some(place) => findings.error(place.clone(), &*trouble.message),
-                    None => said += &format!("\n{trouble}"),
-                }
-            }
-            if let Err(errors) = findings.finish() {
-                said += &format!("\n{}", audience.text(&errors));
-            }
-            bail!(said)
+        Err(Unusable(troubles)) => Err(refusal(&troubles, written, audience)),
+    }
+}
+
+/// Says what is odd about files: with its place where the file of the configuration names them.
+pub(crate) fn warn(warnings: &[Trouble], written: Option<&Written>, audience: Audience) {
+    let mut findings = written.map(Written::findings);
+    for warning in warnings {
+        match (&mut findings, &warning.place) {
+            (Some(findings), Some(place)) => findings.warning(place.clone(), &*warning.message),
+            _ => audience.warn(&format_args!("warning: {warning}")),
         }
+    }
+    if let Some(findings) = findings {
+        let warnings = findings.finish().expect("there are warnings only");
+        warnings.iter().for_each(|warning| audience.warn(warning));
+    }
+}
+
+/// Why a configuration cannot be used: what is wrong with its files.
+pub(crate) fn refusal(
+    troubles: &[Trouble],
+    written: Option<&Written>,
+    audience: Audience,
+) -> anyhow::Error {
+    let mut findings = written.map(Written::findings);
+    let mut said = String::new();
+    for trouble in troubles {
+        match (&mut findings, &trouble.place) {
+            (Some(findings), Some(place)) => findings.error(place.clone(), &*trouble.message),
+            _ => said += &format!("\n{trouble}"),
+        }
+    }
+    match findings.map(Findings::finish) {
+        None => anyhow::Error::msg(said.trim_start().to_owned()),
+        Some(Err(errors)) => {
+            anyhow::anyhow!("{UNUSABLE}{said}\n{}", audience.text(&errors))
+        }
+        Some(Ok(_)) => anyhow::anyhow!("{UNUSABLE}{said}"),
     }
 }

@@ -89,6 +89,10 @@ pub enum LogField {
     End,
     /// Why no server has responded.
     Failure,
+    /// The number of its trace, where requests are traced.
+    TraceId,
+    /// The number of its span there.
+    SpanId,
     /// The number of the core.
     Core,
     /// A header field of the request, in lower case.

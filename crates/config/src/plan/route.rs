@@ -17,6 +17,7 @@ use super::network::Networks;
 use super::pattern::Pattern;
 use super::template::Template;
 use super::timeouts::Timeouts;
+use super::tracing::RouteTracing;
 use crate::limits;
 
 /// Requests that fulfil all conditions are answered by `action`.
@@ -44,6 +45,8 @@ pub struct Route {
     pub compress: Option<Compress>,
     /// Whether its requests are in the access log, where there is one.
     pub log: bool,
+    /// What is recorded of its requests as traces, where anything is.
+    pub tracing: RouteTracing,
     /// How it is answered.
     pub action: Action,
 }
@@ -105,6 +108,7 @@ impl Route {
             path_edit: PathEdit::default(),
             compress: None,
             log: true,
+            tracing: RouteTracing::default(),
             action,
         }
     }

@@ -9,7 +9,7 @@ use super::kinds::REQUEST_BODY_MAX;
 use super::reach::Spoken;
 use super::rewrite::read_rewrites;
 use super::timeouts::read_timeouts_of_route;
-use super::{access, cache_control, compress, condition, fields, reach, response};
+use super::{access, cache_control, compress, condition, fields, reach, response, tracing};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{Action, Compress, Edits, PathEdit, PathMatch, Route, When};
@@ -45,6 +45,7 @@ const KEYS: Keys = Keys {
         "mirror",
         "compress",
         "log",
+        "tracing",
         "respond",
         "redirect",
         "files",
@@ -88,6 +89,7 @@ pub(super) fn read_routes(
     for (table, span) in file.tables("route", limits::ROUTES_MAX, findings) {
         let errors_before = findings.errors();
         let section = Section::open("[[route]]", span.clone(), table, KEYS, findings);
+        tracing::warn_of_idle(&section, file, findings);
         let route = read_route(&section, (defaults, listeners), groups, findings);
         // A route with a wrong condition would seem to cover more, or less, than was meant.
         let is_whole = findings.errors() == errors_before;
@@ -116,6 +118,7 @@ fn read_route(
     let compress = compress::read_of_route(section, defaults.compress.as_ref(), findings);
     warn_of_two_codings(section, &edits, compress.as_ref(), findings);
     let log = section.truth("log", findings).unwrap_or(true);
+    let tracing = tracing::read_of_route(section, findings);
     let action = response::read_action(section, groups, findings)?;
     let of_route = (&edits, &action);
     let cache_control =
@@ -136,6 +139,7 @@ fn read_route(
         path_edit,
         compress,
         log,
+        tracing,
         action,
     })
 }

@@ -44,6 +44,7 @@ pub(super) fn read_timeouts(file: &Section<'_, '_>, findings: &mut Findings<'_>)
             set(key, timeout, &mut timeouts);
         }
     }
+    warn_of_the_longer(&section, &timeouts, findings);
     timeouts
 }
 
@@ -88,8 +89,28 @@ pub(super) fn read_timeouts_of_route(
     if !route.has("forward") {
         let reason = "on a route that does not forward";
         section.warn_of_idle(&FORWARD_ONLY, reason, findings);
+    } else {
+        warn_of_the_longer(&section, &timeouts, findings);
     }
     Some(timeouts)
+}
+
+/// Those that are written and never end a request, since `request` does so before.
+fn warn_of_the_longer(section: &Section<'_, '_>, timeouts: &Timeouts, findings: &mut Findings<'_>) {
+    let Some(request) = timeouts.request else {
+        return;
+    };
+    for (key, timeout) in [
+        ("connect", timeouts.connect),
+        ("queue", timeouts.queue),
+        ("upstream_first_byte", timeouts.upstream_first_byte),
+        ("upstream_body", timeouts.upstream_body),
+    ] {
+        if section.has(key) && timeout >= request {
+            let reason = "since request ends it first";
+            section.warn_of_idle(&[key], reason, findings);
+        }
+    }
 }
 
 /// Sets the field of a key, one of [`KEYS`].

@@ -5,7 +5,7 @@ use super::{Invalid, is_token};
 use crate::nearest::nearest;
 use crate::plan::{LogField, LogFormat, LogPiece};
 
-const FIELDS: [(&str, LogField); 20] = [
+const FIELDS: [(&str, LogField); 22] = [
     ("time", LogField::Time),
     ("client", LogField::Client),
     ("method", LogField::Method),
@@ -26,6 +26,8 @@ const FIELDS: [(&str, LogField); 20] = [
     ("end", LogField::End),
     ("failure", LogField::Failure),
     ("core", LogField::Core),
+    ("trace_id", LogField::TraceId),
+    ("span_id", LogField::SpanId),
 ];
 
 impl LogField {

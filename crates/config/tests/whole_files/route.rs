@@ -421,6 +421,16 @@ fn timeouts_are_those_of_the_route_and_then_of_the_file() {
         "[[route]]\npath = \"/x\"\nsynthetic = true\ntimeouts = { client_body = \"1s\", queue = \"1s\" }",
         &["4:34: queue has no effect on a route that does not forward"],
     )]);
+    check_warnings(&[
+        (
+            "[timeouts]\nrequest = \"5s\"\nqueue = \"4s\"\nconnect = \"5s\"\n[[route]]\npath = \"/x\"\nforward = \"http://10.0.0.1\"",
+            &["4:1: connect has no effect since request ends it first"],
+        ),
+        (
+            "[timeouts]\nrequest = \"5s\"\n[[route]]\npath = \"/x\"\nforward = \"http://10.0.0.1\"\ntimeouts = { upstream_first_byte = \"5m\" }",
+            &["6:14: upstream_first_byte has no effect since request ends it first"],
+        ),
+    ]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::driver::Driver;
 use crate::driver::event::{Event, Look};
 use crate::driver::simulated::Simulated;
 use crate::limits::{STALL_MIN, TASKS_PER_TURN, WAIT_MAX};
+use crate::profile::Work;
 use crate::state::{SleepState, State, Timer};
 use crate::task::Tasks;
 
@@ -18,6 +19,7 @@ impl Core {
     /// number of tasks that were cut off.
     pub fn run(&self) -> usize {
         let mut drained_by = None;
+        self.0.tasks.begin();
         loop {
             self.0.tasks.run(TASKS_PER_TURN);
             let has_work = self.0.tasks.count() > 0 || self.0.notifier.is_filled();
@@ -59,9 +61,13 @@ impl Core {
     fn turn(&self, drained_by: Option<Instant>) {
         let Inner { tasks, state, .. } = &*self.0;
         let state = &mut *state.borrow_mut();
+        let sends = !state.due.is_empty();
         state.send_due(tasks);
         let until = earlier(state.timers.next(), drained_by);
         let now = self.0.clock.now();
+        if sends {
+            tasks.profiler.did_until(Work::SENDS, now);
+        }
         let busy = now.since(self.0.now.get());
         let timeout = if tasks.has_ready() || self.0.busy_polls.get() {
             Some(Duration::ZERO)
@@ -70,6 +76,7 @@ impl Core {
         };
         let due = until.map(|until| until.max(now));
         let mut events = std::mem::take(&mut state.events);
+        let ready = tasks.ready();
         let look = match &mut state.driver {
             Driver::Epoll(driver) => driver.wait(timeout, &mut events),
             Driver::Uring(driver) => driver.turn(
@@ -101,18 +108,17 @@ impl Core {
         };
         state.now = self.0.clock.now();
         self.0.now.set(state.now);
+        tasks.profiler.did_until(Work::WAIT, state.now);
+        tasks.were_woken_now(ready);
         let overslept = match look {
             // When the thread was stopped is not known; what has happened may have waited since.
             Look::Interrupted => state.now.since(now),
             Look::Whole | Look::Filled => due.map_or(Duration::ZERO, |due| state.now.since(due)),
         };
         self.note_lateness(busy + overslept);
-        for event in events.drain(..) {
-            state.act(event, tasks);
-        }
-        state.events = events;
-        if !self.timers_wait(look, (busy, overslept), state) {
-            state.expire(tasks);
+        state.act_on(events, tasks);
+        if !self.timers_wait(look, (busy, overslept), state) && state.expire(tasks) {
+            tasks.profiler.did(Work::TIMERS);
         }
         if self.0.busy_polls.get() {
             self.note_work(busy, state.now.since(now));
@@ -174,6 +180,7 @@ impl Core {
             mail(self);
         }
         tasks.wake_woken();
+        tasks.profiler.did(Work::MAIL);
     }
 
     /// A turn has had `busy` to do, and then asked the kernel for `asked`.
@@ -215,6 +222,17 @@ impl Core {
 }
 
 impl State {
+    /// Acts on all that has happened.
+    fn act_on(&mut self, mut events: Vec<Event>, tasks: &Tasks) {
+        if !events.is_empty() {
+            for event in events.drain(..) {
+                self.act(event, tasks);
+            }
+            tasks.profiler.did(Work::EVENTS);
+        }
+        self.events = events;
+    }
+
     fn act(&mut self, event: Event, tasks: &Tasks) {
         let Event::Ready(ready) = event else {
             return;
@@ -231,9 +249,11 @@ impl State {
         }
     }
 
-    fn expire(&mut self, tasks: &Tasks) {
+    /// Does what is due; whether anything was.
+    fn expire(&mut self, tasks: &Tasks) -> bool {
         let mut expired = std::mem::take(&mut self.expired);
         self.timers.expire(self.now, &mut expired);
+        let was_due = !expired.is_empty();
         for timer in expired.drain(..) {
             match timer {
                 Timer::Socket(key) => self.socket_timer_expired(key, tasks),
@@ -247,6 +267,7 @@ impl State {
             }
         }
         self.expired = expired;
+        was_due
     }
 }
 

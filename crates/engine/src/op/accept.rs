@@ -10,6 +10,7 @@ use crate::claim::Queues;
 use crate::driver::operations::{Accepting, Operations};
 use crate::error::{Error, Kind, Op};
 use crate::socket::key::Key;
+use crate::socket::note::Coarse;
 use crate::state::State;
 use crate::task::id::TaskId;
 
@@ -65,7 +66,12 @@ impl State {
 
     /// Counts a connection among those that were accepted.
     fn is_accepted(&mut self, key: Key) {
-        self.sockets[key].is_accepted = true;
+        let number = self.sockets.accepted.wrapping_add(1);
+        self.sockets.accepted = number;
+        let socket = &mut self.sockets[key];
+        socket.is_accepted = true;
+        socket.number = number;
+        socket.accepted_at = Coarse::of(self.now);
         if let Some(allowance) = &self.sockets.allowance {
             allowance.take();
         }

@@ -4,6 +4,7 @@ use crate::clock::Instant;
 use crate::driver::operations::{Follows, LastSend, Operations, Sender};
 use crate::error::{Error, Op};
 use crate::limits::DRAIN_DEFAULT;
+use crate::socket::expiry::Expiry;
 use crate::socket::key::Key;
 use crate::state::{State, Timer};
 use crate::task::id::TaskId;
@@ -50,7 +51,8 @@ impl State {
             // The last response is on its way: it may take as long as its deadline says, but not for ever.
             let latest = *now + DRAIN_DEFAULT;
             let deadline: Instant = *socket.deadline.get_or_insert(latest);
-            socket.timer = Some((timers.insert(deadline, Timer::Socket(key)), deadline));
+            let timer = timers.insert(deadline, Timer::Socket(key));
+            socket.timer = Some((timer, Expiry::of(deadline, *now)));
         }
         let last = match waits {
             true => LastSend::Finishes,

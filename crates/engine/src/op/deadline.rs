@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::clock::Instant;
 use crate::error::{Error, Kind, Op};
+use crate::socket::expiry::Expiry;
 use crate::socket::key::Key;
 use crate::state::{State, Timer};
 use crate::task::Tasks;
@@ -27,7 +28,10 @@ impl State {
     /// [`Kind::TimedOut`] when it has passed already.
     pub(crate) fn wait_until_deadline(&mut self, key: Key, op: Op) -> Result<(), Error> {
         let State {
-            sockets, timers, ..
+            sockets,
+            timers,
+            now,
+            ..
         } = self;
         let socket = &mut sockets[key];
         if socket.timed_out {
@@ -39,12 +43,13 @@ impl State {
         if let Some((timer, expires)) = socket.timer {
             // An earlier timer finds the deadline moved and is set again: one timer per wait that nearly times out
             // instead of one per request.
-            if expires <= deadline {
+            if expires.is_by(deadline, *now) {
                 return Ok(());
             }
             timers.cancel(timer);
         }
-        socket.timer = Some((timers.insert(deadline, Timer::Socket(key)), deadline));
+        let timer = timers.insert(deadline, Timer::Socket(key));
+        socket.timer = Some((timer, Expiry::of(deadline, *now)));
         Ok(())
     }
 
@@ -62,7 +67,8 @@ impl State {
             return;
         };
         if deadline > *now {
-            socket.timer = Some((timers.insert(deadline, Timer::Socket(key)), deadline));
+            let timer = timers.insert(deadline, Timer::Socket(key));
+            socket.timer = Some((timer, Expiry::of(deadline, *now)));
             return;
         }
         if socket.closing {

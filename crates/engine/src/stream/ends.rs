@@ -3,22 +3,35 @@
 use std::net::SocketAddr;
 
 use rustix::net::sockopt::socket_peercred;
-use rustix::net::{SocketAddrUnix, getpeername, getsockname};
+use rustix::net::{SocketAddrUnix, getsockname};
 
 use super::Stream;
+use crate::socket::note::Note;
 
 impl Stream {
     /// The peer's TCP address; `None` for Unix sockets. Simulated sockets are all on the loopback, unless they were
     /// connected from somewhere else.
     pub fn peer(&self) -> Option<SocketAddr> {
         let state = self.core.inner().state.borrow();
-        let socket = &state.sockets[self.key];
-        if let Some(end) = &socket.simulated {
-            let address = end.peer_address().unwrap_or([127, 0, 0, 1].into());
-            return Some((address, 1024_u16.wrapping_add(self.key.0 as u16)).into());
-        }
-        let descriptor = socket.descriptor.as_ref()?;
-        SocketAddr::try_from(getpeername(descriptor).ok()??).ok()
+        state.sockets[self.key].peer(self.key)
+    }
+
+    /// Where the connection stands in the core's table, which only one open connection does: see
+    /// [`Accepted`](crate::Accepted).
+    pub fn place(&self) -> u32 {
+        self.key.0
+    }
+
+    /// Its number among those that the core has accepted, from 1; means nothing of one that was not.
+    pub fn number(&self) -> u32 {
+        self.core.inner().state.borrow().sockets[self.key].number
+    }
+
+    /// Changes what is noted of the connection for who [looks](crate::Core::look_at_accepted) at it.
+    #[inline]
+    pub fn change_note(&self, change: impl FnOnce(Note) -> Note) {
+        let socket = &mut self.core.inner().state.borrow_mut().sockets[self.key];
+        socket.set_note(change(socket.note()));
     }
 
     /// The user at the other end of a Unix socket, as it was when they connected (SO_PEERCRED, unix(7)); `None` for TCP.

@@ -12,32 +12,38 @@ const PLACE: u16 = CORES_MAX as u16 - 1;
 
 #[test]
 fn a_task_that_wakes_itself_runs_again() {
-    let tasks = Tasks::new(PLACE);
+    let tasks = Tasks::new(PLACE, Clock::Real);
     let runs = Rc::new(Cell::new(0));
     let seen = Rc::clone(&runs);
-    tasks.spawn(Box::pin(poll_fn(move |context| {
-        seen.set(seen.get() + 1);
-        if seen.get() == 3 {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })));
+    tasks.spawn(
+        Work::TASK,
+        Box::pin(poll_fn(move |context| {
+            seen.set(seen.get() + 1);
+            if seen.get() == 3 {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })),
+    );
     tasks.run(10);
     assert_eq!((runs.get(), tasks.count()), (3, 0));
 }
 
 #[test]
 fn tasks_that_yield_go_on_a_few_a_turn_and_in_their_order() {
-    let tasks = Rc::new(Tasks::new(PLACE));
+    let tasks = Rc::new(Tasks::new(PLACE, Clock::Real));
     let order = Rc::new(RefCell::new(Vec::new()));
     for number in 0..YIELDED_PER_TURN + 1 {
         let (own, order) = (Rc::clone(&tasks), Rc::clone(&order));
-        tasks.spawn(Box::pin(poll_fn(move |_| {
-            order.borrow_mut().push(number);
-            own.yield_now();
-            Poll::<()>::Pending
-        })));
+        tasks.spawn(
+            Work::TASK,
+            Box::pin(poll_fn(move |_| {
+                order.borrow_mut().push(number);
+                own.yield_now();
+                Poll::<()>::Pending
+            })),
+        );
     }
     tasks.run(1000);
     assert!(order.take().into_iter().eq(0..YIELDED_PER_TURN + 1), "once");
@@ -55,15 +61,18 @@ fn tasks_that_yield_go_on_a_few_a_turn_and_in_their_order() {
 #[test]
 fn a_task_that_is_charged_for_more_than_it_may_goes_on_in_another_turn() {
     for (charged, runs_in_a_turn) in [(OPERATIONS_PER_POLL, 10), (OPERATIONS_PER_POLL + 1, 1)] {
-        let tasks = Rc::new(Tasks::new(PLACE));
+        let tasks = Rc::new(Tasks::new(PLACE, Clock::Real));
         let runs = Rc::new(Cell::new(0));
         let (own, seen) = (Rc::clone(&tasks), Rc::clone(&runs));
-        tasks.spawn(Box::pin(poll_fn(move |_| {
-            seen.set(seen.get() + 1);
-            own.charge(charged);
-            assert!(!own.may_go_on());
-            Poll::<()>::Pending
-        })));
+        tasks.spawn(
+            Work::TASK,
+            Box::pin(poll_fn(move |_| {
+                seen.set(seen.get() + 1);
+                own.charge(charged);
+                assert!(!own.may_go_on());
+                Poll::<()>::Pending
+            })),
+        );
         for turn in 1..4 {
             tasks.run(10);
             assert_eq!(runs.get(), turn * runs_in_a_turn);
@@ -74,15 +83,18 @@ fn a_task_that_is_charged_for_more_than_it_may_goes_on_in_another_turn() {
 
 #[test]
 fn a_name_of_an_ended_task_wakes_nobody() {
-    let tasks = Tasks::new(PLACE);
-    let first = tasks.spawn(Box::pin(async {}));
+    let tasks = Tasks::new(PLACE, Clock::Real);
+    let first = tasks.spawn(Work::TASK, Box::pin(async {}));
     tasks.run(1);
     let polled = Rc::new(Cell::new(0));
     let seen = Rc::clone(&polled);
-    let second = tasks.spawn(Box::pin(poll_fn(move |_| {
-        seen.set(seen.get() + 1);
-        Poll::Pending
-    })));
+    let second = tasks.spawn(
+        Work::TASK,
+        Box::pin(poll_fn(move |_| {
+            seen.set(seen.get() + 1);
+            Poll::Pending
+        })),
+    );
     tasks.run(10);
     assert_eq!(first.index, second.index, "the place is reused");
     tasks.wake(first);
@@ -111,18 +123,21 @@ impl<F: FnMut()> Drop for AtEnd<F> {
 
 #[test]
 fn whom_the_destructor_of_a_future_wakes_runs_again() {
-    let tasks = Tasks::new(PLACE);
+    let tasks = Tasks::new(PLACE, Clock::Real);
     let (waker, polls) = (Rc::default(), Rc::default());
-    tasks.spawn(waiting(&waker, &polls));
+    tasks.spawn(Work::TASK, waiting(&waker, &polls));
     let at_end = AtEnd({
         let waker = Rc::clone(&waker);
         move || waker.borrow_mut().take().into_iter().for_each(Waker::wake)
     });
     // Dropped with the future, not when the future ends.
-    tasks.spawn(Box::pin(poll_fn(move |_| {
-        let _held = &at_end;
-        Poll::Ready(())
-    })));
+    tasks.spawn(
+        Work::TASK,
+        Box::pin(poll_fn(move |_| {
+            let _held = &at_end;
+            Poll::Ready(())
+        })),
+    );
     tasks.run(2);
     assert!(tasks.has_ready(), "it was woken");
     tasks.run(10);
@@ -132,20 +147,26 @@ fn whom_the_destructor_of_a_future_wakes_runs_again() {
 
 #[test]
 fn what_destructors_spawn_while_all_ends_ends_too() {
-    let tasks = Rc::new(Tasks::new(PLACE));
+    let tasks = Rc::new(Tasks::new(PLACE, Clock::Real));
     let held = Rc::new(());
     let (own, kept) = (Rc::clone(&tasks), Rc::clone(&held));
     let at_end = AtEnd(move || {
         let kept = Rc::clone(&kept);
-        own.spawn(Box::pin(async move {
-            std::future::pending::<()>().await;
-            drop(kept);
-        }));
+        own.spawn(
+            Work::TASK,
+            Box::pin(async move {
+                std::future::pending::<()>().await;
+                drop(kept);
+            }),
+        );
     });
-    tasks.spawn(Box::pin(async move {
-        std::future::pending::<()>().await;
-        drop(at_end);
-    }));
+    tasks.spawn(
+        Work::TASK,
+        Box::pin(async move {
+            std::future::pending::<()>().await;
+            drop(at_end);
+        }),
+    );
     tasks.run(5);
     tasks.clear();
     assert_eq!((Rc::strong_count(&held), tasks.count()), (1, 0));
@@ -154,14 +175,17 @@ fn what_destructors_spawn_while_all_ends_ends_too() {
 
 #[test]
 fn clearing_drops_every_future_once() {
-    let tasks = Tasks::new(PLACE);
+    let tasks = Tasks::new(PLACE, Clock::Real);
     let held = Rc::new(());
     for _ in 0..10 {
         let held = Rc::clone(&held);
-        tasks.spawn(Box::pin(async move {
-            std::future::pending::<()>().await;
-            drop(held);
-        }));
+        tasks.spawn(
+            Work::TASK,
+            Box::pin(async move {
+                std::future::pending::<()>().await;
+                drop(held);
+            }),
+        );
     }
     tasks.run(5);
     tasks.clear();

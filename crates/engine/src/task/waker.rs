@@ -94,7 +94,9 @@ mod tests {
     use std::rc::Rc;
     use std::task::Poll;
 
+    use crate::clock::Clock;
     use crate::limits::CORES_MAX;
+    use crate::profile::Work;
     use crate::task::Tasks;
 
     /// A place that no core of these tests has.
@@ -102,13 +104,16 @@ mod tests {
 
     #[test]
     fn a_wake_where_no_task_runs_leaves_nothing_behind() {
-        let tasks = Tasks::new(PLACE);
+        let tasks = Tasks::new(PLACE, Clock::Real);
         let left: Rc<Cell<Option<Waker>>> = Rc::default();
         let leaving = Rc::clone(&left);
-        tasks.spawn(Box::pin(poll_fn(move |context| {
-            leaving.set(Some(context.waker().clone()));
-            Poll::Pending
-        })));
+        tasks.spawn(
+            Work::TASK,
+            Box::pin(poll_fn(move |context| {
+                leaving.set(Some(context.waker().clone()));
+                Poll::Pending
+            })),
+        );
         tasks.run(1);
         let waker = left.take().expect("it has run");
         let elsewhere = waker.clone();

@@ -180,7 +180,7 @@ fn a_listener_that_refuses_handshakes_begins_none() {
                 assert_eq!(listener.refuse_handshakes(), whence);
                 let soon = running.now_exact() + Duration::from_millis(20);
                 let late = Stream::connect(&running, &to, Some(soon)).await;
-                assert_eq!(late.err().expect("unanswered").kind, Kind::TimedOut);
+                assert_eq!(late.err().expect("no handshake").kind, Kind::TimedOut);
                 // What was connected before goes on as if nothing were.
                 let server = listener.accept().await.unwrap();
                 client.queue(&b"x"[..]);

@@ -92,14 +92,14 @@ fn a_listener_that_was_dropped_takes_no_connection_from_those_that_stay() {
         let handle = core.handle();
         let client = std::thread::spawn(move || {
             going.recv().unwrap();
-            let answered = (0..20).all(|_| {
+            let all_received = (0..20).all(|_| {
                 let mut stream = UnixStream::connect(&path).unwrap();
                 let patience = Duration::from_secs(10);
                 stream.set_read_timeout(Some(patience)).unwrap();
                 stream.read_exact(&mut [0]).is_ok()
             });
             handle.stop(Duration::ZERO);
-            answered
+            all_received
         });
         core.run();
         assert!(

@@ -94,22 +94,22 @@ fn a_tunnel_changes_nothing_and_each_direction_ends_on_its_own() {
             send_portions(&asking).await;
             asking.shutdown().await.unwrap();
         });
-        let (answering, asked) = (Rc::clone(&server), all.clone());
+        let (serving, asked) = (Rc::clone(&server), all.clone());
         core.spawn(async move {
-            let speaker = Rc::clone(&answering);
+            let speaker = Rc::clone(&serving);
             let spoken = Rc::new(Cell::new(false));
             let done = Rc::clone(&spoken);
-            answering.core().spawn(async move {
+            serving.core().spawn(async move {
                 send_portions(&speaker).await;
                 done.set(true);
             });
-            assert!(receive_all(&answering).await.unwrap() == asked);
+            assert!(receive_all(&serving).await.unwrap() == asked);
             while !spoken.get() {
-                answering.core().sleep(Duration::from_millis(1)).await;
+                serving.core().sleep(Duration::from_millis(1)).await;
             }
             // The other direction has ended; this one goes on.
-            send_portions(&answering).await;
-            answering.shutdown().await.unwrap();
+            send_portions(&serving).await;
+            serving.shutdown().await.unwrap();
         });
         assert!(receive_all(&client).await.unwrap() == all.repeat(2));
     });

@@ -210,7 +210,7 @@ fn a_run_does_not_differ_from_itself() {
     assert_eq!(
         comparison.response_us.len(),
         5,
-        "up to 99: ten answers above 99.9 bound nothing"
+        "up to 99: ten responses above 99.9 bound nothing"
     );
     assert!(
         comparison

@@ -22,7 +22,7 @@ impl fmt::Display for Comparison {
             if shifts.is_empty() {
                 writeln!(
                     out,
-                    "\n{title}: too few answers, or seconds, for any percentile"
+                    "\n{title}: too few responses, or seconds, for any percentile"
                 )?;
                 continue;
             }

@@ -243,7 +243,7 @@ fn a_count_is_met_exactly_over_any_number_of_connections() {
 }
 
 #[test]
-fn pipelined_requests_are_answered_one_by_one_and_counted_exactly() {
+fn responses_to_pipelined_requests_come_one_by_one_and_are_counted_exactly() {
     play(
         |options| {
             options.stop.count = Some(100);

@@ -1,5 +1,5 @@
 //! What gives a core's connections their requests: when the next is due by the pace, whether the run's end allows it, and
-//! which of those that were given have neither been answered nor failed.
+//! which of those that were given have neither got a response nor failed.
 
 mod outstanding;
 mod source;
@@ -33,7 +33,7 @@ pub(crate) struct Supply {
     schedules: Box<[Cell<Schedule>]>,
     /// Requests that were taken to be sent. Invariant: = responses + failed + `in_flight`.
     sent: Cell<u64>,
-    /// Requests taken that have neither been answered nor failed.
+    /// Requests taken that have neither got a response nor failed.
     in_flight: Cell<u64>,
     /// The same of each connection: what it would leave behind.
     waiting: Box<[Cell<Waiting>]>,
@@ -110,9 +110,9 @@ impl Supply {
         }
     }
 
-    /// Whether requests are due on a connection with `answered` ones, after more were taken if none were. Waits for the
-    /// moment they are to start, and moves `now` on to it.
-    pub(crate) async fn take(&self, work: &mut Work, now: &mut Instant, answered: u64) -> bool {
+    /// Whether requests are due on a connection that had so many `responses`, after more were taken if none were. Waits
+    /// for the moment they are to start, and moves `now` on to it.
+    pub(crate) async fn take(&self, work: &mut Work, now: &mut Instant, responses: u64) -> bool {
         if self.is_over.get() {
             return false;
         }
@@ -121,13 +121,13 @@ impl Supply {
             return true;
         }
         if work.rest > 0 {
-            self.take_rest(work, answered);
+            self.take_rest(work, responses);
             return true;
         }
         let wanted = match &self.source {
             Source::Closed => {
                 work.start = *now;
-                self.turn.min(self.per_connection - answered)
+                self.turn.min(self.per_connection - responses)
             }
             Source::Think(time, random) => {
                 work.start = *now;
@@ -135,7 +135,7 @@ impl Supply {
                     work.start = *now + pace::think(*time, random);
                 }
                 self.wait_until(work.start, now).await;
-                self.turn.min(self.per_connection - answered)
+                self.turn.min(self.per_connection - responses)
             }
             Source::Open(dispatch) => {
                 let Some(turn) = dispatch.take(&self.core, work.index).await else {
@@ -172,12 +172,12 @@ impl Supply {
                 self.turn
             }
         };
-        self.grant(work, *now, wanted, answered)
+        self.grant(work, *now, wanted, responses)
     }
 
     /// What is left of a turn of which a connection has carried as much as it may.
-    fn take_rest(&self, work: &mut Work, answered: u64) {
-        work.due = work.rest.min(self.per_connection - answered);
+    fn take_rest(&self, work: &mut Work, responses: u64) {
+        work.due = work.rest.min(self.per_connection - responses);
         work.rest -= work.due;
         work.written = Instant::default();
         work.is_sent = false;
@@ -190,7 +190,7 @@ impl Supply {
         }
     }
 
-    fn grant(&self, work: &mut Work, now: Instant, wanted: u64, answered: u64) -> bool {
+    fn grant(&self, work: &mut Work, now: Instant, wanted: u64, responses: u64) -> bool {
         if !matches!(self.source, Source::Open(_)) {
             let taken = self.turns.get();
             self.turns.set(taken + 1);
@@ -209,7 +209,7 @@ impl Supply {
         self.budget.set(budget);
         self.in_flight.set(self.in_flight.get() + granted);
         self.sent.set(self.sent.get() + granted);
-        work.due = granted.min(self.per_connection - answered);
+        work.due = granted.min(self.per_connection - responses);
         work.rest = granted - work.due;
         self.note_waiting(work);
         granted > 0
@@ -235,7 +235,7 @@ impl Supply {
         }
     }
 
-    /// So many of the requests of `work` have been answered or have failed.
+    /// So many of the requests of `work` have had a response or have failed.
     pub(super) fn landed(&self, work: &mut Work, requests: u64) {
         work.due -= requests;
         self.note_waiting(work);

@@ -20,7 +20,7 @@ impl fmt::Display for Answer {
             } => {
                 let above = match ceiling {
                     Ceiling::Condition => format!("the condition failed {:.0} % above that or less", (FIND_PRECISION - 1.0) * 100.0),
-                    Ceiling::Target => format!("{:.0} % above that or less the target answered fewer requests than it was asked", (FIND_PRECISION - 1.0) * 100.0),
+                    Ceiling::Target => format!("{:.0} % above that or less the target responded to fewer requests than were due", (FIND_PRECISION - 1.0) * 100.0),
                     Ceiling::Generator => "the generator could not make more (-t, --cpus), so the target may hold more".to_owned(),
                     Ceiling::Rates => "no higher rate can be asked for".to_owned(),
                 };

@@ -186,18 +186,18 @@ fn rate(points: &[Point]) -> Option<String> {
         return None;
     }
     let plot = Plot {
-        title: "Answers per second over time".into(),
+        title: "Responses per second over time".into(),
         description: format!("at most {}", units::rate(largest)),
         x: time_axis(points),
         y: count_axis(largest),
-        lines: vec![line("answers", "o1", false, values)],
+        lines: vec![line("responses", "o1", false, values)],
         stack: Stack::default(),
         rules: Vec::new(),
         size: Size::Full,
         x_text: second_text,
         y_text: units::rate,
     };
-    Some(figure("Answers per second", &each(points), &plot.svg()))
+    Some(figure("Responses per second", &each(points), &plot.svg()))
 }
 
 fn percentiles_over_time(points: &[Point]) -> Option<String> {
@@ -286,7 +286,7 @@ fn by_percentile(times: &Times, waits: &Unanswered) -> Option<String> {
         title: "Times by percentile".into(),
         description: ends.collect::<Vec<_>>().join("; "),
         x: Axis {
-            label: "requests answered within".into(),
+            label: "responses within".into(),
             scale: Scale::Log(2.0, last),
             ticks: percentile_ticks(last),
         },
@@ -315,7 +315,7 @@ fn responses(points: &[Point]) -> Option<String> {
         ("1xx", "t3"),
         ("4xx", "t1"),
         ("5xx", "t4"),
-        ("no answer", "t6"),
+        ("no response", "t6"),
     ];
     let columns: Vec<Column> = points
         .iter()
@@ -346,8 +346,8 @@ fn responses(points: &[Point]) -> Option<String> {
         .map(|(_, (name, class))| format!("<li><i class=\"{class}\"></i>{name}</li>"))
         .collect();
     let plot = Plot {
-        title: "Answers by status, and requests without one, over time".into(),
-        description: "answers per second by class of status, those without an answer and failures to connect on top".into(),
+        title: "Responses by status, and requests without one, over time".into(),
+        description: "responses per second by class of status, requests without one and failures to connect on top".into(),
         x: time_axis(points),
         y: count_axis(largest),
         lines: Vec::new(),

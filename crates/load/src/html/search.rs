@@ -111,7 +111,7 @@ fn bounded(trials: &[Trial]) -> String {
     match all.len() {
         0 => String::new(),
         _ => format!(
-            "<p class=\"about\">Requests were left without an answer, so these are at least so much, with “&gt;” before \
+            "<p class=\"about\">Requests were left without a response, so these are at least so much, with “&gt;” before \
              them in the table: {}.</p>\n",
             escape(&all.join(", "))
         ),
@@ -153,7 +153,7 @@ fn table(body: &mut String, trials: &[Trial]) {
     let _ = write!(
         body,
         "<section>\n<h2>Trials</h2>\n<div class=\"scroll\"><table class=\"figures numbered\"><thead><tr><th scope=\"col\"></th>\
-         <th scope=\"col\">asked for /s</th><th scope=\"col\">answered /s</th><th scope=\"col\">p50</th><th scope=\"col\">p99</th>\
+         <th scope=\"col\">asked for /s</th><th scope=\"col\">responses /s</th><th scope=\"col\">p50</th><th scope=\"col\">p99</th>\
          <th scope=\"col\">p99.9</th><th scope=\"col\">condition</th><th scope=\"col\"></th></tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
     );
 }
@@ -201,7 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_trials_with_unanswered_requests_are_marked_as_the_least_they_can_be() {
+    fn percentiles_of_trials_with_requests_without_a_response_are_marked_as_the_least_they_can_be()
+    {
         let mut trials = [
             trial(1000, 100.0, Held::Yes),
             trial(2000, 9_000_000.0, Held::No),

@@ -19,7 +19,7 @@ pub(super) fn in_short(live: &Live) -> Line<'static> {
     let response = figures.times.of(Kind::Response);
     let waits = &figures.unanswered.response;
     if response.count() == 0 && waits.count() == 0 {
-        return Line::from(" no answers yet").dark_gray();
+        return Line::from(" no responses yet").dark_gray();
     }
     let figure = |percentile: f64| {
         let count = response.count() + waits.count();
@@ -46,14 +46,10 @@ fn longest(times: &Histogram, waits: &Histogram) -> Bounds {
         0 => 0.0,
         _ => times.max() as f64,
     };
-    let (answered, waited) = (max(times), max(waits));
+    let (known, waited) = (max(times), max(waits));
     Bounds {
-        low: answered.max(waited),
-        high: if waited > answered {
-            f64::INFINITY
-        } else {
-            answered
-        },
+        low: known.max(waited),
+        high: if waited > known { f64::INFINITY } else { known },
     }
 }
 

@@ -56,7 +56,7 @@ fn everything_is_on_a_screen_of_common_size() {
         "http://a/ at 127.0.0.1:80",
         "VALID so far",
         "30 s of 60 s",
-        "answers",
+        "responses",
         "response times",
         "distribution",
         "30,000",
@@ -76,7 +76,7 @@ fn everything_is_on_a_screen_of_common_size() {
 }
 
 #[test]
-fn what_is_not_answered_shows_in_the_percentiles_that_it_may_change() {
+fn what_has_no_response_shows_in_the_percentiles_that_it_may_change() {
     let mut live = live(30);
     for _ in 0..9_000 {
         live.figures
@@ -86,7 +86,7 @@ fn what_is_not_answered_shows_in_the_percentiles_that_it_may_change() {
     let screen = drawn(&live, 120, 40);
     assert!(screen.contains("p50 9.50ms  p99 >2s  max >2s"), "{screen}");
     assert!(screen.contains(">3s"), "service times, too: {screen}");
-    // Nothing was answered at all.
+    // No response came at all.
     live.figures.times = crate::times::Times::default();
     let screen = drawn(&live, 120, 40);
     assert!(screen.contains("p50 >2s  p99 >2s  max >2s"), "{screen}");
@@ -141,7 +141,7 @@ fn each_chart_of_the_smallest_terminal_of_old_has_more_than_two_rows() {
             .expect(part)
     };
     let (rate, times, spread) = (
-        at(" answers "),
+        at(" responses "),
         at("response times"),
         at("percentiles so far"),
     );

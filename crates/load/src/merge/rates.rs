@@ -230,7 +230,7 @@ mod tests {
             part.report.bytes_per_s = 250.0;
         }
         assert_eq!(rates(&paced), [4.0, 100.0, 500.0]);
-        // One that was answered meanwhile: the target was not dead.
+        // One that got responses meanwhile: the target was not dead.
         parts[1].report.evidence.silent_s = 0.0;
         parts[1].report.measured_s = 4.0;
         parts[1].report.seconds[1].requests = 100;

@@ -52,7 +52,7 @@ pub(super) fn check_times(options: &Options) -> Result<(), String> {
         return Err("a run of no requests has no result: use -n 1 or more".to_owned());
     }
     if options.timeout.is_zero() {
-        return Err("a timeout of no time leaves none for an answer".to_owned());
+        return Err("a timeout of no time leaves none for a response".to_owned());
     }
     if options.start.duration() > START_MAX {
         return Err("a start takes at most a day".to_owned());

@@ -1,5 +1,5 @@
-//! A protocol of lines, to see that what stands under a protocol knows none: `get N` is answered by `VALUE BYTES` and so
-//! many bytes of content, by `MISS`, or by `ERROR`. Responses come in the order of the requests.
+//! A protocol of lines, to see that what stands under a protocol knows none: the response to `get N` is `VALUE BYTES`
+//! and so many bytes of content, `MISS`, or `ERROR`. Responses come in the order of the requests.
 
 use std::rc::Rc;
 use std::sync::Arc;

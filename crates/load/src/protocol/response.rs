@@ -62,7 +62,7 @@ pub(crate) struct Outcomes {
     pub(crate) name: fn(u16) -> String,
     /// Whether the server did not do what it was asked for.
     pub(crate) is_refusal: fn(u16) -> bool,
-    /// What is said of responses with which that is so: "3 of 7 answers ...".
+    /// What is said of responses with which that is so: "3 of 7 responses ...".
     pub(crate) refusals: &'static str,
 }
 

@@ -10,7 +10,7 @@ fn status(status: u16) -> Outcome {
     }
 }
 
-const ANSWERED: Answered = Answered {
+const TOOK: ResponseTimes = ResponseTimes {
     send_lag: 1,
     first_byte: 9,
     service: 19,
@@ -21,8 +21,8 @@ const ANSWERED: Answered = Answered {
 #[test]
 fn responses_and_failures_add_up_to_finished_requests() {
     let mut record = Record::new(&OUTCOMES);
-    record.answered(status(200), &ANSWERED, Measured::Yes);
-    record.answered(status(404), &ANSWERED, Measured::No);
+    record.responded(status(200), &TOOK, Measured::Yes);
+    record.responded(status(404), &TOOK, Measured::No);
     record.failed(Failure::Reset, 3);
     record.count(Failure::ConnectRefused, 2);
     assert_eq!((record.tally.requests, record.responses()), (5, 2));
@@ -41,7 +41,7 @@ fn merged_records_are_their_sum() {
     let mut sum = Record::new(&OUTCOMES);
     for _ in 0..2 {
         let mut record = Record::new(&OUTCOMES);
-        record.answered(status(999), &ANSWERED, Measured::Yes);
+        record.responded(status(999), &TOOK, Measured::Yes);
         record.failed(Failure::Other, 1);
         record.resent = 4;
         record.established = 2;

@@ -49,15 +49,9 @@ fn longest_open(times: &Times, unanswered: &Unanswered) -> Option<f64> {
 pub(super) fn silence(found: &Found<'_>, record: &Record, elapsed: Duration) -> Silence {
     let last = found.outcomes.iter().filter_map(|core| core.answered_until);
     let unfinished: u64 = found.outcomes.iter().map(|core| core.end.unfinished).sum();
-    let unanswered = unfinished.saturating_sub(record.late);
+    let open = unfinished.saturating_sub(record.late);
     let longest = Duration::from_nanos(found.times.response.max());
-    Silence::of(
-        found.history.rows(),
-        elapsed,
-        last.max(),
-        unanswered,
-        longest,
-    )
+    Silence::of(found.history.rows(), elapsed, last.max(), open, longest)
 }
 
 /// The part of a run that rates are of.

@@ -81,7 +81,7 @@ impl Latency {
             figures.intervals.retain(|(of, _)| of != name);
             figures.at_least.push(name.clone());
         }
-        // Each of them may take longer than all that were answered, whatever it had waited so far.
+        // Each of them may take longer than all responses did, whatever it had waited so far.
         figures.max = Some(units::microseconds(waits.max().max(latency.max())));
         figures.at_least.push("max".to_owned());
         figures

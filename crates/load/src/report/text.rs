@@ -25,7 +25,7 @@ impl fmt::Display for Report {
         if self.unfinished > 0 {
             writeln!(
                 out,
-                "unfinished   {} without an answer at the end; {} answered within the half second behind it",
+                "unfinished   {} without a response at the end; {} of the responses came within the half second behind it",
                 units::plural(self.unfinished, "request"),
                 units::count(self.late)
             )?;
@@ -124,7 +124,7 @@ impl Report {
         }
         writeln!(
             out,
-            "requests      answers  unexpected      mean       p50       p99       max"
+            "requests    responses  unexpected      mean       p50       p99       max"
         )?;
         for row in &self.by_request {
             let time =

@@ -31,14 +31,14 @@ pub(super) fn warnings(
     }
     if let Some(reason) = record.protocol_error {
         let name = plan.protocol.name();
-        warnings.push(format!("some answers were not {name}: {reason}"));
+        warnings.push(format!("some responses were not {name}: {reason}"));
     }
     if let Some(first) = &record.unexpected {
         warnings.push(format!(
             "{} not as expected, the first of a core: {first}",
             match record.tally.unexpected {
-                1 => "1 answer was".to_owned(),
-                count => format!("{} answers were", units::count(count)),
+                1 => "1 response was".to_owned(),
+                count => format!("{} responses were", units::count(count)),
             },
         ));
     }
@@ -55,7 +55,7 @@ pub(super) fn warnings(
         warnings.push(format!(
             "{} of {} {}",
             units::count(refusals),
-            units::plural(report.requests, "answer"),
+            units::plural(report.requests, "response"),
             plan.protocol.outcomes().refusals,
         ));
     }

@@ -127,7 +127,7 @@ async fn serve(core: Core, stream: Stream, delay: Delay, seen: Rc<RefCell<Seen>>
         let is_last = delay == Delay::ClosesAfter(on_connection);
         stream.queue(if is_last { LAST_RESPONSE } else { RESPONSE });
         let sent = core.now_exact();
-        seen.borrow_mut().answered(delay, arrived, sent);
+        seen.borrow_mut().responded(delay, arrived, sent);
         if stream.flush().await.is_err() {
             return;
         }
@@ -142,7 +142,7 @@ async fn serve(core: Core, stream: Stream, delay: Delay, seen: Rc<RefCell<Seen>>
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 impl Seen {
-    /// When the request that arrived at `arrived` is to be answered.
+    /// When the request that arrived at `arrived` is to get its response.
     fn until(&mut self, delay: Delay, arrived: Instant) -> Instant {
         self.requests += 1;
         let first = *self.first.get_or_insert(arrived);
@@ -160,7 +160,7 @@ impl Seen {
         arrived + delay.quantile(at).unwrap_or_default()
     }
 
-    fn answered(&mut self, delay: Delay, arrived: Instant, sent: Instant) {
+    fn responded(&mut self, delay: Delay, arrived: Instant, sent: Instant) {
         self.waited.record(sent.nanoseconds_since(arrived));
         if let (Delay::Stall(..), Some((_, end))) = (delay, &mut self.stall)
             && arrived < *end

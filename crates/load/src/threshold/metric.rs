@@ -48,7 +48,7 @@ impl Metric {
         }
         if let Some(status) = name.strip_prefix("status.") {
             return counted(Counted::status(status).ok_or_else(|| {
-                format!("{status} is no status of an answer: use one from 200 to 999 such as 404, or a class such as 5xx")
+                format!("{status} is no status of a response: use one from 200 to 999 such as 404, or a class such as 5xx")
             })?);
         }
         let (kind, statistic) = name.split_once('.').map_or((None, name), |(kind, rest)| {
@@ -104,7 +104,7 @@ impl Counted {
     pub(super) fn of(self, figures: &Figures) -> u64 {
         let statuses = &figures.statuses;
         match self {
-            // Where nothing was answered, nobody can say that what is open would have been.
+            // Where no response came, nobody can say that one to what is open would have.
             Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
             Counted::Errors => figures.errors,
             Counted::Resent => figures.resent,

@@ -97,7 +97,7 @@ impl Statistic {
                 }
                 return bounds;
             }
-            // Nothing is known to be faster than what was answered.
+            // Nothing is known to be faster than what has a response.
             Statistic::Min if times.count() > 0 => {
                 let exact = self.exact(times);
                 return Bounds {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_waited_counts_though_nothing_was_answered() {
+    fn what_has_waited_counts_though_no_response_came() {
         let waits = Histogram::from_iter([700; 200]);
         for statistic in [
             Statistic::Percentile(50.0),

@@ -87,10 +87,10 @@ fn what_is_no_condition_is_refused_at_its_column() {
         (
             "status.99 > 1",
             1,
-            "99 is no status of an answer: use one from 200 to 999",
+            "99 is no status of a response: use one from 200 to 999",
         ),
-        ("status.1xx > 1", 1, "1xx is no status of an answer"),
-        ("status.1000 > 1", 1, "1000 is no status of an answer"),
+        ("status.1xx > 1", 1, "1xx is no status of a response"),
+        ("status.1000 > 1", 1, "1000 is no status of a response"),
         ("status.0xx > 1", 1, "0xx is no status"),
     ] {
         let mistake = Threshold::parse(text).expect_err(text);
@@ -138,7 +138,7 @@ fn a_share_of_nothing_is_undecided() {
 }
 
 #[test]
-fn what_was_never_answered_bounds_what_it_could_change() {
+fn requests_without_a_response_bound_what_they_could_change() {
     use Fate::{Failed, Passed, Undecided};
     // 23 % had waited for 60 ms when the run ended.
     let mut figures = figures();

@@ -204,7 +204,7 @@ pub(super) fn fairness(evidence: &Evidence) -> Option<Reason> {
     let fairness = evidence.fairness?;
     (fairness < FAIRNESS_MIN).then(|| {
         suspect(
-            "answers were spread unevenly over the connections: Jain's index",
+            "responses were spread unevenly over the connections: Jain's index",
             format!("{fairness:.2}"),
             format!("at least {FAIRNESS_MIN:.2}"),
             "some connections hardly worked: look at the target's threads, or at its limits per connection",

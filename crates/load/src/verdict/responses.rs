@@ -14,7 +14,7 @@ pub(super) fn counts(evidence: &Evidence) -> Option<Reason> {
         invalid(
             "counts do not add up",
             format!(
-                "{} sent; {} answered, failed or unfinished",
+                "{} sent; {} with a response, failed or unfinished",
                 units::count(evidence.requests_sent),
                 units::count(accounted)
             ),
@@ -28,9 +28,9 @@ pub(super) fn counts(evidence: &Evidence) -> Option<Reason> {
 pub(super) fn no_response(evidence: &Evidence) -> Option<Reason> {
     (evidence.responses == 0 && evidence.requests_sent > 0).then(|| {
         invalid(
-            "no answer came",
+            "no response came",
             format!(
-                "{} sent, {} failed, {} without an answer at the end",
+                "{} sent, {} failed, {} without a response at the end",
                 units::count(evidence.requests_sent),
                 units::count(evidence.failures),
                 units::count(evidence.unfinished)
@@ -48,11 +48,11 @@ pub(super) fn measured(evidence: &Evidence) -> Option<Reason> {
         invalid(
             "nothing was measured",
             format!(
-                "{} sent, {} answered, all of them before the measurement began",
+                "{} sent, {} with a response, all of them before the measurement began",
                 units::count(evidence.requests_sent),
                 units::count(evidence.responses)
             ),
-            "at least one answer behind ramp and warm-up, beside first ones that are left out"
+            "at least one response behind ramp and warm-up, beside first ones that are left out"
                 .to_owned(),
             "run for longer (-d), ask for more (-n), or warm up for a shorter time",
         )
@@ -64,17 +64,17 @@ pub(super) fn silence(evidence: &Evidence) -> Option<Reason> {
     let duration = evidence.duration_s;
     if let Some(until) = evidence.answered_until_s {
         return Some(invalid(
-            "the target stopped answering before the end of the run",
-            format!("the last answer came after {until:.2} s of {duration:.2} s"),
-            "answers to the end".to_owned(),
+            "the target stopped responding before the end of the run",
+            format!("the last response came after {until:.2} s of {duration:.2} s"),
+            "responses to the end".to_owned(),
             "the rate is that until then, and no percentile knows of the rest: look at what became of the target",
         ));
     }
     (evidence.silent_s > 0.0).then(|| {
         suspect(
-            "the target answered nothing for a while",
+            "the target did not respond for a while",
             format!("only errors for {:.0} s of {duration:.0} s", evidence.silent_s),
-            "answers in every second".to_owned(),
+            "responses in every second".to_owned(),
             match evidence.rate_asked {
                 None => "that time is not in the rate, and closed loops asked for nothing meanwhile: look at what became of the target",
                 Some(_) => "what was due meanwhile was sent late or failed: look at what became of the target",
@@ -108,27 +108,27 @@ pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
         _ => (suspect, "none".to_owned()),
     };
     Some(judge(
-        "answers with more bytes than they should have",
+        "responses with more bytes than they should have",
         format!("{} ({})", units::count(evidence.unasked), per_cent(share)),
         bound,
-        "such bytes may have been taken for the answer to the next request: look at the target's Content-Length and chunks (curl -v)",
+        "such bytes may have been taken for the response to the next request: look at the target's Content-Length and chunks (curl -v)",
     ))
 }
 
 pub(super) fn unanswered(evidence: &Evidence) -> Option<Reason> {
     let open = evidence.unfinished.saturating_sub(evidence.late);
     let mut share = open as f64 / evidence.requests_sent.max(1) as f64;
-    // A closed loop always leaves one on each connection. What has not waited longer than others were answered in may
-    // be as fast as they: in a short run against a slow target the figures are few, not wrong.
+    // A closed loop always leaves one on each connection. What has not waited longer than the longest response took may
+    // be as fast: in a short run against a slow target the figures are few, not wrong.
     if evidence.longest_open.is_some_and(|longest| longest <= 1.0) {
         share = share.min(UNANSWERED_SHARE_INVALID);
     }
     without_response(
         share,
-        "requests without an answer at the end",
+        "requests without a response at the end",
         open,
         UNANSWERED_SHARE_INVALID,
-        "percentiles that they could change are printed as bounds (>): measure for longer (-d), and look for requests that the target never answers",
+        "percentiles that they could change are printed as bounds (>): measure for longer (-d), and look for requests to which the target never responds",
     )
 }
 

@@ -57,7 +57,7 @@ fn responses_with_more_bytes_than_they_should_have_are_doubted_and_half_of_them_
 }
 
 #[test]
-fn a_run_that_measured_nothing_is_invalid_whatever_it_was_answered() {
+fn a_run_that_measured_nothing_is_invalid_whatever_responses_it_got() {
     for count in [0, 5] {
         let found = only_reason(&Evidence {
             requests_sent: count,
@@ -159,20 +159,24 @@ fn each_bound_has_its_own_reason() {
             State::Invalid,
             "saw nothing",
         ),
-        (|e| e.responses = 0, State::Invalid, "no answer came"),
+        (|e| e.responses = 0, State::Invalid, "no response came"),
         (
             |e| e.answered_until_s = Some(3.2),
             State::Invalid,
-            "stopped answering",
+            "stopped responding",
         ),
-        (|e| e.silent_s = 2.0, State::Suspect, "answered nothing"),
+        (
+            |e| e.silent_s = 2.0,
+            State::Suspect,
+            "did not respond for a while",
+        ),
         (|e| e.failures = 20, State::Suspect, "failed"),
         (|e| e.failures = 2000, State::Invalid, "failed"),
-        (|e| e.unfinished = 230, State::Invalid, "without an answer"),
+        (|e| e.unfinished = 230, State::Invalid, "without a response"),
         (
             |e| (e.unfinished, e.longest_open) = (230, Some(0.9)),
             State::Suspect,
-            "without an answer",
+            "without a response",
         ),
         (|e| e.resent = 20, State::Suspect, "sent again"),
         (
@@ -205,7 +209,7 @@ fn switches_and_long_turns_without_effect_are_no_reasons() {
     evidence.threads[0].longest_turn_us = 30_000.0;
     evidence.threads[0].run_delay_share = 0.1;
     assert_eq!(Verdict::of(&evidence).state, State::Valid);
-    // What was answered behind the end is known.
+    // The times of responses behind the end are known.
     (evidence.unfinished, evidence.late) = (230, 230);
     assert_eq!(Verdict::of(&evidence).state, State::Valid);
 }

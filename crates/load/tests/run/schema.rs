@@ -82,7 +82,7 @@ fn the_json_of_a_run_is_what_the_schema_says() {
 }
 
 #[test]
-fn the_json_of_a_run_with_requests_that_were_never_answered_is_what_the_schema_says() {
+fn the_json_of_a_run_with_requests_that_never_got_a_response_is_what_the_schema_says() {
     let url = server_of(&[Manner::Silence, Manner::Respond]);
     let json = checked(&run(short(&url, 300)));
     assert_eq!(

@@ -8,6 +8,7 @@ use onrush_engine::{Error, Kind};
 
 use crate::descriptors::Shares;
 use crate::limits::{CROWD_LOOK, CROWD_OVER, IDLE_ENDED_PER_LOOK};
+use crate::observe::work::UPKEEP;
 use crate::worker::Worker;
 
 /// Whether `error` says that connections cannot be accepted for want of room.
@@ -21,7 +22,7 @@ pub(crate) async fn wait_for_room(worker: &Rc<Worker>, error: Error) {
     crowd.note_waiting(worker.core.now());
     if !crowd.is_short.swap(true, Ordering::Relaxed) {
         tell(worker, error);
-        worker.spawn_aside(tell_of_the_end(Rc::clone(worker)));
+        worker.spawn_aside(UPKEEP, tell_of_the_end(Rc::clone(worker)));
     }
     worker.core.end_idle(IDLE_ENDED_PER_LOOK);
     if error.kind != Kind::Full {

@@ -8,6 +8,7 @@ use crate::hop::ConnectionFields;
 use crate::limits::KEPT_SPARE_MAX;
 use crate::observe::access_log::entry::Entry;
 use crate::observe::live::Underway;
+use crate::observe::trace::span::{Span, Trace};
 
 /// What is needed of a request behind its head.
 pub(crate) struct Kept {
@@ -27,12 +28,21 @@ pub(crate) struct Kept {
     pub(super) logged: Logged,
     /// Its place in the list of those under way.
     pub(super) underway: Option<Underway>,
+    /// Its part of a trace.
+    pub(super) trace: Option<Trace>,
 }
 
 impl Kept {
     /// Whether nothing of it is needed behind the response but its place in the list of those under way.
     pub(super) fn is_only_listed(&self) -> bool {
-        self.ticket.is_none() && self.logged == Logged::No
+        self.ticket.is_none() && self.logged == Logged::No && self.span().is_none()
+    }
+}
+
+impl Kept {
+    /// What is recorded of it as part of a trace.
+    pub(super) fn span(&self) -> Option<&Span> {
+        self.trace.as_ref()?.span.as_deref()
     }
 }
 
@@ -55,6 +65,7 @@ impl Default for Kept {
             entry: None,
             logged: Logged::No,
             underway: None,
+            trace: None,
         }
     }
 }
@@ -78,6 +89,7 @@ impl SpareKept {
         kept.verified = None;
         kept.logged = Logged::No;
         kept.underway = None;
+        kept.trace = None;
         kept.lines.clear();
         kept.lines_of_origins = 0;
         let mut spare = self.0.borrow_mut();

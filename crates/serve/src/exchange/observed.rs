@@ -2,15 +2,18 @@
 
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use onrush_http::request::RequestHead;
 
 use super::kept::Logged;
 use super::{Exchange, NONE};
+use crate::log::Loss;
 use crate::observe::access_log::entry::{Entry, Way};
 use crate::observe::access_log::{CoreLog, Line};
 use crate::observe::live::{Destination, Stage, Underway};
 use crate::observe::traffic::{Ended, Traffic};
+use crate::record::Class;
 use crate::worker::Worker;
 
 impl Exchange {
@@ -30,17 +33,16 @@ impl Exchange {
             route: route.map(Traffic::name),
             group: group.map(Traffic::name),
         };
-        if log.write(ended, self.entry(), way) == Line::Lost {
-            let what = "the access log is slower than requests end: a line is lost";
-            worker.log.failure(&worker.core, format_args!("{what}"));
+        if log.write(ended, (self.entry(), self.trace()), way) == Line::Lost {
+            worker.log.loss(&worker.core, Loss::Line);
         }
     }
 
-    /// The request goes on beyond this turn.
+    /// The request goes on beyond this turn: that of this client, on the connection with this number.
     pub(crate) fn goes_on(
         &mut self,
         (method, target): (&str, &str),
-        client: Option<IpAddr>,
+        client: (Option<IpAddr>, u32),
         stage: Stage,
     ) {
         let Some(settings) = &self.settings else {
@@ -82,6 +84,31 @@ impl Exchange {
         if let Some(underway) = self.underway() {
             underway.is_at(stage);
         }
+    }
+
+    /// It has waited so long for capacity of a server.
+    pub(crate) fn has_queued(&self, duration: Duration) {
+        if let Some(entry) = self.entry() {
+            entry.queue(duration);
+        }
+        if let Some(span) = self.span() {
+            span.entry.queue(duration);
+        }
+        if let Some(group) = self.group_traffic() {
+            group.effort().has_queued(duration);
+        }
+    }
+
+    /// It is sent to a server again, since this went wrong.
+    pub(crate) fn retries(&self, why: Class) {
+        self.record.retry();
+        if let Some(group) = self.group_traffic() {
+            group.effort().retries(why);
+        }
+    }
+
+    fn group_traffic(&self) -> Option<&Traffic> {
+        self.way(self.settings.as_deref()?).1
     }
 
     /// What its line in the access log needs of its head and of its way, where there is a log.

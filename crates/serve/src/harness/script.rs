@@ -294,6 +294,15 @@ pub(crate) fn forward_calmly(scripts: &[&[Step]], requests: &str) -> Outcome {
     forward_on(super::calm::calm_cores(), &|_| {}, scripts, requests)
 }
 
+/// The same with a plan that `change` has changed.
+pub(crate) fn forward_calmly_with(
+    change: &dyn Fn(&mut Plan),
+    scripts: &[&[Step]],
+    requests: &str,
+) -> Outcome {
+    forward_on(super::calm::calm_cores(), change, scripts, requests)
+}
+
 fn forward_on(
     cores: impl Iterator<Item = Ground>,
     change: &dyn Fn(&mut Plan),

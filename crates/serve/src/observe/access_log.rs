@@ -7,7 +7,9 @@
 //! ```
 //! A core never waits for an output: what does not fit the core's share is lost, counted, and said.
 
+mod clock;
 pub(crate) mod entry;
+mod escape;
 mod format;
 mod lines;
 mod output;
@@ -20,13 +22,14 @@ use std::time::Duration;
 
 use onrush_config::plan::{self, LogField, LogFormat, LogPiece, LogSelect};
 use onrush_engine::Core;
-use onrush_engine::clock::unix_time;
 use onrush_engine::random::Random;
 
+use crate::observe::trace::span::Trace;
 use crate::observe::traffic::Ended;
 use crate::record::End;
+use clock::Clock;
 use entry::{Entry, Way};
-use format::{Clock, Facts};
+use format::{Facts, Form};
 use lines::Lines;
 use writer::{Waited, Writer};
 
@@ -40,15 +43,14 @@ pub(crate) struct AccessLog {
 /// The log, seen from one core.
 pub(crate) struct CoreLog {
     log: Arc<AccessLog>,
-    core: usize,
+    core: Core,
     /// Indices of the routes whose requests have no lines, in ascending order.
     left_out: Vec<usize>,
     /// Header fields of requests that lines need, in lower case.
     headers: Vec<String>,
+    form: Form,
     clock: RefCell<Clock>,
     chance: Random,
-    /// The line in hand.
-    line: RefCell<Vec<u8>>,
 }
 
 /// What became of a line.
@@ -124,16 +126,16 @@ impl CoreLog {
         };
         Self {
             log: Arc::clone(log),
-            core: core.id(),
+            core: core.clone(),
             left_out: (0..)
                 .zip(routes)
                 .filter(|(_, route)| !route.log)
                 .map(|(index, _)| index)
                 .collect(),
+            form: Form::new(&log.plan.format, &headers),
             headers,
             clock: RefCell::default(),
             chance: Random::stream(core.now_exact().nanoseconds() ^ core.id() as u64, 2),
-            line: RefCell::default(),
         }
     }
 
@@ -148,25 +150,28 @@ impl CoreLog {
     }
 
     /// Writes the line of a request that has ended; one that was no request has no entry.
-    pub(crate) fn write(&self, ended: Ended<'_>, entry: Option<&Entry>, way: Way<'_>) -> Line {
+    pub(crate) fn write(
+        &self,
+        ended: Ended<'_>,
+        (entry, trace): (Option<&Entry>, Option<&Trace>),
+        way: Way<'_>,
+    ) -> Line {
         if !self.selects(ended) {
             return Line::Kept;
         }
         let server = entry.map(|entry| entry.server.borrow());
+        let clock = &mut *self.clock.borrow_mut();
         let facts = Facts {
             server: server.as_ref().map_or("", |server| server.as_str()),
             ended,
             entry,
             way,
-            core: self.core,
-            headers: &self.headers,
-            began: unix_time().saturating_sub(ended.duration),
+            trace,
+            core: self.core.id(),
+            began: clock.wall(&self.core).saturating_sub(ended.duration),
         };
-        let mut line = self.line.borrow_mut();
-        line.clear();
-        let clock = &mut *self.clock.borrow_mut();
-        format::write(&self.log.plan.format, &facts, clock, &mut line);
-        match self.log.lines.push(self.core, &line) {
+        let write = |lines: &mut Vec<u8>| self.form.write(&facts, clock, lines);
+        match self.log.lines.push(self.core.id(), write) {
             true => Line::Kept,
             false => Line::Lost,
         }

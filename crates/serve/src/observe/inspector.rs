@@ -1,9 +1,15 @@
 //! How any thread looks at a server that serves: each core is asked by mail, and answers between two turns.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use onrush_engine::{Handle, NotPosted, Promise};
 
+use super::connections::{self, ConnectionQuery, ConnectionsView};
 use super::live::RequestView;
+use super::trace::spans::{SpanCounts, SpansView};
 use super::view::CoreView;
+use super::work::{INSPECTION, ProfileView};
 use crate::proxy::endpoints::Duty;
 use crate::proxy::group::Event;
 use crate::service::Service;
@@ -13,11 +19,18 @@ use crate::service::Service;
 #[derive(Clone)]
 pub struct Inspector {
     handles: Vec<Handle>,
+    spans: Arc<SpanCounts>,
 }
 
 impl Inspector {
-    pub(crate) fn new(handles: Vec<Handle>) -> Self {
-        Self { handles }
+    pub(crate) fn new(handles: Vec<Handle>, spans: &Arc<SpanCounts>) -> Self {
+        let spans = Arc::clone(spans);
+        Self { handles, spans }
+    }
+
+    /// How many spans were sent and lost since the start.
+    pub fn spans(&self) -> SpansView {
+        self.spans.view()
     }
 
     /// How many cores there are.
@@ -33,6 +46,16 @@ impl Inspector {
         self.ask(core, move |service| view.keep(CoreView::of(service)))
     }
 
+    /// Asks a core what it has spent its time on.
+    ///
+    /// # Errors
+    /// When the core does not take the question.
+    pub fn profile(&self, core: usize, profile: Promise<ProfileView>) -> Result<(), NotPosted> {
+        self.ask(core, move |service| {
+            profile.keep(ProfileView::of(&service.worker.core));
+        })
+    }
+
     /// Asks a core for the requests that are under way there.
     ///
     /// # Errors
@@ -45,6 +68,24 @@ impl Inspector {
         self.ask(core, move |service| {
             let core = &service.worker.core;
             requests.keep(service.worker.live.views(core.id(), core.now_exact()));
+        })
+    }
+
+    /// Asks a core for those of its clients' connections that `query` asks for. The core looks for them in as many turns as it
+    /// takes.
+    ///
+    /// # Errors
+    /// When the core does not take the question.
+    pub fn connections(
+        &self,
+        core: usize,
+        query: ConnectionQuery,
+        promise: Promise<ConnectionsView>,
+    ) -> Result<(), NotPosted> {
+        self.ask(core, move |service| {
+            let worker = &service.worker;
+            let looking = connections::look(Rc::clone(worker), query, promise);
+            worker.spawn_aside(INSPECTION, looking);
         })
     }
 

@@ -14,8 +14,10 @@ pub const BOUNDS_PER_OCTAVE: usize = 8;
 /// The lowest bound is this power of two of a second: 0.95 us.
 pub const LOWEST_OCTAVE: i32 = -20;
 
-/// Up to 256 s.
-const OCTAVES: usize = 28;
+/// So is the highest: 256 s.
+pub const HIGHEST_OCTAVE: i32 = 8;
+
+const OCTAVES: usize = (HIGHEST_OCTAVE - LOWEST_OCTAVE) as usize;
 
 const BOUNDS: usize = OCTAVES * BOUNDS_PER_OCTAVE + 1;
 

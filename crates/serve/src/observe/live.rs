@@ -30,6 +30,16 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// All of them, in the order in which a request comes to them.
+    pub const ALL: [Stage; 6] = [
+        Stage::Verifying,
+        Stage::Queued,
+        Stage::Connecting,
+        Stage::Waiting,
+        Stage::Responding,
+        Stage::Tunnel,
+    ];
+
     /// A word for it.
     pub fn name(self) -> &'static str {
         match self {
@@ -73,6 +83,8 @@ struct Request {
     since: Instant,
     client: Option<IpAddr>,
     stage: Stage,
+    /// The number of its connection.
+    connection: u32,
     /// Where it is sent.
     server: Option<Rc<dyn Destination>>,
 }
@@ -91,7 +103,7 @@ impl Live {
     pub(crate) fn begin(
         &self,
         (method, target): (&str, &str),
-        client: Option<IpAddr>,
+        (client, connection): (Option<IpAddr>, u32),
         since: Instant,
         stage: Stage,
     ) -> Underway {
@@ -108,6 +120,7 @@ impl Live {
             since,
             client,
             stage,
+            connection,
             server: None,
         });
         let end = target.floor_char_boundary(TARGET_MAX);
@@ -123,13 +136,42 @@ impl Live {
         }
     }
 
+    /// How many are at each stage.
+    pub(crate) fn stages(&self) -> [u64; Stage::ALL.len()] {
+        let mut counts = [0; Stage::ALL.len()];
+        for request in self
+            .0
+            .borrow()
+            .all
+            .iter()
+            .filter_map(|slot| slot.request.as_ref())
+        {
+            counts[request.stage as usize] += 1;
+        }
+        counts
+    }
+
     pub(crate) fn views(&self, core: usize, now: Instant) -> Vec<RequestView> {
+        self.views_of(core, now, |_| true)
+    }
+
+    /// Those of the connections with the numbers that are `wanted`.
+    pub(crate) fn views_of(
+        &self,
+        core: usize,
+        now: Instant,
+        wanted: impl Fn(u32) -> bool,
+    ) -> Vec<RequestView> {
         let slots = self.0.borrow();
         let live = slots.all.iter().filter_map(|slot| {
             let request = slot.request.as_ref()?;
+            if !wanted(request.connection) {
+                return None;
+            }
             let (method, target) = slot.line.split_once(' ')?;
             Some(RequestView {
                 core,
+                connection: request.connection,
                 age: now.since(request.since),
                 stage: request.stage,
                 client: request.client,
@@ -183,6 +225,8 @@ impl Drop for Underway {
 pub struct RequestView {
     /// The number of its core.
     pub core: usize,
+    /// The number of its connection among those that the core has accepted. It has no other request under way.
+    pub connection: u32,
     /// How long ago its head had come.
     pub age: Duration,
     /// Where it is.
@@ -205,9 +249,9 @@ mod tests {
     fn requests_are_listed_from_their_beginning_to_their_end() {
         let live = Live::default();
         let at = Instant::from_nanoseconds;
-        let first = live.begin(("GET", "/a"), None, at(1), Stage::Waiting);
+        let first = live.begin(("GET", "/a"), (None, 1), at(1), Stage::Waiting);
         let long = "é".repeat(150);
-        let second = live.begin(("POST", &long), None, at(5), Stage::Queued);
+        let second = live.begin(("POST", &long), (None, 2), at(5), Stage::Queued);
         second.is_at(Stage::Connecting);
         let views = live.views(3, at(11));
         assert_eq!(views.len(), 2);
@@ -217,8 +261,12 @@ mod tests {
         );
         assert_eq!(views[1].target.len(), TARGET_MAX);
         assert_eq!(views[1].stage, Stage::Connecting);
+        assert_eq!(live.stages(), [0, 0, 1, 1, 0, 0]);
+        let of_second = live.views_of(3, at(11), |connection| connection == 2);
+        assert_eq!(of_second.len(), 1);
+        assert_eq!(of_second[0].method, "POST");
         drop(first);
-        let third = live.begin(("PUT", "/c"), None, at(9), Stage::Responding);
+        let third = live.begin(("PUT", "/c"), (None, 3), at(9), Stage::Responding);
         let views = live.views(3, at(11));
         assert_eq!(views[0].method, "PUT");
         drop((second, third));

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::handshakes::Handshakes;
 use super::latency::class;
 use super::traffic::{Ended, Traffic, TrafficView};
 use crate::limits::SERIES_MAX;
@@ -42,6 +43,8 @@ pub(crate) struct Registry {
     groups: RefCell<Names>,
     /// Requests that no route took.
     unrouted: Rc<Traffic>,
+    /// TLS handshakes of clients.
+    pub(crate) handshakes: Handshakes,
     /// Requests whose head has come and that have not ended.
     in_flight: Cell<u64>,
 }
@@ -54,6 +57,7 @@ impl Default for Registry {
             routes: RefCell::default(),
             groups: RefCell::default(),
             unrouted: Rc::new(Traffic::new(NO_ROUTE.to_owned())),
+            handshakes: Handshakes::default(),
             in_flight: Cell::new(0),
         }
     }

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use onrush_config::plan::{Host, PathMatch, Route, Scheme, When};
+use onrush_config::plan::{Host, PathMatch, Route, Scheme, ValueMatch, When};
 
 /// The longest name; longer ones are cut.
 const NAME_MAX: usize = 120;
 
-/// Their names, in their order: host and path as they are conditions, with the methods and the scheme in front and listeners behind. Of routes that
-/// these do not tell apart the second one ends with `#2`, and so on.
+/// Their names, in their order: host and path as they are conditions, with the methods and the scheme in front and listeners
+/// behind. What else there is of conditions is named without its values, which may be secrets, and told apart by a number that
+/// is made of them: so a name does not depend on the routes around. Of routes with the same conditions the second one ends with
+/// `#2`, and so on.
 pub(crate) fn route_names(routes: &[Route]) -> Vec<String> {
     let mut counts: HashMap<String, u32> = HashMap::new();
     let named = |route: &Route| {
@@ -43,16 +45,85 @@ fn name(when: &When) -> String {
         false => format!(" on {}", when.listeners.join(",")),
     };
     let name = format!("{methods}{scheme}{}{path}{listeners}", hosts.join(","));
-    match name.char_indices().nth(NAME_MAX) {
+    let name = match name.char_indices().nth(NAME_MAX) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name,
+    };
+    format!("{name}{}", further(when))
+}
+
+/// Of conditions on headers, queries, networks, and what must not hold: their names, and a number that is made of all they say.
+fn further(when: &When) -> String {
+    let kinds = [
+        ("header", names(&when.headers)),
+        ("query", names(&when.query)),
+        ("from", String::new()),
+        ("not", String::new()),
+    ];
+    let is_there = [
+        !when.headers.is_empty(),
+        !when.query.is_empty(),
+        when.from.is_some(),
+        !when.not.is_empty(),
+    ];
+    let kinds = kinds.iter().zip(is_there).filter(|(_, is_there)| *is_there);
+    let kinds: Vec<String> = kinds
+        .map(|((kind, names), _)| format!("{kind} {names}").trim_end().to_owned())
+        .collect();
+    if kinds.is_empty() {
+        return String::new();
     }
+    let said = (&when.headers, &when.query, &when.from, &when.not);
+    let mut kinds = kinds.join(", ");
+    if let Some((end, _)) = kinds.char_indices().nth(NAME_MAX) {
+        kinds.truncate(end);
+        kinds.push('…');
+    }
+    format!(" [{kinds}: {:06x}]", number(&format!("{said:?}")))
+}
+
+fn names(conditions: &[(String, ValueMatch)]) -> String {
+    let names: Vec<&str> = conditions.iter().map(|(name, _)| &**name).collect();
+    names.join("+")
+}
+
+/// Of 24 bits, the same in every process: FNV-1a, folded.
+fn number(text: &str) -> u32 {
+    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    let hash = text.bytes().fold(0x811c_9dc5, step);
+    (hash >> 24) ^ (hash & 0x00ff_ffff)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use onrush_config::plan::Action;
+
+    #[test]
+    fn a_name_does_not_depend_on_the_routes_around() {
+        let with = |version: &str| {
+            let mut route = Route::to(Action::Synthetic);
+            let value = ValueMatch::Exact(version.to_owned());
+            route.when.headers = vec![("x-token".to_owned(), value)];
+            route.when.query = vec![("v".to_owned(), ValueMatch::Present)];
+            route
+        };
+        let (one, two) = (with("secret one"), with("secret two"));
+        let names = route_names(&[one.clone(), two.clone()]);
+        assert!(
+            names[0].starts_with("/* [header x-token, query v: "),
+            "{names:?}"
+        );
+        assert_ne!(names[0], names[1]);
+        assert!(!names.concat().contains("secret"), "{names:?}");
+        let mut without = with("");
+        without.when.headers.clear();
+        let around = route_names(&[without, two.clone(), one.clone()]);
+        assert_eq!(around[1..], [names[1].clone(), names[0].clone()]);
+        // The second of two with the same conditions gets no request.
+        let same = route_names(&[two.clone(), two]);
+        assert_eq!(same[1], format!("{} #2", same[0]));
+    }
 
     #[test]
     fn names_tell_routes_apart() {

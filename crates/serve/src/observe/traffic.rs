@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
 
+use super::effort::{Effort, EffortView};
 use super::latency::{Histogram, Latencies, class};
 use crate::record::{Class, End, Record};
 
@@ -24,6 +25,8 @@ pub(crate) struct Traffic {
     first: Latencies,
     /// And to the last one.
     total: Latencies,
+    /// What a group's requests took to be sent; of listeners and routes nothing. Apart from what every request changes.
+    effort: Box<Effort>,
 }
 
 /// A request that has ended.
@@ -66,11 +69,17 @@ impl Traffic {
             whole: Latencies::default(),
             first: Latencies::default(),
             total: Latencies::default(),
+            effort: Box::default(),
         }
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What its requests took to be sent.
+    pub(crate) fn effort(&self) -> &Effort {
+        &self.effort
     }
 
     /// The first byte of a response is written, in a later turn than its request came.
@@ -111,6 +120,7 @@ impl Traffic {
             }
         }
         add(&self.retries, record.retries().into());
+        self.effort.has_ended(record.retries());
         if let Some(class) = record.failure() {
             add(&self.failures[class as usize], 1);
         }
@@ -133,6 +143,7 @@ impl Traffic {
             given_up: self.given_up.get(),
             first_byte: with(&self.first),
             duration: with(&self.total),
+            effort: self.effort.view(),
         }
     }
 }
@@ -156,6 +167,8 @@ pub struct TrafficView {
     pub first_byte: Histogram,
     /// From a request's head to the last byte of its response. Tunnels are left out.
     pub duration: Histogram,
+    /// What its requests took to be sent: waits, connections and reasons of retries are those of a group only.
+    pub effort: EffortView,
 }
 
 impl TrafficView {
@@ -178,6 +191,7 @@ impl AddAssign<&TrafficView> for TrafficView {
         self.given_up += other.given_up;
         self.first_byte += &other.first_byte;
         self.duration += &other.duration;
+        self.effort += &other.effort;
     }
 }
 
@@ -195,5 +209,6 @@ impl SubAssign<&TrafficView> for TrafficView {
         self.given_up = self.given_up.saturating_sub(before.given_up);
         self.first_byte -= &before.first_byte;
         self.duration -= &before.duration;
+        self.effort -= &before.effort;
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use onrush_engine::clock::{ThreadTime, thread_time};
 
+use super::handshakes::HandshakesView;
 use super::latency::Histogram;
+use super::live::Stage;
 use super::registry::Kind;
 use super::traffic::TrafficView;
 use crate::meter::Totals;
@@ -31,6 +33,12 @@ pub struct CoreView {
     pub in_flight: u64,
     /// Buffers in use.
     pub buffers: u64,
+    /// Buffers that are kept for the next use.
+    pub buffers_free: u64,
+    /// TLS handshakes of clients.
+    pub handshakes: HandshakesView,
+    /// Requests whose response takes more than one turn, by where they are, in the order of [`Stage::ALL`].
+    pub stages: [u64; Stage::ALL.len()],
     /// One for each address that it listens or has listened on.
     pub listeners: Vec<TrafficView>,
     /// One for each route of this configuration and earlier ones.
@@ -70,6 +78,14 @@ pub enum ServerState {
 }
 
 impl ServerState {
+    /// All of them.
+    pub const ALL: [ServerState; 4] = [
+        ServerState::Up,
+        ServerState::Down,
+        ServerState::Ejected,
+        ServerState::OnTrial,
+    ];
+
     /// A word for it.
     pub fn name(self) -> &'static str {
         match self {
@@ -108,6 +124,10 @@ pub struct ServerView {
     pub statuses: [u64; 6],
     /// From a request to the first byte of its response.
     pub first_byte: Histogram,
+    /// From a request to the last byte of its response; to the first one of a response that was cut off, and of a tunnel.
+    pub duration: Histogram,
+    /// How often it was taken out for the outcome of its requests.
+    pub ejections: u64,
 }
 
 impl CoreView {
@@ -124,6 +144,9 @@ impl CoreView {
             connections: worker.meter.connections_open(),
             in_flight: registry.in_flight(),
             buffers: worker.core.pool().in_use() as u64,
+            buffers_free: worker.core.pool().free() as u64,
+            handshakes: registry.handshakes.view(),
+            stages: worker.live.stages(),
             listeners: registry.views(Kind::Listener),
             routes: registry.views(Kind::Route),
             group_traffic: registry.views(Kind::Group),
@@ -174,6 +197,8 @@ impl ServerView {
             *sum += more;
         }
         self.first_byte += &other.first_byte;
+        self.duration += &other.duration;
+        self.ejections += other.ejections;
     }
 }
 
@@ -184,5 +209,7 @@ impl SubAssign<&ServerView> for ServerView {
             *count = count.saturating_sub(less);
         }
         self.first_byte -= &before.first_byte;
+        self.duration -= &before.duration;
+        self.ejections = self.ejections.saturating_sub(before.ejections);
     }
 }

@@ -1,6 +1,7 @@
 //! One attempt to have a request answered by a server: what both directions look at.
 
 use onrush_config::plan::Timeouts;
+use onrush_engine::Instant;
 
 use super::forward::request::Forward;
 use super::group::Group;
@@ -26,6 +27,7 @@ impl<'a> Attempt<'a> {
 
     /// The response's head has come.
     pub(crate) fn is_answered_now(&self, status: u16) {
+        self.exchange.is_answered(status, self.worker);
         let (group, purpose) = (self.group, self.forward.purpose);
         let latency = self.worker.core.now().since(self.forward.sent.get());
         group.server(self.server).responses.observe(status, latency);
@@ -35,6 +37,17 @@ impl<'a> Attempt<'a> {
                 .core
                 .time_without_stalls(self.forward.sent.get());
             group.answered((self.server, purpose), status, latency, self.worker);
+        }
+    }
+
+    /// All of the response has come, whose head came at `begun`. When that was in this turn, the first byte says it all.
+    #[inline]
+    pub(crate) fn is_complete_now(&self, begun: Instant) {
+        let now = self.worker.core.now();
+        if now > begun {
+            let sent = self.forward.sent.get();
+            let responses = &self.group.server(self.server).responses;
+            responses.end(begun.since(sent), now.since(sent));
         }
     }
 

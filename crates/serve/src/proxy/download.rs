@@ -66,8 +66,11 @@ impl<'a> Download<'a> {
     /// Relays the response, up to its last byte, which may still stand in the output.
     pub(crate) async fn run(&mut self) -> Result<Done, Failure> {
         let (mut relay, done) = self.head().await?;
+        let begun = self.attempt.worker.core.now();
         if relay.is_encoding() {
-            return Box::pin(self.run_encoding(relay, done)).await;
+            Box::pin(self.run_encoding(relay)).await?;
+            self.attempt.is_complete_now(begun);
+            return Ok(done);
         }
         let keeps = self.trailer_filter(&mut relay);
         loop {
@@ -94,6 +97,7 @@ impl<'a> Download<'a> {
             body_received(received, &mut relay)?;
         }
         relay.finish(&mut self.reply)?;
+        self.attempt.is_complete_now(begun);
         Ok(done)
     }
 

@@ -8,7 +8,7 @@ use onrush_http::Framing;
 use onrush_http::response::ResponseHead;
 
 use super::attempt::Attempt;
-use super::download::{Done, Download, body_received};
+use super::download::{Download, body_received};
 use super::failure::Failure;
 use super::relay::Relay;
 use crate::compress::Change;
@@ -39,11 +39,7 @@ impl Attempt<'_> {
 impl Download<'_> {
     /// Relays a body through its encoder. What that keeps back leaves whenever the server pauses: somebody may be
     /// waiting for just these bytes.
-    pub(super) async fn run_encoding(
-        &mut self,
-        mut relay: Relay,
-        done: Done,
-    ) -> Result<Done, Failure> {
+    pub(super) async fn run_encoding(&mut self, mut relay: Relay) -> Result<(), Failure> {
         let mut in_a_turn = 0;
         let keeps = self.trailer_filter(&mut relay);
         loop {
@@ -55,8 +51,7 @@ impl Download<'_> {
                 &keeps,
             )?;
             if relay.is_complete() {
-                relay.finish(&mut self.reply)?;
-                return Ok(done);
+                return relay.finish(&mut self.reply);
             }
             if in_a_turn >= ENCODED_BYTES_PER_TURN {
                 in_a_turn = 0;

@@ -171,6 +171,14 @@ impl Failure {
         }
     }
 
+    /// The same, unless there was a response whose status says it.
+    pub(crate) fn class_unanswered(&self) -> Option<Class> {
+        match self {
+            Failure::Status(_) | Failure::Intercepted(_) => None,
+            _ => Some(self.class()),
+        }
+    }
+
     /// One clause for the client, without details.
     pub(crate) fn reason(&self) -> &'static str {
         match self {

@@ -22,6 +22,7 @@ use onrush_tls::Transport;
 
 use self::account::account;
 use self::request::{Forward, origin, queue_request};
+use self::retry::try_again;
 use super::attempt::Attempt;
 use super::download::{Done, Download};
 use super::failure::Failure;
@@ -66,9 +67,7 @@ pub(crate) async fn exchange(
                 let since = worker.core.now();
                 client.exchange.is_at(Stage::Queued);
                 let found = client.unless_hung_up(found).await?;
-                if let Some(entry) = client.exchange.entry() {
-                    entry.queue(worker.core.now().since(since));
-                }
+                client.exchange.has_queued(worker.core.now().since(since));
                 match found {
                     Ok(reservation) => reservation,
                     Err(unavailable) => {
@@ -89,6 +88,9 @@ pub(crate) async fn exchange(
             Err(failure) => failure,
         };
         let now = worker.core.now();
+        client
+            .exchange
+            .fail_attempt(failure.class_unanswered(), &worker);
         if !forward.has_hurried(&failure, now) {
             let timeouts = client.exchange.timeouts();
             group.failed(&reservation, &failure, timeouts, &worker);
@@ -98,7 +100,7 @@ pub(crate) async fn exchange(
             fail(forward, client, &name, &progress, failure)?;
             return Ok(None);
         }
-        client.exchange.record().retry();
+        client.exchange.retries(failure.class());
         progress.begin_again();
         forward
             .tried
@@ -131,6 +133,9 @@ async fn try_on(
     let server = reservation.server();
     let to = (group, reservation.index());
     client.exchange.goes_to(reservation.shared_server());
+    client
+        .exchange
+        .begin_attempt(server, || server.address(), client.worker);
     let mut lease = match forward.lease.take() {
         // It had to wait for its reservation, or another server has failed.
         None => idle_again(forward, client, to)?,
@@ -143,7 +148,7 @@ async fn try_on(
             Some(Lease::Pipelined(request)) => {
                 match on_pipelined(request, forward, client, to, progress).await {
                     Err(failure) if forward.survives(&failure, progress) => {
-                        client.exchange.record().retry();
+                        try_again(&failure, server, client);
                         // It goes on behind nobody, on a connection that others behind long responses have left, if any.
                         lease = idle_again(forward, client, to)?;
                         continue;
@@ -160,9 +165,8 @@ async fn try_on(
                 let since = client.worker.core.now();
                 client.exchange.is_at(Stage::Connecting);
                 let connected = client.unless_hung_up(connected).await;
-                if let Some(entry) = client.exchange.entry() {
-                    entry.connect(client.worker.core.now().since(since));
-                }
+                let waited = client.worker.core.now().since(since);
+                client.exchange.was_connected(waited);
                 let connected = connected.map_err(Failure::Client)?;
                 let transport = connected.map_err(Failure::Connect)?;
                 let queued = queue_again(client, &transport, server).map_err(Failure::Client)?;
@@ -180,7 +184,7 @@ async fn try_on(
             }
             Ok(Done::Reusable | Done::Spent) => return Ok(None),
             Err(failure) if is_reused && forward.survives(&failure, progress) => {
-                client.exchange.record().retry();
+                try_again(&failure, server, client);
             }
             Err(failure) => {
                 failure.tell(&link.transport);

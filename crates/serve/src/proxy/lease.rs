@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::group::{FOREVER, Group, Server};
 use super::pipelined::carrier::carry;
 use super::pipelined::{Pipelined, Submission, fits};
+use crate::observe::work::SERVER;
 use crate::worker::Worker;
 
 /// What carries a request to a server. Where there is neither, it waits for a new connection.
@@ -73,7 +74,7 @@ impl Lease {
         let connection = set.with_room(depth.get()).unwrap_or_else(|| {
             let connection = set.add(group.timeouts);
             let (carried, group) = (Rc::clone(&connection), Rc::clone(group));
-            worker.spawn_aside(run(carried, group, server, worker.myself()));
+            worker.spawn_aside(SERVER, run(carried, group, server, worker.myself()));
             connection
         });
         let request = connection.submit(head.method, until, worker, write)?;

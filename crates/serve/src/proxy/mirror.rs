@@ -22,6 +22,7 @@ use super::hash_key::hash_key;
 use super::{rewrite, upgrade};
 use crate::downstream::request_body::Arrived;
 use crate::limits::{MIRROR_RESPONSE_BYTES_MAX, MIRRORED_MAX, SERVERS_TRIED_MAX};
+use crate::observe::work::MIRROR;
 use crate::request_context::RequestContext;
 use crate::worker::Worker;
 
@@ -82,7 +83,7 @@ pub(crate) fn duplicate(
         method: head.method,
         origin: context.introduction(head.headers),
     };
-    worker.spawn_aside(duplicate.run());
+    worker.spawn_aside(MIRROR, duplicate.run());
 }
 
 /// Whether `share` of 10,000 requests are chosen, by 64 even bits.

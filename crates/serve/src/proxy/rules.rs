@@ -7,6 +7,7 @@ use onrush_http::hop::{is_disguised, is_hop_by_hop};
 
 use super::host::HostRule;
 use crate::edits::{Edits, Spelling};
+use crate::observe::trace::limits::TRACE_FIELDS_BYTES_MAX;
 use crate::variables::VARIABLE_BYTES_MAX;
 
 /// Bytes by which a response's head may grow on its way without a route's edits: by fields of our own, and by two in each
@@ -44,8 +45,10 @@ pub(super) enum PathRule {
 }
 
 /// The fields that are added to a request here.
-const OURS: [&str; 5] = [
+const OURS: [&str; 7] = [
     "forwarded",
+    "traceparent",
+    "tracestate",
     "via",
     "x-forwarded-for",
     "x-forwarded-host",
@@ -81,6 +84,7 @@ impl Rules {
                 + usize::from(forwarded.forwarded)
                 + path.factor(),
             bytes_fixed: GROWTH_MAX
+                + TRACE_FIELDS_BYTES_MAX
                 + bytes
                 + host_bytes
                 + path.bytes()

@@ -17,12 +17,13 @@ use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_config::plan::Listen;
-use onrush_engine::{Address, Claim, Core, Promise, Reply};
+use onrush_engine::{Address, Claim, Core, Keeper, Promise, Reply};
 
 use super::Server;
 use super::listening::Listeners;
-use super::parts::{access_log, claim, shares};
-use crate::accept::{self, Accepting};
+use super::parts::{access_log, claim, shares, tracing};
+use super::passing::others;
+use crate::accept::{self, Accepting, Arrival};
 use crate::check::Checked;
 use crate::generation::Generation;
 use crate::resolve::Resolver;
@@ -66,6 +67,8 @@ impl Applied {
 pub enum ApplyError {
     /// It changes what is fixed when a server starts.
     Fixed(&'static str),
+    /// It has an address no more whose socket is a service manager's: clients would go on connecting there.
+    Kept(Address),
     /// A server could not start with it.
     Refused(StartError),
     /// The server stops.
@@ -81,6 +84,10 @@ impl fmt::Display for ApplyError {
                     "{what} cannot change while the server runs; start another one"
                 )
             }
+            ApplyError::Kept(address) => write!(
+                f,
+                "{address} is a socket of the service manager, which would go on listening: take it out of the .socket unit, then start the server anew"
+            ),
             ApplyError::Refused(error) => error.fmt(f),
             ApplyError::Stopping => f.write_str("the server stops"),
         }
@@ -132,18 +139,17 @@ impl Server {
         }
         let shares = shares(self.resources.shares.limit, &plan, self.cpus.len())
             .map_err(|(needed, limit)| StartError::Descriptors { needed, limit })?;
-        let accepting = match &self.accepting {
-            Some(accepting) => Some(accepting.clone()),
-            None => {
-                let arrival = arrival.as_ref();
-                accept::choose(plan.accept, &self.cpus, &plan.listen, arrival, None)
-                    .map_err(StartError::Accept)?
-            }
-        };
+        let accepting = self.accepting_of(&plan, arrival.as_ref())?;
         let claims = self.claims_of(&plan.listen, accepting.as_ref())?;
+        let mut left = beside(&self.claims, &claims).into_iter();
+        if let Some(kept) = left.find(|claim| claim.keeper() == Keeper::Manager) {
+            return Err(ApplyError::Kept(kept.address().clone()));
+        }
         let before = Some(&*self.resources);
+        let to = (self.cpus.len(), &self.spans);
+        let tracing = tracing(&plan, &found, to, before)?;
         let access_log = access_log(&plan, self.cpus.len(), before)?;
-        let resources = Resources::new(plan, found, (shares, access_log), before)
+        let resources = Resources::new(plan, found, (shares, access_log, tracing), before)
             .map_err(StartError::Thread)?;
         let resources = Arc::new(resources);
         let resolver = Resolver::start(&resources.plan.upstreams, &resources.all_endpoints)
@@ -173,12 +179,34 @@ impl Server {
             Arc::strong_count(other) > 1 && log.is_none_or(|log| !Arc::ptr_eq(log, other))
         });
         self.logs.extend(log.cloned());
+        let tracing = self.resources.tracing.as_ref().map(Arc::downgrade);
+        self.traces.retain(|other| {
+            other.strong_count() > 0 && tracing.as_ref().is_none_or(|it| !it.ptr_eq(other))
+        });
+        self.traces.extend(tracing);
         Ok(Applied {
             number,
             replaced: Arc::clone(&before.generation),
             added: addresses(&added),
             removed: addresses(&removed),
         })
+    }
+
+    /// How connections get to cores by a configuration: as they do, or by choice where there was nothing to choose. The
+    /// queues that a manager keeps are no matter, as at the start.
+    fn accepting_of(
+        &self,
+        plan: &Plan,
+        arrival: Option<&Arrival>,
+    ) -> Result<Option<Accepting>, StartError> {
+        if let Some(accepting) = &self.accepting {
+            return Ok(Some(accepting.clone()));
+        }
+        let kept = self.claims.iter();
+        let kept = kept.filter(|claim| claim.keeper() == Keeper::Manager);
+        let kept: Vec<_> = kept.map(|claim| claim.address().clone()).collect();
+        let own = others(&kept, &plan.listen);
+        accept::choose(plan.accept, &self.cpus, &own, arrival, None).map_err(StartError::Accept)
     }
 
     /// Claims on the addresses of a configuration: the present ones where they are, and new ones.
@@ -243,6 +271,7 @@ fn fixed(before: &Plan, plan: &Plan) -> Option<&'static str> {
         (before.io != plan.io, "io"),
         (before.accept != plan.accept, "accept"),
         (before.admin != plan.admin, "admin"),
+        (before.process != plan.process, "process"),
     ]
     .into_iter()
     .find_map(|(differs, what)| differs.then_some(what))

@@ -10,6 +10,7 @@ use onrush_engine::{Address, Claim, Core, Error, Handshakes, Kind, Listener};
 use crate::crowd::room::{is_want_of_room, wait_for_room};
 use crate::limits::{ACCEPT_PAUSE, ACCEPTS_PER_TURN, STOP_HANDSHAKES, STOP_LOOK};
 use crate::listen;
+use crate::observe::work::ACCEPT;
 use crate::service::Service;
 use crate::site::Site;
 use crate::site::place::Place;
@@ -73,7 +74,7 @@ impl Listeners {
             listening.place.replace(Rc::clone(place));
             if listening.state.replace(State::Accepting) == State::Opened {
                 let accepting = accept_all(Rc::clone(listening), Rc::clone(service));
-                service.worker.spawn_aside(accepting);
+                service.worker.spawn_aside(ACCEPT, accepting);
             }
         }
         for listening in &before.all {

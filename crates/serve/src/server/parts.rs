@@ -8,9 +8,12 @@ use onrush_config::plan::{Address as PlanAddress, Io as PlanIo, Listen};
 use onrush_engine::{Address, Claim, Error, Io};
 
 use crate::accept::{Accepting, By};
+use crate::check::Found;
 use crate::descriptors::{Shares, needed};
 use crate::limits::{CLAIM_ATTEMPTS, CLAIM_PAUSE};
 use crate::observe::access_log::AccessLog;
+use crate::observe::trace::Tracing;
+use crate::observe::trace::spans::SpanCounts;
 use crate::site::Resources;
 use crate::start_error::StartError;
 
@@ -51,6 +54,28 @@ pub(super) fn access_log(
     opened
         .map(Some)
         .map_err(|error| StartError::AccessLog(log.to.clone(), error))
+}
+
+/// The traces that `plan` asks for, with what its files say.
+///
+/// # Errors
+/// When there is no thread for them.
+pub(super) fn tracing(
+    plan: &Plan,
+    found: &Found,
+    (cores, counts): (usize, &Arc<SpanCounts>),
+    before: Option<&Resources>,
+) -> Result<Option<Arc<Tracing>>, StartError> {
+    let Some(tracing) = &plan.tracing else {
+        return Ok(None);
+    };
+    let before = before.and_then(|before| before.tracing.as_ref());
+    let to = (
+        &*found.collector_fields,
+        found.encryption.collector.as_ref(),
+    );
+    let opened = Tracing::open(tracing, to, (cores, counts), before);
+    opened.map(Some).map_err(StartError::Tracing)
 }
 
 /// A claim on the address of `listen`: the `inherited` one, if there is any.

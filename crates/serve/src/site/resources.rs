@@ -13,6 +13,7 @@ use crate::encryption::Encryption;
 use crate::error_page::PageFiles;
 use crate::generation::Generation;
 use crate::observe::access_log::AccessLog;
+use crate::observe::trace::Tracing;
 use crate::proxy::endpoints::Endpoints;
 
 pub(crate) struct Resources {
@@ -25,6 +26,8 @@ pub(crate) struct Resources {
     pub(crate) encryption: Arc<Encryption>,
     /// Where a line is written of each request.
     pub(crate) access_log: Option<Arc<AccessLog>>,
+    /// Where spans go.
+    pub(crate) tracing: Option<Arc<Tracing>>,
     pub(crate) page_files: PageFiles,
     /// What the limit on open files has room for.
     pub(crate) shares: Shares,
@@ -39,7 +42,7 @@ impl Resources {
     pub(crate) fn new(
         plan: Plan,
         found: Found,
-        (shares, access_log): (Shares, Option<Arc<AccessLog>>),
+        (shares, access_log, tracing): (Shares, Option<Arc<AccessLog>>, Option<Arc<Tracing>>),
         before: Option<&Resources>,
     ) -> io::Result<Self> {
         let endpoints_before = |name: &str| {
@@ -64,6 +67,7 @@ impl Resources {
             client_counts: Counts::new(&plan, before.map(|before| &before.client_counts)),
             generation: Generation::after(before.map(|before| &*before.generation)),
             access_log,
+            tracing,
             shares,
             plan,
         })

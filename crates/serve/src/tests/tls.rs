@@ -111,7 +111,7 @@ fn old_clients_may_offer_http_1_0_alone() {
             let until = core.now_exact() + Duration::from_secs(200);
             let connected = Transport::connect(stream, &connector, "localhost", until).await;
             let client = connected.unwrap_or_else(|error| panic!("{agreed}: {error}"));
-            let protocol = client.info().expect("it is TLS").protocol;
+            let protocol = &client.info().expect("it is TLS").protocol;
             assert_eq!(protocol.as_deref(), Some(agreed.as_bytes()));
             client.queue(&b"GET / HTTP/1.0\r\n\r\n"[..]);
             client.flush().await.expect("it is there");

@@ -66,12 +66,12 @@ fn features(facts: &Facts, interface: &Interface, said: &Ethtool) -> Vec<String>
         (
             "tx-generic-segmentation",
             "gso",
-            "large answers are cut into packets at the top of the stack",
+            "large responses are cut into packets at the top of the stack",
         ),
         (
             "tx-tcp-segmentation",
             "tso",
-            "large answers are cut into packets by a CPU",
+            "large responses are cut into packets by a CPU",
         ),
     ];
     let name = &interface.name;

@@ -81,10 +81,10 @@ const WISHES: &[Wish] = &[
         roles: ACCEPTS,
         goals: ANY,
         when: always,
-        reason: "a kept connection that was idle would start its next large answer slowly",
+        reason: "a kept connection that was idle would start its next large response slowly",
         source: "TuneD, profile network-throughput; kernel: Documentation/networking/ip-sysctl.rst",
         risk: "a burst into a path that has become narrower while the connection was idle",
-        effect: "large answers on kept connections take fewer round trips",
+        effect: "large responses on kept connections take fewer round trips",
     },
     Wish {
         file: "net/ipv4/ip_local_port_range",
@@ -127,8 +127,8 @@ const WISHES: &[Wish] = &[
         when: always,
         reason: "a connection over a long path cannot have more bytes in flight than its buffer holds",
         source: "TuneD, profile network-throughput",
-        risk: "memory, for slow readers of large answers",
-        effect: "large answers over long paths; nothing for small ones",
+        risk: "memory, for slow readers of large responses",
+        effect: "large responses over long paths; nothing for small ones",
     },
     Wish {
         file: "net/ipv4/tcp_rmem",

@@ -26,13 +26,13 @@ pub(super) fn advise(
             }
             Daemon::Wakes => notes.push(Note::new(
                 name,
-                "is running: each time it wakes up shows in the slowest answers; stop it during measurements",
+                "is running: each time it wakes up shows in the slowest responses; stop it during measurements",
             )),
         }
     }
     if !facts.system.timers.is_empty() {
         let text = format!(
-            "start programs by themselves ({}): each shows in the slowest answers; stop them during measurements",
+            "start programs by themselves ({}): each shows in the slowest responses; stop them during measurements",
             facts.system.timers.join(", ")
         );
         notes.push(Note::new("timers of systemd", &text));

@@ -20,7 +20,7 @@ const FREE: f64 = 0.5;
 const UNHURRIED: f64 = 0.8;
 /// What to look at where nothing here was full.
 const CLIENT: &str = "look at the client first: if its CPUs are full, or it asks at a rate of its own, it is what was measured; \
-    then at the network, and at locks inside the program. Where this machine asks, look at who answers";
+    then at the network, and at locks inside the program. Where this machine asks, look at the server";
 /// Packets a second that are more than the talk of an idle machine: a session over ssh makes some ten.
 const SERVES: f64 = 100.0;
 

@@ -119,7 +119,7 @@ fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
         title: format!("{}: latency by percentile", work.name),
         description: described.join("; "),
         x: Axis {
-            label: "requests answered within".into(),
+            label: "responses within".into(),
             scale: Scale::Log(2.0, last),
             ticks: percentile_ticks(last),
         },

@@ -52,7 +52,7 @@ fn lines(
 }
 
 #[test]
-fn a_mix_is_answered_as_its_methods_want_and_each_kind_has_its_figures() {
+fn a_mix_gets_responses_as_its_methods_want_and_each_kind_has_its_figures() {
     for pipeline in [1, 4] {
         lines(
             |options| {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::pace::Pace;
 use crate::plan::Options;
 
-/// Each of ten requests fails, as `failure`, when it is answered with `bytes` and `then`.
+/// Each of ten requests fails, as `failure`, when the response to it is `bytes` and `then`.
 #[track_caller]
 fn fails_as(failure: Failure, bytes: &'static [u8], then: Then) {
     play(

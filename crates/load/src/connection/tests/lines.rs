@@ -211,7 +211,7 @@ fn reports_sums_and_views_have_the_names_of_the_protocol() {
     assert_eq!(report.options.method, "get");
     let warnings = report.other_warnings().join("; ");
     assert!(
-        warnings.contains("100 of 400 answers were errors of the server"),
+        warnings.contains("100 of 400 responses were errors of the server"),
         "{warnings}"
     );
     let text = report.to_string();

@@ -66,7 +66,7 @@ pub(super) fn distribution(times: &Times) -> Option<String> {
         },
         lines: Vec::new(),
         stack: Stack {
-            parts: vec![("answers", "o1")],
+            parts: vec![("responses", "o1")],
             columns,
         },
         rules: Vec::new(),
@@ -77,7 +77,7 @@ pub(super) fn distribution(times: &Times) -> Option<String> {
     let svg = plot.svg();
     Some(figure(
         "Distribution",
-        "share of answers, time logarithmic",
+        "share of responses, time logarithmic",
         &svg,
     ))
 }

@@ -17,8 +17,8 @@ pub(crate) struct Entry {
     text: Vec<u8>,
     /// Where each part ends.
     ends: Vec<u32>,
-    pub(super) version: Version,
-    pub(super) client: Option<IpAddr>,
+    pub(in crate::observe) version: Version,
+    pub(in crate::observe) client: Option<IpAddr>,
     pub(super) queued: Cell<Option<Duration>>,
     pub(super) connected: Cell<Option<Duration>>,
     pub(super) first_byte: Cell<Option<Duration>>,
@@ -91,21 +91,31 @@ impl Entry {
         &self.text[start as usize..self.ends[number] as usize]
     }
 
-    pub(super) fn method(&self) -> &[u8] {
+    pub(in crate::observe) fn method(&self) -> &[u8] {
         self.part(0)
     }
 
-    pub(super) fn target(&self) -> &[u8] {
+    pub(in crate::observe) fn target(&self) -> &[u8] {
         self.part(1)
     }
 
-    pub(super) fn host(&self) -> &[u8] {
+    pub(in crate::observe) fn host(&self) -> &[u8] {
         self.part(2)
     }
 
     /// The field with this place among those that were asked for.
-    pub(super) fn header(&self, number: usize) -> &[u8] {
+    pub(in crate::observe) fn header(&self, number: usize) -> &[u8] {
         self.part(3 + number)
+    }
+
+    /// Bytes that it holds beside itself.
+    pub(in crate::observe) fn bytes(&self) -> usize {
+        self.text.capacity() + size_of_val(&self.ends[..])
+    }
+
+    /// How long it has waited for capacity of a server.
+    pub(in crate::observe) fn queued(&self) -> Option<Duration> {
+        self.queued.get()
     }
 
     /// It has waited so long for capacity of a server.

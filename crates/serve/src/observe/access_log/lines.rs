@@ -11,10 +11,13 @@ const WAITING_MAX: usize = 8 * 1024 * 1024;
 /// How long lines are gathered before they are written: one write for many.
 const GATHERED: Duration = Duration::from_millis(50);
 
+/// Bytes of a core's lines that are not gathered any longer: they are still in the cache of whoever copies them.
+const GATHERED_MAX: usize = 256 * 1024;
+
 /// The lines of all cores.
 #[derive(Debug)]
 pub(super) struct Lines {
-    cores: Vec<Mutex<Vec<u8>>>,
+    cores: Vec<Mutex<Waiting>>,
     lost: AtomicU64,
     bell: Mutex<Bell>,
     rung: Condvar,
@@ -23,10 +26,18 @@ pub(super) struct Lines {
     in_hand: AtomicU64,
 }
 
+/// Lines of one core.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    pub(super) text: Vec<u8>,
+    pub(super) count: u64,
+}
+
 /// What the thread is called for.
 #[derive(Debug, Default)]
 struct Bell {
     has_lines: bool,
+    has_many: bool,
     reopens: bool,
 }
 
@@ -62,19 +73,25 @@ impl Lines {
         }
     }
 
-    /// A line of a core, whole; whether there was room for it.
-    pub(super) fn push(&self, core: usize, line: &[u8]) -> bool {
+    /// A line of a core, whole, which `write` puts behind the others; whether there was room for it.
+    pub(super) fn push(&self, core: usize, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         let mut waiting = lock(&self.cores[core]);
-        if waiting.len() + line.len() > WAITING_MAX {
+        let before = waiting.text.len();
+        write(&mut waiting.text);
+        let after = waiting.text.len();
+        if after > WAITING_MAX {
+            waiting.text.truncate(before);
             drop(waiting);
             self.lose(1);
             return false;
         }
-        let is_first = waiting.is_empty();
-        waiting.extend_from_slice(line);
+        waiting.count += 1;
         drop(waiting);
-        if is_first {
+        if before == 0 {
             self.ring(|bell| bell.has_lines = true);
+        }
+        if before < GATHERED_MAX && after >= GATHERED_MAX {
+            self.ring(|bell| bell.has_many = true);
         }
         true
     }
@@ -105,7 +122,7 @@ impl Lines {
 
     /// Lines that are not written: those in hand, and those that wait.
     pub(super) fn left(&self) -> u64 {
-        let waiting = self.cores.iter().map(|core| count(&lock(core)));
+        let waiting = self.cores.iter().map(|core| lock(core).count);
         self.in_hand.load(Ordering::Relaxed) + waiting.sum::<u64>()
     }
 
@@ -127,17 +144,17 @@ impl Lines {
             return Call::Reopen;
         }
         // Whoever ends or reopens it does not wait.
-        let waited = self
-            .rung
-            .wait_timeout_while(bell, GATHERED, |bell| !bell.reopens && !has_ended());
+        let waits = |bell: &mut Bell| !bell.has_many && !bell.reopens && !has_ended();
+        let waited = self.rung.wait_timeout_while(bell, GATHERED, waits);
         let (mut bell, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        bell.has_lines = false;
+        (bell.has_lines, bell.has_many) = (false, false);
         Call::Lines
     }
 
     /// Takes the lines of one core in exchange for room.
-    pub(super) fn take(&self, core: usize, room: &mut Vec<u8>) {
-        room.clear();
+    pub(super) fn take(&self, core: usize, room: &mut Waiting) {
+        room.text.clear();
+        room.count = 0;
         mem::swap(&mut *lock(&self.cores[core]), room);
     }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use onrush_config::plan::LogTarget;
 use onrush_engine::clock::unix_time;
 
-use super::format::rfc3339;
+use super::clock::rfc3339;
 use super::lines::count;
 
 /// An output that is open.

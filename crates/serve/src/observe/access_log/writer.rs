@@ -11,7 +11,7 @@ use onrush_config::plan::LogTarget;
 use onrush_engine::Instant;
 use onrush_engine::clock::now;
 
-use super::lines::{Call, Lines, count};
+use super::lines::{Call, Lines, Waiting};
 use super::output::Output;
 
 /// Buffers that have grown beyond this are given back.
@@ -78,20 +78,20 @@ impl Writer {
 }
 
 fn write_all(mut output: Output, lines: &Lines) {
-    let mut room = Vec::new();
+    let mut room = Waiting::default();
     let mut health = Health::Works;
     loop {
         let call = lines.wait();
         for core in 0..lines.cores() {
             lines.take(core, &mut room);
-            if !room.is_empty() {
-                lines.hold(count(&room));
-                let written = output.write(&room);
+            if !room.text.is_empty() {
+                lines.hold(room.count);
+                let written = output.write(&room.text);
                 lines.hold(0);
                 health = said(written, health, &output, lines);
             }
-            if room.capacity() > ROOM_KEPT {
-                room = Vec::new();
+            if room.text.capacity() > ROOM_KEPT {
+                room.text = Vec::new();
             }
         }
         match call {

@@ -131,6 +131,10 @@ impl Forward {
                 .or_else(|| group.reserve_first(head.method, way.key, now).ok())
         {
             forward.purpose = reservation.purpose();
+            let server = reservation.server();
+            context
+                .exchange
+                .begin_attempt(server, || server.address(), worker);
             forward.lease = forward.send_at_once(&reservation, group, head, arrived, context)?;
             forward.reservation = Some(reservation);
         }

@@ -3,11 +3,23 @@
 use onrush_engine::{Error, Instant, Kind};
 
 use super::request::Forward;
+use crate::downstream::Downstream;
 use crate::limits::SERVERS_TRIED_MAX;
 use crate::proxy::attempt::Attempt;
 use crate::proxy::failure::Failure;
-use crate::proxy::group::{Group, Reach};
+use crate::proxy::group::{Group, Reach, Server};
 use crate::proxy::progress::{Progress, ResponseSide};
+
+/// An attempt at `server` has failed, and another one begins there.
+pub(super) fn try_again(failure: &Failure, server: &Server, client: &Downstream<'_>) {
+    client.exchange.retries(failure.class());
+    client
+        .exchange
+        .fail_attempt(failure.class_unanswered(), client.worker);
+    client
+        .exchange
+        .begin_attempt(server, || server.address(), client.worker);
+}
 
 impl Forward {
     /// Whether it is sent again on a fresh connection after `failure` of one that was in use before.

@@ -3,11 +3,12 @@
 use std::rc::Rc;
 
 use onrush_config::plan::ProxyVersion;
-use onrush_engine::{Address, Errno, Error, Instant, Kind, Op, Stream};
+use onrush_engine::{self as engine, Address, Errno, Error, Instant, Op, Stream};
 use onrush_http::proxy_protocol::{self, Origin};
 use onrush_tls::Transport;
 
 use super::{Group, Server};
+use crate::observe::registry::Kind;
 use crate::tls;
 use crate::worker::Worker;
 
@@ -39,10 +40,21 @@ impl Group {
         (connected_by, until): (Instant, Instant),
     ) -> Result<Transport, Error> {
         let Some(address) = server.address() else {
-            return Err(Error::new(Op::Connect, Kind::Os(Errno::ADDRNOTAVAIL)));
+            return Err(Error::new(
+                Op::Connect,
+                engine::Kind::Os(Errno::ADDRNOTAVAIL),
+            ));
         };
-        self.connect_to(&address, server, origin, worker, connected_by, until)
-            .await
+        let since = worker.core.now();
+        let connected = self
+            .connect_to(&address, server, origin, worker, connected_by, until)
+            .await;
+        if connected.is_ok() {
+            let traffic = worker.registry.traffic(Kind::Group, &self.plan.name);
+            let duration = worker.core.now().since(since);
+            traffic.effort().has_connected(duration);
+        }
+        connected
     }
 
     /// Connects to an address as to `server`, by `connected_by`, and finishes all that precedes the first

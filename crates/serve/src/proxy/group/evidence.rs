@@ -7,6 +7,7 @@ use onrush_config::plan::{Balance, EjectOn, Timeouts};
 
 use super::ejection::Ejection;
 use super::{Event, Group, Purpose, Reservation};
+use crate::observe::work::CHECK;
 use crate::proxy::absence::Cause;
 use crate::proxy::endpoints::Presence;
 use crate::proxy::failure::Failure;
@@ -148,6 +149,7 @@ impl Group {
         let Some(out) = self.endpoints.take_out(server, cause, &ejection.terms, now) else {
             return;
         };
+        self.server(server).responses.eject();
         let until = match cause {
             Cause::Unreachable => "until it accepts connections".to_owned(),
             Cause::Unreliable => format!("for {:.0} s", out.wait.as_secs_f64()),
@@ -158,7 +160,8 @@ impl Group {
             &format_args!("is out {until}: {why}"),
         );
         let group = self.myself.upgrade().expect("whoever asks has one");
-        worker.spawn_aside(recheck::bring_back(group, server, out, worker.myself()));
+        let returning = recheck::bring_back(group, server, out, worker.myself());
+        worker.spawn_aside(CHECK, returning);
     }
 
     /// A recheck in absence `term` could not connect to a server: how the absence goes on, unless it has ended.

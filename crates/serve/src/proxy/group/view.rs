@@ -41,5 +41,7 @@ fn view(endpoint: &Endpoint, server: &Server) -> Option<ServerView> {
         idle: server.pool.len() as u64,
         statuses: server.responses.statuses(),
         first_byte: server.responses.first_byte(),
+        duration: server.responses.duration(),
+        ejections: server.responses.ejections(),
     })
 }

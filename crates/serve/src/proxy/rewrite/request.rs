@@ -5,6 +5,7 @@ use onrush_engine::{BUFFER_BYTES, Buffer};
 use onrush_http::forwarded::{Told, write_forwarded, write_x_forwarded};
 use onrush_http::hop::{accepts_trailers, via_count};
 use onrush_http::request::RequestHead;
+use onrush_http::trace_context::is_trace_field;
 use onrush_http::write::HeadWriter;
 use onrush_http::{Framing, Header, Refusal, Version, header_is};
 
@@ -135,6 +136,7 @@ fn write_request(
         .write(head.authority, authority, &facts, &mut writer);
     writer.raw(b"\r\n");
     let is_trusted = context.is_trusted();
+    let trace = context.exchange.trace();
     // HTTP/1.0 has no expectations, so what stands there was ignored; in HTTP/1.1 it would mean something (RFC 9110 10.1.1).
     let is_old = head.version == Version::Http10;
     let is_dropped = |name: &str| {
@@ -142,6 +144,7 @@ fn write_request(
             || (is_old && header_is(name, "expect"))
             || is_untrue(name, rules, is_trusted)
             || rules.is_mistakable(name)
+            || (trace.is_some() && is_trace_field(name))
             || rules.edits.drops(name)
     };
     let has_options = fields(head.headers, is_dropped, |header| {
@@ -157,6 +160,9 @@ fn write_request(
         tell(head, rules, context, is_trusted, &mut writer);
     }
     writer.raw(via(head.version));
+    if let Some(trace) = trace {
+        trace.write(head.headers, &mut writer);
+    }
     if rules.edits_drop_ours {
         let bytes = writer.end().finish()?;
         return rules.edits.rewrite(out, bytes, &facts);

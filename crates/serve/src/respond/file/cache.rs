@@ -16,6 +16,7 @@ use super::entry::{Content, Entry, Found};
 use super::media::media_type;
 use super::missing::Missing;
 use crate::limits::{FILE_CHECK, FILE_IDLE, FILES_MAX, FILES_OPEN_MAX, LISTING_ENTRIES_MAX};
+use crate::observe::work::UPKEEP;
 
 /// A root directory and what is known of its files.
 pub(crate) struct Cache {
@@ -244,7 +245,7 @@ impl Cache {
             .borrow_mut()
             .insert(path.into(), Rc::clone(entry));
         if !self.forgetting.replace(true) {
-            core.spawn(Rc::clone(self).forget_idle(core.clone()));
+            core.spawn_as(UPKEEP, Rc::clone(self).forget_idle(core.clone()));
         }
     }
 

@@ -1,0 +1,328 @@
+//! What there is at `/metrics`: a table for each type of thing.
+
+use onrush_serve::{
+    ATTEMPTS_MAX, Class, CoreView, Duty, GroupView, HandshakeFailure, ServerState, ServerView,
+    Stage, TrafficView,
+};
+
+use super::family::Kind::{Counter, Gauge, Histogram};
+use super::family::{Buckets, Row, Value, Values, by, durations, one};
+
+pub(super) const CORE: [Row<CoreView>; 16] = [
+    Row {
+        name: "core_cpu_seconds_total",
+        kind: Counter,
+        help: "CPU time of the core's thread.",
+        read: |core| one(core.time.ran.as_secs_f64()),
+    },
+    Row {
+        name: "core_run_queue_seconds_total",
+        kind: Counter,
+        help: "Time for which the core's thread was ready to run and waited for its CPU.",
+        read: |core| {
+            core.time
+                .waited
+                .map_or(vec![], |time| one(time.as_secs_f64()))
+        },
+    },
+    Row {
+        name: "core_runs_total",
+        kind: Counter,
+        help: "How often the core's thread was given a CPU: by these its waits are divided for the mean run-queue latency.",
+        read: |core| core.time.runs.map_or(vec![], one),
+    },
+    Row {
+        name: "core_busy_max_seconds",
+        kind: Gauge,
+        help: "The longest time since its start for which the core did not look at the kernel.",
+        read: |core| one(core.busy_max.as_secs_f64()),
+    },
+    Row {
+        name: "connections_open",
+        kind: Gauge,
+        help: "Open connections of clients, without those that shake hands.",
+        read: |core| one(core.connections),
+    },
+    Row {
+        name: "connections_total",
+        kind: Counter,
+        help: "Connections of clients that were accepted.",
+        read: |core| one(core.totals.connections),
+    },
+    Row {
+        name: "connections_refused_total",
+        kind: Counter,
+        help: "Connections that were closed at once, since there were as many as clients may have.",
+        read: |core| one(core.totals.connections_refused),
+    },
+    Row {
+        name: "tls_handshakes_total",
+        kind: Counter,
+        help: "TLS handshakes of clients that came to their end, by version and by whether a session was resumed.",
+        read: |core| {
+            let kinds = HANDSHAKES.iter().zip(core.handshakes.complete);
+            let named = |(&(version, resumed), count): (&(&'static str, &'static str), u64)| {
+                let labels = vec![("version", version.into()), ("resumed", resumed.into())];
+                (labels, Value::Number(count as f64))
+            };
+            kinds.map(named).collect()
+        },
+    },
+    Row {
+        name: "tls_handshakes_failed_total",
+        kind: Counter,
+        help: "Connections whose TLS handshake failed, by what went wrong.",
+        read: |core| {
+            let reasons = HandshakeFailure::ALL
+                .into_iter()
+                .map(HandshakeFailure::name);
+            by("reason", reasons.zip(core.handshakes.failed))
+        },
+    },
+    Row {
+        name: "requests_in_flight",
+        kind: Gauge,
+        help: "Requests whose head has come and that have not ended.",
+        read: |core| one(core.in_flight),
+    },
+    Row {
+        name: "requests_under_way",
+        kind: Gauge,
+        help: "Of requests in flight and of tunnels those that take more than one turn of their core, by where they are.",
+        read: |core| {
+            let stages = Stage::ALL.into_iter().map(Stage::name);
+            by("state", stages.zip(core.stages))
+        },
+    },
+    Row {
+        name: "requests_refused_total",
+        kind: Counter,
+        help: "Input that was no valid request.",
+        read: |core| one(core.totals.refused),
+    },
+    Row {
+        name: "tunnels_total",
+        kind: Counter,
+        help: "Connections that became tunnels.",
+        read: |core| one(core.totals.tunnels),
+    },
+    Row {
+        name: "buffers_in_use",
+        kind: Gauge,
+        help: "Buffers that hold bytes on their way, or are lent to the kernel for what arrives.",
+        read: |core| one(core.buffers),
+    },
+    Row {
+        name: "buffers_free",
+        kind: Gauge,
+        help: "Buffers that the core keeps for the next use.",
+        read: |core| one(core.buffers_free),
+    },
+    Row {
+        name: "core_generation",
+        kind: Gauge,
+        help: "The number of the configuration that the core's new requests begin with.",
+        read: |core| one(core.generation),
+    },
+];
+
+/// Of complete handshakes: version, and whether a session was resumed.
+const HANDSHAKES: [(&str, &str); 4] = [
+    ("1.2", "false"),
+    ("1.2", "true"),
+    ("1.3", "false"),
+    ("1.3", "true"),
+];
+
+/// Of statuses, with those that have none.
+const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// Of listeners, routes and groups.
+pub(super) const TRAFFIC: [Row<TrafficView>; 5] = [
+    Row {
+        name: "requests_total",
+        kind: Counter,
+        help: "Requests that have ended, by the class of their status.",
+        // All classes from the first request on: a rate needs two points.
+        read: |traffic| match traffic.requests() {
+            0 => Values::new(),
+            _ => by("code", CLASSES.into_iter().zip(traffic.statuses)),
+        },
+    },
+    Row {
+        name: "sent_bytes_total",
+        kind: Counter,
+        help: "Bytes of responses, heads included.",
+        read: |traffic| one(traffic.sent),
+    },
+    Row {
+        name: "given_up_total",
+        kind: Counter,
+        help: "Requests whose client was gone before all of the response was sent.",
+        read: |traffic| one(traffic.given_up),
+    },
+    Row {
+        name: "first_byte_seconds",
+        kind: Histogram,
+        help: "From a request's head to the first byte of its response.",
+        read: |traffic| durations(&traffic.first_byte),
+    },
+    Row {
+        name: "duration_seconds",
+        kind: Histogram,
+        help: "From a request's head to the last byte of its response; without tunnels.",
+        read: |traffic| durations(&traffic.duration),
+    },
+];
+
+/// What groups have beside that.
+pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
+    Row {
+        name: "failures_total",
+        kind: Counter,
+        help: "Requests that no server responded to, by what went wrong.",
+        read: |traffic| {
+            by(
+                "reason",
+                Class::ALL
+                    .into_iter()
+                    .map(Class::name)
+                    .zip(traffic.failures),
+            )
+        },
+    },
+    Row {
+        name: "retries_total",
+        kind: Counter,
+        help: "Further attempts of requests, by what had gone wrong with the one before.",
+        read: |traffic| {
+            let reasons = Class::ALL.into_iter().map(Class::name);
+            by("reason", reasons.zip(traffic.effort.retries))
+        },
+    },
+    Row {
+        name: "attempts",
+        kind: Histogram,
+        help: "How often requests were sent until they ended; one that no server could take counts as sent once.",
+        read: attempts,
+    },
+    Row {
+        name: "queue_seconds",
+        kind: Histogram,
+        help: "How long requests waited for capacity of a server, those that did, be it in vain.",
+        read: |traffic| durations(&traffic.effort.queued),
+    },
+    Row {
+        name: "connect_seconds",
+        kind: Histogram,
+        help: "How long new connections to servers took, TLS included; without those that failed.",
+        read: |traffic| durations(&traffic.effort.connected),
+    },
+];
+
+fn attempts(traffic: &TrafficView) -> Values<'_> {
+    let requests = traffic.requests();
+    if requests == 0 {
+        return Values::new();
+    }
+    let repeated = traffic.effort.repeated;
+    let mut sum = requests.saturating_sub(repeated.iter().sum());
+    let mut buckets = vec![(1.0, sum)];
+    // The last ones are beyond all bounds.
+    for (again, count) in (2..ATTEMPTS_MAX).zip(repeated) {
+        sum += count;
+        buckets.push((again as f64, sum));
+    }
+    let all = Buckets {
+        buckets,
+        count: requests,
+        sum: (requests + traffic.retries) as f64,
+        native: None,
+    };
+    vec![(vec![], Value::Histogram(all))]
+}
+
+pub(super) const GROUP: [Row<GroupView>; 3] = [
+    Row {
+        name: "queued",
+        kind: Gauge,
+        help: "Requests that wait for capacity of a server.",
+        read: |group| one(group.queued),
+    },
+    Row {
+        name: "queue_max",
+        kind: Gauge,
+        help: "How many may wait on each core.",
+        read: |group| one(group.queue_max),
+    },
+    Row {
+        name: "in_flight",
+        kind: Gauge,
+        help: "Requests on their way to servers of the group.",
+        read: |group| one(group.in_flight),
+    },
+];
+
+pub(super) const SERVER: [Row<ServerView>; 9] = [
+    Row {
+        name: "up",
+        kind: Gauge,
+        help: "Whether the server may have requests (1), or is down, ejected or taken out by hand (0).",
+        read: |server| one(server.state == ServerState::Up && server.duty == Duty::Serve),
+    },
+    Row {
+        name: "state",
+        kind: Gauge,
+        help: "What is believed of the server: 1 for the state that it is in, 0 for the others.",
+        read: |server| {
+            let states = ServerState::ALL.into_iter();
+            let states = states.map(|state| (state.name(), server.state == state));
+            by("state", states)
+        },
+    },
+    Row {
+        name: "weight",
+        kind: Gauge,
+        help: "The server's share of requests; 0 when it was taken out by hand, or drains.",
+        read: |server| match server.duty {
+            Duty::Serve => one(u64::from(server.weight)),
+            Duty::Drain | Duty::Rest => one(0_u64),
+        },
+    },
+    Row {
+        name: "ejections_total",
+        kind: Counter,
+        help: "How often the server was taken out for the outcome of its requests.",
+        read: |server| one(server.ejections),
+    },
+    Row {
+        name: "idle_connections",
+        kind: Gauge,
+        help: "Connections to the server that wait for the next request.",
+        read: |server| one(server.idle),
+    },
+    Row {
+        name: "in_flight",
+        kind: Gauge,
+        help: "Requests on their way to the server.",
+        read: |server| one(server.in_flight),
+    },
+    Row {
+        name: "responses_total",
+        kind: Counter,
+        help: "Responses of the server by the class of their status; none: attempts that failed.",
+        read: |server| by("code", CLASSES.into_iter().zip(server.statuses)),
+    },
+    Row {
+        name: "first_byte_seconds",
+        kind: Histogram,
+        help: "From a request to the first byte of the server's response.",
+        read: |server| durations(&server.first_byte),
+    },
+    Row {
+        name: "duration_seconds",
+        kind: Histogram,
+        help: "From a request to the last byte of the server's response; to the first one where it was cut off or became a tunnel.",
+        read: |server| durations(&server.duration),
+    },
+];

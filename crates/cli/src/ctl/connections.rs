@@ -1,0 +1,218 @@
+//! `onrush ctl connections`: which are asked for, and a table of them.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::table::{Table, all, time, word};
+
+/// Which connections are shown.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Those that have come by this listener
+    #[arg(long, value_name = "NAME")]
+    listener: Option<String>,
+    /// Those from this address or network, or that a proxy in front has introduced so (PROXY protocol)
+    #[arg(long, value_name = "NETWORK")]
+    client: Option<String>,
+    /// Those in this state: introduction, handshake, idle, head, body, request, sending, tunnel or closing
+    #[arg(long, value_name = "STATE")]
+    state: Option<String>,
+    /// Those that have been open for so long
+    #[arg(long, value_name = "TIME")]
+    older: Option<String>,
+    /// Which come first: those with most of age, idle, bytes or requests
+    #[arg(long, value_name = "ORDER", default_value = "age")]
+    sort: String,
+    /// How many at most, up to 1000
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u32,
+}
+
+impl Args {
+    /// What is asked for.
+    pub(super) fn path(&self) -> String {
+        let mut path = format!(
+            "/v1/connections?sort={}&limit={}",
+            encoded(&self.sort),
+            self.limit
+        );
+        let filters = [
+            ("listener", &self.listener),
+            ("client", &self.client),
+            ("state", &self.state),
+            ("older", &self.older),
+        ];
+        for (name, value) in filters {
+            if let Some(value) = value {
+                path += &format!("&{name}={}", encoded(value));
+            }
+        }
+        path
+    }
+}
+
+/// As part of a query: everything but what means itself everywhere (RFC 3986 2.3) by its bytes.
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(byte.into());
+            }
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+pub(super) fn show(said: &Value) -> String {
+    let head = [
+        "id", "client", "state", "TLS", "age", "idle", "reqs", "in", "out",
+    ];
+    let mut table = Table::new(4, &head);
+    let mut more = String::new();
+    for one in all(&said["connections"]) {
+        table.rows.push(vec![
+            word(&one["id"]),
+            word(&one["client"]),
+            word(&one["state"]),
+            one["tls"]["version"]
+                .as_str()
+                .map_or("-", |version| version.trim_start_matches("TLSv"))
+                .to_owned(),
+            brief(&one["age"]),
+            brief(&one["idle"]),
+            word(&one["requests"]),
+            amount(&one["bytes_in"]),
+            amount(&one["bytes_out"]),
+        ]);
+        let request = &one["request"];
+        if !request.is_null() {
+            more += &format!(
+                "{}: {} {}, {} for {}\n",
+                word(&one["id"]),
+                word(&request["method"]),
+                word(&request["target"]),
+                word(&request["state"]),
+                time(&request["age"]),
+            );
+        }
+    }
+    let open = &said["open"];
+    if table.rows.len() == 1 {
+        return format!("none of {open} open connections\n");
+    }
+    let mut text = table.text();
+    text += &format!("{} of {open} open connections", said["matching"]);
+    match said["not_listed"].as_u64() {
+        None | Some(0) => text.push('\n'),
+        Some(count) => text += &format!(", {count} of them not shown: --limit shows more\n"),
+    }
+    match more.is_empty() {
+        true => text,
+        false => format!("{text}\nrequests under way:\n{more}"),
+    }
+}
+
+/// Seconds in few letters, since the table has many columns.
+fn brief(value: &Value) -> String {
+    match value.as_f64() {
+        None => "-".to_owned(),
+        Some(seconds) if seconds < 1.0 => format!("{:.0}ms", seconds * 1e3),
+        Some(seconds) if seconds < 100.0 => format!("{seconds:.1}s"),
+        Some(seconds) if seconds < 6000.0 => format!("{:.0}m", seconds / 60.0),
+        Some(seconds) if seconds < 360_000.0 => format!("{:.0}h", seconds / 3600.0),
+        Some(seconds) => format!("{:.0}d", seconds / 86_400.0),
+    }
+}
+
+/// Bytes in few letters, with the units of ls(1).
+fn amount(value: &Value) -> String {
+    let Some(mut amount) = value.as_f64() else {
+        return "-".to_owned();
+    };
+    if amount < 1024.0 {
+        return amount.to_string();
+    }
+    for unit in ["K", "M", "G"] {
+        amount /= 1024.0;
+        if amount < 1000.0 {
+            return format!("{amount:.1}{unit}");
+        }
+    }
+    format!("{:.1}T", amount / 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_asked_for_is_a_path() {
+        let args = Args {
+            listener: Some("a b&c".to_owned()),
+            client: Some("10.0.0.0/8".to_owned()),
+            state: None,
+            older: Some("10s".to_owned()),
+            sort: "age".to_owned(),
+            limit: 5,
+        };
+        let path =
+            "/v1/connections?sort=age&limit=5&listener=a%20b%26c&client=10.0.0.0%2F8&older=10s";
+        assert_eq!(args.path(), path);
+    }
+
+    #[test]
+    fn numbers_take_little_room() {
+        for (seconds, text) in [
+            (0.25, "250ms"),
+            (2.5, "2.5s"),
+            (1234.5, "21m"),
+            (7200.0, "2h"),
+            (864_000.0, "10d"),
+        ] {
+            assert_eq!(brief(&json!(seconds)), text);
+        }
+        for (bytes, text) in [
+            (0, "0"),
+            (1023, "1023"),
+            (1536, "1.5K"),
+            (5_u64 << 40, "5.0T"),
+        ] {
+            assert_eq!(amount(&json!(bytes)), text);
+        }
+        assert_eq!(
+            (brief(&Value::Null), amount(&Value::Null)),
+            ("-".to_owned(), "-".to_owned())
+        );
+    }
+
+    #[test]
+    fn the_table_fits_a_terminal_and_says_what_it_leaves_out() {
+        let one = json!({
+            "id": "0.1234567", "client": "192.168.100.200:65535", "state": "introduction", "tls": { "version": "TLSv1.3" },
+            "age": 1234.5, "idle": 0.25, "requests": 12, "bytes_in": 1000, "bytes_out": null,
+            "request": { "method": "GET", "target": "/a", "state": "waiting", "age": 0.5 },
+        });
+        let said = json!({ "open": 12, "matching": 7, "not_listed": 6, "connections": [one] });
+        let text = show(&said);
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+        assert!(
+            text.contains("7 of 12 open connections, 6 of them not shown: --limit shows more\n"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("requests under way:\n0.1234567: GET /a, waiting for 500.0 ms\n"),
+            "{text}"
+        );
+        let none = json!({ "open": 3, "matching": 0, "not_listed": 0, "connections": [] });
+        assert_eq!(show(&none), "none of 3 open connections\n");
+    }
+}

@@ -1,0 +1,115 @@
+//! Tables for people, as wide as they have to be, and what stands in them.
+
+use serde_json::Value;
+
+/// A table with a head; numbers stand to the right.
+pub(super) struct Table {
+    pub(super) rows: Vec<Vec<String>>,
+    /// Columns of text, from the left.
+    texts: usize,
+}
+
+impl Table {
+    pub(super) fn new(texts: usize, head: &[&str]) -> Table {
+        Table {
+            rows: vec![head.iter().map(|&word| word.to_owned()).collect()],
+            texts,
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let columns = self.rows[0].len();
+        let width = |column: usize| {
+            let cells = self.rows.iter().map(|row| row[column].chars().count());
+            cells.max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let cells = row.iter().zip(&widths).enumerate();
+            let cells = cells.map(|(column, (cell, &width))| match column < self.texts {
+                true => format!("{cell:<width$}"),
+                false => format!("{cell:>width$}"),
+            });
+            let line = cells.collect::<Vec<_>>().join("  ");
+            text += line.trim_end();
+            text.push('\n');
+        }
+        text
+    }
+}
+
+pub(super) fn word(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => printable(text),
+        other => other.to_string(),
+    }
+}
+
+/// A text in one line, whatever is in it: a terminal obeys what is not printable.
+fn printable(text: &str) -> String {
+    let escaped = text.chars().map(|character| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    });
+    escaped.collect()
+}
+
+/// Seconds with a unit that suits them.
+pub(super) fn time(value: &Value) -> String {
+    match value.as_f64() {
+        None => "-".to_owned(),
+        Some(seconds) if seconds < 1e-3 => format!("{:.0} us", seconds * 1e6),
+        Some(seconds) if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
+        Some(seconds) => format!("{seconds:.2} s"),
+    }
+}
+
+pub(super) fn bytes(value: &Value) -> String {
+    let mut amount = value.as_f64().unwrap_or(0.0);
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if amount < 1024.0 {
+            return match unit {
+                "B" => format!("{amount} B"),
+                unit => format!("{amount:.1} {unit}"),
+            };
+        }
+        amount /= 1024.0;
+    }
+    format!("{amount:.1} TiB")
+}
+
+/// What there is of a list.
+pub(super) fn all(list: &Value) -> impl Iterator<Item = &Value> + Clone {
+    list.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn numbers_have_units_that_suit_them() {
+        for (seconds, text) in [(0.000_012, "12 us"), (0.012_34, "12.3 ms"), (2.5, "2.50 s")] {
+            assert_eq!(time(&json!(seconds)), text);
+        }
+        assert_eq!(time(&Value::Null), "-");
+        for (count, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1536, "1.5 KiB"),
+            (5_u64 << 30, "5.0 GiB"),
+        ] {
+            assert_eq!(bytes(&json!(count)), text);
+        }
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::new(1, &["name", "n"]);
+        table.rows.push(vec!["a".into(), "100".into()]);
+        assert_eq!(table.text(), "name    n\na     100\n");
+    }
+}

@@ -1,0 +1,235 @@
+//! The rights of the process: those that it was started with until everything is bound and read, and what is left of them
+//! behind that.
+//!
+//! ```text
+//!   one thread                                                    │ threads
+//!   read the file, keys, passwords ── bind ── Privileges::reduce ─┼─ cores, logs, admin interface …
+//!   with the rights of root                     another user      │ with its rights
+//! ```
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use onrush_config::Plan;
+use onrush_config::plan::Process;
+use onrush_engine::{Claim, Rights, refuse_calls, refused_calls};
+use onrush_serve::{Denied, Prepared, Trouble, denied, is_unreadable};
+use serde_json::{Value, json};
+
+use super::account::User;
+use super::written::{Audience, Written, refusal, warn};
+
+/// What to do about a file that is not read by the user.
+const MEND: &str = "give the file to that user or to its group (chgrp, chmod g+r), or start the server anew, which reads it as root";
+
+/// What this process may do.
+#[derive(Clone, Default)]
+pub(super) struct Privileges {
+    /// None for those that it was started with.
+    reduced: Option<(User, Rights)>,
+    /// Whether system calls are given up.
+    seccomp: Seccomp,
+}
+
+/// Whether whoever started this process has given system calls up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Filtered {
+    No,
+    Already,
+}
+
+/// Whether system calls are given up (seccomp(2)).
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Seccomp {
+    #[default]
+    Off,
+    On,
+}
+
+/// The user that a plan asks for.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn user(plan: &Plan) -> anyhow::Result<Option<User>> {
+    let run_as = plan.process.run_as.as_ref();
+    let user = run_as.map(User::of).transpose();
+    user.context("[process] user")
+}
+
+/// What a user may not do with the files of a plan and those that it is written in; with the rights of this thread.
+pub(crate) fn denied_to(user: &User, plan: &Plan, written: Option<&Written>) -> Denied {
+    let who = user.to_string();
+    let mut found = denied(plan, &who);
+    let files = written.map(Written::files).unwrap_or_default();
+    found.unread.extend(unread(&who, files));
+    found
+}
+
+fn unread(who: &str, files: Vec<PathBuf>) -> Vec<Trouble> {
+    let unreadable = files.into_iter().filter(|file| is_unreadable(file));
+    let trouble = |file: PathBuf| Trouble {
+        place: None,
+        message: format!("{who} may not read {}", file.display()),
+    };
+    unreadable.map(trouble).collect()
+}
+
+/// These, as what will not work behind the start.
+pub(crate) fn of_reload(unread: Vec<Trouble>) -> Vec<Trouble> {
+    let later = |trouble: Trouble| Trouble {
+        message: format!(
+            "{}: a reload will be refused, and new contents are not taken; {MEND}",
+            trouble.message
+        ),
+        ..trouble
+    };
+    unread.into_iter().map(later).collect()
+}
+
+/// Whether `user` can read the files of a configuration, where the process is that user already: behind an upgrade, or since
+/// whoever started it has seen to that.
+///
+/// # Errors
+/// When it cannot, with what to do.
+pub(super) fn check_start(
+    user: Option<&User>,
+    plan: &Plan,
+    written: Option<&Written>,
+) -> anyhow::Result<()> {
+    let Some(user) = user.filter(|user| user.identity.is_of_this_process()) else {
+        return Ok(());
+    };
+    let unread = denied_to(user, plan, written).unread;
+    match unread.is_empty() {
+        true => Ok(()),
+        false => Err(refusal(&mended(unread), written, Audience::Terminal)),
+    }
+}
+
+impl Privileges {
+    /// Becomes `user` for good, which the server goes on as, with what is handed to it. Warns of files that it will not be
+    /// able to use.
+    ///
+    /// # Errors
+    /// When the process does not become that user, or the server could not start as it.
+    pub(super) fn reduce(
+        user: Option<User>,
+        prepared: &Prepared,
+        admin: Option<&Claim>,
+        written: Option<&Written>,
+    ) -> anyhow::Result<Privileges> {
+        let Some(user) = user else {
+            return Ok(Privileges::default());
+        };
+        if !user.identity.is_of_this_process() && onrush_engine::may_change_identity() {
+            let handed = prepared.hand_to(&user.identity);
+            handed.map_err(|(file, error)| {
+                anyhow::Error::new(error).context(format!("cannot give {file} to {user}"))
+            })?;
+            let given = admin.map(|claim| claim.give_file_to(&user.identity));
+            given
+                .transpose()
+                .with_context(|| format!("cannot give the admin socket to {user}"))?;
+        }
+        let rights = user.identity.assume();
+        let rights = rights.with_context(|| format!("cannot become {user}"))?;
+        let found = denied_to(&user, prepared.plan(), written);
+        if !found.wrong.is_empty() {
+            return Err(refusal(&found.wrong, written, Audience::Terminal));
+        }
+        let warnings = [of_reload(found.unread), found.warnings].concat();
+        warn(&warnings, written, Audience::Terminal);
+        Ok(Privileges {
+            reduced: Some((user, rights)),
+            seccomp: Seccomp::Off,
+        })
+    }
+
+    /// Gives system calls up, where `plan` says so. What whoever started this process has given up already stays so, and is
+    /// not given up again.
+    ///
+    /// # Errors
+    /// When the kernel does not do it.
+    pub(super) fn refuse_calls(&mut self, plan: &Process, before: Filtered) -> anyhow::Result<()> {
+        if before == Filtered::No && plan.seccomp {
+            refuse_calls().context("[process] seccomp")?;
+        }
+        if before == Filtered::Already || plan.seccomp {
+            self.seccomp = Seccomp::On;
+        }
+        Ok(())
+    }
+
+    /// Whether system calls are given up.
+    pub(super) fn has_filter(&self) -> bool {
+        self.seccomp == Seccomp::On
+    }
+
+    /// Whether a reload can read the files of `plan`. What is wrong with one that is not there is said by whoever reads it.
+    ///
+    /// # Errors
+    /// When it cannot, with what to do.
+    pub(super) fn check_reload(&self, plan: &Plan, written: &Written) -> anyhow::Result<()> {
+        let Some((user, _)) = &self.reduced else {
+            return Ok(());
+        };
+        let unread = denied_to(user, plan, Some(written)).unread;
+        match unread.is_empty() {
+            true => Ok(()),
+            false => Err(refusal(&mended(unread), Some(written), Audience::Log)),
+        }
+    }
+
+    /// An error of reading the configuration, with what to do where this user may not.
+    pub(super) fn explain(&self, error: anyhow::Error, files: Vec<PathBuf>) -> anyhow::Error {
+        let Some((user, _)) = &self.reduced else {
+            return error;
+        };
+        let said = mended(unread(&user.to_string(), files));
+        let said = said.iter().map(|trouble| format!("; {trouble}"));
+        anyhow::anyhow!("{error:#}{}", said.collect::<String>())
+    }
+
+    /// For the start-up lines; none where nothing was given up.
+    pub(super) fn describe(&self) -> Vec<String> {
+        let user = self.reduced.as_ref().map(|(user, rights)| {
+            let ports = match rights.binds_low_ports {
+                true => "CAP_NET_BIND_SERVICE only",
+                false => "none",
+            };
+            format!("runs as {user}, {}; capabilities: {ports}", user.group())
+        });
+        let calls = self.has_filter().then(|| {
+            format!(
+                "seccomp filter: {} system calls are refused",
+                refused_calls()
+            )
+        });
+        user.into_iter().chain(calls).collect()
+    }
+
+    /// For programs.
+    pub(super) fn report(&self) -> Value {
+        let mut said = json!({ "reduced": false, "seccomp": self.has_filter() });
+        if let Some((user, rights)) = &self.reduced {
+            let capabilities = match rights.binds_low_ports {
+                true => vec!["CAP_NET_BIND_SERVICE"],
+                false => Vec::new(),
+            };
+            said["reduced"] = true.into();
+            said["user"] = user.identity.user.into();
+            said["group"] = user.identity.group.into();
+            said["groups"] = user.identity.groups.clone().into();
+            said["capabilities"] = capabilities.into();
+        }
+        said
+    }
+}
+
+fn mended(unread: Vec<Trouble>) -> Vec<Trouble> {
+    let mended = |trouble: Trouble| Trouble {
+        message: format!("{}; {MEND}", trouble.message),
+        ..trouble
+    };
+    unread.into_iter().map(mended).collect()
+}

@@ -1,0 +1,39 @@
+//! Who the server is to the system once it is ready.
+
+use std::fmt;
+
+/// What a process is once it listens and has read what only root may read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Whose rights it has; none for those that it was started with.
+    pub run_as: Option<RunAs>,
+    /// Whether system calls that no server needs are given up (seccomp(2)).
+    pub seccomp: bool,
+}
+
+/// The rights of a user of the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunAs {
+    /// Never root by its number. Whether there is such a user is not known here.
+    pub user: Account,
+    /// None for the primary group of the user.
+    pub group: Option<Account>,
+}
+
+/// A user or a group of the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Account {
+    /// By its name in `/etc/passwd` or `/etc/group`.
+    Name(String),
+    /// By its number (UID, GID).
+    Number(u32),
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Account::Name(name) => out.write_str(name),
+            Account::Number(number) => number.fmt(out),
+        }
+    }
+}

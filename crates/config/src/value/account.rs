@@ -1,0 +1,88 @@
+//! Users and groups of the system, as they are written.
+
+use super::Invalid;
+use crate::plan::{Account, RunAs};
+
+/// Bytes of a name at most: LOGIN_NAME_MAX of Linux without its end (limits.h(0p)).
+const NAME_MAX: usize = 255;
+
+/// A user or a group: a name such as `www-data`, or a number.
+pub fn parse_account(text: &str) -> Result<Account, Invalid> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number {
+        // The last number stands for "leave it as it is" (setresuid(2)).
+        return match text.parse() {
+            Ok(number) if number != u32::MAX => Ok(Account::Number(number)),
+            _ => Err(Invalid::new(format!(
+                "{text} is no number of a user or group: expected 0 to {}",
+                u32::MAX - 1
+            ))),
+        };
+    }
+    // What the databases can hold (passwd(5), group(5)); which of these a system allows is its own affair.
+    let is_name = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b':' | b',' | b'/');
+    match (1..=NAME_MAX).contains(&text.len())
+        && !text.starts_with('-')
+        && text.bytes().all(is_name)
+    {
+        true => Ok(Account::Name(text.to_owned())),
+        false => Err(Invalid::new(format!(
+            "{text:?} is no user or group: expected a name such as \"www-data\", or a number"
+        ))),
+    }
+}
+
+/// Whose rights a server is to have: `USER` or `USER:GROUP`.
+pub fn parse_run_as(text: &str) -> Result<RunAs, Invalid> {
+    let (user, group) = match text.split_once(':') {
+        Some((user, group)) => (user, Some(group)),
+        None => (text, None),
+    };
+    Ok(RunAs {
+        user: parse_user(user)?,
+        group: group.map(parse_account).transpose()?,
+    })
+}
+
+/// A user that is not root.
+pub(crate) fn parse_user(text: &str) -> Result<Account, Invalid> {
+    match parse_account(text)? {
+        Account::Number(0) => Err(Invalid::new(
+            "user 0 is root, whose rights are to be given up: expected another user, such as \"www-data\"",
+        )),
+        account => Ok(account),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_a_name_or_a_number() {
+        for (text, account) in [
+            ("www-data", Account::Name("www-data".into())),
+            ("_apt", Account::Name("_apt".into())),
+            ("user@example.com", Account::Name("user@example.com".into())),
+            ("0", Account::Number(0)),
+            ("65534", Account::Number(65_534)),
+            ("4294967294", Account::Number(u32::MAX - 1)),
+        ] {
+            assert_eq!(parse_account(text).as_ref(), Ok(&account), "{text}");
+        }
+        for text in ["", "-1", "a b", "a:b", "4294967295", "99999999999", "a/b"] {
+            parse_account(text).expect_err(text);
+        }
+    }
+
+    #[test]
+    fn a_server_runs_as_a_user_and_perhaps_another_group() {
+        let run_as = parse_run_as("nobody:33").expect("both");
+        assert_eq!(run_as.user, Account::Name("nobody".into()));
+        assert_eq!(run_as.group, Some(Account::Number(33)));
+        assert_eq!(parse_run_as("nobody").expect("a user").group, None);
+        for text in ["", ":33", "nobody:", "0", "0:33", "a:b:c"] {
+            parse_run_as(text).expect_err(text);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `[process]`: who the server is to the system.
+
+use onrush_config::plan::Account;
+
+use crate::support::{check_errors, parsed};
+
+#[test]
+fn the_process_runs_as_a_user() {
+    let text = "[process]\nuser = \"www-data\"\ngroup = 33\n[[route]]\nsynthetic = true";
+    let run_as = parsed(text).plan.process.run_as.expect("a user");
+    assert_eq!(run_as.user, Account::Name("www-data".into()));
+    assert_eq!(run_as.group, Some(Account::Number(33)));
+    let text = "process = { user = 65534 }\n[[route]]\nsynthetic = true";
+    let run_as = parsed(text).plan.process.run_as.expect("a user");
+    assert_eq!(run_as.user, Account::Number(65_534));
+    assert_eq!(run_as.group, None);
+}
+
+#[test]
+fn system_calls_are_given_up_where_that_is_wished() {
+    let plan = |text: &str| parsed(&format!("{text}\n[[route]]\nsynthetic = true")).plan;
+    assert!(plan("process = { seccomp = true }").process.seccomp);
+    assert!(!plan("process = { seccomp = false }").process.seccomp);
+    assert!(!plan("").process.seccomp);
+}
+
+#[test]
+fn what_is_no_user_is_said() {
+    check_errors(&[
+        (
+            "[process]\nuser = 0\ngroup = \"a b\"\nusr = 1",
+            &[
+                "2:8: user 0 is root, whose rights are to be given up: expected another user, such as \"www-data\"",
+                "3:9: \"a b\" is no user or group: expected a name such as \"www-data\", or a number",
+                "4:1: unknown key \"usr\" in [process]; nearest: \"user\"",
+            ],
+        ),
+        (
+            "[process]\ngroup = \"www-data\"",
+            &["2:1: group has no meaning without a user: expected user = \"www-data\" beside it"],
+        ),
+        (
+            "process = \"www-data\"",
+            &["1:11: [process] is a text: expected a table such as { user = \"www-data\" }"],
+        ),
+    ]);
+}

@@ -1,0 +1,137 @@
+//! Sockets that a service manager has opened for this process before it started it (socket activation, sd_listen_fds(3)).
+
+use std::env;
+use std::fmt;
+use std::net::SocketAddr;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::net::sockopt::{socket_acceptconn, socket_type};
+use rustix::net::{SocketAddrAny, SocketAddrUnix, SocketType, getsockname};
+
+use crate::address::Address;
+
+/// What they are passed with. No program that this one starts is to have them.
+pub const PASSED_VARIABLES: [&str; 3] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"];
+
+/// The first descriptor that is passed (SD_LISTEN_FDS_START).
+const FIRST: RawFd = 3;
+
+/// Sockets that can be passed: as many as a service may have descriptors without a word about it.
+const PASSED_MAX: RawFd = 1024;
+
+/// A socket that listens, and that another process has opened and keeps.
+#[derive(Debug)]
+pub struct Passed {
+    /// As the manager calls it (`FileDescriptorName=`); the name of its unit without a word about it.
+    pub name: String,
+    /// Where it listens.
+    pub address: Address,
+    pub(crate) socket: OwnedFd,
+}
+
+/// Why what was passed cannot be used.
+#[derive(Debug)]
+pub enum PassedError {
+    /// A variable does not say a number.
+    Variable(&'static str),
+    /// A descriptor is none of a TCP or Unix socket that listens: its number, and its name.
+    NotListening(RawFd, String),
+}
+
+impl fmt::Display for PassedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PassedError::Variable(name) => write!(
+                f,
+                "{name} in the environment is no number of descriptors that can be passed: expected 0 to {PASSED_MAX}"
+            ),
+            PassedError::NotListening(number, name) => write!(
+                f,
+                "descriptor {number} ({name}), which the service manager has passed, is no socket that listens on a TCP address or a path: expected ListenStream= in the .socket unit, and no Accept=yes"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PassedError {}
+
+/// The sockets that were passed to this process; none where they were passed to another one, or taken before. To be called
+/// before anything else opens files.
+///
+/// # Errors
+/// See [`PassedError`].
+pub fn passed() -> Result<Vec<Passed>, PassedError> {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    let number = |name: &'static str| match env::var(name) {
+        Ok(text) => text
+            .parse()
+            .map(Some)
+            .map_err(|_| PassedError::Variable(name)),
+        Err(_) => Ok(None::<u32>),
+    };
+    if number("LISTEN_PID")? != Some(process::id()) {
+        return Ok(Vec::new());
+    }
+    let count = number("LISTEN_FDS")?.unwrap_or(0);
+    let count = RawFd::try_from(count)
+        .ok()
+        .filter(|&count| count <= PASSED_MAX);
+    let count = count.ok_or(PassedError::Variable("LISTEN_FDS"))?;
+    if TAKEN.swap(true, Ordering::Relaxed) {
+        return Ok(Vec::new());
+    }
+    let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let mut names = names.split(':');
+    (FIRST..FIRST + count)
+        .map(|descriptor| {
+            let name = names.next().filter(|name| !name.is_empty());
+            take(descriptor, name.unwrap_or("unnamed").to_owned())
+        })
+        .collect()
+}
+
+fn take(descriptor: RawFd, name: String) -> Result<Passed, PassedError> {
+    let wrong = |name: &str| PassedError::NotListening(descriptor, name.to_owned());
+    // SAFETY: the environment says that it was opened for this process alone, and `TAKEN` that it is taken once. Where it is
+    // closed, or is no listener, it is let go of again before anything is done with it.
+    let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    match address_of(&socket) {
+        Some(address) => Ok(Passed {
+            name,
+            address,
+            socket,
+        }),
+        None => {
+            std::mem::forget(socket);
+            Err(wrong(&name))
+        }
+    }
+}
+
+/// Where a socket listens; `None` of anything else. From then on no program that is started has it.
+fn address_of(socket: &OwnedFd) -> Option<Address> {
+    let flags = fcntl_getfd(socket).ok()?;
+    let is_listener =
+        socket_type(socket).ok()? == SocketType::STREAM && socket_acceptconn(socket).ok()?;
+    if !is_listener {
+        return None;
+    }
+    fcntl_setfd(socket, flags | FdFlags::CLOEXEC).ok()?;
+    let address = getsockname(socket).ok()?;
+    if let Ok(tcp) = SocketAddr::try_from(address.clone()) {
+        return Some(Address::Tcp(tcp));
+    }
+    unix_path(address)
+}
+
+fn unix_path(address: SocketAddrAny) -> Option<Address> {
+    let unix = SocketAddrUnix::try_from(address).ok()?;
+    let path = unix.path_bytes()?;
+    let path = std::ffi::OsStr::from_bytes(path);
+    (!path.is_empty()).then(|| Address::Unix(Path::new(path).to_path_buf()))
+}

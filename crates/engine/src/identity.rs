@@ -1,0 +1,256 @@
+//! Who a process is to the kernel: its user, its groups and its capabilities; and how it becomes another user for good.
+//!
+//! The kernel keeps an identity for each thread (credentials(7)). So a process changes it while it has one thread, and every
+//! thread that it starts has the new one: there is none that could be missed.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{
+    DumpableBehavior, Gid, Uid, getegid, geteuid, getgid, getgroups, getuid, set_dumpable_behavior,
+};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
+    configure_capability_in_ambient_set, no_new_privs, remove_capability_from_bounding_set,
+    set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_gid, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid, set_thread_uid,
+};
+
+use crate::clock::now;
+use crate::limits::THREAD_END;
+
+/// How often threads are counted while one ends.
+const THREAD_LOOK: Duration = Duration::from_millis(1);
+
+/// A user with a primary group and further ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Its number (UID).
+    pub user: u32,
+    /// The number of its primary group (GID).
+    pub group: u32,
+    /// Those of its supplementary groups, the primary one among them or not.
+    pub groups: Vec<u32>,
+}
+
+/// What is left to a process that has become another user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// Whether it may bind TCP ports below 1024 (CAP_NET_BIND_SERVICE), and so may a program that it starts in its place.
+    pub binds_low_ports: bool,
+}
+
+/// Why a process did not become another user. It may have lost some of its rights by then, and is to end.
+#[derive(Debug)]
+pub enum IdentityError {
+    /// It may not: it is this user, and has no CAP_SETUID and CAP_SETGID.
+    NotPermitted(u32),
+    /// It has so many threads, all of which but one would keep their rights.
+    Threads(usize),
+    /// The kernel refuses a step.
+    Refused(&'static str, Errno),
+    /// All steps were done, and it could still do this.
+    Kept(&'static str),
+}
+
+impl fmt::Display for IdentityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IdentityError::NotPermitted(user) => write!(
+                f,
+                "this process is user {user}, and only root (CAP_SETUID and CAP_SETGID) can become another user; start it as root, or as that user"
+            ),
+            IdentityError::Threads(count) => write!(
+                f,
+                "the process has {count} threads already, which would keep their rights"
+            ),
+            IdentityError::Refused(what, errno) => {
+                write!(f, "the kernel refuses {what}: {}", io::Error::from(*errno))
+            }
+            IdentityError::Kept(what) => write!(f, "{what} although it was given up"),
+        }
+    }
+}
+
+impl std::error::Error for IdentityError {}
+
+impl Identity {
+    /// Whether this process has its user and group, in every way that the kernel knows.
+    pub fn is_of_this_process(&self) -> bool {
+        let users = [getuid(), geteuid()];
+        let groups = [getgid(), getegid()];
+        users.iter().all(|user| user.as_raw() == self.user)
+            && groups.iter().all(|group| group.as_raw() == self.group)
+    }
+
+    /// Makes it the identity of this process, for good: real, effective and saved ids, supplementary groups, and no
+    /// capability but CAP_NET_BIND_SERVICE where there was that one (in the ambient set, so that it outlives an exec).
+    /// The process gains nothing by starting programs any more (PR_SET_NO_NEW_PRIVS), and other processes of the user
+    /// cannot look into its memory (PR_SET_DUMPABLE). A process that has it already loses the same capabilities.
+    ///
+    /// # Errors
+    /// See [`IdentityError`]; also when a look behind the last step finds that it is not so.
+    pub fn assume(&self) -> Result<Rights, IdentityError> {
+        let threads = threads();
+        if threads > 1 {
+            return Err(IdentityError::Threads(threads));
+        }
+        let before = capabilities(None).map_err(refused("to say its capabilities"))?;
+        let left = before.permitted & CapabilitySet::NET_BIND_SERVICE;
+        let is_other = !self.is_of_this_process();
+        let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
+        if is_other && !before.effective.contains(needed) {
+            return Err(IdentityError::NotPermitted(geteuid().as_raw()));
+        }
+        if before.effective.contains(CapabilitySet::SETPCAP) {
+            bound(left)?;
+        }
+        if is_other {
+            set_keep_capabilities(!left.is_empty()).map_err(refused("to keep a capability"))?;
+            self.become_it()?;
+        }
+        keep_only(left)?;
+        set_no_new_privs(true).map_err(refused("PR_SET_NO_NEW_PRIVS"))?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused("PR_SET_DUMPABLE"))?;
+        self.verify(left)?;
+        Ok(Rights {
+            binds_low_ports: !left.is_empty(),
+        })
+    }
+
+    /// What `look` finds with the rights of this identity. It runs on a thread of its own, which is all that has them.
+    ///
+    /// # Errors
+    /// When this process may not give a thread another identity, or there is no thread.
+    pub fn look<T: Send>(&self, look: impl FnOnce() -> T + Send) -> Result<T, IdentityError> {
+        let looking = || {
+            if !self.is_of_this_process() {
+                self.become_it()?;
+                keep_only(CapabilitySet::empty())?;
+            }
+            Ok(look())
+        };
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().spawn_scoped(scope, looking);
+            let thread = thread.map_err(|error| {
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
+                IdentityError::Refused("a thread", errno)
+            })?;
+            match thread.join() {
+                Ok(found) => found,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    /// Of this thread. Groups come first: whoever is not root any more cannot change them.
+    fn become_it(&self) -> Result<(), IdentityError> {
+        let groups: Vec<Gid> = self
+            .groups
+            .iter()
+            .map(|&group| Gid::from_raw(group))
+            .collect();
+        let (user, group) = (Uid::from_raw(self.user), Gid::from_raw(self.group));
+        set_thread_groups(&groups).map_err(refused("its supplementary groups (setgroups)"))?;
+        set_thread_res_gid(group, group, group).map_err(refused("the group (setresgid)"))?;
+        set_thread_res_uid(user, user, user).map_err(refused("the user (setresuid)"))
+    }
+
+    /// Tries what must not succeed any more.
+    fn verify(&self, left: CapabilitySet) -> Result<(), IdentityError> {
+        let is_root_again = set_thread_uid(Uid::ROOT).is_ok()
+            || set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_ok();
+        if is_root_again {
+            return Err(IdentityError::Kept("the process can become root again"));
+        }
+        if self.group != 0 && set_thread_gid(Gid::ROOT).is_ok() {
+            return Err(IdentityError::Kept("the process can become group 0 again"));
+        }
+        if !self.is_of_this_process() {
+            return Err(IdentityError::Kept("the process is another user"));
+        }
+        let has_others = getgroups().is_ok_and(|groups| {
+            let mut others = groups.iter().map(|group| group.as_raw());
+            others.any(|group| group == 0 && self.group != 0 && !self.groups.contains(&0))
+        });
+        if has_others {
+            return Err(IdentityError::Kept("the process is still in group 0"));
+        }
+        let now = capabilities(None).map_err(refused("to say its capabilities"))?;
+        if now.permitted != left || now.effective != left {
+            return Err(IdentityError::Kept("the process still has capabilities"));
+        }
+        match no_new_privs() {
+            Ok(true) => Ok(()),
+            _ => Err(IdentityError::Kept("programs could still gain rights")),
+        }
+    }
+}
+
+fn refused(what: &'static str) -> impl Fn(Errno) -> IdentityError {
+    move |errno| IdentityError::Refused(what, errno)
+}
+
+/// Threads of this process; 1 where nobody says. One that has been joined is counted for a moment more: the kernel has told
+/// whoever waited for it before it is gone.
+fn threads() -> usize {
+    let until = now() + THREAD_END;
+    loop {
+        let count = count_threads();
+        if count == 1 || now() >= until {
+            return count;
+        }
+        thread::sleep(THREAD_LOOK);
+    }
+}
+
+fn count_threads() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Threads:"));
+    let count = line.and_then(|count| count.trim().parse().ok());
+    count.unwrap_or(1)
+}
+
+/// Nothing that this process starts can ever have a capability that is not among these.
+fn bound(left: CapabilitySet) -> Result<(), IdentityError> {
+    for (_, capability) in CapabilitySet::all().iter_names() {
+        if left.contains(capability) {
+            continue;
+        }
+        match remove_capability_from_bounding_set(capability) {
+            // An older kernel does not know it.
+            Ok(()) | Err(Errno::INVAL) => {}
+            Err(errno) => return Err(IdentityError::Refused("PR_CAPBSET_DROP", errno)),
+        }
+    }
+    Ok(())
+}
+
+/// Gives up all capabilities of this thread but these.
+fn keep_only(left: CapabilitySet) -> Result<(), IdentityError> {
+    let sets = CapabilitySets {
+        effective: left,
+        permitted: left,
+        inheritable: left,
+    };
+    set_capabilities(None, sets).map_err(refused("to give up capabilities (capset)"))?;
+    // Linux before 4.3 has no such set.
+    let _ = clear_ambient_capability_set();
+    if !left.is_empty() {
+        // Where securebits forbid it, the process has it and the next one has not.
+        let _ = configure_capability_in_ambient_set(left, true);
+    }
+    set_keep_capabilities(false).map_err(refused("PR_SET_KEEPCAPS"))
+}
+
+/// Whether this process may give itself any identity.
+pub fn may_change_identity() -> bool {
+    let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+}

@@ -1,0 +1,243 @@
+//! What a core spends its time on: each stretch between two reads of its clock belongs to one kind of work.
+//!
+//! One read ends a stretch and begins the next one, so that a step of a task costs one read, and all stretches together are
+//! the time since the core began to run:
+//!
+//! ```text
+//!   tasks run            | sends | the kernel is looked at | what has happened wakes tasks | timers | mail |
+//!   ---------^-----^-----^-------^-------------------------^-------------------------------^--------^------^
+//! ```
+//!
+//! The times are those of the clock, as of `show profiling tasks` of HAProxy: where the thread had no CPU, the work
+//! that it was at counts longer.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crate::clock::{Clock, Instant};
+use crate::limits::WORKS_MAX;
+
+/// A kind of work, as a number: what is below [`Work::TASK`] the core does itself, the others are tasks, whose kinds belong
+/// to those who spawn them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Work(u8);
+
+impl Work {
+    /// A look at the kernel: what is submitted with it, the wait, and the sleep in it.
+    pub const WAIT: Work = Work(0);
+    /// What has happened is noted, and wakes tasks.
+    pub const EVENTS: Work = Work(1);
+    /// Timers that are due.
+    pub const TIMERS: Work = Work(2);
+    /// What other threads have posted, and tasks that they have woken.
+    pub const MAIL: Work = Work(3);
+    /// Sends that have waited for the end of the turn.
+    pub const SENDS: Work = Work(4);
+    /// Tasks of no kind.
+    pub const TASK: Work = Work(5);
+
+    /// The `number`th kind of tasks, from 0.
+    ///
+    /// # Panics
+    /// When there are no more than that; in a constant it does not compile.
+    pub const fn task(number: u8) -> Work {
+        assert!((number as usize) < WORKS_MAX - Work::TASK.index() - 1);
+        Work(Work::TASK.0 + 1 + number)
+    }
+
+    /// Where its figures stand in a [`Profile`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What is known of one kind of work since the core began to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WorkFigures {
+    /// How often it was done: steps of tasks; for what the core does itself, turns in which it was.
+    pub calls: u64,
+    /// How long that took.
+    pub time: Duration,
+    /// How long one call took at most.
+    pub time_max: Duration,
+    /// How long tasks had to wait from their wake-up until they ran. A task that has yielded waits from the turn in which its
+    /// turn comes.
+    pub latency: Duration,
+    /// How long one had to wait at most.
+    pub latency_max: Duration,
+}
+
+/// The figures of each kind of work, by [`Work::index`].
+pub type Profile = [WorkFigures; WORKS_MAX];
+
+/// Counts where the time of a core goes.
+pub(crate) struct Profiler {
+    clock: Clock,
+    /// When the stretch under way began.
+    begun: Cell<Instant>,
+    counts: [Counts; WORKS_MAX],
+}
+
+/// In nanoseconds.
+#[derive(Default)]
+struct Counts {
+    calls: Cell<u64>,
+    time: Cell<u64>,
+    time_max: Cell<u64>,
+    latency: Cell<u64>,
+    latency_max: Cell<u64>,
+}
+
+impl Profiler {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            begun: Cell::new(clock.now()),
+            clock,
+            counts: std::array::from_fn(|_| Counts::default()),
+        }
+    }
+
+    /// Nothing was done up to now.
+    pub(crate) fn begin(&self) {
+        self.begun.set(self.clock.now());
+    }
+
+    /// When the clock was last read: what has happened since, has happened then.
+    #[inline]
+    pub(crate) fn begun(&self) -> Instant {
+        self.begun.get()
+    }
+
+    /// The stretch that ends now was a step of a task of this kind, which was woken at `woken`.
+    #[inline]
+    pub(crate) fn ran(&self, work: Work, woken: Instant) {
+        let counts = &self.counts[work.index()];
+        let latency = self.begun.get().nanoseconds_since(woken);
+        counts.latency.set(counts.latency.get() + latency);
+        counts
+            .latency_max
+            .set(counts.latency_max.get().max(latency));
+        self.did(work);
+    }
+
+    /// The stretch that ends now was work of this kind.
+    #[inline]
+    pub(crate) fn did(&self, work: Work) {
+        self.did_until(work, self.clock.now());
+    }
+
+    /// The same for who has just read the clock.
+    #[inline]
+    pub(crate) fn did_until(&self, work: Work, now: Instant) {
+        let time = now.nanoseconds_since(self.begun.replace(now));
+        let counts = &self.counts[work.index()];
+        counts.calls.set(counts.calls.get() + 1);
+        counts.time.set(counts.time.get() + time);
+        counts.time_max.set(counts.time_max.get().max(time));
+    }
+
+    pub(crate) fn profile(&self) -> Profile {
+        let nanoseconds = |cell: &Cell<u64>| Duration::from_nanos(cell.get());
+        std::array::from_fn(|index| {
+            let counts = &self.counts[index];
+            WorkFigures {
+                calls: counts.calls.get(),
+                time: nanoseconds(&counts.time),
+                time_max: nanoseconds(&counts.time_max),
+                latency: nanoseconds(&counts.latency),
+                latency_max: nanoseconds(&counts.latency_max),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::Core;
+    use crate::driver::choice::Io;
+    use crate::driver::simulation::Simulation;
+
+    const ONE: Work = Work::task(0);
+    const OTHER: Work = Work::task(1);
+
+    fn core(io: Option<Io>) -> Option<Core> {
+        match io {
+            None => Some(Core::simulated(Simulation::with_seed(1))),
+            Some(io) => Core::new(0, io).ok(),
+        }
+    }
+
+    fn cores() -> impl Iterator<Item = Core> {
+        let all = [None, Some(Io::Epoll), Some(Io::IoUring)];
+        all.into_iter().filter_map(core)
+    }
+
+    #[test]
+    fn steps_of_tasks_count_as_the_kind_that_their_task_had_when_they_began() {
+        for core in cores() {
+            let task = core.clone();
+            core.spawn_as(ONE, async move {
+                task.yield_now().await;
+                task.works_as(OTHER);
+                for _ in 0..3 {
+                    task.yield_now().await;
+                }
+            });
+            core.spawn(async {});
+            core.run();
+            let profile = core.profile();
+            let calls = |work: Work| profile[work.index()].calls;
+            assert_eq!([ONE, OTHER, Work::TASK].map(calls), [2, 3, 1]);
+            assert_eq!(calls(Work::SENDS), 0);
+            assert!(calls(Work::WAIT) >= 4);
+        }
+    }
+
+    #[test]
+    fn all_time_belongs_to_some_work() {
+        for core in cores() {
+            let task = core.clone();
+            let begun = core.now_exact();
+            core.spawn_as(ONE, async move {
+                for _ in 0..20 {
+                    task.sleep(Duration::from_millis(1)).await;
+                }
+            });
+            core.run();
+            let elapsed = core.now_exact() - begun;
+            let profile = core.profile();
+            let time: Duration = profile.iter().map(|figures| figures.time).sum();
+            // What came before the core ran and behind its last stretch is missing.
+            assert!(
+                time <= elapsed && time >= Duration::from_millis(20),
+                "{time:?} of {elapsed:?}"
+            );
+            let wait = profile[Work::WAIT.index()];
+            assert!(wait.time_max <= wait.time);
+            assert_eq!(profile[Work::TIMERS.index()].calls, 20);
+            // What was ready while the kernel was looked at was not woken before it came back.
+            assert!(profile[ONE.index()].latency <= time - wait.time);
+        }
+    }
+
+    #[test]
+    fn who_is_woken_waits_until_the_task_before_has_run() {
+        let core = Core::simulated(Simulation::with_seed(1));
+        let Clock::Virtual(time, _) = core.clock() else {
+            panic!("it is simulated");
+        };
+        let hold_up = move |milliseconds: u64| time.set(time.get() + milliseconds * 1_000_000);
+        let (first, second) = (hold_up.clone(), hold_up);
+        core.spawn_as(ONE, async move { first(30) });
+        core.spawn_as(OTHER, async move { second(5) });
+        core.run();
+        let profile = core.profile();
+        let milliseconds = |time: Duration| time.as_millis();
+        let one = profile[ONE.index()];
+        assert_eq!((milliseconds(one.time), milliseconds(one.latency)), (30, 0));
+        let other = profile[OTHER.index()];
+        let times = [other.time, other.time_max, other.latency, other.latency_max];
+        assert_eq!(times.map(milliseconds), [5, 5, 30, 30]);
+    }
+}

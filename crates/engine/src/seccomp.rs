@@ -1,0 +1,185 @@
+//! System calls that a process gives up for good (seccomp(2)): those that no server needs, so that who has taken it over can
+//! do less to the kernel and to other processes.
+//!
+//! The list is of what is refused, not of what is allowed: a filter is inherited by the program that an upgrade starts, which
+//! may be a later version on a later C library and make calls that this one has never heard of. What a ring does is no
+//! system call, and passes every filter; a ring can do nothing of what is listed here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use libc::c_long;
+use rustix::thread::{SecureComputingMode, secure_computing_mode};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
+
+/// What a process gives up on every architecture. In the order of systemd's groups of calls (systemd.exec(5)).
+const REFUSED: &[c_long] = &[
+    // @debug: other processes, and what they hold.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_perf_event_open,
+    libc::SYS_bpf,
+    libc::SYS_userfaultfd,
+    // @module, @reboot, @swap.
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    // @mount, and other namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    // @keyring.
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    // @clock, and names of the machine.
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    // Files past their paths, devices, accounting, the kernel's log.
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_mknodat,
+    libc::SYS_quotactl,
+    libc::SYS_acct,
+    libc::SYS_vhangup,
+    libc::SYS_syslog,
+    // Memory of other processes, and another kernel's manners.
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    libc::SYS_personality,
+];
+
+/// What there is on one architecture only.
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[c_long] = &[
+    libc::SYS_kexec_file_load,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_mknod,
+    libc::SYS_uselib,
+    libc::SYS_ustat,
+    libc::SYS_sysfs,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[c_long] = &[];
+
+/// The same calls in the manner of x32, which a kernel may know, too (__X32_SYSCALL_BIT).
+#[cfg(target_arch = "x86_64")]
+const MANNERS: &[c_long] = &[0, 0x4000_0000];
+#[cfg(not(target_arch = "x86_64"))]
+const MANNERS: &[c_long] = &[0];
+
+/// Why there is no filter.
+#[derive(Debug)]
+pub enum FilterError {
+    /// None can be made for this architecture.
+    Made(String),
+    /// The kernel does not take it.
+    Refused(String),
+    /// It was taken, and a call that it refuses is not refused.
+    NotInForce,
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FilterError::Made(why) => write!(f, "no filter can be made here: {why}"),
+            FilterError::Refused(why) => write!(
+                f,
+                "the kernel does not take a filter: {why}; it may be built without (CONFIG_SECCOMP_FILTER)"
+            ),
+            FilterError::NotInForce => f.write_str("the filter is not in force"),
+        }
+    }
+}
+
+impl std::error::Error for FilterError {}
+
+/// How many system calls are refused.
+pub fn refused_calls() -> usize {
+    REFUSED.len() + REFUSED_HERE.len()
+}
+
+/// Gives the calls up, for this thread and those that it starts: they end with EPERM from then on. A call of another
+/// architecture ends the process.
+///
+/// # Errors
+/// When there can be no filter, or a look behind it finds that it is not in force.
+pub fn refuse_calls() -> Result<(), FilterError> {
+    let made = |error: seccompiler::BackendError| FilterError::Made(error.to_string());
+    let architecture = TargetArch::try_from(std::env::consts::ARCH).map_err(made)?;
+    let calls = REFUSED.iter().chain(REFUSED_HERE);
+    let numbers = calls.flat_map(|call| MANNERS.iter().map(move |manner| call | manner));
+    let rules: BTreeMap<i64, Vec<_>> = numbers.map(|number| (number, Vec::new())).collect();
+    let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, architecture);
+    let program: BpfProgram = filter.map_err(made)?.try_into().map_err(made)?;
+    apply_filter(&program).map_err(|error| FilterError::Refused(error.to_string()))?;
+    match are_refused() {
+        true => Ok(()),
+        false => Err(FilterError::NotInForce),
+    }
+}
+
+/// Whether this thread has a filter that refuses what is listed.
+fn are_refused() -> bool {
+    let has_filter = matches!(secure_computing_mode(), Ok(SecureComputingMode::Filter));
+    // SAFETY: it only asks what the persona is (personality(2)).
+    let persona = unsafe { libc::personality(0xffff_ffff) };
+    has_filter && persona == -1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a thread of its own: there is no way back.
+    #[test]
+    fn what_is_given_up_is_refused_and_the_rest_is_not() {
+        let thread = std::thread::spawn(|| {
+            assert!(!are_refused());
+            match refuse_calls() {
+                Ok(()) => {}
+                Err(error) => return eprintln!("skipped: {error}"),
+            }
+            assert!(are_refused());
+            let chrooted = rustix::process::chroot("/");
+            assert_eq!(chrooted, Err(rustix::io::Errno::PERM));
+            // What starts later has it, too, and works.
+            let output = std::process::Command::new("true").status();
+            assert!(output.expect("it starts").success());
+        });
+        thread.join().expect("nothing of this panics");
+    }
+
+    #[test]
+    fn no_call_is_listed_twice() {
+        let mut all: Vec<c_long> = REFUSED.iter().chain(REFUSED_HERE).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), refused_calls());
+    }
+}

@@ -1,0 +1,55 @@
+//! What one core counts of the TLS handshakes of clients.
+
+use std::cell::Cell;
+use std::ops::AddAssign;
+
+use onrush_tls::{Failure, HandshakeError, Info, Version};
+
+/// Of one core.
+#[derive(Debug, Default)]
+pub(crate) struct Handshakes {
+    /// By version and by whether a session was resumed, in the order of [`HandshakesView::complete`].
+    complete: [Cell<u64>; 4],
+    failed: [Cell<u64>; Failure::ALL.len()],
+}
+
+impl Handshakes {
+    pub(crate) fn complete(&self, info: &Info) {
+        let version = match info.version {
+            Version::Tls12 => 0,
+            Version::Tls13 => 2,
+        };
+        let counter = &self.complete[version + usize::from(info.is_resumed)];
+        counter.set(counter.get() + 1);
+    }
+
+    pub(crate) fn failed(&self, error: &HandshakeError) {
+        let counter = &self.failed[error.failure() as usize];
+        counter.set(counter.get() + 1);
+    }
+
+    pub(super) fn view(&self) -> HandshakesView {
+        HandshakesView {
+            complete: std::array::from_fn(|kind| self.complete[kind].get()),
+            failed: std::array::from_fn(|reason| self.failed[reason].get()),
+        }
+    }
+}
+
+/// TLS handshakes of clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HandshakesView {
+    /// TLS 1.2 in full and resumed, TLS 1.3 in full and resumed.
+    pub complete: [u64; 4],
+    /// Those that failed, in the order of [`Failure::ALL`].
+    pub failed: [u64; Failure::ALL.len()],
+}
+
+impl AddAssign for HandshakesView {
+    fn add_assign(&mut self, other: HandshakesView) {
+        let counts = self.complete.iter_mut().zip(other.complete);
+        counts.for_each(|(sum, more)| *sum += more);
+        let counts = self.failed.iter_mut().zip(other.failed);
+        counts.for_each(|(sum, more)| *sum += more);
+    }
+}

@@ -1,0 +1,283 @@
+//! Traces: each request is a span of a trace, and so is each time that it is sent to a server (OpenTelemetry). Servers are told
+//! which by traceparent and tracestate; of those that are recorded the collector hears.
+//!
+//! ```text
+//!   head ──> Trace: gone on with, or new ──> traceparent of each attempt ──> server
+//!   exchange ends, recorded ──> Finished, behind those of its core (a lock that nobody holds for long)
+//!   the exporter's thread ──> takes those of all cores ──> OTLP ──> collector
+//! ```
+//! A core never waits for the collector: what does not fit the core's share is lost, counted, and said.
+
+mod collector;
+mod exporter;
+pub(crate) mod limits;
+mod otlp;
+mod protobuf;
+mod sink;
+pub(crate) mod span;
+pub(crate) mod spans;
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::num::{NonZeroU64, NonZeroU128};
+use std::sync::Arc;
+use std::time::Duration;
+
+use onrush_config::plan::{self, Parents, RouteTracing, Sample};
+use onrush_engine::clock::unix_time;
+use onrush_engine::random::Random;
+use onrush_engine::{Core, Instant};
+use onrush_http::request::RequestHead;
+use onrush_http::trace_context::{SAMPLED, TraceParent, write_trace_state};
+use onrush_http::write::HeadWriter;
+use onrush_tls::Connector;
+
+use crate::observe::access_log::entry::{Entry, Way};
+use crate::observe::traffic::Ended;
+use crate::variables::About;
+use exporter::Exporter;
+use limits::TRACE_STATE_KEPT_MAX;
+use sink::Sink;
+use span::{Finished, Span, Trace};
+use spans::{Lost, SpanCounts, Spans};
+
+/// Traces of a configuration, which all cores share. The exporter's thread ends when it is dropped, behind the last span or
+/// after a bounded time.
+pub(crate) struct Tracing {
+    sink: Arc<Sink>,
+    exporter: Option<Exporter>,
+    seed: u64,
+    salt: u64,
+}
+
+/// Traces, seen from one core.
+pub(crate) struct CoreTracing {
+    tracing: Arc<Tracing>,
+    core: usize,
+    ids: Random,
+    /// What each route does about them.
+    routes: Vec<RouteTracing>,
+    /// Whether lines of a log have the numbers.
+    are_logged: bool,
+}
+
+/// The fields of requests that spans need.
+const HEADERS: [&str; 1] = ["user-agent"];
+
+impl Tracing {
+    /// Starts the exporter; `before` is that of the configuration before, which goes on when nothing of it changes.
+    ///
+    /// # Errors
+    /// When there is no thread, or the kernel refuses what it needs.
+    pub(crate) fn open(
+        plan: &plan::Tracing,
+        (headers, connector): (&[(String, String)], Option<&Arc<Connector>>),
+        (cores, counts): (usize, &Arc<SpanCounts>),
+        before: Option<&Arc<Tracing>>,
+    ) -> io::Result<Arc<Tracing>> {
+        let is_same =
+            |before: &&Arc<Tracing>| before.sink.plan == *plan && before.sink.headers == headers;
+        if let Some(before) = before.filter(is_same) {
+            return Ok(Arc::clone(before));
+        }
+        let sink = Arc::new(Sink {
+            plan: plan.clone(),
+            headers: headers.to_vec(),
+            connector: connector.cloned(),
+            spans: Spans::new(cores, plan.queue, plan.batch),
+            counts: Arc::clone(counts),
+        });
+        let exporter = Exporter::start(&sink)?;
+        // Numbers of other processes are others: these are the system's randomness.
+        let random = || RandomState::new().build_hasher().finish();
+        Ok(Arc::new(Tracing {
+            sink,
+            exporter: Some(exporter),
+            seed: random(),
+            salt: random(),
+        }))
+    }
+
+    /// Whose spans nobody sends, with the same numbers each time.
+    pub(crate) fn unsent(plan: &plan::Tracing, cores: usize) -> Arc<Tracing> {
+        let sink = Arc::new(Sink {
+            plan: plan.clone(),
+            headers: Vec::new(),
+            connector: None,
+            spans: Spans::new(cores, plan.queue, plan.batch),
+            counts: Arc::default(),
+        });
+        Arc::new(Tracing {
+            sink,
+            exporter: None,
+            seed: 1,
+            salt: 1,
+        })
+    }
+
+    /// Has all spans sent, for `patience` at most; those that were not are counted as lost then.
+    pub(crate) fn close(&self, patience: Duration) {
+        if let Some(exporter) = &self.exporter {
+            exporter.stop(patience);
+            exporter.wait(patience);
+        }
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        if let Some(exporter) = &self.exporter {
+            exporter.stop(limits::SPANS_PATIENCE);
+        }
+    }
+}
+
+impl CoreTracing {
+    pub(crate) fn new(tracing: &Arc<Tracing>, plan: &onrush_config::Plan, core: &Core) -> Self {
+        Self {
+            tracing: Arc::clone(tracing),
+            core: core.id(),
+            ids: Random::stream(tracing.seed, core.id() as u64),
+            routes: plan.routes.iter().map(|route| route.tracing).collect(),
+            are_logged: plan.access_log.is_some(),
+        }
+    }
+
+    /// What a request with this head has of a trace; `None` where that is nothing.
+    pub(crate) fn begin(&self, head: &RequestHead<'_, '_>, asked: Asked<'_>) -> Option<Trace> {
+        let sample = match asked.route.map(|route| self.routes[route]) {
+            Some(RouteTracing::Off) => return None,
+            Some(RouteTracing::Sample(sample)) => sample,
+            Some(RouteTracing::AsAll) | None => self.tracing.sink.plan.sample,
+        };
+        let parent = match self.tracing.sink.plan.parents {
+            Parents::None => None,
+            Parents::All => TraceParent::of(head.headers),
+            Parents::Trusted => TraceParent::of(head.headers).filter(|_| (asked.is_trusted)()),
+        };
+        // Nobody asks for its number.
+        if parent.is_none()
+            && sample == Sample::NONE
+            && asked.forwards == Forwards::Nowhere
+            && !self.are_logged
+        {
+            return None;
+        }
+        let own = match parent {
+            Some(parent) => TraceParent {
+                span: self.span_id(),
+                ..parent
+            },
+            None => self.root(sample),
+        };
+        let span = own
+            .is_sampled()
+            .then(|| Self::span(head, asked.about, parent));
+        Some(Trace {
+            own,
+            parent: parent.map(|parent| parent.span),
+            span,
+        })
+    }
+
+    fn span(
+        head: &RequestHead<'_, '_>,
+        about: &dyn About,
+        parent: Option<TraceParent>,
+    ) -> Box<Span> {
+        let names = HEADERS.map(str::to_owned);
+        let mut entry = Entry::default();
+        entry.begin(head, about.address(head.headers), &names);
+        let mut state = Vec::new();
+        if parent.is_some() {
+            let mut room = [0; TRACE_STATE_KEPT_MAX];
+            let mut writer = HeadWriter::new(&mut room);
+            write_trace_state(head.headers, &mut writer);
+            // What is longer stays with the request and is left out here.
+            let bytes = writer.finish().unwrap_or(0);
+            let value = room[..bytes].trim_ascii_end();
+            state.extend_from_slice(value.strip_prefix(b"tracestate: ").unwrap_or_default());
+        }
+        Span::new(entry, about.scheme(head.headers), state)
+    }
+
+    /// A new trace.
+    fn root(&self, sample: Sample) -> TraceParent {
+        let (high, low) = (self.ids.bits() ^ self.tracing.salt, self.ids.bits());
+        let trace = u128::from(high) << 64 | u128::from(low);
+        TraceParent {
+            // One in 2^128 is none.
+            trace: NonZeroU128::new(trace).unwrap_or(NonZeroU128::MIN),
+            span: self.span_id(),
+            flags: if sample.includes(trace) { SAMPLED } else { 0 },
+        }
+    }
+
+    /// The number of a span that no other of its trace has.
+    pub(crate) fn span_id(&self) -> NonZeroU64 {
+        NonZeroU64::new(self.ids.bits()).unwrap_or(NonZeroU64::MIN)
+    }
+
+    /// A request has ended. What is recorded of it goes to the collector; whether there was room for it.
+    pub(crate) fn finish(
+        &self,
+        trace: Trace,
+        ended: Ended<'_>,
+        way: Way<'_>,
+        (began, now): (Instant, Instant),
+    ) -> Spoken {
+        let Some(span) = trace.span else {
+            return Spoken::Kept;
+        };
+        let record = ended.record;
+        let finished = Finished {
+            own: trace.own,
+            parent: trace.parent,
+            span,
+            route: way.route.map(str::to_owned),
+            group: way.group.map(str::to_owned),
+            status: record.status(),
+            failure: record.failure(),
+            end: ended.end,
+            is_tunnel: record.is_tunnel(),
+            began,
+            duration: ended.duration,
+            clock: unix_time().saturating_sub(Duration::from_nanos(now.nanoseconds())),
+        };
+        match self.tracing.sink.spans.push(self.core, finished) {
+            Ok(()) => Spoken::Kept,
+            Err(lost) => {
+                let counts = &self.tracing.sink.counts;
+                counts.lose(Lost::Full, lost);
+                Spoken::Lost
+            }
+        }
+    }
+}
+
+/// Who asks, and for what.
+pub(crate) struct Asked<'a> {
+    /// The index of its route, if it has one.
+    pub(crate) route: Option<usize>,
+    pub(crate) about: &'a dyn About,
+    /// Whether what the peer says of others is believed.
+    pub(crate) is_trusted: &'a dyn Fn() -> bool,
+    pub(crate) forwards: Forwards,
+}
+
+/// Whether a request goes to a server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Forwards {
+    ToServer,
+    Nowhere,
+}
+
+/// What became of the spans of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Spoken {
+    /// They are on their way, or there are none.
+    Kept,
+    /// There was no room for them.
+    Lost,
+}

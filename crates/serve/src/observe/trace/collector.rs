@@ -1,0 +1,363 @@
+//! Who takes spans: a client of OTLP over HTTP. One message at a time, on a connection that is kept.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use onrush_config::plan::ServerAddress;
+use onrush_engine::clock::unix_time;
+use onrush_engine::{Address, Core, Error, Input, Instant, Kind, Stream};
+use onrush_http::body::BodyReader;
+use onrush_http::{Framing, Header, HeaderSlots, Limits, Method, Parsed, header_is, response};
+use onrush_tls::Transport;
+
+use super::otlp;
+use super::sink::Sink;
+use crate::observe::trace::limits::COLLECTOR_RESPONSE_BYTES_MAX;
+use crate::resolve;
+
+/// Characters of what a collector says that are shown.
+const WORDS_SHOWN: usize = 200;
+
+/// Sends messages.
+pub(super) struct Collector {
+    core: Core,
+    sink: Arc<Sink>,
+    /// That of the message before.
+    connection: Option<Transport>,
+}
+
+/// Why a message was not taken.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) why: String,
+    pub(super) again: Again,
+}
+
+/// Whether the same message may be taken later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Again {
+    Never,
+    /// Not before this, where the collector says so.
+    After(Option<Duration>),
+}
+
+impl Refusal {
+    /// The same would be refused again.
+    pub(super) fn never(why: String) -> Self {
+        Self {
+            why,
+            again: Again::Never,
+        }
+    }
+
+    fn later(why: String) -> Self {
+        Self {
+            why,
+            again: Again::After(None),
+        }
+    }
+}
+
+/// What came of an attempt on a connection.
+enum Outcome {
+    /// It has answered, and the connection may be used again if it is there.
+    Answered(Result<(u64, String), Refusal>, Option<Transport>),
+    /// The connection has ended before any byte of a response.
+    Closed(String),
+}
+
+/// The final response, as far as it counts.
+struct Head {
+    status: u16,
+    framing: Framing,
+    keep_alive: bool,
+    retry_after: Option<Duration>,
+    is_protobuf: bool,
+}
+
+impl Collector {
+    pub(super) fn new(core: &Core, sink: &Arc<Sink>) -> Self {
+        Self {
+            core: core.clone(),
+            sink: Arc::clone(sink),
+            connection: None,
+        }
+    }
+
+    /// A request with this body.
+    pub(super) fn message(&self, body: &[u8]) -> Rc<[u8]> {
+        let collector = &self.sink.plan.collector;
+        let mut message = format!(
+            "POST {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: onrush/{}\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n",
+            collector.target,
+            collector.address,
+            env!("CARGO_PKG_VERSION"),
+            body.len(),
+        );
+        for (name, value) in &self.sink.headers {
+            message += &format!("{name}: {value}\r\n");
+        }
+        message += "\r\n";
+        [message.as_bytes(), body].concat().into()
+    }
+
+    /// Sends a message; how many spans the collector has refused, and why.
+    pub(super) async fn send(&mut self, message: &Rc<[u8]>) -> Result<(u64, String), Refusal> {
+        let until = self.core.now_exact() + self.sink.plan.timeout;
+        if let Some(transport) = self.connection.take()
+            && let Outcome::Answered(answer, kept) = self.attempt(transport, message, until).await
+        {
+            self.connection = kept;
+            return answer;
+        }
+        let transport = self.connect(until).await.map_err(Refusal::later)?;
+        match self.attempt(transport, message, until).await {
+            Outcome::Answered(answer, kept) => {
+                self.connection = kept;
+                answer
+            }
+            Outcome::Closed(why) => Err(Refusal::later(why)),
+        }
+    }
+
+    async fn connect(&self, until: Instant) -> Result<Transport, String> {
+        let collector = &self.sink.plan.collector;
+        let (addresses, host) = match &collector.address {
+            ServerAddress::Ip(address) => (vec![*address], address.ip().to_string()),
+            ServerAddress::Name { host, port } => {
+                let left = until.since(self.core.now_exact());
+                let found = resolve::lookup(host, left)?;
+                let addresses = found.into_iter().map(|address| (address, *port).into());
+                (addresses.collect(), host.clone())
+            }
+            ServerAddress::Srv(_) | ServerAddress::Unix(_) => {
+                return Err("it is no host".to_owned());
+            }
+        };
+        let mut why = "its name has no address".to_owned();
+        for address in addresses {
+            let stream = Stream::connect(&self.core, &Address::Tcp(address), Some(until)).await;
+            let stream = match stream {
+                Ok(stream) => stream,
+                Err(error) => {
+                    why = error.to_string();
+                    continue;
+                }
+            };
+            let Some(connector) = &self.sink.connector else {
+                return Ok(Transport::plain(stream));
+            };
+            match Transport::connect(stream, connector, &host, until).await {
+                Ok(transport) => return Ok(transport),
+                Err(error) => why = format!("no TLS: {error}"),
+            }
+        }
+        Err(why)
+    }
+
+    async fn attempt(&self, transport: Transport, message: &Rc<[u8]>, until: Instant) -> Outcome {
+        let late = |error: Error| match error.kind {
+            Kind::TimedOut => format!("no answer within {:?}", self.sink.plan.timeout),
+            _ => error.to_string(),
+        };
+        transport.set_send_patience(until.since(self.core.now_exact()));
+        transport.queue(Rc::clone(message));
+        if let Err(error) = transport.flush().await {
+            return Outcome::Closed(late(error));
+        }
+        transport.set_deadline(Some(until));
+        let mut input = Input::default();
+        let head = loop {
+            match read_head(&mut input) {
+                Ok(Some(head)) => break head,
+                Ok(None) => {}
+                Err(why) => return Outcome::Answered(Err(Refusal::later(why)), None),
+            }
+            match transport.recv(&mut input).await {
+                Ok(0) => {
+                    return Outcome::Closed("it closed the connection without an answer".into());
+                }
+                Ok(_) => {}
+                // Only one that was there before may have ended in between.
+                Err(error) if error.kind == Kind::TimedOut => {
+                    return Outcome::Answered(Err(Refusal::later(late(error))), None);
+                }
+                Err(error) => return Outcome::Closed(late(error)),
+            }
+        };
+        let (body, is_whole) = read_body(&transport, &mut input, head.framing).await;
+        let is_kept = is_whole && head.keep_alive && input.is_empty();
+        Outcome::Answered(judge(&head, &body), is_kept.then_some(transport))
+    }
+}
+
+/// Takes heads off the input up to that of the final response; `None` when it has not arrived.
+fn read_head(input: &mut Input) -> Result<Option<Head>, String> {
+    loop {
+        let mut slots = HeaderSlots::new();
+        let head = match response::parse(input.bytes(), &mut slots, Method::Post, &Limits::DEFAULT)
+        {
+            Parsed::Complete(head) => head,
+            Parsed::Partial => return Ok(None),
+            Parsed::Refused(why) => return Err(format!("it sent no valid answer: {}", why.reason)),
+        };
+        let bytes = head.bytes;
+        let field = |name: &str| {
+            let mut fields = head.headers.iter();
+            let field: Option<&Header<'_>> = fields.find(|field| header_is(field.name, name));
+            field.map(|field| field.value)
+        };
+        let read = Head {
+            status: head.status,
+            framing: head.framing,
+            keep_alive: head.keep_alive,
+            retry_after: field("retry-after").and_then(retry_after),
+            is_protobuf: field("content-type")
+                .is_some_and(|it| it.starts_with(b"application/x-protobuf")),
+        };
+        input.consume(bytes);
+        if read.status >= 200 {
+            return Ok(Some(read));
+        }
+        if read.status == 101 {
+            return Err("it changed the protocol without being asked to".to_owned());
+        }
+    }
+}
+
+/// How long to wait by a value of Retry-After, a number of seconds or a date (RFC 9110 10.2.3).
+fn retry_after(value: &[u8]) -> Option<Duration> {
+    let text = str::from_utf8(value).ok()?;
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    let date = date.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(date.saturating_sub(unix_time()))
+}
+
+/// The beginning of a body, and whether that is all of it, and all of it was well formed. The status counts without it.
+async fn read_body(transport: &Transport, input: &mut Input, framing: Framing) -> (Vec<u8>, bool) {
+    let mut reader = BodyReader::of_response(framing);
+    let mut body = Vec::new();
+    loop {
+        while !reader.is_complete() {
+            let Ok(step) = reader.advance(input.bytes(), &Limits::DEFAULT) else {
+                return (body, false);
+            };
+            body.extend_from_slice(&input.bytes()[step.payload.clone()]);
+            input.consume(step.consumed);
+            if body.len() > COLLECTOR_RESPONSE_BYTES_MAX {
+                return (body, false);
+            }
+            if step.consumed == 0 {
+                break;
+            }
+        }
+        if reader.is_complete() {
+            return (body, true);
+        }
+        if !matches!(transport.recv(input).await, Ok(1..)) {
+            return (body, false);
+        }
+    }
+}
+
+/// What a response means for its message (OTLP, "OTLP/HTTP response").
+fn judge(head: &Head, body: &[u8]) -> Result<(u64, String), Refusal> {
+    let status = head.status;
+    if (200..300).contains(&status) {
+        return Ok(match head.is_protobuf {
+            true => {
+                let (refused, why) = otlp::refused(body);
+                (refused, shown(why.as_bytes()))
+            }
+            false => (0, String::new()),
+        });
+    }
+    let words = match head.is_protobuf {
+        true => shown(otlp::error_message(body).as_bytes()),
+        false => shown(body),
+    };
+    let why = match words.is_empty() {
+        true => format!("it answered {status}"),
+        false => format!("it answered {status}: {words}"),
+    };
+    Err(Refusal {
+        why,
+        again: match status {
+            429 | 502..=504 => Again::After(head.retry_after),
+            _ => Again::Never,
+        },
+    })
+}
+
+/// The beginning of what a collector says, on one line.
+fn shown(words: &[u8]) -> String {
+    let words = String::from_utf8_lossy(&words[..words.len().min(4 * WORDS_SHOWN)]);
+    let plain = words.chars().map(|letter| match letter.is_control() {
+        true => ' ',
+        false => letter,
+    });
+    let plain: String = plain.take(WORDS_SHOWN).collect();
+    plain.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(status: u16) -> Head {
+        Head {
+            status,
+            framing: Framing::None,
+            keep_alive: true,
+            retry_after: Some(Duration::from_secs(7)),
+            is_protobuf: true,
+        }
+    }
+
+    #[test]
+    fn what_may_be_sent_again_is_what_the_protocol_says() {
+        for status in [300, 301, 400, 401, 404, 408, 413, 500, 501, 505] {
+            let refusal = judge(&head(status), b"").expect_err("no success");
+            assert_eq!(refusal.again, Again::Never, "{status}");
+        }
+        for status in [429, 502, 503, 504] {
+            let refusal = judge(&head(status), b"").expect_err("no success");
+            let wait = Some(Duration::from_secs(7));
+            assert_eq!(refusal.again, Again::After(wait), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_partial_success_says_how_many_and_why() {
+        // partial_success { rejected_spans: 3, error_message: "too\nold" }
+        let body = b"\x0a\x0b\x08\x03\x12\x07too\nold";
+        let taken = judge(&head(200), body).expect("a success");
+        assert_eq!(taken, (3, "too old".to_owned()));
+        assert_eq!(judge(&head(200), b"").expect("a success").0, 0);
+        assert_eq!(judge(&head(200), b"\xff\xff").expect("a success").0, 0);
+        // google.rpc.Status { code: 3, message: "no" }
+        let refusal = judge(&head(400), b"\x08\x03\x12\x02no").expect_err("an error");
+        assert_eq!(refusal.why, "it answered 400: no");
+        let long = vec![b'x'; 100_000];
+        let plain = Head {
+            is_protobuf: false,
+            ..head(413)
+        };
+        let refusal = judge(&plain, &long).expect_err("an error");
+        assert!(refusal.why.len() < WORDS_SHOWN + 50);
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        assert_eq!(retry_after(b"120"), Some(Duration::from_secs(120)));
+        let past = retry_after(b"Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(past, Some(Duration::ZERO));
+        for none in [&b"soon"[..], b"-1", b"", b"\xff"] {
+            assert_eq!(retry_after(none), None);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Protocol Buffers as bytes, as far as OTLP needs them: fields of four kinds are written, and those of a short message read.
+
+/// A message that is written, with those that it is part of before it.
+#[derive(Debug, Default)]
+pub(super) struct Writer(Vec<u8>);
+
+/// How the value of a field is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Wire {
+    Varint = 0,
+    Fixed64 = 1,
+    Bytes = 2,
+    Fixed32 = 5,
+}
+
+impl Writer {
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    fn varint_raw(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    fn tag(&mut self, field: u32, wire: Wire) {
+        self.varint_raw(u64::from(field) << 3 | wire as u64);
+    }
+
+    pub(super) fn varint(&mut self, field: u32, number: u64) {
+        self.tag(field, Wire::Varint);
+        self.varint_raw(number);
+    }
+
+    pub(super) fn fixed64(&mut self, field: u32, number: u64) {
+        self.tag(field, Wire::Fixed64);
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    pub(super) fn fixed32(&mut self, field: u32, number: u32) {
+        self.tag(field, Wire::Fixed32);
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    pub(super) fn bytes(&mut self, field: u32, bytes: &[u8]) {
+        self.tag(field, Wire::Bytes);
+        self.varint_raw(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Text has to be UTF-8: what is none becomes U+FFFD.
+    pub(super) fn text(&mut self, field: u32, text: &[u8]) {
+        match str::from_utf8(text) {
+            Ok(text) => self.bytes(field, text.as_bytes()),
+            Err(_) => self.bytes(field, String::from_utf8_lossy(text).as_bytes()),
+        }
+    }
+
+    /// A message within this one.
+    pub(super) fn message(&mut self, field: u32, write: impl FnOnce(&mut Self)) {
+        self.tag(field, Wire::Bytes);
+        // Its length has one byte if it is short: nearly all are.
+        let start = self.0.len();
+        self.0.push(0);
+        write(self);
+        let length = self.0.len() - start - 1;
+        if length < 0x80 {
+            self.0[start] = length as u8;
+            return;
+        }
+        let mut prefix = Writer::default();
+        prefix.varint_raw(length as u64);
+        self.0.splice(start..=start, prefix.0);
+    }
+}
+
+/// The value of a field that is read; of the kinds with a fixed length only that they are there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Value<'b> {
+    Varint(u64),
+    Bytes(&'b [u8]),
+    Fixed,
+}
+
+/// The fields of a message, in their order; up to where it is none.
+pub(super) fn fields(mut rest: &[u8]) -> impl Iterator<Item = (u32, Value<'_>)> {
+    std::iter::from_fn(move || {
+        let tag = varint(&mut rest)?;
+        let value = match tag & 7 {
+            0 => Value::Varint(varint(&mut rest)?),
+            1 => take(&mut rest, 8).map(|_| Value::Fixed)?,
+            2 => {
+                let length = usize::try_from(varint(&mut rest)?).ok()?;
+                Value::Bytes(take(&mut rest, length)?)
+            }
+            5 => take(&mut rest, 4).map(|_| Value::Fixed)?,
+            _ => return None,
+        };
+        Some((u32::try_from(tag >> 3).ok()?, value))
+    })
+}
+
+fn take<'b>(rest: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
+    let (taken, left) = rest.split_at_checked(count)?;
+    *rest = left;
+    Some(taken)
+}
+
+fn varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = take(rest, 1)?[0];
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn fields_are_written_as_the_encoding_says() {
+        let mut writer = Writer::default();
+        // The examples of the documentation of the encoding.
+        writer.varint(1, 150);
+        writer.text(2, b"testing");
+        writer.message(3, |inner| inner.varint(1, 150));
+        assert_eq!(writer.0, b"\x08\x96\x01\x12\x07testing\x1a\x03\x08\x96\x01");
+        let mut writer = Writer::default();
+        writer.fixed64(1, 1);
+        writer.fixed32(2, 1);
+        assert_eq!(writer.0, b"\x09\x01\0\0\0\0\0\0\0\x15\x01\0\0\0");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(number: u64, bytes: Vec<u8>, long in 0usize..40_000) {
+            let mut writer = Writer::default();
+            writer.varint(7, number);
+            writer.message(300, |inner| {
+                inner.bytes(1, &bytes);
+                inner.message(2, |inner| inner.bytes(1, &vec![0; long]));
+            });
+            let all: Vec<_> = fields(&writer.0).collect();
+            prop_assert_eq!(all.len(), 2);
+            prop_assert_eq!(all[0], (7, Value::Varint(number)));
+            let (300, Value::Bytes(inner)) = all[1] else { panic!("{all:?}") };
+            let inner: Vec<_> = fields(inner).collect();
+            prop_assert_eq!(inner[0], (1, Value::Bytes(&bytes)));
+            let (2, Value::Bytes(inner)) = inner[1] else { panic!("{inner:?}") };
+            prop_assert_eq!(fields(inner).next(), Some((1, Value::Bytes(&vec![0; long][..]))));
+        }
+
+        #[test]
+        fn no_bytes_are_too_much_for_the_reader(bytes: Vec<u8>) {
+            let _ = fields(&bytes).count();
+        }
+    }
+}

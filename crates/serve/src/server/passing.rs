@@ -1,0 +1,90 @@
+//! Sockets of a service manager, and the addresses of a plan that they are for.
+
+use onrush_config::Plan;
+use onrush_config::plan::{Address as PlanAddress, Listen};
+use onrush_engine::{Address, Claim, Keeper, Passed};
+
+use super::handover::Handover;
+use crate::start_error::StartError;
+
+/// Sockets that were passed, until they are claimed.
+pub(super) struct Passing {
+    left: Vec<Passed>,
+    /// All addresses that a manager keeps.
+    kept: Vec<Address>,
+}
+
+impl Passing {
+    /// Those that were passed to this process, or to the one whose place it takes.
+    pub(super) fn new(passed: Vec<Passed>, handover: Option<&Handover>) -> Self {
+        let handed = handover
+            .into_iter()
+            .flat_map(|handover| &handover.listening);
+        let handed = handed.filter(|handed| handed.sockets.keeper == Keeper::Manager);
+        let own = passed.iter().map(|passed| passed.address.clone());
+        Self {
+            kept: own
+                .chain(handed.map(|handed| handed.address.clone()))
+                .collect(),
+            left: passed,
+        }
+    }
+
+    /// One of the TCP addresses whose queue all cores share.
+    pub(super) fn first(&self) -> Option<&Address> {
+        let mut kept = self.kept.iter();
+        kept.find(|address| matches!(address, Address::Tcp(_)))
+    }
+
+    /// Those whose queues no manager keeps.
+    pub(super) fn others(&self, all: &[Listen]) -> Vec<Listen> {
+        others(&self.kept, all)
+    }
+
+    /// A claim on the address of `listen`, if its socket was passed.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub(super) fn claim(&mut self, listen: &Listen) -> Result<Option<Claim>, StartError> {
+        let mut left = self.left.iter();
+        let Some(at) = left.position(|passed| is_meant(&passed.address, listen)) else {
+            return Ok(None);
+        };
+        let passed = self.left.swap_remove(at);
+        let address = passed.address.clone();
+        let claim = Claim::of_passed(passed);
+        claim
+            .map(Some)
+            .map_err(|error| StartError::Listen(address, error))
+    }
+
+    /// Whether each socket is for an address of the plan: clients of any other would wait for ever.
+    ///
+    /// # Errors
+    /// When one is for none.
+    pub(super) fn check_all_taken(&self, plan: &Plan) -> Result<(), StartError> {
+        let Some(unwanted) = self.left.first() else {
+            return Ok(());
+        };
+        let listen = plan.listen.iter().map(|listen| listen.address.to_string());
+        Err(StartError::Passed {
+            name: unwanted.name.clone(),
+            address: unwanted.address.clone(),
+            listen: listen.collect(),
+        })
+    }
+}
+
+/// Those that are at none of these addresses.
+pub(super) fn others(kept: &[Address], all: &[Listen]) -> Vec<Listen> {
+    let is_other = |listen: &&Listen| !kept.iter().any(|kept| is_meant(kept, listen));
+    all.iter().filter(is_other).cloned().collect()
+}
+
+fn is_meant(address: &Address, listen: &Listen) -> bool {
+    match (address, &listen.address) {
+        (Address::Tcp(passed), PlanAddress::Tcp(planned)) => passed == planned,
+        (Address::Unix(passed), PlanAddress::Unix(planned)) => passed == planned,
+        (Address::Tcp(_), PlanAddress::Unix(_)) | (Address::Unix(_), PlanAddress::Tcp(_)) => false,
+    }
+}

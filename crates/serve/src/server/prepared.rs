@@ -1,0 +1,234 @@
+//! A server that has its addresses and no thread yet: whoever may listen on them and starts the threads need not be the same
+//! user.
+
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+
+use onrush_config::Plan;
+use onrush_config::plan::{Accept, Io, LogTarget};
+use onrush_engine::{
+    Choice, Claim, Identity, Passed, Setup, choose, descriptors, may_change_identity,
+};
+
+use super::Server;
+use super::handover::{Handover, Inheritance, Manner};
+use super::parts::{access_log, claim, io_of, shares, tracing};
+use super::passing::Passing;
+use super::serve_on;
+use crate::accept::{self, Accepting};
+use crate::check::{Checked, Found};
+use crate::cores::placement;
+use crate::crowd::Crowd;
+use crate::descriptors::Shares;
+use crate::observe::trace::spans::SpanCounts;
+use crate::permissions::{directory_of, is_of_root};
+use crate::resolve::Resolver;
+use crate::site::Resources;
+use crate::start_error::StartError;
+
+/// A server that has claimed its addresses, in a process that has no more threads than before.
+pub struct Prepared {
+    plan: Plan,
+    found: Found,
+    shares: Shares,
+    choice: Choice,
+    cpus: Vec<Option<usize>>,
+    accepting: Option<Accepting>,
+    claims: Vec<Arc<Claim>>,
+    /// Places in the handover.
+    taken: Vec<usize>,
+}
+
+impl Server {
+    /// Starts what a plan says, with its files as [`check`](crate::check()) has found them. Connections are accepted when
+    /// it returns. The soft limit on open files is raised to the hard one: every connection is a file.
+    ///
+    /// # Errors
+    /// See [`StartError`]; everything that can be known to be wrong is found before any address is bound.
+    pub fn start(checked: Checked) -> Result<Server, StartError> {
+        Self::started(checked, None).map(|(server, _)| server)
+    }
+
+    /// The same beside another process, which gave it this `handover`: addresses that both have are listened on with the
+    /// sockets of the other one. Returns their places in the handover, which the other one [has to
+    /// know](Server::hand_over). Until this one [takes over](Server::take_over) its end leaves the queues to the other one.
+    ///
+    /// # Errors
+    /// As above, and when the two do not listen in the same manner. The other one may go on then as if nothing had been.
+    pub fn start_beside(
+        checked: Checked,
+        handover: Handover,
+    ) -> Result<(Server, Vec<usize>), StartError> {
+        Self::started(checked, Some(handover))
+    }
+
+    fn started(
+        checked: Checked,
+        handover: Option<Handover>,
+    ) -> Result<(Server, Vec<usize>), StartError> {
+        Prepared::new(checked, handover, Vec::new(), None)?.start()
+    }
+}
+
+impl Prepared {
+    /// Does what takes the rights that a process may have at its start only: raises the limit on open files, claims the
+    /// addresses, and listens on them where another user is to go on. With a `handover` as
+    /// [`Server::start_beside`] does. Addresses of sockets that were `passed` are listened on with these. The driver is one
+    /// that `user` may use, whom the process is going to be.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn new(
+        checked: Checked,
+        handover: Option<Handover>,
+        passed: Vec<Passed>,
+        user: Option<&Identity>,
+    ) -> Result<Self, StartError> {
+        let Checked {
+            plan,
+            found,
+            arrival,
+        } = checked;
+        let limit = descriptors::raise();
+        let choice = chosen(plan.io, user).map_err(StartError::Driver)?;
+        let cpus = placement(&plan).map_err(StartError::Cpus)?;
+        let before = handover.as_ref().map(|handover| handover.manner.by());
+        let mut passing = Passing::new(passed, handover.as_ref());
+        let own = passing.others(&plan.listen);
+        if let Some(shared) = passing.first().filter(|_| plan.accept == Accept::Cpu) {
+            let why =
+                format!("all cores share the queue of {shared}, a socket of the service manager");
+            return Err(StartError::Accept(why));
+        }
+        let accepting = accept::choose(plan.accept, &cpus, &own, arrival.as_ref(), before)
+            .map_err(StartError::Accept)?;
+        let shares = shares(limit, &plan, cpus.len())
+            .map_err(|(needed, limit)| StartError::Descriptors { needed, limit })?;
+        let manner = Manner::new(choice.io, cpus.len(), accepting.as_ref());
+        let mut inheritance = Inheritance::new(handover, manner)?;
+        let claims = plan.listen.iter().map(|listen| {
+            let inherited = match inheritance.claim(listen) {
+                Some(inherited) => Some(inherited),
+                None => passing.claim(listen)?,
+            };
+            claim(listen, inherited, accepting.as_ref(), &cpus)
+        });
+        let claims: Vec<_> = claims.collect::<Result<_, _>>()?;
+        passing.check_all_taken(&plan)?;
+        if plan.process.run_as.is_some() {
+            // A socket of another user could not join in the sharing of an address.
+            for claim in &claims {
+                let listening = claim.listen(cpus.len());
+                listening.map_err(|error| StartError::Listen(claim.address().clone(), error))?;
+            }
+        }
+        Ok(Self {
+            taken: inheritance.taken(),
+            plan,
+            found,
+            shares,
+            choice,
+            cpus,
+            accepting,
+            claims,
+        })
+    }
+
+    /// What is to be served.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Gives this identity the files that it has to go on with: those of Unix sockets, and that of the access log where
+    /// nobody but root could make it.
+    ///
+    /// # Errors
+    /// When the system refuses it, with the name of the file.
+    pub fn hand_to(&self, identity: &Identity) -> Result<(), (String, io::Error)> {
+        for claim in &self.claims {
+            let given = claim.give_file_to(identity);
+            given.map_err(|error| (claim.address().to_string(), error))?;
+        }
+        match self.plan.access_log.as_ref().map(|log| &log.to) {
+            Some(LogTarget::File(path)) => {
+                let made = make_for(path, identity);
+                made.map_err(|error| (path.display().to_string(), error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts its threads: connections are accepted when it returns. With the server come the places in the handover that
+    /// it has taken.
+    ///
+    /// # Errors
+    /// See [`StartError`]; nothing is left of the server then.
+    pub fn start(self) -> Result<(Server, Vec<usize>), StartError> {
+        let (shares, cores) = (self.shares, self.cpus.len());
+        let spans = Arc::new(SpanCounts::default());
+        let tracing = tracing(&self.plan, &self.found, (cores, &spans), None)?;
+        let outputs = (shares, access_log(&self.plan, cores, None)?, tracing);
+        let resources = Resources::new(self.plan, self.found, outputs, None);
+        let resources = Arc::new(resources.map_err(StartError::Thread)?);
+        let resolver = Resolver::start(&resources.plan.upstreams, &resources.all_endpoints)
+            .map_err(StartError::Resolver)?;
+        let setup = Setup {
+            io: self.choice.io,
+            cpus: self.cpus,
+        };
+        let crowd = Crowd::new(shares);
+        let (first, everybody) = (Arc::clone(&resources), Arc::clone(&crowd));
+        let (ready, readiness) = mpsc::channel();
+        let listening = self.claims.clone();
+        let cores = onrush_engine::start(&setup, move |core| {
+            serve_on(&core, &first, &everybody, &listening, &ready)
+        })
+        .map_err(StartError::Core)?;
+        let server = Server {
+            _watch: resources.encryption.watch(),
+            claims: self.claims,
+            logs: resources.access_log.iter().cloned().collect(),
+            traces: resources.tracing.iter().map(Arc::downgrade).collect(),
+            spans,
+            resources,
+            earlier: Vec::new(),
+            orders: Vec::new(),
+            cores,
+            choice: self.choice,
+            cpus: setup.cpus,
+            accepting: self.accepting,
+            crowd,
+            _resolver: resolver,
+        };
+        Ok((server.once_ready(&readiness)?, self.taken))
+    }
+}
+
+/// The driver, tried out with the rights that it will be used with: the sysctl kernel.io_uring_disabled lets root make rings
+/// where others may not.
+fn chosen(io: Io, user: Option<&Identity>) -> Result<Choice, String> {
+    let choose = || choose(io_of(io));
+    let other = user.filter(|user| !user.is_of_this_process() && may_change_identity());
+    match other {
+        // Where it cannot be, that is said when it is to be for good.
+        Some(user) => user.look(choose).unwrap_or_else(|_| choose()),
+        None => choose(),
+    }
+}
+
+/// Makes the file of a log that is not there, in a directory that only root can write to. Elsewhere the user makes it itself:
+/// what stands in a directory of other users may be a link that leads anywhere.
+fn make_for(path: &Path, identity: &Identity) -> io::Result<()> {
+    if !is_of_root(directory_of(path)) {
+        return Ok(());
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create_new(true).mode(0o640);
+    match options.open(path) {
+        Ok(file) => std::os::unix::fs::fchown(file, Some(identity.user), Some(identity.group)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,140 @@
+//! Kinds of handshakes that fail, for whoever counts them.
+
+use onrush_engine::Kind;
+use rustls::{AlertDescription, PeerIncompatible};
+
+use crate::error::HandshakeError;
+
+/// Why a handshake has failed, of a few kinds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Failure {
+    /// The peer has left, or the connection has failed.
+    Left,
+    /// It took too long.
+    TimedOut,
+    /// It spoke HTTP without TLS.
+    PlainHttp,
+    /// No version of TLS in common.
+    Version,
+    /// No cipher suite or no key exchange in common.
+    Cipher,
+    /// No protocol in common (ALPN).
+    Protocol,
+    /// The peer's certificate was refused, or it showed none.
+    Certificate,
+    /// The peer has refused, by an alert: most often our certificate.
+    Refused,
+    /// What came is no handshake.
+    Malformed,
+}
+
+impl Failure {
+    /// All of them, in the order in which they are declared.
+    pub const ALL: [Failure; 9] = [
+        Failure::Left,
+        Failure::TimedOut,
+        Failure::PlainHttp,
+        Failure::Version,
+        Failure::Cipher,
+        Failure::Protocol,
+        Failure::Certificate,
+        Failure::Refused,
+        Failure::Malformed,
+    ];
+
+    /// A word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Failure::Left => "left",
+            Failure::TimedOut => "timeout",
+            Failure::PlainHttp => "plain HTTP",
+            Failure::Version => "version",
+            Failure::Cipher => "cipher",
+            Failure::Protocol => "protocol",
+            Failure::Certificate => "certificate",
+            Failure::Refused => "refused",
+            Failure::Malformed => "malformed",
+        }
+    }
+}
+
+impl HandshakeError {
+    /// Of which kind it is.
+    pub fn failure(&self) -> Failure {
+        match self {
+            HandshakeError::Connection(error) if error.kind == Kind::TimedOut => Failure::TimedOut,
+            HandshakeError::Connection(_) | HandshakeError::Ended => Failure::Left,
+            HandshakeError::PlainHttp => Failure::PlainHttp,
+            HandshakeError::Certificate(_) => Failure::Certificate,
+            HandshakeError::TooLong | HandshakeError::Name(_) => Failure::Malformed,
+            HandshakeError::Tls(error) => of_tls(error),
+        }
+    }
+}
+
+fn of_tls(error: &rustls::Error) -> Failure {
+    match error {
+        rustls::Error::PeerIncompatible(
+            PeerIncompatible::Tls12NotOffered
+            | PeerIncompatible::Tls12NotOfferedOrEnabled
+            | PeerIncompatible::SupportedVersionsExtensionRequired
+            | PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+        )
+        | rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) => Failure::Version,
+        rustls::Error::PeerIncompatible(_) => Failure::Cipher,
+        rustls::Error::NoApplicationProtocol
+        | rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            Failure::Protocol
+        }
+        rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
+            Failure::Certificate
+        }
+        rustls::Error::AlertReceived(_) => Failure::Refused,
+        _ => Failure::Malformed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_engine::{Error, Op};
+
+    #[test]
+    fn kinds_have_the_places_of_their_counters() {
+        for (place, failure) in Failure::ALL.into_iter().enumerate() {
+            assert_eq!(failure as usize, place, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn errors_are_of_the_kind_that_one_looks_for() {
+        let connection = |kind| HandshakeError::Connection(Error::new(Op::Recv, kind));
+        let tls = HandshakeError::Tls;
+        for (error, failure) in [
+            (connection(Kind::TimedOut), Failure::TimedOut),
+            (connection(Kind::Truncated), Failure::Left),
+            (HandshakeError::Ended, Failure::Left),
+            (
+                tls(PeerIncompatible::Tls12NotOfferedOrEnabled.into()),
+                Failure::Version,
+            ),
+            (
+                tls(PeerIncompatible::NoCipherSuitesInCommon.into()),
+                Failure::Cipher,
+            ),
+            (
+                tls(rustls::Error::AlertReceived(AlertDescription::UnknownCA)),
+                Failure::Refused,
+            ),
+            (tls(rustls::Error::NoApplicationProtocol), Failure::Protocol),
+            (
+                tls(rustls::Error::NoCertificatesPresented),
+                Failure::Certificate,
+            ),
+            (tls(rustls::Error::DecryptError), Failure::Malformed),
+        ] {
+            assert_eq!(error.failure(), failure, "{error}");
+        }
+    }
+}

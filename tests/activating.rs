@@ -1,0 +1,297 @@
+//! Sockets that a service manager has opened before it started the server (sd_listen_fds(3)). The test is the manager.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::program::{Client, Finished, Program, Serve, drivers, run_onrush, until};
+use crate::upgrading::Next;
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+
+/// Starts `onrush serve` with these sockets, of these names, as descriptors from 3 on.
+fn activated(sockets: &[(&OwnedFd, &str)], arguments: &[&str]) -> Program {
+    let mut script = String::new();
+    // Out of the way first: one may have the number that another one is to have.
+    for ((socket, _), number) in sockets.iter().zip(200..) {
+        script += &format!("exec {number}<&{}; ", socket.as_raw_fd());
+    }
+    for (aside, number) in (200..).zip(3..3 + sockets.len()) {
+        script += &format!("exec {number}<&{aside} {aside}<&-; ");
+    }
+    let names: Vec<&str> = sockets.iter().map(|(_, name)| *name).collect();
+    script += &format!(
+        "export LISTEN_PID=$$ LISTEN_FDS={} LISTEN_FDNAMES={}; exec \"$@\"",
+        sockets.len(),
+        names.join(":")
+    );
+    let mut command = Command::new("bash");
+    command.args(["-c", &script, "bash", env!("CARGO_BIN_EXE_onrush"), "serve"]);
+    command.args(arguments).env("RUST_BACKTRACE", "0");
+    let inherit = |flags: FdFlags| {
+        for (socket, _) in sockets {
+            fcntl_setfd(socket.as_fd(), flags).expect("it is open");
+        }
+    };
+    inherit(FdFlags::empty());
+    let program = Program::start(&mut command);
+    inherit(FdFlags::CLOEXEC);
+    program
+}
+
+/// What it says that does not start.
+fn refused(sockets: &[(&OwnedFd, &str)], arguments: &[&str]) -> String {
+    let finished: Finished = activated(sockets, arguments).finish();
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert_eq!(finished.out, "", "nothing on a half start");
+    assert_eq!(
+        finished.err.lines().count(),
+        1,
+        "one sentence: {finished:?}"
+    );
+    finished.err
+}
+
+fn tcp() -> (OwnedFd, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    (listener.into(), address)
+}
+
+fn unix(path: &Path) -> OwnedFd {
+    UnixListener::bind(path).expect("it is free").into()
+}
+
+/// A manager's sockets and a server's file.
+struct Unit {
+    directory: TempDir,
+    tcp: OwnedFd,
+    unix: OwnedFd,
+    address: String,
+}
+
+impl Unit {
+    fn new() -> Unit {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (tcp, address) = tcp();
+        Unit {
+            unix: unix(&directory.path().join("socket")),
+            directory,
+            tcp,
+            address,
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+
+    /// A configuration that listens on both and on an address of its own.
+    fn write(&self, io: &str, body: &str) {
+        let text = format!(
+            "io = \"{io}\"\nthreads = 2\n[[listen]]\naddress = \"{}\"\n[[listen]]\naddress = \"unix:{}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ status = 200, body = \"{body}\" }}\n",
+            self.address,
+            self.path("socket")
+        );
+        fs::write(self.path("onrush.toml"), text).expect("it is ours");
+    }
+
+    fn start(&self) -> Serve {
+        let sockets = [(&self.unix, "onrush.socket"), (&self.tcp, "onrush.socket")];
+        Serve::of(activated(
+            &sockets,
+            &["--config", &self.path("onrush.toml")],
+        ))
+    }
+
+    fn check_both(&self, serve: &Serve, body: &str) {
+        // More at a time than one core is woken for.
+        let mut clients: Vec<_> = (0..32).map(|_| serve.connect()).collect();
+        clients.iter_mut().for_each(|client| client.send(GET));
+        for client in &mut clients {
+            let response = client.receive().expect("an answer");
+            assert!(response.ends_with(&format!("\r\n\r\n{body}")), "{response}");
+        }
+        let mut client = Client::connect(Path::new(&self.path("socket")));
+        client.send(GET);
+        assert!(client.receive().expect("an answer").ends_with(body));
+    }
+}
+
+#[test]
+fn sockets_that_are_passed_are_served_by_all_cores_and_remain_the_managers() {
+    for io in drivers() {
+        let unit = Unit::new();
+        unit.write(io, "one");
+        let serve = unit.start();
+        assert_eq!(serve.address, unit.address);
+        let line = format!(
+            "\n  sockets of the service manager: {}, unix:{}; all cores share their queues\n",
+            unit.address,
+            unit.path("socket")
+        );
+        assert!(serve.greeting.contains(&line), "{}", serve.greeting);
+        unit.check_both(&serve, "one");
+        unit.write(io, "two");
+        serve.program.signal(Signal::HUP);
+        serve.program.err.wait_for("as generation 2");
+        unit.check_both(&serve, "two");
+        // The next process has them from this one, and not by the variables.
+        unit.write(io, "three");
+        serve.program.signal(Signal::USR2);
+        let next = Next::of(&serve, 1);
+        serve.program.out.wait_for("served ");
+        unit.check_both(&serve, "three");
+        let environment = format!("/proc/{}/environ", next.0.as_raw_nonzero());
+        let environment = fs::read(environment).expect("it runs");
+        assert!(!String::from_utf8_lossy(&environment).contains("LISTEN_"));
+        drop(next);
+        assert_eq!(serve.program.finish().code, Some(0));
+        // They listen still, and whoever connects meanwhile waits for the next server.
+        let mut early = Client::connect(Path::new(&unit.path("socket")));
+        early.send(GET);
+        let stream = std::net::TcpStream::connect(&unit.address).expect("it listens");
+        let mut early_tcp = Client(stream);
+        early_tcp.send(GET);
+        let serve = unit.start();
+        for response in [early.receive(), early_tcp.receive()] {
+            assert!(response.expect("an answer").ends_with("three"));
+        }
+        unit.check_both(&serve, "three");
+        serve.stop();
+        assert!(Path::new(&unit.path("socket")).exists());
+    }
+}
+
+#[test]
+fn a_server_of_passed_sockets_alone_is_upgraded_behind_a_reload() {
+    for io in drivers() {
+        let (socket, address) = tcp();
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("onrush.toml");
+        let text = format!(
+            "io = \"{io}\"\nthreads = 2\n[[listen]]\naddress = \"{address}\"\n[[route]]\nrespond = {{ status = 200, body = \"one\" }}\n"
+        );
+        fs::write(&file, text).expect("it is ours");
+        let sockets = [(&socket, "onrush.socket")];
+        let serve = Serve::of(activated(
+            &sockets,
+            &["--config", &file.display().to_string()],
+        ));
+        serve.program.signal(Signal::HUP);
+        serve.program.err.wait_for("as generation 2");
+        serve.program.signal(Signal::USR2);
+        let next = Next::of(&serve, 1);
+        serve.program.out.wait_for("served ");
+        assert_eq!(serve.body(), "one");
+        drop(next);
+        assert_eq!(serve.program.finish().code, Some(0));
+    }
+}
+
+#[test]
+fn an_address_that_a_manager_keeps_cannot_be_left_while_the_server_runs() {
+    let unit = Unit::new();
+    unit.write("epoll", "one");
+    let serve = unit.start();
+    let text = fs::read_to_string(unit.path("onrush.toml")).expect("it is ours");
+    let without = text.replace(&unit.address, "127.0.0.1:0");
+    fs::write(unit.path("onrush.toml"), without).expect("it is ours");
+    serve.program.signal(Signal::HUP);
+    let said = serve.program.err.wait_for("generation 1 stays");
+    let why = format!("{} is a socket of the service manager", unit.address);
+    assert!(said.contains(&why), "{said}");
+    unit.check_both(&serve, "one");
+    serve.stop();
+}
+
+#[test]
+fn what_does_not_fit_is_said_with_both_names() {
+    let (socket, address) = tcp();
+    let other = ["--respond", "200", "--listen", "127.0.0.1:0"];
+    let said = refused(&[(&socket, "web")], &other);
+    let expected = format!(
+        "the service manager has passed the socket {address} (web), and no [[listen]] has this address: expected one of 127.0.0.1:0;"
+    );
+    assert!(said.contains(&expected), "{said}");
+    let same = ["--respond", "200", "--listen", &address];
+    let said = refused(&[(&socket, "web"), (&socket, "again")], &same);
+    assert!(
+        said.contains(&format!("the socket {address} (again)")),
+        "{said}"
+    );
+    let two = ["--threads", "2", "--accept", "cpu"];
+    let said = refused(&[(&socket, "web")], &[&same[..], &two].concat());
+    assert!(
+        said.contains(&format!("all cores share the queue of {address}")),
+        "{said}"
+    );
+    let file: OwnedFd = fs::File::open("/dev/null").expect("it is there").into();
+    let said = refused(&[(&socket, "web"), (&file, "nothing")], &same);
+    assert!(
+        said.contains("descriptor 4 (nothing)") && said.contains("ListenStream="),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_was_passed_to_another_process_is_not_taken() {
+    let mut command = crate::program::onrush(&["serve", "--respond", "200:x"]);
+    command.args(["--listen", "127.0.0.1:0"]);
+    command.env("LISTEN_PID", "1").env("LISTEN_FDS", "3");
+    let serve = Serve::of(Program::start(&mut command));
+    assert_eq!(serve.body(), "x");
+    serve.stop();
+}
+
+#[test]
+fn the_admin_interface_has_the_socket_of_that_name_also_behind_an_upgrade() {
+    let unit = Unit::new();
+    unit.write("epoll", "one");
+    let path = unit.path("admin");
+    let admin = unix(Path::new(&path));
+    let sockets = [
+        (&unit.unix, "onrush.socket"),
+        (&admin, "admin"),
+        (&unit.tcp, "onrush.socket"),
+    ];
+    let file = unit.path("onrush.toml");
+    let serve = Serve::of(activated(&sockets, &["--config", &file]));
+    let process = || {
+        let address = format!("unix:{path}");
+        let status = run_onrush(&["ctl", "--json", "--address", &address, "status"]);
+        assert_eq!(status.code, Some(0), "{status:?}");
+        let at = status.out.find("\"process\":").expect("a number");
+        let number = status.out[at + 10..].trim_start();
+        let end = number.find(|letter: char| !letter.is_ascii_digit());
+        number[..end.expect("more")].to_owned()
+    };
+    assert_eq!(process(), serve.program.pid().to_string());
+    serve.program.signal(Signal::USR2);
+    let next = Next::of(&serve, 1);
+    serve.program.out.wait_for("served ");
+    let number = next.0.as_raw_nonzero().to_string();
+    until("the next interface", || (process() == number).then_some(()));
+    drop(next);
+    assert!(Path::new(&path).exists(), "it is the manager's");
+    // Elsewhere by the file.
+    let text = fs::read_to_string(&file).expect("it is ours");
+    let elsewhere = unit.path("elsewhere");
+    fs::write(
+        &file,
+        format!("admin = {{ address = \"unix:{elsewhere}\" }}\n{text}"),
+    )
+    .expect("it is ours");
+    let said = refused(&sockets, &["--config", &file]);
+    assert!(
+        said.contains(&format!("unix:{path} (admin)")) && said.contains(&elsewhere),
+        "{said}"
+    );
+}
