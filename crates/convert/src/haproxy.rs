@@ -32,6 +32,7 @@ use crate::front::{Listener, classes};
 use crate::group::Groups;
 use crate::limits;
 use crate::note::Notes;
+use crate::process::{self, KEEPS_RIGHTS, Unfit};
 use crate::result::Conversion;
 use crate::route::{Response, Route};
 use crate::source::{Files, Unusable};
@@ -84,7 +85,8 @@ fn finish<'a>(
         }
     }
     let listeners = serve(&mut work, &proxies)?;
-    let mut result = vec![top(&mut work)];
+    let mut comments = vec![format!("Converted from HAProxy's {}.", path.display())];
+    let mut result = vec![top(&mut work), process(&mut work, &mut comments)];
     result.extend(listeners.iter().map(Listener::written));
     result.push(work.timeouts.written(&mut work.notes));
     result.push(forwarded(&work));
@@ -97,7 +99,6 @@ fn finish<'a>(
     result.extend(work.routes.iter().map(Route::written));
     result.extend(work.groups.written());
     result.retain(|section| !section.is_empty());
-    let comments = vec![format!("Converted from HAProxy's {}.", path.display())];
     for section in sections.iter().filter(|section| section.name() == "global") {
         work.notes.carried(section);
     }
@@ -143,6 +144,50 @@ fn top(work: &mut Work<'_, '_>) -> Section {
         }
     }
     top
+}
+
+/// Whose rights it has once it listens.
+fn process(work: &mut Work<'_, '_>, comments: &mut Vec<String>) -> Section {
+    let either = |name: &str, number: &str| work.global(name).or_else(|| work.global(number));
+    let (user, group) = (either("user", "uid"), either("group", "gid"));
+    let Some(line) = user else {
+        comments.push(format!("HAProxy has no user there: {KEEPS_RIGHTS}."));
+        if let Some(group) = group {
+            let how = "a group alone is not changed: [process] has one beside a user";
+            work.notes.approximated(group, how);
+        }
+        return Section::default();
+    };
+    let its_group = group.map(|group| group.argument(0));
+    match process::section(line.argument(0), its_group, line.origin()) {
+        Ok(section) => {
+            match group {
+                Some(group) => {
+                    work.notes.carried(line);
+                    work.notes.carried(group);
+                }
+                None => {
+                    let how = "the process has the group of the user as well; HAProxy keeps the one that it is started with";
+                    work.notes.approximated(line, how);
+                }
+            }
+            section
+        }
+        Err(unfit) => {
+            match unfit {
+                Unfit::Root => {
+                    work.notes.without_effect(line, KEEPS_RIGHTS);
+                    comments.push(format!("HAProxy is root there: {KEEPS_RIGHTS}."));
+                }
+                Unfit::Invalid(why) => work.notes.left_out(line, why),
+            }
+            if let Some(group) = group {
+                let how = "a group alone is not changed: [process] has one beside a user";
+                work.notes.approximated(group, how);
+            }
+            Section::default()
+        }
+    }
 }
 
 fn forwarded(work: &Work<'_, '_>) -> Section {

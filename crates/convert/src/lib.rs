@@ -15,6 +15,7 @@ mod access_log;
 mod document;
 mod front;
 mod group;
+mod process;
 mod route;
 mod timeouts;
 mod unit;

@@ -38,6 +38,7 @@ use crate::document::{Section, Value};
 use crate::front::{Listener, classes};
 use crate::group::Groups;
 use crate::limits;
+use crate::process::{self, KEEPS_RIGHTS, Unfit};
 use crate::result::Conversion;
 use crate::route::{Response, Route};
 use crate::source::{Files, Unusable};
@@ -124,7 +125,9 @@ fn finish<'a>(
     let listeners = listeners(&mut work, &servers);
     serve(&mut work, &servers, &listeners)?;
     let trusted = trusted(&mut work, &outer, &servers);
+    let mut comments = vec![format!("Converted from nginx's {}.", path.display())];
     let mut sections = vec![top(&mut work, directives)];
+    sections.push(process(&mut work, directives, &mut comments));
     sections.extend(listeners.iter().map(Listener::written));
     sections.push(work.timeouts.written(&mut work.notes));
     sections.push(forwarded(&work, trusted));
@@ -143,7 +146,6 @@ fn finish<'a>(
     sections.extend(work.routes.iter().map(Route::written));
     sections.extend(work.groups.written());
     sections.retain(|section| !section.is_empty());
-    let comments = vec![format!("Converted from nginx's {}.", path.display())];
     let notes = work.notes.finish(directives, &TABLES, &unread);
     Ok(Conversion::new(comments, &sections, notes))
 }
@@ -209,6 +211,42 @@ fn top<'a>(work: &mut Work<'a>, directives: &'a [Directive]) -> Section {
         }
     }
     top
+}
+
+/// Whose rights the workers have.
+fn process<'a>(
+    work: &mut Work<'a>,
+    directives: &'a [Directive],
+    comments: &mut Vec<String>,
+) -> Section {
+    let is = |name: &'static str| move |directive: &&Directive| directive.name() == name;
+    let Some(line) = directives.iter().find(is("user")) else {
+        // A file of servers alone says nothing of the process.
+        if directives.iter().any(|directive| is("http")(&directive)) {
+            comments.push(format!(
+                "Workers of nginx have the rights of nobody, or of the user that it was built with, where no user is named: {KEEPS_RIGHTS}."
+            ));
+        }
+        return Section::default();
+    };
+    let user = line.argument(0);
+    // Where none is named it is the one with the name of the user.
+    let group = line.arguments().get(1).map_or(user, String::as_str);
+    match process::section(user, Some(group), line.origin()) {
+        Ok(section) => {
+            work.notes.carried(line);
+            section
+        }
+        Err(Unfit::Root) => {
+            work.notes.without_effect(line, KEEPS_RIGHTS);
+            comments.push(format!("Workers of nginx are root: {KEEPS_RIGHTS}."));
+            Section::default()
+        }
+        Err(Unfit::Invalid(why)) => {
+            work.notes.left_out(line, why);
+            Section::default()
+        }
+    }
 }
 
 /// The proxies whose word about clients is believed.

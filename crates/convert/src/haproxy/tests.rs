@@ -371,3 +371,53 @@ fn frontends_on_other_addresses_are_told_apart_by_the_listener() {
         assert!(lines.windows(2).any(|pair| pair == route), "{lines:?}");
     }
 }
+
+#[test]
+fn the_user_is_that_of_the_process() {
+    let front = format!("frontend f\n mode http\n bind :80\n default_backend app\n{AROUND}");
+    let process = |global: &str| {
+        let conversion = converted(&format!("global\n{global}\n{front}"));
+        let lines = lines(&conversion);
+        let its = lines.iter().skip_while(|line| **line != "[process]");
+        let its = its.take_while(|line| !matches!(**line, "[forwarded]" | "[[route]]"));
+        let its: Vec<String> = its.map(|line| (*line).to_owned()).collect();
+        (its, conversion)
+    };
+    for (global, expected) in [
+        (
+            " user haproxy\n group haproxy",
+            &["[process]", "user = \"haproxy\"", "group = \"haproxy\""][..],
+        ),
+        (
+            " uid 99\n gid 98",
+            &["[process]", "user = 99", "group = 98"],
+        ),
+    ] {
+        let (its, conversion) = process(global);
+        assert_eq!(its, expected, "{global}");
+        for line in global.trim().split("\n ") {
+            assert_eq!(outcome(&conversion, line), Outcome::Carried, "{line}");
+        }
+    }
+    let (its, conversion) = process(" user haproxy");
+    assert_eq!(its, ["[process]", "user = \"haproxy\""]);
+    let said = outcome(&conversion, "user haproxy");
+    assert!(matches!(said, Outcome::Approximated(_)), "{said:?}");
+    for (global, comment) in [
+        (
+            " user root",
+            "# HAProxy is root there: without [process] user",
+        ),
+        (" uid 0", "# HAProxy is root there: without [process] user"),
+        (
+            " group haproxy",
+            "# HAProxy has no user there: without [process] user",
+        ),
+        ("", "# HAProxy has no user there: without [process] user"),
+    ] {
+        let (its, conversion) = process(global);
+        assert!(its.is_empty(), "{global}: {its:?}");
+        assert!(conversion.text.contains(comment), "{}", conversion.text);
+        assert!(conversion.is_complete(), "{:?}", conversion.notes);
+    }
+}

@@ -172,7 +172,6 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
             "pid",
             "ssl_engine",
             "timer_resolution",
-            "user",
             "working_directory",
         ],
     ),

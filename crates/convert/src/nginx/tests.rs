@@ -481,3 +481,47 @@ fn prefixes_are_where_nginx_was_installed() {
         assert_eq!(default_prefix(Path::new(path)), Path::new(prefix));
     }
 }
+
+#[test]
+fn the_workers_user_is_that_of_the_process() {
+    let server = "http { server { listen 80; location / { return 204; } } }";
+    let process = |text: &str| {
+        let conversion = converted(&format!("{text} {server}"));
+        let lines = lines(&conversion);
+        let its = lines.iter().skip_while(|line| **line != "[process]");
+        let its = its.take_while(|line| !line.starts_with("[["));
+        let its: Vec<String> = its.map(|line| (*line).to_owned()).collect();
+        (its, conversion)
+    };
+    for (text, expected) in [
+        (
+            "user www-data;",
+            &["[process]", "user = \"www-data\"", "group = \"www-data\""][..],
+        ),
+        (
+            "user nobody nogroup;",
+            &["[process]", "user = \"nobody\"", "group = \"nogroup\""],
+        ),
+    ] {
+        let (its, conversion) = process(text);
+        assert_eq!(its, expected, "{text}");
+        assert_eq!(outcome(&conversion, "user"), Outcome::Carried);
+        assert!(!conversion.text.contains("without [process] user"));
+    }
+    let (its, conversion) = process("user root;");
+    assert!(its.is_empty());
+    let said = outcome(&conversion, "user");
+    assert!(matches!(said, Outcome::WithoutEffect(_)), "{said:?}");
+    let comment = "# Workers of nginx are root: without [process] user the server keeps the rights";
+    assert!(conversion.text.contains(comment), "{}", conversion.text);
+    let (its, conversion) = process("user \"a b\";");
+    assert!(its.is_empty());
+    let said = outcome(&conversion, "user");
+    assert!(matches!(said, Outcome::LeftOut(_)), "{said:?}");
+    let (its, conversion) = process("");
+    assert!(its.is_empty());
+    let comment = "where no user is named: without [process] user the server keeps the rights";
+    assert!(conversion.text.contains(comment), "{}", conversion.text);
+    let alone = converted("server { listen 80; return 204; }");
+    assert!(!alone.text.contains("[process]"), "{}", alone.text);
+}

@@ -1,0 +1,79 @@
+//! `[process]`: whose rights a server has once it listens.
+
+use onrush_config::plan::Account;
+use onrush_config::value::parse_run_as;
+
+use crate::document::{Section, Value};
+
+/// What a result without `[process] user` means, for whoever reads it.
+pub(crate) const KEEPS_RIGHTS: &str =
+    "without [process] user the server keeps the rights that it is started with, those of root too";
+
+/// Why a user is not that of `[process]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// It is root, whose rights are kept where nothing is said.
+    Root,
+    /// It is none that Onrush takes: why.
+    Invalid(String),
+}
+
+/// The section with this user and group, which was written at `origin`.
+///
+/// # Errors
+/// Why it is not to be.
+pub(crate) fn section(user: &str, group: Option<&str>, origin: String) -> Result<Section, Unfit> {
+    if user == "root" || user.parse() == Ok(0) {
+        return Err(Unfit::Root);
+    }
+    let written = match group {
+        Some(group) => format!("{user}:{group}"),
+        None => user.to_owned(),
+    };
+    let run_as = parse_run_as(&written).map_err(|why| Unfit::Invalid(why.to_string()))?;
+    let mut section = Section::new("[process]");
+    section.put_with_comment("user", value(run_as.user), origin);
+    if let Some(group) = run_as.group {
+        section.put("group", value(group));
+    }
+    Ok(section)
+}
+
+fn value(account: Account) -> Value {
+    match account {
+        Account::Number(number) => Value::Number(number.into()),
+        Account::Name(name) => Value::Text(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_that_onrush_takes_is_written() {
+        let written = |user: &str, group: Option<&str>| {
+            section(user, group, "f:1".to_owned()).map(|section| section.to_string())
+        };
+        assert_eq!(
+            written("www-data", Some("adm")),
+            Ok("[process]\nuser = \"www-data\"    # f:1\ngroup = \"adm\"\n".to_owned())
+        );
+        assert_eq!(
+            written("33", None),
+            Ok("[process]\nuser = 33    # f:1\n".to_owned())
+        );
+        for root in ["root", "0", "00"] {
+            assert_eq!(written(root, None), Err(Unfit::Root), "{root}");
+        }
+        for (user, group) in [
+            ("a b", None),
+            ("", None),
+            ("a", Some("")),
+            ("a:b", Some("c")),
+        ] {
+            let unfit = written(user, group);
+            assert!(matches!(unfit, Err(Unfit::Invalid(_))), "{unfit:?}");
+        }
+    }
+}
