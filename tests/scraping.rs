@@ -373,6 +373,63 @@ fn times_of_a_server_are_to_the_first_and_to_the_last_byte() {
     }
 }
 
+#[test]
+fn what_leads_to_one_address_is_one_series() {
+    let application = Holding::start();
+    let port = application.address.rsplit_once(':').expect("a port").1;
+    let text = format!(
+        "[[route]]\npath = \"/plain\"\nforward = \"http://{0}\"\n\
+         [[route]]\npath = \"/secure\"\nforward = \"https://{0}\"\n\
+         [[route]]\nforward = \"app\"\n\
+         [upstream.app]\nservers = [{{ address = \"{0}\", weight = 2 }}, {{ address = \"localhost:{port}\", weight = 3 }}]\n",
+        application.address
+    );
+    let server = Administered::start("epoll", &text);
+    let metrics = || server.ctl(&["metrics"]).out;
+    let weight = format!(
+        "onrush_server_weight{{group=\"app\",server=\"{}\"}} 5\n",
+        application.address
+    );
+    // From when on its name is resolved.
+    until("both servers", || metrics().contains(&weight).then_some(()));
+    let mut client = server.serve.connect();
+    for _ in 0..10 {
+        client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        let mut held = application.next();
+        held.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .expect("it is taken");
+        client.receive().expect("an answer");
+    }
+    let text = metrics();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let names = lines.filter_map(|line| line.rsplit_once(' '));
+    let mut seen = BTreeSet::new();
+    for (name, _) in names {
+        assert!(seen.insert(name), "{name} twice in {text}");
+    }
+    let responses = format!(
+        "onrush_server_responses_total{{group=\"app\",server=\"{}\",code=\"2xx\"}} 10\n",
+        application.address
+    );
+    assert!(text.contains(&responses), "{text}");
+    // Under their names they are two.
+    let groups = server.said("servers");
+    let groups = groups["groups"].as_array().expect("a list");
+    let address = &application.address;
+    let count = |name: &str| {
+        let mut its = groups.iter().filter(|group| group["name"] == name);
+        let group = its.next().unwrap_or_else(|| panic!("no {name}"));
+        let servers = group["servers"].as_array().expect("a list").iter();
+        servers
+            .filter(|server| server["address"] == **address)
+            .count()
+    };
+    assert_eq!(count("app"), 2);
+    assert_eq!(count(address), 1);
+    assert_eq!(count(&format!("https://{address}")), 1);
+    server.serve.stop();
+}
+
 /// Debian's Prometheus, with the rules of examples/.
 struct Prometheus {
     program: Program,

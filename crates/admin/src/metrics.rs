@@ -10,7 +10,7 @@ mod protobuf;
 mod tables;
 mod text;
 
-use onrush_serve::{sum_groups, sum_traffic};
+use onrush_serve::{GroupView, sum_groups, sum_traffic};
 
 use self::accept::Format;
 use self::family::Families;
@@ -27,7 +27,9 @@ pub(crate) fn respond(views: &Views, facts: &Facts, phase: Phase, accept: &str) 
     let listeners = sum_traffic(cores().map(|view| &*view.listeners));
     let routes = sum_traffic(cores().map(|view| &*view.routes));
     let group_traffic = sum_traffic(cores().map(|view| &*view.group_traffic));
-    let groups = sum_groups(cores().map(|view| &*view.groups));
+    let mut groups = sum_groups(cores().map(|view| &*view.groups));
+    // A series is an address: its label says nothing of the names that lead there.
+    groups.iter_mut().for_each(GroupView::merge_by_address);
     let process = Process::new(views, facts, phase);
     let mut families = Families::default();
     families.add("onrush_", &PROCESS, [(vec![], &process)]);

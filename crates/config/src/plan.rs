@@ -289,10 +289,7 @@ impl Plan {
                 Action::forward(0)
             }
             OneLiner::ForwardTls(addresses) => {
-                upstreams.push(Upstream {
-                    tls: Some(UpstreamTls::default()),
-                    ..Upstream::of(addresses)
-                });
+                upstreams.push(Upstream::of_tls(addresses));
                 Action::forward(0)
             }
         };

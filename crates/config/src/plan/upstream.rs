@@ -76,6 +76,16 @@ impl Upstream {
         let name = first.to_string();
         Upstream::new(name, addresses.into_iter().map(Server::at).collect())
     }
+
+    /// The same with TLS. Its name says so: plain HTTP to the same server is another group.
+    pub(crate) fn of_tls(addresses: Vec<ServerAddress>) -> Upstream {
+        let plain = Upstream::of(addresses);
+        Upstream {
+            name: format!("https://{}", plain.name),
+            tls: Some(UpstreamTls::default()),
+            ..plain
+        }
+    }
 }
 
 /// Which server of a group takes the next request.

@@ -10,9 +10,7 @@ use crate::address::{ForwardTarget, is_group_name, parse_forward};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::nearest::nearest;
-use crate::plan::{
-    Action, Balance, Eject, ProxyVersion, Reuse, Route, Server, Upstream, UpstreamTls,
-};
+use crate::plan::{Action, Balance, Eject, ProxyVersion, Reuse, Route, Server, Upstream};
 use crate::section::{Keys, Kind, Section};
 use crate::value;
 use crate::written::{first_of, in_order, kind_of, parsed};
@@ -91,10 +89,11 @@ impl Groups {
             ForwardTarget::Group(name) => return self.find_named(&name, target.span(), findings),
             ForwardTarget::Server(url) => url,
         };
-        let mut single = Upstream::of(vec![server::beneath(url.address, &target.span(), findings)]);
-        if url.tls {
-            single.tls = Some(UpstreamTls::default());
-        }
+        let address = vec![server::beneath(url.address, &target.span(), findings)];
+        let single = match url.tls {
+            true => Upstream::of_tls(address),
+            false => Upstream::of(address),
+        };
         // Those with a name come first, and are their own even when they contain a single server.
         let named = self.named.len();
         let known = self.all[named..].iter().position(|known| *known == single);

@@ -189,7 +189,53 @@ pub fn sum_groups<'v>(views: impl IntoIterator<Item = &'v [GroupView]>) -> Vec<G
     sums
 }
 
+impl GroupView {
+    /// Makes one server of those with the same address, as of two names that lead there: counts and weights of those that get
+    /// requests add up, and the state is that of the one that is best off.
+    pub fn merge_by_address(&mut self) {
+        let mut merged: Vec<ServerView> = Vec::with_capacity(self.servers.len());
+        for server in self.servers.drain(..) {
+            match merged.iter_mut().find(|one| one.address == server.address) {
+                Some(one) => one.merge(&server),
+                None => merged.push(server),
+            }
+        }
+        self.servers = merged;
+    }
+}
+
 impl ServerView {
+    /// Takes in another one that is at the same place.
+    fn merge(&mut self, other: &ServerView) {
+        let weight = |of: &ServerView| match of.duty {
+            Duty::Serve => of.weight,
+            Duty::Drain | Duty::Rest => 0,
+        };
+        let weight = weight(self) + weight(other);
+        if other.standing() < self.standing() {
+            (self.state, self.duty) = (other.state, other.duty);
+        }
+        if weight > 0 {
+            self.weight = weight;
+        }
+        self.is_weighed |= other.is_weighed;
+        self.is_backup &= other.is_backup;
+        let bounds = self.connections_max.zip(other.connections_max);
+        self.connections_max = bounds.map(|(one, more)| one.saturating_add(more));
+        self.add(other);
+    }
+
+    /// Less is better off.
+    fn standing(&self) -> (Duty, u8) {
+        let state = match self.state {
+            ServerState::Up => 0,
+            ServerState::OnTrial => 1,
+            ServerState::Ejected => 2,
+            ServerState::Down => 3,
+        };
+        (self.duty, state)
+    }
+
     fn add(&mut self, other: &ServerView) {
         self.in_flight += other.in_flight;
         self.idle += other.idle;
@@ -211,5 +257,71 @@ impl SubAssign<&ServerView> for ServerView {
         self.first_byte -= &before.first_byte;
         self.duration -= &before.duration;
         self.ejections = self.ejections.saturating_sub(before.ejections);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(name: &str, address: &str, requests: u64) -> ServerView {
+        ServerView {
+            name: name.to_owned(),
+            address: address.to_owned(),
+            state: ServerState::Up,
+            duty: Duty::Serve,
+            weight: 2,
+            is_weighed: false,
+            is_backup: false,
+            in_flight: 1,
+            connections_max: Some(8),
+            idle: 3,
+            statuses: [0, 0, requests, 0, 0, 0],
+            first_byte: Histogram::default(),
+            duration: Histogram::default(),
+            ejections: 1,
+        }
+    }
+
+    #[test]
+    fn servers_at_one_address_become_one() {
+        let ejected = ServerView {
+            state: ServerState::Ejected,
+            ..server("b:80", "10.0.0.1:80", 20)
+        };
+        let resting = ServerView {
+            duty: Duty::Rest,
+            connections_max: None,
+            is_backup: true,
+            ..server("c:80", "10.0.0.1:80", 300)
+        };
+        let other = server("d:80", "10.0.0.2:80", 7);
+        let up = server("a:80", "10.0.0.1:80", 1);
+        for servers in [
+            [&ejected, &other, &resting, &up],
+            [&up, &resting, &ejected, &other],
+            [&resting, &up, &other, &ejected],
+        ] {
+            let mut group = GroupView {
+                name: "app".to_owned(),
+                in_flight: 0,
+                queued: 0,
+                queue_max: 0,
+                servers: servers.map(Clone::clone).to_vec(),
+            };
+            group.merge_by_address();
+            let [one, two] = ["10.0.0.1:80", "10.0.0.2:80"].map(|address| {
+                let mut its = group.servers.iter().filter(|one| one.address == address);
+                let only = its.next().expect("it is there");
+                assert!(its.next().is_none(), "{address} twice");
+                only
+            });
+            assert_eq!((one.state, one.duty), (ServerState::Up, Duty::Serve));
+            assert_eq!(one.statuses[2], 321);
+            assert_eq!((one.in_flight, one.idle, one.ejections), (3, 9, 3));
+            assert_eq!(one.weight, 4, "one of three gets nothing");
+            assert_eq!((one.connections_max, one.is_backup), (None, false));
+            assert_eq!((two.weight, two.statuses[2]), (2, 7));
+        }
     }
 }

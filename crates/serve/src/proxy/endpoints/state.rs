@@ -50,8 +50,8 @@ pub(crate) enum Presence {
     Tried,
 }
 
-/// What an administrator wants of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an administrator wants of a server. What lets it have more comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Duty {
     /// It gets requests, if it is up.
