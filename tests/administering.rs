@@ -498,6 +498,27 @@ fn what_is_no_question_is_refused_and_nobody_else_notices() {
             "POST /v1/servers HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}".to_owned(),
             "400",
         ),
+        (
+            "GET /v1/profile?core=1 HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(),
+            "400",
+        ),
+        (
+            "GET /v1/live?interval=5s HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n"
+                .to_owned(),
+            "400",
+        ),
+        (
+            "GET /v1/connections?limit=1&limit=2 HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(),
+            "400",
+        ),
+        (
+            "POST /v1/reload HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}".to_owned(),
+            "400",
+        ),
+        (
+            "GET /ready?verbose HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(),
+            "200",
+        ),
     ] {
         assert_eq!(
             server.status(request.as_bytes()),

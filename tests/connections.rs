@@ -218,6 +218,10 @@ fn what_is_no_question_about_connections_is_said() {
             ["--limit", "0"],
             "limit: \"0\": expected a number from 1 to 1000",
         ),
+        (
+            ["--listener", "secure"],
+            "listener: there is no listener \"secure\": expected one of 127.0.0.1:",
+        ),
     ] {
         let finished = server.ctl(&[&["connections"][..], &words].concat());
         assert_eq!(finished.code, Some(1), "{finished:?}");

@@ -8,6 +8,7 @@ use crate::authority::Audience;
 use crate::desk::Desk;
 use crate::feed::Feed;
 use crate::operator::Order;
+use crate::parameters::{check_listener, check_parameters, events_from, only};
 use crate::readiness::Phase;
 use crate::request::Request;
 use crate::response::Response;
@@ -99,7 +100,12 @@ impl Desk {
                 Ok(after) => return Reply::Feed(Feed::Events(after)),
                 Err(refused) => return Reply::Whole(refused),
             },
-            "/v1/live" if is_followed => return Reply::Feed(Feed::Live(None)),
+            "/v1/live" if is_followed => {
+                return match check_parameters(&request) {
+                    Ok(()) => Reply::Feed(Feed::Live(None)),
+                    Err(refused) => Reply::Whole(refused),
+                };
+            }
             _ => {}
         }
         Reply::Whole(self.respond_whole(request).await)
@@ -117,6 +123,9 @@ impl Desk {
         if !methods.include(request.method) {
             let why = format!("expected {}", methods.names());
             return Response::error(405, &why).with("Allow", methods.names());
+        }
+        if let Err(refused) = check_parameters(&request) {
+            return refused;
         }
         match path {
             "/" => page::document(),
@@ -159,10 +168,10 @@ impl Desk {
             "/v1/log" if request.method == Method::Post => self.set_log_level(&request.body),
             "/v1/log" => self.log_level(),
             "/v1/explain" => self.explain(&request.body),
-            "/v1/reload" => self.order(Order::Reload).await,
-            "/v1/upgrade" => self.order(Order::Upgrade).await,
+            "/v1/reload" => self.order(Order::Reload, &request.body).await,
+            "/v1/upgrade" => self.order(Order::Upgrade, &request.body).await,
             "/v1/drain" => self.drain(&request.body),
-            "/v1/stop" => self.order(Order::Stop).await,
+            "/v1/stop" => self.order(Order::Stop, &request.body).await,
             known => unreachable!("{known} is answered above"),
         }
     }
@@ -176,6 +185,11 @@ impl Desk {
             Ok(query) => query,
             Err(why) => return Response::error(400, &why),
         };
+        if let Some(name) = &query.listener
+            && let Err(why) = check_listener(name, &self.views().await)
+        {
+            return Response::error(400, &why);
+        }
         let (found, silent) = views::connections(&self.core, &self.inspector, &query).await;
         Response::json(200, &connections::connections(&found, &query, &silent))
     }
@@ -216,9 +230,7 @@ impl Desk {
     fn drain(&self, body: &[u8]) -> Response {
         let wanted = match body {
             b"" => Some(true),
-            body => serde_json::from_slice::<Value>(body)
-                .ok()
-                .and_then(|body| body["drain"].as_bool()),
+            body => only(body, "drain").and_then(|value| value.as_bool()),
         };
         match wanted {
             Some(true) => {
@@ -243,8 +255,8 @@ impl Desk {
     }
 
     fn set_log_level(&self, body: &[u8]) -> Response {
-        let body = serde_json::from_slice::<Value>(body).unwrap_or_default();
-        let Some(level) = body["level"].as_str() else {
+        let level = only(body, "level");
+        let Some(level) = level.as_ref().and_then(Value::as_str) else {
             return Response::error(400, "expected {\"level\": NAME}");
         };
         match self.operator.set_log_level(level) {
@@ -261,7 +273,10 @@ impl Desk {
         }
     }
 
-    async fn order(&self, order: Order) -> Response {
+    async fn order(&self, order: Order, body: &[u8]) -> Response {
+        if !body.is_empty() {
+            return Response::error(400, "expected no body");
+        }
         let (promise, outcome) = self.core.promise();
         self.operator.order(order, promise);
         match outcome.await {
@@ -302,26 +317,6 @@ impl Desk {
             ),
         }
     }
-}
-
-/// Behind which event those begin that are asked for.
-///
-/// # Errors
-/// When that is no number.
-fn events_from(request: &Request) -> Result<u64, Response> {
-    let number = match request.query.split_once('=') {
-        None if request.query.is_empty() => request.last_event.as_deref().unwrap_or("0"),
-        Some(("after", number)) => number,
-        _ => "",
-    };
-    number.parse().map_err(|_| {
-        let asked = match request.query.is_empty() {
-            true => number,
-            false => &request.query,
-        };
-        let why = format!("{asked:?} names no event: expected /v1/events?after=NUMBER");
-        Response::error(400, &why)
-    })
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub mod location;
 mod metrics;
 mod operator;
 mod page;
+mod parameters;
 mod profile;
 mod readiness;
 mod request;

@@ -69,9 +69,13 @@ impl ConnectionQuery {
     /// What is wrong, and what was expected.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut query = Self::default();
+        let mut seen = Vec::new();
         for (name, value) in parameters(text) {
             let (name, value) = (name.decoded(), value.decoded());
             let [name, value] = [name, value].map(|it| String::from_utf8_lossy(&it).into_owned());
+            if seen.contains(&name) {
+                return Err(format!("{name} is there twice: expected it once"));
+            }
             let invalid = |why: &dyn std::fmt::Display| format!("{name}: {why}");
             match name.as_str() {
                 "listener" => query.listener = Some(value),
@@ -91,6 +95,7 @@ impl ConnectionQuery {
                     ));
                 }
             }
+            seen.push(name);
         }
         Ok(query)
     }
@@ -147,6 +152,10 @@ mod tests {
             ("sort=name", "sort: \"name\" is no order: expected age, "),
             ("limit=0", "limit: \"0\": expected a number from 1 to 1000"),
             ("limit=1001", "limit: \"1001\": expected"),
+            (
+                "limit=1&sort=age&limit=2",
+                "limit is there twice: expected it once",
+            ),
         ] {
             let said = ConnectionQuery::parse(text).expect_err(text);
             assert!(said.starts_with(why), "{text}: {said}");

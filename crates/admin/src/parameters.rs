@@ -1,0 +1,139 @@
+//! What a request wants beside its path, by its query or its body: whoever writes something expects something of it, so what
+//! is unknown is refused.
+
+use onrush_http::query::parameters;
+use onrush_serve::sum_traffic;
+use serde_json::{Map, Value};
+
+use crate::authority::Audience;
+use crate::desk::Desk;
+use crate::request::Request;
+use crate::response::Response;
+use crate::views::Views;
+
+/// What says by parameters what is wanted. Each reads its own.
+const PARAMETRIC: [&str; 2] = ["/v1/connections", "/v1/events"];
+
+/// Whether parameters go with the path. What is there for everybody has none, and leaves them to whoever writes them against
+/// caches.
+///
+/// # Errors
+/// When they do not.
+pub(crate) fn check_parameters(request: &Request) -> Result<(), Response> {
+    let path = request.path.as_str();
+    if PARAMETRIC.contains(&path) || Desk::audience(path) != Audience::Trusted {
+        return Ok(());
+    }
+    let Some((name, _)) = parameters(&request.query).next() else {
+        return Ok(());
+    };
+    let name = name.decoded();
+    let name = String::from_utf8_lossy(&name);
+    let why = format!("{name:?} is unknown: {path} has no parameters");
+    Err(Response::error(400, &why))
+}
+
+/// Listeners that are named to whoever asks for one that there is not.
+const LISTENERS_NAMED: usize = 10;
+
+/// Whether there is a listener of this name, or was one in an earlier configuration.
+///
+/// # Errors
+/// When there is none: which ones there are.
+pub(crate) fn check_listener(name: &str, views: &Views) -> Result<(), String> {
+    let listeners = sum_traffic(views.cores.iter().map(|view| &*view.listeners));
+    // Without a core that says so nothing is known of them.
+    if listeners.is_empty() || listeners.iter().any(|one| one.name == name) {
+        return Ok(());
+    }
+    let named = listeners.iter().take(LISTENERS_NAMED);
+    let mut named: Vec<&str> = named.map(|one| &*one.name).collect();
+    if listeners.len() > LISTENERS_NAMED {
+        named.push("…");
+    }
+    let named = named.join(", ");
+    Err(format!(
+        "listener: there is no listener {name:?}: expected one of {named}"
+    ))
+}
+
+/// The value of this key in a body that has no other one.
+pub(crate) fn only(body: &[u8], key: &str) -> Option<Value> {
+    let mut fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
+    let value = fields.remove(key)?;
+    fields.is_empty().then_some(value)
+}
+
+/// Behind which event those begin that are asked for.
+///
+/// # Errors
+/// When that is no number.
+pub(crate) fn events_from(request: &Request) -> Result<u64, Response> {
+    let number = match request.query.split_once('=') {
+        None if request.query.is_empty() => request.last_event.as_deref().unwrap_or("0"),
+        Some(("after", number)) => number,
+        _ => "",
+    };
+    number.parse().map_err(|_| {
+        let asked = match request.query.is_empty() {
+            true => number,
+            false => &request.query,
+        };
+        let why = format!("{asked:?} names no event: expected /v1/events?after=NUMBER");
+        Response::error(400, &why)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_http::Method;
+
+    fn request(path: &str, query: &str) -> Request {
+        Request {
+            method: Method::Get,
+            path: path.to_owned(),
+            query: query.to_owned(),
+            last_event: None,
+            accept: String::new(),
+            body: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_has_no_parameters_takes_none() {
+        let takes = |path: &str, query: &str| check_parameters(&request(path, query)).is_ok();
+        for (path, query, is_taken) in [
+            ("/v1/profile", "", true),
+            ("/v1/profile", "&", true),
+            ("/v1/profile", "core=1", false),
+            ("/v1/status", "x", false),
+            ("/v1/live", "interval=5s", false),
+            ("/v1/drain", "drain=false", false),
+            ("/metrics", "name[]=onrush_server_up", false),
+            ("/ready", "verbose", true),
+            ("/status.js", "v=1", true),
+            ("/", "x=1", true),
+            // They read their own.
+            ("/v1/connections", "limit=1", true),
+            ("/v1/events", "after=1", true),
+        ] {
+            assert_eq!(takes(path, query), is_taken, "{path}?{query}");
+        }
+    }
+
+    #[test]
+    fn a_body_with_another_key_is_none() {
+        let level = |body: &str| only(body.as_bytes(), "level");
+        assert_eq!(level("{\"level\": \"info\"}"), Some("info".into()));
+        for wrong in [
+            "",
+            "[]",
+            "{}",
+            "{\"lvl\": 1}",
+            "{\"level\": \"info\", \"for\": \"1h\"}",
+        ] {
+            assert_eq!(level(wrong), None, "{wrong}");
+        }
+    }
+}
