@@ -554,6 +554,37 @@ fn what_is_no_question_is_refused_and_nobody_else_notices() {
 }
 
 #[test]
+fn options_of_all_commands_stand_before_or_behind_them() {
+    let server = Administered::start("epoll", &responding("hello"));
+    let address = format!("unix:{}", server.socket.display());
+    for words in [
+        &["--address", &address, "--json", "connections"][..],
+        &["connections", "--json", "--address", &address],
+        &["--json", "connections", "--address", &address],
+        &["--address", &address, "log", "--json", "level"],
+        &["log", "level", "--address", &address, "--json"],
+    ] {
+        let said = run_onrush(&[&["ctl"], words].concat());
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.starts_with('{'), "{words:?}: {said:?}");
+    }
+    for (words, why) in [
+        (
+            &["--address", &address, "status", "--pid", "1"][..],
+            "--address and --pid each name a server",
+        ),
+        (
+            &["--token-file", "token", "status"],
+            "--token-file goes with --address",
+        ),
+    ] {
+        let said = run_onrush(&[&["ctl"], words].concat());
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert!(said.err.contains(why), "{said:?}");
+    }
+}
+
+#[test]
 fn another_user_is_refused() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can be another user");

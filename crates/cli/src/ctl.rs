@@ -24,6 +24,7 @@ use whom::Whom;
 #[command(after_help = "Examples:
   onrush ctl status                                     the process and its cores
   onrush ctl servers                                    groups of servers and what is known of them
+  onrush ctl connections --json                         connections of clients, as JSON
   onrush ctl server app 10.0.0.1:80 drain               no new clients for this server
   onrush ctl server app 10.0.0.1:80 --weight 10         a tenth of what one with 100 gets
   onrush ctl reload                                     as SIGHUP does, and says what came of it
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     whom: Whom,
     /// Print what the server says as JSON
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
     what: What,
@@ -288,4 +289,28 @@ fn print(answer: &Answer, args: &Args) -> ExitCode {
 fn counted(count: &Value, what: &str) -> String {
     let ending = if *count == 1 { "" } else { "s" };
     format!("{count} {what}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args as _, Command};
+
+    fn check(command: &Command) {
+        for name in ["json", "address", "pid", "token_file"] {
+            let has = command.get_arguments().any(|arg| arg.get_id() == name);
+            assert!(has, "{} has no {name}", command.get_name());
+        }
+        let commands = command.get_subcommands();
+        let others = commands.filter(|command| command.get_name() != "help");
+        others.for_each(check);
+    }
+
+    #[test]
+    fn each_command_takes_the_options_of_all() {
+        let mut command = Args::augment_args(Command::new("ctl"));
+        command.build();
+        assert!(command.get_subcommands().count() > 10);
+        check(&command);
+    }
 }

@@ -2,21 +2,22 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use onrush_admin::client::Place;
 use onrush_admin::{Token, location};
 
-/// Flags that say which server is meant; without one it is the only server of this user.
+/// Flags that say which server is meant; without one it is the only server of this user. They may stand before or behind a
+/// subcommand, so what goes together is checked here: clap checks it of each of the two places by itself.
 #[derive(clap::Args)]
 pub(crate) struct Whom {
     /// The admin interface: unix:PATH or IP:PORT [default: that of the only server of this user]
-    #[arg(long, value_name = "ADDR", conflicts_with = "pid")]
+    #[arg(long, value_name = "ADDR", global = true)]
     address: Option<String>,
     /// The server with this process id
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", global = true)]
     pid: Option<u32>,
     /// The token of an interface on a TCP address stands in this file
-    #[arg(long, value_name = "FILE", requires = "address")]
+    #[arg(long, value_name = "FILE", global = true)]
     token_file: Option<PathBuf>,
 }
 
@@ -32,6 +33,7 @@ impl Whom {
     /// # Errors
     /// When there is none, or several, or the flags say nothing that could be one.
     pub(crate) fn place(&self) -> Result<Place, Unplaced> {
+        self.check().map_err(|why| Unplaced { code: 1, why })?;
         if let Some(text) = &self.address {
             return self
                 .addressed(text)
@@ -64,6 +66,16 @@ impl Whom {
                 ),
             },
         })
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        if self.address.is_some() && self.pid.is_some() {
+            bail!("--address and --pid each name a server: leave one of them out");
+        }
+        if self.token_file.is_some() && self.address.is_none() {
+            bail!("--token-file goes with --address IP:PORT: nothing else needs a token");
+        }
+        Ok(())
     }
 
     fn addressed(&self, text: &str) -> anyhow::Result<Place> {
