@@ -369,10 +369,14 @@ fn what_is_whole_but_for_its_end_was_taken_and_what_is_refused_is_counted() {
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n";
     // partial_success { rejected_spans: 1, error_message: "old" }
     let partial = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 9\r\n\r\n\n\u{7}\u{8}\u{1}\u{12}\u{3}old";
-    for (manner, counted) in [
-        (Manner::SaysLast(half), (1, 0)),
-        (Manner::SaysTooMuch(endless), (1, 0)),
-        (Manner::Says(partial), (0, 1)),
+    for (manner, counted, told) in [
+        (Manner::SaysLast(half), (1, 0), None),
+        (Manner::SaysTooMuch(endless), (1, 0), None),
+        (
+            Manner::Says(partial),
+            (0, 1),
+            Some("has refused 1 of 1 span, which are lost: old"),
+        ),
     ] {
         let collector = Collector::start(manner);
         let text = format!("{}{}", tracing(&collector.address, ""), responding("hello"));
@@ -381,6 +385,12 @@ fn what_is_whole_but_for_its_end_was_taken_and_what_is_refused_is_counted() {
         client.send(GET);
         client.receive().expect("an answer");
         until("the count", || (counts(&server) == counted).then_some(()));
+        if let Some(told) = told {
+            let log = server.serve.program.err.wait_for(told);
+            assert!(!log.contains("takes no spans"), "{log}");
+            let events = server.said("events");
+            assert_eq!(events["events"][0]["event"], "traces_refused", "{events}");
+        }
         server.serve.stop();
     }
 }

@@ -43,14 +43,6 @@ pub(super) enum Again {
 }
 
 impl Refusal {
-    /// The same would be refused again.
-    pub(super) fn never(why: String) -> Self {
-        Self {
-            why,
-            again: Again::Never,
-        }
-    }
-
     fn later(why: String) -> Self {
         Self {
             why,
@@ -338,6 +330,9 @@ mod tests {
         let taken = judge(&head(200), body).expect("a success");
         assert_eq!(taken, (3, "too old".to_owned()));
         assert_eq!(judge(&head(200), b"").expect("a success").0, 0);
+        // rejected_spans: -1
+        let negative = b"\x0a\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+        assert_eq!(judge(&head(200), negative).expect("a success").0, 0);
         assert_eq!(judge(&head(200), b"\xff\xff").expect("a success").0, 0);
         // google.rpc.Status { code: 3, message: "no" }
         let refusal = judge(&head(400), b"\x08\x03\x12\x02no").expect_err("an error");

@@ -20,8 +20,8 @@ use super::span::Finished;
 use super::spans::Lost;
 use crate::observe::trace::limits::SPANS_MESSAGE_BYTES_MAX;
 
-/// That a collector takes spans again is said this long after it stopped, at the earliest: one that refuses some now and then
-/// would fill the error log otherwise.
+/// That a collector takes spans again, or is in other trouble, is said this long after it was in trouble, at the earliest: one that
+/// refuses some now and then would fill the error log otherwise.
 const NEWS: Duration = Duration::from_secs(10);
 
 /// The first pause before spans are sent again, and the longest: who was restarted is back within a second or so, and nobody has
@@ -111,11 +111,20 @@ fn run(core: &Core, sink: &Arc<Sink>) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Health {
     Works,
-    /// What was lost before, and since when it takes none.
-    Fails {
+    /// What was lost before it was in trouble, in which one it is, and when that was said.
+    Troubled {
         lost_before: u64,
-        since: Instant,
+        trouble: Trouble,
+        said: Instant,
     },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    /// It takes no message.
+    Fails,
+    /// It takes messages, and refuses spans in them.
+    Refuses,
 }
 
 struct Sender {
@@ -202,15 +211,25 @@ impl Sender {
         self.sink.counts.export(count - refused);
         self.left.set(self.left.get() - count);
         if refused > 0 {
+            let why = match why.is_empty() {
+                true => "it does not say why",
+                false => &why,
+            };
+            self.refuses((refused, count), why);
             self.sink.counts.lose(Lost::Refused, refused);
-            let why = format!("it has refused {refused} of {count} spans: {why}");
-            self.fails(&Refusal::never(why));
             return;
         }
-        let Health::Fails { lost_before, since } = self.health else {
+        if !why.is_empty() {
+            // A warning (OTLP, "Partial success").
+            tracing::debug!("{} says: {why}", self.sink.name());
+        }
+        let Health::Troubled {
+            lost_before, said, ..
+        } = self.health
+        else {
             return;
         };
-        if self.core.now_exact().since(since) < NEWS {
+        if self.core.now_exact().since(said) < NEWS {
             return;
         }
         self.health = Health::Works;
@@ -225,18 +244,47 @@ impl Sender {
 
     /// Says so, once.
     fn fails(&mut self, refusal: &Refusal) {
-        if self.health != Health::Works {
-            return;
+        if self.is_news(Trouble::Fails) {
+            tracing::error!(
+                event = "traces_fail",
+                "{} takes no spans, as many as there is room for are kept until it does: {}",
+                self.sink.name(),
+                refusal.why
+            );
         }
-        let lost_before = self.sink.counts.lost();
-        let since = self.core.now_exact();
-        self.health = Health::Fails { lost_before, since };
-        tracing::error!(
-            event = "traces_fail",
-            "{} takes no spans, as many as there is room for are kept until it does: {}",
-            self.sink.name(),
-            refusal.why
-        );
+    }
+
+    /// Says so, once: of so many spans it has refused some.
+    fn refuses(&mut self, (refused, count): (u64, u64), why: &str) {
+        if self.is_news(Trouble::Refuses) {
+            let spans = if count == 1 { "span" } else { "spans" };
+            tracing::error!(
+                event = "traces_refused",
+                refused,
+                "{} has refused {refused} of {count} {spans}, which are lost: {why}",
+                self.sink.name()
+            );
+        }
+    }
+
+    /// Whether it was in no trouble, or in another one for long enough; it is in this one from now on.
+    fn is_news(&mut self, trouble: Trouble) -> bool {
+        let now = self.core.now_exact();
+        let lost_before = match self.health {
+            Health::Works => self.sink.counts.lost(),
+            Health::Troubled {
+                lost_before,
+                trouble: known,
+                said,
+            } if known != trouble && now.since(said) >= NEWS => lost_before,
+            Health::Troubled { .. } => return false,
+        };
+        self.health = Health::Troubled {
+            lost_before,
+            trouble,
+            said: now,
+        };
+        true
     }
 }
 

@@ -60,7 +60,10 @@ pub(super) fn refused(response: &[u8]) -> (u64, String) {
         if let (1, Value::Bytes(partial)) = (field, value) {
             for (field, value) in fields(partial) {
                 match (field, value) {
-                    (1, Value::Varint(count)) => refused.0 = count,
+                    // An int64: what is negative is no number of spans.
+                    (1, Value::Varint(count)) => {
+                        refused.0 = i64::try_from(count).map_or(0, i64::unsigned_abs);
+                    }
                     (2, Value::Bytes(why)) => refused.1 = String::from_utf8_lossy(why).into_owned(),
                     _ => {}
                 }
