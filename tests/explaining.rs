@@ -259,3 +259,70 @@ fn a_server_that_runs_says_the_same_and_does_it() {
     assert_eq!(wrong.code, Some(1), "{wrong:?}");
     assert!(wrong.err.contains("there is no such listener"), "{wrong:?}");
 }
+
+#[test]
+fn a_server_that_runs_needs_none_of_its_files_to_explain() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a name");
+    let files = [
+        ("certificate.pem", made.cert.pem()),
+        ("key.pem", made.signing_key.serialize_pem()),
+        (
+            "users",
+            "ali:$5$rounds=1000$0123456789abcdef$hMqyugAVjDQo776SPDVVKvzB/HICJXIdagCAitBHeU8\n"
+                .to_owned(),
+        ),
+        ("404.html", "<p>none</p>".to_owned()),
+        ("fields", "X-Key: secret\n".to_owned()),
+    ];
+    for (name, text) in &files {
+        fs::write(directory.path().join(name), text).expect("it is ours");
+    }
+    let path = directory.path().join("onrush.toml");
+    let socket = directory.path().join("admin.sock").display().to_string();
+    let text = format!(
+        r#"admin = {{ address = "unix:{socket}" }}
+error_pages = {{ 404 = "404.html" }}
+[[listen]]
+address = "127.0.0.1:0"
+[[listen]]
+address = "127.0.0.1:0"
+name = "secure"
+tls = {{ certificate = "certificate.pem", key = "key.pem" }}
+[[route]]
+path = "/staff"
+basic_auth = {{ realm = "staff", file = "users" }}
+respond = {{ status = 200, body = "hello" }}
+[tracing]
+endpoint = "http://127.0.0.1:9"
+headers_file = "fields"
+"#
+    );
+    fs::write(&path, text).expect("it is ours");
+    let serve = Serve::start(&["--config", &path.display().to_string(), "--threads", "1"]);
+    for (name, _) in &files {
+        fs::remove_file(directory.path().join(name)).expect("it is there");
+    }
+    let address = format!("unix:{socket}");
+    let explain = |request: &[&str]| {
+        let words = ["ctl", "--address", &address, "explain"];
+        let explained = run_onrush(&[&words, request].concat());
+        assert_eq!(explained.code, Some(0), "{explained:?}");
+        explained.out
+    };
+    for (request, part) in [
+        (&["https://localhost/staff"][..], "401"),
+        (
+            &["/staff", "-H", "Authorization: Basic YWxpOm9wZW4gc2VzYW1l"],
+            "200",
+        ),
+        (&["/else"], "404"),
+    ] {
+        let said = explain(request);
+        let mut lines = said.lines();
+        let answer = lines.find(|line| line.starts_with("answer "));
+        let answer = answer.unwrap_or_else(|| panic!("no answer in {said}"));
+        assert!(answer.contains(part), "{said}");
+    }
+    serve.stop();
+}

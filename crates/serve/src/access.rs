@@ -80,6 +80,11 @@ impl Ledger {
             concurrency: has_concurrency.then(|| concurrency.unwrap_or_else(Concurrency::new)),
         })
     }
+
+    /// The users of each route.
+    pub(crate) fn users(&self) -> &[Option<Arc<Users>>] {
+        &self.users
+    }
 }
 
 /// What tells the limit of each route from others. O(n^2), once for each configuration.

@@ -33,6 +33,7 @@ impl fmt::Display for Unusable {
 impl std::error::Error for Unusable {}
 
 /// A plan and what its files say: all that a [`Server`](crate::Server) needs of them.
+#[derive(Clone)]
 pub struct Checked {
     pub(crate) plan: Plan,
     pub(crate) found: Found,
@@ -77,7 +78,8 @@ pub fn check(plan: Plan) -> Result<Checked, Unusable> {
     })
 }
 
-/// What the files of a plan say.
+/// What the files of a plan say. Copies share it.
+#[derive(Clone)]
 pub(crate) struct Found {
     /// The users of each route.
     pub(crate) users: Vec<Option<Arc<Users>>>,
@@ -85,7 +87,7 @@ pub(crate) struct Found {
     pub(crate) page_files: PageFiles,
     /// The fields of requests to the collector of traces.
     pub(crate) collector_fields: Vec<(String, String)>,
-    troubles: Troubles,
+    pub(crate) troubles: Troubles,
 }
 
 /// See [`check`].

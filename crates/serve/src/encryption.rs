@@ -14,7 +14,7 @@ use onrush_tls::{
 use crate::trouble::{Trouble, Troubles};
 
 /// What the addresses and the groups of a plan speak TLS with, in their order; `None` where they do not.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Encryption {
     pub(crate) acceptors: Vec<Option<Arc<Acceptor>>>,
     pub(crate) connectors: Vec<Option<Arc<Connector>>>,

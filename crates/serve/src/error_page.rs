@@ -14,7 +14,7 @@ use crate::respond::file::media_type;
 use crate::trouble::{Trouble, Troubles};
 
 /// What the files of error pages contain, read at the start and at each reload: an error may be that files cannot be read.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PageFiles(HashMap<PathBuf, Arc<[u8]>>);
 
 impl PageFiles {

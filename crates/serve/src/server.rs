@@ -17,6 +17,7 @@ use onrush_engine::{Address, Choice, Claim, Core, Cores, Handle, Keeper, Promise
 use onrush_tls::Watch;
 
 use crate::accept::Accepting;
+use crate::check::Checked;
 use crate::crowd::Crowd;
 use crate::crowd::room::help_others;
 use crate::descriptors::Shares;
@@ -100,6 +101,12 @@ impl Server {
     /// The configuration in force.
     pub fn plan(&self) -> &onrush_config::Plan {
         &self.resources.plan
+    }
+
+    /// The same with what its files said when it was put in force, for an [`Explainer`](crate::Explainer): they may have changed
+    /// since, or be none that this process may read.
+    pub fn checked(&self) -> Checked {
+        self.resources.checked()
     }
 
     /// The number of the configuration in force; the first one has 1.

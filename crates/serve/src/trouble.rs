@@ -31,7 +31,7 @@ impl fmt::Display for Trouble {
 }
 
 /// What has been seen while the files of a plan were read.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Troubles {
     pub(crate) warnings: Vec<Trouble>,
     pub(crate) wrong: Vec<Trouble>,

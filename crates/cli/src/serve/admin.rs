@@ -11,10 +11,10 @@ use anyhow::Context;
 use onrush_admin::{Admin, Facts, Operator, Order, Outcome, Readiness, Setup, Token};
 use onrush_config::masked::masked;
 use onrush_config::plan::{self, LogLevel};
-use onrush_config::{Plan, RoutePlace, Sources, route_places};
+use onrush_config::{RoutePlace, Sources, route_places};
 use onrush_engine::clock::unix_time;
 use onrush_engine::{Address, Claim, Promise};
-use onrush_serve::{Explainer, Server};
+use onrush_serve::{Checked, Explainer, Server};
 use serde_json::{Value, json};
 
 use super::asked::Asked;
@@ -41,7 +41,7 @@ struct Held {
     shown: Value,
     generation: u64,
     /// None before the server serves.
-    plan: Option<Plan>,
+    checked: Option<Checked>,
     /// Where its routes stand.
     places: Vec<RoutePlace>,
 }
@@ -72,7 +72,7 @@ impl InForce {
         *self.held() = Held {
             shown: said,
             generation,
-            plan: Some(server.plan().clone()),
+            checked: Some(server.checked()),
             places: sources.map_or(Vec::new(), route_places),
         };
     }
@@ -81,14 +81,14 @@ impl InForce {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What becomes of a request by it. Its files are read again, as they are now.
+    /// What becomes of a request by it, with what its files said when it was put in force.
     fn explain(&self, asked: &Value) -> anyhow::Result<Value> {
         let asked = question::Asked::of(asked)?;
         let held = self.held();
-        let plan = held.plan.clone().context("nothing is in force yet")?;
+        let checked = held.checked.clone().context("nothing is in force yet")?;
         let (generation, places) = (held.generation, held.places.clone());
         drop(held);
-        let explainer = Explainer::new(onrush_serve::check(plan)?)?;
+        let explainer = Explainer::new(checked)?;
         let mut explained = question::explain(&explainer, &places, &asked)?;
         explained["generation"] = generation.into();
         Ok(explained)

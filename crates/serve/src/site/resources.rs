@@ -7,7 +7,7 @@ use onrush_config::Plan;
 
 use crate::access::Ledger;
 use crate::admit::connections::Counts;
-use crate::check::Found;
+use crate::check::{Checked, Found};
 use crate::descriptors::Shares;
 use crate::encryption::Encryption;
 use crate::error_page::PageFiles;
@@ -15,6 +15,7 @@ use crate::generation::Generation;
 use crate::observe::access_log::AccessLog;
 use crate::observe::trace::Tracing;
 use crate::proxy::endpoints::Endpoints;
+use crate::trouble::Troubles;
 
 pub(crate) struct Resources {
     pub(crate) plan: Plan,
@@ -71,5 +72,20 @@ impl Resources {
             shares,
             plan,
         })
+    }
+
+    /// What its plan and its files say, for whoever explains what becomes of a request. The collector of traces is none of that.
+    pub(crate) fn checked(&self) -> Checked {
+        Checked {
+            plan: self.plan.clone(),
+            found: Found {
+                users: self.ledger.users().to_vec(),
+                encryption: (*self.encryption).clone(),
+                page_files: self.page_files.clone(),
+                collector_fields: Vec::new(),
+                troubles: Troubles::default(),
+            },
+            arrival: None,
+        }
     }
 }
