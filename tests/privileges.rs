@@ -231,6 +231,56 @@ fn a_key_that_only_root_reads_is_used_and_a_reload_says_what_to_do() {
 }
 
 #[test]
+fn files_that_the_user_may_not_look_at_are_named_once_and_no_more() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    place.certificate();
+    let routes = place.path("conf.d");
+    fs::create_dir(&routes).expect("it is ours");
+    let route =
+        |body: &str| format!("[[route]]\nrespond = {{ status = 200, body = \"{body}\" }}\n");
+    fs::write(routes.join("one.toml"), route("one")).expect("it is ours");
+    let secret = place.path("secret");
+    fs::create_dir(&secret).expect("it is ours");
+    for file in ["site.pem", "site.key"] {
+        fs::rename(place.path(file), secret.join(file)).expect("it is ours");
+    }
+    let file = place.write(&format!(
+        "include = \"conf.d/*.toml\"\n{}[[listen]]\naddress = \"127.0.0.1:0\"\n\
+         [[listen]]\naddress = \"127.0.0.1:0\"\nname = \"secure\"\ntls = {{ certificate = \"secret/site.pem\", key = \"secret/site.key\" }}\n",
+        process()
+    ));
+    for directory in [&routes, &secret] {
+        let closed = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(directory, closed).expect("it is ours");
+    }
+    let serve = Serve::start(&["--config", &file, "--watch"]);
+    let pattern = format!(
+        "--watch may not look at {}",
+        routes.join("*.toml").display()
+    );
+    let certificate = format!("{} cannot be looked at", secret.join("site.pem").display());
+    for said in [&pattern, &certificate] {
+        serve.program.err.wait_for(said);
+    }
+    // Nothing is known of them, so nothing has changed.
+    fs::write(routes.join("one.toml"), route("two")).expect("it is ours");
+    for path in [&secret.join("site.key"), &secret, &routes] {
+        let open = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(path, open).expect("it is ours");
+    }
+    let log = serve.program.err.wait_for("as generation 2");
+    assert_eq!(serve.body(), "two");
+    for said in [&pattern, &certificate] {
+        assert_eq!(log.matches(said.as_str()).count(), 1, "{log}");
+    }
+    assert!(!log.contains("was not put in force"), "{log}");
+    serve.stop();
+}
+
+#[test]
 fn the_access_log_is_the_users_and_is_opened_anew_by_it() {
     if !is_root() {
         return;

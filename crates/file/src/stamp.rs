@@ -13,17 +13,40 @@ pub struct Stamp(Found);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Found {
-    /// When it was changed, its length, and which file it is.
-    File(i64, i64, u64, u64),
+    File(State),
     Nothing,
     /// This process may not look, as one that has become another user since it read the file.
     Denied,
 }
 
+/// A file as far as it can be told without reading it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct State {
+    /// Device and inode: which file it is.
+    file: (u64, u64),
+    length: u64,
+    /// When its content was changed, which whoever changes it may set back (`cp -p`, `rsync -t`, `touch -d`).
+    modified: (i64, i64),
+    /// When anything of it was changed, which the kernel alone sets.
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// Whether this process may not look, as one that has become another user since it read the file.
+    pub fn is_denied(self) -> bool {
+        self.0 == Found::Denied
+    }
+}
+
 /// The stamp of `file` at this moment.
 pub fn stamp(file: &Path) -> Stamp {
     Stamp(match fs::metadata(file) {
-        Ok(found) => Found::File(found.mtime(), found.mtime_nsec(), found.len(), found.ino()),
+        Ok(found) => Found::File(State {
+            file: (found.dev(), found.ino()),
+            length: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Found::Denied,
         Err(_) => Found::Nothing,
     })
@@ -67,13 +90,44 @@ impl Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::FileTimes;
+
+    fn at(second: i64) -> Stamp {
+        Stamp(Found::File(State {
+            file: (1, 1),
+            length: 1,
+            modified: (second, 0),
+            changed: (second, 0),
+        }))
+    }
+
+    #[test]
+    fn a_change_that_keeps_length_and_time_is_one() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
+        fs::write(&path, "one").expect("it is ours");
+        let before = stamp(&path);
+        assert_eq!(stamp(&path), before);
+        let modified = fs::metadata(&path).and_then(|found| found.modified());
+        let modified = modified.expect("it is there");
+        // The kernel's times move on with its tick.
+        while stamp(&path) == before {
+            fs::write(&path, "two").expect("it is ours");
+            let file = fs::File::options().write(true).open(&path);
+            let file = file.expect("it is ours");
+            let times = FileTimes::new().set_modified(modified);
+            file.set_times(times).expect("it is ours");
+        }
+        let found = fs::metadata(&path).expect("it is there");
+        assert_eq!(
+            (found.len(), found.modified().expect("a time")),
+            (3, modified)
+        );
+    }
 
     #[test]
     fn files_are_read_again_once_and_only_when_they_have_settled() {
-        let stamp = |second| {
-            let file = Found::File(second, 0, 1, 1);
-            vec![Stamp(file), Stamp(Found::Nothing)]
-        };
+        let stamp = |second| vec![at(second), Stamp(Found::Nothing)];
         let mut look = Look::new(stamp(1));
         for (now, changed) in [
             (stamp(1), false),
@@ -91,16 +145,16 @@ mod tests {
 
     #[test]
     fn what_may_not_be_looked_at_has_not_changed() {
-        let file = |second| Stamp(Found::File(second, 0, 1, 1));
         let denied = Stamp(Found::Denied);
-        let mut look = Look::new(vec![file(1), file(1)]);
+        assert!(denied.is_denied() && !at(1).is_denied());
+        let mut look = Look::new(vec![at(1), at(1)]);
         for (now, changed) in [
-            (vec![denied, file(1)], false),
-            (vec![denied, file(1)], false),
-            (vec![denied, file(2)], false),
-            (vec![denied, file(2)], true),
-            (vec![file(1), file(2)], false),
-            (vec![file(1), file(2)], false),
+            (vec![denied, at(1)], false),
+            (vec![denied, at(1)], false),
+            (vec![denied, at(2)], false),
+            (vec![denied, at(2)], true),
+            (vec![at(1), at(2)], false),
+            (vec![at(1), at(2)], false),
         ] {
             assert_eq!(look.has_changed(now.clone()), changed, "{now:?}");
         }

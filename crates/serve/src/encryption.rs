@@ -97,6 +97,15 @@ impl Encryption {
                     );
                 }
             }
+            Reloaded::Denied(files) => {
+                for file in files {
+                    tracing::warn!(
+                        event = "certificates_denied",
+                        "{} cannot be looked at (permission denied): that it changes is not noticed; make its directory one that the user of this process can enter",
+                        file.display()
+                    );
+                }
+            }
         })
     }
 }

@@ -3,11 +3,12 @@
 //! Looking at a file's stamp follows the links that certbot and Kubernetes swap, and sees changes on file systems that
 //! report none. A file that is still being written is left alone until it has been the same twice.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 
-use onrush_file::{Look, stamp};
+use onrush_file::{Look, Stamp, stamp};
 
 use crate::acceptor::Acceptor;
 use crate::connector::Connector;
@@ -47,6 +48,8 @@ pub enum Reloaded {
     Taken(Vec<Trouble>),
     /// They are wrong. Those before them stay in force.
     Refused(Vec<Trouble>),
+    /// This process may not look at these any more, as one that has become another user: changes go unnoticed. Said once.
+    Denied(Vec<PathBuf>),
 }
 
 /// A thread that watches files; dropping it ends it.
@@ -75,14 +78,26 @@ impl Watch {
         }
         let (stop, stopped) = mpsc::channel::<()>();
         let watch = move || {
+            let mut said = Vec::new();
             while stopped.recv_timeout(WATCH_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                let mut denied = Vec::new();
                 for (watched, look) in &mut looks {
                     let files = &watched.stamps().files;
-                    if look.has_changed(files.iter().map(|file| stamp(file)).collect()) {
+                    let now: Vec<Stamp> = files.iter().map(|file| stamp(file)).collect();
+                    let stamped = files.iter().zip(&now);
+                    let unseen = stamped.filter(|(_, stamp)| stamp.is_denied());
+                    denied.extend(unseen.map(|(file, _)| file.clone()));
+                    if look.has_changed(now) {
                         report(match watched.reload() {
                             Ok(warnings) => Reloaded::Taken(warnings),
                             Err(wrong) => Reloaded::Refused(wrong),
                         });
+                    }
+                }
+                if denied != said {
+                    said.clone_from(&denied);
+                    if !denied.is_empty() {
+                        report(Reloaded::Denied(denied));
                     }
                 }
             }

@@ -20,14 +20,23 @@ pub(super) enum Looked {
 }
 
 impl Looked {
-    /// Its stamps at this moment.
-    pub(super) fn stamps(&self) -> Vec<Stamp> {
+    /// Its stamps at this moment; `None` of a pattern whose directories this process may not list.
+    pub(super) fn stamps(&self) -> Option<Vec<Stamp>> {
         match self {
-            Looked::File(path) => vec![stamp(path)],
-            Looked::Pattern(directory, pattern) => {
-                let paths = found(directory, pattern).unwrap_or_default();
-                paths.iter().map(|path| stamp(path)).collect()
-            }
+            Looked::File(path) => Some(vec![stamp(path)]),
+            Looked::Pattern(directory, pattern) => match found(directory, pattern) {
+                Ok(paths) => Some(paths.iter().map(|path| stamp(path)).collect()),
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
+                Err(_) => Some(Vec::new()),
+            },
+        }
+    }
+
+    /// What it is called.
+    pub(super) fn path(&self) -> PathBuf {
+        match self {
+            Looked::File(path) => path.clone(),
+            Looked::Pattern(directory, pattern) => directory.join(pattern),
         }
     }
 }

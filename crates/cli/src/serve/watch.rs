@@ -2,6 +2,7 @@
 //! or has gone, or when one has changed that it names and that is read once: of passwords, or of an error page.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
@@ -19,31 +20,44 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// What is watched changes with the configuration.
 pub(super) struct Watch(Sender<Watched>);
 
-/// Files, and how they were before they were read.
-pub(super) struct Watched {
-    files: Vec<Looked>,
-    read: Vec<Stamp>,
-}
+/// Files, and how they were when they were looked at last: before they were read, to begin with.
+pub(super) struct Watched(Vec<(Looked, Vec<Stamp>)>);
 
 impl Watched {
     /// What was looked at to read the configuration.
     pub(super) fn of(written: &Written) -> Watched {
-        let looked = written.looked().iter();
-        let (files, read): (_, Vec<_>) = looked.cloned().unzip();
-        Watched {
-            files,
-            read: read.concat(),
-        }
+        Watched(written.looked().to_vec())
     }
 
     /// And the files that `plan` names, before they are read. Certificates are followed anyway.
     pub(super) fn with(mut self, plan: &Plan) -> Watched {
         for file in plan.files_read() {
             let file = Looked::File(file.to_path_buf());
-            self.read.extend(file.stamps());
-            self.files.push(file);
+            let stamps = file.stamps().unwrap_or_default();
+            self.0.push((file, stamps));
         }
         self
+    }
+
+    fn stamps(&self) -> Vec<Stamp> {
+        let stamps = self.0.iter().flat_map(|(_, stamps)| stamps);
+        stamps.copied().collect()
+    }
+
+    /// How they are now, and which of them this process may not look at: nothing is known of those, so they are as they were.
+    fn look(&mut self) -> (Vec<Stamp>, Vec<PathBuf>) {
+        let mut denied = Vec::new();
+        for (looked, last) in &mut self.0 {
+            let now = looked.stamps();
+            let may_look = |stamps: &Vec<Stamp>| !stamps.iter().any(|stamp| stamp.is_denied());
+            if !now.as_ref().is_some_and(may_look) {
+                denied.push(looked.path());
+            }
+            if let Some(now) = now {
+                *last = now;
+            }
+        }
+        (self.stamps(), denied)
     }
 }
 
@@ -69,15 +83,20 @@ impl Watch {
 }
 
 fn look_at(mut watched: Watched, changes: &Receiver<Watched>, asked: &Sender<Asked>) {
-    let mut look = Look::new(watched.read.clone());
+    let mut look = Look::new(watched.stamps());
+    let mut said = Vec::new();
     loop {
         match changes.recv_timeout(INTERVAL) {
             Ok(others) => {
-                look = Look::new(others.read.clone());
+                look = Look::new(others.stamps());
                 watched = others;
             }
             Err(RecvTimeoutError::Timeout) => {
-                let now = watched.files.iter().flat_map(Looked::stamps).collect();
+                let (now, denied) = watched.look();
+                if denied != said {
+                    say_denied(&denied);
+                    said = denied;
+                }
                 if look.has_changed(now) && asked.send(Asked::Reload).is_err() {
                     return;
                 }
@@ -85,4 +104,20 @@ fn look_at(mut watched: Watched, changes: &Receiver<Watched>, asked: &Sender<Ask
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
+}
+
+/// Says once that changes of these go unnoticed.
+fn say_denied(denied: &[PathBuf]) {
+    let Some(first) = denied.first() else {
+        return;
+    };
+    let others = match denied.len() {
+        1 => String::new(),
+        several => format!(" and {} more", several - 1),
+    };
+    tracing::warn!(
+        event = "watch_denied",
+        "--watch may not look at {}{others} (permission denied): changes there are not noticed; make its directory one that the user of this process can enter",
+        first.display()
+    );
 }
