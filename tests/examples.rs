@@ -205,6 +205,9 @@ fn many_sites() {
             &format!("\"{}\"", blog.address),
         )
         .with_included("many-sites/shop.toml", "example.com", "example.net");
+    let path = examples().join("many-sites.toml");
+    let checked = run_onrush(&["check", &path.display().to_string()]);
+    assert_eq!(checked.code, Some(0), "as it stands there: {checked:?}");
     let pages = site.directory.path().join("many-sites/shop");
     fs::create_dir(&pages).expect("it is ours");
     fs::write(pages.join("index.html"), "buy").expect("it is ours");
