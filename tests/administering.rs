@@ -585,6 +585,40 @@ fn options_of_all_commands_stand_before_or_behind_them() {
 }
 
 #[test]
+fn a_socket_whose_file_is_gone_is_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("web.sock");
+    let text = format!(
+        "[[listen]]\naddress = \"unix:{}\"\n{}",
+        path.display(),
+        responding("hello")
+    );
+    let server = Administered::start("epoll", &text);
+    assert_eq!(server.said("status")["sockets_gone"], json!([]));
+    fs::remove_file(&path).expect("it is there");
+    let name = format!("unix:{}", path.display());
+    assert_eq!(server.said("status")["sockets_gone"], json!([name]));
+    let shown = server.ctl(&["status"]).out;
+    assert!(
+        shown.contains(&format!("the file of {name} is gone")),
+        "{shown}"
+    );
+    let log = server
+        .serve
+        .program
+        .err
+        .wait_for("nobody reaches this server there");
+    assert!(log.contains(&name), "{log}");
+    let events = server.said("events");
+    assert_eq!(events["events"][0]["event"], "socket_gone", "{events}");
+    // Whoever has its name now keeps it.
+    fs::write(&path, "another's").expect("it is ours");
+    assert_eq!(server.said("status")["sockets_gone"], json!([name]));
+    server.serve.stop();
+    assert!(path.exists());
+}
+
+#[test]
 fn another_user_is_refused() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can be another user");

@@ -140,8 +140,7 @@ impl Desk {
             "/openapi.json" => Response::of(200, "application/json", OPENAPI.into()),
             "/v1/status" => {
                 let views = self.views().await;
-                let phase = self.readiness.phase();
-                Response::json(200, &json::status(&views, &self.facts, phase))
+                Response::json(200, &json::status(&views, self))
             }
             "/v1/listeners" => Response::json(200, &json::listeners(&self.views().await)),
             "/v1/routes" => Response::json(200, &json::routes(&self.views().await)),

@@ -12,12 +12,13 @@ use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
 use crate::connections;
+use crate::desk::Desk;
 use crate::journal::{Event, Journal};
-use crate::readiness::Phase;
 use crate::setup::Facts;
 use crate::views::Views;
 
-pub(crate) fn status(views: &Views, facts: &Facts, phase: Phase) -> Value {
+pub(crate) fn status(views: &Views, desk: &Desk) -> Value {
+    let (facts, phase) = (&desk.facts, desk.readiness.phase());
     let sum =
         |count: fn(&onrush_serve::CoreView) -> u64| views.cores.iter().map(count).sum::<u64>();
     let uptime = unix_time().saturating_sub(facts.started);
@@ -38,6 +39,7 @@ pub(crate) fn status(views: &Views, facts: &Facts, phase: Phase) -> Value {
         "in_flight": sum(|view| view.in_flight),
         "requests": sum(|view| view.totals.requests),
         "spans": spans(views),
+        "sockets_gone": desk.operator.sockets_gone(),
         "cores": cores,
         "silent_cores": views.silent,
     })

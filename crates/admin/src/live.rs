@@ -83,7 +83,7 @@ pub(crate) async fn sample(desk: &Desk, before: &mut Option<Before>) -> Option<V
         let mut said = json::requests(listed, &views.silent);
         said["not_listed"] = requests.len().saturating_sub(REQUESTS_MAX).into();
         said["interval"] = now.at.since(before.at).as_secs_f64().into();
-        said["status"] = json::status(&views, &desk.facts, desk.readiness.phase());
+        said["status"] = json::status(&views, desk);
         said["cores"] = cores(&now, before, desk);
         let listeners = since(&now.sums.listeners, &before.sums.listeners);
         said["listeners"] = listeners.iter().map(json::traffic).collect();

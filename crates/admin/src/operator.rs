@@ -30,6 +30,9 @@ pub trait Operator: Send {
     /// The configuration in force, secrets left out, and where it comes from.
     fn configuration(&self) -> Value;
 
+    /// Unix sockets that are listened on and whose file is gone, so that nobody reaches the server there.
+    fn sockets_gone(&self) -> Vec<String>;
+
     /// How much the error log says: the name of a level.
     fn log_level(&self) -> &'static str;
 

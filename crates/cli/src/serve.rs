@@ -13,6 +13,7 @@ mod handover;
 mod privileges;
 mod reload;
 mod signals;
+mod sockets;
 mod supervisor;
 mod upgrade;
 mod watch;
@@ -102,6 +103,7 @@ fn serve(args: Args) -> anyhow::Result<()> {
     ));
     supervisor::ready();
     watchdog::start(server.handles()).context("cannot start the watchdog")?;
+    sockets::watch(in_force.clone()).context("cannot watch the sockets")?;
     let control = Control {
         reloading: Reloading::new(
             &args,

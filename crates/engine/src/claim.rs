@@ -307,6 +307,21 @@ impl Claim {
         }
     }
 
+    /// Whether the file of a Unix socket that is ours has gone, or another one has its name. What this process may not look at
+    /// is taken to be there.
+    pub fn has_lost_file(&self) -> bool {
+        let (Address::Unix(path), Ok(ours)) = (&self.address, self.file.lock()) else {
+            return false;
+        };
+        let Some(ours) = *ours else {
+            return false;
+        };
+        match fs::symlink_metadata(path) {
+            Ok(found) => (found.dev(), found.ino()) != ours,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
     /// Removes the file of a Unix socket, so that nobody finds the way to it any more; those who have found it can still
     /// be accepted. Of TCP addresses nothing changes.
     pub fn withdraw(&self) {

@@ -125,6 +125,11 @@ impl Server {
         self.claims.iter().map(|claim| claim.address())
     }
 
+    /// What it listens by, as long as it does.
+    pub fn claims(&self) -> impl Iterator<Item = Weak<Claim>> {
+        self.claims.iter().map(Arc::downgrade)
+    }
+
     /// Those of them that a service manager keeps, whose queues all cores share.
     pub fn passed(&self) -> impl Iterator<Item = &Address> {
         let kept = self.claims.iter();

@@ -68,6 +68,12 @@ pub(super) fn status(said: &Value) -> String {
         word(&said["in_flight"]),
         word(&said["connections"]),
     );
+    for address in all(&said["sockets_gone"]) {
+        text += &format!(
+            "the file of {} is gone: nobody reaches the server there\n",
+            word(address)
+        );
+    }
     text += &spans(&said["spans"]);
     let head = [
         "core",

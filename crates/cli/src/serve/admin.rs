@@ -3,7 +3,7 @@
 mod place;
 
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
@@ -44,6 +44,8 @@ struct Held {
     checked: Option<Checked>,
     /// Where its routes stand.
     places: Vec<RoutePlace>,
+    /// What it listens by.
+    claims: Vec<Weak<Claim>>,
 }
 
 impl InForce {
@@ -74,7 +76,16 @@ impl InForce {
             generation,
             checked: Some(server.checked()),
             places: sources.map_or(Vec::new(), route_places),
+            claims: server.claims().collect(),
         };
+    }
+
+    /// Unix sockets that are listened on and whose file is gone.
+    pub(super) fn sockets_gone(&self) -> Vec<String> {
+        let claims = self.held().claims.clone();
+        let claims = claims.iter().filter_map(Weak::upgrade);
+        let gone = claims.filter(|claim| claim.has_lost_file());
+        gone.map(|claim| claim.address().to_string()).collect()
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -115,6 +126,10 @@ impl Operator for Passing {
 
     fn configuration(&self) -> Value {
         self.in_force.held().shown.clone()
+    }
+
+    fn sockets_gone(&self) -> Vec<String> {
+        self.in_force.sockets_gone()
     }
 
     fn log_level(&self) -> &'static str {
