@@ -79,7 +79,7 @@ fn the_start_says_how_connections_get_to_cores() {
     assert_eq!(hash.as_deref(), Some(asked));
     let refused = refused(&[&["--respond", "200", "--accept", "cpu"], &two[..]].concat());
     assert!(
-        refused.contains("connections cannot go to cores by CPU: cores share CPU 0; give each core a CPU of its own"),
+        refused.contains("connections cannot go to cores by CPU, which accept = \"cpu\" asks for: cores share CPU 0; 2 threads want 2 CPUs"),
         "{refused}"
     );
     // A core on each CPU that this process may use.

@@ -47,7 +47,7 @@ impl Accepting {
     pub(crate) fn refused(wish: Accept, errno: Errno) -> Result<Self, String> {
         let why = format!("the kernel refuses to look at CPUs: {errno}");
         match wish {
-            Accept::Cpu => Err(why),
+            Accept::Cpu => Err(format!("{why}; say accept = \"auto\" or \"hash\"")),
             Accept::Auto | Accept::Hash => Ok(Self::by_hash(&why)),
         }
     }
@@ -87,7 +87,7 @@ pub(crate) fn choose(
     let own = own_cpus(cpus);
     let chosen = match (wish, own) {
         (Accept::Hash, _) => Accepting::asked(By::Hash),
-        (Accept::Cpu, Err(why)) => return Err(why),
+        (Accept::Cpu, Err(why)) => return Err(format!("{why}; {}", hint(cpus))),
         (Accept::Cpu, Ok(_)) => Accepting::asked(By::Cpu),
         (Accept::Auto, Err(why)) => Accepting::by_hash(&why),
         (Accept::Auto, Ok(own)) => match (before, why_not(&own, listen, arrival)) {
@@ -117,6 +117,22 @@ fn own_cpus(cpus: &[Option<usize>]) -> Result<Vec<usize>, String> {
         Some(cpu) => Err(format!("cores share CPU {cpu}")),
         None => Ok(pinned),
     }
+}
+
+/// What to do about cores of which not each has a CPU of its own.
+fn hint(cpus: &[Option<usize>]) -> String {
+    let cores = cpus.len();
+    let what = match cpus.iter().all(Option::is_some) {
+        true => {
+            format!("{cores} threads want {cores} CPUs: name as many (cpus) or start fewer threads")
+        }
+        // Fewer than there are CPUs.
+        false => format!(
+            "name a CPU for each of the {cores} threads, such as cpus = \"0-{}\", or start as many threads as there are CPUs",
+            cores - 1
+        ),
+    };
+    format!("{what}, or say accept = \"auto\"")
 }
 
 /// Why cores on these CPUs are not reached evenly by the CPU that takes a packet.
@@ -244,9 +260,13 @@ mod tests {
             (
                 Accept::Cpu,
                 &[None, None],
-                "error: the cores are not pinned",
+                "error: the cores are not pinned; name a CPU for each of the 2 threads, such as cpus = \"0-1\", or start as many threads as there are CPUs, or say accept = \"auto\"",
             ),
-            (Accept::Cpu, &[Some(1), Some(1)], "error: cores share CPU 1"),
+            (
+                Accept::Cpu,
+                &[Some(1), Some(1)],
+                "error: cores share CPU 1; 2 threads want 2 CPUs: name as many (cpus) or start fewer threads, or say accept = \"auto\"",
+            ),
             (
                 Accept::Hash,
                 &two,

@@ -57,7 +57,7 @@ impl fmt::Display for StartError {
             StartError::Driver(why) | StartError::Cpus(why) => f.write_str(why),
             StartError::Accept(why) => write!(
                 f,
-                "connections cannot go to cores by CPU: {why}; give each core a CPU of its own (--cpus), or say accept = \"auto\""
+                "connections cannot go to cores by CPU, which accept = \"cpu\" asks for: {why}"
             ),
             StartError::Listen(address, error) => {
                 write!(f, "cannot listen on {address}: ")?;

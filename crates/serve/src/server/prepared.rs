@@ -98,8 +98,9 @@ impl Prepared {
         let mut passing = Passing::new(passed, handover.as_ref());
         let own = passing.others(&plan.listen);
         if let Some(shared) = passing.first().filter(|_| plan.accept == Accept::Cpu) {
-            let why =
-                format!("all cores share the queue of {shared}, a socket of the service manager");
+            let why = format!(
+                "all cores share the queue of {shared}, a socket of the service manager; say accept = \"auto\", or take it out of the .socket unit"
+            );
             return Err(StartError::Accept(why));
         }
         let accepting = accept::choose(plan.accept, &cpus, &own, arrival.as_ref(), before)
