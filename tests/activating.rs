@@ -218,15 +218,26 @@ fn what_does_not_fit_is_said_with_both_names() {
     let other = ["--respond", "200", "--listen", "127.0.0.1:0"];
     let said = refused(&[(&socket, "web")], &other);
     let expected = format!(
-        "the service manager has passed the socket {address} (web), and no [[listen]] has this address: expected one of 127.0.0.1:0;"
+        "the service manager has passed the socket {address} (web), and no [[listen]] has this address; the [[listen]] 127.0.0.1:0 has no socket: give both the same address"
     );
     assert!(said.contains(&expected), "{said}");
+    // Also where it is in the way of what is bound.
+    let everywhere = address.replace("127.0.0.1", "0.0.0.0");
+    let said = refused(
+        &[(&socket, "web")],
+        &["--respond", "200", "--listen", &everywhere],
+    );
+    for part in [
+        format!("the socket {address} (web),"),
+        format!("the [[listen]] {everywhere} has no socket"),
+    ] {
+        assert!(said.contains(&part), "{said}");
+    }
     let same = ["--respond", "200", "--listen", &address];
     let said = refused(&[(&socket, "web"), (&socket, "again")], &same);
-    assert!(
-        said.contains(&format!("the socket {address} (again)")),
-        "{said}"
-    );
+    let expected =
+        format!("the socket {address} (again), and every [[listen]] has a socket already");
+    assert!(said.contains(&expected), "{said}");
     let two = ["--threads", "2", "--accept", "cpu"];
     let said = refused(&[(&socket, "web")], &[&same[..], &two].concat());
     assert!(
@@ -239,6 +250,22 @@ fn what_does_not_fit_is_said_with_both_names() {
         said.contains("descriptor 4 (nothing)") && said.contains("ListenStream="),
         "{said}"
     );
+}
+
+#[test]
+fn a_variable_that_says_no_number_is_named() {
+    for (name, value, why) in [
+        ("LISTEN_PID", "abc", "is no process id"),
+        ("LISTEN_PID", "", "is no process id"),
+    ] {
+        let mut command = crate::program::onrush(&["serve", "--respond", "200:x"]);
+        command.args(["--listen", "127.0.0.1:0"]);
+        command.env(name, value).env("LISTEN_FDS", "1");
+        let finished = Program::start(&mut command).finish();
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        let said = format!("onrush serve: {name}={value:?} in the environment {why}");
+        assert!(finished.err.starts_with(&said), "{finished:?}");
+    }
 }
 
 #[test]

@@ -37,8 +37,10 @@ pub struct Passed {
 /// Why what was passed cannot be used.
 #[derive(Debug)]
 pub enum PassedError {
-    /// A variable does not say a number.
-    Variable(&'static str),
+    /// `LISTEN_PID` is no process id: what it is.
+    Process(String),
+    /// `LISTEN_FDS` is no number of sockets: what it is.
+    Count(String),
     /// A descriptor is none of a TCP or Unix socket that listens: its number, and its name.
     NotListening(RawFd, String),
 }
@@ -46,9 +48,13 @@ pub enum PassedError {
 impl fmt::Display for PassedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PassedError::Variable(name) => write!(
+            PassedError::Process(value) => write!(
                 f,
-                "{name} in the environment is no number of descriptors that can be passed: expected 0 to {PASSED_MAX}"
+                "LISTEN_PID={value:?} in the environment is no process id, by which a service manager says whom its sockets are for: expected a number, or no such variable where no sockets are passed"
+            ),
+            PassedError::Count(value) => write!(
+                f,
+                "LISTEN_FDS={value:?} in the environment is no number of sockets that a service manager can pass: expected 0 to {PASSED_MAX}"
             ),
             PassedError::NotListening(number, name) => write!(
                 f,
@@ -67,21 +73,12 @@ impl std::error::Error for PassedError {}
 /// See [`PassedError`].
 pub fn passed() -> Result<Vec<Passed>, PassedError> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
-    let number = |name: &'static str| match env::var(name) {
-        Ok(text) => text
-            .parse()
-            .map(Some)
-            .map_err(|_| PassedError::Variable(name)),
-        Err(_) => Ok(None::<u32>),
-    };
-    if number("LISTEN_PID")? != Some(process::id()) {
-        return Ok(Vec::new());
+    let value = |name| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    match process_of(value("LISTEN_PID").as_deref())? {
+        Some(process) if process == process::id() => {}
+        _ => return Ok(Vec::new()),
     }
-    let count = number("LISTEN_FDS")?.unwrap_or(0);
-    let count = RawFd::try_from(count)
-        .ok()
-        .filter(|&count| count <= PASSED_MAX);
-    let count = count.ok_or(PassedError::Variable("LISTEN_FDS"))?;
+    let count = count_of(value("LISTEN_FDS").as_deref())?;
     if TAKEN.swap(true, Ordering::Relaxed) {
         return Ok(Vec::new());
     }
@@ -93,6 +90,25 @@ pub fn passed() -> Result<Vec<Passed>, PassedError> {
             take(descriptor, name.unwrap_or("unnamed").to_owned())
         })
         .collect()
+}
+
+/// Whom sockets were passed to, by `LISTEN_PID`.
+fn process_of(value: Option<&str>) -> Result<Option<u32>, PassedError> {
+    let Some(text) = value else {
+        return Ok(None);
+    };
+    match text.parse() {
+        Ok(0) | Err(_) => Err(PassedError::Process(text.to_owned())),
+        Ok(process) => Ok(Some(process)),
+    }
+}
+
+/// How many there are, by `LISTEN_FDS`.
+fn count_of(value: Option<&str>) -> Result<RawFd, PassedError> {
+    let text = value.unwrap_or("0");
+    let count = text.parse().ok();
+    let count = count.filter(|count| (0..=PASSED_MAX).contains(count));
+    count.ok_or_else(|| PassedError::Count(text.to_owned()))
 }
 
 fn take(descriptor: RawFd, name: String) -> Result<Passed, PassedError> {
@@ -134,4 +150,28 @@ fn unix_path(address: SocketAddrAny) -> Option<Address> {
     let path = unix.path_bytes()?;
     let path = std::ffi::OsStr::from_bytes(path);
     (!path.is_empty()).then(|| Address::Unix(Path::new(path).to_path_buf()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_say_numbers_or_are_told_what_was_expected() {
+        assert_eq!(process_of(None).ok(), Some(None));
+        assert_eq!(process_of(Some("7")).ok(), Some(Some(7)));
+        assert_eq!(count_of(None).ok(), Some(0));
+        assert_eq!(count_of(Some("1024")).ok(), Some(1024));
+        for wrong in ["abc", "", "-1", "0", "4294967296", " 7"] {
+            let said = process_of(Some(wrong)).expect_err(wrong).to_string();
+            let begin = format!("LISTEN_PID={wrong:?} in the environment is no process id");
+            assert!(said.starts_with(&begin), "{said}");
+        }
+        for wrong in ["abc", "", "-1", "1025", "99999999999"] {
+            let said = count_of(Some(wrong)).expect_err(wrong).to_string();
+            let begin = format!("LISTEN_FDS={wrong:?} in the environment is no number of sockets");
+            assert!(said.starts_with(&begin), "{said}");
+            assert!(said.ends_with("expected 0 to 1024"), "{said}");
+        }
+    }
 }

@@ -36,14 +36,12 @@ pub enum StartError {
     },
     /// The process whose place it is to take listens in another manner: what differs.
     Handover(&'static str),
-    /// A service manager has passed a socket that the plan has no use for.
+    /// A service manager has passed sockets that the plan has no use for.
     Passed {
-        /// As the manager calls it.
-        name: String,
-        /// Where it listens.
-        address: Address,
-        /// What the plan listens on.
-        listen: Vec<String>,
+        /// Where they listen, and what the manager calls them.
+        unwanted: Vec<(Address, String)>,
+        /// What the plan listens on without a socket of the manager.
+        without: Vec<String>,
     },
     /// The kernel refuses what resolving the names of servers needs.
     Resolver(io::Error),
@@ -87,15 +85,7 @@ impl fmt::Display for StartError {
                 f,
                 "cannot take the place of a server that runs: {what} would differ; stop that one and start this one"
             ),
-            StartError::Passed {
-                name,
-                address,
-                listen,
-            } => write!(
-                f,
-                "the service manager has passed the socket {address} ({name}), and no [[listen]] has this address: expected one of {}; add it, or take it out of the .socket unit",
-                listen.join(", ")
-            ),
+            StartError::Passed { unwanted, without } => f.write_str(&not_wanted(unwanted, without)),
             StartError::Resolver(error) => {
                 write!(f, "cannot resolve the names of servers: {error}")
             }
@@ -105,6 +95,47 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+/// Sockets that no `[[listen]]` has the address of, and those of them that have no socket: one is most likely meant for the other.
+fn not_wanted(unwanted: &[(Address, String)], without: &[String]) -> String {
+    let sockets: Vec<String> = unwanted
+        .iter()
+        .map(|(address, name)| format!("{address} ({name})"))
+        .collect();
+    let (sockets, these) = match &sockets[..] {
+        [one] => (format!("the socket {one}"), "this address"),
+        several => (
+            format!("the sockets {}", several.join(", ")),
+            "these addresses",
+        ),
+    };
+    let without = match without {
+        [] => {
+            return format!(
+                "the service manager has passed {sockets}, and every [[listen]] has a socket already: take it out of the .socket unit"
+            );
+        }
+        [one] => format!(
+            "the [[listen]] {one} has no socket: give both the same address, here or in the .socket unit"
+        ),
+        several => format!(
+            "of [[listen]] {} have no socket: give one of them the same address, here or in the .socket unit",
+            several.join(", ")
+        ),
+    };
+    // ListenStream=80 means that.
+    let is_port_alone = |address: &Address| match address {
+        Address::Tcp(address) => address.is_ipv6() && address.ip().is_unspecified(),
+        Address::Unix(_) => false,
+    };
+    let hint = match unwanted.iter().any(|(address, _)| is_port_alone(address)) {
+        true => " (a port alone is [::] in a .socket unit)",
+        false => "",
+    };
+    format!(
+        "the service manager has passed {sockets}, and no [[listen]] has {these}{hint}; {without}"
+    )
+}
 
 /// What the kernel's answer means here, and what the user can do.
 fn why_not_listening(address: &Address, error: &Error) -> Option<&'static str> {
@@ -146,7 +177,30 @@ mod tests {
         };
         let tcp = || Address::Tcp(([10, 0, 0, 1], 80).into());
         let unix = || Address::Unix("/run/a.sock".into());
+        let passed = |addresses: &[&str], without: &[&str]| {
+            let address = |text: &&str| Address::Tcp(text.parse().expect("an address"));
+            let named = addresses
+                .iter()
+                .map(|text| (address(text), "web".to_owned()));
+            StartError::Passed {
+                unwanted: named.collect(),
+                without: without.iter().map(|&text| text.to_owned()).collect(),
+            }
+            .to_string()
+        };
         for (said, part) in [
+            (
+                passed(&["[::]:80"], &["0.0.0.0:80"]),
+                "the socket [::]:80 (web), and no [[listen]] has this address (a port alone is [::] in a .socket unit); the [[listen]] 0.0.0.0:80 has no socket",
+            ),
+            (
+                passed(&["10.0.0.1:1", "10.0.0.1:2"], &["10.0.0.1:3", "10.0.0.1:4"]),
+                "the sockets 10.0.0.1:1 (web), 10.0.0.1:2 (web), and no [[listen]] has these addresses; of [[listen]] 10.0.0.1:3, 10.0.0.1:4 have no socket",
+            ),
+            (
+                passed(&["10.0.0.1:1"], &[]),
+                "the socket 10.0.0.1:1 (web), and every [[listen]] has a socket already",
+            ),
             (
                 listen(tcp(), Errno::ADDRINUSE),
                 "cannot listen on 10.0.0.1:80: another program does",

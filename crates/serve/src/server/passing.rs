@@ -58,19 +58,29 @@ impl Passing {
             .map_err(|error| StartError::Listen(address, error))
     }
 
-    /// Whether each socket is for an address of the plan: clients of any other would wait for ever.
+    /// Whether each socket is for an address of the plan: clients of any other would wait for ever. To be asked before
+    /// anything is bound, which fails where such a socket is in the way.
     ///
     /// # Errors
     /// When one is for none.
-    pub(super) fn check_all_taken(&self, plan: &Plan) -> Result<(), StartError> {
-        let Some(unwanted) = self.left.first() else {
+    pub(super) fn check_all_wanted(&self, plan: &Plan) -> Result<(), StartError> {
+        let mut unwanted: Vec<&Passed> = self.left.iter().collect();
+        let mut without = Vec::new();
+        for listen in &plan.listen {
+            match unwanted.iter().position(|it| is_meant(&it.address, listen)) {
+                Some(at) => {
+                    unwanted.remove(at);
+                }
+                None => without.push(listen.address.to_string()),
+            }
+        }
+        if unwanted.is_empty() {
             return Ok(());
-        };
-        let listen = plan.listen.iter().map(|listen| listen.address.to_string());
+        }
+        let named = |passed: &&Passed| (passed.address.clone(), passed.name.clone());
         Err(StartError::Passed {
-            name: unwanted.name.clone(),
-            address: unwanted.address.clone(),
-            listen: listen.collect(),
+            unwanted: unwanted.iter().map(named).collect(),
+            without,
         })
     }
 }

@@ -96,6 +96,7 @@ impl Prepared {
         let cpus = placement(&plan).map_err(StartError::Cpus)?;
         let before = handover.as_ref().map(|handover| handover.manner.by());
         let mut passing = Passing::new(passed, handover.as_ref());
+        passing.check_all_wanted(&plan)?;
         let own = passing.others(&plan.listen);
         if let Some(shared) = passing.first().filter(|_| plan.accept == Accept::Cpu) {
             let why = format!(
@@ -117,7 +118,6 @@ impl Prepared {
             claim(listen, inherited, accepting.as_ref(), &cpus)
         });
         let claims: Vec<_> = claims.collect::<Result<_, _>>()?;
-        passing.check_all_taken(&plan)?;
         if plan.process.run_as.is_some() {
             // A socket of another user could not join in the sharing of an address.
             for claim in &claims {
