@@ -49,7 +49,7 @@ pub use health::{Check, Eject, EjectOn, Health};
 pub use listen::{Address, Certificate, ClientCertificates, Listen, Tls, TlsProfile};
 pub use network::{Network, Networks};
 pub use pattern::Pattern;
-pub use process::{Account, Process, RunAs};
+pub use process::{Account, Landlock, Process, RunAs};
 pub use request_limits::RequestLimits;
 pub(crate) use rewrite::RewritePiece;
 pub use rewrite::{Rewrite, TargetPart};

@@ -26,6 +26,7 @@ mod tls;
 
 mod chosen;
 mod client;
+mod confinement;
 mod connection;
 mod downstream;
 mod ending;
@@ -76,6 +77,7 @@ mod tests;
 
 pub use accept::{Accepting, Arrival};
 pub use check::{Checked, Unusable, check};
+pub use confinement::{Closed, Used, used};
 pub use descriptors::Shares;
 pub use explain::{
     Answer, Choice, Explainer, Explanation, Fact, Forward, Passed, Question, ToGroup,
