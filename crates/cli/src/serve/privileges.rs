@@ -216,7 +216,8 @@ impl Privileges {
         }
     }
 
-    /// Whether a reload can read the files of `plan`. What is wrong with one that is not there is said by whoever reads it.
+    /// Whether a reload can read the files of `plan`; warns of those that requests cannot use. What is wrong with one that is
+    /// not there is said by whoever reads it.
     ///
     /// # Errors
     /// When it cannot, with what to do.
@@ -226,11 +227,12 @@ impl Privileges {
         let Some((user, _)) = &self.reduced else {
             return Ok(());
         };
-        let unread = denied_to(user, plan, Some(written)).unread;
-        match unread.is_empty() {
-            true => Ok(()),
-            false => Err(refusal(&mended(unread), Some(written), Audience::Log)),
+        let found = denied_to(user, plan, Some(written));
+        if !found.unread.is_empty() {
+            return Err(refusal(&mended(found.unread), Some(written), Audience::Log));
         }
+        warn(&found.warnings, Some(written), Audience::Log);
+        Ok(())
     }
 
     /// An error of reading the configuration, with what to do where this user may not.
