@@ -68,7 +68,7 @@ mod record;
 #[cfg(test)]
 #[allow(
     dead_code,
-    reason = "it serves the tests of all answers; not each needs all of it"
+    reason = "it serves the tests of all responses; not each needs all of it"
 )]
 mod harness;
 #[cfg(test)]
@@ -78,7 +78,7 @@ pub use accept::{Accepting, Arrival};
 pub use check::{Checked, Unusable, check};
 pub use descriptors::Shares;
 pub use explain::{
-    Answer, Choice, Explainer, Explanation, Fact, Forward, Passed, Question, ToGroup,
+    Choice, Explainer, Explanation, Fact, Forward, Outcome, Passed, Question, ToGroup,
 };
 pub use meter::Totals;
 pub use observe::connections::{
