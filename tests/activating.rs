@@ -116,12 +116,12 @@ impl Unit {
         let mut clients: Vec<_> = (0..32).map(|_| serve.connect()).collect();
         clients.iter_mut().for_each(|client| client.send(GET));
         for client in &mut clients {
-            let response = client.receive().expect("an answer");
+            let response = client.receive().expect("a response");
             assert!(response.ends_with(&format!("\r\n\r\n{body}")), "{response}");
         }
         let mut client = Client::connect(Path::new(&self.path("socket")));
         client.send(GET);
-        assert!(client.receive().expect("an answer").ends_with(body));
+        assert!(client.receive().expect("a response").ends_with(body));
     }
 }
 
@@ -162,7 +162,7 @@ fn sockets_that_are_passed_are_served_by_all_cores_and_remain_the_managers() {
         early_tcp.send(GET);
         let serve = unit.start();
         for response in [early.receive(), early_tcp.receive()] {
-            assert!(response.expect("an answer").ends_with("three"));
+            assert!(response.expect("a response").ends_with("three"));
         }
         unit.check_both(&serve, "three");
         serve.stop();

@@ -73,7 +73,7 @@ impl Administered {
     fn status(&self, request: &[u8]) -> String {
         let mut client = self.client();
         client.send(request);
-        status(&client.receive().expect("an answer"))
+        status(&client.receive().expect("a response"))
     }
 }
 
@@ -111,11 +111,11 @@ fn what_a_server_has_done_is_told_exactly() {
         let (mut kept, mut other) = (server.serve.connect(), server.serve.connect());
         for _ in 0..7 {
             kept.send(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
-            kept.receive().expect("an answer");
+            kept.receive().expect("a response");
         }
         other.send(b"GET /missing HTTP/1.1\r\nHost: a.example\r\n\r\nGET /x HTTP/1.1\r\nHost: b.example\r\n\r\n");
-        other.receive().expect("an answer");
-        other.receive().expect("an answer");
+        other.receive().expect("a response");
+        other.receive().expect("a response");
         let status = server.said("status");
         assert_eq!(status["requests"], 9, "{status}");
         assert_eq!(status["connections"], 2, "{status}");
@@ -140,7 +140,7 @@ fn what_a_server_has_done_is_told_exactly() {
         assert_eq!(listener["duration"]["count"], 9, "{listener}");
         let sent = listener["bytes_sent"].as_u64().expect("a number");
         kept.send(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
-        let bytes = kept.receive().expect("an answer").len() as u64;
+        let bytes = kept.receive().expect("a response").len() as u64;
         let sent_then = server.said("listeners")["listeners"][0]["bytes_sent"].as_u64();
         assert_eq!(sent_then, Some(sent + bytes));
         server.serve.stop();
@@ -158,25 +158,25 @@ fn a_server_is_taken_out_and_brought_back_by_hand() {
         );
         let server = Administered::start(io, &text);
         let address = one.address.to_string();
-        let answers = |count: usize| -> Vec<String> {
-            let mut answers: Vec<String> = (0..count)
+        let bodies = |count: usize| -> Vec<String> {
+            let mut bodies: Vec<String> = (0..count)
                 .map(|_| first_line(&server.serve.body()))
                 .collect();
-            answers.sort_unstable();
-            answers.dedup();
-            answers
+            bodies.sort_unstable();
+            bodies.dedup();
+            bodies
         };
-        assert_eq!(answers(20), ["one", "two"]);
+        assert_eq!(bodies(20), ["one", "two"]);
         for state in ["drain", "down"] {
             let changed = server.ctl(&["server", "app", &address, state]);
             assert_eq!(
                 (changed.code, &*changed.out),
                 (Some(0), "changed 1 server\n")
             );
-            assert_eq!(answers(20), ["two"], "{state}");
+            assert_eq!(bodies(20), ["two"], "{state}");
             // It is not forgotten by a reload.
             assert_eq!(server.ctl(&["reload"]).code, Some(0));
-            assert_eq!(answers(20), ["two"], "{state}, after a reload");
+            assert_eq!(bodies(20), ["two"], "{state}, after a reload");
             let groups = server.said("servers");
             let wanted = &groups["groups"][0]["servers"][0]["wanted"];
             assert_eq!(wanted, state, "{groups}");
@@ -189,11 +189,11 @@ fn a_server_is_taken_out_and_brought_back_by_hand() {
         );
         let mut client = server.serve.connect();
         client.send(GET);
-        assert_eq!(status(&client.receive().expect("an answer")), "503");
+        assert_eq!(status(&client.receive().expect("a response")), "503");
         for address in &both {
             assert_eq!(server.ctl(&["server", "app", address, "up"]).code, Some(0));
         }
-        assert_eq!(answers(20), ["one", "two"]);
+        assert_eq!(bodies(20), ["one", "two"]);
         assert_eq!(
             server
                 .ctl(&["server", "app", &address, "--weight", "3"])
@@ -283,7 +283,7 @@ fn what_is_under_way_is_listed_until_it_ends() {
 }
 
 #[test]
-fn what_signals_do_is_asked_for_and_answered() {
+fn what_signals_do_is_asked_for_and_done() {
     let server = Administered::start("auto", &responding("one"));
     fs::write(&server.path, whole(&server.socket, &responding("two"))).expect("it is ours");
     let reloaded = server.ctl(&["reload"]);
@@ -345,7 +345,7 @@ fn what_signals_do_is_asked_for_and_answered() {
 }
 
 #[test]
-fn on_a_tcp_address_only_who_has_the_token_is_answered() {
+fn on_a_tcp_address_only_who_has_the_token_is_served() {
     let directory = tempfile::tempdir().expect("a directory");
     let (serve, address, file) = administered_by_tcp(directory.path());
     let ask = |request: String| {
@@ -353,7 +353,7 @@ fn on_a_tcp_address_only_who_has_the_token_is_answered() {
         stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
         let mut client = Client(stream);
         client.send(request.as_bytes());
-        status(&client.receive().expect("an answer"))
+        status(&client.receive().expect("a response"))
     };
     let with =
         |path: &str, fields: &str| ask(format!("GET {path} HTTP/1.1\r\nHost: h\r\n{fields}\r\n"));
@@ -433,7 +433,7 @@ fn who_has_the_token_is_let_in_whoever_else_holds_connections() {
     // Has shown its token, and stays.
     let mut kept = connect();
     kept.send(right.as_bytes());
-    assert_eq!(status(&kept.receive().expect("an answer")), "200");
+    assert_eq!(status(&kept.receive().expect("a response")), "200");
     let began = [
         "",
         "GET /v1/status HTTP/1.1\r\nHost: h\r\n",
@@ -461,7 +461,7 @@ fn who_has_the_token_is_let_in_whoever_else_holds_connections() {
         assert_eq!(asked.code, Some(0), "round {round}: {asked:?}");
     }
     kept.send(right.as_bytes());
-    assert_eq!(status(&kept.receive().expect("an answer")), "200");
+    assert_eq!(status(&kept.receive().expect("a response")), "200");
     assert_eq!(serve.body(), "hello");
     drop(strangers);
     serve.stop();
@@ -548,7 +548,7 @@ fn what_is_no_question_is_refused_and_nobody_else_notices() {
     let questions = b"GET /live HTTP/1.1\r\nHost: h\r\n\r\nHEAD /ready HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
     client.send(questions);
     let mut all = String::new();
-    client.0.read_to_string(&mut all).expect("two answers");
+    client.0.read_to_string(&mut all).expect("two responses");
     assert_eq!(all.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{all}");
     assert!(all.ends_with("\r\n\r\n"), "HEAD has no body: {all}");
 }
@@ -653,7 +653,7 @@ fn metrics_count_what_was_asked_and_hold_their_format() {
     let mut client = server.serve.connect();
     for _ in 0..50 {
         client.send(GET);
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
     }
     let metrics = server.ctl(&["metrics"]).out;
     let value = |name: &str| {
@@ -704,7 +704,7 @@ fn metrics_count_what_was_asked_and_hold_their_format() {
     }
     let mut open = server.client();
     open.send(b"GET /metrics HTTP/1.1\r\nHost: h\r\nAccept: application/openmetrics-text\r\n\r\n");
-    let text = open.receive().expect("an answer");
+    let text = open.receive().expect("a response");
     assert!(text.ends_with("# EOF\n"), "{text}");
     assert!(
         text.contains("# TYPE onrush_route_requests counter\n"),

@@ -52,7 +52,7 @@ impl Holding {
     /// The connection of the next request that waits for its response.
     pub(crate) fn next(&self) -> TcpStream {
         let held = self.held.recv_timeout(PATIENCE);
-        held.expect("a request that is not answered")
+        held.expect("a request without a response")
     }
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn greet<S: Read + Write>(client: &mut Client<S>, path: &str) {
     stream.write_all(request.as_bytes()).expect("it is taken");
     let mut received = Vec::new();
     let head = receive_head(stream, &mut received).expect("it comes");
-    let head = head.expect("an answer");
+    let head = head.expect("a response");
     assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
     for (name, value) in [
         ("upgrade", "websocket"),

@@ -136,7 +136,7 @@ fn wrk2_prints_its_spectrum_of_both_latencies() {
             .map(|line| line.split_whitespace().collect())
             .collect();
         assert!(rows.iter().all(|row| row.len() == 4), "{part}");
-        let last = rows.last().expect("there were answers");
+        let last = rows.last().expect("there were responses");
         let count: u64 = last[2].parse().expect("a number");
         assert!((responses..=most).contains(&count), "{responses}: {part}");
         assert_eq!((last[1], last[3]), ("1.000000", "inf"), "{part}");

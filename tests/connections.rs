@@ -84,7 +84,7 @@ fn every_kind_of_connection_is_listed_as_what_it_is() {
         let mut idle = connect(public);
         for _ in 0..3 {
             idle.send(GET);
-            idle.receive().expect("an answer");
+            idle.receive().expect("a response");
         }
         let one = server.connection(&["--state", "idle"]);
         assert_eq!(one["listener"], "public", "{one}");
@@ -154,7 +154,7 @@ fn every_kind_of_connection_is_listed_as_what_it_is() {
         server.connection(&["--state", "introduction"]);
         silent.send(HEADER);
         silent.send(GET);
-        silent.receive().expect("an answer");
+        silent.receive().expect("a response");
         let one = server.connection(&["--client", "192.0.2.0/24"]);
         assert_eq!(
             (&one["client"], &one["introduced"]),
@@ -241,7 +241,7 @@ fn work_is_counted_by_its_kind() {
         let mut client = server.serve.connect();
         for request in [GET, b"GET /far HTTP/1.1\r\nHost: h\r\n\r\n", GET] {
             client.send(request);
-            client.receive().expect("an answer");
+            client.receive().expect("a response");
         }
         let profile = server.said("profile");
         let figures = |whose: &Value, name: &str| {

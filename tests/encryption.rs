@@ -66,7 +66,7 @@ fn s_client(serve: &Serve, words: &[&str]) -> String {
 }
 
 #[test]
-fn curl_is_answered_with_every_version_and_cipher() {
+fn curl_gets_responses_with_every_version_and_cipher() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("large.bin"), vec![b'x'; 3_000_000]).expect("it is ours");
     let site = directory.path().display().to_string();

@@ -45,11 +45,11 @@ impl Chain {
         }
     }
 
-    /// A client whose request for `path` the proxy has read: it came with another that is answered.
+    /// A client whose request for `path` the proxy has read: it came with another that gets its response.
     fn ask(&self, path: &str) -> Client<TcpStream> {
         let mut client = self.proxy.connect();
         client.send((get("/here") + &get(path)).as_bytes());
-        let response = client.receive().expect("an answer");
+        let response = client.receive().expect("a response");
         assert!(response.ends_with("\r\n\r\nhere"), "{response}");
         client
     }
@@ -95,7 +95,7 @@ fn clients_that_hang_up_free_their_places_and_what_waits_for_them_is_not_sent() 
         let (mut server, path) = chain.accept();
         assert_eq!(path, "/stays", "{io}");
         server.send(OK);
-        let response = stays.receive().expect("an answer");
+        let response = stays.receive().expect("a response");
         assert!(response.ends_with("\r\n\r\nhello"), "{response}");
         drop(stays);
         let totals = chain.proxy.stop();
@@ -104,7 +104,7 @@ fn clients_that_hang_up_free_their_places_and_what_waits_for_them_is_not_sent() 
             2,
             "{totals:?}"
         );
-        // Three that were answered at once, and one that waited.
+        // Three that had their responses at once, and one that waited.
         assert_eq!(totals.requests(), 4, "{totals:?}");
         assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
         assert_eq!(totals.number_before(" retried"), 0, "{totals:?}");
@@ -112,7 +112,7 @@ fn clients_that_hang_up_free_their_places_and_what_waits_for_them_is_not_sent() 
 }
 
 #[test]
-fn a_client_that_only_ends_its_side_is_answered() {
+fn a_client_that_only_ends_its_side_gets_its_response() {
     for io in drivers() {
         let chain = Chain::start(io);
         let mut working = chain.ask("/working");
@@ -125,7 +125,7 @@ fn a_client_that_only_ends_its_side_is_answered() {
         assert_eq!(asked(&mut server), "/queued");
         server.send(OK);
         for client in [&mut working, &mut queued] {
-            let response = client.receive().expect("an answer");
+            let response = client.receive().expect("a response");
             assert!(response.ends_with("\r\n\r\nhello"), "{io}: {response}");
         }
         let totals = chain.proxy.stop();

@@ -167,10 +167,10 @@ fn results_of_generators_that_ran_together_add_up() {
     }
     // Responses may still have been on their way when the time was over.
     let of_sum = |key: &str| sum[key].as_u64().expect("a count");
-    let answered = of_sum("requests");
+    let responses = of_sum("requests");
     let served = serve.stop().requests();
     assert!(
-        (answered..=answered + of_sum("unfinished")).contains(&served),
+        (responses..=responses + of_sum("unfinished")).contains(&served),
         "{served}: {sum}"
     );
     assert_eq!(sum["options"]["rate"], 400);
@@ -286,7 +286,7 @@ fn what_nobody_responds_to_ends_a_run_by_its_waits() {
 }
 
 #[test]
-fn seconds_in_which_nothing_is_answered_are_rows() {
+fn seconds_without_a_response_are_rows() {
     let (_listener, url) = silent();
     let finished = load(&[&url, "-d", "2500ms", "-R", "10", "-q", "--json", "-"]);
     assert_eq!(finished.code, Some(5), "{finished:?}");

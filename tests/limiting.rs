@@ -70,7 +70,7 @@ fn a_place_is_given_back_however_its_request_ends() {
         its_server
             .write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
             .expect("it is taken");
-        let response = one.receive().expect("an answer");
+        let response = one.receive().expect("a response");
         assert!(response.ends_with("\r\n\r\nok"), "{response}");
         is_let_in(&serve);
         let (mut one, its_server) = hold();
@@ -89,7 +89,7 @@ fn a_place_is_given_back_however_its_request_ends() {
 
         // Its server fails, before its response and within it.
         drop(its_server);
-        let response = one.receive().expect("an answer");
+        let response = one.receive().expect("a response");
         assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
         is_let_in(&serve);
         let (_one, _its_server) = hold();

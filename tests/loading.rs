@@ -291,7 +291,7 @@ fn ctrl_c_ends_a_run_with_its_report() {
         "-c",
         "4",
     ]));
-    // A run of which nothing has been answered yet would be invalid.
+    // A run without any response yet would be invalid.
     program.out.wait_for("\n         1 ");
     program.signal(Signal::INT);
     let finished = program.finish().on_any_machine();

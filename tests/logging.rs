@@ -49,11 +49,11 @@ fn each_request_has_a_line_in_the_format_of_others_and_in_json() {
         let serve = start(&directory, log, &responding(), &["--io", io]);
         let mut client = serve.connect();
         client.send(GET);
-        let whole = client.receive().expect("an answer");
+        let whole = client.receive().expect("a response");
         client.send(b"GET /quiet HTTP/1.1\r\nHost: h\r\n\r\n");
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
         client.send(b"nonsense\r\n\r\n");
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
         let combined = lines(&path, 2);
         let (start, rest) = combined[0]
             .split_once(" - - [")
@@ -81,7 +81,7 @@ fn each_request_has_a_line_in_the_format_of_others_and_in_json() {
         serve.program.err.wait_for("as generation 2");
         let mut client = serve.connect();
         client.send(GET);
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
         let all = lines(&path, 3);
         let json: Value = serde_json::from_str(&all[2]).expect("JSON");
         for (name, value) in [
@@ -134,7 +134,7 @@ fn a_forwarded_request_says_where_it_went_and_why_it_failed() {
     let mut client = serve.connect();
     for path in ["/", "/", "/dead"] {
         client.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\nX-Id: 7\r\n\r\n").as_bytes());
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
     }
     let all = lines(&path, 3);
     let first: Vec<&str> = all[0].split(' ').collect();
@@ -160,7 +160,7 @@ fn only_those_that_are_asked_for_have_a_line() {
     let mut client = serve.connect();
     for path in ["/", "/gone", "/", "/quiet", "/gone/2"] {
         client.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
     }
     assert_eq!(lines(&path, 2), ["410 /gone", "410 /gone/2"]);
     serve.stop();
@@ -178,7 +178,7 @@ fn a_file_that_was_moved_away_is_opened_anew_and_no_line_is_lost() {
     let mut client = serve.connect();
     let mut ask = |number: usize| {
         client.send(format!("GET /{number} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
     };
     (0..50).for_each(&mut ask);
     fs::rename(&path, &old).expect("it is there");
@@ -297,7 +297,7 @@ fn fills_a_pipe(directory: &TempDir, then: impl FnOnce(&Serve)) {
     let mut client = serve.connect();
     for _ in 0..500 {
         client.send(GET);
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
     }
     then(&serve);
     serve.program.signal(Signal::TERM);
@@ -352,7 +352,7 @@ fn lines_go_to_standard_output_where_that_is_asked_for() {
     let mut rest = serve.connect();
     rest.send(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
     let mut all = String::new();
-    rest.0.read_to_string(&mut all).expect("an answer");
+    rest.0.read_to_string(&mut all).expect("a response");
     serve.program.out.wait_for("line: GET 200\n");
     serve.stop();
 }

@@ -90,7 +90,7 @@ fn a_proxy_that_was_stopped_delivers_what_has_come_and_blames_nobody() {
         thread::sleep(STOP);
         serve.program.signal(Signal::CONT);
         for client in clients.iter_mut().chain([&mut slow]) {
-            let response = client.receive().expect("an answer");
+            let response = client.receive().expect("a response");
             assert!(response.starts_with("HTTP/1.1 200 "), "{io}: {response}");
         }
         drop((clients, slow));

@@ -44,7 +44,7 @@ pub(crate) fn curl(arguments: &[&str]) -> Finished {
     finished
 }
 
-/// ab with keep-alive: every request must be answered well.
+/// ab with keep-alive: every request must get a good response.
 pub(crate) fn ab(url: &str) {
     const COUNT: &str = "1000";
     let arguments = ["-k", "-q", "-l", "-n", COUNT, "-c", "10", url];

@@ -281,6 +281,30 @@ fn files_that_the_user_may_not_look_at_are_named_once_and_no_more() {
 }
 
 #[test]
+fn a_reload_warns_of_what_requests_will_not_get_as_the_start_does() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let closed = place.path("closed");
+    fs::create_dir(&closed).expect("it is ours");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("it is ours");
+    let text = |root: &str| {
+        format!(
+            "process = {{ user = {USER}, group = {USER} }}\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nfiles = {{ root = \"{root}\" }}\n"
+        )
+    };
+    let file = place.write(&text("own"));
+    let serve = Serve::start(&["--config", &file]);
+    place.write(&text("closed"));
+    serve.program.signal(Signal::HUP);
+    let said = serve.program.err.wait_for("as generation 2");
+    let may_not = format!("may not look into {}", closed.display());
+    assert!(said.contains(&may_not), "{said}");
+    serve.stop();
+}
+
+#[test]
 fn the_access_log_is_the_users_and_is_opened_anew_by_it() {
     if !is_root() {
         return;

@@ -323,7 +323,7 @@ impl Serve {
     pub(crate) fn body(&self) -> String {
         let mut client = self.connect();
         client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-        let response = client.receive().expect("an answer");
+        let response = client.receive().expect("a response");
         let body = response.split("\r\n\r\n").nth(1);
         body.expect("a body").to_owned()
     }
@@ -453,7 +453,7 @@ impl<S: Read + Write + End + Debug> Client<S> {
                 ended if response.is_empty() => {
                     let timed_out = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
                     let is_late = ended.is_err_and(|error| timed_out.contains(&error.kind()));
-                    assert!(!is_late, "no answer came");
+                    assert!(!is_late, "no response came");
                     return None;
                 }
                 ended => panic!("{ended:?} within {}", response.escape_ascii()),

@@ -54,7 +54,7 @@ fn what_a_file_says_now_is_served_and_connections_stay() {
         let server = Reloaded::start(io, &responding("one"));
         let mut kept = server.serve.connect();
         kept.send(GET);
-        assert!(kept.receive().expect("an answer").ends_with("\r\n\r\none"));
+        assert!(kept.receive().expect("a response").ends_with("\r\n\r\none"));
         let said = server.reload(&responding("two"), "as generation 2");
         assert!(
             said.contains("onrush.toml is in force as generation 2: 1 change"),
@@ -66,7 +66,7 @@ fn what_a_file_says_now_is_served_and_connections_stay() {
             .err
             .wait_for("route[1].respond.body: \"one\" -> \"two\"");
         kept.send(GET);
-        let response = kept.receive().expect("an answer");
+        let response = kept.receive().expect("a response");
         assert!(response.ends_with("\r\n\r\ntwo"), "{response}");
         assert!(!response.contains("Connection: close"), "{response}");
         assert_eq!(server.serve.body(), "two");
@@ -124,7 +124,7 @@ fn what_was_started_without_a_file_has_nothing_to_read() {
     serve.program.err.wait_for("was started with flags only");
     let mut client = serve.connect();
     client.send(GET);
-    assert!(client.receive().expect("an answer").ends_with("hello"));
+    assert!(client.receive().expect("a response").ends_with("hello"));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn flags_stay_on_top_of_what_is_read_again() {
     assert!(!said.contains("listening"), "{said}");
     let mut client = serve.connect();
     client.send(GET);
-    assert!(client.receive().expect("an answer").ends_with("two"));
+    assert!(client.receive().expect("a response").ends_with("two"));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn under_load_no_request_is_lost_by_reloads() {
                 let (mut client, mut asked) = (server.serve.connect(), 0);
                 while !ends.load(Ordering::Relaxed) {
                     client.send(GET);
-                    let response = client.receive().expect("an answer");
+                    let response = client.receive().expect("a response");
                     assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
                     asked += 1;
                 }
@@ -246,7 +246,7 @@ fn a_file_that_is_watched_is_read_again_when_it_has_changed() {
     assert_eq!(said.matches("was not put in force").count(), 1, "{said}");
     let mut client = serve.connect();
     client.send(GET);
-    let response = client.receive().expect("an answer");
+    let response = client.receive().expect("a response");
     assert!(response.starts_with("HTTP/1.1 401 "), "{response}");
 }
 

@@ -271,7 +271,7 @@ respond = {{ status = 308, headers = {{ Location = "/new" }} }}
 }
 
 #[test]
-fn a_pipeline_is_answered_in_order_and_in_full() {
+fn a_pipeline_gets_its_responses_in_order_and_in_full() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let requests = "GET / HTTP/1.1\r\nHost: h\r\n\r\n".repeat(5000);
     let response = serve.connect().exchange(requests.as_bytes());
@@ -302,10 +302,10 @@ fn who_lets_others_wait_is_left_and_nobody_else_notices() {
             idle.receive()
                 .is_some_and(|response| response.ends_with("\r\n\r\nown"))
         );
-        let response = stalling.receive().expect("an answer");
+        let response = stalling.receive().expect("a response");
         assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
         assert_eq!(stalling.receive(), None);
-        let response = waiting.receive().expect("an answer");
+        let response = waiting.receive().expect("a response");
         assert!(response.starts_with("HTTP/1.1 504 "), "{response}");
         assert_eq!(idle.receive(), None);
         assert_eq!(curl(&[&serve.url("/own")]).out, "own");

@@ -103,7 +103,7 @@ retries = {{ count = 2 }}
                 client.send(b"GET /?t=30 HTTP/1.1\r\nHost: h\r\n\r\n");
             }
             for client in &mut clients {
-                client.receive().expect("an answer");
+                client.receive().expect("a response");
             }
             text()
                 .contains("\nonrush_group_queue_seconds_count")
@@ -119,7 +119,7 @@ retries = {{ count = 2 }}
         assert_eq!(got.code, Some(0), "{got:?}");
         let mistaken = TcpStream::connect(secure).expect("it listens");
         let mut mistaken = Client(mistaken);
-        // Whether it gets an answer before the connection ends is not what this is about.
+        // Whether it gets a response before the connection ends is not what this is about.
         let _ = mistaken.exchange(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
     }
 
@@ -129,7 +129,7 @@ retries = {{ count = 2 }}
         for number in 0..count {
             let request = format!("GET {path}?t={} HTTP/1.1\r\nHost: h\r\n\r\n", number % 10);
             client.send(request.as_bytes());
-            let response = client.receive().expect("an answer");
+            let response = client.receive().expect("a response");
             assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
         }
     }
@@ -148,13 +148,13 @@ retries = {{ count = 2 }}
     }
 }
 
-/// All that is answered to a request, until the connection ends.
+/// All that comes back for a request, until the connection ends.
 fn whole(address: &str, request: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
     stream.write_all(request.as_bytes()).expect("it is taken");
     let mut response = Vec::new();
-    stream.read_to_end(&mut response).expect("an answer");
+    stream.read_to_end(&mut response).expect("a response");
     response
 }
 
@@ -353,7 +353,7 @@ fn times_of_a_server_are_to_the_first_and_to_the_last_byte() {
         let mut held = application.next();
         held.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nab")
             .expect("it is taken");
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
         let (first, last) = times().expect("there are some");
         // What came as a whole was counted once.
         assert_eq!((first.0, first), (1.0, last));
@@ -365,7 +365,7 @@ fn times_of_a_server_are_to_the_first_and_to_the_last_byte() {
             times().filter(|(first, _)| first.0 == 2.0)
         });
         held.write_all(b"b").expect("it is taken");
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
         let (first, last) = times().expect("there are some");
         assert_eq!((first.0, last.0), (2.0, 2.0));
         assert!(last.1 > first.1, "{first:?} {last:?}");

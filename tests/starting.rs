@@ -37,7 +37,7 @@ fn the_start_says_what_is_served_where_on_which_cores_and_how() {
     assert!(
         serve
             .greeting
-            .starts_with("onrush serves synthetic answers\n"),
+            .starts_with("onrush serves synthetic responses\n"),
         "{}",
         serve.greeting
     );
@@ -57,7 +57,7 @@ fn the_start_says_what_is_served_where_on_which_cores_and_how() {
     let first = serve.greeting.lines().next();
     assert_eq!(
         first,
-        Some("onrush serves what 127.0.0.1:9, 127.0.0.1:19 answer")
+        Some("onrush serves the responses of 127.0.0.1:9, 127.0.0.1:19")
     );
 }
 
@@ -563,7 +563,7 @@ fn a_proxy_with_few_descriptors_serves_many_clients_one_after_the_other() {
         let mut clients: Vec<_> = (0..200).map(ask).collect();
         // Nobody goes away before all are served.
         for client in &mut clients {
-            let response = client.receive().expect("an answer");
+            let response = client.receive().expect("a response");
             assert!(
                 response.starts_with("HTTP/1.1 200 OK\r\n"),
                 "{io}: {response}"
@@ -590,7 +590,7 @@ fn clients_that_do_nothing_give_way_where_descriptors_are_few() {
         // The first of them hold all the room there is and say nothing.
         let last = clients.last_mut().expect("a hundred");
         last.send(ASK);
-        let response = last.receive().expect("an answer");
+        let response = last.receive().expect("a response");
         assert!(
             response.starts_with("HTTP/1.1 200 OK\r\n"),
             "{io}: {response}"

@@ -8,12 +8,12 @@ use crate::program::{Client, PATIENCE, Serve};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-fn answer(address: &str, path: &str, fields: &str) -> String {
+fn response(address: &str, path: &str, fields: &str) -> String {
     let stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
     let mut client = Client(stream);
     client.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n{fields}\r\n").as_bytes());
-    client.receive().expect("an answer")
+    client.receive().expect("a response")
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn the_page_is_open_and_its_data_is_not() {
         ("/status.js", "text/javascript; charset=utf-8"),
         ("/status.css", "text/css; charset=utf-8"),
     ] {
-        let page = answer(&address, file, "");
+        let page = response(&address, file, "");
         assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
         for field in [
             &*format!("Content-Type: {kind}\r\n"),
@@ -48,18 +48,18 @@ fn the_page_is_open_and_its_data_is_not() {
         ] {
             assert!(page.contains(field), "{field}: {page}");
         }
-        let foreign = answer(&address, file, "Sec-Fetch-Site: cross-site\r\n");
+        let foreign = response(&address, file, "Sec-Fetch-Site: cross-site\r\n");
         assert!(foreign.starts_with("HTTP/1.1 403 "), "{foreign}");
     }
     let link =
         "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
-    assert!(answer(&address, "/", link).starts_with("HTTP/1.1 200 "));
+    assert!(response(&address, "/", link).starts_with("HTTP/1.1 200 "));
     for data in ["/v1/live", "/v1/events"] {
         for wrong in ["", "Authorization: Bearer 0123456789abcdefX\r\n"] {
-            let refused = answer(&address, data, wrong);
+            let refused = response(&address, data, wrong);
             assert!(refused.starts_with("HTTP/1.1 401 "), "{refused}");
         }
-        let right = answer(
+        let right = response(
             &address,
             data,
             &format!("Authorization: Bearer {TOKEN}\r\n"),

@@ -20,7 +20,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// Asks again and again on one connection until a response says that it is the last, and returns how many came. Panics
 /// when one is cut or does not come.
-fn ask_until_the_end(serve: &Serve, answered: &AtomicU64) -> u64 {
+fn ask_until_the_end(serve: &Serve, responses: &AtomicU64) -> u64 {
     let mut client = serve.connect();
     let mut count = 0;
     loop {
@@ -28,13 +28,13 @@ fn ask_until_the_end(serve: &Serve, answered: &AtomicU64) -> u64 {
         let is_sent = client.0.write_all(GET).is_ok();
         let Some(response) = client.receive().filter(|_| is_sent) else {
             // On a busy machine this thread may have had to wait for its turn.
-            assert!(asked.elapsed() > PAUSE_MAX, "a request got no answer");
+            assert!(asked.elapsed() > PAUSE_MAX, "a request got no response");
             return count;
         };
         assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
         assert!(response.ends_with("\r\n\r\nhello"), "{response}");
         count += 1;
-        answered.fetch_add(1, Ordering::Relaxed);
+        responses.fetch_add(1, Ordering::Relaxed);
         if response.contains("\r\nConnection: close\r\n") {
             return count;
         }
@@ -43,18 +43,18 @@ fn ask_until_the_end(serve: &Serve, answered: &AtomicU64) -> u64 {
 
 /// Stops `serve` while clients ask, and returns its totals and how many responses they got.
 fn stop_under_load(serve: Serve, signal: Signal) -> (Totals, u64) {
-    let answered = AtomicU64::new(0);
+    let responses = AtomicU64::new(0);
     let counted = thread::scope(|scope| {
         let clients: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| ask_until_the_end(&serve, &answered)))
+            .map(|_| scope.spawn(|| ask_until_the_end(&serve, &responses)))
             .collect();
-        until("answers", || {
-            (answered.load(Ordering::Relaxed) > 500).then_some(())
+        until("responses", || {
+            (responses.load(Ordering::Relaxed) > 500).then_some(())
         });
         serve.program.signal(signal);
         let counts = clients
             .into_iter()
-            .map(|client| client.join().expect("no answer is cut"));
+            .map(|client| client.join().expect("no response is cut"));
         counts.sum()
     });
     let finished = serve.program.finish();
@@ -91,7 +91,7 @@ fn a_proxy_that_stops_under_load_loses_no_response() {
 }
 
 #[test]
-fn whoever_has_connected_before_the_stop_is_answered() {
+fn whoever_has_connected_before_the_stop_gets_a_response() {
     for io in drivers() {
         // Only where clients may be far away handshakes are waited for.
         let serve = Serve::start(&[
@@ -114,7 +114,7 @@ fn whoever_has_connected_before_the_stop_is_answered() {
         serve.program.signal(Signal::TERM);
         serve.program.signal(Signal::CONT);
         for client in &mut clients {
-            let response = client.receive().expect("an answer");
+            let response = client.receive().expect("a response");
             assert!(response.ends_with("\r\n\r\nhello"), "{io}: {response}");
         }
         drop(clients);
@@ -125,7 +125,7 @@ fn whoever_has_connected_before_the_stop_is_answered() {
 }
 
 #[test]
-fn requests_of_idle_connections_that_came_while_the_server_was_frozen_are_answered() {
+fn requests_of_idle_connections_that_came_while_the_server_was_frozen_get_responses() {
     for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
         let mut clients: Vec<_> = (0..50).map(|_| serve.connect()).collect();
@@ -145,7 +145,7 @@ fn requests_of_idle_connections_that_came_while_the_server_was_frozen_are_answer
         serve.program.signal(Signal::TERM);
         serve.program.signal(Signal::CONT);
         for client in &mut clients {
-            let response = client.receive().expect("an answer");
+            let response = client.receive().expect("a response");
             assert!(response.ends_with("\r\n\r\nhello"), "{io}: {response}");
         }
         drop(clients);
@@ -170,7 +170,7 @@ fn while_a_server_finishes_its_unix_socket_is_free_for_the_next_one() {
     server
         .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst")
         .expect("it is waited for");
-    let response = client.receive().expect("an answer");
+    let response = client.receive().expect("a response");
     assert!(response.ends_with("\r\n\r\nfirst"), "{response}");
     drop(client);
     assert_eq!(first.program.finish().code, Some(0));
@@ -208,7 +208,7 @@ fn idle_clients_do_not_delay_the_end() {
         }
         serve.program.signal(Signal::TERM);
         for client in &mut clients {
-            assert_eq!(client.receive(), None, "it ends without an answer");
+            assert_eq!(client.receive(), None, "it ends without a response");
         }
         let finished = serve.program.finish();
         assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -220,7 +220,7 @@ fn idle_clients_do_not_delay_the_end() {
 }
 
 #[test]
-fn a_request_in_flight_is_answered_before_the_end() {
+fn a_request_in_flight_gets_its_response_before_the_end() {
     let (listener, address) = silent_server();
     let serve = Serve::start(&["--forward", &address]);
     let mut client = serve.connect();
@@ -236,7 +236,7 @@ fn a_request_in_flight_is_answered_before_the_end() {
     server
         .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
         .expect("it is waited for");
-    let response = client.receive().expect("an answer");
+    let response = client.receive().expect("a response");
     assert!(response.ends_with("\r\n\r\nhello"), "{response}");
     assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
     drop(client);
@@ -320,7 +320,7 @@ fn a_log_that_nobody_reads_holds_up_no_request_and_no_stop() {
         for _ in 0..50 {
             let mut client = serve.connect();
             client.0.write_all(GET).expect("it is read");
-            let response = client.receive().expect("an answer");
+            let response = client.receive().expect("a response");
             assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
         }
         let finished = serve.stop();
@@ -344,7 +344,7 @@ fn a_server_whose_output_is_full_hears_signals_and_ends_by_the_second_one() {
         .expect("it starts");
     let mut client = until("a server", || UnixStream::connect(&socket).ok().map(Client));
     client.send(GET);
-    assert!(client.receive().expect("an answer").ends_with("hello"));
+    assert!(client.receive().expect("a response").ends_with("hello"));
     drop(client);
     for _ in 0..2 {
         kill_process(Pid::from_child(&server), Signal::TERM).expect("it is ours");

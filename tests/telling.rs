@@ -12,7 +12,7 @@ use crate::administering::{Administered, responding, whole};
 use crate::application::Application;
 use crate::program::{Program, drivers, onrush, until};
 
-/// A server of a group that nobody listens at, beside one that answers.
+/// A server of a group that nobody listens at, beside one that responds.
 fn with_a_dead_server(application: &Application, dead: &str) -> String {
     format!(
         "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [\"{}\", \"{dead}\"]\n",
@@ -80,13 +80,13 @@ fn what_happens_to_servers_is_told_and_kept_with_them() {
         // Behind one that is known.
         let mut client = server.client();
         client.send(b"GET /v1/events?after=1 HTTP/1.1\r\nHost: h\r\n\r\n");
-        let later = client.receive().expect("an answer");
+        let later = client.receive().expect("a response");
         assert!(
             later.contains("server_set") && !later.contains("server_ejected"),
             "{later}"
         );
         client.send(b"GET /v1/events?after=x HTTP/1.1\r\nHost: h\r\n\r\n");
-        let refused = client.receive().expect("an answer");
+        let refused = client.receive().expect("a response");
         assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
         client.send(b"HEAD /v1/events HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
         let mut head = String::new();
@@ -211,7 +211,7 @@ fn who_follows_and_does_not_read_is_left_behind() {
     let mut busy = server.client();
     for _ in 0..1500 {
         busy.send(b"POST /v1/drain HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
-        let drained = busy.receive().expect("an answer");
+        let drained = busy.receive().expect("a response");
         assert!(drained.starts_with("HTTP/1.1 200 "), "{drained}");
     }
     let events = server.said("events");

@@ -271,7 +271,7 @@ fn a_request_and_each_of_its_attempts_are_spans_of_one_trace() {
         let server = Administered::start(io, &text);
         let mut client = server.serve.connect();
         client.send(GET);
-        let told = client.receive().expect("an answer");
+        let told = client.receive().expect("a response");
         let spans = collector.spans_of(3);
         assert_eq!(spans.len(), 3, "{spans:#?}");
         let (own, lost, good) = (&spans[0], &spans[1], &spans[2]);
@@ -349,7 +349,7 @@ fn how_the_collector_is_is_no_business_of_requests() {
         let mut client = server.serve.connect();
         for _ in 0..REQUESTS {
             client.send(GET);
-            let response = client.receive().expect("an answer");
+            let response = client.receive().expect("a response");
             assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
         }
         server.serve.program.err.wait_for("takes no spans");
@@ -383,7 +383,7 @@ fn what_is_whole_but_for_its_end_was_taken_and_what_is_refused_is_counted() {
         let server = Administered::start("epoll", &text);
         let mut client = server.serve.connect();
         client.send(GET);
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
         until("the count", || (counts(&server) == counted).then_some(()));
         if let Some(told) = told {
             let log = server.serve.program.err.wait_for(told);
@@ -409,7 +409,7 @@ fn a_collector_that_comes_back_gets_what_was_kept() {
     let mut client = server.serve.connect();
     for _ in 0..10 {
         client.send(GET);
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
     }
     server.serve.program.err.wait_for("takes no spans");
     let listener = until("its address", || TcpListener::bind(address).ok());
@@ -426,7 +426,7 @@ fn traces_come_and_go_by_a_reload_and_the_last_ones_by_the_end() {
     let mut client = server.serve.connect();
     let mut ask = || {
         client.send(GET);
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
     };
     ask();
     let secret = "headers = { Authorization = \"Bearer nobody-sees-this\" }\ninterval = \"60s\"\n";

@@ -60,7 +60,7 @@ fn a_request_in_a_loop_is_stopped() {
     let path = directory.path().join("socket");
     let mut client = Client::connect(&path);
     client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-    let response = client.receive().expect("an answer");
+    let response = client.receive().expect("a response");
     assert!(
         response.starts_with("HTTP/1.1 508 Loop Detected\r\n"),
         "{response}"

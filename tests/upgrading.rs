@@ -96,7 +96,7 @@ fn the_next_process_serves_what_the_file_says_and_the_last_one_ends() {
         let serve = Serve::start(&["--config", &path.display().to_string(), "--io", io]);
         let mut kept = serve.connect();
         kept.send(GET);
-        assert!(kept.receive().expect("an answer").ends_with("\r\n\r\none"));
+        assert!(kept.receive().expect("a response").ends_with("\r\n\r\none"));
         fs::write(&path, text("two")).expect("it is ours");
         serve.program.signal(Signal::USR2);
         let next = Next::of(&serve, 1);
@@ -122,7 +122,7 @@ fn the_next_process_serves_what_the_file_says_and_the_last_one_ends() {
         assert!(
             client
                 .receive()
-                .expect("an answer")
+                .expect("a response")
                 .ends_with("\r\n\r\ntwo")
         );
         drop(client);
@@ -186,7 +186,7 @@ fn under_load_no_request_is_lost_by_upgrades() {
         let ends = AtomicBool::new(false);
         let asked: u64 = thread::scope(|scope| {
             let client = || {
-                let (mut client, mut asked, mut unanswered) = (serve.connect(), 0, 0);
+                let (mut client, mut asked, mut lost) = (serve.connect(), 0, 0);
                 while !ends.load(Ordering::Relaxed) {
                     client.send(GET);
                     match client.receive() {
@@ -198,11 +198,11 @@ fn under_load_no_request_is_lost_by_upgrades() {
                             }
                         }
                         // An orderly end that crossed the request; it may be sent again (RFC 9112 9.3.1).
-                        None => unanswered += 1,
+                        None => lost += 1,
                     }
                     client = serve.connect();
                 }
-                assert!(unanswered <= UPGRADES, "{unanswered}");
+                assert!(lost <= UPGRADES, "{lost}");
                 asked
             };
             let clients = [(); 8].map(|()| scope.spawn(client));

@@ -53,7 +53,7 @@ enum Methods {
     GetAndPost,
 }
 
-/// What answers a request.
+/// What a request gets.
 pub(crate) enum Reply {
     Whole(Response),
     /// What goes on as long as the client listens.
@@ -171,7 +171,7 @@ impl Desk {
             "/v1/upgrade" => self.order(Order::Upgrade, &request.body).await,
             "/v1/drain" => self.drain(&request.body),
             "/v1/stop" => self.order(Order::Stop, &request.body).await,
-            known => unreachable!("{known} is answered above"),
+            known => unreachable!("{known} has its response above"),
         }
     }
 

@@ -118,7 +118,7 @@ pub(crate) fn of(stream: &Stream) -> Authority {
     }
 }
 
-/// Whether a request for what has this audience may be answered.
+/// Whether a request for what has this audience may be served.
 pub(crate) fn check(
     head: &RequestHead<'_, '_>,
     token: Option<&Token>,

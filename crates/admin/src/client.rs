@@ -41,16 +41,16 @@ impl fmt::Display for Place {
     }
 }
 
-/// What came back.
+/// What comes back.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct Response {
     /// The status of HTTP.
     pub status: u16,
     /// The body.
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     /// The body as JSON; null for what is none.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
@@ -61,7 +61,7 @@ impl Answer {
 ///
 /// # Errors
 /// When nobody is there, or what comes back is no response.
-pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Answer> {
+pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Response> {
     let request = request(place, path, (body, "application/json"));
     let mut bytes = Vec::new();
     let patience = match body {
@@ -78,7 +78,7 @@ pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Answer> 
             if head.framing == Framing::Length((bytes.len() - head.bytes) as u64)
                 || head.framing == Framing::None =>
         {
-            Ok(Answer {
+            Ok(Response {
                 status: head.status,
                 body: bytes[head.bytes..].to_vec(),
             })
@@ -105,7 +105,7 @@ pub fn follow(
     let status = lines.next().transpose()?.unwrap_or_default();
     if status.split(' ').nth(1) != Some("200") {
         return Err(io::Error::other(format!(
-            "the server answered {status:?} where events were expected"
+            "the server responded with {status:?} where events were expected"
         )));
     }
     for line in lines {

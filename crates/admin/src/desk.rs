@@ -1,4 +1,4 @@
-//! What answers are made of.
+//! What responses are made of.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use crate::operator::Operator;
 use crate::readiness::Readiness;
 use crate::setup::{Facts, Setup};
 
-/// What answers need.
+/// What responses need.
 pub(crate) struct Desk {
     pub(crate) core: Core,
     pub(crate) connections_max: usize,

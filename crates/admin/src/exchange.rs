@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// A request with what to do after it.
 struct Arrived {
-    /// What is answered without a look at it, if it is not even that.
+    /// Or the response, where what came is no request.
     request: Result<Request, Response>,
     then: Then,
 }

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Events that are kept.
 const KEPT_MAX: usize = 1000;
 
+/// Bytes of memory for these, whatever they say: a server that is reloaded often must not grow by what it says of that.
+const KEPT_BYTES_MAX: usize = 128 * 1024;
+
 /// Events that are kept of each server of a group, whatever happened since to others.
 const KEPT_OF_A_SERVER: usize = 8;
 
@@ -40,6 +43,16 @@ impl Event {
             .find(|(known, _)| *known == name)
             .map(|(_, text)| text.to_string())
     }
+
+    /// Bytes of memory that it takes.
+    fn bytes(&self) -> usize {
+        let fields = self.fields.iter().map(|(_, text)| text.len());
+        size_of::<Event>()
+            + self.kind.len()
+            + self.message.len()
+            + size_of_val(&*self.fields)
+            + fields.sum::<usize>()
+    }
 }
 
 /// Events, for whoever wants to know of them. Cheap to clone: all clones are one.
@@ -51,6 +64,8 @@ struct Kept {
     /// The last one's number.
     count: u64,
     events: VecDeque<Arc<Event>>,
+    /// Bytes of memory that these take.
+    bytes: usize,
     /// By group and address.
     of_servers: BTreeMap<(String, String), VecDeque<Arc<Event>>>,
     /// Whoever waits for the next one.
@@ -71,7 +86,12 @@ impl Journal {
                 put(of_server, &event, KEPT_OF_A_SERVER);
             }
         }
-        put(&mut kept.events, &event, KEPT_MAX);
+        kept.bytes += event.bytes();
+        kept.events.push_back(event);
+        while kept.events.len() > KEPT_MAX || kept.bytes > KEPT_BYTES_MAX && kept.events.len() > 1 {
+            let oldest = kept.events.pop_front();
+            kept.bytes -= oldest.map_or(0, |event| event.bytes());
+        }
         kept.waiting.drain(..).for_each(Waker::wake);
     }
 
@@ -157,5 +177,31 @@ mod tests {
         let last = numbers(&journal.of_server("app", "a"));
         assert_eq!(last, (13..=20).collect::<Vec<_>>());
         assert!(journal.of_server("app", "b").is_empty());
+    }
+
+    #[test]
+    fn long_events_are_kept_in_bounded_memory_and_the_last_one_always_is() {
+        let journal = Journal::default();
+        let long = |bytes: usize| Event {
+            message: "m".repeat(bytes).into(),
+            ..event("reload", None)
+        };
+        (0..KEPT_MAX).for_each(|_| journal.add(long(1000)));
+        let kept = journal.after(0);
+        let bytes: usize = kept.iter().map(|event| event.bytes()).sum();
+        assert!(
+            bytes <= KEPT_BYTES_MAX && bytes > KEPT_BYTES_MAX / 2,
+            "{bytes}"
+        );
+        assert_eq!(journal.last(), KEPT_MAX as u64);
+        journal.add(long(KEPT_BYTES_MAX));
+        assert_eq!(numbers(&journal.after(0)), [KEPT_MAX as u64 + 1]);
+        journal.add(event("reload", None));
+        assert_eq!(numbers(&journal.after(0)), [KEPT_MAX as u64 + 2]);
+        (0..2 * KEPT_MAX).for_each(|_| journal.add(event("reload", None)));
+        assert_eq!(
+            journal.after(0).len(),
+            KEPT_MAX.min(KEPT_BYTES_MAX / event("reload", None).bytes())
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What is answered to a request for administration.
+//! The response to a request for administration.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Subcommand, ValueEnum};
-use onrush_admin::client::{Answer, Place, ask, follow};
+use onrush_admin::client::{Place, Response, ask, follow};
 use serde_json::{Map, Value, json};
 
 use crate::question;
@@ -128,12 +128,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     if let What::Events { follow: true } = args.what {
         return followed(&place, &path, args);
     }
-    let answer = match &args.what {
+    let response = match &args.what {
         What::Profile(asked) => profile::ask_twice(&place, asked),
         _ => ask(&place, &path, body.as_deref()),
     };
-    match answer.with_context(|| format!("nobody answers on {place}")) {
-        Ok(answer) => print(&answer, args),
+    match response.with_context(|| format!("nobody responds on {place}")) {
+        Ok(response) => print(&response, args),
         Err(error) => failed(2, &error),
     }
 }
@@ -234,20 +234,20 @@ fn change(
     Ok(Value::Object(wanted).to_string())
 }
 
-fn print(answer: &Answer, args: &Args) -> ExitCode {
+fn print(response: &Response, args: &Args) -> ExitCode {
     let is_text = matches!(args.what, What::Metrics);
-    if answer.status == 200 && (args.json || is_text) {
-        write_raw(&answer.body);
+    if response.status == 200 && (args.json || is_text) {
+        write_raw(&response.body);
         return ExitCode::SUCCESS;
     }
-    let said = answer.json();
-    if answer.status != 200 {
+    let said = response.json();
+    if response.status != 200 {
         let why = said["error"].as_str().map_or_else(
-            || format!("the server answered with the status {}", answer.status),
+            || format!("the server responded with the status {}", response.status),
             str::to_owned,
         );
         if args.json {
-            write_raw(&answer.body);
+            write_raw(&response.body);
         }
         return failed(1, &anyhow::anyhow!(why));
     }

@@ -49,7 +49,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Serve files, fixed and synthetic answers, or forward to servers
+    /// Serve files, fixed and synthetic responses, or forward to servers
     Serve(serve::Args),
     /// Say whether a configuration can be used, and what is wrong with it
     Check(check::Args),

@@ -1,6 +1,6 @@
 //! A request that somebody asks about, and what becomes of it: as JSON, and for people.
 
-mod answer;
+mod explanation;
 mod listener;
 mod request;
 mod show;
@@ -115,7 +115,7 @@ pub(crate) fn explain(
         scheme,
         bytes: request.head(),
     })?;
-    let mut value = answer::json(&explanation, explainer, places);
+    let mut value = explanation::json(&explanation, explainer, places);
     value["request"] = json!({
         "method": request.method,
         "target": request.target,

@@ -5,6 +5,7 @@ mod admin;
 mod args;
 mod arrival;
 mod asked;
+mod confinement;
 mod control;
 mod describe;
 mod disk;
@@ -41,7 +42,7 @@ use asked::hasten;
 use control::Control;
 use describe::describe;
 use error_log::ErrorLog;
-use privileges::{Filtered, Privileges};
+use privileges::{Inherited, Privileges};
 use reload::Reloading;
 use upgrade::Start;
 use watch::{Watch, Watched};
@@ -171,10 +172,9 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
     let watched = watched.map(|written| Watched::of(written).with(&plan));
     let checked = checked(plan, written.as_ref(), Audience::Terminal)?;
     let before = admin::Before::of(handed.as_ref());
-    let filtered = match handed.as_ref().is_some_and(|handed| handed.seccomp) {
-        true => Filtered::Already,
-        false => Filtered::No,
-    };
+    let inherited = handed
+        .as_ref()
+        .map_or(Inherited::default(), |handed| handed.inherited);
     let (handover, handed_admin, socket) = match handed {
         Some(handed) => (Some(handed.server), handed.admin, Some(handed.socket)),
         None => (None, None, None),
@@ -192,7 +192,9 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
     };
     let mut privileges =
         Privileges::reduce(user, &prepared, admin_place.claim(), written.as_ref())?;
-    privileges.refuse_calls(&prepared.plan().process, filtered)?;
+    let used = (prepared.plan(), written.as_ref());
+    privileges.confine(used, admin_place.claim(), start.program(), inherited)?;
+    privileges.refuse_calls(&prepared.plan().process, inherited)?;
     let start = start.beside(&admin_place, &privileges)?;
     Ok(Bound {
         start,

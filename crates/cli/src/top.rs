@@ -94,14 +94,17 @@ fn failed(code: u8, error: &anyhow::Error) -> ExitCode {
 }
 
 fn once(place: &Place, args: &Args) -> anyhow::Result<()> {
-    let answer = ask(place, LIVE, None).with_context(|| format!("nobody answers on {place}"))?;
-    let said = answer.json();
-    if answer.status != 200 {
+    let response = ask(place, LIVE, None).with_context(|| format!("nobody responds on {place}"))?;
+    let said = response.json();
+    if response.status != 200 {
         let why = said["error"].as_str().unwrap_or("it does not say why");
-        anyhow::bail!("{place} answers with the status {}: {why}", answer.status);
+        anyhow::bail!(
+            "{place} responds with the status {}: {why}",
+            response.status
+        );
     }
     if args.json {
-        write_raw(&answer.body);
+        write_raw(&response.body);
         return Ok(());
     }
     let mut view = View::default();
@@ -120,7 +123,7 @@ fn live(place: Place) -> anyhow::Result<()> {
     let first = match news.recv().context("nothing came")? {
         News::Moment(said) => said,
         News::End(outcome) => {
-            outcome.with_context(|| format!("nobody answers on {place}"))?;
+            outcome.with_context(|| format!("nobody responds on {place}"))?;
             anyhow::bail!("the server on {place} has ended");
         }
         News::Done(_) | News::Signal => Value::Null,
@@ -215,11 +218,11 @@ fn carry_out(place: &Place, wish: &Wish) -> String {
     } = wish;
     let body = json!({ "group": group, "server": address, "state": state }).to_string();
     match ask(place, "/v1/servers", Some(&body)) {
-        Ok(answer) if answer.status == 200 => {
+        Ok(response) if response.status == 200 => {
             format!("server {address} of {group} is set to {state}")
         }
-        Ok(answer) => {
-            let said = answer.json();
+        Ok(response) => {
+            let said = response.json();
             let why = said["error"].as_str().unwrap_or("it does not say why");
             format!("nothing was done: {why}")
         }

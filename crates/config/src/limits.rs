@@ -176,7 +176,7 @@ pub const UPSTREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 pub const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Who waits for a server longer than this has gone, as users do; and its request is better refused
-/// than answered late.
+/// than served late.
 pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Requests each core lets wait for a server when nothing is said: a second's worth of a server with

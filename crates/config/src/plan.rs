@@ -49,7 +49,7 @@ pub use health::{Check, Eject, EjectOn, Health};
 pub use listen::{Address, Certificate, ClientCertificates, Listen, Tls, TlsProfile};
 pub use network::{Network, Networks};
 pub use pattern::Pattern;
-pub use process::{Account, Process, RunAs};
+pub use process::{Account, Landlock, Process, RunAs};
 pub use request_limits::RequestLimits;
 pub(crate) use rewrite::RewritePiece;
 pub use rewrite::{Rewrite, TargetPart};
@@ -81,7 +81,7 @@ pub struct Plan {
     /// one each time).
     pub listen: Vec<Listen>,
     /// How to respond; the first match in this order. Never empty. A request that none matches is
-    /// answered 404.
+    /// refused with 404.
     pub routes: Vec<Route>,
     /// The groups of servers that [`Action::Forward`] points into by index.
     pub upstreams: Vec<Upstream>,
@@ -267,7 +267,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The plan of a command line without a file: every request is answered by `what`, on `listen`
+    /// The plan of a command line without a file: every request gets `what`, on `listen`
     /// or, when that is empty, on [`limits::LISTEN_DEFAULT`]. The rest is at its defaults; set the
     /// fields that other flags say.
     ///

@@ -356,7 +356,7 @@ pub fn parse_respond(text: &str) -> Result<(u16, Vec<u8>), Invalid> {
     let (status, body) = text.split_once(':').unwrap_or((text, ""));
     let Some((number, "")) = split_number(status) else {
         return Err(Invalid::new(format!(
-            "{text:?} is not an answer: expected STATUS or STATUS:BODY, such as 204 or 200:hello"
+            "{text:?} is not a response: expected STATUS or STATUS:BODY, such as 204 or 200:hello"
         )));
     };
     let status = check_status(i128::from(number))?;
@@ -369,7 +369,7 @@ pub(crate) fn check_status(status: i128) -> Result<u16, Invalid> {
     match u16::try_from(status) {
         Ok(status) if (200..600).contains(&status) => Ok(status),
         _ => Err(Invalid::new(format!(
-            "status {status} is not that of a final answer: expected 200 to 599"
+            "status {status} is not that of a final response: expected 200 to 599"
         ))),
     }
 }
@@ -378,7 +378,7 @@ pub(crate) fn check_status(status: i128) -> Result<u16, Invalid> {
 pub(crate) fn check_body(status: u16, body: &[u8]) -> Result<(), Invalid> {
     if matches!(status, 204 | 205 | 304) && !body.is_empty() {
         return Err(Invalid::new(format!(
-            "an answer with status {status} has no body"
+            "a response with status {status} has no body"
         )));
     }
     Ok(())
@@ -698,17 +698,17 @@ mod tests {
                 ("404:no", "(404, [110, 111])"),
                 (
                     "ok",
-                    "error: \"ok\" is not an answer: expected STATUS or STATUS:BODY, such as 204 or 200:hello",
+                    "error: \"ok\" is not a response: expected STATUS or STATUS:BODY, such as 204 or 200:hello",
                 ),
                 (
                     "100",
-                    "error: status 100 is not that of a final answer: expected 200 to 599",
+                    "error: status 100 is not that of a final response: expected 200 to 599",
                 ),
                 (
                     "600",
-                    "error: status 600 is not that of a final answer: expected 200 to 599",
+                    "error: status 600 is not that of a final response: expected 200 to 599",
                 ),
-                ("204:x", "error: an answer with status 204 has no body"),
+                ("204:x", "error: a response with status 204 has no body"),
             ],
         );
     }

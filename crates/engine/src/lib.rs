@@ -44,6 +44,7 @@ mod claim;
 pub mod clock;
 mod timer;
 
+mod confinement;
 pub mod cpu;
 pub mod descriptors;
 mod driver_counters;
@@ -61,6 +62,7 @@ pub use block::InBlock;
 pub use buffer::{Buffer, Pool};
 pub use claim::{Claim, ClaimSockets, Keeper};
 pub use clock::Instant;
+pub use confinement::{Confinement, Directories, LandlockError, confine};
 pub use core::Core;
 pub use core::connections::Accepted;
 pub use core::handle::Handle;

@@ -200,8 +200,8 @@ impl Access {
         login.map_or(Outcome::Unknown, |login| login.verify_now(head))
     }
 
-    /// Whether the client may come from where it does and as often as it does; the ticket counts for it until it is
-    /// answered.
+    /// Whether the client may come from where it does and as often as it does; the ticket counts for it until it
+    /// has its response.
     fn enter(
         &self,
         head: &RequestHead<'_, '_>,

@@ -194,7 +194,7 @@ impl Own<'_, '_> {
             }
             Own::Deny(denial) => denial.respond(Form::of(head.headers), reply)?,
             Own::Cors(cors) => reply.head(204, |to| {
-                to.lines(cors.answer(head.headers));
+                to.lines(cors.preflight(head.headers));
             })?,
             Own::Redirect(redirect) => redirect.respond(head, context, reply)?,
             Own::Files(files, path) => {
@@ -293,7 +293,7 @@ pub(crate) fn choose<'w, 'b>(
         exchange.forward_to(split.choose(|| source.worker.chance.bits()));
     }
     if treatment.keeps && !keep(treatment, head, source, exchange) {
-        let reason = "its answer would have too large a head";
+        let reason = "its response would have too large a head";
         return Ok(Chosen::Own(Own::Refuse(431, reason)));
     }
     if let Some(cors) = &treatment.cors
@@ -330,8 +330,9 @@ pub(crate) fn choose<'w, 'b>(
     })
 }
 
-/// Keeps what is needed of the request until it is answered: a number that no other has, and the fields that its response
-/// gets, as far as they depend on it. Whether they are short enough to be sent; if not, the response gets none.
+/// Keeps what is needed of the request until it has its response: a number that no other has, and the fields that the
+/// response gets, as far as they depend on it. Whether they are short enough to be sent; if not, the response gets
+/// none.
 fn keep(
     treatment: &Treatment,
     head: &RequestHead<'_, '_>,

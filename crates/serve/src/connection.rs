@@ -40,7 +40,7 @@ pub(crate) struct Connection {
     is_first: bool,
 }
 
-/// What has to happen before the next request can be answered.
+/// What has to happen before the response to the next request.
 enum Next {
     /// More bytes of the client.
     Receive,
@@ -50,7 +50,7 @@ enum Next {
     Rest(Rest),
     /// The response of a server.
     Forward(Forward),
-    /// Whether its password is right, to be answered on the site that it began with.
+    /// Whether its password is right, for a response on the site that it began with.
     Verify(Pending, Rc<Site>),
     /// Nothing will: the last response is written.
     Close,
@@ -309,7 +309,7 @@ impl Connection {
     }
 
     /// Waits until the password of the request in hand has been checked. The request stays where it is, and so does what
-    /// of its body has come; a client that goes away meanwhile is noticed when it is answered.
+    /// of its body has come; a client that goes away meanwhile is noticed at the response.
     async fn verify(&mut self, pending: &mut Pending) -> Result<Outcome, Error> {
         if !self.side.output.is_empty() {
             self.flush().await?;

@@ -12,8 +12,8 @@ pub(crate) struct Cors {
     origins: Option<Vec<String>>,
     /// The lines of every response for an origin that may read it, but for its name.
     allowed: Vec<u8>,
-    /// Those of a response to a question, beside these.
-    answer: Vec<u8>,
+    /// Those of the response to a preflight request, beside these.
+    preflight: Vec<u8>,
 }
 
 impl Cors {
@@ -27,18 +27,18 @@ impl Cors {
             allowed += &format!("Access-Control-Expose-Headers: {names}\r\n");
         }
         let methods = plan.methods.join(", ");
-        let mut answer = format!("Access-Control-Allow-Methods: {methods}\r\n");
+        let mut preflight = format!("Access-Control-Allow-Methods: {methods}\r\n");
         if !plan.headers.is_empty() {
             let names = plan.headers.join(", ");
-            answer += &format!("Access-Control-Allow-Headers: {names}\r\n");
+            preflight += &format!("Access-Control-Allow-Headers: {names}\r\n");
         }
         if let Some(age) = plan.age_max {
-            answer += &format!("Access-Control-Max-Age: {}\r\n", age.as_secs());
+            preflight += &format!("Access-Control-Max-Age: {}\r\n", age.as_secs());
         }
         Self {
             origins: plan.origins.clone(),
             allowed: allowed.into_bytes(),
-            answer: answer.into_bytes(),
+            preflight: preflight.into_bytes(),
         }
     }
 
@@ -68,13 +68,13 @@ impl Cors {
         head.method == Method::Options && has("origin") && has("access-control-request-method")
     }
 
-    /// The lines of the answer, beside those that every response gets.
-    pub(crate) fn answer(&self, headers: &[Header<'_>]) -> &[u8] {
+    /// The lines of the response to a preflight request, beside those that every response gets.
+    pub(crate) fn preflight(&self, headers: &[Header<'_>]) -> &[u8] {
         let is_known = match &self.origins {
             None => true,
             Some(origins) => known(origins, headers).is_some(),
         };
-        if is_known { &self.answer } else { &[] }
+        if is_known { &self.preflight } else { &[] }
     }
 }
 

@@ -37,7 +37,8 @@ impl Worker {
         self.is_ending() && !self.waits_for_more(is_followed, stream)
     }
 
-    /// Requests that were received before the end are answered; who sends more and more of them does not put it off.
+    /// Requests that were received before the end get their responses; who sends more and more of them does not put it
+    /// off.
     fn waits_for_more(&self, is_followed: bool, stream: &Transport) -> bool {
         let is_over = self.stopping.get() && self.core.now() >= self.stop_began.get() + STOP_IDLE;
         !is_over && (is_followed || stream.is_spent())

@@ -237,8 +237,8 @@ impl Exchange {
         }
     }
 
-    /// The request is answered, and goes on counting in its limit: as a tunnel. Its place in the list of those under way is the
-    /// tunnel's, where nothing else has to be kept: tunnels are many, and last.
+    /// The request has its response, and goes on counting in its limit: as a tunnel. Its place in the list of those
+    /// under way is the tunnel's, where nothing else has to be kept: tunnels are many, and last.
     pub(crate) fn become_tunnel(&mut self) -> Option<Underway> {
         self.record.tunnel();
         self.is_at(Stage::Tunnel);
@@ -297,7 +297,7 @@ impl Exchange {
         }
     }
 
-    /// Keeps what counts for the request in a limit until it is answered.
+    /// Keeps what counts for the request in a limit until it has its response.
     pub(crate) fn hold(&mut self, ticket: Option<Ticket>, worker: &Worker) {
         if let Some(ticket) = ticket {
             let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());

@@ -5,10 +5,10 @@
 //! bytes would leave for a client or a server. So what is said here is what is done there, as far as that depends on nothing
 //! but the configuration, its files and the request. What else it depends on is said, too.
 
-mod answer;
 mod choice;
 mod condition;
 mod facts;
+mod outcome;
 
 use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
@@ -37,10 +37,10 @@ use crate::site::{Resources, Site};
 use crate::start_error::StartError;
 use crate::worker::Worker;
 
-pub use answer::{Answer, Forward, ToGroup};
 pub use choice::Choice;
 pub use condition::Passed;
 pub use facts::Fact;
+pub use outcome::{Forward, Outcome, ToGroup};
 
 /// A request, and how it comes.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ pub struct Explanation {
     /// The one that takes it, with its place among all, from 0.
     pub route: Option<usize>,
     /// What it gets.
-    pub answer: Answer,
+    pub outcome: Outcome,
     /// The limits that hold for it.
     pub limits: Vec<Fact>,
     /// What the route changes in responses.
@@ -160,7 +160,7 @@ impl Explainer {
             path: None,
             passed: Vec::new(),
             route: None,
-            answer: Answer::refused(refusal),
+            outcome: Outcome::refused(refusal),
             limits: Vec::new(),
             edits: Vec::new(),
             unknown: Vec::new(),
@@ -207,7 +207,7 @@ impl Explainer {
             }
             None => Vec::new(),
         };
-        let answer = answer::answer(
+        let outcome = outcome::outcome(
             (self.plan(), site),
             chosen,
             (&head, arrived),
@@ -228,8 +228,8 @@ impl Explainer {
             route,
             limits: planned.map_or(Vec::new(), |route| facts::limits(route, &plan.timeouts)),
             edits: planned.map_or(Vec::new(), |route| facts::edits(&route.edits)),
-            unknown: facts::unknown(plan, &plan.listen[question.listener], planned, &answer),
-            answer,
+            unknown: facts::unknown(plan, &plan.listen[question.listener], planned, &outcome),
+            outcome,
         })
     }
 

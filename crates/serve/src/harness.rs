@@ -1,5 +1,5 @@
 //! For tests: a server made of a plan, on a core of its own together with its clients and the servers behind it; the
-//! same test on every driver. Nothing here asserts what is answered.
+//! same test on every driver. Nothing here asserts what the responses are.
 
 mod calm;
 mod script;
@@ -46,7 +46,7 @@ pub(crate) fn exchange(plan: &Plan, request: &[u8]) -> Vec<u8> {
             if let Some(before) = response.take() {
                 assert!(
                     before == received,
-                    "drivers answer differently:\n{}\n-- and --\n{}",
+                    "drivers respond differently:\n{}\n-- and --\n{}",
                     before.escape_ascii(),
                     received.escape_ascii()
                 );
@@ -59,7 +59,7 @@ pub(crate) fn exchange(plan: &Plan, request: &[u8]) -> Vec<u8> {
 
 /// [`exchange`] as text, for responses that are.
 pub(crate) fn exchange_text(plan: &Plan, request: &str) -> String {
-    String::from_utf8(exchange(plan, request.as_bytes())).expect("an answer in UTF-8")
+    String::from_utf8(exchange(plan, request.as_bytes())).expect("a response in UTF-8")
 }
 
 /// Runs `test` on a core of every driver: epoll, io_uring where the kernel has it, and simulated networks.

@@ -26,6 +26,7 @@ mod tls;
 
 mod chosen;
 mod client;
+mod confinement;
 mod connection;
 mod downstream;
 mod ending;
@@ -68,7 +69,7 @@ mod record;
 #[cfg(test)]
 #[allow(
     dead_code,
-    reason = "it serves the tests of all answers; not each needs all of it"
+    reason = "it serves the tests of all responses; not each needs all of it"
 )]
 mod harness;
 #[cfg(test)]
@@ -76,9 +77,10 @@ mod tests;
 
 pub use accept::{Accepting, Arrival};
 pub use check::{Checked, Unusable, check};
+pub use confinement::{Closed, Used, used};
 pub use descriptors::Shares;
 pub use explain::{
-    Answer, Choice, Explainer, Explanation, Fact, Forward, Passed, Question, ToGroup,
+    Choice, Explainer, Explanation, Fact, Forward, Outcome, Passed, Question, ToGroup,
 };
 pub use meter::Totals;
 pub use observe::connections::{

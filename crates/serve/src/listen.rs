@@ -248,7 +248,7 @@ fn spoke_tls(header: &ProxyHeader<'_>) -> bool {
 }
 
 impl Unintroduced {
-    /// Tells the meter, and the log what its reader may have to mend. Nobody is answered: it is a proxy that has spoken.
+    /// Tells the meter, and the log what its reader may have to mend. Nobody gets a response: a proxy has spoken.
     fn account(self, stream: &Stream, worker: &Worker) {
         worker.meter.connection();
         let why = match &self {

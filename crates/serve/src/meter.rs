@@ -115,7 +115,7 @@ impl Meter {
         self.seen.take()
     }
 
-    /// What was received was no request, and is not answered: it came before the first, or behind the last.
+    /// What was received was no request, and gets no response: it came before the first, or behind the last.
     pub(crate) fn garbage(&self) {
         add(&self.refused);
     }
@@ -147,7 +147,7 @@ pub struct Totals {
     pub connections_refused: u64,
     /// Of `connections`: those whose TLS handshake failed.
     pub handshakes_failed: u64,
-    /// Requests answered, refused ones included.
+    /// Requests that got responses, refused ones included.
     pub requests: u64,
     /// Responses by the first digit of their status; index 0 is unused.
     pub statuses: [u64; 6],

@@ -55,7 +55,7 @@ impl Output {
         self.passed = self.passed.wrapping_add(bytes);
     }
 
-    /// Whether enough is waiting that it should be sent before more is answered.
+    /// Whether enough is waiting that it should be sent before there are more responses.
     pub(crate) fn is_full(&self) -> bool {
         self.queued as usize >= OUTPUT_BUFFERS_MAX
     }

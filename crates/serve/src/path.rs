@@ -32,7 +32,7 @@ impl BadPath {
 /// `//admin` slips past protects nothing.
 ///
 /// # Errors
-/// [`BadPath`], to be answered with 400.
+/// [`BadPath`], to be refused with 400.
 #[inline]
 pub(crate) fn normalize(path: &str) -> Result<Cow<'_, [u8]>, BadPath> {
     if is_normal(path.as_bytes()) {

@@ -74,7 +74,7 @@ pub fn denied(plan: &Plan, who: &str) -> Denied {
 }
 
 /// Certificates, their keys, and authorities.
-fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
+pub(crate) fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
     let tls = plan.listen.iter().filter_map(|listen| listen.tls.as_ref());
     let of_clients = tls.flat_map(|tls| {
         let pairs = tls.certificates.iter().filter_map(|pair| match pair {

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-/// Why a forwarded request was not answered by a server, or not to its end.
+/// Why a forwarded request got no response from a server, or not all of one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Class {
     /// No server is up.

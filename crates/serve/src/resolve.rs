@@ -219,7 +219,7 @@ async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) 
             None => clock::now(),
         };
         let left_out_before = left_out;
-        // Before there is a response, what the configuration before has found stays.
+        // Before there is an answer, what the configuration before has found stays.
         if was_answered {
             left_out = name.assign(known.found(), since);
         }

@@ -64,7 +64,7 @@ pub(crate) struct Treatment {
     pub(crate) waits_as_all: bool,
     /// What errors say.
     pub(crate) error_pages: Option<Rc<ErrorPages>>,
-    /// Whether more than its way has to be remembered of each request until it is answered.
+    /// Whether more than its way has to be remembered of each request until it has its response.
     pub(crate) keeps: bool,
 }
 

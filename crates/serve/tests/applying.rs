@@ -1,5 +1,5 @@
-//! Other configurations for a server that runs, under load: no request is lost, none is answered by a configuration that
-//! was replaced before it began.
+//! Other configurations for a server that runs, under load: no request is lost, none gets a response from a
+//! configuration that was replaced before it began.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

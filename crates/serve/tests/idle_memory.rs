@@ -189,8 +189,8 @@ async fn open(
         transport.flush().await.expect("it is taken");
         let mut input = Input::default();
         while !input.bytes().ends_with(b"\r\n\r\n") {
-            let received = transport.recv(&mut input).await.expect("it answers");
-            assert!(received > 0, "{}: no whole answer", kind.name);
+            let received = transport.recv(&mut input).await.expect("it responds");
+            assert!(received > 0, "{}: no whole response", kind.name);
         }
         assert!(input.bytes().starts_with(kind.status.as_bytes()));
         connections.push(transport);

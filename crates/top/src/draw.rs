@@ -65,7 +65,7 @@ fn draw_head(frame: &mut Frame<'_>, view: &View, area: Rect) {
         None => Line::styled(moment.server.clone(), dim()),
         Some(silence) => {
             let text = format!(
-                "no answer for {} s: what is shown is old",
+                "no response for {} s: what is shown is old",
                 silence.as_secs()
             );
             Line::styled(text, alarm())
@@ -358,7 +358,7 @@ mod tests {
         let mut view = view();
         view.silent_for(Some(std::time::Duration::from_secs(7)));
         let old = screen(&view, 80, 24);
-        assert!(old.contains("no answer for 7 s"), "{old}");
+        assert!(old.contains("no response for 7 s"), "{old}");
         for (table, _) in Table::ALL {
             view.table = table;
             let _ = screen(&view, 80, 24);

@@ -219,7 +219,7 @@ impl Server {
     fn of(said: &Value, interval: f64, group: &str) -> Server {
         let responses = &said["responses"];
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-        let answered: u64 = classes.iter().map(|class| number(&responses[class])).sum();
+        let responded: u64 = classes.iter().map(|class| number(&responses[class])).sum();
         let failures = number(&said["failures"]);
         Server {
             group: group.to_owned(),
@@ -229,7 +229,7 @@ impl Server {
             in_flight: number(&said["in_flight"]),
             traffic: Traffic {
                 name: word(&said["name"]),
-                rate: answered as f64 / interval,
+                rate: responded as f64 / interval,
                 errors: (number(&responses["5xx"]) + failures) as f64 / interval,
                 bytes: 0.0,
                 p50: said["first_byte"]["p50"].as_f64(),

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::bail;
-use onrush_admin::client::{Answer, Place, ask};
+use onrush_admin::client::{Place, Response, ask};
 use onrush_config::value::parse_duration;
 use serde_json::{Map, Value, json};
 
@@ -39,7 +39,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// As [`ask`], and when another server is there at the end of the interval than at its beginning.
-pub(super) fn ask_twice(place: &Place, args: &Args) -> io::Result<Answer> {
+pub(super) fn ask_twice(place: &Place, args: &Args) -> io::Result<Response> {
     let first = ask(place, PATH, None)?;
     let Some(interval) = args.interval.filter(|_| first.status == 200) else {
         return Ok(first);
@@ -51,7 +51,7 @@ pub(super) fn ask_twice(place: &Place, args: &Args) -> io::Result<Answer> {
     }
     let between = difference(&first.json(), &second.json());
     let body = between.ok_or_else(|| io::Error::other("another server has taken its place"))?;
-    Ok(Answer {
+    Ok(Response {
         status: 200,
         body: format!("{body}\n").into_bytes(),
     })

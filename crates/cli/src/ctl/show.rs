@@ -35,8 +35,12 @@ fn rights(said: &Value) -> String {
         true => "\nseccomp filter",
         false => "",
     };
+    let landlock = match said["landlock"].as_i64() {
+        Some(abi) => format!("\nLandlock, ABI {abi}"),
+        None => String::new(),
+    };
     if said["reduced"] != true {
-        return filter.to_owned();
+        return landlock + filter;
     }
     let capabilities: Vec<String> = all(&said["capabilities"]).map(word).collect();
     let capabilities = match capabilities.is_empty() {
@@ -44,7 +48,7 @@ fn rights(said: &Value) -> String {
         false => format!("{} only", capabilities.join(", ")),
     };
     let (user, group) = (word(&said["user"]), word(&said["group"]));
-    format!("\nuser {user}, group {group}, {capabilities}{filter}")
+    format!("\nuser {user}, group {group}, {capabilities}{landlock}{filter}")
 }
 
 pub(super) fn status(said: &Value) -> String {

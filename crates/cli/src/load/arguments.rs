@@ -30,7 +30,7 @@ run early and reports what was measured.
 
 A request is sent again and is no error when the server ended a kept-alive TCP connection in good order and its last \
 segment says that nothing of the request had arrived; a reset is an error, for the server may have read the request. \
-Latencies are those of answers, from the moment their request should have started.";
+Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
 const NOT_OF_SELFTEST: [&str; 63] = [
@@ -143,15 +143,15 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "COUNT", value_parser = count)]
     pub(super) requests: Option<u64>,
 
-    /// Requests sent at once on a connection, before the first of their answers
+    /// Requests sent at once on a connection, before the first of their responses
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
     pub(super) pipeline: u64,
 
-    /// How long nothing may arrive while an answer is due [default: 10s]
+    /// How long nothing may arrive while a response is due [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
 
-    /// Leave the first answer of each connection out of latencies, which pays for what is only done once
+    /// Leave the first response of each connection out of latencies, which pays for what is only done once
     #[arg(long)]
     pub(super) skip_first: bool,
 

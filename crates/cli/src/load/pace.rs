@@ -16,7 +16,7 @@ use super::value::{Switch, count, duration, rate};
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Pace")]
 pub(super) struct PaceArgs {
-    /// Requests per second in all, whatever the answers do; latency counts from the intended start
+    /// Requests per second in all, whatever the responses do; latency counts from the intended start
     #[arg(short = 'R', long, value_name = "PER_SECOND", value_parser = rate)]
     rate: Option<NonZeroU64>,
 
@@ -33,11 +33,11 @@ pub(super) struct PaceArgs {
     #[arg(long, value_name = "BURST", value_parser = burst)]
     burst: Option<Burst>,
 
-    /// Requests per second on each connection, evenly, whatever the answers do
+    /// Requests per second on each connection, evenly, whatever the responses do
     #[arg(long, value_name = "PER_SECOND", value_parser = rate)]
     rate_per_connection: Option<NonZeroU64>,
 
-    /// Pause between an answer and the next request of its connection, 3 % more or less; a bare number is milliseconds
+    /// Pause between a response and the next request of its connection, 3 % more or less; a bare number is milliseconds
     #[arg(short = 'T', long, value_name = "TIME", value_parser = milliseconds)]
     think: Option<Duration>,
 

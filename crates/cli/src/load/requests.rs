@@ -78,11 +78,11 @@ pub(super) struct RequestArgs {
     #[arg(long, value_name = "TOKEN")]
     bearer: Option<String>,
 
-    /// Statuses of which each answer must have one, such as 200,204 or 2xx; another is an error
+    /// Statuses of which each response must have one, such as 200,204 or 2xx; another is an error
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Statuses::parse)]
     expect_status: Vec<Statuses>,
 
-    /// Text that each answer's body must have; another is an error
+    /// Text that each response's body must have; another is an error
     #[arg(long, value_name = "TEXT")]
     expect_body: Option<String>,
 }

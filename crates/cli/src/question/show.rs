@@ -90,19 +90,19 @@ fn route(value: &Value) -> String {
     )
 }
 
-fn own(answer: &Value, lines: &mut Lines) {
-    let by = text(&answer["by"]);
-    match answer["status"].as_u64() {
+fn own(outcome: &Value, lines: &mut Lines) {
+    let by = text(&outcome["by"]);
+    match outcome["status"].as_u64() {
         Some(status) => lines.put("answer", &format!("{status}: {by}")),
         None => lines.put("answer", by),
     }
-    if let Some(location) = answer["location"].as_str() {
+    if let Some(location) = outcome["location"].as_str() {
         lines.put("location", location);
     }
 }
 
-fn forward(answer: &Value, lines: &mut Lines) {
-    let groups: Vec<&Value> = list(&answer["groups"]).collect();
+fn forward(outcome: &Value, lines: &mut Lines) {
+    let groups: Vec<&Value> = list(&outcome["groups"]).collect();
     let weights: u64 = groups
         .iter()
         .filter_map(|group| group["weight"].as_u64())
@@ -133,8 +133,8 @@ fn forward(answer: &Value, lines: &mut Lines) {
             lines.put("sent", text(line));
         }
     }
-    if let Some(share) = answer["mirror"]["share"].as_f64() {
-        let group = text(&answer["mirror"]["group"]);
+    if let Some(share) = outcome["mirror"]["share"].as_f64() {
+        let group = text(&outcome["mirror"]["group"]);
         lines.put("mirror", &format!("{}% to group {group}", share * 100.0));
     }
 }

@@ -15,8 +15,8 @@ use super::written::{Audience, Written};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush serve ./public                             files, on 127.0.0.1:8080
-  onrush serve --respond 200:hello --listen :8000   always the same answer, on every address
-  onrush serve --synthetic                          answers that the query describes: /?s=10k&t=50
+  onrush serve --respond 200:hello --listen :8000   always the same response, on every address
+  onrush serve --synthetic                          responses that the query describes: /?s=10k&t=50
   onrush serve --forward http://10.0.0.1:8000       a proxy in front of one server
   onrush serve ./public --tls self-signed           files over https
   onrush serve ./public --listen :80 --user www-data   started by root, which it does not stay
@@ -27,10 +27,10 @@ pub(crate) struct Args {
     /// Serve the files beneath this directory
     #[arg(value_name = "DIR", group = "what")]
     directory: Option<PathBuf>,
-    /// Answer every request with this status and body
+    /// Respond to every request with this status and body
     #[arg(long, value_name = "STATUS[:BODY]", group = "what")]
     respond: Option<String>,
-    /// Answer what the query asks for, in the language of httpterm: /?s=SIZE&t=MS (GET /?h for help)
+    /// Respond with what the query asks for, in the language of httpterm: /?s=SIZE&t=MS (GET /?h for help)
     #[arg(long, group = "what")]
     synthetic: bool,
     /// Forward every request to this server; may be repeated

@@ -56,7 +56,7 @@ pub(super) fn hasten(asked: Receiver<Asked>, handles: Vec<Handle>, successor: Op
                 Asked::HandOver { process, .. } => send(process, Signal::TERM),
                 Asked::Reload => pass_on(successor, Signal::HUP),
                 Asked::Upgrade => pass_on(successor, Signal::USR2),
-                // An order is answered by this: the promise is dropped.
+                // This is the reply to an order: the promise is dropped.
                 Asked::GoOn { .. }
                 | Asked::Reopen
                 | Asked::Order(Order::Reload | Order::Upgrade, _) => {}

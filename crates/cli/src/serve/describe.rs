@@ -82,7 +82,7 @@ fn describe_action(action: &Action, plan: &Plan) -> String {
             format!("status {status} with {}", file.display())
         }
         Action::Files(files) => format!("the files of {}", files.root.display()),
-        Action::Synthetic => "synthetic answers".into(),
+        Action::Synthetic => "synthetic responses".into(),
         Action::Redirect { status, .. } => format!("status {status} to another place"),
         Action::Forward { split, .. } => {
             let servers: Vec<String> = split
@@ -90,12 +90,7 @@ fn describe_action(action: &Action, plan: &Plan) -> String {
                 .flat_map(|(upstream, _)| &plan.upstreams[*upstream].servers)
                 .map(|server| server.address.to_string())
                 .collect();
-            let verb = if servers.len() == 1 {
-                "answers"
-            } else {
-                "answer"
-            };
-            format!("what {} {verb}", servers.join(", "))
+            format!("the responses of {}", servers.join(", "))
         }
     }
 }

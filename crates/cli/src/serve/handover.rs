@@ -25,6 +25,8 @@ use rustix::net::{
 };
 use serde_json::{Value, json};
 
+use super::privileges::Inherited;
+
 /// Of what is said here. A program of another version says so, instead of misunderstanding.
 const VERSION: u64 = 2;
 
@@ -49,7 +51,8 @@ pub(super) fn give(
         "by_cpu": handover.manner.is_by_cpu,
         "listening": listening,
         "admin": beside.admin.map(described),
-        "seccomp": beside.seccomp,
+        "seccomp": beside.inherited.seccomp,
+        "landlock": beside.inherited.landlock,
     });
     send(&socket, &head, None)?;
     for (place, handed) in handover.listening.iter().enumerate() {
@@ -70,8 +73,8 @@ pub(super) fn give(
 pub(super) struct Beside<H> {
     /// The socket of its admin interface, where a service manager keeps it.
     pub(super) admin: Option<H>,
-    /// It has given system calls up. So has every process that it starts: a filter more would cost more, and do nothing.
-    pub(super) seccomp: bool,
+    /// What it has given up. So has every process that it starts: a filter more would cost more, and do nothing.
+    pub(super) inherited: Inherited,
 }
 
 /// The place of the admin interface's socket.
@@ -111,8 +114,12 @@ pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed
         Value::Null => None,
         described => Some(receive_handed(&socket, described, &json!(ADMIN))?),
     };
-    let seccomp = head["seccomp"] == true;
-    Ok((handover, Beside { admin, seccomp }))
+    let abi = head["landlock"].as_i64();
+    let inherited = Inherited {
+        seccomp: head["seccomp"] == true,
+        landlock: abi.and_then(|abi| i32::try_from(abi).ok()),
+    };
+    Ok((handover, Beside { admin, inherited }))
 }
 
 /// The sockets of one address, as it was described.
@@ -323,11 +330,15 @@ mod tests {
         };
         let beside = Beside {
             admin: Some(&admin),
-            seccomp: true,
+            inherited: Inherited {
+                seccomp: true,
+                landlock: Some(7),
+            },
         };
         give(&ours, &handover, beside).expect("it is taken");
         let (taken, beside) = take(&theirs).expect("it was given");
-        assert!(beside.seccomp);
+        let inherited = beside.inherited;
+        assert_eq!((inherited.seccomp, inherited.landlock), (true, Some(7)));
         let taken_admin = beside.admin.expect("it was given, too");
         assert_eq!(taken_admin.address, admin.address);
         assert_eq!(taken_admin.sockets.keeper, Keeper::Manager);

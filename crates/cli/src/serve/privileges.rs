@@ -7,16 +7,17 @@
 //!   with the rights of root                     another user      │ with its rights
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use onrush_config::Plan;
 use onrush_config::plan::Process;
-use onrush_engine::{Claim, Rights, refuse_calls, refused_calls};
-use onrush_serve::{Denied, Prepared, Trouble, denied, is_unreadable};
+use onrush_engine::{Claim, Confinement, Rights, confine, refuse_calls, refused_calls};
+use onrush_serve::{Denied, Prepared, Trouble, Used, denied, is_unreadable};
 use serde_json::{Value, json};
 
 use super::account::User;
+use super::confinement;
 use super::written::{Audience, Written, refusal, warn};
 
 /// What to do about a file that is not read by the user.
@@ -29,13 +30,17 @@ pub(super) struct Privileges {
     reduced: Option<(User, Rights)>,
     /// Whether system calls are given up.
     seccomp: Seccomp,
+    /// Whether files are given up; none where that is not asked for.
+    landlock: Option<Confinement>,
 }
 
-/// Whether whoever started this process has given system calls up.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Filtered {
-    No,
-    Already,
+/// What whoever started this process has given up for it, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Inherited {
+    /// System calls.
+    pub(super) seccomp: bool,
+    /// Files: the version of Landlock.
+    pub(super) landlock: Option<i32>,
 }
 
 /// Whether system calls are given up (seccomp(2)).
@@ -141,8 +146,48 @@ impl Privileges {
         warn(&warnings, written, Audience::Terminal);
         Ok(Privileges {
             reduced: Some((user, rights)),
-            seccomp: Seccomp::Off,
+            ..Privileges::default()
         })
+    }
+
+    /// Gives files up, where `plan` says so: all but those of its directories, of the system, and of `program`. What whoever
+    /// started this process has given up already stays so, and is not given up again.
+    ///
+    /// # Errors
+    /// When the kernel does not do it, or what the plan works with has been given up before.
+    pub(super) fn confine(
+        &mut self,
+        (plan, written): (&Plan, Option<&Written>),
+        admin: Option<&Claim>,
+        program: &Path,
+        before: Inherited,
+    ) -> anyhow::Result<()> {
+        let used = confinement::of_configuration(plan, written, admin);
+        if let Some(abi) = before.landlock {
+            self.landlock = Some(Confinement::Directories { abi });
+            return self.check_confinement(&used, written, Audience::Terminal);
+        }
+        if plan.process.landlock.is_some() {
+            let directories = confinement::with_system(used, program);
+            self.landlock = Some(confine(&directories).context("[process] landlock")?);
+        }
+        Ok(())
+    }
+
+    fn check_confinement(
+        &self,
+        used: &Used,
+        written: Option<&Written>,
+        audience: Audience,
+    ) -> anyhow::Result<()> {
+        let closed = match self.landlock {
+            Some(Confinement::Directories { .. }) => used.closed(),
+            Some(Confinement::None) | None => return Ok(()),
+        };
+        match closed.is_empty() {
+            true => Ok(()),
+            false => Err(refusal(&confinement::troubles(closed), written, audience)),
+        }
     }
 
     /// Gives system calls up, where `plan` says so. What whoever started this process has given up already stays so, and is
@@ -150,42 +195,57 @@ impl Privileges {
     ///
     /// # Errors
     /// When the kernel does not do it.
-    pub(super) fn refuse_calls(&mut self, plan: &Process, before: Filtered) -> anyhow::Result<()> {
-        if before == Filtered::No && plan.seccomp {
+    pub(super) fn refuse_calls(&mut self, plan: &Process, before: Inherited) -> anyhow::Result<()> {
+        if !before.seccomp && plan.seccomp {
             refuse_calls().context("[process] seccomp")?;
         }
-        if before == Filtered::Already || plan.seccomp {
+        if before.seccomp || plan.seccomp {
             self.seccomp = Seccomp::On;
         }
         Ok(())
     }
 
-    /// Whether system calls are given up.
-    pub(super) fn has_filter(&self) -> bool {
-        self.seccomp == Seccomp::On
+    /// What a process that this one starts has given up with it.
+    pub(super) fn inherited(&self) -> Inherited {
+        Inherited {
+            seccomp: self.seccomp == Seccomp::On,
+            landlock: match self.landlock {
+                Some(Confinement::Directories { abi }) => Some(abi),
+                Some(Confinement::None) | None => None,
+            },
+        }
     }
 
-    /// Whether a reload can read the files of `plan`. What is wrong with one that is not there is said by whoever reads it.
+    /// Whether a reload can read the files of `plan`; warns of those that requests cannot use. What is wrong with one that is
+    /// not there is said by whoever reads it.
     ///
     /// # Errors
     /// When it cannot, with what to do.
     pub(super) fn check_reload(&self, plan: &Plan, written: &Written) -> anyhow::Result<()> {
+        let used = confinement::of_configuration(plan, Some(written), None);
+        self.check_confinement(&used, Some(written), Audience::Log)?;
         let Some((user, _)) = &self.reduced else {
             return Ok(());
         };
-        let unread = denied_to(user, plan, Some(written)).unread;
-        match unread.is_empty() {
-            true => Ok(()),
-            false => Err(refusal(&mended(unread), Some(written), Audience::Log)),
+        let found = denied_to(user, plan, Some(written));
+        if !found.unread.is_empty() {
+            return Err(refusal(&mended(found.unread), Some(written), Audience::Log));
         }
+        warn(&found.warnings, Some(written), Audience::Log);
+        Ok(())
     }
 
     /// An error of reading the configuration, with what to do where this user may not.
     pub(super) fn explain(&self, error: anyhow::Error, files: Vec<PathBuf>) -> anyhow::Error {
-        let Some((user, _)) = &self.reduced else {
-            return error;
+        let mut used = Used::default();
+        files.iter().for_each(|file| used.reads(file));
+        let mut said = match self.inherited().landlock {
+            Some(_) => confinement::troubles(used.closed()),
+            None => Vec::new(),
         };
-        let said = mended(unread(&user.to_string(), files));
+        if let Some((user, _)) = &self.reduced {
+            said.extend(mended(unread(&user.to_string(), files)));
+        }
         let said = said.iter().map(|trouble| format!("; {trouble}"));
         anyhow::anyhow!("{error:#}{}", said.collect::<String>())
     }
@@ -199,18 +259,29 @@ impl Privileges {
             };
             format!("runs as {user}, {}; capabilities: {ports}", user.group())
         });
-        let calls = self.has_filter().then(|| {
+        let calls = self.inherited().seccomp.then(|| {
             format!(
                 "seccomp filter: {} system calls are refused",
                 refused_calls()
             )
         });
-        user.into_iter().chain(calls).collect()
+        let files = self.landlock.map(|confinement| match confinement {
+            Confinement::Directories { abi } => format!(
+                "Landlock (ABI {abi}): only files in directories of the configuration and the system can be opened"
+            ),
+            Confinement::None => "Landlock: this kernel has none, every file can be opened".into(),
+        });
+        user.into_iter().chain(files).chain(calls).collect()
     }
 
     /// For programs.
     pub(super) fn report(&self) -> Value {
-        let mut said = json!({ "reduced": false, "seccomp": self.has_filter() });
+        let inherited = self.inherited();
+        let mut said = json!({
+            "reduced": false,
+            "seccomp": inherited.seccomp,
+            "landlock": inherited.landlock,
+        });
         if let Some((user, rights)) = &self.reduced {
             let capabilities = match rights.binds_low_ports {
                 true => vec!["CAP_NET_BIND_SERVICE"],

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use super::admin::Place;
 use super::asked::Asked;
 use super::handover::{self, Beside};
-use super::privileges::Privileges;
+use super::privileges::{Inherited, Privileges};
 
 /// Tells a process that its standard input is a handover.
 const VARIABLE: &str = "ONRUSH_HANDOVER";
@@ -36,8 +36,8 @@ pub(super) struct Start {
     arguments: Vec<OsString>,
     /// Of the admin interface, where a service manager keeps it.
     admin: Option<Handed>,
-    /// System calls are given up, also by what is started.
-    seccomp: bool,
+    /// What is given up, also by what is started.
+    inherited: Inherited,
 }
 
 /// What a server in force gives to this process.
@@ -45,8 +45,8 @@ pub(super) struct FromPredecessor {
     pub(super) server: Handover,
     /// The address of its admin interface, where a service manager keeps it.
     pub(super) admin: Option<Claim>,
-    /// System calls are given up already.
-    pub(super) seccomp: bool,
+    /// What is given up already.
+    pub(super) inherited: Inherited,
     /// Where it waits for an answer.
     pub(super) socket: OwnedFd,
 }
@@ -68,7 +68,7 @@ impl Start {
             },
             arguments: words.collect(),
             admin: None,
-            seccomp: false,
+            inherited: Inherited::default(),
         })
     }
 
@@ -89,9 +89,14 @@ impl Start {
         });
         Ok(Start {
             admin: handed.transpose()?,
-            seccomp: privileges.has_filter(),
+            inherited: privileges.inherited(),
             ..self
         })
+    }
+
+    /// The program that an upgrade starts.
+    pub(super) fn program(&self) -> &Path {
+        &self.program
     }
 
     /// Whether there is such a socket.
@@ -131,7 +136,7 @@ impl Start {
         let process = child.id();
         let beside = Beside {
             admin: self.admin.as_ref(),
-            seccomp: self.seccomp,
+            inherited: self.inherited,
         };
         if let Err(error) = handover::give(&ours, &handover, beside) {
             // It is of no use.
@@ -186,7 +191,7 @@ pub(super) fn handed() -> anyhow::Result<Option<FromPredecessor>> {
     Ok(Some(FromPredecessor {
         server,
         admin,
-        seccomp: beside.seccomp,
+        inherited: beside.inherited,
         socket,
     }))
 }

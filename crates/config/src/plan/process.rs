@@ -1,6 +1,7 @@
 //! Who the server is to the system once it is ready.
 
 use std::fmt;
+use std::path::PathBuf;
 
 /// What a process is once it listens and has read what only root may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,6 +10,17 @@ pub struct Process {
     pub run_as: Option<RunAs>,
     /// Whether system calls that no server needs are given up (seccomp(2)).
     pub seccomp: bool,
+    /// Whether files are given up that nothing of the configuration is about (landlock(7)).
+    pub landlock: Option<Landlock>,
+}
+
+/// What is kept of the file system beyond what the configuration names: what a later one may name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Landlock {
+    /// Directories that are read.
+    pub read: Vec<PathBuf>,
+    /// Directories that are written, too.
+    pub write: Vec<PathBuf>,
 }
 
 /// The rights of a user of the system.

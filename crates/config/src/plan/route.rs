@@ -1,4 +1,4 @@
-//! What is answered: conditions, what is done on the way, and the response.
+//! Routes: conditions, what is done on the way, and the response.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -20,7 +20,7 @@ use super::timeouts::Timeouts;
 use super::tracing::RouteTracing;
 use crate::limits;
 
-/// Requests that fulfil all conditions are answered by `action`.
+/// Requests that fulfil all conditions get what `action` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Which requests.
@@ -47,7 +47,7 @@ pub struct Route {
     pub log: bool,
     /// What is recorded of its requests as traces, where anything is.
     pub tracing: RouteTracing,
-    /// How it is answered.
+    /// The response that its requests get.
     pub action: Action,
 }
 
@@ -329,7 +329,7 @@ impl Default for Compress {
     }
 }
 
-/// How a request is answered.
+/// The response that a request gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Always the same.

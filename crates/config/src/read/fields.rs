@@ -54,7 +54,7 @@ const RESPONSE: Message = Message {
 fn check_server_unknown(template: &Template) -> Result<(), Invalid> {
     if template.0.contains(&Piece::Variable(Variable::Server)) {
         return Err(Invalid::new(
-            "{server} is known in answers only: a request may be tried on several",
+            "{server} is known in responses only: a request may be tried on several",
         ));
     }
     Ok(())

@@ -1,9 +1,21 @@
 //! `[process]`: who the server is to the system once it is ready.
 
+use std::path::PathBuf;
+
 use crate::diagnostic::Findings;
-use crate::plan::{Account, Process, RunAs};
+use crate::plan::{Account, Landlock, Process, RunAs};
 use crate::section::{Keys, Kind, Section};
-use crate::value::{parse_account, parse_user};
+use crate::value::{Invalid, parse_account, parse_user};
+
+/// Its keys.
+const KEYS: &[&str] = &[
+    "user",
+    "group",
+    "seccomp",
+    "landlock",
+    "landlock_read",
+    "landlock_write",
+];
 
 const USER: Kind<Account> = Kind {
     expected: "a user such as \"www-data\", or its number",
@@ -15,9 +27,14 @@ const GROUP: Kind<Account> = Kind {
     parse: parse_account,
 };
 
+const DIRECTORIES: Kind<PathBuf> = Kind {
+    expected: "a directory from the root on, such as [\"/srv\"]",
+    parse: parse_directory,
+};
+
 pub(super) fn read_process(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Process {
     const EXPECTED: &str = "a table such as { user = \"www-data\" }";
-    let keys = Keys::new(&["user", "group", "seccomp"]);
+    let keys = Keys::new(KEYS);
     let section = file
         .value("process")
         .and_then(|value| Section::of("[process]", value, EXPECTED, keys, findings));
@@ -31,7 +48,32 @@ pub(super) fn read_process(file: &Section<'_, '_>, findings: &mut Findings<'_>) 
         findings.error(section.place("group"), why);
     }
     Process {
+        landlock: read_landlock(&section, findings),
         seccomp: section.truth("seccomp", findings).unwrap_or(false),
         run_as: user.map(|user| RunAs { user, group }),
+    }
+}
+
+fn read_landlock(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Landlock> {
+    let is_wished = section.truth("landlock", findings).unwrap_or(false);
+    if !is_wished {
+        let keys = ["landlock_read", "landlock_write"];
+        section.warn_of_idle(&keys, "without landlock = true", findings);
+    }
+    let read = section.read_list("landlock_read", DIRECTORIES, findings);
+    let write = section.read_list("landlock_write", DIRECTORIES, findings);
+    is_wished.then(|| Landlock {
+        read: read.unwrap_or_default(),
+        write: write.unwrap_or_default(),
+    })
+}
+
+fn parse_directory(text: &str) -> Result<PathBuf, Invalid> {
+    match text.starts_with('/') && !text.contains('\0') {
+        true => Ok(text.into()),
+        false => Err(Invalid::new(format!(
+            "{text:?} is no such directory: expected {}",
+            DIRECTORIES.expected
+        ))),
     }
 }

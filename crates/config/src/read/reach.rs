@@ -4,8 +4,8 @@ use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{Host, Route, Scheme, ValueMatch, When};
 
-/// Warns of every route all of whose requests are answered by those before it, and of every host of which that is so. (That
-/// several routes do so together is noticed where each of them has some of its hosts.)
+/// Warns of every route all of whose requests are taken by those before it, and of every host of which that is so.
+/// (That several routes do so together is noticed where each of them has some of its hosts.)
 pub(super) fn warn_of_unreachable(routes: &[(Route, Span)], findings: &mut Findings<'_>) {
     for (at, (later, span)) in routes.iter().enumerate() {
         let mut not = later.when.not.iter();

@@ -28,7 +28,7 @@ pub(super) fn read_action(
     findings: &mut Findings<'_>,
 ) -> Option<Action> {
     if !RESPONSES.iter().any(|key| route.is_meant(key)) {
-        let message = format!("this [[route]] has no answer: expected {EXACTLY_ONE}");
+        let message = format!("this [[route]] has no response: expected {EXACTLY_ONE}");
         findings.error(route.span(), message);
     }
     let written = in_order(route.table())
@@ -43,7 +43,7 @@ pub(super) fn read_action(
             continue;
         };
         let message = format!(
-            "{:?} is a second answer, after {:?} in line {}: a [[route]] has {EXACTLY_ONE}",
+            "{:?} is a second response, after {:?} in line {}: a [[route]] has {EXACTLY_ONE}",
             key.get_ref(),
             before.get_ref(),
             findings.line_of(&before.span()),
@@ -66,7 +66,7 @@ fn read_response(
         "files" => read_files(value, findings),
         "synthetic" => read_synthetic(value, findings),
         "forward" => read_forward(value, route, groups, findings),
-        _ => unreachable!("{key:?} is no answer"),
+        _ => unreachable!("{key:?} is no response"),
     }
 }
 
@@ -206,7 +206,7 @@ fn parse_location(text: &str) -> Result<Template, Invalid> {
     for nobody in [Variable::Upstream, Variable::Server] {
         if template.0.contains(&Piece::Variable(nobody)) {
             return Err(Invalid::new(format!(
-                "{text:?} asks for a server, and a redirect is answered without one"
+                "{text:?} asks for a server, and a redirect is a response without one"
             )));
         }
     }
@@ -237,7 +237,7 @@ fn read_synthetic(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> 
     if !is_true(value) {
         findings.error(
             value.span(),
-            "synthetic can only be true; leave it out for another answer",
+            "synthetic can only be true; leave it out for another response",
         );
         return None;
     }

@@ -82,7 +82,7 @@ pub(super) fn read_routes(
     if !file.is_meant("route") || is_empty("route") {
         findings.error(
             0..0,
-            "there is no [[route]]: expected at least one, to say what is answered",
+            "there is no [[route]]: expected at least one, to say how to respond",
         );
     }
     let mut routes: Vec<(Route, Span)> = Vec::new();
@@ -156,7 +156,7 @@ fn warn_of_two_codings(
     let says_coding = written.any(|(name, _)| name.eq_ignore_ascii_case("content-encoding"));
     if says_coding && compress.is_some() && route.has("compress") {
         let message = format!(
-            "compress has no effect on this route: its response_headers, in line {}, say Content-Encoding, and the answer would have two; leave one of them out",
+            "compress has no effect on this route: its response_headers, in line {}, say Content-Encoding, and the response would have two; leave one of them out",
             findings.line_of(&route.place("response_headers")),
         );
         findings.warning(route.place("compress"), message);

@@ -436,7 +436,7 @@ fn a_file_that_is_included_can_say_all_or_nothing() {
     let said = errors(&[("onrush.toml", "include = \"none*\"\n")]);
     assert_eq!(
         said,
-        ["onrush.toml:1:1: there is no [[route]]: expected at least one, to say what is answered"]
+        ["onrush.toml:1:1: there is no [[route]]: expected at least one, to say how to respond"]
     );
 }
 

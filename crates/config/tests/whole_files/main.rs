@@ -361,7 +361,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\npath = \"/p/\"",
         &[
-            "1:1: this [[route]] has no answer: expected exactly one of respond, redirect, files, synthetic and forward",
+            "1:1: this [[route]] has no response: expected exactly one of respond, redirect, files, synthetic and forward",
         ],
     ),
     (
@@ -377,7 +377,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nrespond = { status = 200 }\nfiles = { root = \"/srv\" }\npath = \"/x\"",
         &[
-            "3:1: \"files\" is a second answer, after \"respond\" in line 2: a [[route]] has exactly one of respond, redirect, files, synthetic and forward",
+            "3:1: \"files\" is a second response, after \"respond\" in line 2: a [[route]] has exactly one of respond, redirect, files, synthetic and forward",
         ],
     ),
     (
@@ -405,7 +405,7 @@ const BAD: &Sentences = &[
     ),
     (
         "[[route]]\nrespond = { status = 99 }",
-        &["2:22: status 99 is not that of a final answer: expected 200 to 599"],
+        &["2:22: status 99 is not that of a final response: expected 200 to 599"],
     ),
     (
         "[[route]]\nrespond = { status = \"200\" }",
@@ -417,7 +417,7 @@ const BAD: &Sentences = &[
     ),
     (
         "[[route]]\nrespond = { status = 204, body = \"x\" }",
-        &["2:34: an answer with status 204 has no body"],
+        &["2:34: a response with status 204 has no body"],
     ),
     (
         "[[route]]\nrespond = { status = 200, headers = { Content-Length = \"1\", \"a b\" = \"\", X = 1 } }",
@@ -450,7 +450,7 @@ const BAD: &Sentences = &[
     ),
     (
         "[[route]]\nsynthetic = false",
-        &["2:13: synthetic can only be true; leave it out for another answer"],
+        &["2:13: synthetic can only be true; leave it out for another response"],
     ),
     // Groups of servers.
     (
@@ -561,7 +561,7 @@ fn a_file_without_routes_is_an_error() {
     for text in ["", "route = []", "threads = 1"] {
         assert_eq!(
             errors(text),
-            ["1:1: there is no [[route]]: expected at least one, to say what is answered"]
+            ["1:1: there is no [[route]]: expected at least one, to say how to respond"]
         );
     }
     // Misspelt or of the wrong kind, it is one mistake and not two.

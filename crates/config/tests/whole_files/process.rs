@@ -1,6 +1,8 @@
 //! `[process]`: who the server is to the system.
 
-use onrush_config::plan::Account;
+use std::path::Path;
+
+use onrush_config::plan::{Account, Landlock};
 
 use crate::support::{check_errors, parsed};
 
@@ -22,6 +24,34 @@ fn system_calls_are_given_up_where_that_is_wished() {
     assert!(plan("process = { seccomp = true }").process.seccomp);
     assert!(!plan("process = { seccomp = false }").process.seccomp);
     assert!(!plan("").process.seccomp);
+}
+
+#[test]
+fn files_are_given_up_where_that_is_wished_but_for_directories_that_are_named() {
+    let plan = |text: &str| parsed(&format!("{text}\n[[route]]\nsynthetic = true")).plan;
+    assert_eq!(plan("").process.landlock, None);
+    assert_eq!(
+        plan("process = { landlock = false }").process.landlock,
+        None
+    );
+    let whole = plan("process = { landlock = true }").process.landlock;
+    assert_eq!(whole, Some(Landlock::default()));
+    let text = "[process]\nlandlock = true\nlandlock_read = [\"/srv\", \"/opt\"]\nlandlock_write = \"/var/log\"";
+    let named = plan(text).process.landlock.expect("it is wished");
+    assert_eq!(named.read, [Path::new("/srv"), Path::new("/opt")]);
+    assert_eq!(named.write, [Path::new("/var/log")]);
+    let idle = parsed("[process]\nlandlock_read = [\"/srv\"]\n[[route]]\nsynthetic = true");
+    let warnings: Vec<String> = idle.warnings.iter().map(ToString::to_string).collect();
+    assert!(
+        warnings[0].contains("landlock_read has no effect without landlock = true"),
+        "{warnings:?}"
+    );
+    check_errors(&[(
+        "[process]\nlandlock = true\nlandlock_read = [\"srv\"]",
+        &[
+            "3:18: \"srv\" is no such directory: expected a directory from the root on, such as [\"/srv\"]",
+        ],
+    )]);
 }
 
 #[test]

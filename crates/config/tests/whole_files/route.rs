@@ -658,7 +658,7 @@ fn a_response_may_be_a_file() {
         &[
             "2:39: body cannot stand beside file: expected one of them",
             "2:51: headers cannot stand beside file: expected response_headers of the [[route]]",
-            "4:27: an answer with status 204 has no body",
+            "4:27: a response with status 204 has no body",
             "6:34: \"\" is not a path: expected a file such as \"sorry.html\"",
         ],
     )]);
@@ -770,7 +770,7 @@ const BAD: &Sentences = &[
         &[
             "3:19: a request has one Host field (RFC 9112, section 3.2): it can be set, not removed or added",
             "3:33: unknown variable {hots}; nearest: {host}",
-            "3:47: {server} is known in answers only: a request may be tried on several",
+            "3:47: {server} is known in responses only: a request may be tried on several",
             "3:59: header \"Connection\" is written by the server itself: leave it out",
             "3:102: unknown key \"ad\" in request_headers; nearest: \"add\"",
         ],
@@ -848,7 +848,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nredirect = { to = \"/{server}\", status = 200 }",
         &[
-            "2:19: \"/{server}\" asks for a server, and a redirect is answered without one",
+            "2:19: \"/{server}\" asks for a server, and a redirect is a response without one",
             "2:41: status 200 is not that of a redirect: expected 301, 302, 303, 307 or 308",
         ],
     ),
@@ -931,7 +931,7 @@ const IDLE: &Sentences = &[
     (
         "[[route]]\npath = \"/a\"\nsynthetic = true\ncompress = true\nresponse_headers = { set = { Content-Encoding = \"{header:X-Coding}\" } }",
         &[
-            "4:1: compress has no effect on this route: its response_headers, in line 5, say Content-Encoding, and the answer would have two; leave one of them out",
+            "4:1: compress has no effect on this route: its response_headers, in line 5, say Content-Encoding, and the response would have two; leave one of them out",
         ],
     ),
     (

@@ -36,7 +36,7 @@ impl Received {
         let limits = Limits::DEFAULT;
         let mut slots = HeaderSlots::new();
         let Parsed::Complete(head) = response::parse(bytes, &mut slots, method, &limits) else {
-            panic!("no answer's head: {}", bytes.escape_ascii());
+            panic!("no response's head: {}", bytes.escape_ascii());
         };
         let mut reader = BodyReader::of_response(head.framing);
         let (mut body, mut trailers) = (Vec::new(), Vec::new());

@@ -86,7 +86,7 @@ pub(crate) fn coding(planned: plan::Coding) -> Coding {
     }
 }
 
-/// The coding that a request is answered with if it is among `offered`, which begins with the favourite, and the response
+/// The coding of the response to a request if it is among `offered`, which begins with the favourite, and the response
 /// suits.
 pub(crate) fn choose(head: &RequestHead<'_, '_>, offered: &[Coding]) -> Option<Coding> {
     // HTTP/1.0 knows no chunks, and the proxies of its time no Vary. A range is a part of the plain content, and a strong

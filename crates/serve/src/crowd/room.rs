@@ -59,7 +59,7 @@ fn tell(worker: &Worker, error: Error) {
     };
     tracing::warn!(
         event = "clients_wait",
-        "clients wait to be accepted: {held} are connected, {why}; until there is room, idle connections are closed and answers end theirs; raise the limit on open files (ulimit -n)"
+        "clients wait to be accepted: {held} are connected, {why}; until there is room, idle connections are closed and responses end theirs; raise the limit on open files (ulimit -n)"
     );
 }
 

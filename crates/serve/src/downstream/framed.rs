@@ -280,7 +280,7 @@ impl Body<'_> {
     }
 }
 
-/// Requests that are being answered.
+/// Requests whose responses are being made.
 type Running = Vec<Pin<Box<dyn Future<Output = ()>>>>;
 
 /// Serves a client of this protocol: all of its requests in one task.

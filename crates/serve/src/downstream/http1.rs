@@ -100,7 +100,7 @@ impl Http1 {
         })
     }
 
-    /// What stands at the start of the input is no request: it is answered in HTTP/1.1.
+    /// What stands at the start of the input is no request: the response to it is in HTTP/1.1.
     pub(crate) fn begin_refusal(&mut self) {
         self.version = Version::Http11;
         self.asks_to_keep = false;

@@ -87,9 +87,9 @@ impl Exchange {
 
     /// The head of the response to the attempt in hand has come.
     #[inline]
-    pub(crate) fn is_answered(&self, status: u16, worker: &Worker) {
+    pub(crate) fn responded(&self, status: u16, worker: &Worker) {
         if let Some(span) = self.span() {
-            span.answer(status, worker.core.now());
+            span.respond(status, worker.core.now());
         }
     }
 

@@ -7,7 +7,7 @@ use onrush_config::plan::{
     ResponsesEdited, Route, Template, Timeouts,
 };
 
-use super::answer::Answer;
+use super::outcome::Outcome;
 
 /// Something that holds for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ pub(super) fn unknown(
     plan: &Plan,
     listen: &Listen,
     route: Option<&Route>,
-    answer: &Answer,
+    outcome: &Outcome,
 ) -> Vec<String> {
     let mut all = Vec::new();
     let mut say = |text: &str| all.push(text.to_owned());
@@ -158,14 +158,14 @@ pub(super) fn unknown(
     if route.access.rate_limit.is_some() {
         say("how much of rate_limit is used up: here nothing is; beyond it 429");
     }
-    match answer {
-        Answer::Own { .. } => match route.action {
+    match outcome {
+        Outcome::Own { .. } => match route.action {
             Action::Files(_) | Action::RespondFile { .. } => {
                 say("whether the files change: they are looked at now");
             }
             _ => {}
         },
-        Answer::Forward(forward) => {
+        Outcome::Forward(forward) => {
             if forward.groups.len() > 1 {
                 say("which of the groups: chance decides by the weights");
             }

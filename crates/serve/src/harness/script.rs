@@ -210,7 +210,7 @@ impl Peer {
             let mut slots = HeaderSlots::new();
             match response::parse(head, &mut slots, method, &Limits::DEFAULT) {
                 Parsed::Complete(head) => head.framing,
-                _ => panic!("no answer's head: {}", head.escape_ascii()),
+                _ => panic!("no response's head: {}", head.escape_ascii()),
             }
         };
         self.receive_framed(framing).await.map(without_dates)
@@ -219,7 +219,7 @@ impl Peer {
     /// The same as text.
     pub(crate) async fn receive_text(&mut self) -> String {
         let response = self.receive_response(Method::Get).await;
-        String::from_utf8(response.expect("an answer")).expect("in UTF-8")
+        String::from_utf8(response.expect("a response")).expect("in UTF-8")
     }
 
     async fn receive_framed(&mut self, framing: impl Fn(&[u8]) -> Framing) -> Option<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! One attempt to have a request answered by a server: what both directions look at.
+//! One attempt to get the response to a request from a server: what both directions look at.
 
 use onrush_config::plan::Timeouts;
 use onrush_engine::Instant;
@@ -26,8 +26,8 @@ impl<'a> Attempt<'a> {
     }
 
     /// The response's head has come.
-    pub(crate) fn is_answered_now(&self, status: u16) {
-        self.exchange.is_answered(status, self.worker);
+    pub(crate) fn responded_now(&self, status: u16) {
+        self.exchange.responded(status, self.worker);
         let (group, purpose) = (self.group, self.forward.purpose);
         let latency = self.worker.core.now().since(self.forward.sent.get());
         group.server(self.server).responses.observe(status, latency);
@@ -36,7 +36,7 @@ impl<'a> Attempt<'a> {
                 .worker
                 .core
                 .time_without_stalls(self.forward.sent.get());
-            group.answered((self.server, purpose), status, latency, self.worker);
+            group.responded((self.server, purpose), status, latency, self.worker);
         }
     }
 

@@ -149,14 +149,14 @@ async fn ask(
 ) -> Result<Response, Failure> {
     transport.set_deadline(Some(until));
     transport.queue(std::rc::Rc::<[u8]>::from(request));
-    transport.flush().await.map_err(Failure::Unanswered)?;
+    transport.flush().await.map_err(Failure::NoResponse)?;
     let mut received = Vec::new();
     let mut input = Input::default();
     loop {
         let ended = match transport.recv(&mut input).await {
             Ok(0) => true,
             Ok(_) => false,
-            Err(error) => return Err(Failure::Unanswered(error)),
+            Err(error) => return Err(Failure::NoResponse(error)),
         };
         received.extend_from_slice(input.bytes());
         input.consume(input.bytes().len());
@@ -165,7 +165,7 @@ async fn ask(
             return Ok(response);
         }
         if ended {
-            return Err(Failure::ClosedUnanswered);
+            return Err(Failure::Closed);
         }
         if is_over {
             return Err(Failure::BadResponse("it is too long for a check".into()));

@@ -58,7 +58,7 @@ impl<'a> Download<'a> {
         self.server().set_deadline(Some(deadline));
         let flushed = self.reply.unless_hung_up(self.server().flush());
         let flushed = flushed.await.map_err(Failure::Client)?;
-        flushed.map_err(Failure::Unanswered)?;
+        flushed.map_err(Failure::NoResponse)?;
         self.attempt.progress.request_is_sent();
         self.run().await
     }
@@ -129,7 +129,7 @@ impl<'a> Download<'a> {
 
     pub(super) fn server(&self) -> &'a Transport {
         self.server
-            .expect("an answer that is all there needs no more")
+            .expect("a response that is all there needs no more")
     }
 
     async fn head(&mut self) -> Result<(Relay, Done), Failure> {
@@ -141,7 +141,7 @@ impl<'a> Download<'a> {
                     interim_responses += 1;
                     if interim_responses > INTERIM_RESPONSES_MAX {
                         return Err(Failure::BadResponse(
-                            "its interim answers do not end".into(),
+                            "its interim responses do not end".into(),
                         ));
                     }
                     self.flush().await.map_err(Failure::Client)?;
@@ -151,10 +151,10 @@ impl<'a> Download<'a> {
             }
             let nothing_yet = self.server_input.is_empty();
             match self.receive().await? {
-                Ok(0) if nothing_yet => return Err(Failure::ClosedUnanswered),
+                Ok(0) if nothing_yet => return Err(Failure::Closed),
                 Ok(0) => return Err(Failure::BadResponse("it ended within its head".into())),
                 Ok(_) => self.attempt.progress.response_is(ResponseSide::Arriving),
-                Err(error) => return Err(Failure::Unanswered(error)),
+                Err(error) => return Err(Failure::NoResponse(error)),
             }
         }
     }
@@ -182,7 +182,7 @@ impl<'a> Download<'a> {
             self.server_input.consume(consumed);
             return Ok(Begun::Interim);
         }
-        attempt.is_answered_now(head.status);
+        attempt.responded_now(head.status);
         if attempt.drops(head.status) {
             return Err(Failure::Status(head.status));
         }

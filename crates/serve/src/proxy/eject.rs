@@ -53,7 +53,7 @@ pub(crate) struct LatencyExcess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// A response that is no failure, after this time.
-    Answered(Duration),
+    Responded(Duration),
     /// No response in time, a bad one, or a status that counts as a failure.
     Failed,
     /// No connection: nothing was sent.
@@ -156,7 +156,7 @@ impl Ejector {
     ) -> Option<Reason> {
         self.count(server, outcome, now);
         let reason = match outcome {
-            Outcome::Answered(_) => self.slowness(server, now),
+            Outcome::Responded(_) => self.slowness(server, now),
             Outcome::Unreachable if self.rules.on == EjectOn::Connections => {
                 Some(Reason::Unreachable)
             }
@@ -182,7 +182,7 @@ impl Ejector {
 
     fn count(&mut self, server: u32, outcome: Outcome, now: Instant) {
         let (failures, counts) = match outcome {
-            Outcome::Answered(latency) => {
+            Outcome::Responded(latency) => {
                 let counts = Counts {
                     responses: 1,
                     failures: 0,
@@ -334,7 +334,7 @@ impl fmt::Display for Reason {
             }
             Reason::Slow { mean, median } => write!(
                 f,
-                "it answers after {mean:.1?} in the mean, the others after {median:.1?}"
+                "it responds after {mean:.1?} in the mean, the others after {median:.1?}"
             ),
         }
     }
@@ -376,12 +376,12 @@ mod tests {
         Instant::from_nanoseconds(milliseconds * 1_000_000)
     }
 
-    fn answered(milliseconds: u64) -> Outcome {
-        Outcome::Answered(Duration::from_millis(milliseconds))
+    fn responded(milliseconds: u64) -> Outcome {
+        Outcome::Responded(Duration::from_millis(milliseconds))
     }
 
-    /// `x` is a failed request, `o` one without a connection, `.` an answered one, at one server; why it is taken out by
-    /// the last of them.
+    /// `x` is a failed request, `o` one without a connection, `.` one with a response, at one server; why it is taken
+    /// out by the last of them.
     #[track_caller]
     fn check(rules: Rules, outcomes: &str, expected: Option<&str>) {
         let mut ejector = Ejector::new(rules, 2);
@@ -391,7 +391,7 @@ mod tests {
                 let outcome = match outcome {
                     'x' => Outcome::Failed,
                     'o' => Outcome::Unreachable,
-                    _ => answered(1),
+                    _ => responded(1),
                 };
                 let reason = ejector.observe(0, outcome, at(1000 + step))?;
                 Some(reason.to_string())
@@ -433,7 +433,7 @@ mod tests {
             assert_eq!(ejector.observe(server, Outcome::Failed, at(1)), None);
             assert!(ejector.wants_responses());
         }
-        assert_eq!(ejector.observe(1, answered(1), at(2)), None);
+        assert_eq!(ejector.observe(1, responded(1), at(2)), None);
         assert!(ejector.wants_responses());
         ejector.forget(2);
         assert!(!ejector.wants_responses());
@@ -507,7 +507,7 @@ mod tests {
                 if out.iter().any(|(gone, _)| *gone == server) {
                     continue;
                 }
-                if let Some(reason) = ejector.observe(server, answered(latency), now) {
+                if let Some(reason) = ejector.observe(server, responded(latency), now) {
                     out.push((server, reason.to_string()));
                 }
             }
@@ -517,7 +517,7 @@ mod tests {
 
     #[test]
     fn a_server_much_slower_than_the_others_is_taken_out() {
-        let reason = "it answers after 50.0ms in the mean, the others after 10.0ms".to_owned();
+        let reason = "it responds after 50.0ms in the mean, the others after 10.0ms".to_owned();
         assert_eq!(slow(&[10, 12, 50, 9], 20), [(2, reason.clone())]);
         assert_eq!(slow(&[50, 10], 20), [(0, reason)]);
     }
@@ -580,7 +580,7 @@ mod tests {
             let mut now = 0;
             for ((server, outcome, pause), next) in events.into_iter().zip(configurations) {
                 now += pause;
-                let outcome = [answered(pause), Outcome::Failed, Outcome::Unreachable][outcome];
+                let outcome = [responded(pause), Outcome::Failed, Outcome::Unreachable][outcome];
                 let place = order.iter().position(|known| *known == server);
                 let place = place.expect("all are in every configuration");
                 let expected = steady.observe(server as u32, outcome, at(now));
@@ -605,7 +605,7 @@ mod tests {
             let mut now = 0;
             for (server, outcome, pause) in events {
                 now += pause;
-                let outcome = [answered(pause), Outcome::Failed, Outcome::Unreachable][outcome as usize];
+                let outcome = [responded(pause), Outcome::Failed, Outcome::Unreachable][outcome as usize];
                 let reason = ejector.observe(server, outcome, at(now));
                 let suspects = ejector.failures_in_row.iter().filter(|failures| **failures > 0);
                 prop_assert_eq!(suspects.count(), ejector.suspects);

@@ -16,7 +16,7 @@ pub(crate) struct Ewma {
 }
 
 impl Ewma {
-    /// A request has been answered after `latency`.
+    /// The response to a request came after `latency`.
     pub(crate) fn observe(&mut self, latency: Duration, now: Instant, decay: Decay) {
         // 64 bits of nanoseconds are half a millennium; 53 of them, which are exact, are a hundred days.
         let latency = latency.as_nanos() as u64 as f64;

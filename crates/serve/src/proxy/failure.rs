@@ -19,9 +19,9 @@ pub(crate) enum Failure {
     /// No connection to the server.
     Connect(Error),
     /// The connection ended, failed or timed out before any byte of the response.
-    Unanswered(Error),
+    NoResponse(Error),
     /// The server ended the connection before any byte of the response.
-    ClosedUnanswered,
+    Closed,
     /// What the server sent is no valid response.
     BadResponse(Fault),
     /// A response whose status says that another server should be asked. It was not relayed.
@@ -71,8 +71,8 @@ impl Failure {
     /// Whether the server may never have seen the request: it closed an idle connection while we took it.
     pub(crate) fn is_stale_connection(&self) -> bool {
         match self {
-            Failure::ClosedUnanswered => true,
-            Failure::Unanswered(error) => error.is_reset() || error.kind == Kind::Truncated,
+            Failure::Closed => true,
+            Failure::NoResponse(error) => error.is_reset() || error.kind == Kind::Truncated,
             Failure::Unavailable(_)
             | Failure::Connect(_)
             | Failure::BadResponse(_)
@@ -87,8 +87,8 @@ impl Failure {
     /// Whether the server took longer than it may to be connected to or to begin its response.
     pub(crate) fn is_timeout(&self) -> bool {
         match self {
-            Failure::Connect(error) | Failure::Unanswered(error) => error.kind == Kind::TimedOut,
-            Failure::ClosedUnanswered
+            Failure::Connect(error) | Failure::NoResponse(error) => error.kind == Kind::TimedOut,
+            Failure::Closed
             | Failure::Unavailable(_)
             | Failure::BadResponse(_)
             | Failure::Status(_)
@@ -103,14 +103,14 @@ impl Failure {
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
             Failure::Unavailable(_) => Some(503),
-            Failure::Connect(error) | Failure::Unanswered(error)
+            Failure::Connect(error) | Failure::NoResponse(error)
                 if error.kind == Kind::TimedOut =>
             {
                 Some(504)
             }
             Failure::Connect(_)
-            | Failure::Unanswered(_)
-            | Failure::ClosedUnanswered
+            | Failure::NoResponse(_)
+            | Failure::Closed
             | Failure::BadResponse(_)
             | Failure::Status(_) => Some(502),
             Failure::BadRequest(refusal) => Some(refusal.status),
@@ -133,7 +133,7 @@ impl Failure {
     pub(crate) fn outcome(&self, on: EjectOn) -> Option<Outcome> {
         match self {
             Failure::Connect(error) => connect_outcome(error),
-            Failure::Unanswered(_) | Failure::ClosedUnanswered => Some(Outcome::Failed),
+            Failure::NoResponse(_) | Failure::Closed => Some(Outcome::Failed),
             Failure::BadResponse(_) | Failure::Cut(_) => match on {
                 EjectOn::Responses => Some(Outcome::Failed),
                 EjectOn::Connections => None,
@@ -161,8 +161,8 @@ impl Failure {
             Failure::Unavailable(Unavailable::NoServer) => Class::NoServer,
             Failure::Unavailable(_) => Class::Full,
             Failure::Connect(_) => Class::Connect,
-            Failure::Unanswered(error) if error.kind == Kind::TimedOut => Class::Timeout,
-            Failure::Unanswered(_) | Failure::ClosedUnanswered => Class::Reset,
+            Failure::NoResponse(error) if error.kind == Kind::TimedOut => Class::Timeout,
+            Failure::NoResponse(_) | Failure::Closed => Class::Reset,
             Failure::BadResponse(_) | Failure::Status(_) | Failure::Intercepted(_) => {
                 Class::Garbage
             }
@@ -172,7 +172,7 @@ impl Failure {
     }
 
     /// The same, unless there was a response whose status says it.
-    pub(crate) fn class_unanswered(&self) -> Option<Class> {
+    pub(crate) fn class_without_status(&self) -> Option<Class> {
         match self {
             Failure::Status(_) | Failure::Intercepted(_) => None,
             _ => Some(self.class()),
@@ -188,14 +188,12 @@ impl Failure {
                 "the server cannot be reached in time"
             }
             Failure::Connect(_) => "the server cannot be reached",
-            Failure::Unanswered(error) if error.kind == Kind::TimedOut => {
-                "the server did not answer in time"
+            Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
+                "the server did not respond in time"
             }
-            Failure::Unanswered(_) | Failure::ClosedUnanswered => {
-                "the server closed the connection"
-            }
+            Failure::NoResponse(_) | Failure::Closed => "the server closed the connection",
             Failure::BadResponse(_) | Failure::Status(_) | Failure::Cut(_) => {
-                "the server's answer is malformed"
+                "the server's response is malformed"
             }
             Failure::BadRequest(refusal) => refusal.reason,
             Failure::Intercepted(_) => "",
@@ -233,7 +231,7 @@ fn connect_outcome(error: &Error) -> Option<Outcome> {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Connect(error) | Failure::Unanswered(error) | Failure::Client(error) => {
+            Failure::Connect(error) | Failure::NoResponse(error) | Failure::Client(error) => {
                 error.fmt(f)
             }
             Failure::Unavailable(unavailable) => f.write_str(match unavailable {
@@ -243,11 +241,11 @@ impl fmt::Display for Failure {
                 Unavailable::QueuedTooLong => "no server had room in time",
             }),
             Failure::Status(status) | Failure::Intercepted(status) => {
-                write!(f, "answered {status}")
+                write!(f, "responded with {status}")
             }
-            Failure::ClosedUnanswered => f.write_str("closed the connection without an answer"),
-            Failure::BadResponse(why) => write!(f, "sent no valid answer: {why}"),
-            Failure::Cut(why) => write!(f, "stopped in the middle of its answer: {why}"),
+            Failure::Closed => f.write_str("closed the connection without a response"),
+            Failure::BadResponse(why) => write!(f, "sent no valid response: {why}"),
+            Failure::Cut(why) => write!(f, "stopped in the middle of its response: {why}"),
             Failure::BadRequest(why) => write!(f, "the client's body is refused: {why}"),
         }
     }
@@ -264,9 +262,9 @@ mod tests {
         let refused = Error::new(Op::Connect, Kind::Os(Errno::CONNREFUSED));
         for (failure, status) in [
             (Failure::Connect(late(Op::Connect)), Some(504)),
-            (Failure::Unanswered(late(Op::Recv)), Some(504)),
+            (Failure::NoResponse(late(Op::Recv)), Some(504)),
             (Failure::Connect(refused), Some(502)),
-            (Failure::ClosedUnanswered, Some(502)),
+            (Failure::Closed, Some(502)),
             (Failure::BadResponse("x".into()), Some(502)),
             (Failure::BadRequest(Refusal::new(413, "x")), Some(413)),
             (Failure::Cut("x".into()), None),
@@ -294,7 +292,7 @@ mod tests {
             (connect(Errno::MFILE), None, None),
             (connect(Errno::ADDRNOTAVAIL), None, None),
             (
-                Failure::Unanswered(late),
+                Failure::NoResponse(late),
                 Some(Outcome::Failed),
                 Some(Outcome::Failed),
             ),

@@ -90,7 +90,7 @@ pub(crate) async fn exchange(
         let now = worker.core.now();
         client
             .exchange
-            .fail_attempt(failure.class_unanswered(), &worker);
+            .fail_attempt(failure.class_without_status(), &worker);
         if !forward.has_hurried(&failure, now) {
             let timeouts = client.exchange.timeouts();
             group.failed(&reservation, &failure, timeouts, &worker);

@@ -189,10 +189,10 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Exchange(Failure::Connect(error)) => write!(f, "could not be reached: {error}"),
-            Fault::Exchange(Failure::Unanswered(error)) => write!(f, "did not answer: {error}"),
+            Fault::Exchange(Failure::NoResponse(error)) => write!(f, "did not respond: {error}"),
             Fault::Exchange(failure) => failure.fmt(f),
-            Fault::Status(status) => write!(f, "answered with the status {status}"),
-            Fault::Body => f.write_str("answered with another body"),
+            Fault::Status(status) => write!(f, "responded with the status {status}"),
+            Fault::Body => f.write_str("responded with another body"),
         }
     }
 }
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn the_first_check_decides_alone() {
         check(".", &[(1, "up: a check passed")]);
-        let failed = "down: a check failed: it answered with the status 503";
+        let failed = "down: a check failed: it responded with the status 503";
         check("x", &[(1, failed)]);
         let health = Health::new(RULES, 1, Instant::default());
         assert_eq!(health.state(), State::Checking);
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn after_that_it_takes_some_in_a_row_to_change_the_state() {
         let up = (1, "up: a check passed");
-        let down = "down: 3 checks in a row failed: at last it answered with the status 503";
+        let down = "down: 3 checks in a row failed: at last it responded with the status 503";
         check(".xx.xx.xx", &[up]);
         check(".xxx", &[up, (4, down)]);
         check(".xx.xxxxxx", &[up, (7, down)]);
@@ -263,14 +263,14 @@ mod tests {
                 "it could not be reached: connect: Connection refused (os error 111)".to_owned(),
             ),
             (
-                Fault::Exchange(Failure::ClosedUnanswered),
-                "it closed the connection without an answer".to_owned(),
+                Fault::Exchange(Failure::Closed),
+                "it closed the connection without a response".to_owned(),
             ),
             (
                 Fault::Exchange(Failure::BadResponse("no version".into())),
-                "it sent no valid answer: no version".to_owned(),
+                "it sent no valid response: no version".to_owned(),
             ),
-            (Fault::Body, "it answered with another body".to_owned()),
+            (Fault::Body, "it responded with another body".to_owned()),
         ] {
             let mut health = Health::new(RULES, 1, Instant::default());
             let transition = health.observe(Outcome::Failed(fault), Instant::default());

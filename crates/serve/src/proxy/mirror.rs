@@ -157,7 +157,7 @@ impl Duplicate {
         let (core, timeouts) = (&self.worker.core, &self.group.timeouts);
         transport.set_send_patience(timeouts.upstream_body);
         transport.queue(Rc::clone(&self.request));
-        transport.flush().await.map_err(Failure::Unanswered)?;
+        transport.flush().await.map_err(Failure::NoResponse)?;
         let sent = core.now_exact();
         transport.set_deadline(Some(core.now() + timeouts.upstream_first_byte));
         let mut input = Input::default();
@@ -166,9 +166,9 @@ impl Duplicate {
                 break end;
             }
             match receive(&transport, &mut input).await {
-                Ok(0) => return Err(Failure::ClosedUnanswered),
+                Ok(0) => return Err(Failure::Closed),
                 Ok(_) => {}
-                Err(error) => return Err(Failure::Unanswered(error)),
+                Err(error) => return Err(Failure::NoResponse(error)),
             }
         };
         let mut body = BodyReader::of_response(framing);
@@ -221,7 +221,7 @@ impl Duplicate {
             if self.group.measures(purpose) {
                 let latency = self.worker.core.now_exact().since(sent);
                 let at = (self.reservation.index(), purpose);
-                self.group.answered(at, status, latency, &self.worker);
+                self.group.responded(at, status, latency, &self.worker);
             }
             return Ok(Some(end));
         }

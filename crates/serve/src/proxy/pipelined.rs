@@ -219,7 +219,7 @@ impl Pipelined {
         state.written.clear();
         let mut failure = Some(failure);
         while let Some(number) = state.waiting.pop_front() {
-            let failure = failure.take().unwrap_or(Failure::ClosedUnanswered);
+            let failure = failure.take().unwrap_or(Failure::Closed);
             state.finish(number, Err(failure));
         }
     }

@@ -81,7 +81,7 @@ pub(super) struct Step {
 pub(super) struct Known {
     found: Vec<Found>,
     trouble: Trouble,
-    /// Outcomes in a row without a response; of those, the last ones that were denials.
+    /// Outcomes in a row without an answer; of those, the last ones that were denials.
     unanswered: u32,
     denials: u32,
 }

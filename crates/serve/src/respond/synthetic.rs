@@ -68,7 +68,7 @@ pub(crate) fn respond(
 }
 
 impl Query {
-    /// Whether it can be answered at once, in one go, and leaves the connection alone.
+    /// Whether the response can be made at once, in one go, and leaves the connection alone.
     fn is_simple(&self) -> bool {
         self.wait.is_zero()
             && self.pause.is_zero()
@@ -110,7 +110,7 @@ impl Body {
         };
         let (pattern, length, passage) = if !query.has_body() || request.method == Method::Head {
             (&b""[..], 0, Passage::Payload)
-        } else if request.is_answered_in_chunks(query) && passage == Passage::AsFramed {
+        } else if request.gets_chunks(query) && passage == Passage::AsFramed {
             let length = query.size * pattern::CHUNK as u64;
             (&pattern::CHUNKS[..], length, passage)
         } else {
@@ -175,9 +175,8 @@ impl Synthetic {
 impl Query {
     /// What becomes of the connection behind the response, of which the request has it as `wanted`.
     fn persistence(&self, request: &Request, wanted: Persistence) -> Persistence {
-        let is_framed = !self.has_body()
-            || request.method == Method::Head
-            || request.is_answered_in_chunks(self);
+        let is_framed =
+            !self.has_body() || request.method == Method::Head || request.gets_chunks(self);
         let asked = match self.persists {
             Some(true) => Persistence::Keep,
             Some(false) => Persistence::Close,
@@ -319,20 +318,20 @@ fn respond_with_help(reply: &mut Reply<'_>) -> Result<(), Error> {
 }
 
 const HELP: &str = "\
-Onrush answers what the query asks for, in the language of httpterm and haterm.
+Onrush responds with what the query asks for, in the language of httpterm and haterm.
 
   /?s=SIZE     bytes of the body                            /?s=20k
-  /?r=STATUS   status of the answer, 200 to 999             /?r=404
-  /?t=TIME     wait before the answer, in ms                /?t=500  /?t=5000r for 0 to 5 s
-  /?P=TIME     pause behind the answer, in ms
+  /?r=STATUS   status of the response, 200 to 999           /?r=404
+  /?t=TIME     wait before the response, in ms              /?t=500  /?t=5000r for 0 to 5 s
+  /?P=TIME     pause behind the response, in ms
   /?w=TIME     how long the connection may be idle then, in ms
   /?c=0        not cacheable
   /?C=1        close the connection                         /?C=0 keeps it
   /?K=1        keep the connection                          /?K=0 closes it
   /?k=1        chunked, one byte per chunk
   /?b=LENGTH   announce this length; 0 none; below 0 the true one
-  /?B=BYTES    read no more than this of the request's body before the answer
-  /?A=1        answer before the request's body is read
+  /?B=BYTES    read no more than this of the request's body before the response
+  /?A=1        respond before the request's body is read
   /?e=NUMBER   an ETag, made of the request line and this number
   /?R=1        random bytes
   /?p=SIZE     send in pieces no larger than this

@@ -20,7 +20,7 @@ pub(crate) struct Target {
     pub(crate) mirror: Option<Mirror>,
 }
 
-/// How a route's requests are answered.
+/// The response that a route's requests get.
 pub(crate) enum Response {
     Fixed(Fixed),
     File(Single),

@@ -36,7 +36,7 @@ async fn ask(client: &mut Peer, request: &str) -> String {
     client.receive_text().await
 }
 
-/// All requests of a client are answered by the backup.
+/// All requests of a client get their responses from the backup.
 #[track_caller]
 fn is_used(change: fn(&mut Group)) {
     on_every_driver(move |site| async move {

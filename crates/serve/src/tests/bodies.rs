@@ -106,7 +106,7 @@ fn a_responses_body_arrives_unchanged() {
                 let got = client
                     .receive_response(Method::Get)
                     .await
-                    .expect("an answer");
+                    .expect("a response");
                 assert!(
                     body(&got) == body(&response),
                     "{} bytes changed",
@@ -130,7 +130,7 @@ fn what_a_server_ends_by_closing_arrives_unchanged_in_chunks() {
         let got = client
             .receive_response(Method::Get)
             .await
-            .expect("an answer");
+            .expect("a response");
         let mut reader = onrush_http::body::BodyReader::new(onrush_http::Framing::Chunked);
         let (mut rest, mut payload) = (body(&got), Vec::<u8>::new());
         while !reader.is_complete() {
@@ -178,7 +178,7 @@ fn bodies_flow_in_both_directions_at_once() {
         let got = client
             .receive_response(Method::Post)
             .await
-            .expect("an answer");
+            .expect("a response");
         assert!(body(&got) == bytes(LARGE));
     });
 }
@@ -260,7 +260,7 @@ fn a_response_that_comes_before_the_body_is_read_reaches_the_client() {
 }
 
 #[test]
-fn requests_in_a_pipeline_are_answered_in_order() {
+fn requests_in_a_pipeline_get_responses_in_order() {
     let texts = ["first", "second", "third", "fourth"];
     let script: Vec<Step> = texts
         .iter()

@@ -46,7 +46,7 @@ fn plan(servers: &[&Upstream]) -> Plan {
 }
 
 #[test]
-fn requests_that_have_begun_end_as_they_began_and_the_next_ones_are_answered_anew() {
+fn requests_that_have_begun_end_as_they_began_and_the_next_ones_get_new_responses() {
     on_every_driver(|site| async move {
         // It responds when there is a second connection.
         let slow = site.upstream(&[

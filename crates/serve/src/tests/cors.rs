@@ -60,7 +60,7 @@ fn an_origin_that_is_known_may_read_responses() {
 }
 
 #[test]
-fn a_question_is_answered_before_anybody_is_asked_who_he_is() {
+fn a_preflight_request_gets_its_response_before_anybody_is_asked_who_he_is() {
     let question = "Access-Control-Request-Method: PUT\r\nOrigin: ";
     let auth = "basic_auth = { realm = \"x\", users = { ann = \"$2y$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy\" } }";
     let plan = plan(&format!("{LIST}\n{auth}"));
@@ -70,12 +70,12 @@ fn a_question_is_answered_before_anybody_is_asked_who_he_is() {
         &format!("{question}https://a.example\r\n"),
     );
     assert!(response.starts_with("HTTP/1.1 204 "), "{response}");
-    let answer = [
+    let of_preflight = [
         "Access-Control-Allow-Headers: X-A",
         "Access-Control-Allow-Methods: GET, PUT",
         "Access-Control-Max-Age: 600",
     ];
-    let mut expected = [&OF_A[..], &answer].concat();
+    let mut expected = [&OF_A[..], &of_preflight].concat();
     expected.sort_unstable();
     assert_eq!(said(&response), expected, "{response}");
     let response = ask(&plan, "OPTIONS", &format!("{question}https://evil\r\n"));

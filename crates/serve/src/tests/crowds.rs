@@ -31,7 +31,7 @@ fn room_for(clients: usize) -> Shares {
 }
 
 #[test]
-fn all_of_more_clients_than_there_is_room_for_are_answered() {
+fn all_of_more_clients_than_there_is_room_for_get_responses() {
     on_every_driver(|site| async move {
         let (address, service) = site.serve_within(&fixed(), room_for(3));
         let mut clients = Vec::new();

@@ -36,8 +36,8 @@ async fn status(client: &mut Peer, request: &str) -> String {
 }
 
 /// So many requests at the same time of one client each, half of which are in flight on a server that resets all of them
-/// at once; how many were answered.
-async fn answered_of(site: &TestCore, request: &str, clients: usize) -> usize {
+/// at once; how many got a good response.
+async fn served_of(site: &TestCore, request: &str, clients: usize) -> usize {
     let in_flight = clients / 2;
     let bad = site.upstream(&[&[Step::Read, Step::WaitForConnections(in_flight), Step::Reset]]);
     let (address, service) = site.serve_worker(&plan(&[&bad, &good(site)]));
@@ -47,28 +47,28 @@ async fn answered_of(site: &TestCore, request: &str, clients: usize) -> usize {
         peer.send(request.as_bytes()).await;
         peers.push(peer);
     }
-    let mut answered = 0;
+    let mut served = 0;
     for peer in &mut peers {
-        answered += usize::from(&peer.receive_text().await[9..12] == "200");
+        served += usize::from(&peer.receive_text().await[9..12] == "200");
     }
     let lost = service.worker.meter.totals().failures(Class::Reset);
-    assert_eq!(lost as usize, clients - answered);
+    assert_eq!(lost as usize, clients - served);
     assert!(service.group(0).is_out(0), "it has been noticed");
-    answered
+    served
 }
 
 #[test]
-fn all_that_a_server_had_in_flight_when_it_died_is_answered_by_others() {
+fn all_that_a_server_had_in_flight_when_it_died_is_served_by_others() {
     on_every_driver(|site| async move {
         // Many more than the budget for retries grants.
-        assert_eq!(answered_of(&site, GET, 200).await, 200);
+        assert_eq!(served_of(&site, GET, 200).await, 200);
     });
 }
 
 #[test]
 fn what_may_not_be_repeated_is_lost_where_it_was_in_flight_and_nowhere_else() {
     on_every_driver(|site| async move {
-        assert_eq!(answered_of(&site, POST, 40).await, 20);
+        assert_eq!(served_of(&site, POST, 40).await, 20);
     });
 }
 
@@ -98,11 +98,11 @@ fn where_all_servers_have_just_failed_requests_that_cannot_be_repeated_are_still
         let servers = [(); 2].map(|()| site.upstream(&[&script]));
         let (address, service) = site.serve_worker(&plan(&[&servers[0], &servers[1]]));
         let mut client = site.connect(&address).await;
-        let mut answered = 0;
+        let mut served = 0;
         for _ in 0..12 {
-            answered += usize::from(status(&mut client, POST).await == "200");
+            served += usize::from(status(&mut client, POST).await == "200");
         }
-        assert_eq!(answered, 8);
+        assert_eq!(served, 8);
         assert!((0..2).all(|server| !service.group(0).is_out(server)));
     });
 }

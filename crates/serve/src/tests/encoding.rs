@@ -343,7 +343,7 @@ fn responses_without_a_body_have_none_in_any_coding() {
 }
 
 #[test]
-fn a_head_is_answered_with_the_head_that_get_would_get() {
+fn a_head_request_gets_the_head_that_get_would_get() {
     let fields = "Content-Type: text/html\r\nETag: \"a\"\r\n";
     for (length, coding) in [(5000, Some(Coding::Gzip)), (50, None)] {
         let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{fields}\r\n");
@@ -481,7 +481,7 @@ fn responses_go_as_they_are_while_memory_for_encoders_is_spent() {
         let plain = client
             .receive_response(Method::Get)
             .await
-            .expect("an answer");
+            .expect("a response");
         let (plain, _) = Received::first(&plain, Method::Get);
         assert_eq!((plain.coding(), &plain.body), (None, &content));
         assert_eq!(plain.field("vary"), ["Accept-Encoding"]);
@@ -490,7 +490,7 @@ fn responses_go_as_they_are_while_memory_for_encoders_is_spent() {
         let encoded = client
             .receive_response(Method::Get)
             .await
-            .expect("an answer");
+            .expect("a response");
         let (encoded, _) = Received::first(&encoded, Method::Get);
         assert_eq!(
             (encoded.coding(), encoded.content()),

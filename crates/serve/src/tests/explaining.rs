@@ -13,7 +13,7 @@ use std::rc::Rc;
 use onrush_config::plan::Scheme;
 use onrush_engine::Listener;
 
-use crate::explain::{Answer, Choice, Explainer, Explanation, Question, ToGroup};
+use crate::explain::{Choice, Explainer, Explanation, Outcome, Question, ToGroup};
 use crate::harness::{Peer, TestCore, on_simulated_core};
 use making::Maker;
 
@@ -91,11 +91,11 @@ struct Findings {
 impl Findings {
     fn count(&mut self, said: &Explanation) {
         let mut kinds = vec![format!("passed by {}", said.passed.len())];
-        match &said.answer {
-            Answer::Own { status, .. } => {
+        match &said.outcome {
+            Outcome::Own { status, .. } => {
                 kinds.extend(status.map(|status| status.to_string()));
             }
-            Answer::Forward(forward) => {
+            Outcome::Forward(forward) => {
                 kinds.push("forwarded".to_owned());
                 if matches!(forward.groups[0].choice, Choice::Exactly { .. }) {
                     kinds.push("forwarded to one server".to_owned());
@@ -226,8 +226,8 @@ fn check(said: &Explanation, done: &Response<'_>) -> Result<(), String> {
     let route = said.route.map(|route| route.to_string());
     let of_route = done.field("X-Route").map(str::to_owned);
     equal("route", format!("{route:?}"), format!("{of_route:?}"))?;
-    match &said.answer {
-        Answer::Own {
+    match &said.outcome {
+        Outcome::Own {
             status, location, ..
         } => {
             // It may depend on what comes with time, such as the body that a synthetic response waits for.
@@ -247,7 +247,7 @@ fn check(said: &Explanation, done: &Response<'_>) -> Result<(), String> {
             let location = location.as_deref();
             equal("location", format!("{location:?}"), format!("{sent_to:?}"))
         }
-        Answer::Forward(forward) => {
+        Outcome::Forward(forward) => {
             equal(
                 "status",
                 "Some(200)".to_owned(),

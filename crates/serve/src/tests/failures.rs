@@ -34,10 +34,10 @@ fn reason(script: &[Step], request: &str) -> String {
 }
 
 const CLOSED: &str = "the server closed the connection";
-const MALFORMED: &str = "the server's answer is malformed";
+const MALFORMED: &str = "the server's response is malformed";
 
 #[test]
-fn a_server_that_goes_away_unanswered_is_a_502_and_the_client_goes_on() {
+fn a_server_that_goes_away_without_a_response_is_a_502_and_the_client_goes_on() {
     assert_eq!(reason(&[Step::Read], GET), CLOSED);
     assert_eq!(reason(&[Step::Read, Step::Reset], GET), CLOSED);
     let interim = send("HTTP/1.1 102 Processing\r\n\r\n");
@@ -187,7 +187,7 @@ fn a_response_that_is_cut_ends_the_clients_connection_and_never_looks_whole() {
                 assert_eq!(
                     upstream.requests().concat().len(),
                     1,
-                    "nothing follows a cut answer"
+                    "nothing follows a cut response"
                 );
             }
         });

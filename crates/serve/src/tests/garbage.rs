@@ -350,7 +350,7 @@ proptest! {
 
     // The scripted server panics when it gets what is no request, so this also says that nothing malformed passes.
     #[test]
-    fn whatever_a_client_sends_it_is_answered_or_left_and_others_are_served(
+    fn whatever_a_client_sends_it_gets_a_response_or_is_left_and_others_are_served(
         seed: u64,
         soup in soup(REQUESTS),
     ) {

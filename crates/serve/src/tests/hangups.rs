@@ -1,5 +1,5 @@
-//! Clients that hang up while their request waits, is sent or is answered: it is given up at once. Those that only end
-//! their side are answered.
+//! Clients that hang up while their request waits, is sent or gets its response: it is given up at once. Those that
+//! only end their side get their responses.
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -72,8 +72,8 @@ async fn given_up(site: &TestCore, service: &Service, count: u64) {
     .await;
 }
 
-/// So many requests have been answered with 2xx, and nothing has failed or been tried again.
-fn assert_answered(service: &Service, count: u64) {
+/// So many requests have got a 2xx, and nothing has failed or been tried again.
+fn assert_served(service: &Service, count: u64) {
     let totals = service.worker.meter.totals();
     assert_eq!((totals.requests, totals.statuses[2]), (count, count));
     assert_eq!((totals.failed(), totals.retried), (0, 0));
@@ -90,13 +90,13 @@ fn a_reset_while_the_server_works_ends_its_connection_and_frees_its_place() {
         let mut next = ask_in_vain(&site, &proxy, &service, "/next").await;
         hang_up(gone);
         let (_, was_reset) = first.receive_all_or_reset().await;
-        assert!(was_reset, "an orderly end would ask for the answer");
+        assert!(was_reset, "an orderly end would ask for the response");
         let mut second = accept(&listener).await;
         assert_eq!(asked(&mut second).await, "/next");
         second.send(OK).await;
         assert!(next.receive_text().await.ends_with("ok"));
         assert_eq!(service.worker.meter.totals().given_up, 1);
-        assert_answered(&service, 1);
+        assert_served(&service, 1);
     });
 }
 
@@ -118,12 +118,12 @@ fn a_request_that_waits_for_a_place_and_whose_client_hangs_up_is_never_sent() {
         assert_eq!(asked(&mut server).await, "/last");
         server.send(OK).await;
         assert!(last.receive_text().await.ends_with("ok"));
-        assert_answered(&service, 2);
+        assert_served(&service, 2);
     });
 }
 
 #[test]
-fn clients_that_end_their_side_are_answered_after_any_wait() {
+fn clients_that_end_their_side_get_responses_after_any_wait() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, one_at_a_time);
         let (proxy, service) = site.serve_worker(&plan);
@@ -142,7 +142,7 @@ fn clients_that_end_their_side_are_answered_after_any_wait() {
             }
         }
         assert_eq!(service.worker.meter.totals().given_up, 0);
-        assert_answered(&service, 2);
+        assert_served(&service, 2);
     });
 }
 
@@ -159,7 +159,7 @@ fn a_client_that_ends_its_side_and_then_hangs_up_is_gone() {
         hang_up(client);
         assert!(server.receive_all_or_reset().await.1);
         given_up(&site, &service, 1).await;
-        assert_answered(&service, 0);
+        assert_served(&service, 0);
     });
 }
 
@@ -177,7 +177,7 @@ fn a_reset_in_the_middle_of_a_response_ends_it_and_is_counted() {
         hang_up(client);
         assert!(server.receive_all_or_reset().await.1);
         given_up(&site, &service, 1).await;
-        assert_answered(&service, 1);
+        assert_served(&service, 1);
     });
 }
 
@@ -200,7 +200,7 @@ fn a_reset_behind_an_upload_ends_the_wait_for_its_response() {
         hang_up(client);
         assert!(server.receive_all_or_reset().await.1);
         given_up(&site, &service, 1).await;
-        assert_answered(&service, 0);
+        assert_served(&service, 0);
     });
 }
 
@@ -224,7 +224,7 @@ fn a_reset_while_an_upload_waits_for_its_server_is_noticed() {
         let _silent = accept(&listener).await;
         drop(client);
         given_up(&site, &service, 1).await;
-        assert_answered(&service, 0);
+        assert_served(&service, 0);
     });
 }
 
@@ -251,7 +251,7 @@ fn on_a_shared_connection_only_the_request_of_who_hangs_up_is_given_up() {
         let yes = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes";
         server.send(yes).await;
         assert!(stays.receive_text().await.ends_with("\r\n\r\nyes"));
-        assert_answered(&service, 1);
+        assert_served(&service, 1);
     });
 }
 
@@ -271,7 +271,7 @@ fn a_server_whose_clients_hang_up_is_not_taken_out() {
             given_up(&site, &service, count).await;
         }
         assert!(!service.group(0).is_out(0));
-        assert_answered(&service, 0);
+        assert_served(&service, 0);
     });
 }
 
@@ -300,6 +300,6 @@ fn a_synthetic_response_does_not_wait_for_who_has_hung_up() {
         site.core.sleep(Duration::from_millis(20)).await;
         hang_up(client);
         given_up(&site, &service, 1).await;
-        assert_answered(&service, 0);
+        assert_served(&service, 0);
     });
 }

@@ -225,7 +225,7 @@ fn a_client_that_goes_away_leaves_the_others_responses_in_order() {
             clients.push(client);
         }
         let meter = Rc::clone(&service);
-        site.until("the first answer", || {
+        site.until("the first response", || {
             meter.worker.meter.totals().requests > 0
         })
         .await;
@@ -240,7 +240,7 @@ fn a_client_that_goes_away_leaves_the_others_responses_in_order() {
 /// Longer than a server that is well takes, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-const LATE: &str = "504 504 Gateway Timeout: the server did not answer in time\n";
+const LATE: &str = "504 504 Gateway Timeout: the server did not respond in time\n";
 
 /// The first connection follows `hung`, all others respond; of four clients one gets 504, and the others their responses
 /// after they have been sent again once.

@@ -15,7 +15,7 @@ async fn get(client: &mut Peer) {
     assert!(response.ends_with("\r\n\r\nok"), "{response}");
 }
 
-/// Has `count` requests answered at the same time, by a server whose script waits for as many connections.
+/// Gets responses to `count` requests at the same time, from a server whose script waits for as many connections.
 async fn get_at_once(site: &TestCore, address: &Address, count: usize) -> Vec<Peer> {
     let mut clients = Vec::new();
     for _ in 0..count {

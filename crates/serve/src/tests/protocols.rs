@@ -169,25 +169,25 @@ fn responses_of_our_own_are_the_same_in_another_protocol() {
         for (id, path) in (1..).zip(asked) {
             client.ask(id, &get(path)).await;
         }
-        let mut answered = Vec::new();
+        let mut responses = Vec::new();
         for id in 1..=asked.len() as u32 {
-            answered.push(client.response(id).await);
+            responses.push(client.response(id).await);
         }
-        let statuses: Vec<u16> = answered.iter().map(|it| it.status).collect();
+        let statuses: Vec<u16> = responses.iter().map(|it| it.status).collect();
         assert_eq!(statuses, [200, 301, 200, 200, 403, 200, 200, 404, 404]);
-        assert!(answered.iter().all(|it| it.is_whole));
-        assert_eq!(answered[0].text(), "fixed");
-        assert_eq!(answered[0].field("x-route"), Some("/fixed"));
-        assert_eq!(answered[0].field("server"), None);
-        assert_eq!(answered[0].field("content-length"), Some("5"));
-        assert_eq!(answered[1].field("location"), Some("/new/old?x"));
-        assert_eq!(answered[2].text(), "small");
-        assert_eq!(answered[2].field("cache-control"), Some("max-age=7"));
-        assert_eq!(answered[3].field("cache-control"), None);
-        assert!(answered[3].body == large);
-        assert_eq!(answered[5].body.len(), 200_000);
-        assert_eq!(answered[6].body.len(), 5, "no chunk line is seen");
-        for response in &answered {
+        assert!(responses.iter().all(|it| it.is_whole));
+        assert_eq!(responses[0].text(), "fixed");
+        assert_eq!(responses[0].field("x-route"), Some("/fixed"));
+        assert_eq!(responses[0].field("server"), None);
+        assert_eq!(responses[0].field("content-length"), Some("5"));
+        assert_eq!(responses[1].field("location"), Some("/new/old?x"));
+        assert_eq!(responses[2].text(), "small");
+        assert_eq!(responses[2].field("cache-control"), Some("max-age=7"));
+        assert_eq!(responses[3].field("cache-control"), None);
+        assert!(responses[3].body == large);
+        assert_eq!(responses[5].body.len(), 200_000);
+        assert_eq!(responses[6].body.len(), 5, "no chunk line is seen");
+        for response in &responses {
             assert_eq!(response.field("connection"), None);
             assert_eq!(response.field("transfer-encoding"), None);
         }
@@ -437,7 +437,7 @@ fn what_a_route_asks_of_its_requests_it_asks_of_another_protocol_too() {
         }
         assert_eq!(piped.requests().concat().len(), 6);
         assert!(piped.connections() < 6, "they share connections");
-        // Its body is read before it is answered.
+        // Its body is read before the response.
         let head = "POST\n/synthetic?B=10\nexample.com\n";
         client.send(&[frame(Frame::Head, 7, head.as_bytes())]).await;
         client.send(&[frame(Frame::Data, 7, b"01234")]).await;

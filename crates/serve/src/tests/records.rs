@@ -173,9 +173,9 @@ fn assert_each_has_one(outcome: &Outcome, seen: &[Seen], run: &str) {
         assert!(of_clients <= of_records, "{run}: {status}");
     }
     for record in seen {
-        let is_answered = record.status.is_some();
+        let has_response = record.status.is_some();
         assert!(
-            is_answered || record.end != End::Complete,
+            has_response || record.end != End::Complete,
             "{run}: {record:?}"
         );
     }

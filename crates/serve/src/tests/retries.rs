@@ -10,7 +10,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 fn second(request: &str, then: &[Step]) -> (String, u64) {
     let first = [&[Step::Read, send(OK)], then].concat();
     let outcome = forward(&[&first, &[Step::Read, send(OK)]], &[GET, request].concat());
-    let first = outcome.response.find("\n\nok").expect("the first answer") + 4;
+    let first = outcome.response.find("\n\nok").expect("the first response") + 4;
     let status = outcome.response[first..].lines().next().unwrap_or_default();
     (status.to_owned(), outcome.totals.retried)
 }

@@ -1,5 +1,5 @@
-//! A server that is asked to stop: who has asked is answered, idle connections end in their time, what is in flight is
-//! finished, but not for ever.
+//! A server that is asked to stop: who has asked gets a response, idle connections end in their time, what is in flight
+//! is finished, but not for ever.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -79,7 +79,7 @@ fn an_idle_connection_may_ask_once_more() {
 }
 
 #[test]
-fn whoever_has_connected_is_accepted_and_answered() {
+fn whoever_has_connected_is_accepted_and_gets_a_response() {
     on_every_driver(|site| async move {
         let address = site.serve(&fixed());
         let mut clients = Vec::new();
@@ -98,7 +98,7 @@ fn whoever_has_connected_is_accepted_and_answered() {
 }
 
 #[test]
-fn requests_that_have_come_behind_another_are_answered_too() {
+fn requests_that_have_come_behind_another_get_responses_too() {
     on_every_driver(|site| async move {
         let address = site.serve(&synthetic());
         let mut client = site.connect(&address).await;
@@ -138,7 +138,7 @@ fn who_pipelines_without_end_is_ended() {
 }
 
 #[test]
-fn a_request_that_is_in_flight_is_answered_and_its_connection_ends() {
+fn a_request_that_is_in_flight_gets_its_response_and_its_connection_ends() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[
             Step::Read,
@@ -227,7 +227,7 @@ fn a_head_that_is_arriving_is_waited_for() {
 }
 
 #[test]
-fn a_request_that_came_while_another_was_answered_is_answered_and_nothing_is_lost() {
+fn a_request_that_came_during_the_response_to_another_gets_its_own_and_nothing_is_lost() {
     on_every_driver(|site| async move {
         let address = site.serve(&synthetic());
         let mut client = site.connect(&address).await;

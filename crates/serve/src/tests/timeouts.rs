@@ -139,7 +139,7 @@ fn a_server_that_never_responds_is_a_504_and_the_client_goes_on() {
                     response = client.receive_text().await;
                 }
                 assert!(
-                    response.ends_with("504 Gateway Timeout: the server did not answer in time\n"),
+                    response.ends_with("504 Gateway Timeout: the server did not respond in time\n"),
                     "{response}"
                 );
                 assert!(client.receive_text().await.starts_with("HTTP/1.1 200 "));

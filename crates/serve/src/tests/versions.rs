@@ -165,7 +165,7 @@ fn interim_responses_are_relayed_to_clients_that_know_them() {
         send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
     ];
     let response = forward(&[&script], GET).response;
-    let end = response.find("HTTP/1.1 200").expect("the final answer");
+    let end = response.find("HTTP/1.1 200").expect("the final response");
     assert_eq!(
         &response[..end],
         "HTTP/1.1 103 Early Hints\nLink: </a>\n\nHTTP/1.1 102 Processing\n\n"

@@ -59,9 +59,9 @@ pub(crate) fn garbage(input: &[u8]) {
             let _ = stream.shutdown().await;
         }
         stream.set_deadline(Some(client.now_exact() + PATIENCE));
-        let mut answer = Input::default();
-        while let Ok(1..) = stream.recv(&mut answer).await {
-            answer.consume(answer.bytes().len());
+        let mut received = Input::default();
+        while let Ok(1..) = stream.recv(&mut received).await {
+            received.consume(received.bytes().len());
         }
     });
     let server = core.clone();
@@ -144,7 +144,7 @@ pub(crate) fn tampering(changes: &[u8]) {
     }
 }
 
-/// Passes on what the client sends, with changes, and what the server answers, without.
+/// Passes on what the client sends, with changes, and what the server sends, without.
 fn relay(core: &Core, listener: Listener, server: Address, changes: Vec<u8>) {
     let task = core.clone();
     core.spawn(async move {

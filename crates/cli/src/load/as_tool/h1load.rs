@@ -17,14 +17,14 @@ onrush load --as h1load [option]... URL
   -r COUNT            requests per connection (no bound)
   -s SECONDS          come to full load within this time, in ten stairs; -P measures from then on
   -R RATE             at most so many requests per second: evenly spaced, and what is 10 ms late is left out
-  -T MS               pause between an answer and the next request, 3 % more or less
-  -w MS               how long nothing may arrive while an answer is due (10000)
+  -T MS               pause between a response and the next request, 3 % more or less
+  -w MS               how long nothing may arrive while a response is due (10000)
   -H 'Name: value'    a header to send; repeatable
   -I                  HEAD instead of GET
-  -A                  leave the first answer of each connection out of -P; the means of lines have it
+  -A                  leave the first response of each connection out of -P; the means of lines have it
   -e                  end with the first second in which a connection cannot be made
   -l, -ll             the long form of lines, the raw one
-  -S                  answers by class of status
+  -S                  responses by class of status
   -O EXTRA/PAYLOAD    add EXTRA bytes to the rates of bytes for each PAYLOAD
   -P                  percentiles at the end
   --tls-reuse         resume TLS sessions; certificates are believed unseen, as h1load does

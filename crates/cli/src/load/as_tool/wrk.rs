@@ -18,7 +18,7 @@ onrush load --as wrk [option]... URL
   -d, --duration TIME      how long the run takes (10s)
   -H, --header 'N: VALUE'  a header to send; repeatable
   -L, --latency            percentiles of the latency
-  -T, --timeout TIME       answers that take longer are counted as timeouts, too (2s)
+  -T, --timeout TIME       responses that take longer are counted as timeouts, too (2s)
   -v, --version            say on standard error which command line of onrush load this is
 
 Counts may have a unit (1k, 1M, 1G) and so may times (2s, 2m, 2h). Scripts in Lua (-s) are not run.
@@ -35,7 +35,7 @@ onrush load --as wrk2 [option]... URL
   -L, --latency            percentiles of the latency from the intended start
   -U, --u_latency          those of the latency from the sending, too
   -B, --batch_latency      makes no difference without a script
-  -T, --timeout TIME       answers that take longer are counted as timeouts, too (2s)
+  -T, --timeout TIME       responses that take longer are counted as timeouts, too (2s)
   -v, --version            say on standard error which command line of onrush load this is
 
 Counts may have a unit (1k, 1M, 1G) and so may times (2s, 2m, 2h). Scripts in Lua (-s) are not run.

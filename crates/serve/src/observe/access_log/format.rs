@@ -34,16 +34,46 @@ pub(super) struct Form {
     pieces: Vec<Piece>,
     /// Behind the last piece.
     end: &'static [u8],
+    /// The same behind a string of JSON.
+    end_behind_string: &'static [u8],
 }
 
-/// One value with what stands around it.
+/// One value with what stands before it.
 #[derive(Debug)]
 struct Piece {
     before: Vec<u8>,
+    /// The same behind a value that is a string of JSON and has not been closed.
+    behind_string: Vec<u8>,
     what: What,
-    after: &'static [u8],
-    escape: Escape,
+    value: Value,
     absent: Absent,
+}
+
+/// How a value stands in a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Value {
+    /// As it is.
+    Plain,
+    /// A number of JSON.
+    Number,
+    /// A string of JSON, which whatever stands behind it closes.
+    String,
+}
+
+/// Where a value is written if there is one: what stands before it comes with it.
+struct Slot<'a> {
+    before: &'a [u8],
+    escape: Escape,
+    out: &'a mut Vec<u8>,
+}
+
+impl<'a> Slot<'a> {
+    /// There is a value, which is to be written into this.
+    #[inline]
+    fn open(self) -> &'a mut Vec<u8> {
+        self.out.extend_from_slice(self.before);
+        self.out
+    }
 }
 
 /// What stands for a request.
@@ -88,18 +118,25 @@ impl Form {
         let mut pieces: Vec<Piece> = Vec::new();
         for (name, what) in known.chain(headers) {
             let separator = if pieces.is_empty() { '{' } else { ',' };
-            let quote = if what.is_text() { "\"" } else { "" };
+            let is_text = what.is_text();
+            let quote = if is_text { "\"" } else { "" };
+            let before = format!("{separator}\"{name}\":{quote}");
             pieces.push(Piece {
-                before: format!("{separator}\"{name}\":{quote}").into_bytes(),
+                behind_string: format!("\"{before}").into_bytes(),
+                before: before.into_bytes(),
                 what,
-                after: quote.as_bytes(),
-                escape: Escape::Json,
+                value: if is_text {
+                    Value::String
+                } else {
+                    Value::Number
+                },
                 absent: Absent::Piece,
             });
         }
         Form {
             pieces,
             end: b"}\n",
+            end_behind_string: b"\"}\n",
         }
     }
 
@@ -118,6 +155,7 @@ impl Form {
                 .map(|(before, what)| Piece::plain(before.as_bytes().to_vec(), what))
                 .into(),
             end: b"\"\n",
+            end_behind_string: b"\"\n",
         }
     }
 
@@ -136,39 +174,63 @@ impl Form {
             }
         }
         pieces.push(Piece::plain(before, What::Nothing));
-        Form { pieces, end: b"\n" }
+        Form {
+            pieces,
+            end: b"\n",
+            end_behind_string: b"\n",
+        }
     }
 
     /// Writes a line with its end.
     pub(super) fn write(&self, facts: &Facts<'_>, clock: &mut Clock, out: &mut Vec<u8>) {
         let client = facts.entry.and_then(|entry| entry.client);
         let clock = clock.at(facts.began, client);
+        let mut last = Value::Plain;
         for piece in &self.pieces {
-            let start = out.len();
-            out.extend_from_slice(&piece.before);
-            if piece.what.write(facts, clock, piece.escape, out).is_none() {
-                match piece.absent {
-                    Absent::Hyphen => out.push(b'-'),
-                    Absent::Piece => {
-                        out.truncate(start);
-                        continue;
-                    }
-                }
+            let slot = Slot {
+                before: piece.before_behind(last),
+                escape: piece.escape(),
+                out,
+            };
+            if piece.what.write(facts, clock, slot).is_some() {
+                last = piece.value;
+            } else if piece.absent == Absent::Hyphen {
+                out.extend_from_slice(piece.before_behind(last));
+                out.push(b'-');
+                last = Value::Plain;
             }
-            out.extend_from_slice(piece.after);
         }
-        out.extend_from_slice(self.end);
+        out.extend_from_slice(match last {
+            Value::String => self.end_behind_string,
+            Value::Plain | Value::Number => self.end,
+        });
     }
 }
 
 impl Piece {
     fn plain(before: Vec<u8>, what: What) -> Piece {
         Piece {
+            behind_string: Vec::new(),
             before,
             what,
-            after: b"",
-            escape: Escape::Plain,
+            value: Value::Plain,
             absent: Absent::Hyphen,
+        }
+    }
+
+    /// What stands before its value, where the value before was such a one.
+    #[inline]
+    fn before_behind(&self, last: Value) -> &[u8] {
+        match last {
+            Value::String => &self.behind_string,
+            Value::Plain | Value::Number => &self.before,
+        }
+    }
+
+    fn escape(&self) -> Escape {
+        match self.value {
+            Value::Plain => Escape::Plain,
+            Value::Number | Value::String => Escape::Json,
         }
     }
 }
@@ -200,74 +262,65 @@ impl What {
     }
 
     #[inline]
-    fn write(
-        &self,
-        facts: &Facts<'_>,
-        clock: &Clock,
-        escape: Escape,
-        out: &mut Vec<u8>,
-    ) -> Written {
+    fn write(&self, facts: &Facts<'_>, clock: &Clock, slot: Slot<'_>) -> Written {
         match self {
-            What::Nothing => Some(()),
-            What::Field(field) => write_field(field, facts, clock, escape, out),
-            What::Header(number) => write_foreign(facts.entry?.header(*number), escape, out),
-            What::CombinedTime => write_own(clock.combined(), out),
+            What::Nothing => write_own("", slot),
+            What::Field(field) => write_field(field, facts, clock, slot),
+            What::Header(number) => write_foreign(facts.entry?.header(*number), slot),
+            What::CombinedTime => write_own(clock.combined(), slot),
             What::RequestLine => {
                 let entry = facts.entry.filter(|entry| entry.has_head())?;
-                write_foreign(entry.method(), escape, out);
+                let escape = slot.escape;
+                let out = slot.open();
+                write_escaped(entry.method(), escape, out);
                 out.push(b' ');
-                write_foreign(entry.target(), escape, out);
+                write_escaped(entry.target(), escape, out);
                 out.push(b' ');
-                write_own(version(entry), out)
+                out.extend_from_slice(version(entry).as_bytes());
+                Some(())
             }
         }
     }
 }
 
 #[inline]
-fn write_field(
-    field: &LogField,
-    facts: &Facts<'_>,
-    clock: &Clock,
-    escape: Escape,
-    out: &mut Vec<u8>,
-) -> Written {
+fn write_field(field: &LogField, facts: &Facts<'_>, clock: &Clock, slot: Slot<'_>) -> Written {
     let Facts {
         ended, entry, way, ..
     } = facts;
     let record = ended.record;
     match field {
         LogField::Time => {
-            write_moment(clock, facts.began, out);
+            write_moment(clock, facts.began, slot.open());
             Some(())
         }
         LogField::Client => {
             entry.as_ref()?.client?;
             // The clock has just been told of it.
-            write_own(clock.client()?, out)
+            write_own(clock.client()?, slot)
         }
-        LogField::Method => write_foreign(entry.as_ref()?.method(), escape, out),
-        LogField::Target => write_foreign(entry.as_ref()?.target(), escape, out),
-        LogField::Host => write_foreign(entry.as_ref()?.host(), escape, out),
+        LogField::Method => write_foreign(entry.as_ref()?.method(), slot),
+        LogField::Target => write_foreign(entry.as_ref()?.target(), slot),
+        LogField::Host => write_foreign(entry.as_ref()?.host(), slot),
         LogField::Version => {
             let entry = entry.filter(|entry| entry.has_head())?;
-            write_own(version(entry), out)
+            write_own(version(entry), slot)
         }
-        LogField::Status => write_number(record.status()?.into(), out),
-        LogField::Sent => write_number(ended.sent, out),
-        LogField::Duration => write_seconds(ended.duration, out),
+        LogField::Status => write_number(record.status()?.into(), slot),
+        LogField::Sent => write_number(ended.sent, slot),
+        LogField::Duration => write_seconds(ended.duration, slot),
         LogField::FirstByte => {
             let first = entry.and_then(|entry| entry.first_byte.get());
             // A response that was there at once has both in one.
-            write_seconds(first.or(record.status().map(|_| ended.duration))?, out)
+            write_seconds(first.or(record.status().map(|_| ended.duration))?, slot)
         }
-        LogField::Queued => write_seconds(entry.as_ref()?.queued.get()?, out),
-        LogField::Connected => write_seconds(entry.as_ref()?.connected.get()?, out),
-        LogField::Listener => write_foreign(way.listener.as_bytes(), escape, out),
-        LogField::Route => write_foreign(way.route?.as_bytes(), escape, out),
-        LogField::Group => write_foreign(way.group?.as_bytes(), escape, out),
-        LogField::Server => write_foreign(facts.server.as_bytes(), escape, out),
-        LogField::Retries => write_number(record.retries().into(), out),
+        LogField::Queued => write_seconds(entry.as_ref()?.queued.get()?, slot),
+        LogField::Connected => write_seconds(entry.as_ref()?.connected.get()?, slot),
+        LogField::Listener => write_foreign(way.listener.as_bytes(), slot),
+        LogField::Route => write_foreign(way.route?.as_bytes(), slot),
+        LogField::Group => write_foreign(way.group?.as_bytes(), slot),
+        LogField::Server => write_foreign(facts.server.as_bytes(), slot),
+        LogField::Retries => write_number(record.retries().into(), slot),
         LogField::End => write_own(
             match ended.end {
                 End::Complete => "complete",
@@ -275,12 +328,12 @@ fn write_field(
                 End::Broken => "connection broke",
                 End::CutOff => "server stopped",
             },
-            out,
+            slot,
         ),
-        LogField::Failure => write_own(record.failure()?.name(), out),
-        LogField::TraceId => write_hexadecimals(facts.trace?.trace_id().get(), 32, out),
-        LogField::SpanId => write_hexadecimals(facts.trace?.span_id().get().into(), 16, out),
-        LogField::Core => write_number(facts.core as u64, out),
+        LogField::Failure => write_own(record.failure()?.name(), slot),
+        LogField::TraceId => write_hexadecimals(facts.trace?.trace_id().get(), 32, slot),
+        LogField::SpanId => write_hexadecimals(facts.trace?.span_id().get().into(), 16, slot),
+        LogField::Core => write_number(facts.core as u64, slot),
         LogField::Header(_) => unreachable!("a form has the places of fields"),
     }
 }
@@ -293,36 +346,42 @@ fn version(entry: &Entry) -> &'static str {
 }
 
 /// Nothing in it needs an escape.
-fn write_own(text: &str, out: &mut Vec<u8>) -> Written {
-    out.extend_from_slice(text.as_bytes());
+fn write_own(text: &str, slot: Slot<'_>) -> Written {
+    slot.open().extend_from_slice(text.as_bytes());
     Some(())
 }
 
 /// Somebody else's text; there is none where it is empty.
-fn write_foreign(bytes: &[u8], escape: Escape, out: &mut Vec<u8>) -> Written {
+fn write_foreign(bytes: &[u8], slot: Slot<'_>) -> Written {
     if bytes.is_empty() {
         return None;
     }
-    write_escaped(bytes, escape, out);
+    let escape = slot.escape;
+    write_escaped(bytes, escape, slot.open());
     Some(())
 }
 
-fn write_number(number: u64, out: &mut Vec<u8>) -> Written {
+fn write_number(number: u64, slot: Slot<'_>) -> Written {
+    push_number(number, slot.open());
+    Some(())
+}
+
+fn push_number(number: u64, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
     out.extend_from_slice(digits.format(number).as_bytes());
-    Some(())
 }
 
 /// A number with so many digits.
-fn write_hexadecimals(number: u128, digits: usize, out: &mut Vec<u8>) -> Written {
+fn write_hexadecimals(number: u128, digits: usize, slot: Slot<'_>) -> Written {
     let mut text = [0; 32];
     write_hexadecimal(number, &mut text[..digits]);
-    out.extend_from_slice(&text[..digits]);
+    slot.open().extend_from_slice(&text[..digits]);
     Some(())
 }
 
-fn write_seconds(duration: Duration, out: &mut Vec<u8>) -> Written {
-    write_number(duration.as_secs(), out);
+fn write_seconds(duration: Duration, slot: Slot<'_>) -> Written {
+    let out = slot.open();
+    push_number(duration.as_secs(), out);
     write_fraction(duration, out);
     Some(())
 }

@@ -53,8 +53,8 @@ impl Refusal {
 
 /// What came of an attempt on a connection.
 enum Outcome {
-    /// It has answered, and the connection may be used again if it is there.
-    Answered(Result<(u64, String), Refusal>, Option<Transport>),
+    /// It has responded, and the connection may be used again if it is there.
+    Responded(Result<(u64, String), Refusal>, Option<Transport>),
     /// The connection has ended before any byte of a response.
     Closed(String),
 }
@@ -98,16 +98,17 @@ impl Collector {
     pub(super) async fn send(&mut self, message: &Rc<[u8]>) -> Result<(u64, String), Refusal> {
         let until = self.core.now_exact() + self.sink.plan.timeout;
         if let Some(transport) = self.connection.take()
-            && let Outcome::Answered(answer, kept) = self.attempt(transport, message, until).await
+            && let Outcome::Responded(response, kept) =
+                self.attempt(transport, message, until).await
         {
             self.connection = kept;
-            return answer;
+            return response;
         }
         let transport = self.connect(until).await.map_err(Refusal::later)?;
         match self.attempt(transport, message, until).await {
-            Outcome::Answered(answer, kept) => {
+            Outcome::Responded(response, kept) => {
                 self.connection = kept;
-                answer
+                response
             }
             Outcome::Closed(why) => Err(Refusal::later(why)),
         }
@@ -150,7 +151,7 @@ impl Collector {
 
     async fn attempt(&self, transport: Transport, message: &Rc<[u8]>, until: Instant) -> Outcome {
         let late = |error: Error| match error.kind {
-            Kind::TimedOut => format!("no answer within {:?}", self.sink.plan.timeout),
+            Kind::TimedOut => format!("no response within {:?}", self.sink.plan.timeout),
             _ => error.to_string(),
         };
         transport.set_send_patience(until.since(self.core.now_exact()));
@@ -164,23 +165,23 @@ impl Collector {
             match read_head(&mut input) {
                 Ok(Some(head)) => break head,
                 Ok(None) => {}
-                Err(why) => return Outcome::Answered(Err(Refusal::later(why)), None),
+                Err(why) => return Outcome::Responded(Err(Refusal::later(why)), None),
             }
             match transport.recv(&mut input).await {
                 Ok(0) => {
-                    return Outcome::Closed("it closed the connection without an answer".into());
+                    return Outcome::Closed("it closed the connection without a response".into());
                 }
                 Ok(_) => {}
                 // Only one that was there before may have ended in between.
                 Err(error) if error.kind == Kind::TimedOut => {
-                    return Outcome::Answered(Err(Refusal::later(late(error))), None);
+                    return Outcome::Responded(Err(Refusal::later(late(error))), None);
                 }
                 Err(error) => return Outcome::Closed(late(error)),
             }
         };
         let (body, is_whole) = read_body(&transport, &mut input, head.framing).await;
         let is_kept = is_whole && head.keep_alive && input.is_empty();
-        Outcome::Answered(judge(&head, &body), is_kept.then_some(transport))
+        Outcome::Responded(judge(&head, &body), is_kept.then_some(transport))
     }
 }
 
@@ -192,7 +193,9 @@ fn read_head(input: &mut Input) -> Result<Option<Head>, String> {
         {
             Parsed::Complete(head) => head,
             Parsed::Partial => return Ok(None),
-            Parsed::Refused(why) => return Err(format!("it sent no valid answer: {}", why.reason)),
+            Parsed::Refused(why) => {
+                return Err(format!("it sent no valid response: {}", why.reason));
+            }
         };
         let bytes = head.bytes;
         let field = |name: &str| {
@@ -273,8 +276,8 @@ fn judge(head: &Head, body: &[u8]) -> Result<(u64, String), Refusal> {
         false => shown(body),
     };
     let why = match words.is_empty() {
-        true => format!("it answered {status}"),
-        false => format!("it answered {status}: {words}"),
+        true => format!("it responded with {status}"),
+        false => format!("it responded with {status}: {words}"),
     };
     Err(Refusal {
         why,
@@ -336,7 +339,7 @@ mod tests {
         assert_eq!(judge(&head(200), b"\xff\xff").expect("a success").0, 0);
         // google.rpc.Status { code: 3, message: "no" }
         let refusal = judge(&head(400), b"\x08\x03\x12\x02no").expect_err("an error");
-        assert_eq!(refusal.why, "it answered 400: no");
+        assert_eq!(refusal.why, "it responded with 400: no");
         let long = vec![b'x'; 100_000];
         let plain = Head {
             is_protobuf: false,

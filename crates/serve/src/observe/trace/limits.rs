@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::limits::SERVERS_TRIED_MAX;
 
-/// How long the last spans may take when the server ends: a collector that does not answer must not keep it.
+/// How long the last spans may take when the server ends: a collector that does not respond must not keep it.
 pub(crate) const SPANS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Bytes of spans that wait for the exporter, of each core: 10,000 requests of 800 bytes.

@@ -212,9 +212,9 @@ fn client_span(span: &mut Writer, request: &Finished, (number_of, attempt): (usi
         seconds(span, "onrush.connect_time", connected);
     }
     let mut status = None;
-    if let Some((at, answered)) = attempt.answered {
-        status = Some(answered);
-        number(span, 9, "http.response.status_code", answered.into());
+    if let Some((at, code)) = attempt.responded {
+        status = Some(code);
+        number(span, 9, "http.response.status_code", code.into());
         span.message(11, |event| {
             event.fixed64(1, moment(request, at));
             event.text(2, b"first_byte");

@@ -45,7 +45,7 @@ pub(super) struct Attempt {
     /// How long a connection took to be made; none for one that was there.
     pub(super) connected: Option<Duration>,
     /// When the head of the response had come, and its status.
-    pub(super) answered: Option<(Instant, u16)>,
+    pub(super) responded: Option<(Instant, u16)>,
     /// When it was over; none for the one that the request ends with.
     pub(super) ended: Option<Instant>,
     pub(super) failure: Option<Class>,
@@ -131,7 +131,7 @@ impl Span {
             address: address(),
             began: now,
             connected: None,
-            answered: None,
+            responded: None,
             ended: None,
             failure: None,
         });
@@ -151,8 +151,8 @@ impl Span {
     }
 
     /// The head of its response has come.
-    pub(crate) fn answer(&self, status: u16, now: Instant) {
-        self.with_attempt(|attempt| attempt.answered = Some((now, status)));
+    pub(crate) fn respond(&self, status: u16, now: Instant) {
+        self.with_attempt(|attempt| attempt.responded = Some((now, status)));
     }
 
     /// The attempt in hand is over, and for this reason not what the client gets.

@@ -15,7 +15,7 @@ pub(super) fn try_again(failure: &Failure, server: &Server, client: &Downstream<
     client.exchange.retries(failure.class());
     client
         .exchange
-        .fail_attempt(failure.class_unanswered(), client.worker);
+        .fail_attempt(failure.class_without_status(), client.worker);
     client
         .exchange
         .begin_attempt(server, || server.address(), client.worker);
@@ -85,10 +85,10 @@ impl Forward {
             }
             Failure::Connect(_) => on.connect,
             _ if !self.method.is_idempotent() => false,
-            Failure::Unanswered(error) if error.kind == Kind::TimedOut => {
+            Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
                 on.timeout && self.spends_attempt(group) && group.may_retry(now)
             }
-            Failure::Unanswered(_) | Failure::ClosedUnanswered => {
+            Failure::NoResponse(_) | Failure::Closed => {
                 on.reset
                     && self.spends_attempt(group)
                     && (group.is_out(last) || group.may_retry(now))

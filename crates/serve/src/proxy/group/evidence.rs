@@ -29,7 +29,7 @@ impl Group {
     }
 
     /// A server has begun to respond with `status`, `latency` after the request.
-    pub(crate) fn answered(
+    pub(crate) fn responded(
         &self,
         (server, purpose): (u32, Purpose),
         status: u16,
@@ -45,7 +45,7 @@ impl Group {
         let outcome = if counts_statuses && status >= 500 {
             eject::Outcome::Failed
         } else {
-            eject::Outcome::Answered(latency)
+            eject::Outcome::Responded(latency)
         };
         self.observe((server, purpose), outcome, None, worker);
     }
@@ -101,7 +101,7 @@ impl Group {
             return;
         };
         let now = worker.core.now();
-        let is_answered = matches!(outcome, eject::Outcome::Answered(_));
+        let has_responded = matches!(outcome, eject::Outcome::Responded(_));
         match purpose {
             Purpose::Ordinary if self.is_out(server) => {
                 // A request that was sent before that. Its outcome is known.
@@ -127,13 +127,13 @@ impl Group {
                     None => self.take_out(server, cause, &reason, worker),
                 }
             }
-            Purpose::Trial | Purpose::LastResort if is_answered => {
+            Purpose::Trial | Purpose::LastResort if has_responded => {
                 if self.endpoints.bring_back(server, None, now) {
-                    self.tell_return(server, "it answers");
+                    self.tell_return(server, "it responds");
                 }
             }
             Purpose::Trial => {
-                let reason = "the request that was to show whether it answers failed";
+                let reason = "the request that was to show whether it responds failed";
                 self.take_out(server, Cause::Unreliable, &reason, worker);
             }
             // It is out already.

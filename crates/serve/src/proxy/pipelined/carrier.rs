@@ -15,7 +15,7 @@ use crate::worker::Worker;
 /// Carries requests and responses over `transport` until it is of no more use, and ends those requests that have none.
 pub(crate) async fn carry(connection: &Pipelined, transport: Transport, worker: &Worker) {
     let failure = carry_all(connection, transport, worker).await;
-    connection.fail(failure.unwrap_or(Failure::ClosedUnanswered));
+    connection.fail(failure.unwrap_or(Failure::Closed));
 }
 
 /// Says why the oldest request has no response; `None` when that is not known to be worse than the end of an idle
@@ -38,7 +38,7 @@ async fn carry_all(
             Ok(Turn::Ended) => {
                 return Some(Failure::BadResponse("it ended within its head".into()));
             }
-            Err(error) => return Some(Failure::Unanswered(error)),
+            Err(error) => return Some(Failure::NoResponse(error)),
         }
         if let Err(failure) = separate(connection, &mut transport, &mut input, worker) {
             return Some(failure);
@@ -95,7 +95,9 @@ fn separate(
 ) -> Result<(), Failure> {
     while !input.is_empty() {
         let Some((number, method)) = oldest(connection) else {
-            return Err(Failure::BadResponse("it answers what was not asked".into()));
+            return Err(Failure::BadResponse(
+                "it responds to what was not asked".into(),
+            ));
         };
         let response = match extent(input.bytes(), method, worker)? {
             Extent::Unknown => return Ok(()),

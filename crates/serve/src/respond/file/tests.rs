@@ -193,7 +193,7 @@ fn files_of_every_length_arrive_whole() {
 }
 
 #[test]
-fn pipelined_requests_for_small_and_large_files_are_answered_in_order() {
+fn pipelined_requests_for_small_and_large_files_get_responses_in_order() {
     let tree = Tree::new();
     let contents = [pattern(100), pattern(100_000), b"end".to_vec()];
     let mut requests = String::new();
@@ -212,7 +212,7 @@ fn pipelined_requests_for_small_and_large_files_are_answered_in_order() {
 }
 
 #[test]
-fn a_directory_is_answered_with_the_first_index_file_there_is() {
+fn a_directory_responds_with_the_first_index_file_there_is() {
     let tree = Tree::of(&["both/index.htm", "none/other"]);
     tree.write("index.html", b"top");
     tree.write("both/index.html", b"first");

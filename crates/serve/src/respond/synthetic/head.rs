@@ -23,7 +23,7 @@ pub(super) struct Request {
 
 impl Request {
     /// Chunks are unknown to HTTP/1.0.
-    pub(super) fn is_answered_in_chunks(&self, query: &Query) -> bool {
+    pub(super) fn gets_chunks(&self, query: &Query) -> bool {
         query.chunked && self.version == Version::Http11 && query.has_body()
     }
 }
@@ -71,7 +71,7 @@ fn write_length(query: &Query, request: &Request, head: &mut Fields<'_>) {
         };
         head.header("Content-Type", media);
     }
-    if request.is_answered_in_chunks(query) {
+    if request.gets_chunks(query) {
         head.length(BodyLength::Unknown);
         return;
     }
@@ -99,7 +99,7 @@ fn write_report(query: &Query, request: &Request, waited: Duration, head: &mut F
     number(head, u64::from(query.status));
     head.lines(b", cache=");
     number(head, u64::from(query.cacheable));
-    if request.is_answered_in_chunks(query) {
+    if request.gets_chunks(query) {
         head.lines(b", chunked");
     }
     head.lines(b", size=");

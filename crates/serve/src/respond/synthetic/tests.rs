@@ -247,7 +247,7 @@ fn help_is_given_when_asked_for() {
 }
 
 #[test]
-fn every_method_is_answered_and_bodies_are_read_first() {
+fn every_method_gets_a_response_and_bodies_are_read_first() {
     let body = "Content-Length: 5\r\n\r\nhello";
     let chunked = "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
     for target in [
@@ -294,7 +294,7 @@ fn a_client_that_waits_for_100_continue_gets_it_unless_the_response_comes_first(
 }
 
 #[test]
-fn a_body_that_is_none_is_refused_and_one_that_ends_early_not_answered() {
+fn a_body_that_is_none_is_refused_and_one_that_ends_early_gets_no_response() {
     let head = "POST /?s=1 HTTP/1.1\r\nHost: h\r\n";
     let response = exchange_text(
         &plan(),
@@ -307,7 +307,7 @@ fn a_body_that_is_none_is_refused_and_one_that_ends_early_not_answered() {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_answered_with_408() {
+fn a_body_that_does_not_come_gets_408() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         let text = request("POST", "/?s=1", "Content-Length: 5\r\n");

@@ -40,7 +40,7 @@ fn each_of_many_clients_on_one_connection_gets_its_response_in_its_coding() {
             let response = client
                 .receive_response(Method::Get)
                 .await
-                .expect("an answer");
+                .expect("a response");
             let (response, _) = Received::first(&response, Method::Get);
             assert_eq!(response.coding(), *coding);
             assert_eq!(response.content(), path.as_bytes());

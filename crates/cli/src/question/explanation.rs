@@ -1,7 +1,7 @@
 //! What becomes of a request, as JSON.
 
 use onrush_config::RoutePlace;
-use onrush_serve::{Answer, Choice, Explainer, Explanation, Fact, Passed, ToGroup};
+use onrush_serve::{Choice, Explainer, Explanation, Fact, Outcome, Passed, ToGroup};
 use serde_json::{Value, json};
 
 /// `places` are where the routes stand, where that is known.
@@ -33,7 +33,7 @@ pub(super) fn json(
         "path": explanation.path,
         "passed": explanation.passed.iter().map(passed).collect::<Vec<_>>(),
         "route": explanation.route.map(route),
-        "answer": answer(&explanation.answer),
+        "answer": outcome(&explanation.outcome),
         "limits": facts(&explanation.limits),
         "response_headers": facts(&explanation.edits),
         "unknown": explanation.unknown,
@@ -45,14 +45,14 @@ fn facts(facts: &[Fact]) -> Value {
     facts.iter().map(fact).collect()
 }
 
-fn answer(answer: &Answer) -> Value {
-    match answer {
-        Answer::Own {
+fn outcome(outcome: &Outcome) -> Value {
+    match outcome {
+        Outcome::Own {
             status,
             by,
             location,
         } => json!({ "kind": "own", "status": status, "by": by, "location": location }),
-        Answer::Forward(forward) => {
+        Outcome::Forward(forward) => {
             let mirror = forward.mirror.as_ref();
             let mirror = mirror.map(
                 |(group, share)| json!({ "group": group, "share": f64::from(*share) / 10_000.0 }),

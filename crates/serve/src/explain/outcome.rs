@@ -20,7 +20,7 @@ use crate::site::Site;
 
 /// What a request gets.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum Outcome {
     /// A response that is made here.
     Own {
         /// None where it depends on what only comes with time.
@@ -58,9 +58,9 @@ pub struct ToGroup {
     pub head: String,
 }
 
-impl Answer {
-    pub(super) fn refused(refusal: Refusal) -> Answer {
-        Answer::Own {
+impl Outcome {
+    pub(super) fn refused(refusal: Refusal) -> Outcome {
+        Outcome::Own {
             status: Some(refusal.status),
             by: format!("refused before routes are looked at: {}", refusal.reason),
             location: None,
@@ -83,18 +83,18 @@ impl ToGroup {
     }
 }
 
-pub(super) fn answer(
+pub(super) fn outcome(
     (plan, site): (&Plan, &Site),
     chosen: Chosen<'_, '_>,
     request: (&RequestHead<'_, '_>, Arrived<'_>),
     (source, exchange): (Source<'_>, &mut Exchange),
     to: reply::To<'_>,
-) -> Result<Answer, Error> {
+) -> Result<Outcome, Error> {
     let own = match chosen {
         Chosen::Own(own) => own,
         Chosen::Forward(..) => return forwarded((plan, site), request.0, source, exchange),
         // What came of its password is known.
-        Chosen::Verify(_) => return Ok(Answer::refused(Refusal::new(503, "nobody checks it"))),
+        Chosen::Verify(_) => return Ok(Outcome::refused(Refusal::new(503, "nobody checks it"))),
     };
     let by = by(plan, &own, exchange);
     let context = source.of(exchange);
@@ -103,7 +103,7 @@ pub(super) fn answer(
         _ => None,
     };
     own.write(request, context, to)?;
-    Ok(Answer::Own {
+    Ok(Outcome::Own {
         status: exchange.record().status(),
         by,
         location,
@@ -139,7 +139,7 @@ fn forwarded(
     head: &RequestHead<'_, '_>,
     source: Source<'_>,
     exchange: &mut Exchange,
-) -> Result<Answer, Error> {
+) -> Result<Outcome, Error> {
     let action = exchange.route().map(|route| &plan.routes[route].action);
     let Some(Action::Forward { split, mirror }) = action else {
         unreachable!("only a route that forwards has a group");
@@ -160,7 +160,7 @@ fn forwarded(
         });
     }
     let mirror = mirror.map(|mirror| (plan.upstreams[mirror.upstream].name.clone(), mirror.share));
-    Ok(Answer::Forward(Forward { groups, mirror }))
+    Ok(Outcome::Forward(Forward { groups, mirror }))
 }
 
 /// The head that servers of a group are sent.

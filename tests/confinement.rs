@@ -1,0 +1,195 @@
+//! `[process] landlock`: files that the configuration does not name cannot be opened, by this process or by the next one of an
+//! upgrade; and a configuration that would need them is refused as a whole. Where the kernel has no Landlock, the server says so
+//! and these tests are skipped.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::program::{Serve, drivers, run_onrush, until};
+use crate::upgrading::Next;
+
+/// A site with its log, and what lies beside it.
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = Place { directory };
+        for (name, text) in [
+            ("conf/none", ""),
+            ("site/page", "a page"),
+            ("next/page", "the next page"),
+            ("extra/1/page", "an extra page"),
+            ("beside/page", "a page beside it"),
+        ] {
+            let path = place.path(name);
+            fs::create_dir_all(path.parent().expect("a directory")).expect("it is ours");
+            fs::write(path, text).expect("it is ours");
+        }
+        fs::create_dir(place.path("log")).expect("it is ours");
+        place.lead_to("site");
+        place
+    }
+
+    /// Has the link of the deployment lead there.
+    fn lead_to(&self, name: &str) {
+        symlink(self.path(name), self.path("made")).expect("it is ours");
+        fs::rename(self.path("made"), self.path("current")).expect("it is ours");
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Serves the files of `site`, and writes `log`.
+    fn configure(&self, io: &str, landlock: &str, site: &str, log: &str) -> PathBuf {
+        let path = self.path("conf/onrush.toml");
+        let [site, log, extra] = [site, log, "extra"].map(|name| self.path(name));
+        let (site, log, extra) = (site.display(), log.display(), extra.display());
+        let text = format!(
+            "io = \"{io}\"\nthreads = 2\n[log]\naccess = \"{log}\"\n\
+             [process]\nlandlock = {landlock}\nlandlock_read = [\"{extra}\"]\n\
+             [[listen]]\naddress = \"127.0.0.1:0\"\n\
+             [[route]]\nfiles = {{ root = \"{site}\" }}\n"
+        );
+        fs::write(&path, text).expect("it is ours");
+        path
+    }
+}
+
+fn body_of(serve: &Serve, path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    serve.connect().exchange(request.as_bytes())
+}
+
+fn status_of(serve: &Serve, path: &str) -> String {
+    let response = body_of(serve, path);
+    response.lines().next().unwrap_or_default().to_owned()
+}
+
+fn started(file: &Path) -> Option<Serve> {
+    let serve = Serve::start(&["--config", &file.display().to_string()]);
+    if serve.greeting.contains("Landlock: this kernel has none") {
+        eprintln!("skipped: this kernel has no Landlock");
+        serve.stop();
+        return None;
+    }
+    assert!(
+        serve.greeting.contains("\n  Landlock (ABI "),
+        "{}",
+        serve.greeting
+    );
+    Some(serve)
+}
+
+#[test]
+fn what_the_configuration_does_not_name_cannot_be_opened() {
+    for io in drivers() {
+        let place = Place::new();
+        // Without it, a link of a deployment is followed anew.
+        let file = place.configure(io, "false", "current", "log/access.log");
+        let open = Serve::start(&["--config", &file.display().to_string()]);
+        place.lead_to("beside");
+        until("the other directory", || {
+            body_of(&open, "/page").ends_with("beside it").then_some(())
+        });
+        open.stop();
+        place.lead_to("site");
+        let file = place.configure(io, "true", "current", "log/access.log");
+        let Some(serve) = started(&file) else {
+            return;
+        };
+        assert!(body_of(&serve, "/page").ends_with("\r\n\r\na page"));
+        // One that was named for it is followed.
+        place.lead_to("extra/1");
+        until("the other directory", || {
+            body_of(&serve, "/page")
+                .ends_with("an extra page")
+                .then_some(())
+        });
+        place.lead_to("beside");
+        serve.program.signal(Signal::HUP);
+        let said = serve.program.err.wait_for("was not put in force");
+        assert!(said.contains("Landlock confines it"), "{said}");
+        assert!(body_of(&serve, "/page").ends_with("an extra page"));
+        place.lead_to("site");
+        // What is rotated away is made again, and what it works with can change.
+        fs::rename(place.path("log/access.log"), place.path("log/1")).expect("it is ours");
+        serve.program.signal(Signal::USR1);
+        fs::write(place.path("site/page"), "changed").expect("it is ours");
+        assert_eq!(status_of(&serve, "/page"), "HTTP/1.1 200 OK");
+        serve.stop();
+        let log = fs::read_to_string(place.path("log/access.log"));
+        assert!(log.is_ok_and(|log| log.contains("/page")));
+    }
+}
+
+#[test]
+fn a_reload_stays_within_what_the_server_started_with() {
+    let place = Place::new();
+    let file = place.configure("auto", "true", "site", "log/access.log");
+    let Some(serve) = started(&file) else {
+        return;
+    };
+    let refused = |site: &str, log: &str, what: &str| {
+        place.configure("auto", "true", site, log);
+        let process = serve.program.pid().to_string();
+        let reloaded = run_onrush(&["ctl", "--pid", &process, "reload"]);
+        assert_eq!(reloaded.code, Some(1), "{reloaded:?}");
+        let said = &reloaded.err;
+        assert!(
+            said.contains(what) && said.contains("Landlock confines it"),
+            "{reloaded:?}"
+        );
+        assert_eq!(status_of(&serve, "/page"), "HTTP/1.1 200 OK");
+    };
+    let next = place.path("next").display().to_string();
+    refused(
+        "next",
+        "log/access.log",
+        &format!("may not read files in {next}"),
+    );
+    let beside = place.path("beside").display().to_string();
+    refused(
+        "site",
+        "beside/access.log",
+        &format!("may not make files in {beside}"),
+    );
+    // What was named for later can be used.
+    place.configure("auto", "true", "extra/1", "log/access.log");
+    serve.program.signal(Signal::HUP);
+    serve.program.err.wait_for("as generation 2");
+    assert!(body_of(&serve, "/page").ends_with("an extra page"));
+    serve.stop();
+}
+
+#[test]
+fn the_next_process_of_an_upgrade_is_confined_to_the_same() {
+    let place = Place::new();
+    let file = place.configure("auto", "true", "site", "log/access.log");
+    let Some(serve) = started(&file) else {
+        return;
+    };
+    // It could not serve this, and says so before it takes anything over.
+    place.configure("auto", "true", "next", "log/access.log");
+    serve.program.signal(Signal::USR2);
+    let said = serve.program.err.wait_for("did not come to serve");
+    assert!(said.contains("Landlock confines it"), "{said}");
+    assert_eq!(status_of(&serve, "/page"), "HTTP/1.1 200 OK");
+    place.configure("auto", "true", "site", "log/access.log");
+    serve.program.signal(Signal::USR2);
+    let next = Next::of(&serve, 1);
+    serve.program.out.wait_for("served ");
+    assert_eq!(status_of(&serve, "/page"), "HTTP/1.1 200 OK");
+    let process = next.0.as_raw_nonzero().to_string();
+    let status = run_onrush(&["ctl", "--pid", &process, "status"]);
+    assert!(status.out.contains("\nLandlock, ABI "), "{status:?}");
+    drop(next);
+    serve.program.finish();
+}
