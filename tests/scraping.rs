@@ -398,7 +398,7 @@ fn what_leads_to_one_address_is_one_series() {
         let mut held = application.next();
         held.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             .expect("it is taken");
-        client.receive().expect("an answer");
+        client.receive().expect("a response");
     }
     let text = metrics();
     let lines = text.lines().filter(|line| !line.starts_with('#'));

@@ -24,7 +24,7 @@ mod written;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
 use anyhow::Context;
@@ -38,7 +38,7 @@ use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder};
 use crate::terminal::{Out, say};
 use args::plan as plan_of;
 use arrival::arrival;
-use asked::hasten;
+use asked::{Asked, hasten};
 use control::Control;
 use describe::describe;
 use error_log::ErrorLog;
@@ -83,9 +83,7 @@ fn serve(args: Args) -> anyhow::Result<()> {
     let (ask, asked) = mpsc::channel();
     signals::wait(bound.signals, ask.clone()).context("cannot wait for signals")?;
     let mut server = started(bound.prepared, bound.predecessor)?;
-    let watch = bound.watched.filter(|_| args.watch);
-    let watch = watch.map(|watched| Watch::start(watched, ask.clone()));
-    let watch = watch.transpose().context("cannot watch the files")?;
+    let watch = watching(bound.watched.filter(|_| args.watch), &ask)?;
     let asking = (&ask, error_log);
     let about = admin::About::new(&server, written.as_ref(), asking, &privileges);
     let (readiness, in_force) = (about.readiness.clone(), about.in_force.clone());
@@ -136,6 +134,11 @@ fn serve(args: Args) -> anyhow::Result<()> {
     say_what_was_lost(&log);
     let _ = writeln!(Out::standard(), "served {totals}");
     Ok(())
+}
+
+fn watching(watched: Option<Watched>, ask: &Sender<Asked>) -> anyhow::Result<Option<Watch>> {
+    let watch = watched.map(|watched| Watch::start(watched, ask.clone()));
+    watch.transpose().context("cannot watch the files")
 }
 
 /// What a server has before it has threads.
