@@ -2,9 +2,12 @@
 //! where the files of the next plan are: the kernel is asked, by opening them.
 //!
 //! The kernel allows what lies beneath a directory, not a name. A file is replaced by another one under its name, so the
-//! directory that it is in is meant, and the one in which it is when links have been followed.
+//! directory that it is in is meant, and the one in which it is when links have been followed. Of a file in the root directory
+//! only it itself is meant, and of a device: all that lies beside it would be meant otherwise.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use onrush_config::Plan;
@@ -14,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::permissions::{directory_of, tls_files};
 
-/// Directories of a plan.
+/// Directories of a plan, and files that are meant by themselves.
 #[derive(Debug, Default)]
 pub struct Used {
     /// Files are read there.
@@ -85,7 +88,12 @@ impl Used {
             closed.cloned().collect()
         };
         Closed {
-            read: closed(&self.read, Access::READ_OK, OFlags::DIRECTORY),
+            // A pipe is not waited for.
+            read: closed(
+                &self.read,
+                Access::READ_OK,
+                OFlags::NONBLOCK.union(OFlags::NOCTTY),
+            ),
             // A file without a name, which is gone when it is closed.
             write: closed(
                 &self.write,
@@ -110,12 +118,47 @@ fn is_closed(directory: &Path, how: Access, flags: OFlags) -> bool {
     opened.err() == Some(Errno::ACCESS) && access(directory, how).is_ok()
 }
 
-/// The directory of a file by its name, and that in which it is when links have been followed.
+/// The directory of a file by its name, and that in which it is when links have been followed; or the file itself.
 fn directories_of(file: &Path) -> BTreeSet<PathBuf> {
     let end = file.canonicalize().ok();
-    let end = end.as_deref().map(|end| directory_of(end).to_path_buf());
-    [Some(directory_of(file).to_path_buf()), end]
-        .into_iter()
-        .flatten()
-        .collect()
+    let ways = [Some(file), end.as_deref()];
+    let kind = fs::metadata(file).map(|found| found.file_type());
+    let is_device =
+        kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device() || kind.is_fifo());
+    let meant = |file: &Path| {
+        let directory = directory_of(file);
+        let is_root = directory
+            .canonicalize()
+            .is_ok_and(|whole| whole == Path::new("/"));
+        match is_root || is_device {
+            true => file.to_path_buf(),
+            false => directory.to_path_buf(),
+        }
+    };
+    ways.into_iter().flatten().map(meant).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_of_a_file_is_meant_but_for_devices_and_the_root() {
+        let of = |file: &str| directories_of(Path::new(file));
+        let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
+        assert_eq!(of("/etc/passwd"), paths(&["/etc"]));
+        assert_eq!(of("/no-such-file"), paths(&["/no-such-file"]));
+        assert_eq!(of("/etc/../no-such-file"), paths(&["/etc/../no-such-file"]));
+        assert_eq!(of("/dev/null"), paths(&["/dev/null"]));
+        assert_eq!(of("onrush.toml"), paths(&["."]));
+        let scratch = tempfile::tempdir().expect("a directory");
+        let whole = scratch.path().canonicalize().expect("it is there");
+        fs::create_dir(whole.join("live")).expect("it is ours");
+        fs::create_dir(whole.join("archive")).expect("it is ours");
+        fs::write(whole.join("archive/1.pem"), "").expect("it is ours");
+        std::os::unix::fs::symlink("../archive/1.pem", whole.join("live/site.pem"))
+            .expect("it is ours");
+        let found = directories_of(&whole.join("live/site.pem"));
+        assert_eq!(found, [whole.join("live"), whole.join("archive")].into());
+    }
 }

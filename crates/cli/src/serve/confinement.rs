@@ -1,8 +1,10 @@
 //! The directories that a server is confined to where it is asked to (Landlock), and what is said of others.
 
+use std::env;
 use std::path::{Path, PathBuf};
 
 use onrush_config::Plan;
+use onrush_config::plan::Landlock;
 use onrush_engine::{Address, Claim, Directories};
 use onrush_serve::{Closed, Trouble, Used, used};
 
@@ -15,11 +17,24 @@ const SYSTEM_READ: &[&str] = &["/etc", "/proc", "/sys"];
 /// Where the next program is that an upgrade starts, and the libraries that it needs.
 const SYSTEM_EXECUTE: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
 
-/// Terminals, `/dev/null`, and the socket of the log.
-const SYSTEM_WRITE: &[&str] = &["/dev"];
+/// What is opened anew and takes everything, or is the terminal.
+const SYSTEM_WRITE: &[&str] = &["/dev/null", "/dev/tty"];
 
-/// Files of the system that may be links to elsewhere.
-const SYSTEM_FILES: &[&str] = &["/etc/resolv.conf", "/etc/hosts"];
+/// What random numbers are read from where the kernel has no call for them.
+const SYSTEM_DEVICES: &[&str] = &["/dev/random", "/dev/urandom"];
+
+/// Files of the system that may be links to elsewhere: names, and where authorities are on common systems.
+const SYSTEM_FILES: &[&str] = &[
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/ssl/certs/ca-bundle.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+];
+
+/// Where authorities are instead, when whoever starts the program says so: a file, and directories with colons between.
+const AUTHORITIES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// What to do about directories that are closed.
 const MEND: &str = "Landlock confines it to the directories that it started with; stop the server and start it, and name a directory above in [process]";
@@ -31,16 +46,57 @@ pub(super) fn of_configuration(
     admin: Option<&Claim>,
 ) -> Used {
     let mut all = used(plan);
+    all.read.extend(of_files(written).read);
+    let [file, directories] = AUTHORITIES.map(env::var_os);
+    if let Some(file) = file {
+        all.reads(Path::new(&file));
+    }
+    let directories = directories.iter().flat_map(env::split_paths);
+    all.read.extend(directories);
+    if let Some(Address::Unix(path)) = admin.map(Claim::address) {
+        all.writes(path);
+    }
+    all
+}
+
+/// Those that a configuration is written in.
+pub(super) fn of_files(written: Option<&Written>) -> Used {
+    let mut all = Used::default();
     for (looked, _) in written.into_iter().flat_map(Written::looked) {
         match looked {
             Looked::File(file) => all.reads(file),
             Looked::Pattern(directory, _) => drop(all.read.insert(directory.clone())),
         }
     }
-    if let Some(Address::Unix(path)) = admin.map(Claim::address) {
-        all.writes(path);
-    }
     all
+}
+
+/// What is to be said of directories before a process is confined to them.
+pub(super) fn warnings(used: &Used, landlock: &Landlock) -> Vec<Trouble> {
+    let warning = |message| Trouble {
+        place: None,
+        message,
+    };
+    let is_root = |path: &&PathBuf| {
+        path.canonicalize()
+            .is_ok_and(|whole| whole == Path::new("/"))
+    };
+    let whole = used.read.iter().chain(&used.write).filter(is_root);
+    let whole = whole.map(|path| {
+        warning(format!(
+            "{} is the root directory: Landlock confines nothing beneath it",
+            path.display()
+        ))
+    });
+    let named = landlock.read.iter().chain(&landlock.write);
+    let absent = named.filter(|path| !path.exists());
+    let absent = absent.map(|path| {
+        warning(format!(
+            "{} of [process] landlock_read or landlock_write is not there: it stays closed when it is made later; name the directory that it will be in",
+            path.display()
+        ))
+    });
+    whole.chain(absent).collect()
 }
 
 /// These with those of the system, and that of `program`, which an upgrade starts.
@@ -54,7 +110,12 @@ pub(super) fn with_system(configuration: Used, program: &Path) -> Directories {
     let end = end.as_deref().and_then(Path::parent).map(Path::to_path_buf);
     let paths = |named: &[&str]| -> Vec<PathBuf> { named.iter().map(PathBuf::from).collect() };
     Directories {
-        read: all.read.into_iter().chain(paths(SYSTEM_READ)).collect(),
+        read: all
+            .read
+            .into_iter()
+            .chain(paths(SYSTEM_READ))
+            .chain(paths(SYSTEM_DEVICES))
+            .collect(),
         execute: of_program
             .into_iter()
             .chain(end)
@@ -74,7 +135,7 @@ pub(super) fn troubles(closed: Closed) -> Vec<Trouble> {
         ),
     };
     let read = closed.read.into_iter();
-    let read = read.map(|directory| trouble(directory, "read files in", "landlock_read"));
+    let read = read.map(|directory| trouble(directory, "read", "landlock_read"));
     let write = closed.write.into_iter();
     let write = write.map(|directory| trouble(directory, "make files in", "landlock_write"));
     read.chain(write).collect()

@@ -167,7 +167,9 @@ impl Privileges {
             self.landlock = Some(Confinement::Directories { abi });
             return self.check_confinement(&used, written, Audience::Terminal);
         }
-        if plan.process.landlock.is_some() {
+        if let Some(landlock) = &plan.process.landlock {
+            let warnings = confinement::warnings(&used, landlock);
+            warn(&warnings, written, Audience::Terminal);
             let directories = confinement::with_system(used, program);
             self.landlock = Some(confine(&directories).context("[process] landlock")?);
         }
@@ -235,15 +237,22 @@ impl Privileges {
         Ok(())
     }
 
-    /// An error of reading the configuration, with what to do where this user may not.
-    pub(super) fn explain(&self, error: anyhow::Error, files: Vec<PathBuf>) -> anyhow::Error {
-        let mut used = Used::default();
-        files.iter().for_each(|file| used.reads(file));
+    /// An error of reading the configuration, with what to do where this process or its user may not. Of one that could not be
+    /// read at all only the path is known.
+    pub(super) fn explain(
+        &self,
+        error: anyhow::Error,
+        path: &Path,
+        written: Option<&Written>,
+    ) -> anyhow::Error {
+        let mut used = confinement::of_files(written);
+        used.reads(path);
         let mut said = match self.inherited().landlock {
             Some(_) => confinement::troubles(used.closed()),
             None => Vec::new(),
         };
         if let Some((user, _)) = &self.reduced {
+            let files = written.map_or_else(|| vec![path.to_path_buf()], Written::files);
             said.extend(mended(unread(&user.to_string(), files)));
         }
         let said = said.iter().map(|trouble| format!("; {trouble}"));
@@ -269,7 +278,9 @@ impl Privileges {
             Confinement::Directories { abi } => format!(
                 "Landlock (ABI {abi}): only files in directories of the configuration and the system can be opened"
             ),
-            Confinement::None => "Landlock: this kernel has none, every file can be opened".into(),
+            Confinement::None => {
+                "Landlock: this kernel has none, or does not let this process use it; every file can be opened".into()
+            }
         });
         user.into_iter().chain(files).chain(calls).collect()
     }

@@ -1,6 +1,7 @@
 //! Another configuration for a server that runs: the file is read again, and put in force when it is good as a whole.
 
 use std::fmt::Display;
+use std::path::Path;
 
 use anyhow::Context;
 use onrush_admin::Outcome;
@@ -59,10 +60,10 @@ impl<'a> Reloading<'a> {
             tracing::warn!("{why}: {said}");
             return Err(said.to_owned());
         };
-        let written = Written::read(path)
-            .map_err(|error| self.privileges.explain(error, vec![path.to_path_buf()]));
+        let written =
+            Written::read(path).map_err(|error| self.privileges.explain(error, path, None));
         let outcome = written.and_then(|written| {
-            let applied = self.apply(server, &written)?;
+            let applied = self.apply(server, path, &written)?;
             Ok((applied, written))
         });
         match outcome {
@@ -87,13 +88,18 @@ impl<'a> Reloading<'a> {
         }
     }
 
-    fn apply(&self, server: &mut Server, written: &Written) -> anyhow::Result<Applied> {
+    fn apply(
+        &self,
+        server: &mut Server,
+        path: &Path,
+        written: &Written,
+    ) -> anyhow::Result<Applied> {
         let watched = Watched::of(written);
         let plan = match plan(self.args, Some(written), Audience::Log) {
             Ok(plan) => plan,
             Err(error) => {
                 self.watch(watched);
-                return Err(self.privileges.explain(error, written.files()));
+                return Err(self.privileges.explain(error, path, Some(written)));
             }
         };
         // Also when it cannot be used: who mends it may do so in a file that it has not named before.

@@ -30,6 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it may take to serve. A long configuration takes a second.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
+/// Why the next program may not be started although its user may.
+const CLOSED: &str = " (Landlock confines this process to programs in /usr, /bin, /lib and the directory where its own was at its start; stop the server and start it)";
+
 /// How this process was started.
 pub(super) struct Start {
     program: PathBuf,
@@ -99,6 +102,15 @@ impl Start {
         &self.program
     }
 
+    fn not_started(&self, error: io::Error) -> anyhow::Error {
+        let closed = match error.kind() == io::ErrorKind::PermissionDenied {
+            true => self.inherited.landlock.map(|_| CLOSED),
+            false => None,
+        };
+        let said = format!("cannot start {}", self.program.display());
+        anyhow::Error::new(error).context(said + closed.unwrap_or_default())
+    }
+
     /// Whether there is such a socket.
     pub(super) fn has_admin(&self) -> bool {
         self.admin.is_some()
@@ -132,7 +144,7 @@ impl Start {
             .env_remove("WATCHDOG_PID")
             .stdin(Stdio::from(theirs))
             .spawn()
-            .with_context(|| format!("cannot start {}", self.program.display()))?;
+            .map_err(|error| self.not_started(error))?;
         let process = child.id();
         let beside = Beside {
             admin: self.admin.as_ref(),
