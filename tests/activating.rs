@@ -322,3 +322,44 @@ fn the_admin_interface_has_the_socket_of_that_name_also_behind_an_upgrade() {
         "{said}"
     );
 }
+
+/// The service manager made the file and removes it: the user need not be able to.
+#[test]
+fn the_file_of_a_passed_unix_socket_is_no_affair_of_the_user() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: only root can give up its rights");
+    }
+    let directory = TempDir::new().expect("a directory");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(directory.path(), open).expect("it is ours");
+    let path = directory.path().join("web.sock");
+    let socket = OwnedFd::from(UnixListener::bind(&path).expect("it is free"));
+    let listen = format!("unix:{}", path.display());
+    let arguments = [
+        "--respond",
+        "200:x",
+        "--listen",
+        &listen,
+        "--user",
+        "65534:65534",
+    ];
+    let serve = Serve::of(activated(&[(&socket, "web")], &arguments));
+    assert!(
+        serve.greeting.contains("runs as user"),
+        "{}",
+        serve.greeting
+    );
+    let said = serve.program.err.so_far();
+    assert!(!said.contains("may not write"), "{said}");
+    serve.stop();
+    // Of one that it makes itself it is.
+    fs::remove_file(&path).expect("the manager may");
+    let serve = Serve::of(Program::start(
+        crate::program::onrush(&["serve"]).args(arguments),
+    ));
+    serve
+        .program
+        .err
+        .wait_for("may not write to the directory of");
+    serve.stop();
+}

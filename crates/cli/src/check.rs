@@ -64,7 +64,7 @@ fn check(file: &Path) -> anyhow::Result<(usize, Checked)> {
 
 /// What the user that the server will be may not do with its files. The kernel is asked with the rights of that user.
 fn check_rights(user: &User, plan: &Plan, written: &Written) -> anyhow::Result<()> {
-    let looked = || denied_to(user, plan, Some(written));
+    let looked = || denied_to(user, (plan, Some(written)), &[]);
     let Denied {
         wrong,
         unread,

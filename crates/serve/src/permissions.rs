@@ -2,7 +2,7 @@
 //! thread has that asks.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use onrush_config::Plan;
 use onrush_config::plan::{
@@ -38,8 +38,9 @@ fn is_denied(path: &Path, how: Access) -> bool {
     )
 }
 
-/// Asks for all files of a plan with the rights of this thread; sentences call its user `who`.
-pub fn denied(plan: &Plan, who: &str) -> Denied {
+/// Asks for all files of a plan with the rights of this thread; sentences call its user `who`. The files of `managed` sockets are a
+/// service manager's affair.
+pub fn denied(plan: &Plan, who: &str, managed: &[PathBuf]) -> Denied {
     let mut denied = Denied::default();
     for file in tls_files(plan).chain(plan.files_read()) {
         if is_denied(file, Access::READ_OK) {
@@ -66,7 +67,7 @@ pub fn denied(plan: &Plan, who: &str) -> Denied {
             denied.warnings.push(Trouble::with(&files.root, message));
         }
     }
-    of_sockets(plan, who, &mut denied);
+    of_sockets(plan, who, managed, &mut denied);
     of_log(plan, who, &mut denied);
     say_once(&mut denied.unread);
     say_once(&mut denied.warnings);
@@ -103,7 +104,7 @@ pub(crate) fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
 }
 
 /// Files of Unix sockets: those of servers are connected to, our own are removed at the end.
-fn of_sockets(plan: &Plan, who: &str, denied: &mut Denied) {
+fn of_sockets(plan: &Plan, who: &str, managed: &[PathBuf], denied: &mut Denied) {
     let mut warn = |message: String| {
         let place = None;
         denied.warnings.push(Trouble { place, message });
@@ -125,7 +126,7 @@ fn of_sockets(plan: &Plan, who: &str, denied: &mut Denied) {
             Address::Unix(path) => Some(path),
             Address::Tcp(_) => None,
         });
-    for path in ours {
+    for path in ours.filter(|path| !managed.contains(path)) {
         if is_denied(directory_of(path), WRITE_INTO) {
             let shown = path.display();
             warn(format!(

@@ -32,6 +32,8 @@ pub(super) struct Privileges {
     seccomp: Seccomp,
     /// Whether files are given up; none where that is not asked for.
     landlock: Option<Confinement>,
+    /// Files of Unix sockets that a service manager has made.
+    managed: Vec<PathBuf>,
 }
 
 /// What whoever started this process has given up for it, too.
@@ -61,10 +63,15 @@ pub(crate) fn user(plan: &Plan) -> anyhow::Result<Option<User>> {
     user.context("[process] user")
 }
 
-/// What a user may not do with the files of a plan and those that it is written in; with the rights of this thread.
-pub(crate) fn denied_to(user: &User, plan: &Plan, written: Option<&Written>) -> Denied {
+/// What a user may not do with the files of a plan and those that it is written in; with the rights of this thread. Sockets that a
+/// service manager has made are not meant.
+pub(crate) fn denied_to(
+    user: &User,
+    (plan, written): (&Plan, Option<&Written>),
+    managed: &[PathBuf],
+) -> Denied {
     let who = user.to_string();
-    let mut found = denied(plan, &who);
+    let mut found = denied(plan, &who, managed);
     let files = written.map(Written::files).unwrap_or_default();
     found.unread.extend(unread(&who, files));
     found
@@ -104,7 +111,7 @@ pub(super) fn check_start(
     let Some(user) = user.filter(|user| user.identity.is_of_this_process()) else {
         return Ok(());
     };
-    let unread = denied_to(user, plan, written).unread;
+    let unread = denied_to(user, (plan, written), &[]).unread;
     match unread.is_empty() {
         true => Ok(()),
         false => Err(refusal(&mended(unread), written, Audience::Terminal)),
@@ -138,7 +145,8 @@ impl Privileges {
         }
         let rights = user.identity.assume();
         let rights = rights.with_context(|| format!("cannot become {user}"))?;
-        let found = denied_to(&user, prepared.plan(), written);
+        let managed = prepared.managed_sockets();
+        let found = denied_to(&user, (prepared.plan(), written), &managed);
         if !found.wrong.is_empty() {
             return Err(refusal(&found.wrong, written, Audience::Terminal));
         }
@@ -146,6 +154,7 @@ impl Privileges {
         warn(&warnings, written, Audience::Terminal);
         Ok(Privileges {
             reduced: Some((user, rights)),
+            managed,
             ..Privileges::default()
         })
     }
@@ -229,7 +238,7 @@ impl Privileges {
         let Some((user, _)) = &self.reduced else {
             return Ok(());
         };
-        let found = denied_to(user, plan, Some(written));
+        let found = denied_to(user, (plan, Some(written)), &self.managed);
         if !found.unread.is_empty() {
             return Err(refusal(&mended(found.unread), Some(written), Audience::Log));
         }

@@ -3,13 +3,14 @@
 
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
 use onrush_config::Plan;
 use onrush_config::plan::{Accept, Io, LogTarget};
 use onrush_engine::{
-    Choice, Claim, Identity, Passed, Setup, choose, descriptors, may_change_identity,
+    Address, Choice, Claim, Identity, Keeper, Passed, Setup, choose, descriptors,
+    may_change_identity,
 };
 
 use super::Server;
@@ -135,6 +136,17 @@ impl Prepared {
             accepting,
             claims,
         })
+    }
+
+    /// Files of Unix sockets that a service manager has made, and removes.
+    pub fn managed_sockets(&self) -> Vec<PathBuf> {
+        let kept = self.claims.iter();
+        let kept = kept.filter(|claim| claim.keeper() == Keeper::Manager);
+        let paths = kept.filter_map(|claim| match claim.address() {
+            Address::Unix(path) => Some(path.clone()),
+            Address::Tcp(_) => None,
+        });
+        paths.collect()
     }
 
     /// What is to be served.
