@@ -53,7 +53,7 @@ impl Place {
         let [site, log, extra] = [site, log, "extra"].map(|name| self.path(name));
         let (site, log, extra) = (site.display(), log.display(), extra.display());
         let text = format!(
-            "io = \"{io}\"\nthreads = 2\n[log]\naccess = \"{log}\"\n\
+            "io = \"{io}\"\nthreads = 1\n[log]\naccess = \"{log}\"\n\
              [process]\nlandlock = {landlock}\nlandlock_read = [\"{extra}\"]\n\
              [[listen]]\naddress = \"127.0.0.1:0\"\n\
              [[route]]\nfiles = {{ root = \"{site}\" }}\n"
