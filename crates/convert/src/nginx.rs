@@ -6,6 +6,7 @@ mod compare;
 mod content;
 mod errors;
 mod fields;
+mod internal;
 mod known;
 mod lexer;
 mod listen;

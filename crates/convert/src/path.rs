@@ -61,7 +61,7 @@ impl Path {
     }
 
     /// Whether a path fulfils it.
-    fn holds(&self, path: &str) -> bool {
+    pub(crate) fn holds(&self, path: &str) -> bool {
         match self {
             Path::Any => true,
             Path::Exact(exact) => path == exact,
@@ -69,7 +69,8 @@ impl Path {
             Path::Suffix(end) => path.ends_with(end.as_str()),
             Path::Contains(part) => path.contains(part.as_str()),
             Path::Pattern(pattern) => {
-                regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(path))
+                let regex = regex::bytes::Regex::new(pattern);
+                regex.is_ok_and(|regex| regex.is_match(path.as_bytes()))
             }
         }
     }
@@ -128,7 +129,7 @@ fn beneath(prefix: &str, test: &Path) -> Both<Path> {
 }
 
 /// Whether a `|` stands outside of all parentheses.
-fn has_top_level_choice(pattern: &str) -> bool {
+pub(crate) fn has_top_level_choice(pattern: &str) -> bool {
     let mut depth = 0_usize;
     let mut letters = pattern.chars();
     while let Some(letter) = letters.next() {

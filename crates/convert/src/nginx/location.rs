@@ -5,9 +5,9 @@
 //! expressions; the other prefixes, the longest first.
 
 use super::scope::Scope;
-use super::work::Work;
 use crate::condition::Path;
 use crate::directive::Directive;
+use crate::note::Notes;
 use crate::pattern::{Simple, simple};
 
 /// A location with its place in the order.
@@ -32,12 +32,12 @@ enum Kind {
 
 /// The locations of `level`, in order.
 pub(super) fn locations<'a>(
-    work: &mut Work<'a>,
+    notes: &mut Notes,
     level: &'a [Directive],
     scope: &Scope<'a>,
 ) -> Vec<Location<'a>> {
     let mut found = Vec::new();
-    gather(work, level, scope, None, &mut found);
+    gather(notes, level, scope, None, &mut found);
     let preferred: Vec<String> = found
         .iter()
         .filter(|location| location.kind == Kind::Preferred)
@@ -54,7 +54,7 @@ pub(super) fn locations<'a>(
             location.kind = Kind::Preferred;
             let how =
                 "expressions of other locations are not looked at here, as in the ^~ around it";
-            work.notes.approximated(location.directive, how);
+            notes.approximated(location.directive, how);
         }
     }
     // Expressions keep their order.
@@ -77,7 +77,7 @@ fn prefix<'l>(location: &'l Location<'_>) -> Option<&'l str> {
 }
 
 fn gather<'a>(
-    work: &mut Work<'a>,
+    notes: &mut Notes,
     level: &'a [Directive],
     scope: &Scope<'a>,
     outer: Option<&Path>,
@@ -93,13 +93,13 @@ fn gather<'a>(
             // A named one is where others lead.
             Ok(None) => continue,
             Err(why) => {
-                work.notes.left_out(directive, why);
+                notes.left_out(directive, why);
                 continue;
             }
         };
-        work.notes.carried(directive);
+        notes.carried(directive);
         gather(
-            work,
+            notes,
             directive.inside(),
             &inner_scope,
             Some(&path.path),
@@ -107,8 +107,7 @@ fn gather<'a>(
         );
         let is_known = |known: &Location<'_>| known.kind == kind && known.path == path;
         if kind != Kind::Pattern && found.iter().any(is_known) {
-            work.notes
-                .without_effect(directive, "there is a location of this name before it");
+            notes.without_effect(directive, "there is a location of this name before it");
             continue;
         }
         found.push(Location {
@@ -196,7 +195,7 @@ mod tests {
     /// The paths of the locations of a server, in order.
     fn order(text: &str) -> Vec<String> {
         work_of(text, |work, level| {
-            let found = locations(work, level, &Scope::default());
+            let found = locations(&mut work.notes, level, &Scope::default());
             let paths = found
                 .iter()
                 .filter_map(|location| location.path.path.written());

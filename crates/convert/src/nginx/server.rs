@@ -1,7 +1,9 @@
 //! Servers by their names, and what is in them.
 
+use std::rc::Rc;
+
 use super::content;
-use super::location::locations;
+use super::location::{Location, locations};
 use super::rewrite::run;
 use super::scope::Scope;
 use super::work::{State, Work};
@@ -246,10 +248,13 @@ fn one<'a>(work: &mut Work<'a>, server: &Server<'a>, given: Given) -> Result<(),
     {
         constants.push(("server_name".to_owned(), name.clone()));
     }
-    let found = locations(work, level, &server.scope);
+    let found: Rc<[Location<'a>]> = locations(&mut work.notes, level, &server.scope).into();
     let state = State {
         scope: server.scope.clone(),
         constants,
+        server: server.scope.clone(),
+        locations: Rc::clone(&found),
+        at: found.len(),
         captured: None,
         moved: None,
         rewritten: None,
@@ -261,7 +266,7 @@ fn one<'a>(work: &mut Work<'a>, server: &Server<'a>, given: Given) -> Result<(),
         state,
         &comments,
         &mut |work, state, given| {
-            for location in &found {
+            for (at, location) in found.iter().enumerate() {
                 let given = match given.and(&Atom::Path(location.path.path.clone())) {
                     Both::Is(given) => given,
                     Both::Never => continue,
@@ -274,6 +279,7 @@ fn one<'a>(work: &mut Work<'a>, server: &Server<'a>, given: Given) -> Result<(),
                 };
                 let state = State {
                     scope: location.scope.clone(),
+                    at,
                     captured: Some(location.path.clone()),
                     ..state.clone()
                 };

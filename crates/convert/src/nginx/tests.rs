@@ -1,5 +1,7 @@
 //! Whole configurations of nginx, and what becomes of them.
 
+mod permission;
+
 use super::*;
 use crate::note::{Note, Notes, Outcome};
 
