@@ -5,6 +5,7 @@ mod balance;
 mod compare;
 mod content;
 mod errors;
+mod field;
 mod fields;
 mod internal;
 mod known;

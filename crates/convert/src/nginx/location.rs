@@ -221,7 +221,7 @@ mod tests {
         let text = "location ~ \\.js$ {} location /a/ { location ~ \\.php$ {} location /a/b {} }";
         assert_eq!(
             order(text),
-            ["~^/a/.*(?:\\.php$)", "~\\.js$", "/a/b", "/a/"]
+            ["~^/a/(?s-u:.*)(?:\\.php$)", "~\\.js$", "/a/b", "/a/"]
         );
     }
 

@@ -92,7 +92,7 @@ impl Names {
     fn add<'a>(&mut self, work: &mut Work<'a>, said: &'a Directive, name: &str) {
         if let Some(pattern) = name.strip_prefix('~') {
             let pattern = match pattern.strip_suffix('$') {
-                Some(rest) if !rest.ends_with('\\') => format!("(?i){rest}(:[0-9]+)?$"),
+                Some(rest) if !rest.ends_with('\\') => format!("(?i){rest}\\.?(:[0-9]+)?$"),
                 _ => format!("(?i){pattern}"),
             };
             match Path::pattern(&pattern) {
@@ -240,13 +240,11 @@ fn one<'a>(work: &mut Work<'a>, server: &Server<'a>, given: Given) -> Result<(),
     let level = server.directive.inside();
     let comments = [server.origin()];
     let mut constants = Vec::new();
-    if let Some(name) = server
-        .names
-        .hosts
-        .first()
-        .filter(|name| !name.starts_with('*'))
-    {
-        constants.push(("server_name".to_owned(), name.clone()));
+    let said = level.iter().find(|said| said.name() == "server_name");
+    let name = said.map_or("", |said| said.argument(0));
+    if !name.starts_with('~') {
+        let name = name.strip_prefix('.').unwrap_or(name);
+        constants.push(("server_name".to_owned(), name.to_ascii_lowercase()));
     }
     let found: Rc<[Location<'a>]> = locations(&mut work.notes, level, &server.scope).into();
     let state = State {

@@ -195,7 +195,7 @@ fn a_map_is_as_many_routes_as_it_has_values() {
         lines(&conversion)[2..],
         [
             "[[route]]",
-            "path = \"=/old\"",
+            "path = \"~(?i)^/old$\"",
             "redirect = { to = \"/new\", status = 301 }",
             "[[route]]",
             "path = \"~^/x\"",

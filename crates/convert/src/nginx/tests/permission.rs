@@ -74,3 +74,109 @@ fn pages_of_errors_are_no_files_where_another_location_takes_them() {
         "LeftOut(\"/index.html is location = /index.html",
     );
 }
+
+/// That a condition of these words is written so, in the first route that it makes, and what is said of it.
+#[track_caller]
+fn check_condition(http: &str, condition: &str, expected: &[&str], is_carried: Outcome) {
+    let text =
+        format!("http {{ {http} server {{ if ({condition}) {{ return 404; }} return 200; }} }}");
+    let conversion = converted(&text);
+    let lines = lines(&conversion);
+    let routes: Vec<&str> = lines
+        .into_iter()
+        .filter(|line| !line.starts_with(['[', 'a']))
+        .collect();
+    assert_eq!(routes, expected, "{condition}");
+    let said = outcome(&conversion, "if");
+    let is_same = std::mem::discriminant(&said) == std::mem::discriminant(&is_carried);
+    assert!(is_same, "{said:?}");
+}
+
+#[test]
+fn conditions_hold_for_the_requests_for_which_they_do_in_nginx() {
+    const YES: &str = "respond = { status = 404 }";
+    const NO: &str = "respond = { status = 200 }";
+    let approximated = || Outcome::Approximated(String::new());
+    check_condition(
+        "geo $staff { default 0; 127.0.0.0/8 1; 127.9.0.0/16 0; }",
+        "$staff = 0",
+        &[
+            "from = \"127.9.0.0/16\"",
+            YES,
+            "from = \"127.0.0.0/8\"",
+            NO,
+            YES,
+        ],
+        Outcome::Carried,
+    );
+    check_condition(
+        "geo $b { default 0; 127.0.0.0/8 0; 127.9.0.0/16 1; }",
+        "$b",
+        &["from = \"127.9.0.0/16\"", YES, NO],
+        Outcome::Carried,
+    );
+    check_condition(
+        "map $http_x_key $b { default 0; Secret 1; }",
+        "$b",
+        &["headers = { X-Key = \"~(?i)^Secret$\" }", YES, NO],
+        approximated(),
+    );
+    check_condition(
+        "map $http_user_agent $b { default 0; \"\" 1; }",
+        "$b",
+        &[
+            "headers = { User-Agent = \"!\" }",
+            YES,
+            "headers = { User-Agent = \"~^$\" }",
+            YES,
+            NO,
+        ],
+        approximated(),
+    );
+    check_condition(
+        "",
+        "$http_host != \"a.test\"",
+        &["headers = { Host = \"a.test\" }", NO, YES],
+        Outcome::Carried,
+    );
+    check_condition(
+        "map $host $b { hostnames; default 0; www.* 1; .x.org 2; }",
+        "$b = 1",
+        &[
+            "headers = { Host = '~(?i)^(.+\\.)?x\\.org\\.?(:[0-9]+)?$' }",
+            NO,
+            "headers = { Host = '~(?i)^www\\.' }",
+            YES,
+            NO,
+        ],
+        Outcome::Carried,
+    );
+    check_condition(
+        "",
+        "$cookie_a = yes",
+        &[
+            "headers = { Cookie = \"~(?i:(?:^|[;,]) *a *= *)yes(?:;|$)\" }",
+            YES,
+            NO,
+        ],
+        approximated(),
+    );
+    check_condition(
+        "",
+        "$arg_debug = 1",
+        &["query = { debug = \"1\" }", YES, NO],
+        approximated(),
+    );
+    check_condition(
+        "",
+        "$request_uri = /x",
+        &["path = \"=/x\"", YES, NO],
+        approximated(),
+    );
+    check_condition(
+        "",
+        "$uri = /x",
+        &["path = \"=/x\"", YES, NO],
+        Outcome::Carried,
+    );
+}
