@@ -64,7 +64,9 @@ pub(super) fn taker<'s, 'a>(state: &'s State<'a>, uri: &str) -> Option<(usize, &
 /// Whether the location that takes `uri` is another one that does something else with it: that one.
 pub(super) fn stranger<'s, 'a>(state: &'s State<'a>, uri: &str) -> Option<&'s Location<'a>> {
     taker(state, uri)
-        .filter(|(at, location)| *at != state.at && !is_alike(&location.scope, &state.scope))
+        .filter(|(_, location)| {
+            !is_own(state, location) && !is_alike(&location.scope, &state.scope)
+        })
         .map(|(_, location)| location)
 }
 
@@ -85,7 +87,7 @@ pub(super) fn stranger_to_index<'s, 'a>(
         Some(_) => ("/", state.locations.len()),
     };
     let locations = state.locations[..end].iter().enumerate();
-    let mut others = locations.filter(|(at, _)| *at != state.at);
+    let mut others = locations.filter(|(_, location)| !is_own(state, location));
     others
         .find(|(at, location)| {
             let may_take = match &location.path.path {
@@ -101,6 +103,12 @@ pub(super) fn stranger_to_index<'s, 'a>(
             may_take && !is_alike(&location.scope, &state.scope)
         })
         .map(|(_, location)| location)
+}
+
+/// Whether it is the location that the request is in.
+fn is_own(state: &State<'_>, location: &Location<'_>) -> bool {
+    let own = state.locations.get(state.at);
+    own.is_some_and(|own| own.directive.number == location.directive.number)
 }
 
 /// Whether the expression is never found in a path that ends with a slash.
