@@ -291,7 +291,8 @@ fn one_pattern(fetch: &Fetch, values: &[String]) -> Result<String, String> {
             Method::Part => text,
             Method::Pattern => value.clone(),
             Method::Directory => {
-                format!("(^|/){}(/|$)", regex::escape(value.trim_matches('/')))
+                // Paths begin with a slash.
+                format!("/{}(/|$)", regex::escape(value.trim_matches('/')))
             }
             Method::Domain => {
                 format!(

@@ -128,7 +128,8 @@ fn is_open(pattern: &str) -> bool {
 
 /// Whether two places serve the same files to the same clients, and nothing but files.
 fn is_alike(one: &Scope<'_>, other: &Scope<'_>) -> bool {
-    let root = |scope: &Scope<'_>| scope.one("root").map(|root| root.number);
+    // The same words are the same directory for one request, also with variables.
+    let root = |scope: &Scope<'_>| scope.one("root").map(|root| root.arguments().to_vec());
     is_plain(one)
         && root(one) == root(other)
         && one.own("alias").is_none()
@@ -166,6 +167,9 @@ fn has_same_access(one: &Scope<'_>, other: &Scope<'_>) -> bool {
 /// When in doubt, it may.
 fn may_match(pattern: &str, below: &str, name: &str) -> bool {
     let bare = pattern.trim_start_matches("(?i)");
+    if let Some((prefix, found)) = in_prefix(bare) {
+        return !are_apart(&prefix, below) && may_match(found, below, name);
+    }
     // With the slash it would be found in the directory.
     let ended = ["(/|$)", "(?:/|$)", "($|/)", "(?:$|/)"]
         .iter()
@@ -184,7 +188,10 @@ fn may_match(pattern: &str, below: &str, name: &str) -> bool {
     );
     if let Some(rest) = whole.strip_prefix('^') {
         let literal = leading_literal(rest).to_ascii_lowercase();
-        if !literal.starts_with(&below) && !below.starts_with(&literal) {
+        let is_elsewhere = are_apart(&literal, &below);
+        // What lies in a directory of this name is found with its directory.
+        let is_directory = literal.ends_with('/') && literal.len() == rest.len();
+        if is_elsewhere || is_directory {
             return false;
         }
     }
@@ -195,6 +202,20 @@ fn may_match(pattern: &str, below: &str, name: &str) -> bool {
         }
         None => true,
     }
+}
+
+/// The prefix of a location and an expression that is found behind it, of what [`Path::and`] makes of the two.
+fn in_prefix(pattern: &str) -> Option<(String, &str)> {
+    let (prefix, found) = pattern.strip_prefix('^')?.split_once("(?s-u:.*)(?")?;
+    let literal = leading_literal(prefix);
+    let (_, expression) = found.strip_suffix(')')?.split_once(':')?;
+    (regex::escape(&literal) == prefix).then_some((literal, expression))
+}
+
+/// Whether no path begins with both.
+fn are_apart(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(str::to_ascii_lowercase);
+    !one.starts_with(&other) && !other.starts_with(&one)
 }
 
 /// Whether all that the expression matches is in one part of a path, with the slash before it at most.
@@ -255,8 +276,12 @@ mod tests {
             (r"^/admin/.*\.html$", "/", "index.html", true),
             (r"^/admin/.*\.html$", "/files/", "index.html", false),
             (r"^/admin/.*\.php$", "/", "index.html", false),
+            (r"^/u/", "/", "index.html", false),
             (r"^/(a|b)/", "/", "index.html", true),
             (r"x|^/", "/", "index.html", true),
+            (r"^/a/(?s-u:.*)(?:\.(sql|bak)$)", "/", "index.html", false),
+            (r"^/a\-b/(?s-u:.*)(?i:\.PHP$)", "/", "index.php", true),
+            (r"^/a/(?s-u:.*)(?:\.php$)", "/b/", "index.php", false),
         ] {
             assert_eq!(
                 may_match(pattern, below, name),
