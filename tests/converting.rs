@@ -166,6 +166,13 @@ const NGINX_SERVER: &str = r#"
         if ($moved) { return 301 $moved; }
         rewrite ^/r/(.*)$ /new/$1? permanent;
         location / { try_files $uri $uri/ =404; }
+        location /staff { default_type text/plain; if ($staff = 0) { return 403; } return 200 staff; }
+        location ^~ /q { default_type text/plain; return 200 "preferred\n"; }
+        location /qpp { default_type text/plain; return 200 "app\n"; }
+        location ~ \.(sql|bak)$ { return 403; }
+        location ^~ /nested/ { default_type text/plain; location ~ \.secret$ { return 403; } return 200 nested; }
+        location /key { default_type text/plain; if ($key != 1) { return 403; } return 200 key; }
+        location /empty { default_type text/plain; if ($http_x_t = "") { return 403; } return 200 full; }
         location = /exact { default_type text/plain; return 200 "exact\n"; }
         location ^~ /preferred/ { default_type text/plain; return 200 "preferred\n"; }
         location ~ ^/nothing/.*\.txt$ { default_type text/plain; return 200 "expression\n"; }
@@ -219,6 +226,8 @@ fn nginx_and_what_is_made_of_it_say_the_same() {
     fs::set_permissions(&users, fs::Permissions::from_mode(0o600)).expect("it is ours");
     let site = format!(
         "upstream app {{ server {}; keepalive 4; }}
+map $http_x_key $key {{ default 0; secret 1; }}
+geo $staff {{ default 0; 127.0.0.0/8 1; 127.9.0.0/16 0; }}
 map $uri $moved {{ /moved-a /a.html; ~^/moved-b/ /sub/; }}
 server {{ listen 127.0.0.1:{port}; server_name other.example *.wide.example;
   location / {{ default_type text/plain; return 200 other; }} }}\n",
@@ -247,6 +256,18 @@ server {{ listen 127.0.0.1:{port}; server_name other.example *.wide.example;
         ("GET /exact", &["X-Block: 1"]),
         ("GET /exact", &[]),
         ("GET /exact/", &[]),
+        ("GET /staff", &[]),
+        ("GET /qpp/x.sql", &[]),
+        ("GET /qpp/x", &[]),
+        ("GET /qx.sql", &[]),
+        ("GET /nested/x.secret", &[]),
+        ("GET /nested/x.bak", &[]),
+        ("GET /key", &["X-Key: SECRET"]),
+        ("GET /key", &["X-Key: other"]),
+        ("GET /empty", &[]),
+        ("GET /empty", &["X-T:"]),
+        ("GET /empty", &["X-T: 1"]),
+        ("GET /MOVED-A", &[]),
         ("GET /preferred/x.txt", &[]),
         ("GET /nothing/x.txt", &[]),
         ("GET /nothing/x", &[]),

@@ -26,3 +26,7 @@ pub const STEPS_MAX: usize = 20 * ROUTES_MAX;
 
 /// Characters of a directive that are shown in notes and comments: they are there to be recognised.
 pub const SHOWN_MAX: usize = 100;
+
+/// Entries of a map whose keys are compared without regard to case, each by an expression: longer ones would cost each
+/// request too much.
+pub(crate) const KEYS_MAX: usize = 100;

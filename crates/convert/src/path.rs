@@ -61,7 +61,7 @@ impl Path {
     }
 
     /// Whether a path fulfils it.
-    fn holds(&self, path: &str) -> bool {
+    pub(crate) fn holds(&self, path: &str) -> bool {
         match self {
             Path::Any => true,
             Path::Exact(exact) => path == exact,
@@ -69,7 +69,8 @@ impl Path {
             Path::Suffix(end) => path.ends_with(end.as_str()),
             Path::Contains(part) => path.contains(part.as_str()),
             Path::Pattern(pattern) => {
-                regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(path))
+                let regex = regex::bytes::Regex::new(pattern);
+                regex.is_ok_and(|regex| regex.is_match(path.as_bytes()))
             }
         }
     }
@@ -105,21 +106,34 @@ impl Path {
 /// What of `test` begins with `prefix`.
 fn beneath(prefix: &str, test: &Path) -> Both<Path> {
     let pattern = test.as_pattern();
-    if has_top_level_choice(&pattern) {
+    let (flags, bare) = match pattern.strip_prefix("(?i)") {
+        Some(bare) => ("i", bare),
+        None => ("", pattern.as_str()),
+    };
+    let is_anchored = bare.replace("[^", "[").replace("\\^", "").contains('^');
+    if is_anchored && (has_top_level_choice(bare) || !bare.starts_with('^')) {
         return Both::Inexpressible;
     }
-    let combined = match pattern.strip_prefix('^') {
+    let combined = match bare.strip_prefix('^') {
         Some(rest) => {
             let literal = leading_literal(rest);
-            let shared = literal.bytes().zip(prefix.bytes());
-            let is_same = shared.into_iter().all(|(one, other)| one == other);
-            match (is_same, literal.len() >= prefix.len()) {
-                (false, _) => return Both::Never,
-                (true, true) => pattern,
-                (true, false) => return Both::Inexpressible,
+            let is_same = literal
+                .bytes()
+                .zip(prefix.bytes())
+                .all(|(one, other)| is_letter(one, other, flags));
+            match behind_literal(rest, prefix.chars().count()) {
+                _ if !is_same => return Both::Never,
+                Some(_) if flags.is_empty() && literal.len() >= prefix.len() => pattern,
+                Some(behind) if literal.len() >= prefix.len() => {
+                    format!("^{}(?i:{behind})", regex::escape(prefix))
+                }
+                _ => return Both::Inexpressible,
             }
         }
-        None => format!("^{}.*(?:{pattern})", regex::escape(prefix)),
+        None => match found_beneath(prefix, flags, bare) {
+            Some(pattern) => pattern,
+            None => return Both::Inexpressible,
+        },
     };
     match Path::pattern(&combined) {
         Ok(path) => Both::Is(path),
@@ -127,8 +141,61 @@ fn beneath(prefix: &str, test: &Path) -> Both<Path> {
     }
 }
 
+fn is_letter(one: u8, other: u8, flags: &str) -> bool {
+    one == other || !flags.is_empty() && one.eq_ignore_ascii_case(&other)
+}
+
+/// The expression for paths beneath `prefix` in which `bare` is found, also where it begins in the prefix itself; none where
+/// that is not easily seen.
+fn found_beneath(prefix: &str, flags: &str, bare: &str) -> Option<String> {
+    let escaped = regex::escape(prefix);
+    let is_edge = ["$", "\\b", "\\B", "\\z"]
+        .iter()
+        .any(|edge| bare.contains(edge));
+    let regex = regex::Regex::new(&format!("(?{flags}:{bare})")).ok()?;
+    if !is_edge && regex.is_match(prefix) {
+        return Some(format!("^{escaped}"));
+    }
+    // What stands before is anything anyway.
+    let found = bare.strip_prefix(".*").or(bare.strip_prefix(".+"));
+    let found = found.filter(|rest| !rest.starts_with('?')).unwrap_or(bare);
+    let literal: Vec<char> = leading_literal(found).chars().collect();
+    let is_beginning =
+        prefix.ends_with('/') && !found.contains(['/', '.']) && !found.contains("[^");
+    if (literal.is_empty() || has_top_level_choice(found)) && !is_beginning {
+        return None;
+    }
+    let mut ways = Vec::new();
+    for length in 1..=literal.len() {
+        let begin: String = literal[..length].iter().collect();
+        let at = prefix.len().checked_sub(begin.len());
+        let end = at.and_then(|at| prefix.get(at..)).unwrap_or_default();
+        let is_same = |(one, other)| is_letter(one, other, flags);
+        if !end.is_empty() && end.bytes().zip(begin.bytes()).all(is_same) {
+            ways.push(format!("(?{flags}:{})", behind_literal(found, length)?));
+        }
+    }
+    // Paths may have bytes that are no text, and ends of lines.
+    ways.push(format!("(?s-u:.*)(?{flags}:{bare})"));
+    Some(match &ways[..] {
+        [one] => format!("^{escaped}{one}"),
+        several => format!("^{escaped}(?:{})", several.join("|")),
+    })
+}
+
+/// What of a pattern is behind its first letters, which stand for themselves.
+fn behind_literal(pattern: &str, letters: usize) -> Option<&str> {
+    let mut rest = pattern.chars();
+    for _ in 0..letters {
+        if rest.next()? == '\\' {
+            rest.next()?;
+        }
+    }
+    Some(rest.as_str())
+}
+
 /// Whether a `|` stands outside of all parentheses.
-fn has_top_level_choice(pattern: &str) -> bool {
+pub(crate) fn has_top_level_choice(pattern: &str) -> bool {
     let mut depth = 0_usize;
     let mut letters = pattern.chars();
     while let Some(letter) = letters.next() {
@@ -183,7 +250,17 @@ mod tests {
             (
                 prefix("/a/"),
                 suffix.clone(),
-                Both::Is(pattern("^/a/.*(?:\\.php$)")),
+                Both::Is(pattern("^/a/(?s-u:.*)(?:\\.php$)")),
+            ),
+            (
+                prefix("/sub"),
+                pattern("b$"),
+                Both::Is(pattern("^/sub(?:(?:$)|(?s-u:.*)(?:b$))")),
+            ),
+            (
+                prefix("/a"),
+                pattern("(?i)^/A/b"),
+                Both::Is(pattern("^/a(?i:/b)")),
             ),
             (
                 prefix("/a/"),

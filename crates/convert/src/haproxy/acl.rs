@@ -36,6 +36,7 @@ pub(super) fn condition(
     let mut reader = Reader {
         work,
         proxy,
+        line,
         passwords,
     };
     let formula = reader.any(&line.words[at + 1..])?;
@@ -48,6 +49,7 @@ pub(super) fn condition(
 struct Reader<'r, 'f, 'a> {
     work: &'r mut Work<'f, 'a>,
     proxy: &'r Proxy<'r>,
+    line: &'r Directive,
     passwords: Passwords,
 }
 
@@ -76,7 +78,7 @@ impl Reader<'_, '_, '_> {
                         .take_while(|word| *word != "}")
                         .cloned()
                         .collect();
-                    self.sample(&inside)?
+                    self.sample(self.line, &inside)?
                 }
                 name => self.named(name)?,
             };
@@ -101,19 +103,23 @@ impl Reader<'_, '_, '_> {
         }
         let mut any = Vec::new();
         for line in lines {
-            let formula = self.sample(&line.words[2..])?;
+            let formula = self.sample(line, &line.words[2..])?;
             self.work.notes.carried(line);
             any.push(formula);
         }
         Ok(Formula::Any(any))
     }
 
-    fn sample(&mut self, words: &[String]) -> Result<Formula, String> {
+    fn sample(&mut self, line: &Directive, words: &[String]) -> Result<Formula, String> {
         let name = words.first().map_or("", String::as_str);
         if name.starts_with("http_auth") && self.passwords == Passwords::NotGiven {
             return Ok(Formula::never());
         }
-        sample::formula(self.work, words)
+        let formula = sample::formula(self.work, words)?;
+        if let Some(how) = sample::difference(words) {
+            self.work.notes.approximated(line, how);
+        }
+        Ok(formula)
     }
 }
 

@@ -73,6 +73,7 @@ pub(super) fn request<'a>(
             if let Ok(Some(moved)) = moved(line) {
                 state.moved = Some(moved);
                 work.notes.carried(line);
+                say_unanchored(work, line);
             }
             Done::On
         }
@@ -111,6 +112,14 @@ pub(super) fn request<'a>(
                 .left_out(line, format!("Onrush has nothing for {action}"));
             Done::On
         }
+    }
+}
+
+/// What is different where an expression for paths may be found anywhere.
+fn say_unanchored<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) {
+    if line.argument(1).starts_with('/') && line.argument(0).starts_with("replace") {
+        let how = "paths that begin so are changed; HAProxy looks for it anywhere in a path";
+        work.notes.approximated(line, how);
     }
 }
 

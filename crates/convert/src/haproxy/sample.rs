@@ -47,6 +47,21 @@ pub(super) fn formula(work: &Work<'_, '_>, words: &[String]) -> Result<Formula, 
     compare(&fetch, &values)
 }
 
+/// What is different between an ACL of these words and the condition that is made of it.
+pub(super) fn difference(words: &[String]) -> Option<&'static str> {
+    let name = words.first()?;
+    let fetch = fetch(name).ok()?;
+    let converters = ["host_only", "field(1,:)", "word(1,:)"];
+    let is_bare = !converters.iter().any(|part| name.contains(part));
+    match fetch.subject {
+        Subject::Host if is_bare && name.contains("hdr") && fetch.counts != Counts::Number => {
+            Some("a port that the client names in Host is not compared; HAProxy compares it")
+        }
+        Subject::Query(_) => Some("parameters are compared decoded, and any of several counts"),
+        _ => None,
+    }
+}
+
 fn compare(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
     if fetch.counts == Counts::Number {
         let test = count(values)?;
@@ -93,7 +108,7 @@ fn compare(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
         Subject::Cookie(name) => {
             let name = regex::escape(name);
             let pattern = match fetch.method {
-                Method::Found => format!("(^|; ?){name}="),
+                Method::Found => format!("(^|; ?){name}=[^; ]"),
                 Method::Same => {
                     let values: Vec<String> =
                         values.iter().map(|value| regex::escape(value)).collect();
@@ -276,7 +291,8 @@ fn one_pattern(fetch: &Fetch, values: &[String]) -> Result<String, String> {
             Method::Part => text,
             Method::Pattern => value.clone(),
             Method::Directory => {
-                format!("(^|/){}(/|$)", regex::escape(value.trim_matches('/')))
+                // Paths begin with a slash.
+                format!("/{}(/|$)", regex::escape(value.trim_matches('/')))
             }
             Method::Domain => {
                 format!(

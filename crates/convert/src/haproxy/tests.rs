@@ -126,6 +126,19 @@ fn backends_are_chosen_in_order() {
 }
 
 #[test]
+fn what_is_compared_in_another_way_is_said() {
+    let text = format!(
+        "frontend f\n mode http\n bind :80\n acl a hdr(host) -i a.org\n acl b hdr(host),host_only b.org\n acl c url_param(p) v\n acl d req.cook(d) -m found\n http-request replace-path /rep/(.*) /\\1\n use_backend other if a or b or c or d\n default_backend app\n{AROUND}"
+    );
+    let conversion = converted(&text);
+    let is_approximated =
+        |line: &str| matches!(outcome(&conversion, line), Outcome::Approximated(_));
+    let said = ["acl a", "acl b", "acl c", "http-request"].map(is_approximated);
+    assert_eq!(said, [true, false, true, true]);
+    assert!(conversion.text.contains("d=[^; ]"), "{}", conversion.text);
+}
+
+#[test]
 fn fields_are_compared_part_by_part_as_haproxy_does() {
     check(
         " use_backend other if { hdr_ip(x-forwarded-for) 9.9.9.9 }\n default_backend app",

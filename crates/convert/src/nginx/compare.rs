@@ -1,19 +1,10 @@
 //! Conditions on variables, as `if` and `map` have them.
 
+use super::field::{Wanted, field};
 use super::map::Map;
-use super::variable::{Constants, Piece, expanded, field_name, pieces};
+use super::variable::{Constants, Piece, expanded, pieces};
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
-
-/// What a variable has to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Wanted<'a> {
-    Equal(&'a str),
-    /// A regular expression, with `(?i)` where case does not matter.
-    Found(String),
-    /// Neither empty nor 0.
-    Set,
-}
 
 /// The condition of an `if`, out of its words with their parentheses.
 ///
@@ -82,13 +73,18 @@ fn compare(
         return compare_map(map, wanted, constants, maps);
     }
     let atom = match name {
-        "host" | "http_host" | "server_name" => host(wanted)?,
+        "host" => host(wanted)?,
+        "server_name" => return Err("the first name of the server is an expression".to_owned()),
         "scheme" => return scheme(wanted, &["http", "https"]),
         "https" => return scheme(wanted, &["", "on"]),
         "request_method" => Atom::Method(methods(wanted)?),
         "remote_addr" | "binary_remote_addr" => client(wanted)?,
         "uri" | "document_uri" | "request_uri" => path(name, wanted)?,
-        name => field(name, wanted).ok_or_else(|| format!("Onrush has no condition on ${name}"))?,
+        name => {
+            let formula = field(name, wanted);
+            let formula = formula.ok_or_else(|| format!("Onrush has no condition on ${name}"))?;
+            return check_all(&formula).map(|()| formula);
+        }
     };
     Ok(Formula::Atom(check(atom)?))
 }
@@ -110,22 +106,15 @@ pub(super) fn key(
         let network = network(key).ok_or_else(|| format!("{key:?} is no network"))?;
         return Ok(Formula::Atom(Atom::From(vec![network])));
     }
-    let key = key.strip_prefix('\\').unwrap_or(key);
-    let is_host = matches!(map.source(), "host" | "http_host");
-    let wanted = match key.strip_prefix('~') {
-        Some(rest) => Wanted::Found(match rest.strip_prefix('*') {
+    let wanted = match (key.strip_prefix('\\'), key.strip_prefix('~')) {
+        (Some(literal), _) => Wanted::Alike(literal),
+        (None, Some(rest)) => Wanted::Found(match rest.strip_prefix('*') {
             Some(rest) => format!("(?i){rest}"),
             None => rest.to_owned(),
         }),
-        None if is_host && (key.starts_with('.') || key.starts_with("*.")) => {
-            let below = key.trim_start_matches('*');
-            let mut names = vec![format!("*{below}")];
-            if key.starts_with('.') {
-                names.push(below[1..].to_owned());
-            }
-            return Ok(Formula::Atom(Atom::Host(names)));
-        }
-        None => Wanted::Equal(key),
+        (None, None) if map.has_hosts() && is_wide(key) => Wanted::Found(wide(key)),
+        (None, None) if map.is_long() => Wanted::Equal(key),
+        (None, None) => Wanted::Alike(key),
     };
     // A map of a map: each is looked up in those before it, so that none can lead to itself.
     let before = maps.iter().position(|known| known.target() == map.target());
@@ -135,6 +124,22 @@ pub(super) fn key(
         constants,
         &maps[..before.unwrap_or(0)],
     )
+}
+
+/// Whether a key of a map of hosts stands for several.
+fn is_wide(key: &str) -> bool {
+    key.starts_with('.') || key.starts_with("*.") || key.ends_with(".*")
+}
+
+/// The expression for it.
+fn wide(key: &str) -> String {
+    if let Some(beginning) = key.strip_suffix(".*") {
+        return format!("(?i)^{}\\.", regex::escape(beginning));
+    }
+    match key.strip_prefix('*') {
+        Some(below) => format!("(?i)^.+{}$", regex::escape(below)),
+        None => format!("(?i)^(.+\\.)?{}$", regex::escape(&key[1..])),
+    }
 }
 
 /// Whether the value of a map is what is wanted.
@@ -154,6 +159,7 @@ fn compare_map(
         }
         let is_wanted = match wanted {
             Wanted::Equal(text) => value == *text,
+            Wanted::Alike(text) => value.eq_ignore_ascii_case(text),
             Wanted::Set => is_set(&value),
             Wanted::Found(pattern) => {
                 regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(&value))
@@ -188,6 +194,7 @@ fn compare_text(
             return compare(name, wanted, &others, maps);
         }
         ([] | [Piece::Text(_)], Wanted::Equal(value)) => text == *value,
+        ([] | [Piece::Text(_)], Wanted::Alike(value)) => text.eq_ignore_ascii_case(value),
         ([] | [Piece::Text(_)], Wanted::Set) => is_set(text),
         ([] | [Piece::Text(_)], Wanted::Found(pattern)) => {
             let regex = regex::Regex::new(pattern).map_err(|error| error.to_string())?;
@@ -218,14 +225,24 @@ fn check(atom: Atom) -> Result<Atom, String> {
     Path::pattern(pattern).map(|_| atom)
 }
 
+/// The same of all conditions in it.
+fn check_all(formula: &Formula) -> Result<(), String> {
+    match formula {
+        Formula::Atom(atom) => check(atom.clone()).map(drop),
+        Formula::Not(inner) => check_all(inner),
+        Formula::All(parts) | Formula::Any(parts) => parts.iter().try_for_each(check_all),
+    }
+}
+
 fn host(wanted: &Wanted<'_>) -> Result<Atom, String> {
     match wanted {
-        Wanted::Equal(host) => host_named(host),
-        // A Host has its port behind it where that is not the scheme's own.
+        Wanted::Equal(host) | Wanted::Alike(host) => host_named(host),
+        // A Host may have a last dot and a port behind it, and letters of either case.
         Wanted::Found(pattern) => {
+            let pattern = pattern.trim_start_matches("(?i)");
             let pattern = match pattern.strip_suffix('$') {
-                Some(rest) if !rest.ends_with('\\') => format!("{rest}(:[0-9]+)?$"),
-                _ => pattern.clone(),
+                Some(rest) if !rest.ends_with('\\') => format!("(?i){rest}\\.?(:[0-9]+)?$"),
+                _ => format!("(?i){pattern}"),
             };
             Ok(header("Host", Test::Matches(pattern)))
         }
@@ -235,14 +252,7 @@ fn host(wanted: &Wanted<'_>) -> Result<Atom, String> {
 
 /// The host of this name.
 fn host_named(host: &str) -> Result<Atom, String> {
-    let host = host.to_ascii_lowercase();
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.parse::<u16>().is_ok() => {
-            let pattern = format!("(?i)^{}:{port}$", regex::escape(name));
-            return Ok(header("Host", Test::Matches(pattern)));
-        }
-        _ => host,
-    };
+    let name = host.to_ascii_lowercase();
     match onrush_config::value::parse_host(&name) {
         Ok(_) => Ok(Atom::Host(vec![name])),
         Err(invalid) => Err(invalid.to_string()),
@@ -256,6 +266,7 @@ fn header(name: &str, test: Test) -> Atom {
 fn scheme(wanted: &Wanted<'_>, names: &[&str; 2]) -> Result<Formula, String> {
     let is_wanted = |name: &str| match wanted {
         Wanted::Equal(value) => name == *value,
+        Wanted::Alike(value) => name.eq_ignore_ascii_case(value),
         Wanted::Set => is_set(name),
         Wanted::Found(pattern) => {
             regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(name))
@@ -270,7 +281,7 @@ fn scheme(wanted: &Wanted<'_>, names: &[&str; 2]) -> Result<Formula, String> {
 /// Names of methods, one or `^(GET|POST)$`.
 fn methods(wanted: &Wanted<'_>) -> Result<Vec<String>, String> {
     let (text, separator) = match wanted {
-        Wanted::Equal(name) => (*name, None),
+        Wanted::Equal(name) | Wanted::Alike(name) => (*name, None),
         Wanted::Found(pattern) => {
             let pattern = pattern.trim_start_matches("(?i)").trim_start_matches('^');
             let pattern = pattern.trim_end_matches('$');
@@ -280,6 +291,7 @@ fn methods(wanted: &Wanted<'_>) -> Result<Vec<String>, String> {
     };
     let names: Vec<String> = match separator {
         Some(separator) => text.split(separator).map(str::to_owned).collect(),
+        None if matches!(wanted, Wanted::Alike(_)) => vec![text.to_ascii_uppercase()],
         None => vec![text.to_owned()],
     };
     let is_method = |name: &String| {
@@ -293,7 +305,7 @@ fn methods(wanted: &Wanted<'_>) -> Result<Vec<String>, String> {
 
 fn client(wanted: &Wanted<'_>) -> Result<Atom, String> {
     match wanted {
-        Wanted::Equal(text) => network(text)
+        Wanted::Equal(text) | Wanted::Alike(text) => network(text)
             .map(|network| Atom::From(vec![network]))
             .ok_or_else(|| format!("{text:?} is no network")),
         Wanted::Found(_) | Wanted::Set => {
@@ -304,10 +316,11 @@ fn client(wanted: &Wanted<'_>) -> Result<Atom, String> {
 
 fn path(name: &str, wanted: &Wanted<'_>) -> Result<Atom, String> {
     let path = match wanted {
-        Wanted::Equal(path) if path.contains('?') => {
+        Wanted::Equal(path) | Wanted::Alike(path) if path.contains('?') => {
             return Err("conditions on paths do not see the query".to_owned());
         }
         Wanted::Equal(path) => Path::Exact((*path).to_owned()),
+        Wanted::Alike(path) => Path::Pattern(format!("(?i)^{}$", regex::escape(path))),
         Wanted::Found(pattern) if name == "request_uri" && pattern.contains(['?', '=', '&']) => {
             let is_plain = regex::Regex::new(pattern).is_ok() && !pattern.contains("\\?");
             match is_plain && !pattern.contains(['=', '&']) {
@@ -319,42 +332,4 @@ fn path(name: &str, wanted: &Wanted<'_>) -> Result<Atom, String> {
         Wanted::Set => Path::Any,
     };
     Ok(Atom::Path(path))
-}
-
-/// A field, a cookie or a parameter of the query.
-fn field(name: &str, wanted: &Wanted<'_>) -> Option<Atom> {
-    let test = match wanted {
-        Wanted::Equal("") => Test::Absent,
-        Wanted::Equal(value) => Test::Is((*value).to_owned()),
-        Wanted::Found(pattern) => Test::Matches(pattern.clone()),
-        Wanted::Set => Test::Matches("^(0.|[^0])".to_owned()),
-    };
-    if let Some(field) = name.strip_prefix("http_") {
-        return Some(header(&field_name(field), test));
-    }
-    if let Some(parameter) = name.strip_prefix("arg_") {
-        return Some(Atom::Query(parameter.to_owned(), test));
-    }
-    if let Some(cookie) = name.strip_prefix("cookie_") {
-        return Some(cookie_test(cookie, wanted));
-    }
-    match name {
-        "content_type" => Some(header("Content-Type", test)),
-        "content_length" => Some(header("Content-Length", test)),
-        _ => None,
-    }
-}
-
-/// A cookie is looked for in the field that carries all of them.
-fn cookie_test(name: &str, wanted: &Wanted<'_>) -> Atom {
-    let name = regex::escape(name);
-    let pattern = match wanted {
-        Wanted::Equal(value) => format!("(^|; ?){name}={}(;|$)", regex::escape(value)),
-        Wanted::Found(pattern) => match pattern.strip_prefix('^') {
-            Some(rest) => format!("(^|; ?){name}={rest}"),
-            None => format!("(^|; ?){name}=[^;]*({pattern})"),
-        },
-        Wanted::Set => format!("(^|; ?){name}=[^;]"),
-    };
-    header("Cookie", Test::Matches(pattern))
 }

@@ -3,6 +3,7 @@
 use super::access;
 use super::errors;
 use super::fields;
+use super::internal;
 use super::log;
 use super::proxy;
 use super::scope::Scope;
@@ -60,7 +61,7 @@ pub(super) fn serve<'a>(
     } else if let Some(directive) = scope.own("proxy_pass") {
         proxy::pass(work, state, &spot, directive, &mut route);
     } else {
-        route.response = files(work, scope, &spot);
+        route.response = files(work, state, &spot);
         if scope.own("alias").is_none() {
             // Beneath a root the whole path is looked for.
             route.when = route.when.without_prefix();
@@ -69,7 +70,7 @@ pub(super) fn serve<'a>(
     fields::response(work, scope, &spot, &mut route);
     compression(work, scope, &mut route);
     log::write(work, scope, &mut route);
-    errors::write(work, scope, &mut route);
+    errors::write(work, state, &mut route);
     work.push(route)
 }
 
@@ -156,7 +157,8 @@ pub(super) fn compression<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mu
 }
 
 /// Files beneath a directory.
-fn files<'a>(work: &mut Work<'a>, scope: &Scope<'a>, spot: &Spot<'_>) -> Response {
+fn files<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>) -> Response {
+    let scope = &state.scope;
     let (root, alias) = (scope.one("root"), scope.own("alias"));
     let directory = match alias.or(root) {
         Some(directive) => {
@@ -183,21 +185,9 @@ fn files<'a>(work: &mut Work<'a>, scope: &Scope<'a>, spot: &Spot<'_>) -> Respons
         return Response::status(404);
     }
     let mut keys = vec![("root".to_owned(), Value::Text(directory))];
-    if let Some(directive) = scope.one("index") {
-        let is_name = |name: &&String| {
-            !name.contains(['/', '$']) && !name.is_empty() && !matches!(name.as_str(), "." | "..")
-        };
-        let names: Vec<&String> = directive.arguments().iter().filter(is_name).collect();
-        match names.len() == directive.arguments().len() {
-            true => work.notes.carried(directive),
-            false => work.notes.left_out(
-                directive,
-                "index files have names without slashes and variables",
-            ),
-        }
-        if names != ["index.html"] {
-            keys.push(("index".to_owned(), Value::texts(names)));
-        }
+    let names = index(work, state, alias.or(root));
+    if names != ["index.html"] {
+        keys.push(("index".to_owned(), Value::texts(names)));
     }
     // nginx makes no difference between names that begin with a dot and others.
     keys.push(("hidden".to_owned(), Value::Truth(true)));
@@ -220,10 +210,47 @@ fn files<'a>(work: &mut Work<'a>, scope: &Scope<'a>, spot: &Spot<'_>) -> Respons
             Path::Prefix(prefix) if alias.is_some() => prefix,
             _ => "/",
         };
-        let fallback = try_files(work, directive, prefix);
+        let fallback = try_files(work, state, directive, prefix);
         keys.extend(fallback.map(|file| ("fallback".to_owned(), Value::Text(file))));
     }
     Response::Files(keys)
+}
+
+/// The names of files that are sent for a directory, without those that nginx would send to another location.
+fn index<'a>(
+    work: &mut Work<'a>,
+    state: &State<'a>,
+    directory: Option<&'a Directive>,
+) -> Vec<String> {
+    let said = state.scope.one("index");
+    let default = ["index.html".to_owned()];
+    let mut names = Vec::new();
+    if let Some(said) = said {
+        work.notes.carried(said);
+    }
+    for name in said.map_or(&default[..], Directive::arguments) {
+        let is_name = !name.contains(['/', '$']) && !matches!(name.as_str(), "" | "." | "..");
+        let other = internal::stranger_to_index(state, name);
+        let why = match other {
+            _ if !is_name => "index files have names without slashes and variables".to_owned(),
+            None => {
+                names.push(name.clone());
+                continue;
+            }
+            Some(other) => format!(
+                "{name} of a directory may be {}'s, which does something else with it: it is not sent",
+                other.directive.shown()
+            ),
+        };
+        match (said, directory, other) {
+            (Some(directive), _, _) | (None, Some(directive), _) => {
+                work.notes.left_out(directive, why);
+            }
+            (None, None, Some(other)) => work.notes.approximated(other.directive, why),
+            (None, None, None) => {}
+        }
+    }
+    names
 }
 
 /// Whether what is left behind the route's path is what is looked for beneath the directory.
@@ -241,7 +268,12 @@ fn alias_fits(directive: &Directive, spot: &Spot<'_>) -> Result<(), &'static str
 }
 
 /// The file that is served where none is found, beneath the directory.
-fn try_files<'a>(work: &mut Work<'a>, directive: &'a Directive, prefix: &str) -> Option<String> {
+fn try_files<'a>(
+    work: &mut Work<'a>,
+    state: &State<'a>,
+    directive: &'a Directive,
+    prefix: &str,
+) -> Option<String> {
     let words: Vec<&str> = directive.arguments().iter().map(String::as_str).collect();
     let last = match words[..] {
         ["$uri", "$uri/", "=404"] | ["$uri", "$uri/", "=403"] => {
@@ -258,6 +290,14 @@ fn try_files<'a>(work: &mut Work<'a>, directive: &'a Directive, prefix: &str) ->
     };
     let last = last.split('?').next().unwrap_or_default();
     let last = last.trim_end_matches("$is_args$args");
+    if let Some(other) = internal::stranger(state, last) {
+        let why = format!(
+            "{last} is {}'s, which does something else with it; what is missing is 404",
+            other.directive.shown()
+        );
+        work.notes.left_out(directive, why);
+        return None;
+    }
     let file = last.strip_prefix(prefix).filter(|file| {
         !file.is_empty() && !file.contains('$') && !file.ends_with('/') && !file.ends_with(".php")
     });

@@ -1,17 +1,19 @@
 //! `error_page` and limits on bodies: what clients get instead of what they asked for.
 
+use super::internal;
 use super::scope::Scope;
-use super::work::Work;
+use super::work::{State, Work};
 use crate::directive::Directive;
 use crate::document::Value;
 use crate::route::Route;
 use crate::unit::{nginx_size, written_size};
 
 /// Puts them into the route.
-pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+pub(super) fn write<'a>(work: &mut Work<'a>, state: &State<'a>, route: &mut Route) {
+    let scope = &state.scope;
     let mut pages: Vec<(String, Value)> = Vec::new();
     for directive in scope.all("error_page") {
-        page(work, scope, directive, &mut pages);
+        page(work, state, directive, &mut pages);
     }
     if let Some(directive) = scope.one("proxy_intercept_errors") {
         work.notes.carried(directive);
@@ -35,7 +37,7 @@ pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Rout
 
 fn page<'a>(
     work: &mut Work<'a>,
-    scope: &Scope<'a>,
+    state: &State<'a>,
     directive: &'a Directive,
     pages: &mut Vec<(String, Value)>,
 ) {
@@ -49,16 +51,17 @@ fn page<'a>(
         let why = "pages of errors are files, with the status of the error";
         return work.notes.left_out(directive, why);
     }
-    let root = page_root(scope, place);
-    let root = root.map_or("html", |root| root.argument(0));
-    if root.contains('$') {
-        return work
-            .notes
-            .left_out(directive, "a directory has no variables");
-    }
-    let file = format!("{}{place}", work.path(root).trim_end_matches('/'));
+    let file = match file(work, state, place) {
+        Ok(file) => file,
+        Err(why) => return work.notes.left_out(directive, why),
+    };
+    let is_guarded = is_guarded(state, place);
     for status in statuses {
         match status.parse::<u16>() {
+            Ok(401 | 403) if is_guarded => work.notes.left_out(
+                directive,
+                "who is refused here is refused the page of 401 and 403, too",
+            ),
             Ok(400..=599) => {
                 if !pages.iter().any(|(known, _)| known == status) {
                     pages.push((status.clone(), Value::text(&file)));
@@ -74,16 +77,34 @@ fn page<'a>(
     work.notes.approximated(directive, how);
 }
 
-/// The root of the location of a page, or the one here.
-fn page_root<'a>(scope: &Scope<'a>, place: &str) -> Option<&'a Directive> {
-    let is_it = |location: &&Directive| {
-        location
-            .arguments()
-            .last()
-            .is_some_and(|path| path == place)
-    };
-    let location = scope.all("location").into_iter().find(is_it);
-    let inside = location.map(Directive::inside).unwrap_or_default();
-    let own = inside.iter().find(|directive| directive.name() == "root");
-    own.or_else(|| scope.around("location").one("root"))
+/// The file of a page, where the location that takes it serves files.
+fn file(work: &Work<'_>, state: &State<'_>, place: &str) -> Result<String, String> {
+    let scope = scope_of(state, place);
+    if let Some((_, location)) = internal::taker(state, place)
+        && (!internal::is_plain(scope) || scope.own("alias").is_some())
+    {
+        let shown = location.directive.shown();
+        return Err(format!(
+            "{place} is {shown}'s, which does something else with it"
+        ));
+    }
+    let root = scope.one("root").map_or("html", |root| root.argument(0));
+    match root.contains('$') {
+        true => Err("a directory has no variables".to_owned()),
+        false => Ok(format!("{}{place}", work.path(root).trim_end_matches('/'))),
+    }
+}
+
+/// What holds where a page is looked for.
+fn scope_of<'s, 'a>(state: &'s State<'a>, place: &str) -> &'s Scope<'a> {
+    internal::taker(state, place).map_or(&state.server, |(_, location)| &location.scope)
+}
+
+/// Whether not everybody is let in to a page.
+fn is_guarded(state: &State<'_>, place: &str) -> bool {
+    let scope = scope_of(state, place);
+    let first = scope.all_of(&["allow", "deny"]).into_iter().next();
+    let is_open = first.is_none_or(|first| first.name() == "allow" && first.argument(0) == "all");
+    let password = scope.one("auth_basic");
+    !is_open || password.is_some_and(|realm| realm.argument(0) != "off")
 }

@@ -1,13 +1,16 @@
 //! The locations of a server, in the order in which Onrush has to look at them.
 //!
-//! nginx looks for the longest prefix, then for the first expression, and takes the prefix if that is exact, says `^~`, or no
-//! expression is found. So routes come in this order: exact paths; prefixes with `^~`, and longer ones beneath them;
-//! expressions; the other prefixes, the longest first.
+//! nginx looks for the longest prefix, then for the first expression inside of it, then for the first one beside it and
+//! around it, as far as `^~` does not keep it from that. So routes come in this order: exact paths; prefixes for which other
+//! expressions count than for the rest, the longest first, each behind those expressions; the other expressions; the
+//! other prefixes, the longest first.
+
+use std::cmp::Reverse;
 
 use super::scope::Scope;
-use super::work::Work;
-use crate::condition::Path;
+use crate::condition::{Both, Path};
 use crate::directive::Directive;
+use crate::note::Notes;
 use crate::pattern::{Simple, simple};
 
 /// A location with its place in the order.
@@ -17,56 +20,140 @@ pub(super) struct Location<'a> {
     pub(super) scope: Scope<'a>,
     pub(super) path: Simple,
     kind: Kind,
+    /// The numbers of the prefixes around it, from the outermost, and whether they keep other expressions away.
+    outer: Vec<(usize, Kind)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Exact,
     /// `^~`
     Preferred,
-    /// An expression inside a prefix, which is looked at before those outside.
-    InnerPattern,
     Pattern,
     Prefix,
 }
 
-/// The locations of `level`, in order.
+/// The locations of `level`, in order. Those with expressions may be there for several prefixes.
 pub(super) fn locations<'a>(
-    work: &mut Work<'a>,
+    notes: &mut Notes,
     level: &'a [Directive],
     scope: &Scope<'a>,
 ) -> Vec<Location<'a>> {
     let mut found = Vec::new();
-    gather(work, level, scope, None, &mut found);
-    let preferred: Vec<String> = found
-        .iter()
-        .filter(|location| location.kind == Kind::Preferred)
-        .filter_map(|location| prefix(location).map(str::to_owned))
+    gather(notes, level, scope, &[], &mut found);
+    let is = |kind: Kind| move |location: &Location<'_>| location.kind == kind;
+    let (mut ordered, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(is(Kind::Exact));
+    let (patterns, mut prefixes): (Vec<_>, Vec<_>) = rest.into_iter().partition(is(Kind::Pattern));
+    prefixes.sort_by_key(|location| Reverse(prefix(location).map_or(0, str::len)));
+    let has_own = |location: &Location<'_>| !location.outer.is_empty();
+    if !prefixes.iter().any(is(Kind::Preferred)) && !patterns.iter().any(has_own) {
+        ordered.extend(patterns);
+        ordered.extend(prefixes);
+        return ordered;
+    }
+    let common: Vec<usize> = (0..patterns.len())
+        .filter(|at| patterns[*at].outer.is_empty())
         .collect();
-    for location in &mut found {
-        let path = prefix(location).filter(|_| location.kind == Kind::Prefix);
-        let is_beneath = |path: &str| {
-            preferred
-                .iter()
-                .any(|outer| path.starts_with(outer.as_str()))
-        };
-        if path.is_some_and(is_beneath) {
-            location.kind = Kind::Preferred;
-            let how =
-                "expressions of other locations are not looked at here, as in the ^~ around it";
-            work.notes.approximated(location.directive, how);
+    let lists: Vec<Vec<usize>> = prefixes
+        .iter()
+        .map(|location| applicable(location, &patterns))
+        .collect();
+    let is_special = special(&prefixes, &lists, &common);
+    for (at, location) in prefixes.iter().enumerate() {
+        if is_special[at] {
+            narrowed(notes, location, &lists[at], &patterns, &mut ordered);
+            ordered.push(location.clone());
         }
     }
-    // Expressions keep their order.
-    found.sort_by_key(|location| {
-        let length = prefix(location).map_or(0, str::len);
-        let length = match location.kind {
-            Kind::Preferred | Kind::Prefix => length,
-            Kind::Exact | Kind::InnerPattern | Kind::Pattern => 0,
+    for (at, location) in prefixes.iter().enumerate() {
+        let own = lists[at].len() - common.len().min(lists[at].len());
+        // The widest prefix with the same expressions asks for them.
+        let is_within = |other: usize| {
+            other != at && lists[other] == lists[at] && is_beneath(location, &prefixes[other])
         };
-        (location.kind, std::cmp::Reverse(length))
-    });
-    found
+        if !is_special[at] && !(0..prefixes.len()).any(is_within) {
+            narrowed(notes, location, &lists[at][..own], &patterns, &mut ordered);
+        }
+    }
+    ordered.extend(common.iter().map(|at| patterns[*at].clone()));
+    let others = prefixes.into_iter().zip(&is_special);
+    ordered.extend(
+        others
+            .filter(|(_, special)| !**special)
+            .map(|(location, _)| location),
+    );
+    ordered
+}
+
+/// The expressions that are looked at for paths whose prefix this is, in order.
+fn applicable(location: &Location<'_>, patterns: &[Location<'_>]) -> Vec<usize> {
+    let mut chain = location.outer.clone();
+    chain.push((location.directive.number, location.kind));
+    let mut list = Vec::new();
+    // Those inside of it, whatever it says itself; those beside it and around it.
+    for length in (0..=chain.len()).rev() {
+        let keeps_away = chain
+            .get(length)
+            .is_some_and(|(_, kind)| *kind == Kind::Preferred);
+        let is_there = |at: &usize| patterns[*at].outer == chain[..length];
+        if !keeps_away {
+            list.extend((0..patterns.len()).filter(is_there));
+        }
+    }
+    list
+}
+
+/// Which prefixes have to come before the expressions that all others have in common.
+fn special(prefixes: &[Location<'_>], lists: &[Vec<usize>], common: &[usize]) -> Vec<bool> {
+    let all = 0..prefixes.len();
+    let own: Vec<bool> = all
+        .clone()
+        .map(|at| {
+            let is_other = |other: usize| {
+                lists[other] != lists[at] && is_beneath(&prefixes[other], &prefixes[at])
+            };
+            let has_own = lists[at] != common;
+            has_own && (!lists[at].ends_with(common) || all.clone().any(is_other))
+        })
+        .collect();
+    let is_in = |at: usize, outer: usize| own[outer] && is_beneath(&prefixes[at], &prefixes[outer]);
+    all.clone()
+        .map(|at| all.clone().any(|outer| is_in(at, outer)))
+        .collect()
+}
+
+/// Whether all paths of a prefix are those of another one, too.
+fn is_beneath(location: &Location<'_>, outer: &Location<'_>) -> bool {
+    let paths = prefix(location).zip(prefix(outer));
+    paths.is_some_and(|(path, outer)| path.starts_with(outer))
+}
+
+/// Puts these expressions in, for paths beneath a prefix.
+fn narrowed<'a>(
+    notes: &mut Notes,
+    location: &Location<'a>,
+    list: &[usize],
+    patterns: &[Location<'a>],
+    ordered: &mut Vec<Location<'a>>,
+) {
+    for pattern in list.iter().map(|at| &patterns[*at]) {
+        let path = match pattern.path.path.and(&location.path.path) {
+            Both::Is(path) => path,
+            Both::Never => continue,
+            Both::Inexpressible => {
+                let why = "Onrush cannot ask for this expression and the path around it together";
+                notes.left_out(pattern.directive, why);
+                continue;
+            }
+        };
+        // What was captured is known behind the expression's own prefix.
+        let captured = pattern.path.captured.clone();
+        let captured = captured.filter(|_| path == pattern.path.path);
+        ordered.push(Location {
+            path: Simple { path, captured },
+            ..pattern.clone()
+        });
+    }
 }
 
 fn prefix<'l>(location: &'l Location<'_>) -> Option<&'l str> {
@@ -77,10 +164,10 @@ fn prefix<'l>(location: &'l Location<'_>) -> Option<&'l str> {
 }
 
 fn gather<'a>(
-    work: &mut Work<'a>,
+    notes: &mut Notes,
     level: &'a [Directive],
     scope: &Scope<'a>,
-    outer: Option<&Path>,
+    outer: &[Location<'a>],
     found: &mut Vec<Location<'a>>,
 ) {
     for directive in level
@@ -88,40 +175,42 @@ fn gather<'a>(
         .filter(|directive| directive.name() == "location")
     {
         let inner_scope = scope.of_location(directive.inside());
-        let (kind, path) = match read(directive, outer) {
+        let (kind, path) = match read(directive, outer.last()) {
             Ok(Some(read)) => read,
             // A named one is where others lead.
             Ok(None) => continue,
             Err(why) => {
-                work.notes.left_out(directive, why);
+                notes.left_out(directive, why);
                 continue;
             }
         };
-        work.notes.carried(directive);
-        gather(
-            work,
-            directive.inside(),
-            &inner_scope,
-            Some(&path.path),
-            found,
-        );
-        let is_known = |known: &Location<'_>| known.kind == kind && known.path == path;
-        if kind != Kind::Pattern && found.iter().any(is_known) {
-            work.notes
-                .without_effect(directive, "there is a location of this name before it");
-            continue;
-        }
-        found.push(Location {
+        notes.carried(directive);
+        let chain = outer.iter();
+        let location = Location {
             directive,
             scope: inner_scope,
             path,
             kind,
-        });
+            outer: chain
+                .map(|outer| (outer.directive.number, outer.kind))
+                .collect(),
+        };
+        let chain = [outer, std::slice::from_ref(&location)].concat();
+        gather(notes, directive.inside(), &location.scope, &chain, found);
+        let is_known = |known: &Location<'_>| known.kind == kind && known.path == location.path;
+        if kind != Kind::Pattern && found.iter().any(is_known) {
+            notes.without_effect(directive, "there is a location of this name before it");
+            continue;
+        }
+        found.push(location);
     }
 }
 
 /// Kind and path of a location; none for one that only has a name.
-fn read(directive: &Directive, outer: Option<&Path>) -> Result<Option<(Kind, Simple)>, String> {
+fn read(
+    directive: &Directive,
+    outer: Option<&Location<'_>>,
+) -> Result<Option<(Kind, Simple)>, String> {
     let plain = |path: Path| Simple {
         path,
         captured: None,
@@ -140,6 +229,11 @@ fn read(directive: &Directive, outer: Option<&Path>) -> Result<Option<(Kind, Sim
     };
     if text.starts_with('@') {
         return Ok(None);
+    }
+    if outer.is_some_and(|outer| outer.kind == Kind::Pattern) {
+        return Err(
+            "Onrush cannot ask for this path and the expression around it together".to_owned(),
+        );
     }
     let is_bad = |letter: char| matches!(letter, '?' | '#' | ' ') || letter.is_control();
     let is_path = text.starts_with('/') && !text.contains(is_bad);
@@ -167,24 +261,14 @@ fn read(directive: &Directive, outer: Option<&Path>) -> Result<Option<(Kind, Sim
     }
 }
 
-/// An expression within the prefix around it.
-fn within(path: Simple, outer: Option<&Path>) -> Result<(Kind, Simple), String> {
-    let Some(outer) = outer.filter(|outer| **outer != Path::Prefix("/".to_owned())) else {
-        return Ok((Kind::Pattern, path));
-    };
-    match path.path.and(outer) {
-        crate::condition::Both::Is(both) => {
-            // What was captured is known behind the expression's own prefix.
-            let captured = path.captured.filter(|_| both == path.path);
-            let path = Simple {
-                path: both,
-                captured,
-            };
-            Ok((Kind::InnerPattern, path))
-        }
-        _ => {
-            Err("Onrush cannot ask for this expression and the path around it together".to_owned())
-        }
+/// An expression, or the exact path around it where that fulfils it.
+fn within(path: Simple, outer: Option<&Location<'_>>) -> Result<(Kind, Simple), String> {
+    match outer.filter(|outer| outer.kind == Kind::Exact) {
+        None => Ok((Kind::Pattern, path)),
+        Some(outer) => match path.path.and(&outer.path.path) {
+            Both::Is(_) => Ok((Kind::Exact, outer.path.clone())),
+            _ => Err("no request has this path within the one around it".to_owned()),
+        },
     }
 }
 
@@ -196,7 +280,7 @@ mod tests {
     /// The paths of the locations of a server, in order.
     fn order(text: &str) -> Vec<String> {
         work_of(text, |work, level| {
-            let found = locations(work, level, &Scope::default());
+            let found = locations(&mut work.notes, level, &Scope::default());
             let paths = found
                 .iter()
                 .filter_map(|location| location.path.path.written());
@@ -212,7 +296,16 @@ mod tests {
         assert_eq!(
             order(text),
             [
-                "=/x", "/i/deep", "/i/", "~b", "~(?i)a", "/a/long/", "/a/", "/"
+                "=/x",
+                "~^/i/deep(?s-u:.*)(?:b)",
+                "~^/i/deep(?s-u:.*)(?i:a)",
+                "/i/deep",
+                "/i/",
+                "~b",
+                "~(?i)a",
+                "/a/long/",
+                "/a/",
+                "/"
             ]
         );
     }
@@ -222,8 +315,21 @@ mod tests {
         let text = "location ~ \\.js$ {} location /a/ { location ~ \\.php$ {} location /a/b {} }";
         assert_eq!(
             order(text),
-            ["~^/a/.*(?:\\.php$)", "~\\.js$", "/a/b", "/a/"]
+            ["~^/a/(?s-u:.*)(?:\\.php$)", "~\\.js$", "/a/b", "/a/"]
         );
+    }
+
+    #[test]
+    fn expressions_count_for_the_longest_prefix_alone() {
+        let text = "location ^~ /a {} location /app {} location ~ \\.sql$ {}";
+        let expected = ["~^/app(?s-u:.*)(?:\\.sql$)", "/app", "/a", "~\\.sql$"];
+        assert_eq!(order(text), expected);
+        let text = "location ^~ /a/ { location ~ \\.php$ {} } location ~ b {}";
+        let expected = ["~^/a/(?s-u:.*)(?:\\.php$)", "/a/", "~b"];
+        assert_eq!(order(text), expected);
+        let text = "location /a/ { location ~ \\.php$ {} } location /a/b/ {}";
+        let expected = ["/a/b/", "~^/a/(?s-u:.*)(?:\\.php$)", "/a/"];
+        assert_eq!(order(text), expected);
     }
 
     #[test]

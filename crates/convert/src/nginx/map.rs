@@ -1,6 +1,9 @@
 //! Variables that `map` and `geo` make of others: each entry is a condition and a value.
 
+use std::cmp::Reverse;
+
 use crate::directive::Directive;
+use crate::limits;
 
 /// A `map` or `geo`.
 #[derive(Clone, Debug)]
@@ -9,10 +12,19 @@ pub(super) struct Map<'a> {
     /// Names without their `$`.
     source: &'a str,
     target: &'a str,
-    is_geo: bool,
+    keys: Keys,
     /// Key and value, those with an exact key before expressions, without the default.
     entries: Vec<(&'a str, &'a str)>,
     default: &'a str,
+}
+
+/// What the keys of a map are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keys {
+    Networks,
+    /// Hosts, of which one may stand for several.
+    Hosts,
+    Texts,
 }
 
 /// Words in a `map` that are no entries.
@@ -36,12 +48,22 @@ impl<'a> Map<'a> {
         let entries = entries.map(|entry| (entry.name(), entry.argument(0)));
         let (defaults, mut entries): (Vec<_>, Vec<_>) =
             entries.partition(|(key, _)| *key == "default");
-        entries.sort_by_key(|(key, _)| key.starts_with('~'));
+        let mut inside = directive.inside().iter();
+        let keys = match is_geo {
+            true => Keys::Networks,
+            false if inside.any(|entry| entry.name() == "hostnames") => Keys::Hosts,
+            false => Keys::Texts,
+        };
+        if keys == Keys::Networks {
+            // Of two that are the same the last one counts.
+            entries.reverse();
+        }
+        entries.sort_by_key(|(key, _)| keys.rank(key));
         Some(Map {
             directive,
             source: source.trim_start_matches("$").trim_matches(['{', '}']),
             target: target.trim_start_matches('$'),
-            is_geo,
+            keys,
             entries,
             default: defaults.last().map_or("", |(_, value)| value),
         })
@@ -74,8 +96,41 @@ impl<'a> Map<'a> {
         self.source
     }
 
+    /// Whether keys may stand for several hosts.
+    pub(super) fn has_hosts(&self) -> bool {
+        self.keys == Keys::Hosts
+    }
+
+    /// Whether it has too many keys to compare each without regard to case.
+    pub(super) fn is_long(&self) -> bool {
+        !self.is_geo() && self.entries.len() > limits::KEYS_MAX
+    }
+
     /// Whether its keys are networks of clients.
     pub(super) fn is_geo(&self) -> bool {
-        self.is_geo
+        self.keys == Keys::Networks
+    }
+}
+
+/// How many bits of an address a network has.
+fn bits(key: &str) -> usize {
+    let whole = if key.contains(':') { 128 } else { 32 };
+    let bits = key.split_once('/').map(|(_, bits)| bits.parse());
+    bits.unwrap_or(Ok(whole)).unwrap_or(0)
+}
+
+impl Keys {
+    /// When a key is looked at: the network with most bits; exact texts, ends of hosts, beginnings of them and expressions,
+    /// the longer of each first.
+    fn rank(self, key: &str) -> (u8, Reverse<usize>) {
+        match self {
+            Keys::Networks => (0, Reverse(bits(key))),
+            _ if key.starts_with('~') => (3, Reverse(0)),
+            Keys::Hosts if key.ends_with(".*") => (2, Reverse(key.len())),
+            Keys::Hosts if key.starts_with("*.") || key.starts_with('.') => {
+                (1, Reverse(key.trim_start_matches('*').len()))
+            }
+            Keys::Hosts | Keys::Texts => (0, Reverse(0)),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `proxy_pass` and what goes with it.
 
+use super::internal;
 use super::scope::Scope;
 use super::upstream::{self, Target};
 use super::variable::{expanded, template};
@@ -32,6 +33,19 @@ pub(super) fn pass<'a>(
     let group = upstream::group(work, scope, directive, &target);
     route.response = Response::Forward(group);
     path(work, state, spot, directive, target.uri, route);
+    if let Some(Path::Prefix(location)) = state.captured.as_ref().map(|own| &own.path)
+        && location.len() > 1
+        && location.ends_with('/')
+        && internal::taker(state, location.trim_end_matches('/')).is_none_or(|(_, other)| {
+            other.path.path != Path::Exact(location.trim_end_matches('/').to_owned())
+        })
+    {
+        let how = format!(
+            "{} is not redirected to {location}: it goes where its own route leads",
+            location.trim_end_matches('/')
+        );
+        work.notes.approximated(directive, how);
+    }
     request_fields(work, scope, spot, &target, route);
     timeouts(work, scope);
     settings(work, scope);

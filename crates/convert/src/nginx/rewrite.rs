@@ -2,6 +2,7 @@
 
 use super::compare::{condition, key};
 use super::content;
+use super::field::difference;
 use super::fields;
 use super::log;
 use super::redirect::{redirected, returned};
@@ -119,10 +120,23 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                 (map.directive, formula)
             }
         };
-        formula.unwrap_or_else(|why| {
-            self.work.notes.left_out(directive, why);
-            Formula::never()
-        })
+        match formula {
+            Ok(formula) => {
+                let target = match act {
+                    Act::Bind(map, _) => format!("${}", self.work.maps[*map].target()),
+                    Act::Do(_) => String::new(),
+                    Act::If(..) => directive.arguments().join(" "),
+                };
+                if let Some(how) = difference(&formula, &target, &self.work.maps) {
+                    self.work.notes.approximated(directive, how);
+                }
+                formula
+            }
+            Err(why) => {
+                self.work.notes.left_out(directive, why);
+                Formula::never()
+            }
+        }
     }
 
     fn inside(&self, act: &Act<'a>) -> usize {

@@ -51,20 +51,16 @@ impl<'a> Scope<'a> {
         self.all(name).into_iter().next_back()
     }
 
-    /// What holds around the innermost directive of this name; all of it when there is none.
-    pub(super) fn around(&self, name: &str) -> Scope<'a> {
-        let has_it = |level: &&'a [Directive]| level.iter().any(|inside| inside.name() == name);
-        let at = self.levels.iter().rposition(has_it);
-        let end = at.map_or(self.levels.len(), |at| at + 1);
-        Scope {
-            levels: self.levels[..end].to_vec(),
-            own_from: self.own_from.min(end),
-        }
-    }
-
     /// Its first argument; the empty text when there is none.
     pub(super) fn value(&self, name: &str) -> &'a str {
         self.one(name).map_or("", |directive| directive.argument(0))
+    }
+
+    /// All that the location itself says, and the conditions in it.
+    pub(super) fn own_level(&self) -> impl Iterator<Item = &'a Directive> + '_ {
+        self.levels[self.own_from..]
+            .iter()
+            .flat_map(|level| level.iter())
     }
 
     /// What the location itself says, or a condition in it: for directives that are not inherited.

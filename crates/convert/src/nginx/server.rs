@@ -1,7 +1,9 @@
 //! Servers by their names, and what is in them.
 
+use std::rc::Rc;
+
 use super::content;
-use super::location::locations;
+use super::location::{Location, locations};
 use super::rewrite::run;
 use super::scope::Scope;
 use super::work::{State, Work};
@@ -90,7 +92,7 @@ impl Names {
     fn add<'a>(&mut self, work: &mut Work<'a>, said: &'a Directive, name: &str) {
         if let Some(pattern) = name.strip_prefix('~') {
             let pattern = match pattern.strip_suffix('$') {
-                Some(rest) if !rest.ends_with('\\') => format!("(?i){rest}(:[0-9]+)?$"),
+                Some(rest) if !rest.ends_with('\\') => format!("(?i){rest}\\.?(:[0-9]+)?$"),
                 _ => format!("(?i){pattern}"),
             };
             match Path::pattern(&pattern) {
@@ -238,18 +240,19 @@ fn one<'a>(work: &mut Work<'a>, server: &Server<'a>, given: Given) -> Result<(),
     let level = server.directive.inside();
     let comments = [server.origin()];
     let mut constants = Vec::new();
-    if let Some(name) = server
-        .names
-        .hosts
-        .first()
-        .filter(|name| !name.starts_with('*'))
-    {
-        constants.push(("server_name".to_owned(), name.clone()));
+    let said = level.iter().find(|said| said.name() == "server_name");
+    let name = said.map_or("", |said| said.argument(0));
+    if !name.starts_with('~') {
+        let name = name.strip_prefix('.').unwrap_or(name);
+        constants.push(("server_name".to_owned(), name.to_ascii_lowercase()));
     }
-    let found = locations(work, level, &server.scope);
+    let found: Rc<[Location<'a>]> = locations(&mut work.notes, level, &server.scope).into();
     let state = State {
         scope: server.scope.clone(),
         constants,
+        server: server.scope.clone(),
+        locations: Rc::clone(&found),
+        at: found.len(),
         captured: None,
         moved: None,
         rewritten: None,
@@ -261,7 +264,7 @@ fn one<'a>(work: &mut Work<'a>, server: &Server<'a>, given: Given) -> Result<(),
         state,
         &comments,
         &mut |work, state, given| {
-            for location in &found {
+            for (at, location) in found.iter().enumerate() {
                 let given = match given.and(&Atom::Path(location.path.path.clone())) {
                     Both::Is(given) => given,
                     Both::Never => continue,
@@ -274,6 +277,7 @@ fn one<'a>(work: &mut Work<'a>, server: &Server<'a>, given: Given) -> Result<(),
                 };
                 let state = State {
                     scope: location.scope.clone(),
+                    at,
                     captured: Some(location.path.clone()),
                     ..state.clone()
                 };

@@ -1,5 +1,7 @@
 //! Whole configurations of nginx, and what becomes of them.
 
+mod permission;
+
 use super::*;
 use crate::note::{Note, Notes, Outcome};
 
@@ -193,7 +195,7 @@ fn a_map_is_as_many_routes_as_it_has_values() {
         lines(&conversion)[2..],
         [
             "[[route]]",
-            "path = \"=/old\"",
+            "path = \"~(?i)^/old$\"",
             "redirect = { to = \"/new\", status = 301 }",
             "[[route]]",
             "path = \"~^/x\"",

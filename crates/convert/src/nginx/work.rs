@@ -1,7 +1,9 @@
 //! What a conversion has made so far.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
+use super::location::Location;
 use super::map::Map;
 use super::scope::Scope;
 use super::variable::Constants;
@@ -72,6 +74,12 @@ pub(super) struct Spot<'s> {
 pub(super) struct State<'a> {
     pub(super) scope: Scope<'a>,
     pub(super) constants: Constants,
+    /// What holds in the server, outside of its locations.
+    pub(super) server: Scope<'a>,
+    /// The locations of the server, in order.
+    pub(super) locations: Rc<[Location<'a>]>,
+    /// The place of the own one among them; behind the last for the server itself.
+    pub(super) at: usize,
     /// The path of the location, and what its expression has captured.
     pub(super) captured: Option<Simple>,
     /// The prefix that `rewrite` takes, and what it puts in its place.

@@ -1,0 +1,136 @@
+//! Conditions on variables that come from fields of the request: the fields themselves, cookies and parameters.
+
+use super::map::Map;
+use super::variable::field_name;
+use crate::condition::{Atom, Test};
+use crate::decide::Formula;
+
+/// What a variable has to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wanted<'a> {
+    Equal(&'a str),
+    /// The same, but for the case of letters.
+    Alike(&'a str),
+    /// A regular expression, with `(?i)` where case does not matter.
+    Found(String),
+    /// Neither empty nor 0.
+    Set,
+}
+
+/// A field, a cookie or a parameter of the query; none where the variable is something else.
+pub(super) fn field(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
+    let field = match name {
+        "content_type" => Some("Content-Type".to_owned()),
+        "content_length" => Some("Content-Length".to_owned()),
+        name => name.strip_prefix("http_").map(field_name),
+    };
+    if let Some(field) = field {
+        return Some(tested(wanted, |test| Atom::Header(field.clone(), test)));
+    }
+    if let Some(parameter) = name.strip_prefix("arg_") {
+        return Some(tested(wanted, |test| {
+            Atom::Query(parameter.to_owned(), test)
+        }));
+    }
+    let cookie = name.strip_prefix("cookie_")?;
+    Some(cookie_test(cookie, wanted))
+}
+
+/// What is not there is the empty text.
+fn tested(wanted: &Wanted<'_>, atom: impl Fn(Test) -> Atom) -> Formula {
+    let pattern = match wanted {
+        Wanted::Equal("") | Wanted::Alike("") => "^$".to_owned(),
+        Wanted::Equal(value) => return Formula::Atom(atom(Test::Is((*value).to_owned()))),
+        Wanted::Alike(value) => format!("(?i)^{}$", regex::escape(value)),
+        Wanted::Found(pattern) => pattern.clone(),
+        Wanted::Set => "^(0.|[^0])".to_owned(),
+    };
+    let takes_none = regex::Regex::new(&pattern).is_ok_and(|regex| regex.is_match(""));
+    let found = Formula::Atom(atom(Test::Matches(pattern)));
+    match takes_none {
+        true => Formula::Any(vec![Formula::Atom(atom(Test::Absent)), found]),
+        false => found,
+    }
+}
+
+/// A cookie is looked for in the field that carries all of them, by its name in either case.
+fn cookie_test(name: &str, wanted: &Wanted<'_>) -> Formula {
+    let begin = format!("(?i:(?:^|[;,]) *{} *= *)", regex::escape(name));
+    let cookie = |value: &str| {
+        let pattern = format!("{begin}{value}");
+        Formula::Atom(Atom::Header("Cookie".to_owned(), Test::Matches(pattern)))
+    };
+    let none = || Formula::Not(Box::new(cookie("[^; ]")));
+    match wanted {
+        Wanted::Equal("") | Wanted::Alike("") => none(),
+        Wanted::Equal(value) => cookie(&format!("{}(?:;|$)", regex::escape(value))),
+        Wanted::Alike(value) => cookie(&format!("(?i:{})(?:;|$)", regex::escape(value))),
+        Wanted::Set => cookie("(?:0[^;]|[^0; ])"),
+        Wanted::Found(pattern) => {
+            let takes_none = regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(""));
+            let (flags, bare) = match pattern.strip_prefix("(?i)") {
+                Some(bare) => ("i", bare),
+                None => ("", pattern.as_str()),
+            };
+            let (before, bare) = match bare.strip_prefix('^') {
+                Some(bare) => ("", bare),
+                None => ("[^;]*", bare),
+            };
+            let (bare, behind) = match bare.strip_suffix('$') {
+                Some(bare) if !bare.ends_with('\\') => (bare, "(?:;|$)"),
+                _ => (bare, ""),
+            };
+            let found = cookie(&format!("{before}(?{flags}:{bare}){behind}"));
+            match takes_none {
+                true => Formula::Any(vec![none(), found]),
+                false => found,
+            }
+        }
+    }
+}
+
+/// What is different between a condition of nginx, whose words these are, and the one that was made of it.
+pub(super) fn difference(formula: &Formula, words: &str, maps: &[Map<'_>]) -> Option<&'static str> {
+    let names = super::variable::names(words);
+    let has_target = names.iter().any(|name| is_target(name, maps));
+    let is_long = |name: &String| {
+        let mut named = maps.iter().filter(|map| map.target() == name);
+        named.any(Map::is_long)
+    };
+    if let Some(how) = of_atoms(formula) {
+        return Some(how);
+    }
+    if has_target {
+        let how =
+            "the path is compared as it is meant and without its query, not as the client wrote it";
+        return Some(how);
+    }
+    let how = "it is long: its keys are compared as they are written, and case matters";
+    names.iter().any(is_long).then_some(how)
+}
+
+/// Whether the variable is the target as the client wrote it, or a map of it.
+fn is_target(name: &str, maps: &[Map<'_>]) -> bool {
+    let at = maps.iter().position(|map| map.target() == name);
+    name == "request_uri" || at.is_some_and(|at| is_target(maps[at].source(), &maps[..at]))
+}
+
+fn of_atoms(formula: &Formula) -> Option<&'static str> {
+    match formula {
+        Formula::Not(inner) => of_atoms(inner),
+        Formula::All(parts) | Formula::Any(parts) => parts.iter().find_map(of_atoms),
+        Formula::Atom(Atom::Query(..)) => Some(
+            "parameters are found by their names in the case that is written, decoded, and any of several counts; nginx takes the first in either case, as it came",
+        ),
+        Formula::Atom(Atom::Header(name, Test::Matches(_) | Test::Is(_))) => {
+            match name.to_ascii_lowercase().as_str() {
+                "host" => None,
+                "cookie" => Some("of several cookies of the name any counts, not only the first"),
+                _ => Some(
+                    "of a field that comes several times each value is compared; nginx joins them with commas before",
+                ),
+            }
+        }
+        Formula::Atom(_) => None,
+    }
+}
