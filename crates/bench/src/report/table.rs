@@ -41,7 +41,7 @@ pub(super) fn row(work: &WorkOutcome, line: &FigureLine) -> Row {
         }
     };
     Row {
-        work: work.name.clone(),
+        work: work.title(),
         figure: line.title.clone(),
         ours: line.ours.clone(),
         theirs: line.theirs.clone().unwrap_or_default(),
@@ -157,7 +157,7 @@ pub(super) fn terminal(outcome: &Outcome) -> String {
     for work in &outcome.works {
         lines.push(Line::Work(format!(
             "{} · {} connections",
-            work.name,
+            work.title(),
             units::count(u64::from(work.connections))
         )));
         let mut figure = String::new();

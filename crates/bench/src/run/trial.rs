@@ -15,6 +15,7 @@ use super::idle::{IdleConnections, check_open_files};
 use super::prepare::{ports, prepare};
 use super::start::{check_alive, ids, start, start_client, wait_for_end, wait_until_ready};
 use super::subject::{Context, Failure, Subject, Try, failed};
+use super::warm_up::{Warm, warm_up};
 use crate::collect::client::{self, ClientReport};
 use crate::collect::process;
 use crate::collect::sampler::{Sampler, Window};
@@ -66,12 +67,8 @@ fn load(
     listeners: &[(Role, Child)],
     ports: &BTreeMap<Role, u16>,
 ) -> Try<Trial> {
-    let (warm_up, measure) = (context.experiment.warm_up, context.experiment.measure);
-    if warm_up > Duration::ZERO {
-        let mut client = start_client(context, &subject, Role::Client, ports, warm_up)?;
-        wait_for_end(context, &client, warm_up, "warming up", || ())?;
-        client.stop();
-    }
+    let measure = context.experiment.measure;
+    let warm = warm_up(context, &subject, ports)?;
 
     let mut sampler = Sampler::start(ids(listeners));
     let at_s = subject.run_started.elapsed().as_secs_f64();
@@ -107,6 +104,17 @@ fn load(
     };
     let mut trial = loaded_trial(&subject, window, report, control_report);
     trial.at_s = at_s;
+    match warm {
+        Warm::Unknown => {}
+        Warm::Steady(after) => trial.warm_up_s = Some(after.as_secs_f64()),
+        Warm::Unsteady(after) => {
+            trial.warm_up_s = Some(after.as_secs_f64());
+            trial.notes.push(format!(
+                "the rate still changed after {:.0} s of warm-up",
+                after.as_secs_f64()
+            ));
+        }
+    }
     verdict::judge(
         &mut trial,
         subject.placement,
@@ -116,7 +124,8 @@ fn load(
     Ok(trial)
 }
 
-fn read_report(
+/// What a client measured, as it reports it.
+pub(super) fn read_report(
     context: &Context<'_>,
     subject: &Subject<'_>,
     role: Role,

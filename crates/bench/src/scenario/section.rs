@@ -255,6 +255,37 @@ impl<'a> Section<'a> {
         Ok(tables)
     }
 
+    /// A list of texts, numbers and truth values, as they are written.
+    pub(super) fn values(&self, key: &str) -> Read<Option<Vec<At<String>>>> {
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
+        let Some(array) = value.get_ref().as_array() else {
+            return self.wrong(value, "a list of values, [10, 100]");
+        };
+        let values = array.iter().map(|entry| self.written(entry));
+        Ok(Some(values.collect::<Read<Vec<_>>>()?))
+    }
+
+    /// A text, a number or a truth value, as it is written.
+    pub(super) fn single(&self, key: &str) -> Read<Option<At<String>>> {
+        self.value(key).map(|value| self.written(value)).transpose()
+    }
+
+    fn written(&self, value: &Spanned<DeValue<'_>>) -> Read<At<String>> {
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) => number.as_str().replace('_', ""),
+            DeValue::Float(number) => number.as_str().replace('_', ""),
+            DeValue::Boolean(truth) => truth.to_string(),
+            _ => return self.wrong(value, "a text in quotes, a number, true or false"),
+        };
+        Ok(At {
+            value: text,
+            span: value.span(),
+        })
+    }
+
     /// A table of texts whose keys the user chooses; numbers are taken as they are written.
     pub(super) fn texts_by_name(&self, key: &str) -> Read<BTreeMap<String, String>> {
         let mut texts = BTreeMap::new();
@@ -337,7 +368,7 @@ fn number(value: &DeValue<'_>) -> Option<f64> {
 }
 
 /// Counts may carry `k` (thousand) and `m` (million).
-fn parse_count(text: &str) -> Option<u64> {
+pub(super) fn parse_count(text: &str) -> Option<u64> {
     scaled(text, 1_000)
 }
 

@@ -116,7 +116,7 @@ fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
     };
     let described: Vec<String> = lines.iter().filter_map(end).collect();
     let plot = Plot {
-        title: format!("{}: latency by percentile", work.name),
+        title: format!("{}: latency by percentile", work.title()),
         description: described.join("; "),
         x: Axis {
             label: "responses within".into(),
@@ -287,7 +287,7 @@ fn over_time(
     }
     let y_ticks = linear_ticks(largest * 1.02, 4);
     let plot = Plot {
-        title: format!("{}: {} over time", work.name, title.to_lowercase()),
+        title: format!("{}: {} over time", work.title(), title.to_lowercase()),
         description: description.into(),
         x: time_axis(length, rounds),
         y: Axis {

@@ -104,7 +104,7 @@ fn section(page: &mut String, work: &WorkOutcome, palette: &Palette) {
     let _ = write!(
         page,
         "<section>\n<h2>{} <small>{} connections</small></h2>\n",
-        escape(&work.name),
+        escape(&work.title()),
         onrush_measure::units::count(u64::from(work.connections))
     );
     if !work.about.is_empty() {
