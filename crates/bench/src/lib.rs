@@ -29,7 +29,7 @@ mod options;
 
 pub use error::Error;
 pub use exit::Exit;
-pub use options::{Options, Task};
+pub use options::{Choice, Options, Task};
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -63,7 +63,7 @@ pub fn run(options: Options) -> Result<Ended, Error> {
             &earlier.header.experiment,
             &earlier.header.directory,
         )?;
-        choose(&mut experiment, earlier.header.quick, &earlier.header.only)?;
+        choose(&mut experiment, &earlier.header.choice)?;
         let out = report::claim_directory(Some(directory), &experiment.name)?;
         return measure(&experiment, &onrush, &out, Begin::Earlier(earlier));
     }
@@ -71,7 +71,7 @@ pub fn run(options: Options) -> Result<Ended, Error> {
         None => scenario::built_in(),
         Some(path) => scenario::read(path)?,
     };
-    choose(&mut experiment, options.quick, &options.only)?;
+    choose(&mut experiment, &options.choice)?;
     experiment.budget = options.budget.or(experiment.budget);
     let header = header(&experiment, &options);
     let said = |summary| Ended {
@@ -91,11 +91,11 @@ pub fn run(options: Options) -> Result<Ended, Error> {
     }
 }
 
-fn choose(experiment: &mut Experiment, quick: bool, only: &[String]) -> Result<(), Error> {
-    if quick {
+fn choose(experiment: &mut Experiment, choice: &Choice) -> Result<(), Error> {
+    if choice.quick {
         experiment.hurry();
     }
-    Only::new(only.to_vec())
+    Only::new(choice.only.clone())
         .apply(experiment)
         .map_err(Error::NotThere)
 }
@@ -112,8 +112,7 @@ fn header(experiment: &Experiment, options: &Options) -> Header {
     Header::new(
         experiment,
         file.unwrap_or_else(|| PathBuf::from("chain.toml")),
-        options.quick,
-        options.only.clone(),
+        options.choice.clone(),
         seed,
         now.as_secs_f64(),
     )

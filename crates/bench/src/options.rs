@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::schedule::Seed;
 
 /// What `onrush bench` was asked to do.
@@ -14,16 +16,23 @@ pub struct Options {
     pub task: Task,
     /// Where results are written; `None` makes a directory named after the experiment and the time.
     pub out: Option<PathBuf>,
-    /// Few rounds and short windows: checks that an experiment works, proves nothing.
-    pub quick: bool,
-    /// Works, variants and points that are measured, as [`crate::scenario::Only`] reads them; all when it is empty.
-    pub only: Vec<String>,
+    /// How much of it.
+    pub choice: Choice,
     /// The time that all rounds together may take, in place of what the experiment says.
     pub budget: Option<Duration>,
     /// What makes the order of trials that of an earlier run; `None` takes another one for each run.
     pub seed: Option<Seed>,
     /// The program that takes the roles written as `onrush = [...]`; `None` is the running program itself.
     pub onrush: Option<PathBuf>,
+}
+
+/// How much of an experiment is measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Few rounds and short windows: checks that an experiment works, proves nothing.
+    pub quick: bool,
+    /// Works, variants and points that are measured, as [`crate::scenario::Only`] reads them; all when it is empty.
+    pub only: Vec<String>,
 }
 
 /// What is done with an experiment.

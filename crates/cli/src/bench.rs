@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use onrush_bench::schedule::Seed;
-use onrush_bench::{Options, Task};
+use onrush_bench::{Choice, Options, Task};
 
 use crate::terminal::{Out, say};
 
@@ -65,8 +65,10 @@ impl Args {
             experiment: self.experiment,
             task,
             out: self.out,
-            quick: self.quick,
-            only: self.only,
+            choice: Choice {
+                quick: self.quick,
+                only: self.only,
+            },
             budget: self.budget,
             seed: self.seed.map(Seed),
             onrush: None,

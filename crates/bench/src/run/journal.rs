@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::limits::JOURNAL_BYTES_MAX;
+use crate::options::Choice;
 use crate::outcome::{Trial, WorkOutcome};
 use crate::scenario::{Experiment, Point};
 use crate::schedule::Seed;
@@ -35,10 +36,8 @@ pub struct Header {
     pub directory: PathBuf,
     /// Its text.
     pub experiment: String,
-    /// Whether it is a quick run.
-    pub quick: bool,
-    /// What is measured of it.
-    pub only: Vec<String>,
+    /// How much of it is measured.
+    pub choice: Choice,
     /// The order of its trials.
     pub seed: Seed,
     /// When it began, seconds since 1970.
@@ -52,8 +51,7 @@ impl Header {
     pub fn new(
         experiment: &Experiment,
         file: PathBuf,
-        quick: bool,
-        only: Vec<String>,
+        choice: Choice,
         seed: Seed,
         started: f64,
     ) -> Header {
@@ -62,8 +60,7 @@ impl Header {
             file,
             directory: experiment.directory.clone(),
             experiment: experiment.source.clone(),
-            quick,
-            only,
+            choice,
             seed,
             started,
             measured_on: BTreeMap::new(),
@@ -231,16 +228,17 @@ impl Journal {
     ) -> Result<(), Error> {
         let name = (work.title(), variant.to_owned());
         let prefix = format!("{} / {variant} / ", name.0);
-        let is_told = self.told.contains(&name);
-        let line = Line {
+        let mut line = Line {
             work: work.name.clone(),
             point: work.point.clone(),
             variant: variant.to_owned(),
             trial: trial.clone(),
-            commands: of_trial(&environment.commands, &prefix, is_told),
-            files: of_trial(&environment.files, &prefix, is_told),
+            commands: BTreeMap::new(),
+            files: BTreeMap::new(),
         };
-        if !is_told {
+        if !self.told.contains(&name) {
+            line.commands = of_trial(&environment.commands, &prefix);
+            line.files = of_trial(&environment.files, &prefix);
             self.told.push(name);
         }
         self.write(&line).map_err(|source| {
@@ -266,15 +264,9 @@ impl Journal {
     }
 }
 
-/// The entries of one variant, unless they were told before.
-fn of_trial<T: Clone>(
-    all: &BTreeMap<String, T>,
-    prefix: &str,
-    is_told: bool,
-) -> BTreeMap<String, T> {
-    let of_it = all
-        .iter()
-        .filter(|(name, _)| !is_told && name.starts_with(prefix));
+/// The entries of one variant.
+fn of_trial<T: Clone>(all: &BTreeMap<String, T>, prefix: &str) -> BTreeMap<String, T> {
+    let of_it = all.iter().filter(|(name, _)| name.starts_with(prefix));
     of_it
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()

@@ -1,6 +1,7 @@
 //! A whole run: every round of every variant of every work, interleaved, until done or interrupted.
 
 mod child;
+mod client_report;
 mod idle;
 mod interrupt;
 mod journal;
@@ -26,7 +27,7 @@ use self::interrupt::Interrupt;
 use self::journal::Journal;
 use self::programs::{Missing, missing_of, with_program_paths};
 use self::progress::Progress;
-use self::rounds::{Ending, Rounds, trial_length};
+use self::rounds::{Ending, Rounds};
 use self::scratch::Scratch;
 use self::subject::Context;
 use crate::environment::{self, Environment, usable_cpus};
@@ -97,7 +98,7 @@ pub fn plan(experiment: &Experiment, onrush: &Path, header: &Header) -> Result<P
     };
     Ok(Planned {
         schedule: Schedule::new(experiment, header.seed, is_measured),
-        trial_length: trial_length(experiment),
+        trial_length: experiment.trial_length(),
         works: works(experiment, &usable_cpus(), &missing),
         missing,
     })
@@ -254,7 +255,7 @@ fn outcome(
         started: rfc3339(started),
         duration_s: rounds.started.elapsed().as_secs_f64(),
         complete: ending != Ending::Interrupted,
-        quick: header.quick,
+        quick: header.choice.quick,
         rounds: match ending {
             Ending::Complete | Ending::Interrupted => experiment.rounds,
             Ending::Budget | Ending::Precise => made,

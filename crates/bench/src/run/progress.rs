@@ -5,7 +5,6 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use super::rounds::trial_length;
 use crate::outcome::Trial;
 use crate::scenario::Experiment;
 use crate::schedule::Schedule;
@@ -43,7 +42,7 @@ impl Progress {
             made_before,
             budget: experiment.budget,
             started: Instant::now(),
-            trial_guess: trial_length(experiment),
+            trial_guess: experiment.trial_length(),
             trial_started: Instant::now(),
             label: String::new(),
             line: String::new(),

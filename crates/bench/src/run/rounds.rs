@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
@@ -192,12 +192,6 @@ impl Rounds<'_> {
         }
         format!("round {round} · {names}")
     }
-}
-
-/// How long a trial takes, until some have shown it: starting and stopping its programs is guessed.
-pub(super) fn trial_length(experiment: &Experiment) -> Duration {
-    const OVERHEAD_GUESS: Duration = Duration::from_millis(700);
-    experiment.warm_up.longest() + experiment.measure + OVERHEAD_GUESS
 }
 
 /// Moves ourselves away from the role under test: to CPUs without a role, else to those of the other roles.

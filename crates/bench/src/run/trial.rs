@@ -11,17 +11,17 @@ use std::thread;
 use std::time::Duration;
 
 use super::child::Child;
+use super::client_report::read_report;
 use super::idle::{IdleConnections, check_open_files};
 use super::prepare::{ports, prepare};
 use super::start::{check_alive, ids, start, start_client, wait_for_end, wait_until_ready};
 use super::subject::{Context, Failure, Subject, Try, failed};
 use super::warm_up::{Warm, warm_up};
-use crate::collect::client::{self, ClientReport};
+use crate::collect::client::ClientReport;
 use crate::collect::process;
 use crate::collect::sampler::{Sampler, Window};
-use crate::limits::OUTPUT_BYTES_MAX;
 use crate::outcome::{RoleUse, Trial};
-use crate::scenario::{Launch, Metric, Results, Role};
+use crate::scenario::{Launch, Metric, Role};
 use crate::verdict;
 
 /// Freed memory and late start-up work settle within this before memory is read.
@@ -122,32 +122,6 @@ fn load(
         Some(measure.as_secs_f64()),
     );
     Ok(trial)
-}
-
-/// What a client measured, as it reports it.
-pub(super) fn read_report(
-    context: &Context<'_>,
-    subject: &Subject<'_>,
-    role: Role,
-    child: &Child,
-) -> Try<ClientReport> {
-    let results = subject
-        .program(context.experiment, role)
-        .map_or(Results::Onrush, |program| program.results);
-    let text = match results {
-        Results::Wrk | Results::Oha => child.output(),
-        Results::Onrush => {
-            let path = context.root.join(role.name()).join("report.json");
-            onrush_file::read_text(&path, OUTPUT_BYTES_MAX).unwrap_or_default()
-        }
-    };
-    client::read(results, &text).or_else(|why| {
-        failed(format!(
-            "no report of the {} ({why}); {}",
-            role.name(),
-            child.last_words()
-        ))
-    })
 }
 
 fn loaded_trial(

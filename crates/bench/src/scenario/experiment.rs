@@ -53,6 +53,12 @@ impl Experiment {
         self.precision = None;
         self.measure = self.quick.measure;
     }
+
+    /// How long a trial takes, until some have shown it: starting and stopping its programs is guessed.
+    pub fn trial_length(&self) -> Duration {
+        const OVERHEAD_GUESS: Duration = Duration::from_millis(700);
+        self.warm_up.longest() + self.measure + OVERHEAD_GUESS
+    }
 }
 
 /// The order of the trials of a round.

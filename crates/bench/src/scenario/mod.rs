@@ -12,6 +12,7 @@ mod role;
 mod read;
 mod section;
 mod template;
+mod value;
 
 pub use experiment::{
     Bound, Experiment, Figure, Launch, Order, Program, Quick, Rate, Results, Variant, WarmUp, Work,

@@ -6,7 +6,8 @@ use super::figure::figures;
 use super::sweep::points;
 use super::variant::{check_use, variant_exists, variants};
 use crate::limits::WORKS_MAX;
-use crate::scenario::section::{At, Read, Section, name, parse_count, unknown};
+use crate::scenario::section::{At, Read, Section, name, unknown};
+use crate::scenario::value::parse_count;
 use crate::scenario::{Point, Program, Rate, Role, Variant, Work};
 
 const WORK_KEYS: &[&str] = &[
