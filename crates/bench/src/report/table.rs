@@ -155,11 +155,14 @@ const HEAD: [&str; 6] = ["", "measured", "peer", "ratio", "spread", "target"];
 pub(super) fn terminal(outcome: &Outcome) -> String {
     let mut lines: Vec<Line> = Vec::new();
     for work in &outcome.works {
-        lines.push(Line::Work(format!(
-            "{} · {} connections",
-            work.title(),
-            units::count(u64::from(work.connections))
-        )));
+        let title = match work.point.value("connections") {
+            Some(_) => work.title(),
+            None => {
+                let connections = units::count(u64::from(work.connections));
+                format!("{} · {connections} connections", work.title())
+            }
+        };
+        lines.push(Line::Work(title));
         let mut figure = String::new();
         for line in &work.figures {
             let row = row(work, line);

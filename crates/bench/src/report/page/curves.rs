@@ -87,7 +87,8 @@ fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<S
     ))
 }
 
-fn capitalized(text: &str) -> String {
+/// With a capital letter at its beginning.
+pub(super) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| {
         first.to_uppercase().chain(letters).collect()
@@ -163,6 +164,7 @@ fn latency_lines(work: &WorkOutcome, palette: &Palette) -> Vec<Line> {
                 name: format!("{}{beside}", variant.name),
                 class: palette.class(&variant.name).to_owned(),
                 is_dashed: is_control,
+                ranges: Vec::new(),
                 segments: vec![points],
             });
         }
@@ -331,6 +333,7 @@ fn lines_over_time(
         name: variant.name.clone(),
         class: palette.class(&variant.name).to_owned(),
         is_dashed: false,
+        ranges: Vec::new(),
         segments: variant
             .trials
             .iter()
