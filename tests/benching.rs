@@ -182,6 +182,59 @@ fn a_run_that_was_killed_is_gone_on_with() {
 }
 
 #[test]
+fn roles_run_on_hosts_that_go_with_their_trial_also_when_it_is_killed() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can make network namespaces");
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = experiment(directory.path(), "1s");
+    let text = fs::read_to_string(&path).expect("it is there");
+    let text = text
+        .replace("127.0.0.1:{port}", "{address}:{port}")
+        .replace(
+            "connections = 2",
+            "connections = 2\nhosts = { client = \"left\", server = \"right\" }",
+        );
+    let hosts = "[host.left]\nnamespace = {}\n[host.right]\nnamespace = { sysctl = { \"net.ipv4.tcp_fin_timeout\" = 7 } }\n\
+        [[link]]\nbetween = [\"left\", \"right\"]\nqueues = 2\ninterfaces = 2\nrate = \"1g\"\nsteering = { right = \"1\" }\n";
+    fs::write(&path, format!("{text}\n{hosts}")).expect("it is ours");
+    let out = directory.path().join("out");
+    let out_text = out.display().to_string();
+    let finished = run_onrush(&["bench", &path, "--out", &out_text]);
+    let results = results(&out, &finished);
+    let trial = &results["works"][0]["variants"][0]["trials"][0];
+    assert!(trial["requests"].as_u64() > Some(0), "{finished:?}");
+    let environment = fs::read_to_string(out.join("environment.json")).expect("it is there");
+    assert!(environment.contains("http://198.18.0.2:"), "{environment}");
+    assert!(environment.contains("(right) echo 1 > /sys/class/net/veth1/queues/rx-1/rps_cpus"));
+
+    let long = fs::read_to_string(&path)
+        .expect("ours")
+        .replace("measure = \"1s\"", "measure = \"30m\"");
+    fs::write(&path, long).expect("it is ours");
+    let program = Program::start(&mut onrush(&["bench", &path, "--out", &out_text]));
+    let children = until("two hosts, a server and a client", || {
+        let children = children_of(program.pid());
+        (children.len() >= 4).then_some(children)
+    });
+    let namespaces = children
+        .iter()
+        .filter_map(|child| fs::read_link(format!("/proc/{child}/ns/net")).ok());
+    let own = fs::read_link("/proc/self/ns/net").expect("Linux");
+    let namespaces: Vec<_> = namespaces.filter(|namespace| *namespace != own).collect();
+    assert_eq!(namespaces.len(), 4, "{namespaces:?}");
+    program.signal(Signal::KILL);
+    program.finish();
+    until("the namespaces to be gone", || {
+        let processes = fs::read_dir("/proc").expect("Linux");
+        let mut used =
+            processes.filter_map(|entry| fs::read_link(entry.ok()?.path().join("ns/net")).ok());
+        (!used.any(|namespace| namespaces.contains(&namespace))).then_some(())
+    });
+}
+
+#[test]
 fn what_cannot_be_measured_is_one_sentence_and_exit_code_1() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("bad.toml");

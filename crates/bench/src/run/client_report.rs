@@ -1,7 +1,8 @@
 //! What a client measured, as it reports it.
 
 use super::child::Child;
-use super::subject::{Context, Subject, Try, failed};
+use super::failure::{Try, failed};
+use super::subject::{Context, Subject};
 use crate::collect::client::{self, ClientReport};
 use crate::limits::OUTPUT_BYTES_MAX;
 use crate::scenario::{Results, Role};

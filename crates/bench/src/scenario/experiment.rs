@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::metric::Metric;
+use super::network::Network;
 use super::point::Point;
 use super::role::Role;
 
@@ -231,6 +232,8 @@ pub struct Variant {
     pub name: String,
     /// The program of each role that takes part.
     pub roles: BTreeMap<Role, String>,
+    /// Where these run; `None` is this machine as it is.
+    pub network: Option<Network>,
     /// Values for templates.
     pub set: BTreeMap<String, String>,
 }

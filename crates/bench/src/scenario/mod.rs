@@ -5,6 +5,7 @@
 
 mod experiment;
 mod metric;
+mod network;
 mod only;
 mod point;
 mod role;
@@ -19,6 +20,7 @@ pub use experiment::{
     title,
 };
 pub use metric::{Metric, Unit};
+pub use network::{Host, Link, Network, target};
 pub use only::Only;
 pub use point::{Point, Setting};
 pub use role::Role;
