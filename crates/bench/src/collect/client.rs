@@ -1,21 +1,65 @@
-//! What clients say they measured: the file of `onrush load --json`, the text of wrk, or the JSON of oha. Pure.
+//! What clients say they measured: a file for each client whose reports are read. Pure.
 
+mod ab;
+mod fortio;
+mod h1load;
+mod h2load;
+mod iperf3;
+mod k6;
+mod memcaslap;
 mod oha;
 mod onrush;
-mod report;
+mod sockperf;
+mod vegeta;
 mod wrk;
+mod wrk2;
 
-#[cfg(test)]
-mod tests;
+mod report;
+mod words;
 
 pub use self::report::ClientReport;
 use crate::scenario::Results;
 
-/// Reads a report; the error says what is wrong with it.
+/// Reads a report; the error says what was expected, and what is wrong with it.
+///
+/// Any text is a report or an error. Nothing is made up: a number that the client does not give is absent, or an error
+/// where a trial needs it.
 pub fn read(results: Results, text: &str) -> Result<ClientReport, String> {
-    match results {
+    let text = whole_lines(results, text);
+    let read = match results {
         Results::Onrush => onrush::read(text),
-        Results::Wrk => wrk::read(text).ok_or_else(|| "the output of wrk has no totals".to_owned()),
+        Results::Wrk => wrk::read(text),
+        Results::Wrk2 => wrk2::read(text),
+        Results::H1load => h1load::read(text),
+        Results::H2load => h2load::read(text),
         Results::Oha => oha::read(text),
+        Results::Ab => ab::read(text),
+        Results::K6 => k6::read(text),
+        Results::Vegeta => vegeta::read(text),
+        Results::Fortio => fortio::read(text),
+        Results::Memcaslap => memcaslap::read(text),
+        Results::Iperf3 => iperf3::read(text),
+        Results::Sockperf => sockperf::read(text),
+    };
+    let checked = read.and_then(ClientReport::checked);
+    checked.map_err(|why| format!("expected {}; {why}", results.form()))
+}
+
+/// Without a last line that was not finished: half of a number is a number, too.
+fn whole_lines(results: Results, text: &str) -> &str {
+    match results {
+        Results::Onrush
+        | Results::Oha
+        | Results::K6
+        | Results::Vegeta
+        | Results::Fortio
+        | Results::Iperf3 => text,
+        Results::Wrk
+        | Results::Wrk2
+        | Results::H1load
+        | Results::H2load
+        | Results::Ab
+        | Results::Memcaslap
+        | Results::Sockperf => text.rfind('\n').map_or("", |end| &text[..=end]),
     }
 }

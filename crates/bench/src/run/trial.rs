@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use super::child::Child;
+use super::child::{Child, last_lines};
 use super::idle::{IdleConnections, check_open_files};
-use super::prepare::{ports, prepare};
+use super::prepare::{REPORT, ports, prepare};
 use super::start::{check_alive, ids, start, start_client, wait_for_end, wait_until_ready};
 use super::subject::{Context, Failure, Subject, Try, failed};
 use crate::collect::client::{self, ClientReport};
@@ -125,17 +125,23 @@ fn read_report(
     let results = subject
         .program(context.experiment, role)
         .map_or(Results::Onrush, |program| program.results);
-    let text = match results {
-        Results::Wrk | Results::Oha => child.output(),
-        Results::Onrush => {
-            let path = context.root.join(role.name()).join("report.json");
-            onrush_file::read_text(&path, OUTPUT_BYTES_MAX).unwrap_or_default()
-        }
+    // A client that was given `{json}` writes there; the directory is new for each run. All others print.
+    let path = context.root.join(role.name()).join(REPORT);
+    let written = match path.exists() {
+        true => Some(onrush_file::read_text(&path, OUTPUT_BYTES_MAX)),
+        false => None,
     };
-    client::read(results, &text).or_else(|why| {
+    let (report, ending) = match (written, results) {
+        (Some(Err(error)), _) => (Err(error.to_string()), None),
+        (Some(Ok(text)), _) => (client::read(results, &text), Some(last_lines(&text))),
+        (None, Results::Onrush) => (Err("it wrote none into `{json}`".to_owned()), None),
+        (None, _) => (client::read(results, &child.output()), None),
+    };
+    report.or_else(|why| {
+        let file = ending.map_or_else(String::new, |lines| format!("; its file ends: {lines}"));
+        let name = role.name();
         failed(format!(
-            "no report of the {} ({why}); {}",
-            role.name(),
+            "no report of the {name} ({why}){file}; {}",
             child.last_words()
         ))
     })
@@ -174,7 +180,9 @@ fn loaded_trial(
         roles.insert(*role, role_use);
     }
     if let Some(latency) = &report.latency {
-        metrics.insert(Metric::LatencyMean.name(), latency.mean);
+        if let Some(mean) = latency.mean {
+            metrics.insert(Metric::LatencyMean.name(), mean);
+        }
         for value in &latency.percentiles {
             metrics.insert(format!("latency.p{}", value.percentile), value.us);
         }
@@ -183,6 +191,7 @@ fn loaded_trial(
         round: subject.round,
         window_s,
         rate: subject.rate,
+        counted: report.counted,
         requests: report.requests,
         errors: report.errors,
         rps: report.rps,
@@ -198,6 +207,7 @@ fn loaded_trial(
             .warnings
             .into_iter()
             .map(|warning| format!("the client says: {warning}"))
+            .chain(report.notes)
             .collect(),
         ..Trial::default()
     }

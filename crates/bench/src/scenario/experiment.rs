@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::metric::Metric;
+use super::results::Results;
 use super::role::Role;
 
 /// A checked experiment: every name resolves and every template can be filled.
@@ -99,17 +100,6 @@ pub enum Launch {
     Command(Vec<String>),
     /// No program: connections that ask once and then stay open, held by the experiment itself.
     Idle(u32),
-}
-
-/// How what a client measured is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Results {
-    /// The file `onrush load --json` writes.
-    Onrush,
-    /// The text wrk prints.
-    Wrk,
-    /// The JSON oha prints.
-    Oha,
 }
 
 /// One thing that is measured.

@@ -5,16 +5,16 @@
 
 mod experiment;
 mod metric;
+mod results;
 mod role;
 
 mod read;
 mod section;
 mod template;
 
-pub use experiment::{
-    Bound, Experiment, Figure, Launch, Program, Quick, Rate, Results, Variant, Work,
-};
+pub use experiment::{Bound, Experiment, Figure, Launch, Program, Quick, Rate, Variant, Work};
 pub use metric::{Metric, Unit};
+pub use results::{Counted, Results};
 pub use role::Role;
 pub use section::Mistake;
 pub use template::{Values, render};

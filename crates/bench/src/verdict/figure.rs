@@ -81,11 +81,14 @@ fn line(
         Some(_) => ratios.as_ref().map(|ratios| ratios.rounds),
         None => Rounds::of(&own),
     };
+    let mut ran = ours.trials.iter().filter(|trial| trial.ran());
+    let counted = ran.next().map(|trial| trial.counted).unwrap_or_default();
+    let title = figure.metric.title_of(counted);
     FigureLine {
         metric: figure.metric.name(),
         title: match figure.above.get(&ours.name) {
-            Some(base) => format!("{} above {base}", figure.metric.title()),
-            None => figure.metric.title(),
+            Some(base) => format!("{title} above {base}"),
+            None => title,
         },
         unit: figure.metric.unit().symbol().into(),
         ours: ours.name.clone(),

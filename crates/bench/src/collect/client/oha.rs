@@ -1,16 +1,17 @@
-//! The JSON of oha.
+//! The JSON of oha: `--output-format json`, printed or with `--output` in a file. Its times are in seconds.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::report::{ClientReport, LatencyJson, latency};
+use super::report::{ClientReport, is_good_status, latency, status_warnings, sum};
+use super::words::json;
 
-/// What oha writes with `--output-format json`, as far as it is used here; its times are in seconds.
+/// As far as it is used here.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OhaJson {
-    summary: OhaSummary,
+struct Json {
+    summary: Summary,
     #[serde(default)]
     latency_percentiles: BTreeMap<String, Option<f64>>,
     status_code_distribution: BTreeMap<String, u64>,
@@ -20,7 +21,7 @@ struct OhaJson {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OhaSummary {
+struct Summary {
     total: f64,
     total_data: f64,
     average: Option<f64>,
@@ -28,43 +29,43 @@ struct OhaSummary {
 }
 
 /// What oha calls the requests in flight when its time was over.
-const OHA_IN_FLIGHT: &str = "aborted due to deadline";
+const IN_FLIGHT: &str = "aborted due to deadline";
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
-    // Something may stand before it.
-    let begin = text.find('{').unwrap_or(0);
-    let mut values = serde_json::Deserializer::from_str(&text[begin..]).into_iter();
-    let json: OhaJson = match values.next() {
-        Some(value) => value.map_err(|error| format!("the output of oha: {error}"))?,
-        None => return Err("oha printed nothing".to_owned()),
-    };
-    let statuses = json.status_code_distribution.iter();
-    let bad_statuses: u64 = statuses
-        .filter(|(status, _)| !status.starts_with(['2', '3']))
-        .map(|(_, count)| count)
-        .sum();
-    let errors = json.error_distribution.iter();
-    let errors: u64 = errors
-        .filter(|(what, _)| *what != OHA_IN_FLIGHT)
-        .map(|(_, count)| count)
-        .sum();
-    let requests: u64 = json.status_code_distribution.values().sum();
+    let json: Json = json(text)?;
+    let statuses = &json.status_code_distribution;
+    let bad = statuses
+        .iter()
+        .filter(|(status, _)| !is_good_status(status));
+    let failures = json.error_distribution.iter();
+    let failures: Vec<_> = failures.filter(|(what, _)| *what != IN_FLIGHT).collect();
+    let requests = sum(statuses.values().copied());
+    // oha's own rate counts requests that failed, and those in flight at the end.
     let seconds = json.summary.total.max(1e-9);
-    let percentiles = json.latency_percentiles.into_iter().map(|(name, seconds)| {
-        let percentile = name.trim_start_matches('p').to_owned();
-        (percentile, seconds.map(|seconds| seconds * 1e6))
+    let percentiles = json.latency_percentiles.into_iter();
+    let percentiles = percentiles.filter_map(|(name, seconds)| {
+        Some((name.trim_start_matches('p').to_owned(), seconds? * 1e6))
     });
+    let micros = |seconds: f64| seconds * 1e6;
+    let mut warnings = status_warnings(statuses);
+    let words = failures.iter().map(|(what, count)| {
+        let count = onrush_measure::units::count(**count);
+        format!("{count} times: {what}")
+    });
+    warnings.extend(words);
+    let errors = bad.chain(failures).map(|(_, count)| *count);
     Ok(ClientReport {
         requests,
-        errors: errors + bad_statuses,
+        errors: sum(errors),
         duration_s: json.summary.total,
         rps: requests as f64 / seconds,
-        bytes_per_s: json.summary.total_data / seconds,
-        latency: latency(LatencyJson {
-            mean: json.summary.average.map(|seconds| seconds * 1e6),
-            max: json.summary.slowest.map(|seconds| seconds * 1e6),
-            percentiles: percentiles.collect(),
-        }),
+        bytes_per_s: Some(json.summary.total_data / seconds),
+        latency: latency(
+            json.summary.average.map(micros),
+            json.summary.slowest.map(micros),
+            percentiles,
+        ),
+        warnings,
         ..ClientReport::default()
     })
 }

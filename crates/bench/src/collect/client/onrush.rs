@@ -1,21 +1,21 @@
-//! The file of `onrush load --json`.
+//! The file of `onrush load --json` (`docs/load-result.schema.json`).
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::report::{ClientReport, LatencyJson, latency};
+use super::report::{ClientReport, is_good_status, latency, status_warnings, sum};
+use super::words::json;
 use crate::outcome::Second;
 
-/// The parts of `docs/load-result.schema.json` that are used here; others are ignored, since keys are only added.
+/// The parts of the schema that are used here; others are ignored, since keys are only added.
 #[derive(Deserialize)]
-struct LoadJson {
+struct Json {
     requests: u64,
     errors: u64,
     duration_s: f64,
     rps: f64,
-    #[serde(default)]
-    bytes_per_s: f64,
+    bytes_per_s: Option<f64>,
     #[serde(default)]
     statuses: BTreeMap<String, u64>,
     latency_us: Option<LatencyJson>,
@@ -23,6 +23,14 @@ struct LoadJson {
     seconds: Vec<SecondJson>,
     #[serde(default)]
     warnings: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct LatencyJson {
+    mean: Option<f64>,
+    max: Option<f64>,
+    #[serde(default)]
+    percentiles: BTreeMap<String, Option<f64>>,
 }
 
 #[derive(Deserialize)]
@@ -34,33 +42,34 @@ struct SecondJson {
 }
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
-    let json: LoadJson = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let unwanted = |(status, count): (&String, &u64)| {
-        let is_good = status.starts_with('2') || status.starts_with('3');
-        if is_good { 0 } else { *count }
-    };
-    let bad_statuses: u64 = json.statuses.iter().map(unwanted).sum();
+    let json: Json = json(text)?;
+    let bad = json
+        .statuses
+        .iter()
+        .filter(|(status, _)| !is_good_status(status));
+    let errors = sum([json.errors]
+        .into_iter()
+        .chain(bad.map(|(_, count)| *count)));
     let mut warnings = json.warnings;
-    for status in json.statuses.iter().filter(|status| unwanted(*status) > 0) {
-        let count = onrush_measure::units::count(*status.1);
-        warnings.push(format!("{count} responses had status {}", status.0));
-    }
+    warnings.extend(status_warnings(&json.statuses));
+    let rows = json.seconds.iter().map(|row| Second {
+        t: row.t,
+        rps: row.rps,
+        errors: row.errors,
+    });
     Ok(ClientReport {
         requests: json.requests,
-        errors: json.errors + bad_statuses,
+        errors,
         duration_s: json.duration_s,
         rps: json.rps,
         bytes_per_s: json.bytes_per_s,
-        latency: json.latency_us.and_then(latency),
-        seconds: json
-            .seconds
-            .iter()
-            .map(|second| Second {
-                t: second.t,
-                rps: second.rps,
-                errors: second.errors,
-            })
-            .collect(),
+        latency: json.latency_us.and_then(|found| {
+            let percentiles = found.percentiles.into_iter();
+            let percentiles = percentiles.filter_map(|(name, us)| Some((name, us?)));
+            latency(found.mean, found.max, percentiles)
+        }),
+        seconds: rows.collect(),
         warnings,
+        ..ClientReport::default()
     })
 }

@@ -1,80 +1,82 @@
-//! The text of wrk.
+//! The text of wrk, and what it has in common with that of wrk2.
 
-use super::report::ClientReport;
-use crate::outcome::{Latency, PercentileValue};
+use super::report::{ClientReport, latency, sum};
+use super::words::{amount, bytes, count, no_number, seconds};
 
-pub(super) fn read(text: &str) -> Option<ClientReport> {
+/// Stands in the text of wrk2, which began as wrk.
+pub(super) const OF_WRK2: &str = "HdrHistogram";
+
+pub(super) fn read(text: &str) -> Result<ClientReport, String> {
+    match text.contains(OF_WRK2) {
+        true => Err("it is that of wrk2: say `results = \"wrk2\"`".to_owned()),
+        false => totals(text),
+    }
+}
+
+/// What both print.
+pub(super) fn totals(text: &str) -> Result<ClientReport, String> {
     let mut report = ClientReport::default();
-    let mut has_totals = false;
-    let mut mean_and_max = None;
-    let mut percentiles = Vec::new();
+    let (mut has_totals, mut has_rate) = (false, false);
+    let (mut mean, mut max) = (None, None);
     for line in text.lines().map(str::trim) {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let words: Vec<&str> = line.split_ascii_whitespace().take(7).collect();
         match words[..] {
-            [requests, "requests", "in", time, bytes, "read"] => {
-                report.requests = requests.parse().ok()?;
-                report.duration_s = wrk_seconds(time.trim_end_matches(','))?;
-                report.bytes_per_s = wrk_bytes(bytes)? / report.duration_s.max(1e-9);
+            [requests, "requests", "in", time, size, "read"] => {
+                let time = time.trim_end_matches(',');
+                report.requests = count(requests).ok_or_else(|| no_number(line, requests))?;
+                report.duration_s = seconds(time).ok_or_else(|| no_number(line, time))?;
+                let size = bytes(size).ok_or_else(|| no_number(line, size))?;
+                report.bytes_per_s = Some(size / report.duration_s.max(1e-9));
                 has_totals = true;
             }
-            ["Requests/sec:", rate] => report.rps = rate.parse().ok()?,
-            ["Latency", mean, _, max, _] => {
-                mean_and_max = wrk_seconds(mean).zip(wrk_seconds(max));
+            ["Requests/sec:", rate] => {
+                report.rps = amount(rate).ok_or_else(|| no_number(line, rate))?;
+                has_rate = true;
             }
-            [percentile, time] if percentile.ends_with('%') => {
-                percentiles.push(PercentileValue {
-                    percentile: percentile.trim_end_matches('%').to_owned(),
-                    us: wrk_seconds(time)? * 1e6,
-                });
+            ["Latency", average, _, largest, _] => {
+                (mean, max) = (seconds(average), seconds(largest));
             }
-            ["Non-2xx", "or", "3xx", "responses:", count] => {
-                report.errors += count.parse::<u64>().ok()?;
+            ["Non-2xx", "or", "3xx", "responses:", responses] => {
+                let responses = count(responses).ok_or_else(|| no_number(line, responses))?;
+                report.errors = sum([report.errors, responses]);
+                report.warnings.push(line.to_owned());
             }
-            _ if line.starts_with("Socket errors:") => report.errors += sum_of_numbers(line),
+            _ if line.starts_with("Socket errors:") => {
+                report.errors = sum([report.errors, sum_of_numbers(line)]);
+                report.warnings.push(line.to_owned());
+            }
             _ => {}
         }
     }
-    report.latency = mean_and_max.map(|(mean, max)| Latency {
-        mean: mean * 1e6,
-        max: max * 1e6,
-        percentiles,
+    if !has_totals || !has_rate {
+        return Err("its totals are missing".to_owned());
+    }
+    // Latencies of nothing are zeros.
+    if report.requests > 0 {
+        let micros = |seconds: f64| seconds * 1e6;
+        report.latency = latency(mean.map(micros), max.map(micros), percentiles(text)?);
+    }
+    Ok(report)
+}
+
+/// `50%  500.00us`: the lines below the first heading; wrk2 may print a second distribution, of other latencies.
+fn percentiles(text: &str) -> Result<Vec<(String, f64)>, String> {
+    let lines = text.lines().map(str::trim);
+    let below = lines
+        .skip_while(|line| !line.starts_with("Latency Distribution"))
+        .skip(1);
+    let rows = below.map_while(|line| {
+        let (percentile, time) = line.split_once('%')?;
+        Some((percentile, time.trim()))
     });
-    has_totals.then_some(report)
+    let read = |(percentile, time): (&str, &str)| {
+        let us = seconds(time).ok_or_else(|| no_number(percentile, time))? * 1e6;
+        Ok((percentile.to_owned(), us))
+    };
+    rows.map(read).collect()
 }
 
 /// `connect 0, read 1, write 2, timeout 3`.
 fn sum_of_numbers(line: &str) -> u64 {
-    line.split([' ', ','])
-        .filter_map(|word| word.parse::<u64>().ok())
-        .sum()
-}
-
-/// `512.00us`, `1.20ms`, `5.00s`, `1.00m`, `1.00h`, as wrk's units.c writes them.
-fn wrk_seconds(text: &str) -> Option<f64> {
-    let unit_at = text.find(|letter: char| letter.is_ascii_alphabetic())?;
-    let (number, unit) = text.split_at(unit_at);
-    let factor = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3_600.0,
-        _ => return None,
-    };
-    Some(number.parse::<f64>().ok()? * factor)
-}
-
-/// `1.23MB`, in steps of 1,024.
-fn wrk_bytes(text: &str) -> Option<f64> {
-    let unit_at = text.find(|letter: char| letter.is_ascii_alphabetic())?;
-    let (number, unit) = text.split_at(unit_at);
-    let power = match unit {
-        "B" => 0,
-        "KB" => 1,
-        "MB" => 2,
-        "GB" => 3,
-        "TB" => 4,
-        _ => return None,
-    };
-    Some(number.parse::<f64>().ok()? * 1_024_f64.powi(power))
+    sum(line.split([' ', ',']).filter_map(count))
 }
