@@ -14,6 +14,30 @@ mod report_checks;
 /// Reports, with what is read of them and what the client itself found wrong.
 const READ: &[(&str, &str, &str)] = &[
     (
+        "oha/good.json",
+        "109767 requests failed 0 in 1.0175 rps 107879.9114 B/s 539399.557 \
+         mean 90.1576 max 49852.255 [10=54.21 99.99=36231.042 of 9] rows 0",
+        "",
+    ),
+    (
+        "oha/refused.json",
+        "0 requests failed 20 in 0.0007 rps 0 B/s 0 \
+         mean - max - [] rows 0",
+        "20 times: Connection refused (os error 111)",
+    ),
+    (
+        "oha/server-died.json",
+        "469 requests failed 517 in 2.0029 rps 234.1635 B/s 1170.8177 \
+         mean 978.4325 max 44318.874 [10=28.904 99.99=44318.874 of 9] rows 0",
+        "513 times: Connection refused (os error 111) | 4 times: connection error",
+    ),
+    (
+        "oha/status-500.json",
+        "500 requests failed 500 in 0.0208 rps 24019.7054 B/s 48039.4108 \
+         mean 118.3009 max 7910.584 [10=26.012 99.99=7910.584 of 9] rows 0",
+        "500 responses had status 500",
+    ),
+    (
         "ab/good.txt",
         "2000 requests failed 0 in 0.015 rps 135318 B/s 21466666.6667 \
          mean 30 max 1000 [50=0 66=0 75=0 80=0 90=0 95=0 98=0 99=0] rows 0",
