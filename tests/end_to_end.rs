@@ -35,6 +35,7 @@ mod pausing;
 mod privileges;
 mod reaching;
 mod reloading;
+mod reporting;
 mod responding;
 mod scraping;
 mod smuggling;

@@ -48,6 +48,12 @@ pub const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 pub const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 /// What is read of the trials of an earlier run: a trial of an hour has 4 MB, one of ten seconds 20 KB.
 pub const JOURNAL_BYTES_MAX: u64 = 1 << 30;
+/// Rows of a client: one each 100 ms, the shortest that iperf3 makes, of the longest window.
+pub const CLIENT_ROWS_MAX: usize = 36_000;
+/// Percentiles of a client: h1load, which has the most, has 61.
+pub const PERCENTILES_MAX: usize = 1_000;
+/// Warnings of a client: a reader sees the kind of trouble in far fewer.
+pub const CLIENT_WORDS_MAX: usize = 100;
 /// Room that there has to be for a result before anything is measured: the largest of ours has 0.3 MB.
 pub const RESULT_BYTES_MIN: u64 = 1 << 20;
 /// What is read of a program's output when it failed.

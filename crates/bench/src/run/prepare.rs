@@ -13,6 +13,9 @@ use super::ports::free_port;
 use super::subject::{Context, Subject};
 use crate::scenario::{Role, Values, render, target};
 
+/// The file `{json}` stands for, in the directory of its program.
+pub(super) const REPORT: &str = "report.json";
+
 /// A role with its directory, ports and command line.
 pub(super) struct Part {
     pub(super) directory: PathBuf,
@@ -107,7 +110,7 @@ pub(super) fn values(
         context.experiment.directory.display().to_string(),
     );
     set("dir", directory.display().to_string());
-    set("json", directory.join("report.json").display().to_string());
+    set("json", directory.join(REPORT).display().to_string());
     set("cpus", crate::environment::cpu_list(cpus));
     set("threads", cpus.len().max(1).to_string());
     set("connections", subject.work.connections.to_string());

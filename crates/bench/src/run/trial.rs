@@ -183,7 +183,9 @@ fn loaded_trial(
         roles.insert(*role, role_use);
     }
     if let Some(latency) = &report.latency {
-        metrics.insert(Metric::LatencyMean.name(), latency.mean);
+        if let Some(mean) = latency.mean {
+            metrics.insert(Metric::LatencyMean.name(), mean);
+        }
         for value in &latency.percentiles {
             metrics.insert(format!("latency.p{}", value.percentile), value.us);
         }
@@ -192,6 +194,7 @@ fn loaded_trial(
         round: subject.round,
         window_s,
         rate: subject.rate,
+        counted: report.counted,
         requests: report.requests,
         errors: report.errors,
         rps: report.rps,
@@ -207,6 +210,7 @@ fn loaded_trial(
             .warnings
             .into_iter()
             .map(|warning| format!("the client says: {warning}"))
+            .chain(report.notes)
             .collect(),
         ..Trial::default()
     }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::metric::Metric;
 use super::network::Network;
 use super::point::Point;
+use super::results::Results;
 use super::role::Role;
 
 /// A checked experiment: every name resolves and every template can be filled.
@@ -146,17 +147,6 @@ pub enum Launch {
     Command(Vec<String>),
     /// No program: connections that ask once and then stay open, held by the experiment itself.
     Idle(u32),
-}
-
-/// How what a client measured is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Results {
-    /// The file `onrush load --json` writes.
-    Onrush,
-    /// The text wrk prints.
-    Wrk,
-    /// The JSON oha prints.
-    Oha,
 }
 
 /// One thing that is measured.
