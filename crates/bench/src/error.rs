@@ -26,6 +26,8 @@ pub enum Error {
     Resume(PathBuf, String),
     /// What is to be measured is not in the experiment.
     NotThere(String),
+    /// A scale of the experiment without a file, which has none.
+    NoScale,
     /// Programs the experiment needs are not installed; each with what to do about it.
     Missing(Vec<String>),
     /// The system refused something basic.
@@ -58,6 +60,7 @@ impl fmt::Display for Error {
                     "--only {text:?} names no work, variant or point of the experiment: --list shows them"
                 )
             }
+            Error::NoScale => write!(f, "--scale is one of an experiment file, and none is named"),
             Error::Missing(programs) => {
                 write!(
                     f,
@@ -81,6 +84,7 @@ impl std::error::Error for Error {
             | Error::NoDirectory(_)
             | Error::Resume(..)
             | Error::NotThere(_)
+            | Error::NoScale
             | Error::Missing(_) => None,
         }
     }

@@ -62,14 +62,16 @@ pub fn run(options: Options) -> Result<Ended, Error> {
             &earlier.header.file,
             &earlier.header.experiment,
             &earlier.header.directory,
+            earlier.header.choice.scale.as_deref(),
         )?;
         choose(&mut experiment, &earlier.header.choice)?;
         let out = report::claim_directory(Some(directory), &experiment.name)?;
         return measure(&experiment, &onrush, &out, Begin::Earlier(earlier));
     }
     let mut experiment = match &options.experiment {
+        None if options.choice.scale.is_some() => return Err(Error::NoScale),
         None => scenario::built_in(),
-        Some(path) => scenario::read(path)?,
+        Some(path) => scenario::read(path, options.choice.scale.as_deref())?,
     };
     choose(&mut experiment, &options.choice)?;
     experiment.budget = options.budget.or(experiment.budget);

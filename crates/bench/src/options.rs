@@ -33,6 +33,9 @@ pub struct Choice {
     pub quick: bool,
     /// Works, variants and points that are measured, as [`crate::scenario::Only`] reads them; all when it is empty.
     pub only: Vec<String>,
+    /// The scale of the experiment; `None` takes the usual one.
+    #[serde(default)]
+    pub scale: Option<String>,
 }
 
 /// What is done with an experiment.

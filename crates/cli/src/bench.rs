@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// PARAMETER=VALUE; may be given several times
     #[arg(long, value_name = "WHAT")]
     only: Vec<String>,
+    /// The scale of the experiment, when its file has several
+    #[arg(long, value_name = "NAME")]
+    scale: Option<String>,
     /// As many rounds as fit into this time, such as 20m or 2h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     budget: Option<Duration>,
@@ -43,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// Go on with the run in this directory that was interrupted
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "out", "quick", "only", "budget", "seed", "dry_run", "list"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "out", "quick", "only", "scale", "budget", "seed", "dry_run", "list"])]
     resume: Option<PathBuf>,
     /// Print the trials in their order and how long they take; nothing is started
     #[arg(long, conflicts_with = "list")]
@@ -68,6 +71,7 @@ impl Args {
             choice: Choice {
                 quick: self.quick,
                 only: self.only,
+                scale: self.scale,
             },
             budget: self.budget,
             seed: self.seed.map(Seed),

@@ -38,7 +38,7 @@ const CHAIN: &str = include_str!("chain.toml");
 
 /// The built-in experiment: client -> server and client -> proxy -> server, with a control client beside both.
 pub fn built_in() -> Experiment {
-    match read::experiment("chain.toml", CHAIN, Path::new(".")) {
+    match read::experiment("chain.toml", CHAIN, Path::new("."), None) {
         Ok(experiment) => experiment,
         // The text is part of the program and a test reads it.
         Err(mistake) => unreachable!("built-in experiment: {mistake}"),
@@ -48,11 +48,11 @@ pub fn built_in() -> Experiment {
 /// Reads a text of a test.
 #[cfg(test)]
 pub(crate) fn parse(file: &str, text: &str) -> Result<Experiment, Mistake> {
-    read::experiment(file, text, Path::new("."))
+    read::experiment(file, text, Path::new("."), None)
 }
 
-/// Reads and checks an experiment file.
-pub fn read(path: &Path) -> Result<Experiment, Error> {
+/// Reads and checks an experiment file, at one of its scales.
+pub fn read(path: &Path, scale: Option<&str>) -> Result<Experiment, Error> {
     let text = onrush_file::read_text(path, EXPERIMENT_BYTES_MAX)
         .map_err(|source| Error::Read(path.into(), source))?;
     let directory = path.parent().unwrap_or(Path::new("."));
@@ -64,14 +64,19 @@ pub fn read(path: &Path) -> Result<Experiment, Error> {
     let directory = directory
         .canonicalize()
         .map_err(|source| Error::Read(directory.into(), source.into()))?;
-    read_text(path, &text, &directory)
+    read_text(path, &text, &directory, scale)
 }
 
 /// Checks the text of an experiment file that lies in `directory`.
 ///
 /// # Errors
 /// The first mistake in it.
-pub fn read_text(path: &Path, text: &str, directory: &Path) -> Result<Experiment, Error> {
+pub fn read_text(
+    path: &Path,
+    text: &str,
+    directory: &Path,
+    scale: Option<&str>,
+) -> Result<Experiment, Error> {
     let file = path.display().to_string();
-    Ok(read::experiment(&file, text, directory)?)
+    Ok(read::experiment(&file, text, directory, scale)?)
 }

@@ -1,8 +1,10 @@
 //! From the text of an experiment file to an [`Experiment`] in which every name resolves.
 
 mod figure;
+mod given;
 mod network;
 mod program;
+mod scale;
 mod sweep;
 mod variant;
 mod work;
@@ -12,8 +14,10 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
+use self::given::Given;
 use self::network::Networks;
 use self::program::programs;
+use self::scale::Scale;
 use self::work::works;
 use super::section::{Read, Section, Source, name, unknown};
 use super::{Experiment, Order, Quick, WarmUp};
@@ -30,6 +34,8 @@ const EXPERIMENT_KEYS: &[&str] = &[
     "measure",
     "quick",
     "cpus_per_role",
+    "scale",
+    "scales",
     "host",
     "link",
     "program",
@@ -37,8 +43,13 @@ const EXPERIMENT_KEYS: &[&str] = &[
 ];
 const QUICK_KEYS: &[&str] = &["rounds", "warm_up", "measure"];
 
-/// Reads an experiment; `directory` is where its file lies.
-pub(super) fn experiment(file: &str, text: &str, directory: &Path) -> Read<Experiment> {
+/// Reads an experiment at one of its scales; `directory` is where its file lies.
+pub(super) fn experiment(
+    file: &str,
+    text: &str,
+    directory: &Path,
+    scale: Option<&str>,
+) -> Read<Experiment> {
     let source = Source { file, text };
     let root = DeTable::parse(text).map_err(|error| {
         source.mistake(
@@ -47,37 +58,43 @@ pub(super) fn experiment(file: &str, text: &str, directory: &Path) -> Read<Exper
         )
     })?;
     let section = Section::open(source, root.get_ref(), 0..0, EXPERIMENT_KEYS)?;
-    let programs = programs(&section)?;
-    let networks = Networks::read(&section)?;
-    let works = works(&section, &programs, &networks)?;
-    let budget = section.duration("budget", BUDGET_MAX)?;
-    let precision = precision(&section)?;
+    let scale = Scale::read(&section, scale)?;
+    let given = Given {
+        programs: programs(&section)?,
+        networks: Networks::read(&section)?,
+        scale,
+    };
+    let works = works(&section, &given)?;
+    let at = |key: &str| given.scale.before(&section, key);
+    let budget = at("budget").duration("budget", BUDGET_MAX)?;
+    let precision = precision(at("precision"))?;
     // With another end, rounds are what they are bounded by.
     let usual = match (budget, precision) {
         (None, None) => 5,
         (Some(_), _) | (_, Some(_)) => ROUNDS_MAX,
     };
-    let rounds = rounds(&section)?.unwrap_or(usual);
-    let warm_up = warm_up(&section)?;
-    let measure = measure(&section)?.unwrap_or(Duration::from_secs(5));
+    let about = section.text("about")?.map(|about| about.value);
+    let about = [about, given.scale.about.clone()];
+    let about: Vec<String> = about
+        .into_iter()
+        .flatten()
+        .map(|text| text.trim().to_owned())
+        .collect();
     Ok(Experiment {
         name: name(&section, "a short name for the output directory")?.value,
-        about: section
-            .text("about")?
-            .map(|about| about.value)
-            .unwrap_or_default(),
-        quick: quick(&section)?,
-        cpus_per_role: section
-            .count("cpus_per_role", 1..4097)?
-            .map(|count| count as usize),
-        rounds,
+        about: about.join(" "),
+        rounds: rounds(at("rounds"))?.unwrap_or(usual),
         budget,
         precision,
         order: order(&section)?,
-        warm_up,
-        measure,
-        programs,
+        warm_up: warm_up(at("warm_up"))?,
+        measure: measure(at("measure"))?.unwrap_or(Duration::from_secs(5)),
+        cpus_per_role: at("cpus_per_role")
+            .count("cpus_per_role", 1..4097)?
+            .map(|count| count as usize),
+        quick: quick(&section)?,
         works,
+        programs: given.programs,
         directory: directory.into(),
         source: text.into(),
     })
@@ -206,7 +223,7 @@ at_most = 0.85
 "#;
 
     fn read(text: &str) -> Read<Experiment> {
-        experiment("test.toml", text, Path::new("/lab"))
+        experiment("test.toml", text, Path::new("/lab"), None)
     }
 
     /// Replaces one piece of the good file and returns the message about it.
@@ -312,6 +329,40 @@ at_most = 0.85
         assert_eq!(experiment.warm_up, WarmUp::UntilSteady(longest));
         assert!(mistake("rounds = 2", "precision = 2").contains("two per cent"));
         assert!(mistake("rounds = 2", "order = \"files\"").contains("did you mean `file`?"));
+    }
+
+    #[test]
+    fn a_scale_is_the_same_experiment_for_another_machine() {
+        let scales = "scale = \"small\"\n[scales.small]\nabout = \"Two CPUs.\"\nrounds = 3\nmeasure = \"1s\"\n\
+            sweep = { connections = [1, 2] }\nset = { io = \"auto\" }\n[scales.large]\nwarm_up = \"9s\"\ncpus_per_role = 8\n";
+        let text = GOOD.replace(
+            "connections = 100",
+            "sweep = { connections = [10, 20, 30] }",
+        );
+        let text = text.replace("rounds = 2", &format!("rounds = 2\n{scales}"));
+        let at = |scale| {
+            experiment("test.toml", &text, Path::new("/lab"), scale)
+                .unwrap_or_else(|mistake| panic!("{mistake}"))
+        };
+        let usual = at(None);
+        assert_eq!((usual.rounds, usual.works.len()), (3, 2));
+        assert_eq!(usual.measure, Duration::from_secs(1));
+        assert_eq!(usual.works[1].connections, 2);
+        assert_eq!(usual.works[0].variants[0].set["io"], "auto");
+        assert_eq!(usual.about, "Two CPUs.");
+        let large = at(Some("large"));
+        assert_eq!((large.rounds, large.works.len()), (2, 3));
+        assert_eq!(large.warm_up, WarmUp::Fixed(Duration::from_secs(9)));
+        assert_eq!(large.cpus_per_role, Some(8));
+        let none = experiment("test.toml", &text, Path::new("/lab"), Some("larg"));
+        let message = none.expect_err("no such scale").to_string();
+        assert!(
+            message.contains("unknown scale `larg`; did you mean `large`?"),
+            "{message}"
+        );
+        let none = experiment("test.toml", GOOD, Path::new("/lab"), Some("x"));
+        let message = none.expect_err("no scales").to_string();
+        assert!(message.contains("this experiment has none"), "{message}");
     }
 
     /// The good file with its roles on two hosts.
@@ -513,7 +564,8 @@ at_most = 0.85
                 .extension()
                 .is_some_and(|extension| extension == "toml")
             {
-                super::super::read(&path).unwrap_or_else(|error| panic!("{error}"));
+                let read = super::super::read(&path, None);
+                read.unwrap_or_else(|error| panic!("{error}"));
             }
         }
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use toml::de::DeTable;
 
+use super::scale::Scale;
 use super::variant::is_reserved;
 use crate::limits::{NAME_MAX, POINTS_MAX};
 use crate::scenario::Point;
@@ -16,7 +17,7 @@ struct Parameter {
 }
 
 /// The points of a work with the place where they stand; one without parameters for a work that is not swept.
-pub(super) fn points(work: &Section<'_>) -> Read<(Vec<Point>, Range<usize>)> {
+pub(super) fn points(work: &Section<'_>, scale: &Scale<'_>) -> Read<(Vec<Point>, Range<usize>)> {
     let listed = work.tables("point")?;
     let Some(sweep) = work.table("sweep")? else {
         if listed.is_empty() {
@@ -31,7 +32,7 @@ pub(super) fn points(work: &Section<'_>) -> Read<(Vec<Point>, Range<usize>)> {
             "`sweep` is every combination of its values and [[work.point]] lists combinations: expected one of them",
         ));
     }
-    let parameters = parameters(work, &sweep)?;
+    let parameters = parameters(work, &sweep, scale)?;
     let count = parameters
         .iter()
         .try_fold(1_usize, |count, next| count.checked_mul(next.values.len()));
@@ -59,7 +60,11 @@ fn combinations(parameters: &[Parameter]) -> Vec<Point> {
     points
 }
 
-fn parameters(work: &Section<'_>, sweep: &At<&DeTable<'_>>) -> Read<Vec<Parameter>> {
+fn parameters(
+    work: &Section<'_>,
+    sweep: &At<&DeTable<'_>>,
+    scale: &Scale<'_>,
+) -> Read<Vec<Parameter>> {
     let names = Section::names(sweep.value);
     if names.is_empty() {
         return Err(work.source.mistake(
@@ -72,7 +77,8 @@ fn parameters(work: &Section<'_>, sweep: &At<&DeTable<'_>>) -> Read<Vec<Paramete
     let mut parameters = Vec::new();
     for name in names {
         check_name(work, &name)?;
-        let values = section.values(name.value)?.unwrap_or_default();
+        let written = section.values(name.value)?.unwrap_or_default();
+        let values = scale.sweep.get(name.value).cloned().unwrap_or(written);
         if values.is_empty() {
             return Err(work
                 .source

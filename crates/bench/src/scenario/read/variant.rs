@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::network::Networks;
+use super::given::Given;
 use crate::limits::VARIANTS_MAX;
 use crate::scenario::section::{At, Read, Section, Source, name, unknown};
 use crate::scenario::template::{first_unknown, is_named};
@@ -105,7 +105,7 @@ pub(super) fn variant_exists(
 
 pub(super) fn variants<'a>(
     work: &Section<'a>,
-    (programs, networks): (&BTreeMap<String, Program>, &Networks<'a>),
+    given: &Given<'a>,
     rate: Option<&Rate>,
     point: &At<Point>,
 ) -> Read<Vec<Variant>> {
@@ -127,6 +127,7 @@ pub(super) fn variants<'a>(
         }
         let mut set = work.texts_by_name("set")?;
         set.extend(section.texts_by_name("set")?);
+        set.extend(given.scale.set.clone());
         for setting in point.value.settings() {
             if set.contains_key(&setting.parameter) {
                 return Err(work.source.mistake(
@@ -142,12 +143,12 @@ pub(super) fn variants<'a>(
         set.extend(swept.map(|setting| (setting.parameter.clone(), setting.value.clone())));
         let mut variant = Variant {
             name: name.value,
-            roles: roles(work, &section, programs, point)?,
+            roles: roles(work, &section, &given.programs, point)?,
             network: None,
             set,
         };
-        variant.network = networks.of_variant(work, &section, &variant)?;
-        check_templates(&section, &variant, programs, rate)?;
+        variant.network = given.networks.of_variant(work, &section, &variant)?;
+        check_templates(&section, &variant, &given.programs, rate)?;
         variants.push(variant);
     }
     Ok(variants)

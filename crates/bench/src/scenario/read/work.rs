@@ -1,15 +1,13 @@
 //! `[[work]]`: what is measured, and at which rate.
 
-use std::collections::BTreeMap;
-
 use super::figure::figures;
-use super::network::Networks;
+use super::given::Given;
 use super::sweep::points;
 use super::variant::{check_use, variant_exists, variants};
 use crate::limits::WORKS_MAX;
 use crate::scenario::section::{At, Read, Section, name, unknown};
 use crate::scenario::value::parse_count;
-use crate::scenario::{Point, Program, Rate, Role, Variant, Work};
+use crate::scenario::{Point, Rate, Role, Variant, Work};
 
 const WORK_KEYS: &[&str] = &[
     "name",
@@ -30,11 +28,7 @@ const WORK_KEYS: &[&str] = &[
 ];
 const RATE_KEYS: &[&str] = &["share", "work", "variant"];
 
-pub(super) fn works<'a>(
-    section: &Section<'a>,
-    programs: &BTreeMap<String, Program>,
-    networks: &Networks<'a>,
-) -> Read<Vec<Work>> {
+pub(super) fn works<'a>(section: &Section<'a>, given: &Given<'a>) -> Read<Vec<Work>> {
     let tables = section.tables("work")?;
     if tables.is_empty() || tables.len() > WORKS_MAX {
         return Err(section.source.mistake(
@@ -51,22 +45,16 @@ pub(super) fn works<'a>(
                 .source
                 .mistake(name.span, "another work has this name"));
         }
-        let (points, at) = points(&section)?;
+        let (points, at) = points(&section, &given.scale)?;
         let mut own = Vec::new();
         for point in points {
             let point = At {
                 value: point,
                 span: at.clone(),
             };
-            own.push(work(
-                &section,
-                (programs, networks),
-                &works,
-                &name.value,
-                point,
-            )?);
+            own.push(work(&section, given, &works, &name.value, point)?);
         }
-        check_use(&section, programs, &own, at)?;
+        check_use(&section, &given.programs, &own, at)?;
         works.extend(own);
     }
     Ok(works)
@@ -75,13 +63,13 @@ pub(super) fn works<'a>(
 /// A work at one of its points.
 fn work<'a>(
     section: &Section<'a>,
-    (programs, networks): (&BTreeMap<String, Program>, &Networks<'a>),
+    given: &Given<'a>,
     before: &[Work],
     name: &str,
     point: At<Point>,
 ) -> Read<Work> {
     let rate = rate(section, before, &point)?;
-    let variants = variants(section, (programs, networks), rate.as_ref(), &point)?;
+    let variants = variants(section, given, rate.as_ref(), &point)?;
     let figures = figures(section, &variants)?;
     let connections = section.count("connections", 1..100_001)?;
     let swept = swept_count(section, &point, "connections", 100_000)?;

@@ -1,0 +1,103 @@
+//! `[scale.NAME]`: the same experiment for a smaller or a larger machine.
+
+use std::collections::BTreeMap;
+
+use crate::scenario::section::{At, Read, Section, unknown};
+
+const SCALE_KEYS: &[&str] = &[
+    "about",
+    "rounds",
+    "budget",
+    "precision",
+    "warm_up",
+    "measure",
+    "cpus_per_role",
+    "sweep",
+    "set",
+];
+
+/// What the chosen scale says, in place of the rest of the file.
+#[derive(Default)]
+pub(super) struct Scale<'a> {
+    section: Option<Section<'a>>,
+    /// Values of swept parameters.
+    pub(super) sweep: BTreeMap<String, Vec<At<String>>>,
+    /// Values for templates.
+    pub(super) set: BTreeMap<String, String>,
+    /// What there is to say about it.
+    pub(super) about: Option<String>,
+}
+
+impl<'a> Scale<'a> {
+    /// The scale that is asked for, or else the one that the experiment names, or else none. All of them are read: a
+    /// mistake in one is not found by who needs it first.
+    ///
+    /// # Errors
+    /// The first mistake, and `asked` when there is no such scale.
+    pub(super) fn read(experiment: &Section<'a>, asked: Option<&str>) -> Read<Scale<'a>> {
+        let usual = experiment.text("scale")?;
+        let named = match (asked, &usual) {
+            (Some(name), _) => Some((name, 0..0)),
+            (None, Some(usual)) => Some((usual.value.as_str(), usual.span.clone())),
+            (None, None) => None,
+        };
+        let mut scales = all(experiment)?;
+        let Some((name, span)) = named else {
+            return Ok(Scale::default());
+        };
+        let names: Vec<String> = scales.iter().map(|(name, _)| name.clone()).collect();
+        let Some(place) = names.iter().position(|known| known == name) else {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let said = match names.is_empty() {
+                true => format!("there is no scale `{name}`: this experiment has none"),
+                false => unknown("scale", name, &names),
+            };
+            return Err(experiment.source.mistake(span, said));
+        };
+        Ok(scales.swap_remove(place).1)
+    }
+
+    /// Where a key stands that the scale may have, too.
+    pub(super) fn before<'s>(&'s self, experiment: &'s Section<'a>, key: &str) -> &'s Section<'a> {
+        let own = self.section.as_ref();
+        own.filter(|section| section.value(key).is_some())
+            .unwrap_or(experiment)
+    }
+}
+
+fn all<'a>(experiment: &Section<'a>) -> Read<Vec<(String, Scale<'a>)>> {
+    let mut scales = Vec::new();
+    let Some(table) = experiment.table("scales")? else {
+        return Ok(scales);
+    };
+    let source = experiment.source;
+    let names = Section::names(table.value);
+    let keys: Vec<&str> = names.iter().map(|name| name.value).collect();
+    let outer = Section::open(source, table.value, table.span, &keys)?;
+    for name in names {
+        let inner = outer
+            .table(name.value)?
+            .ok_or_else(|| outer.missing(name.value, "a table"))?;
+        let section = Section::open(source, inner.value, name.span, SCALE_KEYS)?;
+        let mut sweep = BTreeMap::new();
+        if let Some(table) = section.table("sweep")? {
+            let parameters = Section::names(table.value);
+            let keys: Vec<&str> = parameters.iter().map(|name| name.value).collect();
+            let values = Section::open(source, table.value, table.span, &keys)?;
+            for parameter in keys {
+                sweep.insert(
+                    parameter.to_owned(),
+                    values.values(parameter)?.unwrap_or_default(),
+                );
+            }
+        }
+        let scale = Scale {
+            sweep,
+            set: section.texts_by_name("set")?,
+            about: section.text("about")?.map(|about| about.value),
+            section: Some(section),
+        };
+        scales.push((name.value.to_owned(), scale));
+    }
+    Ok(scales)
+}
