@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use super::cpu::{CpuTicks, cpu_ticks, ksoftirqd};
+use super::interface::{InterfaceCounters, interfaces};
 use super::process::{TreeUse, time_on_cpu, tree};
-use super::system::{CpuTicks, InterfaceCounters, cpu_ticks, interfaces, ksoftirqd};
 use crate::limits::SAMPLE_EVERY;
 use crate::outcome::{CpuUse, Sample};
 use crate::scenario::Role;
