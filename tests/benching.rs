@@ -69,7 +69,29 @@ fn a_quick_run_measures_and_reports() {
     ]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.out.contains("requests per second"), "{finished:?}");
-    results(&out, &finished);
+    let result = results(&out, &finished);
+    let trial = &result["works"][0]["variants"][0]["trials"][0];
+    let packets = trial["metrics"]["packets_per_request.lo"].as_f64();
+    // A request and a response on a connection that stays; other tests have packets on loopback, too.
+    assert!(packets.is_some_and(|packets| packets >= 1.9), "{trial}");
+    assert!(
+        trial["collector"]["cpu_s"]
+            .as_f64()
+            .is_some_and(|used| used > 0.0)
+    );
+    assert!(
+        trial["totals"]["tcp"]["OutSegs"]
+            .as_f64()
+            .is_some_and(|sent| sent > 0.0)
+    );
+    let samples = fs::read_to_string(out.join("samples.csv")).expect("it is there");
+    for subject in [
+        ",collector,cpus,",
+        ",server,wait,",
+        ",machine,context_switches_per_s,",
+    ] {
+        assert!(samples.contains(subject), "{subject} in {samples}");
+    }
 }
 
 #[test]

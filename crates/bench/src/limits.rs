@@ -42,3 +42,15 @@ pub const OUTPUT_TAIL_BYTES: usize = 2_000;
 pub const VERSION_WAIT_MAX: Duration = Duration::from_secs(5);
 /// A variant that fails to start this many times in a row is left out of the remaining rounds.
 pub const START_FAILURES_MAX: u32 = 2;
+
+/// Files of the kernel that a sampler keeps open: a role with 64 threads needs 260; the rest is opened for each read.
+pub const KERNEL_FILES_OPEN_MAX: usize = 768;
+/// What is read of one: `/proc/stat` of a machine with 512 CPUs and all their interrupt lines has less than 1 MB.
+pub const KERNEL_FILE_BYTES_MAX: usize = 8 << 20;
+/// A table of interrupts up to here costs the kernel less than 1 ms to write: 64 CPUs and 350 lines.
+pub const INTERRUPTS_BYTES_CHEAP: usize = 256 << 10;
+/// Lines of network devices that are counted: two of 128 queues.
+pub const INTERRUPT_LINES_MAX: usize = 256;
+/// Threads of a role that have rows of their own: those of a program with one thread for each CPU of a large machine.
+/// The CPU time of more is counted, too, in the role's sum.
+pub const THREAD_ROWS_MAX: usize = 128;

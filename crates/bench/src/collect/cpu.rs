@@ -4,6 +4,7 @@
 use std::fs;
 use std::sync::OnceLock;
 
+use super::counters::{Count, Counters};
 use crate::outcome::CpuUse;
 
 /// Clock ticks of one CPU since the machine started (proc(5), `cpuN` lines of /proc/stat).
@@ -87,9 +88,40 @@ pub fn cpu_ticks(stat: &str) -> Vec<CpuTicks> {
     cpus
 }
 
+/// Reads what `/proc/stat` counts for the whole machine: context switches, interrupts, new processes, and how many
+/// threads run or wait for a CPU now.
+pub fn machine(stat: &str, counters: &mut Counters) {
+    let values = stat.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (name, value) = (words.next()?, words.next()?.parse().ok()?);
+        match name {
+            "ctxt" => Some(("context_switches", Count::Total(value))),
+            "intr" => Some(("interrupts", Count::Total(value))),
+            "processes" => Some(("forks", Count::Total(value))),
+            "procs_running" => Some(("runnable_threads", Count::Gauge(value as f64))),
+            _ => None,
+        }
+    });
+    counters.add("machine", values);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_machine_counts_switches_and_interrupts() {
+        let stat = "cpu  1 2 3 4\ncpu0 1 2 3 4\nintr 219385 0 38 5\nctxt 877465\nbtime 1795498039\n\
+            processes 32071\nprocs_running 3\nprocs_blocked 0\nsoftirq 5 0 1\n";
+        let mut counters = Counters::default();
+        machine(stat, &mut counters);
+        let at = |measure| counters.at("machine", measure);
+        assert_eq!(at("context_switches"), Some(Count::Total(877_465)));
+        assert_eq!(at("interrupts"), Some(Count::Total(219_385)));
+        assert_eq!(at("forks"), Some(Count::Total(32_071)));
+        assert_eq!(at("runnable_threads"), Some(Count::Gauge(3.0)));
+        assert_eq!(at("btime"), None);
+    }
 
     #[test]
     fn shares_of_a_cpu_add_up_to_its_time() {

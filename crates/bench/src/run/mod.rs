@@ -1,8 +1,10 @@
 //! A whole run: every round of every variant of every work, interleaved, until done or interrupted.
 
 mod child;
+mod facts;
 mod idle;
 mod interrupt;
+mod notes;
 mod ports;
 mod prepare;
 mod progress;
@@ -21,6 +23,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use self::interrupt::Interrupt;
+use self::notes::notes;
 use self::progress::{Progress, result_in_words};
 use self::rate::rate;
 use self::subject::{Context, Failure, Subject};
@@ -319,36 +322,6 @@ fn label(experiment: &Experiment, round: u32, work: &Work, variant: &Variant) ->
         return names;
     }
     format!("round {round} · {names}")
-}
-
-/// What a reader has to know before the numbers.
-fn notes(outcome: &Outcome) -> Vec<String> {
-    let mut notes = Vec::new();
-    if !outcome.complete {
-        notes.push("Incomplete: stopped by a signal before every round was made.".to_owned());
-    }
-    if outcome.quick {
-        notes.push(
-            "A quick run: it checks that the experiment works and proves nothing.".to_owned(),
-        );
-    }
-    let trials: Vec<&Trial> = outcome
-        .works
-        .iter()
-        .flat_map(|work| &work.variants)
-        .flat_map(|variant| &variant.trials)
-        .collect();
-    let disturbed: Vec<f64> = trials.iter().filter_map(|trial| trial.disturbed).collect();
-    if !disturbed.is_empty() {
-        let most = disturbed.iter().copied().fold(0.0, f64::max);
-        notes.push(format!(
-            "Disturbed: in {} of {} trials other programs used the CPUs of the roles, up to {:.0} % of one.",
-            disturbed.len(),
-            trials.len(),
-            most * 100.0
-        ));
-    }
-    notes
 }
 
 /// Moves ourselves away from the role under test: to CPUs without a role, else to those of the other roles.

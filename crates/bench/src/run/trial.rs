@@ -11,13 +11,15 @@ use std::thread;
 use std::time::Duration;
 
 use super::child::Child;
+use super::facts;
 use super::idle::{IdleConnections, check_open_files};
 use super::prepare::{ports, prepare};
 use super::start::{check_alive, ids, start, start_client, wait_for_end, wait_until_ready};
 use super::subject::{Context, Failure, Subject, Try, failed};
 use crate::collect::client::{self, ClientReport};
-use crate::collect::process;
 use crate::collect::sampler::{Sampler, Window};
+use crate::collect::source::Root;
+use crate::collect::tree::Tree;
 use crate::limits::OUTPUT_BYTES_MAX;
 use crate::outcome::{RoleUse, Trial};
 use crate::scenario::{Launch, Metric, Results, Role};
@@ -73,7 +75,7 @@ fn load(
         client.stop();
     }
 
-    let mut sampler = Sampler::start(ids(listeners));
+    let mut sampler = Sampler::start(&Root::of_machine(), &ids(listeners));
     let at_s = subject.run_started.elapsed().as_secs_f64();
     let mut control = match subject.variant.roles.contains_key(&Role::Control) {
         true => Some(start_client(
@@ -170,6 +172,10 @@ fn loaded_trial(
             busy: used.cpu.as_secs_f64() / window_s.max(1e-9) / cpus,
             cpu_us_per_request,
             memory_bytes: used.memory_bytes,
+            wait_s: used.wait.as_secs_f64(),
+            voluntary_switches: used.voluntary_switches,
+            involuntary_switches: used.involuntary_switches,
+            threads_ended: used.threads_ended,
         };
         roles.insert(*role, role_use);
     }
@@ -179,9 +185,9 @@ fn loaded_trial(
             metrics.insert(format!("latency.p{}", value.percentile), value.us);
         }
     }
-    Trial {
+    let requests = report.requests + control_requests;
+    let mut trial = Trial {
         round: subject.round,
-        window_s,
         rate: subject.rate,
         requests: report.requests,
         errors: report.errors,
@@ -190,9 +196,7 @@ fn loaded_trial(
         latency_us: report.latency,
         control_latency_us: control.and_then(|control| control.latency),
         seconds: report.seconds,
-        samples: window.samples,
         roles,
-        cpus: window.cpus,
         metrics,
         notes: report
             .warnings
@@ -200,7 +204,9 @@ fn loaded_trial(
             .map(|warning| format!("the client says: {warning}"))
             .collect(),
         ..Trial::default()
-    }
+    };
+    facts::collected(&mut trial, window, requests);
+    trial
 }
 
 // Idle connections.
@@ -218,14 +224,15 @@ fn idle(
         return failed("nobody listens");
     };
     thread::sleep(SETTLE);
+    let root = Root::of_machine();
     let memory = |listeners: &[(Role, Child)]| -> BTreeMap<Role, u64> {
         listeners
             .iter()
-            .map(|(role, child)| (*role, process::tree(child.id()).memory_bytes))
+            .map(|(role, child)| (*role, Tree::follow(&root, child.id()).read().memory_bytes))
             .collect()
     };
     let before = memory(listeners);
-    let sampler = Sampler::start(ids(listeners));
+    let sampler = Sampler::start(&Root::of_machine(), &ids(listeners));
     let at_s = subject.run_started.elapsed().as_secs_f64();
     let (interrupt, progress) = (context.interrupt, &mut *context.progress);
     let opened = IdleConnections::open(port, count, |number| {
@@ -267,10 +274,7 @@ fn idle_trial(
 ) -> Trial {
     let mut trial = Trial {
         round: subject.round,
-        window_s: window.length.as_secs_f64(),
         requests: u64::from(count),
-        samples: window.samples,
-        cpus: window.cpus,
         ..Trial::default()
     };
     for (role, used) in &window.roles {
@@ -285,5 +289,6 @@ fn idle_trial(
         };
         trial.roles.insert(*role, role_use);
     }
+    facts::observed(&mut trial, window);
     trial
 }
