@@ -48,7 +48,7 @@ pub struct Ended {
 pub fn run(options: Options) -> Result<Ended, Error> {
     let experiment = load(&options)?;
     let out = report::claim_directory(options.out.as_deref(), &experiment.name)?;
-    let measured = run::measure(&experiment, &options)?;
+    let measured = run::measure(&experiment, &options, &out)?;
     let summary = report::write_all(&out, &measured)?;
     Ok(Ended {
         exit: measured.outcome.exit(),
@@ -64,5 +64,6 @@ fn load(options: &Options) -> Result<scenario::Experiment, Error> {
     if options.quick {
         experiment.hurry();
     }
+    experiment.profile |= options.profile;
     Ok(experiment)
 }

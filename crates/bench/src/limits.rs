@@ -54,3 +54,21 @@ pub const INTERRUPT_LINES_MAX: usize = 256;
 /// Threads of a role that have rows of their own: those of a program with one thread for each CPU of a large machine.
 /// The CPU time of more is counted, too, in the role's sum.
 pub const THREAD_ROWS_MAX: usize = 128;
+
+/// Samples a second and CPU of a profile: no divisor of the timer's 1,000 or 250, so that it does not always meet the same
+/// moment; a window of 5 s has a thousand, which tell 1 % from 2 %.
+pub const PROFILE_HERTZ: u32 = 199;
+/// What perf may write for one role, in its own words: four minutes of one full CPU.
+pub const PROFILE_DATA_MAX: &str = "32M";
+/// Naming the functions of one role's profile; a kernel with debug information takes 10 s on a busy machine.
+pub const PROFILE_READ_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Different stacks of a profile: five windows of one full CPU, if each sample found another one.
+pub const STACKS_MAX: usize = 5_000;
+/// Functions of a stack; perf itself follows 127.
+pub const STACK_FRAMES_MAX: usize = 128;
+/// Functions of a flame graph before it is drawn, 100 bytes each.
+pub const FLAME_NODES_MAX: usize = 100_000;
+/// Boxes of a flame graph: a browser draws these at once, in less than 2 MB.
+pub const FLAME_BOXES_MAX: usize = 4_000;
+/// Letters of a function's name there.
+pub const FLAME_NAME_MAX: usize = 160;

@@ -11,6 +11,8 @@ pub struct Options {
     pub out: Option<PathBuf>,
     /// Few rounds and short windows: checks that an experiment works, proves nothing.
     pub quick: bool,
+    /// A CPU profile of each role, whatever the experiment says.
+    pub profile: bool,
     /// The program that takes the roles written as `onrush = [...]`; `None` is the running program itself.
     pub onrush: Option<PathBuf>,
 }

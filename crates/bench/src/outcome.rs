@@ -180,6 +180,9 @@ pub struct Trial {
     pub collector: CollectorUse,
     /// What could not be collected on this machine, and why.
     pub left_out: Vec<String>,
+    /// Where the folded stacks of each role's CPU profile are, from the output directory on; a flame graph stands beside
+    /// them (`.svg`). Empty where no profile was asked for.
+    pub profiles: BTreeMap<Role, String>,
     /// Every metric this trial has.
     pub metrics: BTreeMap<String, f64>,
     /// What was full.

@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// Few rounds and short windows: checks that an experiment works, proves nothing
     #[arg(long)]
     quick: bool,
+    /// A CPU profile of each role, by perf: flame graphs below the results. It costs the roles some of their time
+    #[arg(long)]
+    profile: bool,
 }
 
 /// Measures, reports, and says how it went.
@@ -35,6 +38,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
         experiment: args.experiment,
         out: args.out,
         quick: args.quick,
+        profile: args.profile,
         onrush: None,
     };
     match onrush_bench::run(options) {

@@ -19,3 +19,5 @@ pub mod interrupt;
 pub mod pressure;
 pub mod protocol;
 pub mod softirq;
+
+pub mod stacks;

@@ -173,6 +173,12 @@ impl Sampler {
         }
     }
 
+    /// The processes of each role that were alive at the last sample.
+    pub fn processes(&self) -> BTreeMap<Role, Vec<u32>> {
+        let pids = |(role, tree): (&Role, &Tree)| (*role, tree.pids().collect());
+        self.trees.iter().map(pids).collect()
+    }
+
     fn read(&mut self) -> Reading {
         let buffer = &mut self.buffer;
         let at = Instant::now();
@@ -285,6 +291,7 @@ mod tests {
             .spawn()
             .expect("cat starts");
         let mut sampler = Sampler::start(&Root::of_machine(), &[(role, child.id())].into());
+        assert_eq!(sampler.processes()[&role], [child.id()]);
         send(500);
         // The rows come by the clock: the condition that is waited for is one of them.
         let deadline = Instant::now() + Duration::from_secs(30);

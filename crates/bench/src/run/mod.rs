@@ -7,11 +7,14 @@ mod interrupt;
 mod notes;
 mod ports;
 mod prepare;
+mod profiles;
 mod progress;
 mod rate;
+mod recording;
 mod start;
 mod subject;
 mod trial;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,6 +27,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use self::interrupt::Interrupt;
 use self::notes::notes;
+use self::profiles::Profiles;
 use self::progress::{Progress, result_in_words};
 use self::rate::rate;
 use self::subject::{Context, Failure, Subject};
@@ -46,8 +50,9 @@ pub struct Measured {
     pub environment: Environment,
 }
 
-/// Runs an experiment to its end or until a signal. Programs that fail become notes of their trials.
-pub fn measure(experiment: &Experiment, options: &Options) -> Result<Measured, Error> {
+/// Runs an experiment to its end or until a signal. Programs that fail become notes of their trials. Profiles are
+/// written below `out` as they are made.
+pub fn measure(experiment: &Experiment, options: &Options, out: &Path) -> Result<Measured, Error> {
     let onrush = match &options.onrush {
         Some(path) => path.clone(),
         None => std::env::current_exe()
@@ -79,6 +84,7 @@ pub fn measure(experiment: &Experiment, options: &Options) -> Result<Measured, E
         open_files_max,
         interrupt: &interrupt,
         progress: &mut progress,
+        profiles: experiment.profile.then(|| Profiles::below(out)),
         environment: &mut environment,
     };
     let ending = run.rounds(&mut context);

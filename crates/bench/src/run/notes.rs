@@ -1,5 +1,6 @@
 //! What a reader has to know before the numbers of a run. Pure.
 
+use crate::limits::PROFILE_HERTZ;
 use crate::outcome::{Outcome, Trial};
 
 /// One sentence each, the gravest first.
@@ -27,6 +28,11 @@ pub(super) fn notes(outcome: &Outcome) -> Vec<String> {
             disturbed.len(),
             trials.len(),
             most * 100.0
+        ));
+    }
+    if trials.iter().any(|trial| !trial.profiles.is_empty()) {
+        notes.push(format!(
+            "Profiled: perf took {PROFILE_HERTZ} samples a second of each role, which the roles paid for."
         ));
     }
     notes.extend(left_out(&trials));

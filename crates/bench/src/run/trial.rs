@@ -16,6 +16,7 @@ use super::idle::{IdleConnections, check_open_files};
 use super::prepare::{ports, prepare};
 use super::start::{check_alive, ids, start, start_client, wait_for_end, wait_until_ready};
 use super::subject::{Context, Failure, Subject, Try, failed};
+use super::watch::Watch;
 use crate::collect::client::{self, ClientReport};
 use crate::collect::sampler::{Sampler, Window};
 use crate::collect::source::Root;
@@ -75,7 +76,7 @@ fn load(
         client.stop();
     }
 
-    let mut sampler = Sampler::start(&Root::of_machine(), &ids(listeners));
+    let mut watch = Watch::start(&ids(listeners), context.profiles.as_ref(), context.root);
     let at_s = subject.run_started.elapsed().as_secs_f64();
     let mut control = match subject.variant.roles.contains_key(&Role::Control) {
         true => Some(start_client(
@@ -88,12 +89,12 @@ fn load(
         false => None,
     };
     if let Some(control) = &control {
-        sampler.join(Role::Control, control.id());
+        watch.join(Role::Control, control.id());
     }
     let mut client = start_client(context, &subject, Role::Client, ports, measure)?;
-    sampler.join(Role::Client, client.id());
-    wait_for_end(context, &client, measure, "measuring", || sampler.poll())?;
-    let window = sampler.finish();
+    watch.join(Role::Client, client.id());
+    wait_for_end(context, &client, measure, "measuring", || watch.poll())?;
+    let (window, recorded) = watch.finish();
     check_alive(listeners)?;
 
     let report = read_report(context, &subject, Role::Client, &client)?;
@@ -109,6 +110,7 @@ fn load(
     };
     let mut trial = loaded_trial(&subject, window, report, control_report);
     trial.at_s = at_s;
+    recorded.write(context, &subject, &mut trial)?;
     verdict::judge(
         &mut trial,
         subject.placement,
