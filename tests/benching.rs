@@ -70,7 +70,64 @@ fn a_quick_run_measures_and_reports() {
     ]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.out.contains("requests per second"), "{finished:?}");
-    results(&out, &finished);
+    let result = results(&out, &finished);
+    let trial = &result["works"][0]["variants"][0]["trials"][0];
+    let packets = trial["metrics"]["packets_per_request.lo"].as_f64();
+    // A request and a response on a connection that stays; other tests have packets on loopback, too.
+    assert!(packets.is_some_and(|packets| packets >= 1.9), "{trial}");
+    assert!(
+        trial["collector"]["cpu_s"]
+            .as_f64()
+            .is_some_and(|used| used > 0.0)
+    );
+    assert!(
+        trial["totals"]["tcp"]["OutSegs"]
+            .as_f64()
+            .is_some_and(|sent| sent > 0.0)
+    );
+    assert_eq!(trial["profiles"], serde_json::json!({}));
+    let samples = fs::read_to_string(out.join("samples.csv")).expect("it is there");
+    for subject in [
+        ",collector,cpus,",
+        ",server,wait,",
+        ",machine,context_switches_per_s,",
+    ] {
+        assert!(samples.contains(subject), "{subject} in {samples}");
+    }
+}
+
+#[test]
+fn a_profile_is_a_flame_graph_or_the_reason_why_there_is_none() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = experiment(directory.path(), "60s");
+    let out = directory.path().join("out");
+    let finished = run_onrush(&[
+        "bench",
+        "--quick",
+        "--profile",
+        &path,
+        "--out",
+        &out.display().to_string(),
+    ]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let result = results(&out, &finished);
+    let trial = &result["works"][0]["variants"][0]["trials"][0];
+    let Some(folded) = trial["profiles"]["server"].as_str() else {
+        // No perf, or none that may look.
+        let left_out = trial["left_out"].to_string();
+        assert!(
+            left_out.contains("the CPU profile of the server"),
+            "{trial}"
+        );
+        eprintln!("skipped: {left_out}");
+        return;
+    };
+    let stacks = fs::read_to_string(out.join(folded)).expect("it is there");
+    assert!(stacks.lines().any(|line| line.contains("_[k]")), "{stacks}");
+    let graph = out.join(folded).with_extension("svg");
+    let graph = fs::read_to_string(graph).expect("it stands beside it");
+    assert!(graph.starts_with("<svg ") && graph.contains("samples</title>"));
+    assert!(result["notes"].to_string().contains("Profiled"), "{result}");
 }
 
 /// An experiment of one work with these programs and variants, each a second long without a warm-up.

@@ -97,6 +97,7 @@ fn choose(experiment: &mut Experiment, choice: &Choice) -> Result<(), Error> {
     if choice.quick {
         experiment.hurry();
     }
+    experiment.profile |= choice.profile;
     Only::new(choice.only.clone())
         .apply(experiment)
         .map_err(Error::NotThere)

@@ -62,3 +62,33 @@ pub const OUTPUT_TAIL_BYTES: usize = 2_000;
 pub const VERSION_WAIT_MAX: Duration = Duration::from_secs(5);
 /// A variant that fails to start this many times in a row is left out of the remaining rounds.
 pub const START_FAILURES_MAX: u32 = 2;
+
+/// Files of the kernel that a sampler keeps open: a role with 64 threads needs 260; the rest is opened for each read.
+pub const KERNEL_FILES_OPEN_MAX: usize = 768;
+/// What is read of one: `/proc/stat` of a machine with 512 CPUs and all their interrupt lines has less than 1 MB.
+pub const KERNEL_FILE_BYTES_MAX: usize = 8 << 20;
+/// A table of interrupts up to here costs the kernel less than 1 ms to write: 64 CPUs and 350 lines.
+pub const INTERRUPTS_BYTES_CHEAP: usize = 256 << 10;
+/// Lines of network devices that are counted: two of 128 queues.
+pub const INTERRUPT_LINES_MAX: usize = 256;
+/// Threads of a role that have rows of their own: those of a program with one thread for each CPU of a large machine.
+/// The CPU time of more is counted, too, in the role's sum.
+pub const THREAD_ROWS_MAX: usize = 128;
+
+/// Samples a second and CPU of a profile: no divisor of the timer's 1,000 or 250, so that it does not always meet the same
+/// moment; a window of 5 s has a thousand, which tell 1 % from 2 %.
+pub const PROFILE_HERTZ: u32 = 199;
+/// What perf may write for one role, in its own words: four minutes of one full CPU.
+pub const PROFILE_DATA_MAX: &str = "32M";
+/// Naming the functions of one role's profile; a kernel with debug information takes 10 s on a busy machine.
+pub const PROFILE_READ_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Different stacks of a profile: five windows of one full CPU, if each sample found another one.
+pub const STACKS_MAX: usize = 5_000;
+/// Functions of a stack; perf itself follows 127.
+pub const STACK_FRAMES_MAX: usize = 128;
+/// Functions of a flame graph before it is drawn, 100 bytes each.
+pub const FLAME_NODES_MAX: usize = 100_000;
+/// Boxes of a flame graph: a browser draws these at once, in less than 2 MB.
+pub const FLAME_BOXES_MAX: usize = 4_000;
+/// Letters of a function's name there.
+pub const FLAME_NAME_MAX: usize = 160;

@@ -36,6 +36,9 @@ pub struct Choice {
     /// The scale of the experiment; `None` takes the usual one.
     #[serde(default)]
     pub scale: Option<String>,
+    /// A CPU profile of each role, whatever the experiment says.
+    #[serde(default)]
+    pub profile: bool,
 }
 
 /// What is done with an experiment.

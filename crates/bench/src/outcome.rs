@@ -13,6 +13,10 @@ use crate::placement::Placement;
 use crate::scenario::{Counted, Point, Role, title};
 use crate::schedule::Seed;
 
+/// Numbers by what they are about and what was measured of it: `cpu0` and `net_rx_softirqs`. The names stand in
+/// `docs/experiment.md`.
+pub type BySubject = BTreeMap<String, BTreeMap<String, f64>>;
+
 /// The version of the format; keys are only added within one.
 pub const SCHEMA: u32 = 1;
 
@@ -188,6 +192,16 @@ pub struct Trial {
     pub roles: BTreeMap<Role, RoleUse>,
     /// Mean use of each CPU in the window.
     pub cpus: Vec<CpuUse>,
+    /// What the kernel counted in the window: numbers of events, seconds of times (`NAME_s`), means of what comes and
+    /// goes. What is not there was 0, or is in [`Trial::left_out`].
+    pub totals: BySubject,
+    /// What the measuring itself cost.
+    pub collector: CollectorUse,
+    /// What could not be collected on this machine, and why.
+    pub left_out: Vec<String>,
+    /// Where the folded stacks of each role's CPU profile are, from the output directory on; a flame graph stands beside
+    /// them (`.svg`). Empty where no profile was asked for.
+    pub profiles: BTreeMap<Role, String>,
     /// Every metric this trial has.
     pub metrics: BTreeMap<String, f64>,
     /// What was full.
@@ -269,8 +283,11 @@ pub struct Sample {
     pub cpus: Vec<CpuUse>,
     /// Share of one CPU each role used.
     pub roles: BTreeMap<Role, f64>,
-    /// Interfaces that carried anything.
+    /// Interfaces that carried or lost anything.
     pub interfaces: BTreeMap<String, InterfaceUse>,
+    /// What else the kernel counted: events per second (`NAME_per_s`), shares of the time, what there is. What is not
+    /// there was 0.
+    pub counters: BySubject,
 }
 
 /// Shares of one CPU's time, 0 to 1.
@@ -312,6 +329,14 @@ pub struct InterfaceUse {
     pub rx_bytes: f64,
     /// Bytes sent.
     pub tx_bytes: f64,
+    /// Packets that came damaged.
+    pub rx_errors: f64,
+    /// Packets that could not be sent.
+    pub tx_errors: f64,
+    /// Packets that came and had no room.
+    pub rx_dropped: f64,
+    /// Packets that had no room to be sent.
+    pub tx_dropped: f64,
 }
 
 /// What a role used in a window.
@@ -327,4 +352,21 @@ pub struct RoleUse {
     pub cpu_us_per_request: Option<f64>,
     /// Resident anonymous memory at the end.
     pub memory_bytes: u64,
+    /// Time for which its threads could have run and waited for a CPU.
+    pub wait_s: f64,
+    /// Times that one of its threads gave up the CPU to wait for something.
+    pub voluntary_switches: u64,
+    /// Times that one was taken off the CPU.
+    pub involuntary_switches: u64,
+    /// Threads that ended in the window.
+    pub threads_ended: u64,
+}
+
+/// What the measuring itself used in a window: the thread that starts the clients, waits for them and takes the samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CollectorUse {
+    /// User and system time.
+    pub cpu_s: f64,
+    /// Share of one CPU.
+    pub cpu_share: f64,
 }

@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Few rounds and short windows: checks that an experiment works, proves nothing
     #[arg(long)]
     quick: bool,
+    /// A CPU profile of each role, by perf: flame graphs below the results. It costs the roles some of their time
+    #[arg(long)]
+    profile: bool,
     /// Measure this alone: a WORK, a WORK/VARIANT (`*` stands for any letters), or the points of a sweep with
     /// PARAMETER=VALUE; may be given several times
     #[arg(long, value_name = "WHAT")]
@@ -46,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// Go on with the run in this directory that was interrupted
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "out", "quick", "only", "scale", "budget", "seed", "dry_run", "list"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "out", "quick", "only", "scale", "profile", "budget", "seed", "dry_run", "list"])]
     resume: Option<PathBuf>,
     /// Print the trials in their order and how long they take; nothing is started
     #[arg(long, conflicts_with = "list")]
@@ -72,6 +75,7 @@ impl Args {
                 quick: self.quick,
                 only: self.only,
                 scale: self.scale,
+                profile: self.profile,
             },
             budget: self.budget,
             seed: self.seed.map(Seed),

@@ -1,6 +1,23 @@
 //! Numbers while a trial runs: what the kernel counts, and what the clients say.
 
 pub mod client;
-pub mod process;
 pub mod sampler;
-pub mod system;
+
+pub mod counters;
+pub mod source;
+
+pub mod process;
+pub mod tree;
+
+pub mod machine;
+
+pub mod cgroup;
+pub mod cpu;
+pub mod frequency;
+pub mod interface;
+pub mod interrupt;
+pub mod pressure;
+pub mod protocol;
+pub mod softirq;
+
+pub mod stacks;

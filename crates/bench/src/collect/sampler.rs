@@ -1,14 +1,23 @@
-//! One row per second of a window: CPUs, roles, interfaces.
+//! One row per second of a window: CPUs, roles with their threads, interfaces, and what else the kernel counts.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::{Duration, Instant};
 
-use super::process::{TreeUse, time_on_cpu, tree};
-use super::system::{CpuTicks, InterfaceCounters, cpu_ticks, interfaces, ksoftirqd};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::counters::{Counters, Totals};
+use super::cpu::{CpuTicks, cpu_ticks, ksoftirqd};
+use super::interface::{self, InterfaceCounters, interfaces};
+use super::machine::Machine;
+use super::process::{TreeUse, time_on_cpu};
+use super::source::{KernelFile, Root};
+use super::tree::Tree;
 use crate::limits::SAMPLE_EVERY;
-use crate::outcome::{CpuUse, Sample};
+use crate::outcome::{BySubject, CpuUse, Sample};
 use crate::scenario::Role;
+
+/// What the measuring itself is called in results.
+const COLLECTOR: &str = "collector";
 
 /// Everything read at one moment.
 #[derive(Debug, Clone)]
@@ -19,34 +28,12 @@ struct Reading {
     ksoftirqd: BTreeMap<usize, Duration>,
     interfaces: BTreeMap<String, InterfaceCounters>,
     roles: BTreeMap<Role, TreeUse>,
+    counters: Counters,
+    /// CPU time of our own thread.
+    ours: Duration,
 }
 
 impl Reading {
-    /// `seen` is what each role had used when it was last looked at: a process that has ended forgets its threads.
-    fn now(pids: &BTreeMap<Role, u32>, seen: &BTreeMap<Role, Duration>) -> Reading {
-        let role = |(role, pid): (&Role, &u32)| {
-            let mut used = tree(*pid);
-            if used.ended {
-                used.cpu = used.cpu_of_ended(seen.get(role).copied().unwrap_or_default());
-            }
-            (*role, used)
-        };
-        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        Reading {
-            at: Instant::now(),
-            cpus: cpu_ticks(&text("/proc/stat")),
-            ksoftirqd: ksoftirqd()
-                .iter()
-                .filter_map(|(cpu, pid)| {
-                    let used = time_on_cpu(&text(&format!("/proc/{pid}/schedstat")))?;
-                    Some((*cpu, used))
-                })
-                .collect(),
-            interfaces: interfaces(&text("/proc/net/dev")),
-            roles: pids.iter().map(role).collect(),
-        }
-    }
-
     fn cpu_uses_since(&self, before: &Reading) -> Vec<CpuUse> {
         let pairs = self.cpus.iter().filter_map(|now| {
             let then = before.cpus.iter().find(|then| then.cpu == now.cpu)?;
@@ -65,23 +52,36 @@ impl Reading {
 
     fn sample_since(&self, before: &Reading, start: Instant) -> Sample {
         let span = self.at - before.at;
+        let seconds = span.as_secs_f64().max(1e-9);
         let role = |(role, now): (&Role, &TreeUse)| {
             let before = before.roles.get(role).copied().unwrap_or_default();
-            let share = now.since(before).cpu.as_secs_f64() / span.as_secs_f64().max(1e-9);
-            (*role, share)
+            (*role, now.since(before).cpu.as_secs_f64() / seconds)
         };
         let interface = |(name, now): (&String, &InterfaceCounters)| {
             let before = before.interfaces.get(name).copied().unwrap_or_default();
             Some((name.clone(), now.since(before, span)?))
         };
+        let mut counters = self.counters.since(&before.counters, span);
+        let ours = self.ours.saturating_sub(before.ours).as_secs_f64() / seconds;
+        counters.insert(COLLECTOR.into(), [("cpus".to_owned(), ours)].into());
         Sample {
             t: (self.at - start).as_secs_f64(),
             span_s: span.as_secs_f64(),
             cpus: self.cpu_uses_since(before),
             roles: self.roles.iter().map(role).collect(),
             interfaces: self.interfaces.iter().filter_map(interface).collect(),
+            counters,
         }
     }
+}
+
+/// Our own thread's time on the CPU.
+fn own_time() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or(0),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    )
 }
 
 /// What was sampled in a window.
@@ -95,55 +95,139 @@ pub struct Window {
     pub cpus: Vec<CpuUse>,
     /// What each role used.
     pub roles: BTreeMap<Role, TreeUse>,
+    /// What was counted in the whole window.
+    pub totals: BySubject,
+    /// CPU time of the thread that takes the samples, starts the clients and waits for them.
+    pub collector: Duration,
+    /// What this machine does not tell, and why.
+    pub left_out: Vec<String>,
 }
 
 /// Takes the samples of one window.
 #[derive(Debug)]
 pub struct Sampler {
-    pids: BTreeMap<Role, u32>,
+    root: Root,
+    stat: KernelFile,
+    dev: KernelFile,
+    ksoftirqd: Vec<(usize, KernelFile)>,
+    machine: Machine,
+    trees: BTreeMap<Role, Tree>,
     /// CPU time of the roles that joined, when they were last looked at.
     seen: BTreeMap<Role, Duration>,
+    buffer: Vec<u8>,
     first: Reading,
     last: Reading,
+    totals: Totals,
     samples: Vec<Sample>,
 }
 
 impl Sampler {
-    /// Opens a window over the processes that already run.
-    pub fn start(pids: BTreeMap<Role, u32>) -> Sampler {
-        let first = Reading::now(&pids, &BTreeMap::new());
-        Sampler {
-            last: first.clone(),
-            first,
-            pids,
+    /// Opens a window over the processes that already run, as `root` shows them and their network.
+    pub fn start(root: &Root, pids: &BTreeMap<Role, u32>) -> Sampler {
+        let nothing = Reading {
+            at: Instant::now(),
+            cpus: Vec::new(),
+            ksoftirqd: BTreeMap::new(),
+            interfaces: BTreeMap::new(),
+            roles: BTreeMap::new(),
+            counters: Counters::default(),
+            ours: Duration::ZERO,
+        };
+        let tree = |(role, pid): (&Role, &u32)| (*role, Tree::follow(root, *pid));
+        let schedstat = |(cpu, pid): &(usize, u32)| (*cpu, root.proc(&format!("{pid}/schedstat")));
+        let mut sampler = Sampler {
+            stat: root.proc("stat"),
+            dev: root.net("dev"),
+            ksoftirqd: ksoftirqd().iter().map(schedstat).collect(),
+            machine: Machine::find(root),
+            trees: pids.iter().map(tree).collect(),
+            root: root.clone(),
             seen: BTreeMap::new(),
+            buffer: Vec::new(),
+            first: nothing.clone(),
+            last: nothing,
+            totals: Totals::default(),
             samples: Vec::new(),
-        }
+        };
+        sampler.first = sampler.read();
+        sampler.last = sampler.first.clone();
+        sampler
     }
 
     /// Adds a process that started after the window did; all it uses is of this window.
     pub fn join(&mut self, role: Role, pid: u32) {
-        self.pids.insert(role, pid);
+        self.trees.insert(role, Tree::follow(&self.root, pid));
         self.seen.insert(role, Duration::ZERO);
     }
 
     /// Looks at the roles that joined, and takes a sample when one is due.
     pub fn poll(&mut self) {
         for (role, seen) in &mut self.seen {
-            let used = tree(self.pids[role]);
-            if !used.ended {
-                *seen = (*seen).max(used.cpu);
+            if let Some(tree) = self.trees.get_mut(role) {
+                *seen = (*seen).max(tree.glance());
             }
         }
         if self.last.at.elapsed() >= SAMPLE_EVERY {
-            self.take();
+            let now = self.read();
+            self.take(now);
         }
     }
 
-    fn take(&mut self) {
-        let now = Reading::now(&self.pids, &self.seen);
+    /// The processes of each role that were alive at the last sample.
+    pub fn processes(&self) -> BTreeMap<Role, Vec<u32>> {
+        let pids = |(role, tree): (&Role, &Tree)| (*role, tree.pids().collect());
+        self.trees.iter().map(pids).collect()
+    }
+
+    fn read(&mut self) -> Reading {
+        let buffer = &mut self.buffer;
+        let at = Instant::now();
+        let stat = self.stat.read(buffer).unwrap_or_default();
+        let cpus = cpu_ticks(&stat);
+        let mut counters = self.machine.read(&stat);
+        let interfaces = interfaces(&self.dev.read(buffer).unwrap_or_default());
+        let mut kernel_threads = BTreeMap::new();
+        for (cpu, file) in &mut self.ksoftirqd {
+            let text = file.read(buffer).unwrap_or_default();
+            if let Some(used) = time_on_cpu(&text) {
+                kernel_threads.insert(*cpu, used);
+            }
+        }
+        let mut roles = BTreeMap::new();
+        for (role, tree) in &mut self.trees {
+            let mut used = tree.read();
+            // A process that has ended forgets its threads.
+            if used.ended {
+                let seen = self.seen.get(role).copied().unwrap_or_default();
+                used.cpu = used.cpu_of_ended(seen.max(used.cpu));
+            }
+            counters.add(role.name(), used.counts());
+            tree.thread_counters(role.name(), &mut counters);
+            roles.insert(*role, used);
+        }
+        Reading {
+            at,
+            cpus,
+            ksoftirqd: kernel_threads,
+            interfaces,
+            roles,
+            counters,
+            ours: own_time(),
+        }
+    }
+
+    /// Makes a row of what came since the last one.
+    fn take(&mut self, now: Reading) {
         self.samples
             .push(now.sample_since(&self.last, self.first.at));
+        self.add(now);
+    }
+
+    fn add(&mut self, now: Reading) {
+        self.totals.add(&now.counters, &self.last.counters);
+        let interfaces = interface::counters(&now.interfaces);
+        self.totals
+            .add(&interfaces, &interface::counters(&self.last.interfaces));
         self.last = now;
     }
 
@@ -154,20 +238,159 @@ impl Sampler {
 
     /// Closes the window. A last part shorter than half a sample is left out of the rows, not of the totals.
     pub fn finish(mut self) -> Window {
-        let now = Reading::now(&self.pids, &self.seen);
+        let now = self.read();
         if now.at - self.last.at >= SAMPLE_EVERY / 2 {
-            self.samples
-                .push(now.sample_since(&self.last, self.first.at));
+            self.take(now);
+        } else {
+            self.add(now);
         }
+        let (first, last) = (&self.first, &self.last);
         let role = |(role, end): (&Role, &TreeUse)| {
-            let before = self.first.roles.get(role).copied().unwrap_or_default();
+            let before = first.roles.get(role).copied().unwrap_or_default();
             (*role, end.since(before))
         };
         Window {
-            length: now.at - self.first.at,
-            cpus: now.cpu_uses_since(&self.first),
-            roles: now.roles.iter().map(role).collect(),
+            length: last.at - first.at,
+            cpus: last.cpu_uses_since(first),
+            roles: last.roles.iter().map(role).collect(),
+            totals: self.totals.by_subject(),
+            collector: last.ours.saturating_sub(first.ours),
+            left_out: self.machine.left_out().to_vec(),
             samples: self.samples,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+    use std::process::{Child, Command, Stdio};
+
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+    use super::*;
+
+    /// Sends so many datagrams from the loopback address to itself, and takes them.
+    fn send(count: u32) {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let address = socket.local_addr().expect("an address");
+        for _ in 0..count {
+            socket.send_to(b"datagram", address).expect("room");
+            socket.recv_from(&mut [0; 16]).expect("the datagram");
+        }
+    }
+
+    #[test]
+    fn a_window_has_what_happened_in_it_and_what_it_cost_to_look() {
+        let role = Role::Server;
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("cat starts");
+        let mut sampler = Sampler::start(&Root::of_machine(), &[(role, child.id())].into());
+        assert_eq!(sampler.processes()[&role], [child.id()]);
+        send(500);
+        // The rows come by the clock: the condition that is waited for is one of them.
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while sampler.samples.is_empty() {
+            assert!(Instant::now() < deadline, "no sample");
+            sampler.poll();
+            std::thread::yield_now();
+        }
+        send(500);
+        let window = sampler.finish();
+        drop(child.stdin.take());
+        child.wait().expect("cat ends");
+
+        let total = |subject: &str, measure: &str| window.totals[subject][measure];
+        // Other tests send, too; nobody takes any back.
+        assert!(total("lo", "tx_packets") >= 1_000.0, "{:?}", window.totals);
+        assert!(total("udp", "InDatagrams") >= 1_000.0);
+        assert!(total("machine", "context_switches") > 0.0);
+        let row = &window.samples[0];
+        assert!(row.counters["collector"]["cpus"] > 0.0);
+        assert!(row.counters["udp"]["InDatagrams_per_s"] > 0.0);
+        assert!(window.collector > Duration::ZERO && window.collector <= window.length * 2);
+        assert!(!window.roles[&role].ended);
+    }
+
+    /// A process in a network namespace of its own, in which loopback is up, until its input ends; none where that is not
+    /// allowed.
+    fn namespace() -> Option<Child> {
+        let script = "ip link set lo up && echo up && read line";
+        let mut child = Command::new("unshare")
+            .args(["--net", "sh", "-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let mut word = [0; 3];
+        let mut stdout = child.stdout.take().expect("a pipe");
+        if stdout.read_exact(&mut word).is_ok() {
+            return Some(child);
+        }
+        child.wait().expect("it ends");
+        None
+    }
+
+    #[test]
+    fn the_network_of_a_process_is_counted_exactly_and_by_itself() {
+        let Some(mut child) = namespace() else {
+            eprintln!("skipped: no network namespace can be made here");
+            return;
+        };
+        let root = Root::of_machine().with_network_of(child.id());
+        let sampler = Sampler::start(&root, &BTreeMap::new());
+        let path = format!("/proc/{}/ns/net", child.id());
+        let sender = std::thread::spawn(move || {
+            let namespace = std::fs::File::open(path).expect("it lives");
+            let kind = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(namespace.as_fd(), kind).expect("who may make one may enter");
+            send(300);
+        });
+        sender.join().expect("300 datagrams");
+        let window = sampler.finish();
+        drop(child.stdin.take());
+        child.wait().expect("it ends");
+        let total = |subject: &str, measure: &str| window.totals[subject].get(measure).copied();
+        assert_eq!(total("lo", "tx_packets"), Some(300.0));
+        assert_eq!(total("lo", "rx_packets"), Some(300.0));
+        assert_eq!(total("lo", "rx_dropped"), None);
+        assert_eq!(total("udp", "OutDatagrams"), Some(300.0));
+        assert_eq!(total("udp", "InDatagrams"), Some(300.0));
+        assert!(!window.totals.contains_key("eth0"));
+    }
+
+    #[test]
+    fn what_a_role_that_joined_and_ended_used_is_of_the_window() {
+        let mut sampler = Sampler::start(&Root::of_machine(), &BTreeMap::new());
+        let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .spawn()
+            .expect("sh starts");
+        sampler.join(Role::Client, child.id());
+        let stat = format!("/proc/{}/stat", child.id());
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let has_ended = || {
+            let stat = std::fs::read_to_string(&stat).expect("it was not waited for");
+            super::super::process::has_ended(&stat)
+        };
+        while !has_ended() {
+            assert!(Instant::now() < deadline, "it does not end");
+            sampler.poll();
+            std::thread::yield_now();
+        }
+        let window = sampler.finish();
+        child.wait().expect("it has ended");
+        let used = window.roles[&Role::Client];
+        assert!(
+            used.ended && used.cpu >= Duration::from_millis(10),
+            "{used:?}"
+        );
     }
 }

@@ -27,7 +27,8 @@ pub(super) fn raw(outcome: &Outcome) -> String {
     text
 }
 
-/// Every second of every trial: shares of CPUs and roles, rates of interfaces and of the client.
+/// Every second of every trial: shares of CPUs and roles, rates of interfaces and of the client, and what else the kernel
+/// counted.
 pub(super) fn samples(outcome: &Outcome) -> String {
     let mut text = String::from("round,work,variant,t_s,subject,measure,value,point\n");
     each_trial(outcome, |work, variant, trial| {
@@ -65,8 +66,17 @@ pub(super) fn samples(outcome: &Outcome) -> String {
                     ("tx_packets_per_s", used.tx_packets),
                     ("rx_bytes_per_s", used.rx_bytes),
                     ("tx_bytes_per_s", used.tx_bytes),
+                    ("rx_errors_per_s", used.rx_errors),
+                    ("tx_errors_per_s", used.tx_errors),
+                    ("rx_dropped_per_s", used.rx_dropped),
+                    ("tx_dropped_per_s", used.tx_dropped),
                 ] {
                     add(sample.t, name, measure, value);
+                }
+            }
+            for (subject, measures) in &sample.counters {
+                for (measure, value) in measures {
+                    add(sample.t, subject, measure, *value);
                 }
             }
         }

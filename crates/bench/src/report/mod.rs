@@ -2,6 +2,7 @@
 
 pub mod clock;
 mod csv;
+pub mod flame;
 mod page;
 mod plan;
 mod summary;
@@ -53,8 +54,28 @@ pub fn claim_directory(asked: Option<&Path>, name: &str) -> Result<PathBuf, Erro
         let file = path.join(name);
         Output::new(&file).map_err(|source| Error::Write(file, source))?;
     }
+    remove_profiles(&path)?;
     check_room(&path).map_err(|source| Error::NoRoom(path.clone(), source))?;
     Ok(path)
+}
+
+/// Removes the profiles of an earlier result: not every run makes new ones, and those would pass for its own.
+fn remove_profiles(directory: &Path) -> Result<(), Error> {
+    let profiles = directory.join("profile");
+    for entry in fs::read_dir(&profiles).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "folded")
+        {
+            // The graph stands beside it, unless writing it failed.
+            let _ = fs::remove_file(path.with_extension("svg"));
+            fs::remove_file(&path).map_err(|source| Error::Write(path, source))?;
+        }
+    }
+    // Stays where somebody else's files are in it.
+    let _ = fs::remove_dir(profiles);
+    Ok(())
 }
 
 /// Reserves room for a result in a file that is gone at once.
@@ -110,3 +131,28 @@ fn json(value: &impl serde::Serialize) -> String {
 
 #[cfg(test)]
 mod sample;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_of_an_earlier_result_go_and_other_files_stay() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let profiles = directory.path().join("profile");
+        fs::create_dir(&profiles).expect("a directory");
+        for name in ["a.1.server.folded", "a.1.server.svg", "drawing.svg"] {
+            fs::write(profiles.join(name), "x").expect("a file");
+        }
+        claim_directory(Some(directory.path()), "test").expect("it is ours");
+        let left: Vec<_> = fs::read_dir(&profiles)
+            .expect("it stays")
+            .flatten()
+            .collect();
+        assert_eq!(left.len(), 1);
+        assert_eq!(left[0].file_name(), "drawing.svg");
+        fs::remove_file(left[0].path()).expect("it is there");
+        claim_directory(Some(directory.path()), "test").expect("it is ours");
+        assert!(!profiles.exists());
+    }
+}

@@ -68,6 +68,25 @@ fn variant(name: &str, ours: bool, cost: f64) -> VariantOutcome {
     }
 }
 
+fn counters() -> BySubject {
+    let measures = |measures: &[(&str, f64)]| {
+        let measures = measures.iter();
+        measures
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect()
+    };
+    let cpu = [
+        ("net_rx_softirqs_per_s", 31_000.0),
+        ("interrupts_RES_per_s", 12.0),
+    ];
+    [
+        ("cpu1".to_owned(), measures(&cpu)),
+        ("server/0 onrush".to_owned(), measures(&[("cpus", 0.99)])),
+        ("tcp".to_owned(), measures(&[("RetransSegs_per_s", 2.0)])),
+    ]
+    .into()
+}
+
 fn trial(round: u32, cost: f64) -> Trial {
     let rps = 1e6 / cost;
     let cpu = |cpu, user, system, softirq| CpuUse {
@@ -84,6 +103,7 @@ fn trial(round: u32, cost: f64) -> Trial {
         busy,
         cpu_us_per_request: Some(cost),
         memory_bytes: 1 << 20,
+        ..RoleUse::default()
     };
     let point = |percentile: &str, us| PercentileValue {
         percentile: percentile.into(),
@@ -118,6 +138,7 @@ fn trial(round: u32, cost: f64) -> Trial {
                 cpus: cpus.clone(),
                 roles: [(Role::Client, 0.9), (Role::Server, 0.99)].into(),
                 interfaces: [("lo".to_owned(), InterfaceUse::default())].into(),
+                counters: counters(),
             })
             .collect(),
         roles: [

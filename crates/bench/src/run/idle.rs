@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::limits::KERNEL_FILES_OPEN_MAX;
+
 /// One response must come within this.
 const RESPONSE_WAIT_MAX: Duration = Duration::from_secs(5);
 /// A head longer than this is not a response to what we ask.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Descriptors of this process beside the connections.
-const OTHER_FILES: u64 = 256;
+/// Descriptors of this process beside the connections: those of the sampler, and 256 for all else.
+const OTHER_FILES: u64 = 256 + KERNEL_FILES_OPEN_MAX as u64;
 
 /// Open connections, each of which had one response. Dropping them resets them, so that no port stays in TIME_WAIT.
 #[derive(Debug)]
@@ -125,6 +127,6 @@ mod tests {
     fn too_few_files_are_refused_with_the_command_that_helps() {
         assert!(check_open_files(10_000, 20_000).is_ok());
         let message = check_open_files(10_000, 1_024).expect_err("too few");
-        assert!(message.contains("ulimit -Hn 10256"), "{message}");
+        assert!(message.contains("ulimit -Hn 11024"), "{message}");
     }
 }

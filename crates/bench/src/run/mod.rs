@@ -2,22 +2,27 @@
 
 mod child;
 mod client_report;
+mod facts;
 mod failure;
 mod idle;
 mod interrupt;
 mod journal;
 mod network;
+mod notes;
 mod ports;
 mod prepare;
+mod profiles;
 mod programs;
 mod progress;
 mod rate;
+mod recording;
 mod rounds;
 mod scratch;
 mod start;
 mod subject;
 mod trial;
 mod warm_up;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,6 +32,8 @@ pub use self::journal::{Earlier, Header};
 
 use self::interrupt::Interrupt;
 use self::journal::Journal;
+use self::notes::notes;
+use self::profiles::Profiles;
 use self::programs::{Missing, missing_of, with_program_paths};
 use self::progress::Progress;
 use self::rounds::{Ending, Rounds};
@@ -34,7 +41,7 @@ use self::scratch::Scratch;
 use self::subject::Context;
 use crate::environment::{self, Environment, usable_cpus};
 use crate::error::Error;
-use crate::outcome::{Outcome, SCHEMA, Trial, VariantOutcome, WorkOutcome, metrics_of_rounds};
+use crate::outcome::{Outcome, SCHEMA, VariantOutcome, WorkOutcome, metrics_of_rounds};
 use crate::placement::{self, place};
 use crate::report::clock::rfc3339;
 use crate::scenario::{Experiment, Program, Role, Variant, Work};
@@ -173,6 +180,7 @@ pub fn measure(
         open_files_max,
         interrupt: &interrupt,
         progress: &mut progress,
+        profiles: experiment.profile.then(|| Profiles::below(out)),
         environment: &mut environment,
     };
     let ending = rounds.run(&mut context);
@@ -270,46 +278,4 @@ fn outcome(
     let more = notes(&outcome, ending);
     outcome.notes.extend(more);
     (outcome, rounds.journal)
-}
-
-/// What a reader has to know before the numbers.
-fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
-    let mut notes = Vec::new();
-    match ending {
-        Ending::Complete => {}
-        Ending::Interrupted => notes.push(
-            "Incomplete: stopped by a signal before every round was made; `--resume` goes on with it."
-                .to_owned(),
-        ),
-        Ending::Budget => notes.push(format!(
-            "The budget of time was enough for {} rounds.",
-            outcome.rounds
-        )),
-        Ending::Precise => notes.push(format!(
-            "Every figure was known closely enough after {} rounds.",
-            outcome.rounds
-        )),
-    }
-    if outcome.quick {
-        notes.push(
-            "A quick run: it checks that the experiment works and proves nothing.".to_owned(),
-        );
-    }
-    let trials: Vec<&Trial> = outcome
-        .works
-        .iter()
-        .flat_map(|work| &work.variants)
-        .flat_map(|variant| &variant.trials)
-        .collect();
-    let disturbed: Vec<f64> = trials.iter().filter_map(|trial| trial.disturbed).collect();
-    if !disturbed.is_empty() {
-        let most = disturbed.iter().copied().fold(0.0, f64::max);
-        notes.push(format!(
-            "Disturbed: in {} of {} trials other programs used the CPUs of the roles, up to {:.0} % of one.",
-            disturbed.len(),
-            trials.len(),
-            most * 100.0
-        ));
-    }
-    notes
 }

@@ -218,6 +218,12 @@ impl<'a> Made<'a> {
         }
     }
 
+    /// A process in the network of a role's host.
+    pub(super) fn process_of(&self, role: Role) -> Option<u32> {
+        let host = self.network.of.get(&role)?;
+        Some(self.holders[*host].id())
+    }
+
     /// The addresses at which a role reaches the one that it asks: one for each pair of interfaces.
     pub(super) fn targets(&self, role: Role) -> Vec<Ipv4Addr> {
         let has_proxy = || self.network.of.contains_key(&Role::Proxy);

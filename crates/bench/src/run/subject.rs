@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::interrupt::Interrupt;
 use super::network::Made;
+use super::profiles::Profiles;
 use super::progress::Progress;
 use crate::environment::Environment;
 use crate::placement::Placement;
@@ -19,6 +20,8 @@ pub(super) struct Context<'a> {
     pub(super) interrupt: &'a Interrupt,
     pub(super) progress: &'a mut Progress,
     pub(super) environment: &'a mut Environment,
+    /// Where CPU profiles go, when they are made.
+    pub(super) profiles: Option<Profiles>,
 }
 
 /// What is measured now.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::child::Child;
 use super::client_report::read_report;
+use super::facts;
 use super::failure::{Failure, Try, failed};
 use super::idle::{IdleConnections, check_open_files};
 use super::network::Made;
@@ -19,9 +20,11 @@ use super::prepare::{ports, prepare};
 use super::start::{check_alive, ids, start, start_client, wait_for_end, wait_until_ready};
 use super::subject::{Context, Subject};
 use super::warm_up::{Warm, warm_up};
+use super::watch::Watch;
 use crate::collect::client::ClientReport;
-use crate::collect::process;
 use crate::collect::sampler::{Sampler, Window};
+use crate::collect::source::Root;
+use crate::collect::tree::Tree;
 use crate::outcome::{RoleUse, Trial};
 use crate::scenario::{Launch, Metric, Role};
 use crate::verdict;
@@ -96,7 +99,13 @@ fn load(
     let measure = context.experiment.measure;
     let warm = warm_up(context, &subject, ports)?;
 
-    let mut sampler = Sampler::start(ids(listeners));
+    let root = network_root(&subject);
+    let mut watch = Watch::start(
+        &root,
+        &ids(listeners),
+        context.profiles.as_ref(),
+        context.root,
+    );
     let at_s = subject.run_started.elapsed().as_secs_f64();
     let mut control = match subject.variant.roles.contains_key(&Role::Control) {
         true => Some(start_client(
@@ -109,12 +118,12 @@ fn load(
         false => None,
     };
     if let Some(control) = &control {
-        sampler.join(Role::Control, control.id());
+        watch.join(Role::Control, control.id());
     }
     let mut client = start_client(context, &subject, Role::Client, ports, measure)?;
-    sampler.join(Role::Client, client.id());
-    wait_for_end(context, &client, measure, "measuring", || sampler.poll())?;
-    let window = sampler.finish();
+    watch.join(Role::Client, client.id());
+    wait_for_end(context, &client, measure, "measuring", || watch.poll())?;
+    let (window, recorded) = watch.finish();
     check_alive(listeners)?;
 
     let report = read_report(context, &subject, Role::Client, &client)?;
@@ -141,6 +150,7 @@ fn load(
             ));
         }
     }
+    recorded.write(context, &subject, &mut trial)?;
     verdict::judge(
         &mut trial,
         subject.placement,
@@ -148,6 +158,17 @@ fn load(
         Some(measure.as_secs_f64()),
     );
     Ok(trial)
+}
+
+/// Where counters of the network are read: on the host of the role under test.
+fn network_root(subject: &Subject<'_>) -> Root {
+    let host = subject
+        .network
+        .and_then(|network| network.process_of(subject.under_test()));
+    match host {
+        Some(process) => Root::of_machine().with_network_of(process),
+        None => Root::of_machine(),
+    }
 }
 
 fn loaded_trial(
@@ -179,6 +200,10 @@ fn loaded_trial(
             busy: used.cpu.as_secs_f64() / window_s.max(1e-9) / cpus,
             cpu_us_per_request,
             memory_bytes: used.memory_bytes,
+            wait_s: used.wait.as_secs_f64(),
+            voluntary_switches: used.voluntary_switches,
+            involuntary_switches: used.involuntary_switches,
+            threads_ended: used.threads_ended,
         };
         roles.insert(*role, role_use);
     }
@@ -190,9 +215,9 @@ fn loaded_trial(
             metrics.insert(format!("latency.p{}", value.percentile), value.us);
         }
     }
-    Trial {
+    let requests = report.requests + control_requests;
+    let mut trial = Trial {
         round: subject.round,
-        window_s,
         rate: subject.rate,
         counted: report.counted,
         requests: report.requests,
@@ -202,9 +227,7 @@ fn loaded_trial(
         latency_us: report.latency,
         control_latency_us: control.and_then(|control| control.latency),
         seconds: report.seconds,
-        samples: window.samples,
         roles,
-        cpus: window.cpus,
         metrics,
         notes: report
             .warnings
@@ -213,7 +236,9 @@ fn loaded_trial(
             .chain(report.notes)
             .collect(),
         ..Trial::default()
-    }
+    };
+    facts::collected(&mut trial, window, requests);
+    trial
 }
 
 // Idle connections.
@@ -234,14 +259,15 @@ fn idle(
         return failed("nobody listens");
     };
     thread::sleep(SETTLE);
+    let root = Root::of_machine();
     let memory = |listeners: &[(Role, Child)]| -> BTreeMap<Role, u64> {
         listeners
             .iter()
-            .map(|(role, child)| (*role, process::tree(child.id()).memory_bytes))
+            .map(|(role, child)| (*role, Tree::follow(&root, child.id()).read().memory_bytes))
             .collect()
     };
     let before = memory(listeners);
-    let sampler = Sampler::start(ids(listeners));
+    let sampler = Sampler::start(&Root::of_machine(), &ids(listeners));
     let at_s = subject.run_started.elapsed().as_secs_f64();
     let (interrupt, progress) = (context.interrupt, &mut *context.progress);
     let opened = IdleConnections::open(port, count, |number| {
@@ -283,10 +309,7 @@ fn idle_trial(
 ) -> Trial {
     let mut trial = Trial {
         round: subject.round,
-        window_s: window.length.as_secs_f64(),
         requests: u64::from(count),
-        samples: window.samples,
-        cpus: window.cpus,
         ..Trial::default()
     };
     for (role, used) in &window.roles {
@@ -301,5 +324,6 @@ fn idle_trial(
         };
         trial.roles.insert(*role, role_use);
     }
+    facts::observed(&mut trial, window);
     trial
 }

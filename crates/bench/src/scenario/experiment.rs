@@ -36,6 +36,8 @@ pub struct Experiment {
     pub quick: Quick,
     /// The number of CPUs each role gets at most; `None` shares out all of them.
     pub cpus_per_role: Option<usize>,
+    /// Whether a CPU profile is made of each role, which costs the roles some of their time.
+    pub profile: bool,
     /// Programs by name.
     pub programs: BTreeMap<String, Program>,
     /// What is measured, in file order; a work that is swept is one for each of its points, one behind the other.

@@ -38,6 +38,7 @@ const EXPERIMENT_KEYS: &[&str] = &[
     "scales",
     "host",
     "link",
+    "profile",
     "program",
     "work",
 ];
@@ -93,6 +94,7 @@ pub(super) fn experiment(
             .count("cpus_per_role", 1..4097)?
             .map(|count| count as usize),
         quick: quick(&section)?,
+        profile: section.flag("profile")?.unwrap_or(false),
         works,
         programs: given.programs,
         directory: directory.into(),
@@ -239,6 +241,9 @@ at_most = 0.85
     fn good_file_becomes_an_experiment() {
         let experiment = read(GOOD).unwrap_or_else(|mistake| panic!("{mistake}"));
         assert_eq!((experiment.works.len(), experiment.rounds), (1, 2));
+        assert!(!experiment.profile);
+        let profiled = GOOD.replacen("rounds = 2", "rounds = 2\nprofile = true", 1);
+        assert!(read(&profiled).is_ok_and(|experiment| experiment.profile));
         let work = &experiment.works[0];
         assert_eq!(work.under_test(&work.variants[0]), Role::Server);
         assert_eq!(work.variants[0].set["io"], "epoll");
@@ -552,6 +557,7 @@ at_most = 0.85
                 .contains("exactly one of")
         );
         assert!(mistake("name = \"small\"", "").contains("`name` is missing"));
+        assert!(mistake("rounds = 2", "profile = 1").contains("expected true or false"));
         assert!(mistake("rounds = 2", "rounds = = 2").contains("test.toml:3:"));
     }
 

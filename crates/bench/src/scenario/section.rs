@@ -158,6 +158,13 @@ impl<'a> Section<'a> {
         Ok(Some(texts))
     }
 
+    pub(super) fn flag(&self, key: &str) -> Read<Option<bool>> {
+        self.value(key).map_or(Ok(None), |value| {
+            let flag = value.get_ref().as_bool().map(Some);
+            flag.map_or_else(|| self.wrong(value, "true or false"), Ok)
+        })
+    }
+
     /// A number, whole or not.
     pub(super) fn number(&self, key: &str) -> Read<Option<At<f64>>> {
         let Some(value) = self.value(key) else {

@@ -1,5 +1,6 @@
 //! What was full in a trial, in one sentence.
 
+use super::evidence::losses;
 use crate::outcome::{CpuUse, Limiter, LimiterKind, Trial};
 use crate::placement::Placement;
 use crate::scenario::Role;
@@ -17,8 +18,16 @@ const STEAL_MAX: f64 = 0.05;
 /// role's own.
 pub(super) const OTHERS_MAX: f64 = 0.15;
 
-/// Finds what was full, from the use of CPUs and roles over a whole window.
+/// Finds what was full, from the use of CPUs and roles over a whole window, and names what was lost in it.
 pub fn limiter(trial: &Trial, placement: &Placement) -> Limiter {
+    let mut limiter = fullest(trial, placement);
+    if let Some(losses) = losses(trial).filter(|_| limiter.kind != LimiterKind::Unknown) {
+        limiter.sentence = format!("{} {losses}", limiter.sentence);
+    }
+    limiter
+}
+
+fn fullest(trial: &Trial, placement: &Placement) -> Limiter {
     let used: Vec<&CpuUse> = trial
         .cpus
         .iter()
@@ -301,6 +310,28 @@ mod tests {
             &[(Client, 0.3), (Server, 0.4)],
         );
         assert_eq!(limiter(&trial, &placement).kind, LimiterKind::Others);
+    }
+
+    #[test]
+    fn what_was_lost_stands_behind_what_was_full() {
+        let placement = place(&[0, 1], &[Client, Server], Server, None);
+        let mut trial = trial(
+            &[cpu(0, 0.2, 0.2, 0.0), cpu(1, 0.2, 0.3, 0.0)],
+            &[(Client, 0.4), (Server, 0.5)],
+        );
+        let overflows = [("ListenOverflows".to_owned(), 5.0)];
+        trial.totals.insert("tcp".into(), overflows.into());
+        let found = limiter(&trial, &placement);
+        assert!(
+            found.sentence.ends_with(
+                "for wake-ups or for a clock. In the window 5 connections met a full queue of their listener \
+                 (ListenOverflows)."
+            ),
+            "{}",
+            found.sentence
+        );
+        trial.cpus.clear();
+        assert_eq!(limiter(&trial, &placement), Limiter::default());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the numbers mean: what was full, whether a trial may be used, and whether a target was reached. Pure.
 
+mod evidence;
 mod figure;
 mod limiter;
 mod settled;
@@ -7,6 +8,7 @@ mod steady;
 mod validity;
 
 pub use crate::outcome::{Limiter, LimiterKind, Verdict};
+pub(crate) use evidence::of_all_cpus;
 pub use figure::figure_lines;
 pub use limiter::limiter;
 pub(crate) use limiter::mean_use;

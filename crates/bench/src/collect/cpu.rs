@@ -1,12 +1,11 @@
-//! `/proc/stat` and `/proc/net/dev`: what every CPU and every interface did. The readers are
-//! pure, but for the one that looks for the kernel's packet threads.
+//! `/proc/stat`: what every CPU did, and what the machine counts as a whole. The readers are pure, but for the one that
+//! looks for the kernel's packet threads.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use crate::outcome::{CpuUse, InterfaceUse};
+use super::counters::{Count, Counters};
+use crate::outcome::CpuUse;
 
 /// Clock ticks of one CPU since the machine started (proc(5), `cpuN` lines of /proc/stat).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,68 +88,40 @@ pub fn cpu_ticks(stat: &str) -> Vec<CpuTicks> {
     cpus
 }
 
-/// Counters of one interface.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct InterfaceCounters {
-    rx_bytes: u64,
-    rx_packets: u64,
-    tx_bytes: u64,
-    tx_packets: u64,
-}
-
-impl InterfaceCounters {
-    /// Rates since `before`; `None` when nothing was carried.
-    pub fn since(self, before: InterfaceCounters, span: Duration) -> Option<InterfaceUse> {
-        let per_second =
-            |now: u64, then: u64| now.saturating_sub(then) as f64 / span.as_secs_f64().max(1e-9);
-        let used = InterfaceUse {
-            rx_packets: per_second(self.rx_packets, before.rx_packets),
-            tx_packets: per_second(self.tx_packets, before.tx_packets),
-            rx_bytes: per_second(self.rx_bytes, before.rx_bytes),
-            tx_bytes: per_second(self.tx_bytes, before.tx_bytes),
-        };
-        (used.rx_packets + used.tx_packets > 0.0).then_some(used)
-    }
-}
-
-/// Reads `/proc/net/dev`.
-pub fn interfaces(dev: &str) -> BTreeMap<String, InterfaceCounters> {
-    let line = |line: &str| {
-        let (name, counters) = line.split_once(':')?;
-        let counters: Vec<u64> = counters
-            .split_ascii_whitespace()
-            .filter_map(|word| word.parse().ok())
-            .collect();
-        let [
-            rx_bytes,
-            rx_packets,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            tx_bytes,
-            tx_packets,
-            ..,
-        ] = counters[..]
-        else {
-            return None;
-        };
-        let counters = InterfaceCounters {
-            rx_bytes,
-            rx_packets,
-            tx_bytes,
-            tx_packets,
-        };
-        Some((name.trim().to_owned(), counters))
-    };
-    dev.lines().filter_map(line).collect()
+/// Reads what `/proc/stat` counts for the whole machine: context switches, interrupts, new processes, and how many
+/// threads run or wait for a CPU now.
+pub fn machine(stat: &str, counters: &mut Counters) {
+    let values = stat.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (name, value) = (words.next()?, words.next()?.parse().ok()?);
+        match name {
+            "ctxt" => Some(("context_switches", Count::Total(value))),
+            "intr" => Some(("interrupts", Count::Total(value))),
+            "processes" => Some(("forks", Count::Total(value))),
+            "procs_running" => Some(("runnable_threads", Count::Gauge(value as f64))),
+            _ => None,
+        }
+    });
+    counters.add("machine", values);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_machine_counts_switches_and_interrupts() {
+        let stat = "cpu  1 2 3 4\ncpu0 1 2 3 4\nintr 219385 0 38 5\nctxt 877465\nbtime 1795498039\n\
+            processes 32071\nprocs_running 3\nprocs_blocked 0\nsoftirq 5 0 1\n";
+        let mut counters = Counters::default();
+        machine(stat, &mut counters);
+        let at = |measure| counters.at("machine", measure);
+        assert_eq!(at("context_switches"), Some(Count::Total(877_465)));
+        assert_eq!(at("interrupts"), Some(Count::Total(219_385)));
+        assert_eq!(at("forks"), Some(Count::Total(32_071)));
+        assert_eq!(at("runnable_threads"), Some(Count::Gauge(3.0)));
+        assert_eq!(at("btime"), None);
+    }
 
     #[test]
     fn shares_of_a_cpu_add_up_to_its_time() {
@@ -163,25 +134,5 @@ mod tests {
             (0.25, 0.5, 0.08, 0.05, 0.02)
         );
         assert!((used.busy() - 0.9).abs() < 1e-9);
-    }
-
-    #[test]
-    fn interface_rates_are_per_second_and_silent_ones_are_left_out() {
-        let head = "Inter-|   Receive\n face |bytes packets\n";
-        let before = interfaces(&format!(
-            "{head}    lo: 1000 10 0 0 0 0 0 0 2000 20 0 0 0 0 0 0\n  eth0:1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n"
-        ));
-        let now = interfaces(&format!(
-            "{head}    lo: 3000 30 0 0 0 0 0 0 6000 60 0 0 0 0 0 0\n  eth0:1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n"
-        ));
-        let span = Duration::from_secs(2);
-        assert_eq!(now["eth0"].since(before["eth0"], span), None);
-        let lo = now["lo"]
-            .since(before["lo"], span)
-            .expect("lo carried packets");
-        assert_eq!(
-            (lo.rx_packets, lo.tx_packets, lo.rx_bytes, lo.tx_bytes),
-            (10.0, 20.0, 1000.0, 2000.0)
-        );
     }
 }

@@ -1,0 +1,210 @@
+//! The control group that the programs run in: time for which a quota held them up, its memory, its pressure
+//! (cgroups(7)). Both versions, and machines that have them beside each other.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::counters::{Count, Counters};
+use super::pressure::{RESOURCES, pressure};
+use super::source::{KernelFile, Root};
+
+/// One control group's files.
+#[derive(Debug)]
+pub struct ControlGroup {
+    files: Vec<(Kind, KernelFile)>,
+}
+
+/// What a file says.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// `cpu.stat` of either version.
+    Cpu,
+    /// `memory.current`, or `memory.usage_in_bytes`.
+    Memory,
+    /// `RESOURCE.pressure`.
+    Pressure(&'static str),
+}
+
+/// What it is called in results.
+const SUBJECT: &str = "cgroup";
+
+impl ControlGroup {
+    /// Finds the group of a process, which is that of all programs: whoever starts them is in it, too.
+    pub fn find(root: &Root, process: &str) -> ControlGroup {
+        let mut buffer = Vec::new();
+        let mut text = |name: &str| {
+            let mut file = root.proc(&format!("{process}/{name}"));
+            file.read(&mut buffer).unwrap_or_default().into_owned()
+        };
+        let places = places(&text("mounts"), &text("cgroup"));
+        let mut files = Vec::new();
+        for place in &places {
+            let mut names = vec![
+                (Kind::Cpu, "cpu.stat".to_owned()),
+                (Kind::Memory, "memory.current".to_owned()),
+                (Kind::Memory, "memory.usage_in_bytes".to_owned()),
+            ];
+            names.extend(
+                RESOURCES
+                    .map(|resource| (Kind::Pressure(resource), format!("{resource}.pressure"))),
+            );
+            for (kind, name) in names {
+                let mut file = root.file(place.join(name));
+                if file.read(&mut buffer).is_some() {
+                    files.push((kind, file));
+                }
+            }
+        }
+        ControlGroup { files }
+    }
+
+    /// Whether nothing of it can be read.
+    pub fn is_absent(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Adds what it counts.
+    pub fn read(&mut self, buffer: &mut Vec<u8>, counters: &mut Counters) {
+        for (kind, file) in &mut self.files {
+            let text = file.read(buffer).unwrap_or_default();
+            match kind {
+                Kind::Cpu => cpu(&text, counters),
+                Kind::Memory => {
+                    if let Ok(bytes) = text.trim().parse() {
+                        counters.add(SUBJECT, [("memory_bytes", Count::Gauge(bytes))]);
+                    }
+                }
+                Kind::Pressure(resource) => pressure(resource, SUBJECT, &text, counters),
+            }
+        }
+    }
+}
+
+/// Reads `cpu.stat`. `nr_periods` counts periods with work, `nr_throttled` those in which the quota was used up.
+fn cpu(text: &str, counters: &mut Counters) {
+    let values = text.lines().filter_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        let value: u64 = value.trim().parse().ok()?;
+        match name {
+            "nr_periods" => Some(("quota_periods", Count::Total(value))),
+            "nr_throttled" => Some(("throttled_periods", Count::Total(value))),
+            "throttled_usec" => Some(("throttled", Count::Time(Duration::from_micros(value)))),
+            // Version 1 counts nanoseconds.
+            "throttled_time" => Some(("throttled", Count::Time(Duration::from_nanos(value)))),
+            "usage_usec" => Some(("cpus", Count::Time(Duration::from_micros(value)))),
+            _ => None,
+        }
+    });
+    counters.add(SUBJECT, values);
+}
+
+/// Where the files of a group are, from the mounts that a process sees and the groups it is in.
+fn places(mounts: &str, groups: &str) -> Vec<PathBuf> {
+    let mut places = Vec::new();
+    for line in mounts.lines() {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, mount, kind, options, ..] = words[..] else {
+            continue;
+        };
+        let is_in = |controllers: &str| match kind {
+            "cgroup2" => controllers.is_empty(),
+            "cgroup" => controllers.split(',').any(|controller| {
+                ["cpu", "memory"].contains(&controller)
+                    && options.split(',').any(|option| option == controller)
+            }),
+            _ => false,
+        };
+        // `0::/path` of version 2, `4:memory:/path` of version 1.
+        let group = groups.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (parts.next()?, parts.next()?);
+            is_in(controllers).then_some(path)
+        });
+        if let Some(group) = group {
+            // A path that begins with `..` lies above what this namespace shows.
+            let group = group.trim_start_matches('/');
+            let is_below = !group.starts_with("..");
+            places.push(Path::new(mount).join(if is_below { group } else { "" }));
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_both_versions_are_found_where_they_are_mounted() {
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0\n\
+            cgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0\n\
+            cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
+            cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
+        let groups =
+            "9:name=systemd:/\n4:memory:/app/7\n3:cpuset:/\n1:cpu,cpuacct:/\n0::/../other\n";
+        let expected = [
+            "/sys/fs/cgroup/cpu/",
+            "/sys/fs/cgroup/memory/app/7",
+            "/sys/fs/cgroup/unified/",
+        ];
+        assert_eq!(places(mounts, groups), expected.map(PathBuf::from));
+        let only_new = places("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0", "0::/user.slice/a");
+        assert_eq!(only_new, [PathBuf::from("/sys/fs/cgroup/user.slice/a")]);
+        assert!(places("", groups).is_empty() && places(mounts, "nothing").is_empty());
+    }
+
+    #[test]
+    fn throttled_time_is_read_of_both_versions() {
+        let new = "usage_usec 1800000\nuser_usec 748209561\nnr_periods 5\nnr_throttled 3\nthrottled_usec 1500\n";
+        let mut counters = Counters::default();
+        cpu(new, &mut counters);
+        let at = |measure| counters.at(SUBJECT, measure);
+        assert_eq!(
+            at("throttled"),
+            Some(Count::Time(Duration::from_micros(1_500)))
+        );
+        assert_eq!(at("throttled_periods"), Some(Count::Total(3)));
+        assert_eq!(
+            at("cpus"),
+            Some(Count::Time(Duration::from_micros(1_800_000)))
+        );
+        let mut counters = Counters::default();
+        cpu(
+            "nr_periods 5\nnr_throttled 3\nthrottled_time 1500000\n",
+            &mut counters,
+        );
+        let throttled = counters.at(SUBJECT, "throttled");
+        assert_eq!(throttled, Some(Count::Time(Duration::from_micros(1_500))));
+    }
+
+    #[test]
+    fn the_files_of_a_group_are_read_together() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        std::fs::create_dir_all(path("proc/7")).expect("a directory");
+        std::fs::create_dir_all(path("group/a")).expect("a directory");
+        let mounts = format!("cgroup2 {} cgroup2 rw 0 0\n", path("group").display());
+        let pressure = "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\n";
+        for (name, text) in [
+            ("proc/7/mounts", mounts.as_str()),
+            ("proc/7/cgroup", "0::/a\n"),
+            ("group/a/cpu.stat", "usage_usec 5\n"),
+            ("group/a/memory.current", "4096\n"),
+            ("group/a/io.pressure", pressure),
+        ] {
+            std::fs::write(path(name), text).expect("a file");
+        }
+        let root = Root::at(&path("proc"), &path("sys"));
+        let mut group = ControlGroup::find(&root, "7");
+        let mut counters = Counters::default();
+        group.read(&mut Vec::new(), &mut counters);
+        let at = |measure| counters.at(SUBJECT, measure);
+        assert_eq!(at("memory_bytes"), Some(Count::Gauge(4_096.0)));
+        assert_eq!(at("cpus"), Some(Count::Time(Duration::from_micros(5))));
+        assert_eq!(
+            at("io_some_waiting"),
+            Some(Count::Time(Duration::from_micros(77)))
+        );
+        assert!(ControlGroup::find(&root, "8").is_absent());
+    }
+}

@@ -1,0 +1,258 @@
+//! Interrupts of network devices by line and CPU, and those that CPUs send each other: `/proc/interrupts`.
+//!
+//! That file has a column for each CPU and a row for each line of each device. On a large machine writing it costs the
+//! kernel milliseconds; there each line that matters is read by itself, below `/sys/kernel/irq`.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::counters::{Count, Counters};
+use super::source::{KernelFile, Root};
+use crate::limits::{INTERRUPT_LINES_MAX, INTERRUPTS_BYTES_CHEAP};
+
+/// Rows that every CPU has by itself: timer, wake-up of an idle CPU, function calls, flushes of address translations,
+/// deferred work. Those of arm64 are numbered (`IPI0`).
+const OF_CPUS: [&str; 5] = ["LOC", "RES", "CAL", "TLB", "IWI"];
+
+/// The interrupts that are counted, and where.
+#[derive(Debug)]
+pub struct Interrupts {
+    table: KernelFile,
+    /// Network devices only: the number of the line and what it is called in results.
+    lines: BTreeMap<u32, String>,
+    /// Files of the lines, where the table is too long to be read each second.
+    single: Option<Vec<(u32, KernelFile)>>,
+}
+
+impl Interrupts {
+    /// Finds the lines of network devices.
+    pub fn find(root: &Root) -> Interrupts {
+        let mut table = root.proc("interrupts");
+        let mut buffer = Vec::new();
+        let text = table.read(&mut buffer).unwrap_or_default();
+        let lines = network_lines(&text, &Devices::find(root));
+        let single = (text.len() > INTERRUPTS_BYTES_CHEAP).then(|| {
+            let file = |line: &u32| {
+                let path = root.sys_path(&format!("kernel/irq/{line}/per_cpu_count"));
+                (*line, root.file(path))
+            };
+            lines.keys().map(file).collect()
+        });
+        Interrupts {
+            table,
+            lines,
+            single,
+        }
+    }
+
+    /// What is not counted, and why.
+    pub fn left_out(&self) -> Option<String> {
+        let too_long = self.single.is_some();
+        too_long.then(|| {
+            format!(
+                "interrupts between CPUs (/proc/interrupts has more than {} kB here)",
+                INTERRUPTS_BYTES_CHEAP / 1_000
+            )
+        })
+    }
+
+    /// Adds `cpuN` of each line, and of each CPU what others sent it.
+    pub fn read(&mut self, buffer: &mut Vec<u8>, counters: &mut Counters) {
+        let Some(files) = &mut self.single else {
+            let text = self.table.read(buffer).unwrap_or_default();
+            interrupts(&text, &self.lines, counters);
+            return;
+        };
+        for (line, file) in files {
+            let text = file.read(buffer).unwrap_or_default();
+            // The CPUs of this file are all that are possible, in order, with commas between.
+            let counts = text.trim().split(',').enumerate();
+            let counts =
+                counts.filter_map(|(cpu, count)| by_cpu(&format!("CPU{cpu}"), count.parse().ok()?));
+            counters.add(self.lines[line].clone(), counts);
+        }
+    }
+}
+
+/// `None` for a CPU that took none: most lines belong to one CPU.
+fn by_cpu(cpu: &str, count: u64) -> Option<(String, Count)> {
+    (count > 0).then(|| (cpu.to_ascii_lowercase(), Count::Total(count)))
+}
+
+/// Reads `/proc/interrupts`: the lines that have a name in `lines`, and those of CPUs.
+pub fn interrupts(text: &str, lines: &BTreeMap<u32, String>, counters: &mut Counters) {
+    let mut rows = text.lines();
+    let head = rows.next().unwrap_or_default();
+    let cpus: Vec<&str> = head.split_ascii_whitespace().collect();
+    for row in rows {
+        let Some((label, rest)) = row.split_once(':') else {
+            continue;
+        };
+        let label = label.trim();
+        let counts = cpus.iter().zip(rest.split_ascii_whitespace());
+        let counts = counts.map_while(|(cpu, count)| Some((*cpu, count.parse().ok()?)));
+        if OF_CPUS.contains(&label) || label.starts_with("IPI") {
+            for (cpu, count) in counts {
+                let measure = format!("interrupts_{label}");
+                counters.add(cpu.to_ascii_lowercase(), [(measure, Count::Total(count))]);
+            }
+        } else if let Some(name) = label.parse().ok().and_then(|line: u32| lines.get(&line)) {
+            let counts = counts.filter_map(|(cpu, count)| by_cpu(cpu, count));
+            counters.add(name.clone(), counts);
+        }
+    }
+}
+
+/// Network interfaces, and the lines that their devices say are theirs.
+#[derive(Debug, Default)]
+struct Devices {
+    interfaces: Vec<String>,
+    by_line: BTreeMap<u32, String>,
+}
+
+impl Devices {
+    fn find(root: &Root) -> Devices {
+        let mut found = Devices::default();
+        let class = root.sys_path("class/net");
+        for entry in fs::read_dir(&class).into_iter().flatten().flatten() {
+            let Some(interface) = entry.file_name().to_str().map(str::to_owned) else {
+                continue;
+            };
+            // What a virtio device is called lies below the device on the bus, which has the interrupts.
+            for name in ["device/msi_irqs", "device/../msi_irqs"] {
+                let lines = fs::read_dir(class.join(&interface).join(name));
+                for line in lines.into_iter().flatten().flatten() {
+                    if let Some(line) = line.file_name().to_str().and_then(|line| line.parse().ok())
+                    {
+                        found.by_line.insert(line, interface.clone());
+                    }
+                }
+            }
+            found.interfaces.push(interface);
+        }
+        found
+    }
+}
+
+/// The lines of network devices and their names: `irq 38 eth0 queue 0 (virtio2-input.0)`. A line belongs to an interface
+/// when its device says so, or when it is called after it.
+fn network_lines(text: &str, devices: &Devices) -> BTreeMap<u32, String> {
+    let name = |row: &str| {
+        let (label, rest) = row.split_once(':')?;
+        let line: u32 = label.trim().parse().ok()?;
+        let action = rest.split_ascii_whitespace().last()?;
+        let called = |interface: &&String| {
+            let rest = action.strip_prefix(interface.as_str());
+            rest.is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
+        };
+        let interface = devices.by_line.get(&line);
+        let interface = interface.or_else(|| devices.interfaces.iter().find(called))?;
+        let queue = queue(action).map_or(String::new(), |queue| format!(" queue {queue}"));
+        Some((line, format!("irq {line} {interface}{queue} ({action})")))
+    };
+    text.lines()
+        .filter_map(name)
+        .take(INTERRUPT_LINES_MAX)
+        .collect()
+}
+
+/// The number of a queue at the end of a line's name, or before the `@` behind which the place of the device stands:
+/// `eth0-TxRx-3`, `virtio2-input.0`, `mlx5_comp3@pci:0000:01:00.0`. A number that is a part of an interface's own name
+/// (`eth0`) is none.
+fn queue(action: &str) -> Option<u32> {
+    let (name, _) = action.split_once('@').unwrap_or((action, ""));
+    let digits = name.len()
+        - name
+            .trim_end_matches(|letter: char| letter.is_ascii_digit())
+            .len();
+    let (before, number) = name.split_at(name.len() - digits);
+    let separated = before.ends_with(['-', '.', '_', ' ']) || before.ends_with("comp");
+    separated.then(|| number.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "           CPU0       CPU1       \n 24:          1          0  IO-APIC   5-edge      ACPI:Ged\n\
+        \x2036:          0      78567 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0\n\
+        \x2037:          0          0 PCI-MSIX-0000:00:03.0   0-edge      virtio2-config\n\
+        \x2038:          3       4766 PCI-MSIX-0000:00:03.0   1-edge      virtio2-input.0\n\
+        \x2040:          9          0 PCI-MSIX-0000:01:00.0   1-edge      enp1s0-TxRx-7\n\
+        \x2041:          9          0 PCI-MSIX-0000:01:00.0   1-edge      enp1s0x-TxRx-8\n\
+        NMI:          0          0   Non-maskable interrupts\nLOC:      76430      77450   Local timer interrupts\n\
+        RES:      19644      17569   Rescheduling interrupts\nERR:          0\n";
+
+    fn devices() -> Devices {
+        let line = |line: u32| (line, "eth0".to_owned());
+        Devices {
+            interfaces: vec!["eth0".into(), "enp1s0".into()],
+            by_line: [37, 38, 39].map(line).into(),
+        }
+    }
+
+    #[test]
+    fn lines_of_network_devices_and_of_cpus_are_counted_and_no_others() {
+        let lines = network_lines(TEXT, &devices());
+        let names: Vec<_> = lines.values().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "irq 37 eth0 (virtio2-config)",
+                "irq 38 eth0 queue 0 (virtio2-input.0)",
+                "irq 40 enp1s0 queue 7 (enp1s0-TxRx-7)",
+            ]
+        );
+        let mut counters = Counters::default();
+        interrupts(TEXT, &lines, &mut counters);
+        assert_eq!(counters.at(names[1], "cpu0"), Some(Count::Total(3)));
+        assert_eq!(counters.at(names[1], "cpu1"), Some(Count::Total(4_766)));
+        assert_eq!(counters.at(names[2], "cpu1"), None);
+        let at = |measure| counters.at("cpu1", measure);
+        assert_eq!(at("interrupts_LOC"), Some(Count::Total(77_450)));
+        assert_eq!(at("interrupts_RES"), Some(Count::Total(17_569)));
+        assert_eq!(at("interrupts_NMI"), None);
+        interrupts("", &lines, &mut counters);
+    }
+
+    #[test]
+    fn a_queue_is_a_number_of_its_own() {
+        for (action, expected) in [
+            ("virtio2-output.11", Some(11)),
+            ("eth0-TxRx-3", Some(3)),
+            ("ena-mgmnt@pci:0000:00:05.0", None),
+            ("ens5-Tx-Rx-2", Some(2)),
+            ("mlx5_comp3@pci:0000:01:00.0", Some(3)),
+            ("eth0", None),
+            ("17", None),
+            ("i40e-eth1-TxRx-99999999999", None),
+        ] {
+            assert_eq!(queue(action), expected, "{action}");
+        }
+    }
+
+    #[test]
+    fn a_long_table_is_left_alone_and_each_line_read_by_itself() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+            fs::write(path, text).expect("a file");
+        };
+        let padding = "NMI:  0  0   Non-maskable interrupts\n".repeat(INTERRUPTS_BYTES_CHEAP / 30);
+        write("proc/interrupts", &format!("{TEXT}{padding}"));
+        write("sys/class/net/eth0/device/msi_irqs/38", "msix\n");
+        write("sys/kernel/irq/38/per_cpu_count", "3,5000\n");
+        let root = Root::at(
+            &directory.path().join("proc"),
+            &directory.path().join("sys"),
+        );
+        let mut found = Interrupts::find(&root);
+        assert!(found.left_out().is_some());
+        let mut counters = Counters::default();
+        found.read(&mut Vec::new(), &mut counters);
+        let name = "irq 38 eth0 queue 0 (virtio2-input.0)";
+        assert_eq!(counters.at(name, "cpu1"), Some(Count::Total(5_000)));
+        assert_eq!(counters.at("cpu1", "interrupts_LOC"), None);
+    }
+}

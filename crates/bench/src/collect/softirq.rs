@@ -1,0 +1,97 @@
+//! What each CPU did for packets behind the interrupt: `/proc/softirqs` and `/proc/net/softnet_stat`. Pure.
+
+use super::counters::{Count, Counters};
+
+/// Reads how often each CPU ran the softirqs of the network, `NET_RX` and `NET_TX`.
+pub fn softirqs(text: &str, counters: &mut Counters) {
+    let mut lines = text.lines();
+    // The head names the CPUs: those that are offline have no column.
+    let head = lines.next().unwrap_or_default();
+    let cpus: Vec<&str> = head.split_ascii_whitespace().collect();
+    for line in lines {
+        let Some((name, counts)) = line.split_once(':') else {
+            continue;
+        };
+        let measure = match name.trim() {
+            "NET_RX" => "net_rx_softirqs",
+            "NET_TX" => "net_tx_softirqs",
+            _ => continue,
+        };
+        for (cpu, count) in cpus.iter().zip(counts.split_ascii_whitespace()) {
+            if let Ok(count) = count.parse() {
+                counters.add(cpu.to_ascii_lowercase(), [(measure, Count::Total(count))]);
+            }
+        }
+    }
+}
+
+/// Columns of `softnet_stat` (`softnet_seq_show` in net/core/net-procfs.c of the kernel).
+const SOFTNET: [(usize, &str); 5] = [
+    (0, "softnet_processed"),
+    (1, "softnet_dropped"),
+    (2, "softnet_time_squeeze"),
+    (9, "softnet_received_rps"),
+    (10, "softnet_flow_limit"),
+];
+/// The column with the number of the CPU; older kernels have none, and their rows are in order.
+const SOFTNET_CPU: usize = 12;
+
+/// Reads the counters of each CPU's backlog: packets processed, dropped because it was full, rounds that ended with
+/// packets left, interrupts by packet steering, drops by the flow limit.
+pub fn softnet(text: &str, counters: &mut Counters) {
+    for (row, line) in text.lines().enumerate() {
+        let columns: Vec<Option<u64>> = line
+            .split_ascii_whitespace()
+            .map(|word| u64::from_str_radix(word, 16).ok())
+            .collect();
+        let column = |index: usize| columns.get(index).copied().flatten();
+        let cpu = column(SOFTNET_CPU).unwrap_or(row as u64);
+        let values = SOFTNET
+            .iter()
+            .filter_map(|(index, measure)| Some((*measure, Count::Total(column(*index)?))));
+        counters.add(format!("cpu{cpu}"), values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn softirqs_are_read_by_cpu_also_when_one_is_offline() {
+        let text = "                    CPU0       CPU2       \n          HI:          0          0\n\
+            \x20      TIMER:      12931      14774\n      NET_TX:          4          2\n\
+            \x20     NET_RX:       3126       4732\n       BLOCK:          0      78566\n";
+        let mut counters = Counters::default();
+        softirqs(text, &mut counters);
+        let at = |cpu, measure| counters.at(cpu, measure);
+        assert_eq!(at("cpu0", "net_rx_softirqs"), Some(Count::Total(3_126)));
+        assert_eq!(at("cpu2", "net_rx_softirqs"), Some(Count::Total(4_732)));
+        assert_eq!(at("cpu2", "net_tx_softirqs"), Some(Count::Total(2)));
+        assert_eq!(at("cpu1", "net_rx_softirqs"), None);
+        softirqs("", &mut counters);
+    }
+
+    #[test]
+    fn softnet_is_read_with_the_number_of_the_cpu_and_without() {
+        let new = "00000008 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 \
+            00000000 00000000 00000000 00000000\n00001bc2 00000003 0000000a 00000000 00000000 00000000 00000000 00000000 \
+            00000000 00000010 00000002 00000000 00000003 00000000 00000000\n";
+        let mut counters = Counters::default();
+        softnet(new, &mut counters);
+        let at = |cpu, measure| counters.at(cpu, measure);
+        assert_eq!(at("cpu0", "softnet_processed"), Some(Count::Total(8)));
+        assert_eq!(at("cpu3", "softnet_processed"), Some(Count::Total(7_106)));
+        assert_eq!(at("cpu3", "softnet_dropped"), Some(Count::Total(3)));
+        assert_eq!(at("cpu3", "softnet_time_squeeze"), Some(Count::Total(10)));
+        assert_eq!(at("cpu3", "softnet_received_rps"), Some(Count::Total(16)));
+        assert_eq!(at("cpu3", "softnet_flow_limit"), Some(Count::Total(2)));
+        let old = "00000001 0 0 0 0 0 0 0 0 0 0\n00000002 0 0 0 0 0 0 0 0 0 0\n";
+        let mut counters = Counters::default();
+        softnet(old, &mut counters);
+        assert_eq!(
+            counters.at("cpu1", "softnet_processed"),
+            Some(Count::Total(2))
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! Files in which the kernel counts: opened once, read again and again.
+//!
+//! Opening a file of `/proc` costs more than reading it. What can stay open does, up to a bound on descriptors that all
+//! files of a root share; the rest is opened for each read. An open file of a process stays that process's: when it has
+//! ended, reading fails, whoever has its number then.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::limits::{KERNEL_FILE_BYTES_MAX, KERNEL_FILES_OPEN_MAX};
+
+/// Where the kernel's files are, and which network namespace is meant.
+#[derive(Debug, Clone)]
+pub struct Root {
+    proc: PathBuf,
+    sys: PathBuf,
+    /// The `net` directory of a process: it shows the namespace that the process is in.
+    net: PathBuf,
+    open: Rc<Cell<usize>>,
+}
+
+impl Root {
+    /// Those of this machine, and of the network namespace that we are in.
+    pub fn of_machine() -> Root {
+        Root::at(Path::new("/proc"), Path::new("/sys"))
+    }
+
+    /// Files below other directories: those of a container, or made up.
+    pub fn at(proc: &Path, sys: &Path) -> Root {
+        Root {
+            proc: proc.to_owned(),
+            sys: sys.to_owned(),
+            net: proc.join("net"),
+            open: Rc::new(Cell::new(0)),
+        }
+    }
+
+    /// The same machine, seen from the network namespace of a process. What does not belong to a namespace (CPUs,
+    /// interrupts, softirqs, threads) stays the machine's.
+    #[must_use]
+    pub fn with_network_of(mut self, pid: u32) -> Root {
+        self.net = self.proc.join(pid.to_string()).join("net");
+        self
+    }
+
+    /// A file below `/proc`.
+    pub fn proc(&self, name: &str) -> KernelFile {
+        self.file(self.proc.join(name))
+    }
+
+    /// A file below `/proc/net` of the namespace that is meant.
+    pub fn net(&self, name: &str) -> KernelFile {
+        self.file(self.net.join(name))
+    }
+
+    /// Any file of the kernel's, such as one of a control group.
+    pub fn file(&self, path: PathBuf) -> KernelFile {
+        KernelFile {
+            path,
+            file: None,
+            open: Rc::clone(&self.open),
+        }
+    }
+
+    /// The path of something below `/proc`.
+    pub fn proc_path(&self, name: &str) -> PathBuf {
+        self.proc.join(name)
+    }
+
+    /// The path of something below `/sys`.
+    pub fn sys_path(&self, name: &str) -> PathBuf {
+        self.sys.join(name)
+    }
+}
+
+/// A file that the kernel writes anew for each read.
+#[derive(Debug)]
+pub struct KernelFile {
+    path: PathBuf,
+    /// Kept from the first read on, while there is room for it.
+    file: Option<File>,
+    open: Rc<Cell<usize>>,
+}
+
+impl KernelFile {
+    /// What it says now; `None` when it cannot be read, or what it is about is gone. Reads at most
+    /// [`KERNEL_FILE_BYTES_MAX`].
+    pub fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Cow<'b, str>> {
+        buffer.clear();
+        if let Some(file) = &self.file {
+            read_all(file, buffer).ok()?;
+            return Some(String::from_utf8_lossy(buffer));
+        }
+        let file = File::open(&self.path).ok()?;
+        read_all(&file, buffer).ok()?;
+        if self.open.get() < KERNEL_FILES_OPEN_MAX {
+            self.open.set(self.open.get() + 1);
+            self.file = Some(file);
+        }
+        Some(String::from_utf8_lossy(buffer))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for KernelFile {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            self.open.set(self.open.get() - 1);
+        }
+    }
+}
+
+/// Reads from the beginning, whatever was read before.
+fn read_all(file: &File, buffer: &mut Vec<u8>) -> io::Result<()> {
+    /// Most files of threads and processes come whole in one call of this size.
+    const STEP: usize = 4_096;
+    let mut length = 0;
+    while length < KERNEL_FILE_BYTES_MAX {
+        // Doubled, so that a long file does not take a call for each page.
+        buffer.resize(length + STEP.max(length), 0);
+        let count = match file.read_at(&mut buffer[length..], length as u64) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => {
+                buffer.clear();
+                return Err(error);
+            }
+        };
+        if count == 0 {
+            break;
+        }
+        length += count;
+    }
+    buffer.truncate(length);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_stays_open_is_read_anew_each_time() {
+        let root = Root::of_machine();
+        let mut buffer = Vec::new();
+        let mut file = root.proc("self/comm");
+        let before = file.read(&mut buffer).expect("our name").into_owned();
+        assert_eq!(root.open.get(), 1);
+        let mut uptime = root.proc("uptime");
+        let first = uptime.read(&mut buffer).expect("an uptime").into_owned();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while uptime.read(&mut buffer).expect("an uptime") == first {
+            assert!(std::time::Instant::now() < deadline, "time stands still");
+        }
+        assert_eq!(file.read(&mut buffer).expect("our name"), before);
+        drop((file, uptime));
+        assert_eq!(root.open.get(), 0);
+    }
+
+    #[test]
+    fn long_files_are_read_whole_and_no_more_than_the_bound_stays_open() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let text = "0123456789abcde\n".repeat(10_000);
+        std::fs::write(directory.path().join("long"), &text).expect("a file");
+        let root = Root::at(directory.path(), directory.path());
+        let mut buffer = Vec::new();
+        let mut files: Vec<_> = (0..KERNEL_FILES_OPEN_MAX + 3)
+            .map(|_| root.proc("long"))
+            .collect();
+        for file in &mut files {
+            assert_eq!(file.read(&mut buffer).expect("a text"), text);
+        }
+        assert_eq!(root.open.get(), KERNEL_FILES_OPEN_MAX);
+        let last = files.last_mut().expect("a file");
+        assert_eq!(last.read(&mut buffer).expect("a text"), text);
+    }
+
+    #[test]
+    fn a_missing_file_and_the_network_of_a_process_that_is_gone_say_nothing() {
+        let root = Root::of_machine();
+        let mut buffer = Vec::new();
+        assert_eq!(root.proc("no/such/file").read(&mut buffer), None);
+        let ours = root.clone().with_network_of(std::process::id());
+        assert!(ours.net("dev").read(&mut buffer).is_some());
+        let nobody = root.with_network_of(u32::MAX);
+        assert_eq!(nobody.net("dev").read(&mut buffer), None);
+    }
+}

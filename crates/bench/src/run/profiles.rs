@@ -1,0 +1,111 @@
+//! The files of CPU profiles, below the output directory: folded stacks, and a flame graph beside them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::collect::stacks::Folded;
+use crate::report::flame::flame_graph;
+
+/// Below the output directory.
+const DIRECTORY: &str = "profile";
+/// Letters of a work's or a variant's name that become a part of a file's.
+const NAME_MAX: usize = 60;
+
+/// Where the profiles of a run go, and which are there.
+#[derive(Debug)]
+pub(super) struct Profiles {
+    out: PathBuf,
+    written: BTreeSet<String>,
+}
+
+impl Profiles {
+    /// Profiles are written below this output directory.
+    pub(super) fn below(out: &Path) -> Profiles {
+        Profiles {
+            out: out.to_owned(),
+            written: BTreeSet::new(),
+        }
+    }
+
+    /// A name for a file that no other profile of this run has: letters that a file's name cannot have are the same in
+    /// different names.
+    fn name(&mut self, parts: [&str; 4]) -> String {
+        let plain = |name: &str| -> String {
+            let letters = name.chars().take(NAME_MAX);
+            letters
+                .map(|letter| {
+                    if letter.is_ascii_alphanumeric() {
+                        letter
+                    } else {
+                        '-'
+                    }
+                })
+                .collect()
+        };
+        let stem = parts.map(plain).join(".");
+        let mut name = stem.clone();
+        let mut number = 2;
+        while !self.written.insert(name.clone()) {
+            name = format!("{stem}.{number}");
+            number += 1;
+        }
+        name
+    }
+
+    /// Writes the profile of a work, a variant, a round and a role; where its folded stacks are, from the output
+    /// directory on.
+    ///
+    /// # Errors
+    /// When a file cannot be written; in words.
+    pub(super) fn write(&mut self, parts: [&str; 4], folded: &Folded) -> Result<String, String> {
+        let directory = self.out.join(DIRECTORY);
+        let name = self.name(parts);
+        let write = |extension: &str, text: &str| {
+            let path = directory.join(format!("{name}.{extension}"));
+            fs::write(&path, text)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))
+        };
+        fs::create_dir_all(&directory)
+            .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+        write("folded", &folded.text)?;
+        write("svg", &flame_graph(&folded.text))?;
+        Ok(format!("{DIRECTORY}/{name}.folded"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_look_alike_as_files_get_files_of_their_own() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut profiles = Profiles::below(directory.path());
+        let folded = Folded {
+            text: "onrush;main 3\n".into(),
+            samples: 3,
+        };
+        let mut write = |work: &str| profiles.write([work, "nginx", "1", "server"], &folded);
+        assert_eq!(
+            write("a b").as_deref(),
+            Ok("profile/a-b.nginx.1.server.folded")
+        );
+        assert_eq!(
+            write("a/b").as_deref(),
+            Ok("profile/a-b.nginx.1.server.2.folded")
+        );
+        let path = directory.path().join("profile/a-b.nginx.1.server.2.svg");
+        let svg = fs::read_to_string(path).expect("the graph stands beside it");
+        assert!(svg.contains("main"), "{svg}");
+        let long = "x".repeat(1_000);
+        assert!(write(&long).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said_with_its_path() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let why = Profiles::below(file.path()).write(["a", "b", "1", "client"], &Folded::default());
+        assert!(why.is_err_and(|why| why.contains("cannot make") && why.contains("profile")));
+    }
+}

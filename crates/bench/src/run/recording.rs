@@ -1,0 +1,157 @@
+//! The CPU profile of each role: perf beside it for the window, then its samples as folded stacks and as a flame graph.
+//!
+//! perf is somebody else's program and a costly one, so it runs only when it is asked for, and nothing fails when it is
+//! missing or refuses: the trial says why it has no profile.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::child::{Child, file_of, nap};
+use super::failure::{Failure, Try};
+use super::interrupt::Interrupt;
+use super::profiles::Profiles;
+use super::subject::Subject;
+use crate::collect::stacks::{Folded, fold};
+use crate::limits::{POLL, PROFILE_DATA_MAX, PROFILE_HERTZ, PROFILE_READ_WAIT_MAX};
+use crate::outcome::Trial;
+use crate::scenario::Role;
+
+/// The perf of each role of one window. Dropping it ends them.
+#[derive(Debug)]
+pub(super) struct Recording {
+    perf: Option<PathBuf>,
+    scratch: PathBuf,
+    started: BTreeMap<Role, Result<Child, String>>,
+}
+
+impl Recording {
+    /// Records nothing yet; `scratch` is a directory for what perf writes.
+    pub(super) fn new(scratch: &Path) -> Recording {
+        Recording {
+            perf: file_of("perf"),
+            scratch: scratch.join("perf"),
+            started: BTreeMap::new(),
+        }
+    }
+
+    /// Starts to record the processes of a role, with all that they start from now on.
+    pub(super) fn start(&mut self, role: Role, pids: &[u32]) {
+        let Some(perf) = &self.perf else {
+            let why = "perf is not installed: apt-get install linux-perf";
+            self.started.insert(role, Err(why.into()));
+            return;
+        };
+        let directory = self.directory(role);
+        let list: Vec<String> = pids.iter().map(u32::to_string).collect();
+        let line = [
+            perf.display().to_string(),
+            "record".into(),
+            // The timer of the kernel: virtual machines rarely have the counters of the processor.
+            "--event=cpu-clock".into(),
+            format!("--freq={PROFILE_HERTZ}"),
+            "-g".into(),
+            // Finding out which builds the programs are takes longer than a window, and names are found without.
+            "--no-buildid".into(),
+            "--no-buildid-cache".into(),
+            format!("--max-size={PROFILE_DATA_MAX}"),
+            format!("--output={}", directory.join("data").display()),
+            format!("--pid={}", list.join(",")),
+        ];
+        let _ = fs::remove_dir_all(&directory);
+        let child = fs::create_dir_all(&directory).and_then(|()| Child::start(&line, &directory));
+        let child = child.map_err(|error| format!("perf did not start: {error}"));
+        self.started.insert(role, child);
+    }
+
+    fn directory(&self, role: Role) -> PathBuf {
+        self.scratch.join(role.name())
+    }
+
+    /// Ends the recording of all roles.
+    pub(super) fn stop(&mut self) {
+        for child in self.started.values_mut().flatten() {
+            child.stop();
+        }
+    }
+
+    /// Writes what was found until the stop; the trial is told where it is, or why there is none.
+    pub(super) fn write(
+        mut self,
+        profiles: &mut Profiles,
+        subject: &Subject<'_>,
+        interrupt: &Interrupt,
+        trial: &mut Trial,
+    ) -> Try<()> {
+        let started = std::mem::take(&mut self.started);
+        for (role, child) in started {
+            let folded = match child {
+                Ok(child) => self.read(role, &child, interrupt)?,
+                Err(why) => Err(why),
+            };
+            let round = subject.round.to_string();
+            let parts = [
+                &subject.work.name,
+                &subject.variant.name,
+                &round,
+                role.name(),
+            ];
+            match folded.and_then(|folded| profiles.write(parts, &folded)) {
+                Ok(path) => {
+                    trial.profiles.insert(role, path);
+                }
+                Err(why) => {
+                    let role = role.name();
+                    trial
+                        .left_out
+                        .push(format!("the CPU profile of the {role} ({why})"));
+                }
+            }
+        }
+        let _ = fs::remove_dir_all(&self.scratch);
+        Ok(())
+    }
+
+    /// Has perf name the functions of its samples.
+    fn read(
+        &self,
+        role: Role,
+        recorder: &Child,
+        interrupt: &Interrupt,
+    ) -> Try<Result<Folded, String>> {
+        let directory = self.directory(role);
+        let data = directory.join("data");
+        let Some(perf) = self.perf.as_ref().filter(|_| data.exists()) else {
+            return Ok(Err(format!("perf refused; {}", recorder.last_words())));
+        };
+        let line = [
+            perf.display().to_string(),
+            "script".into(),
+            format!("--input={}", data.display()),
+            "--fields=comm,ip,sym,dso".into(),
+            // Functions that were inlined are found by another program, one address after the other.
+            "--no-inline".into(),
+        ];
+        let reader = directory.join("script");
+        let reader = fs::create_dir_all(&reader).and_then(|()| Child::start(&line, &reader))?;
+        let deadline = Instant::now() + PROFILE_READ_WAIT_MAX;
+        while !reader.has_ended() {
+            if interrupt.is_asked() {
+                return Err(Failure::Interrupted);
+            }
+            if Instant::now() > deadline {
+                let seconds = PROFILE_READ_WAIT_MAX.as_secs();
+                return Ok(Err(format!(
+                    "perf did not name its functions within {seconds} s"
+                )));
+            }
+            nap(POLL, deadline);
+        }
+        let folded = fold(&reader.output());
+        if folded.samples == 0 {
+            return Ok(Err(format!("no samples; {}", recorder.last_words())));
+        }
+        Ok(Ok(folded))
+    }
+}

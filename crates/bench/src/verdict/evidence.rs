@@ -1,0 +1,107 @@
+//! What the kernel lost or held up in a window: evidence beside what was full. Pure.
+
+use onrush_measure::units::count;
+
+use crate::outcome::{BySubject, Trial};
+
+/// Fewer segments sent again than one in so many are the usual noise of a machine.
+const SENT_AGAIN_MIN: f64 = 1.0 / 10_000.0;
+/// Held up by a quota for more than this share of the window.
+const THROTTLED_MIN: f64 = 0.01;
+
+/// One sentence, or nothing where nothing was lost. Counters are the machine's: what others lost is in them.
+pub(super) fn losses(trial: &Trial) -> Option<String> {
+    let total = |subject: &str, measure: &str| {
+        let measures = trial.totals.get(subject);
+        let value = measures.and_then(|measures| measures.get(measure));
+        value.copied().unwrap_or(0.0)
+    };
+    let mut parts = Vec::new();
+    let dropped = of_all_cpus(&trial.totals, "softnet_dropped");
+    if dropped > 0.0 {
+        parts.push(format!(
+            "{} packets were dropped at a full backlog of a CPU (softnet)",
+            count(dropped as u64)
+        ));
+    }
+    let overflows = total("tcp", "ListenOverflows");
+    if overflows > 0.0 {
+        parts.push(format!(
+            "{} connections met a full queue of their listener (ListenOverflows)",
+            count(overflows as u64)
+        ));
+    }
+    let (again, sent) = (total("tcp", "RetransSegs"), total("tcp", "OutSegs"));
+    if again > sent * SENT_AGAIN_MIN {
+        parts.push(format!(
+            "{} segments were sent again (RetransSegs)",
+            count(again as u64)
+        ));
+    }
+    let throttled = total("cgroup", "throttled_s");
+    if throttled > trial.window_s * THROTTLED_MIN {
+        parts.push(format!(
+            "the quota of the control group held threads up for {throttled:.1} s (throttled)"
+        ));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    Some(format!("In the window {}.", parts.join(", ")))
+}
+
+/// The sum of a measure over the CPUs.
+pub(crate) fn of_all_cpus(totals: &BySubject, measure: &str) -> f64 {
+    let cpus = totals.iter().filter(|(subject, _)| {
+        let number = subject.strip_prefix("cpu");
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    });
+    // Not `sum`, whose nothing is -0.
+    cpus.filter_map(|(_, measures)| measures.get(measure))
+        .fold(0.0, |sum, value| sum + value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(totals: &[(&str, &str, f64)]) -> Option<String> {
+        let mut trial = Trial {
+            window_s: 5.0,
+            ..Trial::default()
+        };
+        for (subject, measure, value) in totals {
+            let measures = trial.totals.entry((*subject).to_owned()).or_default();
+            measures.insert((*measure).to_owned(), *value);
+        }
+        losses(&trial)
+    }
+
+    #[test]
+    fn each_loss_is_named_with_its_number_and_its_counter() {
+        assert_eq!(said(&[]), None);
+        let sentence = said(&[
+            ("cpu0", "softnet_dropped", 3.0),
+            ("cpu1", "softnet_dropped", 4.0),
+            ("cpus of others", "softnet_dropped", 100.0),
+            ("tcp", "ListenOverflows", 12.0),
+        ]);
+        assert_eq!(
+            sentence.as_deref(),
+            Some(
+                "In the window 7 packets were dropped at a full backlog of a CPU (softnet), \
+                 12 connections met a full queue of their listener (ListenOverflows)."
+            )
+        );
+        let sentence = said(&[("cgroup", "throttled_s", 2.5)]).expect("a quota");
+        assert!(sentence.contains("held threads up for 2.5 s"), "{sentence}");
+    }
+
+    #[test]
+    fn a_few_segments_sent_again_and_moments_of_a_quota_are_noise() {
+        let again = |again, sent| said(&[("tcp", "RetransSegs", again), ("tcp", "OutSegs", sent)]);
+        assert_eq!(again(9.0, 100_000.0), None);
+        assert!(again(11.0, 100_000.0).is_some_and(|text| text.contains("11 segments")));
+        assert_eq!(said(&[("cgroup", "throttled_s", 0.04)]), None);
+    }
+}
