@@ -85,6 +85,9 @@ pub struct WorkOutcome {
     /// The point of its sweep; left out where it has none.
     #[serde(skip_serializing_if = "Point::is_empty")]
     pub point: Point,
+    /// Whether its points are steps of a road, each one change behind the one before.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_road: bool,
     /// What it asks.
     pub about: String,
     /// Connections of the client.

@@ -32,6 +32,9 @@ pub struct Limiter {
     pub roles: Vec<Role>,
     /// For people.
     pub sentence: String,
+    /// A change to try, where what was full says one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
 }
 
 /// The kinds of limit.

@@ -3,8 +3,10 @@
 pub mod clock;
 mod csv;
 pub mod flame;
+mod number;
 mod page;
 mod plan;
+mod road;
 mod summary;
 mod table;
 

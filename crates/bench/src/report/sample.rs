@@ -35,6 +35,7 @@ pub(super) fn outcome() -> Outcome {
         works: vec![WorkOutcome {
             name: "fixed response".into(),
             point: Point::default(),
+            is_road: false,
             about: "An empty 200.".into(),
             connections: 100,
             figures: verdict::figure_lines(&figure, &variants),

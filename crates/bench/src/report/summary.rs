@@ -1,8 +1,9 @@
 //! `summary.md`: the table and the machine, ready to be put into a README.
 
+use super::road::roads;
 use super::table::{Row, headline, limits, row};
 use crate::environment::Environment;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, WorkOutcome};
 
 /// The whole file.
 pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
@@ -26,6 +27,9 @@ pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
         text.push_str(&table_line(&row(work, line)));
     }
     text.push('\n');
+    for points in outcome.works.chunk_by(|a, b| a.name == b.name) {
+        text.push_str(&road_tables(points));
+    }
     for work in &outcome.works {
         for limit in limits(work) {
             text.push_str(&format!("- {}, {limit}\n", work.title()));
@@ -36,6 +40,28 @@ pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
         if let Some(version) = &program.version {
             text.push_str(&format!("- `{name}`: {version}\n"));
         }
+    }
+    text
+}
+
+/// A table for each variant of a work that is a road.
+fn road_tables(points: &[WorkOutcome]) -> String {
+    let Some((title, roads)) = roads(points) else {
+        return String::new();
+    };
+    let mut text = String::new();
+    for road in roads {
+        let name = &points[0].name;
+        text.push_str(&format!("The road of {name}, {}:\n\n", road.variant));
+        text.push_str(&format!(
+            "| change | {title} | to the step before | limit |\n|---|--:|--:|---|\n"
+        ));
+        for step in road.steps {
+            let cells = [step.change, step.value, step.ratio, step.limit];
+            let cells = cells.map(|cell| cell.replace('|', "\\|"));
+            text.push_str(&format!("| {} |\n", cells.join(" | ")));
+        }
+        text.push('\n');
     }
     text
 }

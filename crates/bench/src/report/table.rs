@@ -3,6 +3,8 @@
 use onrush_measure::compare::Rounds;
 use onrush_measure::units;
 
+use super::number::number;
+use super::road::roads;
 use crate::outcome::{FigureLine, Outcome, WorkOutcome};
 use crate::scenario::Bound;
 use crate::verdict::Verdict;
@@ -95,33 +97,11 @@ pub(super) fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A number with its unit, in three or four digits.
-pub(super) fn number(value: f64, unit: &str) -> String {
-    match unit {
-        "/s" => units::rate(value),
-        "B" if value < 10_000.0 => format!("{} B", units::count(value.round() as u64)),
-        "B" => units::bytes(value),
-        // Latencies reach milliseconds, costs of a request hardly ever do.
-        "µs" if value >= 1_000.0 => units::nanoseconds(value * 1e3),
-        _ => format!("{} {unit}", digits(value)),
-    }
-}
-
 fn ratio(value: f64) -> String {
     if value < 10.0 {
         format!("{value:.2}")
     } else {
         format!("{value:.1}")
-    }
-}
-
-fn digits(value: f64) -> String {
-    if value < 10.0 {
-        format!("{value:.2}")
-    } else if value < 100.0 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.0}")
     }
 }
 
@@ -179,12 +159,40 @@ pub(super) fn terminal(outcome: &Outcome) -> String {
     let mut text = String::from("\n");
     text.push_str(&laid_out(&lines));
     text.push('\n');
+    for points in outcome.works.chunk_by(|a, b| a.name == b.name) {
+        text.push_str(&road_lines(points));
+    }
     for note in &outcome.notes {
         text.push_str(&format!("{note}\n"));
     }
     let headline = headline(outcome);
     if !headline.is_empty() {
         text.push_str(&format!("{headline}\n"));
+    }
+    text
+}
+
+/// The steps of a work that is a road, one below the other.
+fn road_lines(points: &[WorkOutcome]) -> String {
+    let mut text = String::new();
+    let Some((title, roads)) = roads(points) else {
+        return text;
+    };
+    for road in roads {
+        let name = &points[0].name;
+        text.push_str(&format!("the road of {name} · {}: {title}\n", road.variant));
+        let width = road
+            .steps
+            .iter()
+            .map(|step| step.change.chars().count())
+            .max();
+        let width = width.unwrap_or(0);
+        for step in road.steps {
+            let (change, value, ratio) = (step.change, step.value, step.ratio);
+            text.push_str(format!("  {change:<width$}  {value:<34}  {ratio}").trim_end());
+            text.push_str(&format!("\n      {}\n", step.limit));
+        }
+        text.push('\n');
     }
     text
 }
@@ -219,7 +227,9 @@ pub(super) fn limits(work: &WorkOutcome) -> Vec<String> {
     let limit = |variant: &crate::outcome::VariantOutcome| {
         let trial = variant.typical()?;
         let sentence = &trial.limiter.sentence;
-        (!sentence.is_empty()).then(|| format!("{}: {sentence}", variant.name))
+        let advice = trial.limiter.advice.as_ref();
+        let advice = advice.map_or(String::new(), |advice| format!(" To try: {advice}."));
+        (!sentence.is_empty()).then(|| format!("{}: {sentence}{advice}", variant.name))
     };
     work.variants.iter().filter_map(limit).collect()
 }

@@ -224,6 +224,7 @@ fn works(experiment: &Experiment, cpus: &[usize], missing: &Missing) -> Vec<Work
     let work = |work: &Work| WorkOutcome {
         name: work.name.clone(),
         point: work.point.clone(),
+        is_road: work.is_road,
         about: work.about.clone(),
         connections: work.connections,
         variants: work

@@ -158,6 +158,8 @@ pub struct Work {
     pub name: String,
     /// The point of its sweep.
     pub point: Point,
+    /// Whether its points are steps of a road, each one change behind the one before.
+    pub is_road: bool,
     /// One or two sentences for the report.
     pub about: String,
     /// The role whose cost is the question, when it is not the one [`Work::under_test`] takes by itself.

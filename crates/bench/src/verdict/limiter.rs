@@ -41,6 +41,7 @@ fn fullest(trial: &Trial, placement: &Placement) -> Limiter {
             kind: LimiterKind::Steal,
             cpus: vec![cpu.cpu],
             roles: Vec::new(),
+            advice: None,
             sentence: format!(
                 "The hypervisor took {} of CPU {} away.",
                 percent(cpu.steal),
@@ -54,6 +55,7 @@ fn fullest(trial: &Trial, placement: &Placement) -> Limiter {
             kind: LimiterKind::Others,
             cpus: cpus.to_vec(),
             roles: Vec::new(),
+            advice: None,
             sentence: format!(
                 "Others were at work: {} of {} went to programs that are not part of this.",
                 percent(share),
@@ -178,6 +180,7 @@ fn full(share: &Share<'_>, trial: &Trial) -> Limiter {
         kind: LimiterKind::Cpu,
         cpus: share.cpus.to_vec(),
         roles: share.roles.iter().map(|(role, _)| *role).collect(),
+        advice: None,
         sentence,
     }
 }
@@ -216,6 +219,7 @@ fn not_full(trial: &Trial, used: &[&CpuUse]) -> Limiter {
         kind,
         cpus: Vec::new(),
         roles: Vec::new(),
+        advice: None,
         sentence,
     }
 }

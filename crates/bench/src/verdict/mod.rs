@@ -1,5 +1,6 @@
 //! What the numbers mean: what was full, whether a trial may be used, and whether a target was reached. Pure.
 
+mod advice;
 mod evidence;
 mod figure;
 mod limiter;

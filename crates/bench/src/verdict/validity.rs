@@ -1,5 +1,6 @@
 //! Whether a trial may be used, and what a reader must know about it.
 
+use super::advice::advice;
 use super::limiter;
 use super::limiter::{OTHERS_MAX, RATE_KEPT, others, percent};
 use super::steady::trend;
@@ -24,6 +25,7 @@ const OTHERS_NOTED: f64 = 0.05;
 pub fn judge(trial: &mut Trial, placement: &Placement, under_test: Role, asked_s: Option<f64>) {
     if let Some(asked_s) = asked_s {
         trial.limiter = limiter(trial, placement);
+        trial.limiter.advice = advice(trial, placement, under_test);
         judge_load(trial, asked_s);
         judge_client(trial, placement, under_test);
         judge_others(trial, placement);

@@ -8,7 +8,7 @@ use onrush_chart::{
 };
 use onrush_measure::compare::Rounds;
 
-use super::super::table::number;
+use super::super::number::number;
 use super::palette::Palette;
 use crate::outcome::{Latency, Sample, Second, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::{Metric, Unit};

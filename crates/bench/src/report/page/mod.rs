@@ -14,8 +14,10 @@ use onrush_chart::escape;
 
 use self::palette::Palette;
 use self::results::{key_figures, results_table};
+use super::number::number;
+use super::road::roads;
 use super::summary::machine;
-use super::table::{headline, number};
+use super::table::headline;
 use crate::environment::{Environment, cpu_list};
 use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::Role;
@@ -120,6 +122,7 @@ fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette) {
         let _ = writeln!(page, "<p class=\"about\">{}</p>", prose(&first.about));
     }
     page.push_str(&sweep::section(points, palette));
+    page.push_str(&road_tables(points, palette));
     if let [only] = points {
         details_of(page, only, palette);
     } else {
@@ -131,6 +134,37 @@ fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette) {
         }
     }
     page.push_str("</section>\n");
+}
+
+/// A table for each variant of a work that is a road.
+fn road_tables(points: &[WorkOutcome], palette: &Palette) -> String {
+    let Some((title, roads)) = roads(points) else {
+        return String::new();
+    };
+    let mut text = String::new();
+    for road in roads {
+        let _ = write!(
+            text,
+            "<h3><i class=\"{}\"></i>The road: {}</h3>\n<div class=\"scroll\"><table class=\"road\"><thead><tr>\
+             <th scope=\"col\" class=\"text\">change</th><th scope=\"col\">{}</th><th scope=\"col\">to the step before</th>\
+             <th scope=\"col\" class=\"text\">limit</th></tr></thead><tbody>",
+            palette.class(&road.variant),
+            escape(&road.variant),
+            escape(&title)
+        );
+        for step in road.steps {
+            let _ = write!(
+                text,
+                "<tr><th scope=\"row\" class=\"text\">{}</th><td>{}</td><td>{}</td><td class=\"text\">{}</td></tr>",
+                escape(&step.change),
+                escape(&step.value),
+                escape(&step.ratio),
+                escape(&step.limit)
+            );
+        }
+        text.push_str("</tbody></table></div>\n");
+    }
+    text
 }
 
 /// Everything about one point.

@@ -8,7 +8,7 @@ use onrush_chart::{
     plain_number,
 };
 
-use super::super::table::number;
+use super::super::number::number;
 use super::curves::capitalized;
 use super::palette::Palette;
 use crate::outcome::{VariantOutcome, WorkOutcome};

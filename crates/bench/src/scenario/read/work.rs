@@ -23,6 +23,7 @@ const WORK_KEYS: &[&str] = &[
     "hosts",
     "sweep",
     "point",
+    "road",
     "variant",
     "figure",
 ];
@@ -87,6 +88,7 @@ fn work<'a>(
         variants,
         figures,
         point: point.value,
+        is_road: section.flag("road")?.unwrap_or(false),
     })
 }
 

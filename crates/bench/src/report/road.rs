@@ -1,0 +1,166 @@
+//! The road: the points of a work as steps, each one change behind the one before, with what it brought. Pure.
+
+use onrush_measure::compare::{Ratios, Rounds};
+
+use super::number::number;
+use crate::outcome::{VariantOutcome, WorkOutcome};
+use crate::scenario::{Metric, Point};
+
+/// The usual confidence of an interval.
+const CONFIDENCE: f64 = 0.95;
+
+/// One step of one variant.
+pub(super) struct Step {
+    /// What was changed: all values at the first step, then those that differ from the step before.
+    pub(super) change: String,
+    /// The number of the first figure, median and range.
+    pub(super) value: String,
+    /// Beside the step before, round by round: `1.31 (1.27 … 1.36)`.
+    pub(super) ratio: String,
+    /// What was full, and what to try.
+    pub(super) limit: String,
+}
+
+/// The road of one variant.
+pub(super) struct Road {
+    pub(super) variant: String,
+    pub(super) steps: Vec<Step>,
+}
+
+/// The roads of a work whose points are one, and what they are about; none for other works.
+pub(super) fn roads(points: &[WorkOutcome]) -> Option<(String, Vec<Road>)> {
+    let first = points.first().filter(|work| work.is_road)?;
+    let metric = first
+        .figures
+        .first()
+        .and_then(|line| Metric::parse(&line.metric));
+    let metric = metric.unwrap_or(Metric::Rate);
+    let measured = first
+        .variants
+        .iter()
+        .filter(|variant| variant.left_out.is_none());
+    let roads = measured.map(|variant| Road {
+        variant: variant.name.clone(),
+        steps: steps(points, &variant.name, &metric),
+    });
+    Some((metric.title(), roads.collect()))
+}
+
+fn steps(points: &[WorkOutcome], variant: &str, metric: &Metric) -> Vec<Step> {
+    let mut before: Option<&WorkOutcome> = None;
+    let mut steps = Vec::new();
+    for work in points {
+        if let Some(of_it) = work.variant(variant) {
+            let earlier = before.and_then(|work| work.variant(variant));
+            steps.push(Step {
+                change: change(before.map(|work| &work.point), &work.point),
+                value: value(of_it, metric),
+                ratio: earlier.map_or(String::new(), |earlier| ratio(earlier, of_it, metric)),
+                limit: limit(of_it),
+            });
+        }
+        before = Some(work);
+    }
+    steps
+}
+
+fn change(before: Option<&Point>, now: &Point) -> String {
+    let Some(before) = before else {
+        return now.to_string();
+    };
+    let settings = now.settings().iter();
+    let changed =
+        settings.filter(|setting| before.value(&setting.parameter) != Some(&setting.value));
+    let changed = changed.fold(Point::default(), |point, setting| {
+        point.with(&setting.parameter, &setting.value)
+    });
+    changed.to_string()
+}
+
+fn value(variant: &VariantOutcome, metric: &Metric) -> String {
+    let symbol = metric.unit().symbol();
+    match variant.metrics.get(&metric.name()) {
+        None => "not measured".into(),
+        Some(rounds) if rounds.count < 2 => number(rounds.median, symbol),
+        Some(Rounds {
+            median, min, max, ..
+        }) => format!(
+            "{} ({} … {})",
+            number(*median, symbol),
+            number(*min, symbol),
+            number(*max, symbol)
+        ),
+    }
+}
+
+/// Rounds are interleaved, so the same round of both steps ran within minutes of each other.
+fn ratio(earlier: &VariantOutcome, now: &VariantOutcome, metric: &Metric) -> String {
+    let name = metric.name();
+    let valid = |variant: &VariantOutcome, round: u32| {
+        let mut trials = variant.trials.iter().filter(|trial| trial.is_valid());
+        trials
+            .find(|trial| trial.round == round)
+            .and_then(|trial| trial.metrics.get(&name).copied())
+    };
+    let pairs: Vec<(f64, f64)> = now
+        .trials
+        .iter()
+        .filter_map(|trial| Some((valid(now, trial.round)?, valid(earlier, trial.round)?)))
+        .collect();
+    match Ratios::of(&pairs, CONFIDENCE) {
+        None => "–".into(),
+        Some(ratios) if ratios.each.len() < 2 => format!("{:.2}", ratios.rounds.median),
+        Some(ratios) => format!(
+            "{:.2} ({:.2} … {:.2}, {:.0} %)",
+            ratios.rounds.median,
+            ratios.low,
+            ratios.high,
+            ratios.confidence * 100.0
+        ),
+    }
+}
+
+fn limit(variant: &VariantOutcome) -> String {
+    let Some(trial) = variant.typical() else {
+        return String::new();
+    };
+    let advice = trial.limiter.advice.iter();
+    let advice = advice.map(|advice| format!("To try: {advice}."));
+    let sentences = std::iter::once(trial.limiter.sentence.clone()).chain(advice);
+    sentences.collect::<Vec<_>>().join(" ").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample::outcome;
+
+    #[test]
+    fn a_step_says_what_it_changed_and_what_that_brought() {
+        let work = outcome().works.remove(0);
+        let at = |mask: &str, factor: f64| {
+            let mut work = work.clone();
+            work.point = Point::default().with("queues", "1").with("mask", mask);
+            work.is_road = true;
+            for variant in &mut work.variants {
+                for trial in &mut variant.trials {
+                    for value in trial.metrics.values_mut() {
+                        *value *= factor;
+                    }
+                }
+            }
+            work
+        };
+        let points = [at("0", 1.0), at("2", 1.5)];
+        let (title, roads) = roads(&points).expect("a road");
+        assert_eq!(title, "server CPU per request");
+        assert_eq!(roads[0].steps[0].change, "queues=1 mask=0");
+        assert_eq!(roads[0].steps[1].change, "mask=2");
+        assert!(
+            roads[0].steps[1].ratio.starts_with("1.50"),
+            "{}",
+            roads[0].steps[1].ratio
+        );
+        assert!(super::roads(&[work]).is_none());
+    }
+}
