@@ -9,5 +9,8 @@ pub mod percentile;
 pub mod second;
 
 pub mod compare;
+pub mod effect;
+
+pub mod random;
 
 pub mod units;
