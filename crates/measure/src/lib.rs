@@ -11,6 +11,8 @@ pub mod second;
 pub mod compare;
 pub mod effect;
 
+pub mod change;
+
 pub mod random;
 
 pub mod units;
