@@ -22,6 +22,9 @@ pub mod verdict;
 
 pub mod report;
 
+pub mod archive;
+pub mod compare;
+
 mod error;
 mod exit;
 mod options;

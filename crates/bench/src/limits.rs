@@ -42,3 +42,25 @@ pub const OUTPUT_TAIL_BYTES: usize = 2_000;
 pub const VERSION_WAIT_MAX: Duration = Duration::from_secs(5);
 /// A variant that fails to start this many times in a row is left out of the remaining rounds.
 pub const START_FAILURES_MAX: u32 = 2;
+
+/// `raw.csv` of an earlier run: 64 works of 16 variants with 15 metrics in 30 rounds have 45 MB.
+pub const RAW_BYTES_MAX: u64 = 64 << 20;
+/// `environment.json` of an earlier run: the largest of ours has 0.4 MB, and holds its experiment, which is bounded itself.
+pub const ENVIRONMENT_BYTES_MAX: u64 = 16 << 20;
+/// Variants of works in an earlier run: as many as an experiment may have, at a hundred points of a sweep.
+pub const ENTRANTS_MAX: usize = WORKS_MAX * VARIANTS_MAX * 100;
+/// Runs that are compared with the first one: each has its own table, and nobody reads more of them.
+pub const COMPARED_MAX: usize = 16;
+
+/// Rounds of either run that a comparison needs: of five and five, one order of 126 is as extreme as all of one side behind
+/// all of the other, which is enough for 90 % and for little more.
+pub const ROUNDS_COMPARED_MIN: usize = 5;
+/// The smallest effect that matters when nothing is said: BENCHMARKING.md looks into a figure from 2 % on.
+pub const SMALLEST_DEFAULT: f64 = 0.02;
+/// The standard deviation of a run as a whole around what it would be on average, as a share: 31 figures of peers in pairs of
+/// quiet runs under `runs/`, minutes to hours apart on one machine, differ by 2.7 %, of which their rounds explain 1.2 %.
+pub const BETWEEN_RUNS: f64 = 0.02;
+/// The same of a ratio to a reference in the same rounds: of 17 such ratios of two peers in those runs the differences are
+/// what their rounds explain (a mean square of 1.1 times that), so it is less than they can tell; this much is not excluded
+/// by them, and small against the effect that is looked for.
+pub const BETWEEN_RUNS_BESIDE: f64 = 0.0025;

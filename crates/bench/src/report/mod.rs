@@ -6,6 +6,8 @@ mod page;
 mod summary;
 mod table;
 
+pub(crate) use table::number;
+
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
