@@ -24,6 +24,7 @@ pub mod report;
 
 pub mod archive;
 pub mod compare;
+pub mod history;
 
 mod error;
 mod exit;

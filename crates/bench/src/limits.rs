@@ -64,3 +64,14 @@ pub const BETWEEN_RUNS: f64 = 0.02;
 /// what their rounds explain (a mean square of 1.1 times that), so it is less than they can tell; this much is not excluded
 /// by them, and small against the effect that is looked for.
 pub const BETWEEN_RUNS_BESIDE: f64 = 0.0025;
+
+/// Runs of a history: five years with one run on each working day, and a permutation test takes the square of it.
+pub const HISTORY_RUNS_MAX: usize = 1_000;
+/// Folders that a history looks into, one below the other: runs of a claim lie two deep, and a link may lead upwards.
+pub const HISTORY_DEPTH_MAX: usize = 4;
+/// Entries of one folder that a history looks at: runs have a few files each.
+pub const HISTORY_ENTRIES_MAX: usize = 10_000;
+/// Rounds of a run whose median stands in a history: of fewer it is the luck of one.
+pub const HISTORY_ROUNDS_MIN: usize = 3;
+/// Charts of a history's page, those of the longest series: a browser draws a thousand in a second, and nobody looks at more.
+pub const HISTORY_CHARTS_MAX: usize = 1_000;

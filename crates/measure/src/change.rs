@@ -83,6 +83,21 @@ pub fn changes(values: &[f64], confidence: f64) -> Vec<Change> {
         .collect()
 }
 
+/// How many values a history has at least that can show a change with `confidence`: of so many, few enough orders look like
+/// one. Half of them then lie on either side; newer figures are fewer, and take longer histories.
+pub fn values_min(confidence: f64) -> usize {
+    let share = |count: usize| {
+        // Those before and those behind it may be exchanged.
+        let half = count / 2;
+        let orders = (1..=half).fold(1.0, |ways, at| {
+            ways * (count - half + at) as f64 / at as f64
+        });
+        2.0 / orders
+    };
+    let enough = (2 * SEGMENT_MIN..).find(|count| share(*count) <= 1.0 - confidence);
+    enough.unwrap_or(usize::MAX)
+}
+
 /// The parts of a history between its changes.
 fn segments(length: usize, found: &[(usize, f64)]) -> Vec<Range<usize>> {
     let inner = || found.iter().map(|(at, _)| *at);

@@ -8,7 +8,7 @@ mod unusable;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use facts::{Difference, Facts, Forbids};
+pub use facts::{Difference, Facts, Forbids, Machine};
 pub use rows::{Entrant, Round, Rows, Sound, Subject};
 pub use unusable::Unusable;
 

@@ -30,6 +30,8 @@ pub enum Unusable {
         /// The version it names.
         found: u64,
     },
+    /// A folder holds no result at all.
+    NoResults(PathBuf),
     /// A directory cannot be listed.
     Unlisted(PathBuf, std::io::Error),
     /// There is more of something than is read.
@@ -75,6 +77,11 @@ impl fmt::Display for Unusable {
                 path.display(),
                 crate::outcome::SCHEMA
             ),
+            Unusable::NoResults(path) => write!(
+                out,
+                "there is no result below {}: expected directories with a raw.csv, which onrush bench writes",
+                path.display()
+            ),
             Unusable::Unlisted(path, _) => write!(out, "cannot list {}", path.display()),
             Unusable::TooMany { path, what } => write!(out, "{} has {what}", path.display()),
         }
@@ -88,6 +95,7 @@ impl std::error::Error for Unusable {
             Unusable::Unlisted(_, source) => Some(source),
             Unusable::NoDirectory(_)
             | Unusable::NoResult(..)
+            | Unusable::NoResults(_)
             | Unusable::Line { .. }
             | Unusable::Version { .. }
             | Unusable::TooMany { .. } => None,

@@ -4,7 +4,8 @@ use onrush_measure::blocks::normal_quantile;
 use onrush_measure::effect::{self, Effect};
 
 use super::direction::Direction;
-use super::verdict::{Verdict, percent, signed};
+use super::verdict::Verdict;
+use crate::limits::ROUNDS_MAX;
 
 /// How surely the interval of one figure holds. `No difference` is two one-sided tests, that it is not higher and that it
 /// is not lower, of 5 % each; that is an interval of 90 % (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15,
@@ -81,7 +82,10 @@ impl Judge {
         let verdict = self.verdict(&effect, &together, surely, direction);
         let needed = self.needed(plain.width() * inflation, a.len().min(b.len()), between);
         let (why, rounds_needed) = match verdict {
-            Verdict::CannotBeTold => (self.why(&effect, surely, needed, between_runs), needed),
+            Verdict::CannotBeTold => {
+                let within = needed.filter(|rounds| *rounds <= ROUNDS_MAX as usize);
+                (self.why(&effect, surely, needed), within)
+            }
             Verdict::NoDifference | Verdict::Better | Verdict::Worse | Verdict::NotComparable => {
                 (String::new(), None)
             }
@@ -116,35 +120,23 @@ impl Judge {
     }
 
     /// Why it cannot be told.
-    fn why(
-        &self,
-        effect: &Effect,
-        surely: Surely,
-        needed: Option<usize>,
-        between_runs: f64,
-    ) -> String {
-        let seen = format!(
-            "{} ({} … {})",
-            signed(effect.ratio),
-            signed(effect.low),
-            signed(effect.high)
-        );
+    fn why(&self, effect: &Effect, surely: Surely, needed: Option<usize>) -> String {
+        let figures = self.together;
         let is_outside = effect.low > 1.0 + self.smallest || effect.high < 1.0 - self.smallest;
-        if is_outside {
-            let figures = self.together;
-            return match surely {
-                Surely::Yes => format!("{seen}, but of {figures} figures chance makes one look so"),
-                Surely::No => format!(
-                    "{seen}, but so few rounds cannot be sure of one of {figures} figures; --only asks for fewer"
-                ),
-            };
-        }
-        match needed {
-            Some(rounds) => format!("{seen}; about {rounds} rounds would tell"),
-            None => format!(
-                "{seen}; two runs of one system differ by {} as it is, whatever their rounds: it takes a reference",
-                percent(between_runs * f64::sqrt(2.0))
-            ),
+        match (is_outside, surely, needed) {
+            (true, Surely::Yes, _) => format!("of {figures} figures chance makes one look so"),
+            (true, Surely::No, _) => {
+                format!(
+                    "too few rounds to be sure of one of {figures} figures; --only asks for fewer"
+                )
+            }
+            (false, _, None) => {
+                "as far apart are two runs of one system; it takes a reference in both".into()
+            }
+            (false, _, Some(rounds)) if rounds > ROUNDS_MAX as usize => {
+                "its rounds vary too much for any number of them".into()
+            }
+            (false, _, Some(rounds)) => format!("about {rounds} rounds would tell"),
         }
     }
 

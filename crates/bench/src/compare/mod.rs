@@ -13,7 +13,7 @@ mod judge;
 mod markdown;
 pub(crate) mod reference;
 mod text;
-mod verdict;
+pub(crate) mod verdict;
 
 pub use comparison::{Asked, Beside, Comparison, Figure, Moved, Standing};
 pub use direction::Direction;

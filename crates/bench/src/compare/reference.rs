@@ -7,7 +7,7 @@ use crate::limits::ROUNDS_COMPARED_MIN;
 use crate::scenario::Metric;
 
 /// Theirs and ours, of one round each, round by round.
-type Pairs = Vec<(f64, f64)>;
+pub(crate) type Pairs = Vec<(f64, f64)>;
 
 /// The rounds that both have.
 pub(crate) fn pairs(theirs: &Sound, ours: &Sound) -> Pairs {
@@ -44,9 +44,9 @@ pub(super) fn shared(
 
 /// Of several references the one whose ratio varies least within the runs: it is disturbed by the same. How the runs differ
 /// from each other plays no part in it, so that choosing favours no verdict.
-pub(crate) fn closest<T, const RUNS: usize>(
+pub(crate) fn closest<T>(
     candidates: impl Iterator<Item = T>,
-    pairs: impl Fn(&T) -> &[Pairs; RUNS],
+    pairs: impl Fn(&T) -> &[Pairs],
 ) -> Option<T> {
     candidates
         .map(|candidate| (variation(pairs(&candidate)), candidate))
@@ -55,7 +55,7 @@ pub(crate) fn closest<T, const RUNS: usize>(
 }
 
 /// The mean distance of the logarithm of a ratio from its run's median.
-pub(super) fn variation(runs: &[Pairs]) -> f64 {
+fn variation(runs: &[Pairs]) -> f64 {
     let mut sum = 0.0;
     let mut count = 0.0;
     for run in runs {

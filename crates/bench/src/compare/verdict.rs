@@ -73,7 +73,7 @@ impl Counts {
 }
 
 /// A share without a sign: `5.1 %`.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
         ..99.95 => format!("{percent:.1} %"),
@@ -82,7 +82,7 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// A ratio as a change with its sign: `+5.1 %`.
-pub(super) fn signed(ratio: f64) -> String {
+pub(crate) fn signed(ratio: f64) -> String {
     let sign = match (ratio - 1.0) * 100.0 {
         // What rounds to nothing has no sign.
         -0.05..0.05 => "",

@@ -91,6 +91,23 @@ fn a_change_is_found_as_soon_as_chance_would_rarely_order_the_figures_so() {
 }
 
 #[test]
+fn a_history_that_is_too_short_has_no_change_however_clear_it_is() {
+    // Of eight, four can be chosen in 70 ways, of which two look like the change; of ten, five in 252.
+    assert_eq!([0.95, 0.99].map(values_min), [8, 10]);
+    let clear = |count: usize| -> Vec<f64> {
+        let level = |at: usize| if at < count / 2 { 1.0 } else { 9.0 };
+        (0..count).map(|at| level(at) + at as f64 * 0.001).collect()
+    };
+    for count in 4..10 {
+        assert_eq!(changes(&clear(count), 0.99), [], "{count}");
+    }
+    // With ten it lies at the border, which a sample of the orders blurs.
+    for count in 12..16 {
+        assert_eq!(changes(&clear(count), 0.99).len(), 1, "{count}");
+    }
+}
+
+#[test]
 fn short_constant_and_impossible_histories_have_none() {
     for history in [
         vec![],
