@@ -214,8 +214,11 @@ fn a_history_finds_a_change_and_says_whether_it_is_news() {
         (Some(4), ""),
         "{finished:?}"
     );
-    let said = "2026-11-10-tiny (2026-11-10) on worse by 10.";
-    assert!(finished.out.contains(said), "{finished:?}");
+    let said = "2026-11-10-tiny (2026-11-10) on, 99.";
+    assert!(
+        finished.out.contains(said) && finished.out.contains("  worse by 10."),
+        "{finished:?}"
+    );
     let page = fs::read_to_string(&page).expect("it was written");
     assert!(page.contains(said) && page.contains("<svg"), "{page}");
     let known = history(&[&folder, "--since", "2026-11-12"]);

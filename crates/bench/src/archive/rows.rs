@@ -323,6 +323,8 @@ fn unread(path: &Path, error: &csv::Error) -> Unusable {
 
 #[cfg(test)]
 mod tests {
+    use onrush_measure::random::Random;
+
     use super::*;
 
     const HEAD: &str =
@@ -447,5 +449,39 @@ mod tests {
             assert!(text[..cut].ends_with('\n'), "{cut}");
             assert_eq!(rows.entrants[0].sound(&metric("rps")).rounds, [(1, 123.5)]);
         }
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_or_read_and_nothing_else() {
+        let row =
+            |round: u32| format!("{round},0,\"w, x\",v,true,true,false,false,rps,{round}.5\n");
+        let whole = HEAD.to_owned() + &(1..6).map(row).collect::<String>();
+        let mut random = Random::new(5);
+        let mut refused = 0;
+        for _ in 0..2_000 {
+            let mut bytes = whole.clone().into_bytes();
+            for _ in 0..=random.below(3) {
+                let at = random.below(bytes.len());
+                bytes[at] = *b"\",\n\r-.9eaT\0 ;".get(random.below(14)).unwrap_or(&b'x');
+            }
+            match parse(&String::from_utf8(bytes).expect("all of it is ASCII")) {
+                Ok(rows) => {
+                    let rounds = rows
+                        .entrants
+                        .iter()
+                        .flat_map(|it| it.metrics.values().flatten());
+                    assert!(
+                        rounds
+                            .clone()
+                            .all(|it| it.value.is_finite() && it.number > 0)
+                    );
+                }
+                Err(said) => {
+                    refused += 1;
+                    assert!(said.starts_with("raw.csv, line "), "{said}");
+                }
+            }
+        }
+        assert!((200..2_000).contains(&refused), "{refused}");
     }
 }

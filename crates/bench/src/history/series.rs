@@ -100,13 +100,13 @@ impl ChangePoint {
         let mut ends = [self.effect.low, self.effect.high].map(|ratio| (ratio - 1.0).abs());
         ends.sort_by(f64::total_cmp);
         format!(
-            "from {} ({}) on {way} by {} ({} … {} at {}), a change with {}",
-            self.run,
-            self.date.chars().take(10).collect::<String>(),
+            "{way} by {} ({} … {} at {}) from {} ({}) on, {} sure",
             percent((self.effect.ratio - 1.0).abs()),
             percent(ends[0]),
             percent(ends[1]),
             percent(self.effect.confidence),
+            self.run,
+            self.date.chars().take(10).collect::<String>(),
             percent(self.confidence)
         )
     }

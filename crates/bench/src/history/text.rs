@@ -84,6 +84,7 @@ pub(super) fn beside(series: &Series) -> String {
 /// A value as people read it: a ratio has no unit.
 pub(super) fn value(series: &Series, value: f64) -> String {
     match series.beside {
+        Some(_) if value >= 10.0 => format!("{value:.1}"),
         Some(_) => format!("{value:.3}"),
         None => number(value, series.unit),
     }
