@@ -131,7 +131,8 @@ impl Judge {
                 )
             }
             (false, _, None) => {
-                "as far apart are two runs of one system; it takes a reference in both".into()
+                "as far apart are two runs of one system; it takes a reference with enough rounds in both"
+                    .into()
             }
             (false, _, Some(rounds)) if rounds > ROUNDS_MAX as usize => {
                 "its rounds vary too much for any number of them".into()
