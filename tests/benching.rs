@@ -97,6 +97,91 @@ fn ctrl_c_leaves_results_and_no_program_behind() {
 }
 
 #[test]
+fn what_would_be_measured_is_said_and_nothing_is_started() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = swept(directory.path());
+    let finished = run_onrush(&["bench", "--dry-run", "--seed", "7", &path]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let said = "tiny: 3 trials a round, one round";
+    assert!(finished.out.contains(said), "{finished:?}");
+    let again = run_onrush(&["bench", "--dry-run", "--seed", "7", &path]);
+    assert_eq!(finished.out, again.out);
+    let one = ["--only", "one/dir*", "--only", "connections=3", &path];
+    let one = run_onrush(&[&["bench", "--dry-run"][..], &one].concat());
+    let trial = "1  one · connections=3 · direct: client load on CPU";
+    assert!(one.out.contains(trial), "{one:?}");
+    assert!(!one.out.contains("connections=2"), "{one:?}");
+    let list = run_onrush(&["bench", "--list", &path]);
+    assert!(list.out.contains("  at connections=1\n"), "{list:?}");
+    let nothing = run_onrush(&["bench", "--only", "two", &path]);
+    assert_eq!(nothing.code, Some(1), "{nothing:?}");
+    let said = "--only \"two\" names no work";
+    assert!(nothing.err.contains(said), "{nothing:?}");
+    let files = fs::read_dir(directory.path()).expect("ours");
+    assert_eq!(files.count(), 1);
+}
+
+/// The experiment at three points, with a variant whose program is missing.
+fn swept(directory: &Path) -> String {
+    let path = experiment(directory, "1s");
+    let text = fs::read_to_string(&path).expect("it is there");
+    let text = text.replace("connections = 2", "sweep = { connections = [1, 2, 3] }");
+    let text = text.replace(
+        "[[work.figure]]",
+        "[[work.variant]]\nname = \"other\"\nserver = \"missing\"\n[[work.figure]]",
+    );
+    let missing =
+        "[program.missing]\ncommand = [\"not-here\", \"{port}\"]\npackage = \"a-package\"\n";
+    fs::write(&path, format!("{text}\n{missing}")).expect("it is ours");
+    path
+}
+
+#[test]
+fn a_run_that_was_killed_is_gone_on_with() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = swept(directory.path());
+    let out = directory.path().join("out");
+    let out_text = out.display().to_string();
+    let program = Program::start(&mut onrush(&["bench", &path, "--out", &out_text]));
+    let journal = out.join("trials.jsonl");
+    let lines = || fs::read_to_string(&journal).map_or(0, |text| text.lines().count());
+    until("a trial", || (lines() >= 2).then_some(()));
+    program.signal(Signal::KILL);
+    program.finish();
+    let made = lines() - 1;
+    assert!((1..3).contains(&made), "{made}");
+    // The beginning of a line that was being written.
+    let text = fs::read_to_string(&journal).expect("it is there");
+    fs::write(&journal, format!("{text}{{\"work\":\"o")).expect("it is ours");
+    let finished = run_onrush(&["bench", "--resume", &out_text]);
+    // The figure of the missing program's work stands; on a busy machine a trial of a second may be too short for it.
+    assert!(matches!(finished.code, Some(0 | 3)), "{finished:?}");
+    assert!(finished.err.contains("[3/3]"), "{finished:?}");
+    let results = results(&out, &finished);
+    assert_eq!(results["complete"], true);
+    let works = results["works"].as_array().expect("works");
+    assert_eq!(works.len(), 3);
+    for work in works {
+        let variants = &work["variants"];
+        let count = |of: usize| variants[of]["trials"].as_array().map(Vec::len);
+        assert_eq!((count(0), count(1)), (Some(1), Some(0)), "{work}");
+        let why = "not-here is not here: apt-get install a-package";
+        assert_eq!(variants[1]["left_out"], why, "{work}");
+    }
+    let notes = results["notes"].to_string();
+    let resumed = format!("Resumed: {made} trials");
+    assert!(notes.contains(&resumed), "{notes}");
+    let environment = fs::read_to_string(out.join("environment.json")).expect("it is there");
+    let environment: Value = serde_json::from_str(&environment).expect("JSON");
+    let commands = environment["commands"].as_object().expect("commands");
+    assert_eq!(commands.len(), 6, "{commands:?}");
+    assert!(!journal.exists(), "all of it is in the results");
+    let again = run_onrush(&["bench", "--resume", &out_text]);
+    assert_eq!(again.code, Some(1), "{again:?}");
+    assert!(again.err.contains("it has no trials.jsonl"), "{again:?}");
+}
+
+#[test]
 fn what_cannot_be_measured_is_one_sentence_and_exit_code_1() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("bad.toml");

@@ -22,6 +22,10 @@ pub enum Error {
     NoDirectory(PathBuf),
     /// There is no room for the results in their directory.
     NoRoom(PathBuf, io::Error),
+    /// A run cannot be gone on with.
+    Resume(PathBuf, String),
+    /// What is to be measured is not in the experiment.
+    NotThere(String),
     /// Programs the experiment needs are not installed; each with what to do about it.
     Missing(Vec<String>),
     /// The system refused something basic.
@@ -45,6 +49,15 @@ impl fmt::Display for Error {
                     "results need {bytes} MiB and {path} has no room for them"
                 )
             }
+            Error::Resume(path, why) => {
+                write!(f, "cannot go on with {}: {why}", path.display())
+            }
+            Error::NotThere(text) => {
+                write!(
+                    f,
+                    "--only {text:?} names no work, variant or point of the experiment: --list shows them"
+                )
+            }
             Error::Missing(programs) => {
                 write!(
                     f,
@@ -64,7 +77,11 @@ impl std::error::Error for Error {
             Error::Write(_, source) | Error::NoRoom(_, source) | Error::System(_, source) => {
                 Some(source)
             }
-            Error::Experiment(_) | Error::NoDirectory(_) | Error::Missing(_) => None,
+            Error::Experiment(_)
+            | Error::NoDirectory(_)
+            | Error::Resume(..)
+            | Error::NotThere(_)
+            | Error::Missing(_) => None,
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod limits;
 pub mod scenario;
 
 pub mod placement;
+pub mod schedule;
 
 pub mod environment;
 
@@ -32,41 +33,104 @@ mod options;
 
 pub use error::Error;
 pub use exit::Exit;
-pub use options::Options;
+pub use options::{Choice, Options, Task};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::run::{Begin, Earlier, Header};
+use crate::scenario::{Experiment, Only};
+use crate::schedule::Seed;
 
 /// A run that has ended.
 #[derive(Debug)]
 pub struct Ended {
     /// How.
     pub exit: Exit,
-    /// The table of results for a terminal, and where the report is.
+    /// The table of results for a terminal, and where the report is; or what was asked for instead.
     pub summary: String,
 }
 
-/// Runs an experiment from its file to its report.
+/// Runs an experiment from its file to its report, or says what it would do.
 ///
 /// Prints progress on standard error. Every program that was started is
-/// stopped before this returns, whatever happens. An error means that nothing was measured.
+/// stopped before this returns, whatever happens.
+///
+/// # Errors
+/// When nothing was measured.
 pub fn run(options: Options) -> Result<Ended, Error> {
-    let experiment = load(&options)?;
-    let out = report::claim_directory(options.out.as_deref(), &experiment.name)?;
-    let measured = run::measure(&experiment, &options)?;
-    let summary = report::write_all(&out, &measured)?;
-    Ok(Ended {
-        exit: measured.outcome.exit(),
-        summary,
-    })
-}
-
-fn load(options: &Options) -> Result<scenario::Experiment, Error> {
+    let onrush = run::own_program(options.onrush.as_deref())?;
+    if let Task::Resume(directory) = &options.task {
+        let earlier = Earlier::read(directory)?;
+        let mut experiment = scenario::read_text(
+            &earlier.header.file,
+            &earlier.header.experiment,
+            &earlier.header.directory,
+        )?;
+        choose(&mut experiment, &earlier.header.choice)?;
+        let out = report::claim_directory(Some(directory), &experiment.name)?;
+        return measure(&experiment, &onrush, &out, Begin::Earlier(earlier));
+    }
     let mut experiment = match &options.experiment {
         None => scenario::built_in(),
-        Some(path) => scenario::read(Path::new(path))?,
+        Some(path) => scenario::read(path)?,
     };
-    if options.quick {
+    choose(&mut experiment, &options.choice)?;
+    experiment.budget = options.budget.or(experiment.budget);
+    let header = header(&experiment, &options);
+    let said = |summary| Ended {
+        exit: Exit::Done,
+        summary,
+    };
+    match options.task {
+        Task::List => Ok(said(report::list(&experiment, &onrush))),
+        Task::Schedule => {
+            let planned = run::plan(&experiment, &onrush, &header)?;
+            Ok(said(report::schedule(&experiment, &planned)))
+        }
+        Task::Measure | Task::Resume(_) => {
+            let out = report::claim_directory(options.out.as_deref(), &experiment.name)?;
+            measure(&experiment, &onrush, &out, Begin::Anew(header))
+        }
+    }
+}
+
+fn choose(experiment: &mut Experiment, choice: &Choice) -> Result<(), Error> {
+    if choice.quick {
         experiment.hurry();
     }
-    Ok(experiment)
+    Only::new(choice.only.clone())
+        .apply(experiment)
+        .map_err(Error::NotThere)
+}
+
+fn header(experiment: &Experiment, options: &Options) -> Header {
+    let file = options.experiment.clone();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    // Any number will do that is another one the next time.
+    let seed = options
+        .seed
+        .unwrap_or(Seed(now.as_nanos() as u64 % 1_000_000));
+    Header::new(
+        experiment,
+        file.unwrap_or_else(|| PathBuf::from("chain.toml")),
+        options.choice.clone(),
+        seed,
+        now.as_secs_f64(),
+    )
+}
+
+fn measure(
+    experiment: &Experiment,
+    onrush: &Path,
+    out: &Path,
+    begin: Begin,
+) -> Result<Ended, Error> {
+    let measured = run::measure(experiment, onrush, out, begin)?;
+    let summary = report::write_all(out, &measured)?;
+    let exit = measured.outcome.exit();
+    measured.close();
+    Ok(Ended { exit, summary })
 }

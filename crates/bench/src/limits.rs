@@ -8,6 +8,10 @@ pub const WORKS_MAX: usize = 64;
 pub const VARIANTS_MAX: usize = 16;
 /// See [`WORKS_MAX`].
 pub const ROUNDS_MAX: u32 = 1_000;
+/// All rounds together: a week, which is longer than a machine stays the same.
+pub const BUDGET_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Points of a sweep: a night has time for some thousand trials.
+pub const POINTS_MAX: usize = 500;
 /// One window; a longer one belongs to a soak test, whose samples would not fit a page.
 pub const WINDOW_MAX: Duration = Duration::from_secs(3_600);
 /// Idle connections from one address to one port: the range of local ports ends near 28,000 by default.
@@ -34,6 +38,8 @@ pub const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// What is read of a program's output, or of the file it reports in: reports have kilobytes, ours with an hour of seconds
 /// 3 MB.
 pub const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+/// What is read of the trials of an earlier run: a trial of an hour has 4 MB, one of ten seconds 20 KB.
+pub const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 /// Room that there has to be for a result before anything is measured: the largest of ours has 0.3 MB.
 pub const RESULT_BYTES_MIN: u64 = 1 << 20;
 /// What is read of a program's output when it failed.

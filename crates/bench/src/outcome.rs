@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use onrush_measure::compare::Rounds;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 mod judged;
 
 pub use self::judged::{FigureLine, Interval, Limiter, LimiterKind, Verdict};
 use crate::exit::Exit;
 use crate::placement::Placement;
-use crate::scenario::Role;
+use crate::scenario::{Point, Role, title};
+use crate::schedule::Seed;
 
 /// The version of the format; keys are only added within one.
 pub const SCHEMA: u32 = 1;
@@ -38,6 +39,8 @@ pub struct Outcome {
     pub warm_up_s: f64,
     /// The window asked for.
     pub measure_s: f64,
+    /// What makes the order of the trials repeatable.
+    pub seed: Seed,
     /// The rule roles were pinned by.
     pub placement_rule: String,
     /// What a reader must know about the whole run.
@@ -75,6 +78,9 @@ impl Outcome {
 pub struct WorkOutcome {
     /// Its name.
     pub name: String,
+    /// The point of its sweep; left out where it has none.
+    #[serde(skip_serializing_if = "Point::is_empty")]
+    pub point: Point,
     /// What it asks.
     pub about: String,
     /// Connections of the client.
@@ -86,6 +92,11 @@ pub struct WorkOutcome {
 }
 
 impl WorkOutcome {
+    /// Its name with its point.
+    pub fn title(&self) -> String {
+        title(&self.name, &self.point)
+    }
+
     /// A variant by its name.
     pub fn variant(&self, name: &str) -> Option<&VariantOutcome> {
         self.variants.iter().find(|variant| variant.name == name)
@@ -105,6 +116,9 @@ pub struct VariantOutcome {
     pub programs: BTreeMap<Role, String>,
     /// The CPUs of each role.
     pub placement: Placement,
+    /// Why it was not measured; left out where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
     /// Median and spread of every metric over the valid rounds.
     pub metrics: BTreeMap<String, Rounds>,
     /// One per round that was made.
@@ -139,7 +153,7 @@ pub fn metrics_of_rounds(trials: &[Trial]) -> BTreeMap<String, Rounds> {
 }
 
 /// One variant in one round.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Trial {
     /// Counted from 1.
     pub round: u32,
@@ -149,6 +163,9 @@ pub struct Trial {
     pub window_s: f64,
     /// Requests per second the client was told to make.
     pub rate: Option<f64>,
+    /// How long the load before the window was, where it went on until the rate was steady.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up_s: Option<f64>,
     /// Responses received, by the client's count.
     pub requests: u64,
     /// Requests that failed, by the client's count; statuses other than 2xx and 3xx among them.
@@ -177,6 +194,9 @@ pub struct Trial {
     pub client_is_limit: bool,
     /// Why the trial must not be used; empty when it may.
     pub invalid: Vec<String>,
+    /// How much the rate changed from the beginning of the window to its end, as a share, when that is a trend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsteady: Option<f64>,
     /// Share of a role's CPU that others used, when it was enough to spoil a comparison with a target.
     pub disturbed: Option<f64>,
     /// What a reader should know.
@@ -196,7 +216,7 @@ impl Trial {
 }
 
 /// Latency as a client reports it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Arithmetic mean.
     pub mean: f64,
@@ -217,7 +237,7 @@ impl Latency {
 }
 
 /// One point of a latency curve.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PercentileValue {
     /// As the client wrote it: `99.9`.
     pub percentile: String,
@@ -226,7 +246,7 @@ pub struct PercentileValue {
 }
 
 /// One second of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Second {
     /// End of the second, from the start of the window.
     pub t: f64,
@@ -237,7 +257,7 @@ pub struct Second {
 }
 
 /// One second of the machine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// End of the sample, from the start of the window.
     pub t: f64,
@@ -252,7 +272,7 @@ pub struct Sample {
 }
 
 /// Shares of one CPU's time, 0 to 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuUse {
     /// Its number.
     pub cpu: usize,
@@ -280,7 +300,7 @@ impl CpuUse {
 }
 
 /// Per second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct InterfaceUse {
     /// Packets received.
     pub rx_packets: f64,
@@ -293,7 +313,7 @@ pub struct InterfaceUse {
 }
 
 /// What a role used in a window.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoleUse {
     /// User and system time of all its processes.
     pub cpu_s: f64,

@@ -6,10 +6,12 @@
 //! those who cannot see it, and its values for the pointer (`data-hover`, read by `script.js`).
 #![forbid(unsafe_code)]
 
+mod mark;
 mod page;
 mod strip;
 mod ticks;
 
+pub use mark::legend_mark;
 pub use page::{figure, page};
 pub use strip::{StripRow, Target, bullet, strip};
 pub use ticks::{linear_ticks, log_ticks, percentile_ticks, plain_number, tail, time_tick};
@@ -80,6 +82,8 @@ pub struct Line {
     pub is_dashed: bool,
     /// Its points, by x.
     pub segments: Vec<Vec<(f64, f64)>>,
+    /// What its points stand for: an x, and the smallest and the largest value there.
+    pub ranges: Vec<(f64, f64, f64)>,
 }
 
 /// One column of a stack, from bottom to top.
@@ -281,6 +285,16 @@ impl Plot {
     }
 
     fn draw_line(&self, svg: &mut String, line: &Line) {
+        for (x, low, high) in &line.ranges {
+            let _ = write!(
+                svg,
+                "<line class=\"range {}\" x1=\"{1:.1}\" x2=\"{1:.1}\" y1=\"{2:.1}\" y2=\"{3:.1}\"/>",
+                line.class,
+                self.x(*x),
+                self.y(*low),
+                self.y(*high)
+            );
+        }
         let dashed = if line.is_dashed { " dashed" } else { "" };
         for segment in &line.segments {
             let points: Vec<String> = segment
@@ -296,13 +310,7 @@ impl Plot {
             // Few points are shown as what they are: measurements, not a curve.
             if segment.len() <= 12 && !line.is_dashed {
                 for (x, y) in segment {
-                    let _ = write!(
-                        svg,
-                        "<circle class=\"dot {}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.2\"/>",
-                        line.class,
-                        self.x(*x),
-                        self.y(*y)
-                    );
+                    svg.push_str(&mark::mark(&line.class, self.x(*x), self.y(*y)));
                 }
             }
         }

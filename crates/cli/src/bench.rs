@@ -9,8 +9,10 @@ mod written;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use onrush_bench::Options;
+use onrush_bench::schedule::Seed;
+use onrush_bench::{Choice, Options, Task};
 
 use crate::terminal::{Out, say};
 
@@ -29,9 +31,12 @@ enum Results {
   onrush bench                                       client -> proxy -> server on this machine
   onrush bench experiments/first-light.toml          beside nginx, HAProxy and wrk
   onrush bench --quick --out /tmp/check my.toml      whether an experiment works, in short
+  onrush bench --dry-run my.toml                     what it would do, in which order, for how long
+  onrush bench --only 'file/nginx' --only connections=100 my.toml
+  onrush bench --resume DIR                          go on with a run that was interrupted
 
 Exit codes: 0 measured (also when a figure missed its target), 1 nothing could be measured, 3 a figure could not be \
-judged because programs failed, errors occurred or the client was the limit, 130 stopped by Ctrl-C."
+judged because programs failed or are missing, errors occurred or the client was the limit, 130 stopped by Ctrl-C."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -45,6 +50,48 @@ pub(crate) struct Args {
     /// Few rounds and short windows: checks that an experiment works, proves nothing
     #[arg(long)]
     quick: bool,
+    /// Measure this alone: a WORK, a WORK/VARIANT (`*` stands for any letters), or the points of a sweep with
+    /// PARAMETER=VALUE; may be given several times
+    #[arg(long, value_name = "WHAT")]
+    only: Vec<String>,
+    /// As many rounds as fit into this time, such as 20m or 2h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    budget: Option<Duration>,
+    /// Make the order of the trials that of an earlier run, whose result has its number
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Go on with the run in this directory that was interrupted
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "out", "quick", "only", "budget", "seed", "dry_run", "list"])]
+    resume: Option<PathBuf>,
+    /// Print the trials in their order and how long they take; nothing is started
+    #[arg(long, conflicts_with = "list")]
+    dry_run: bool,
+    /// Print works, points, variants and programs; nothing is started
+    #[arg(long)]
+    list: bool,
+}
+
+impl Args {
+    fn options(self) -> Options {
+        let task = match (self.resume, self.dry_run, self.list) {
+            (Some(directory), _, _) => Task::Resume(directory),
+            (None, true, _) => Task::Schedule,
+            (None, false, true) => Task::List,
+            (None, false, false) => Task::Measure,
+        };
+        Options {
+            experiment: self.experiment,
+            task,
+            out: self.out,
+            choice: Choice {
+                quick: self.quick,
+                only: self.only,
+            },
+            budget: self.budget,
+            seed: self.seed.map(Seed),
+            onrush: None,
+        }
+    }
 }
 
 /// Measures, reports, and says how it went.
@@ -65,13 +112,7 @@ fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
 }
 
 fn measure(args: Args) -> ExitCode {
-    let options = Options {
-        experiment: args.experiment,
-        out: args.out,
-        quick: args.quick,
-        onrush: None,
-    };
-    match onrush_bench::run(options) {
+    match onrush_bench::run(args.options()) {
         Ok(ended) => {
             let _ = Out::standard().write_all(ended.summary.as_bytes());
             ExitCode::from(ended.exit.code())
@@ -84,4 +125,15 @@ fn measure(args: Args) -> ExitCode {
             ExitCode::from(1)
         }
     }
+}
+
+/// `90s`, `20m`, `2h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let units = [("s", 1), ("m", 60), ("h", 3_600)];
+    let found = units.iter().find_map(|(unit, seconds)| {
+        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        let length = Duration::from_secs(count.checked_mul(*seconds)?);
+        (length > Duration::ZERO && length <= onrush_bench::limits::BUDGET_MAX).then_some(length)
+    });
+    found.ok_or_else(|| "expected a time of at most a week, such as 90s, 20m or 2h".into())
 }

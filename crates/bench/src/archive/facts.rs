@@ -210,22 +210,16 @@ impl Facts {
             && files(self) == files(other)
     }
 
-    /// Those of `table` that belong to `subject`: by `work / variant / …`, or with the point of a sweep between.
+    /// Those of `table` that belong to `subject`: by `work · point / variant / …`.
     fn of<'a, T>(
         &self,
         subject: &Subject,
         table: &'a BTreeMap<String, T>,
     ) -> impl Iterator<Item = (&'a String, &'a T)> {
-        let Subject {
-            work,
-            point,
-            variant,
-        } = subject;
-        let plain = format!("{work} / {variant} / ");
-        let swept = format!("{work} / {point} / {variant} / ");
-        table.iter().filter(move |(name, _)| {
-            name.starts_with(&plain) || !point.is_empty() && name.starts_with(&swept)
-        })
+        let begin = format!("{subject} / ");
+        table
+            .iter()
+            .filter(move |(name, _)| name.starts_with(&begin))
     }
 }
 
@@ -415,6 +409,25 @@ mod tests {
                 Forbids::Nothing
             )
         );
+    }
+
+    #[test]
+    fn a_point_of_a_sweep_has_command_lines_of_its_own() {
+        let at = |driver: &str| {
+            facts(|text| {
+                let swept = format!(
+                    "\"commands\": {{ \"w · c=1 / ours / server\": [\"--io\", \"{driver}\"],"
+                );
+                text.replace("\"commands\": {", &swept)
+            })
+        };
+        let (a, b) = (at("epoll"), at("io_uring"));
+        let swept = Subject {
+            point: "c=1".into(),
+            ..subject("ours")
+        };
+        assert!(a.has_other_driver(&b, &swept));
+        assert!(!a.has_other_driver(&b, &subject("ours")));
     }
 
     #[test]

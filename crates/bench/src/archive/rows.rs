@@ -39,11 +39,11 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The work, and the point where there is one.
+    /// The work, and the point where there is one, as reports and command lines in `environment.json` have them.
     pub fn place(&self) -> String {
         match self.point.is_empty() {
             true => self.work.clone(),
-            false => format!("{}, {}", self.work, self.point),
+            false => format!("{} · {}", self.work, self.point),
         }
     }
 
@@ -345,7 +345,7 @@ mod tests {
                     1.5,rps,x,io=epoll,false,false,true,true,\"a, b\",w,1\n";
         let rows = parse(text).expect("a table");
         let entrant = &rows.entrants[0];
-        assert_eq!(entrant.subject.to_string(), "w, io=epoll / a, b");
+        assert_eq!(entrant.subject.to_string(), "w · io=epoll / a, b");
         assert!(entrant.is_ours);
         let sound = entrant.sound(&metric("rps"));
         assert_eq!(sound.rounds, [(1, 1.5), (2, 2.5)]);

@@ -95,6 +95,7 @@ fn chart(series: &Series) -> String {
         class: "o1".into(),
         is_dashed: false,
         segments: vec![values.collect()],
+        ranges: Vec::new(),
     };
     let last = at(points.len() - 1);
     let plot = Plot {
@@ -148,6 +149,7 @@ fn levels(series: &Series) -> Line {
         class: "fullest".into(),
         is_dashed: true,
         segments: segments.collect(),
+        ranges: Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is judged of trials: whether figures stand, and what was full.
 
 use onrush_measure::compare::Rounds;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::scenario::{Bound, Role};
 
@@ -22,7 +22,7 @@ pub enum Verdict {
 }
 
 /// What limited a trial.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limiter {
     /// The kind, for programs.
     pub kind: LimiterKind,
@@ -35,7 +35,7 @@ pub struct Limiter {
 }
 
 /// The kinds of limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimiterKind {
     /// Nothing is known.

@@ -4,8 +4,9 @@ use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
 
 /// Every metric of every trial. A trial that is invalid is there too, marked.
 pub(super) fn raw(outcome: &Outcome) -> String {
-    let mut text =
-        String::from("round,at_s,work,variant,ours,valid,disturbed,client_is_limit,metric,value\n");
+    let mut text = String::from(
+        "round,at_s,work,variant,ours,valid,disturbed,client_is_limit,metric,value,point\n",
+    );
     each_trial(outcome, |work, variant, trial| {
         for (metric, value) in &trial.metrics {
             text.push_str(&row(&[
@@ -19,6 +20,7 @@ pub(super) fn raw(outcome: &Outcome) -> String {
                 trial.client_is_limit.to_string(),
                 metric.clone(),
                 value.to_string(),
+                work.point.to_string(),
             ]));
         }
     });
@@ -27,7 +29,7 @@ pub(super) fn raw(outcome: &Outcome) -> String {
 
 /// Every second of every trial: shares of CPUs and roles, rates of interfaces and of the client.
 pub(super) fn samples(outcome: &Outcome) -> String {
-    let mut text = String::from("round,work,variant,t_s,subject,measure,value\n");
+    let mut text = String::from("round,work,variant,t_s,subject,measure,value,point\n");
     each_trial(outcome, |work, variant, trial| {
         let mut add = |t: f64, subject: &str, measure: &str, value: f64| {
             text.push_str(&row(&[
@@ -38,6 +40,7 @@ pub(super) fn samples(outcome: &Outcome) -> String {
                 subject.into(),
                 measure.into(),
                 format!("{value:.4}"),
+                work.point.to_string(),
             ]));
         };
         for sample in &trial.samples {

@@ -3,6 +3,7 @@
 pub mod clock;
 mod csv;
 mod page;
+mod plan;
 mod summary;
 mod table;
 
@@ -17,6 +18,7 @@ use onrush_file::Output;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
+pub use self::plan::{list, schedule};
 use crate::error::Error;
 use crate::limits::RESULT_BYTES_MIN;
 use crate::run::Measured;

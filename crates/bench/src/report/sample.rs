@@ -2,7 +2,7 @@
 
 use crate::outcome::*;
 use crate::placement::{self, place};
-use crate::scenario::{Bound, Figure, Metric, Role};
+use crate::scenario::{Bound, Figure, Metric, Point, Role};
 use crate::verdict;
 
 pub(super) fn outcome() -> Outcome {
@@ -28,11 +28,13 @@ pub(super) fn outcome() -> Outcome {
         quick: false,
         rounds: 3,
         warm_up_s: 1.0,
+        seed: crate::schedule::Seed(1),
         measure_s: 3.0,
         placement_rule: placement::RULE.into(),
         notes: Vec::new(),
         works: vec![WorkOutcome {
             name: "fixed response".into(),
+            point: Point::default(),
             about: "An empty 200.".into(),
             connections: 100,
             figures: verdict::figure_lines(&figure, &variants),
@@ -60,6 +62,7 @@ fn variant(name: &str, ours: bool, cost: f64) -> VariantOutcome {
         ]
         .into(),
         placement,
+        left_out: None,
         metrics: metrics_of_rounds(&trials),
         trials,
     }

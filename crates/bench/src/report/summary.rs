@@ -28,7 +28,7 @@ pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
     text.push('\n');
     for work in &outcome.works {
         for limit in limits(work) {
-            text.push_str(&format!("- {}, {limit}\n", work.name));
+            text.push_str(&format!("- {}, {limit}\n", work.title()));
         }
     }
     text.push_str(&format!("\n{}\n\n", outcome.placement_rule));

@@ -41,7 +41,7 @@ pub(super) fn row(work: &WorkOutcome, line: &FigureLine) -> Row {
         }
     };
     Row {
-        work: work.name.clone(),
+        work: work.title(),
         figure: line.title.clone(),
         ours: line.ours.clone(),
         theirs: line.theirs.clone().unwrap_or_default(),
@@ -155,11 +155,14 @@ const HEAD: [&str; 6] = ["", "measured", "peer", "ratio", "spread", "target"];
 pub(super) fn terminal(outcome: &Outcome) -> String {
     let mut lines: Vec<Line> = Vec::new();
     for work in &outcome.works {
-        lines.push(Line::Work(format!(
-            "{} · {} connections",
-            work.name,
-            units::count(u64::from(work.connections))
-        )));
+        let title = match work.point.value("connections") {
+            Some(_) => work.title(),
+            None => {
+                let connections = units::count(u64::from(work.connections));
+                format!("{} · {connections} connections", work.title())
+            }
+        };
+        lines.push(Line::Work(title));
         let mut figure = String::new();
         for line in &work.figures {
             let row = row(work, line);

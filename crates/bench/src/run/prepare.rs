@@ -56,7 +56,7 @@ pub(super) fn prepare(
 pub(super) fn key(subject: &Subject<'_>, role: Role) -> String {
     format!(
         "{} / {} / {}",
-        subject.work.name,
+        subject.work.title(),
         subject.variant.name,
         role.name()
     )

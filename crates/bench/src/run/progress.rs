@@ -7,16 +7,19 @@ use std::time::{Duration, Instant};
 
 use crate::outcome::Trial;
 use crate::scenario::Experiment;
-
-/// Starting and stopping the programs of a trial, until a trial has shown how long that takes.
-const OVERHEAD_GUESS: Duration = Duration::from_millis(700);
+use crate::schedule::Schedule;
 
 /// The line.
 #[derive(Debug)]
 pub(super) struct Progress {
     is_terminal: bool,
-    total: usize,
+    /// None where time or precision ends the run.
+    total: Option<usize>,
+    /// With those of the run that this one goes on with.
     done: usize,
+    /// Of an earlier run.
+    made_before: usize,
+    budget: Option<Duration>,
     started: Instant,
     trial_guess: Duration,
     trial_started: Instant,
@@ -25,13 +28,21 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(experiment: &Experiment) -> Progress {
+    pub(super) fn new(
+        experiment: &Experiment,
+        schedule: &Schedule,
+        made_before: usize,
+    ) -> Progress {
+        let ends_early = experiment.budget.is_some() || experiment.precision.is_some();
+        let total = schedule.len() * experiment.rounds as usize;
         Progress {
             is_terminal: stderr().is_terminal(),
-            total: experiment.trial_count(),
-            done: 0,
+            total: (!ends_early).then_some(total),
+            done: made_before,
+            made_before,
+            budget: experiment.budget,
             started: Instant::now(),
-            trial_guess: experiment.warm_up + experiment.measure + OVERHEAD_GUESS,
+            trial_guess: experiment.trial_length(),
             trial_started: Instant::now(),
             label: String::new(),
             line: String::new(),
@@ -50,12 +61,10 @@ impl Progress {
         if !self.is_terminal {
             return;
         }
-        let line = format!(
-            "{} {} · {phase} · {} left",
-            self.counter(),
-            self.label,
-            in_words(self.left())
-        );
+        let left = self
+            .left()
+            .map_or(String::new(), |left| format!(" · {} left", in_words(left)));
+        let line = format!("{} {} · {phase}{left}", self.counter(), self.label);
         if line != self.line {
             let _ = write!(stderr(), "\r\x1b[K{line}");
             self.line = line;
@@ -76,19 +85,25 @@ impl Progress {
     }
 
     fn counter(&self) -> String {
-        let width = self.total.to_string().len();
-        format!("[{:>width$}/{}]", self.done, self.total)
+        let Some(total) = self.total else {
+            return format!("[{}]", self.done);
+        };
+        let width = total.to_string().len();
+        format!("[{:>width$}/{total}]", self.done)
     }
 
-    fn left(&self) -> Duration {
-        let per_trial = match u32::try_from(self.done) {
+    fn left(&self) -> Option<Duration> {
+        let Some(total) = self.total else {
+            let budget = self.budget?;
+            return Some(budget.saturating_sub(self.started.elapsed()));
+        };
+        let per_trial = match u32::try_from(self.done - self.made_before) {
             Ok(done) if done > 0 => (self.trial_started - self.started) / done,
             _ => self.trial_guess,
         };
-        let remaining = u32::try_from(self.total.saturating_sub(self.done)).unwrap_or(u32::MAX);
-        per_trial
-            .saturating_mul(remaining)
-            .saturating_sub(self.trial_started.elapsed())
+        let remaining = u32::try_from(total.saturating_sub(self.done)).unwrap_or(u32::MAX);
+        let left = per_trial.saturating_mul(remaining);
+        Some(left.saturating_sub(self.trial_started.elapsed()))
     }
 }
 
@@ -120,7 +135,8 @@ pub(super) fn result_in_words(trial: &Trial) -> String {
     words.join("  ")
 }
 
-fn in_words(time: Duration) -> String {
+/// A length of time, short.
+pub(super) fn in_words(time: Duration) -> String {
     let seconds = time.as_secs();
     if seconds >= 120 {
         return format!("{} min", seconds.div_ceil(60));

@@ -3,22 +3,23 @@
 use onrush_measure::compare::Rounds;
 
 use crate::outcome::WorkOutcome;
-use crate::scenario::{Metric, Rate, Work};
+use crate::scenario::{Metric, Rate, Work, title};
 
 /// The rate a paced work asks for, from the rounds made so far.
 pub(super) fn rate(works: &[WorkOutcome], work: &Work) -> Result<Option<f64>, String> {
-    let (share, of_work, of_variant) = match &work.rate {
+    let (share, of_work, of_point, of_variant) = match &work.rate {
         None => return Ok(None),
         Some(Rate::Fixed(rate)) => return Ok(Some(*rate)),
         Some(Rate::Share {
             share,
             work,
+            point,
             variant,
-        }) => (share, work, variant),
+        }) => (share, work, point, variant),
     };
     let rates: Vec<f64> = works
         .iter()
-        .filter(|work| work.name == *of_work)
+        .filter(|work| work.name == *of_work && work.point == *of_point)
         .filter_map(|work| work.variant(of_variant))
         .flat_map(|variant| &variant.trials)
         .filter_map(|trial| trial.metrics.get(&Metric::Rate.name()).copied())
@@ -26,7 +27,8 @@ pub(super) fn rate(works: &[WorkOutcome], work: &Work) -> Result<Option<f64>, St
     match Rounds::of(&rates) {
         Some(rounds) => Ok(Some((rounds.median * share).max(1.0))),
         None => Err(format!(
-            "its rate is a share of `{of_work}` / `{of_variant}`, which gave none"
+            "its rate is a share of `{}` / `{of_variant}`, which gave none",
+            title(of_work, of_point)
         )),
     }
 }

@@ -11,16 +11,17 @@ use std::thread;
 use std::time::Duration;
 
 use super::child::Child;
+use super::client_report::read_report;
 use super::idle::{IdleConnections, check_open_files};
 use super::prepare::{ports, prepare};
 use super::start::{check_alive, ids, start, start_client, wait_for_end, wait_until_ready};
 use super::subject::{Context, Failure, Subject, Try, failed};
-use crate::collect::client::{self, ClientReport};
+use super::warm_up::{Warm, warm_up};
+use crate::collect::client::ClientReport;
 use crate::collect::process;
 use crate::collect::sampler::{Sampler, Window};
-use crate::limits::OUTPUT_BYTES_MAX;
 use crate::outcome::{RoleUse, Trial};
-use crate::scenario::{Launch, Metric, Results, Role};
+use crate::scenario::{Launch, Metric, Role};
 use crate::verdict;
 
 /// Freed memory and late start-up work settle within this before memory is read.
@@ -66,12 +67,8 @@ fn load(
     listeners: &[(Role, Child)],
     ports: &BTreeMap<Role, u16>,
 ) -> Try<Trial> {
-    let (warm_up, measure) = (context.experiment.warm_up, context.experiment.measure);
-    if warm_up > Duration::ZERO {
-        let mut client = start_client(context, &subject, Role::Client, ports, warm_up)?;
-        wait_for_end(context, &client, warm_up, "warming up", || ())?;
-        client.stop();
-    }
+    let measure = context.experiment.measure;
+    let warm = warm_up(context, &subject, ports)?;
 
     let mut sampler = Sampler::start(ids(listeners));
     let at_s = subject.run_started.elapsed().as_secs_f64();
@@ -107,6 +104,17 @@ fn load(
     };
     let mut trial = loaded_trial(&subject, window, report, control_report);
     trial.at_s = at_s;
+    match warm {
+        Warm::Unknown => {}
+        Warm::Steady(after) => trial.warm_up_s = Some(after.as_secs_f64()),
+        Warm::Unsteady(after) => {
+            trial.warm_up_s = Some(after.as_secs_f64());
+            trial.notes.push(format!(
+                "the rate still changed after {:.0} s of warm-up",
+                after.as_secs_f64()
+            ));
+        }
+    }
     verdict::judge(
         &mut trial,
         subject.placement,
@@ -114,31 +122,6 @@ fn load(
         Some(measure.as_secs_f64()),
     );
     Ok(trial)
-}
-
-fn read_report(
-    context: &Context<'_>,
-    subject: &Subject<'_>,
-    role: Role,
-    child: &Child,
-) -> Try<ClientReport> {
-    let results = subject
-        .program(context.experiment, role)
-        .map_or(Results::Onrush, |program| program.results);
-    let text = match results {
-        Results::Wrk | Results::Oha => child.output(),
-        Results::Onrush => {
-            let path = context.root.join(role.name()).join("report.json");
-            onrush_file::read_text(&path, OUTPUT_BYTES_MAX).unwrap_or_default()
-        }
-    };
-    client::read(results, &text).or_else(|why| {
-        failed(format!(
-            "no report of the {} ({why}); {}",
-            role.name(),
-            child.last_words()
-        ))
-    })
 }
 
 fn loaded_trial(

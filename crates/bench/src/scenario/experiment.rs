@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::metric::Metric;
+use super::point::Point;
 use super::role::Role;
 
 /// A checked experiment: every name resolves and every template can be filled.
@@ -16,10 +17,17 @@ pub struct Experiment {
     pub name: String,
     /// What the experiment asks, for the head of the report.
     pub about: String,
-    /// How often every variant is measured.
+    /// How often every variant is measured; at most so often, where `budget` or `precision` ends it.
     pub rounds: u32,
+    /// The time that all rounds together may take: a round begins only if it will end within it. The first one always
+    /// does.
+    pub budget: Option<Duration>,
+    /// How closely figures have to be known, as a share of their value, for no further round to be made.
+    pub precision: Option<f64>,
+    /// The order of the trials of a round.
+    pub order: Order,
     /// Load before each window that is not counted.
-    pub warm_up: Duration,
+    pub warm_up: WarmUp,
     /// The window that is counted.
     pub measure: Duration,
     /// What `--quick` makes of the three above.
@@ -28,7 +36,7 @@ pub struct Experiment {
     pub cpus_per_role: Option<usize>,
     /// Programs by name.
     pub programs: BTreeMap<String, Program>,
-    /// What is measured, in file order.
+    /// What is measured, in file order; a work that is swept is one for each of its points, one behind the other.
     pub works: Vec<Work>,
     /// The directory of the experiment file, for `{experiment_dir}`.
     pub directory: PathBuf,
@@ -40,14 +48,43 @@ impl Experiment {
     /// Takes the rounds and windows of `--quick`.
     pub fn hurry(&mut self) {
         self.rounds = self.quick.rounds;
-        self.warm_up = self.quick.warm_up;
+        self.warm_up = WarmUp::Fixed(self.quick.warm_up);
+        self.budget = None;
+        self.precision = None;
         self.measure = self.quick.measure;
     }
 
-    /// How many trials there are: works x variants x rounds.
-    pub fn trial_count(&self) -> usize {
-        let per_round: usize = self.works.iter().map(|work| work.variants.len()).sum();
-        per_round * self.rounds as usize
+    /// How long a trial takes, until some have shown it: starting and stopping its programs is guessed.
+    pub fn trial_length(&self) -> Duration {
+        const OVERHEAD_GUESS: Duration = Duration::from_millis(700);
+        self.warm_up.longest() + self.measure + OVERHEAD_GUESS
+    }
+}
+
+/// The order of the trials of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Another one in each round; see [`crate::schedule`].
+    Shuffled,
+    /// That of the file in each round.
+    File,
+}
+
+/// Load before a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WarmUp {
+    /// For so long; none when it is zero.
+    Fixed(Duration),
+    /// Second by second until the rate does not change any more, and for so long at most.
+    UntilSteady(Duration),
+}
+
+impl WarmUp {
+    /// The longest that it takes.
+    pub fn longest(self) -> Duration {
+        match self {
+            WarmUp::Fixed(length) | WarmUp::UntilSteady(length) => length,
+        }
     }
 }
 
@@ -84,6 +121,15 @@ pub struct Program {
 }
 
 impl Program {
+    /// The texts in which `{name}` is filled in: arguments, and files.
+    pub fn templates(&self) -> impl Iterator<Item = &String> {
+        let arguments = match &self.launch {
+            Launch::Onrush(arguments) | Launch::Command(arguments) => arguments.as_slice(),
+            Launch::Idle(_) => &[],
+        };
+        arguments.iter().chain(self.files.values())
+    }
+
     /// Whether this is our own binary.
     pub fn is_ours(&self) -> bool {
         matches!(self.launch, Launch::Onrush(_))
@@ -115,8 +161,10 @@ pub enum Results {
 /// One thing that is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
-    /// Its name, unique in the experiment.
+    /// Its name; with its point unique in the experiment.
     pub name: String,
+    /// The point of its sweep.
+    pub point: Point,
     /// One or two sentences for the report.
     pub about: String,
     /// The role whose cost is the question, when it is not the one [`Work::under_test`] takes by itself.
@@ -125,6 +173,8 @@ pub struct Work {
     pub connections: u32,
     /// For `{rate}`.
     pub rate: Option<Rate>,
+    /// The number of CPUs each role gets at most, where it differs from that of the experiment.
+    pub cpus_per_role: Option<usize>,
     /// Who does it, in file order.
     pub variants: Vec<Variant>,
     /// What is compared, in file order.
@@ -132,6 +182,11 @@ pub struct Work {
 }
 
 impl Work {
+    /// Its name with its point: `fixed response · connections=100`.
+    pub fn title(&self) -> String {
+        title(&self.name, &self.point)
+    }
+
     /// The role whose cost is the question: what the file says, else the proxy, else the server.
     pub fn under_test(&self, variant: &Variant) -> Role {
         let by_itself = if variant.roles.contains_key(&Role::Proxy) {
@@ -141,6 +196,14 @@ impl Work {
         };
         self.under_test.unwrap_or(by_itself)
     }
+}
+
+/// The name of a work with its point.
+pub fn title(name: &str, point: &Point) -> String {
+    if point.is_empty() {
+        return name.to_owned();
+    }
+    format!("{name} · {point}")
 }
 
 /// Requests per second a paced client is told to make.
@@ -154,6 +217,8 @@ pub enum Rate {
         share: f64,
         /// The earlier work.
         work: String,
+        /// The point of it that has the values of this one.
+        point: Point,
         /// Its variant.
         variant: String,
     },

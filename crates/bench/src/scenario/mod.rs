@@ -5,16 +5,22 @@
 
 mod experiment;
 mod metric;
+mod only;
+mod point;
 mod role;
 
 mod read;
 mod section;
 mod template;
+mod value;
 
 pub use experiment::{
-    Bound, Experiment, Figure, Launch, Program, Quick, Rate, Results, Variant, Work,
+    Bound, Experiment, Figure, Launch, Order, Program, Quick, Rate, Results, Variant, WarmUp, Work,
+    title,
 };
 pub use metric::{Metric, Unit};
+pub use only::Only;
+pub use point::{Point, Setting};
 pub use role::Role;
 pub use section::Mistake;
 pub use template::{Values, render};
@@ -36,6 +42,12 @@ pub fn built_in() -> Experiment {
     }
 }
 
+/// Reads a text of a test.
+#[cfg(test)]
+pub(crate) fn parse(file: &str, text: &str) -> Result<Experiment, Mistake> {
+    read::experiment(file, text, Path::new("."))
+}
+
 /// Reads and checks an experiment file.
 pub fn read(path: &Path) -> Result<Experiment, Error> {
     let text = onrush_file::read_text(path, EXPERIMENT_BYTES_MAX)
@@ -49,9 +61,14 @@ pub fn read(path: &Path) -> Result<Experiment, Error> {
     let directory = directory
         .canonicalize()
         .map_err(|source| Error::Read(directory.into(), source.into()))?;
-    Ok(read::experiment(
-        &path.display().to_string(),
-        &text,
-        &directory,
-    )?)
+    read_text(path, &text, &directory)
+}
+
+/// Checks the text of an experiment file that lies in `directory`.
+///
+/// # Errors
+/// The first mistake in it.
+pub fn read_text(path: &Path, text: &str, directory: &Path) -> Result<Experiment, Error> {
+    let file = path.display().to_string();
+    Ok(read::experiment(&file, text, directory)?)
 }

@@ -2,6 +2,7 @@
 
 mod figure;
 mod program;
+mod sweep;
 mod variant;
 mod work;
 
@@ -12,14 +13,17 @@ use toml::de::DeTable;
 
 use self::program::programs;
 use self::work::works;
-use super::section::{Read, Section, Source, name};
-use super::{Experiment, Quick};
-use crate::limits::{ROUNDS_MAX, WINDOW_MAX};
+use super::section::{Read, Section, Source, name, unknown};
+use super::{Experiment, Order, Quick, WarmUp};
+use crate::limits::{BUDGET_MAX, ROUNDS_MAX, WINDOW_MAX};
 
 const EXPERIMENT_KEYS: &[&str] = &[
     "name",
     "about",
     "rounds",
+    "budget",
+    "precision",
+    "order",
     "warm_up",
     "measure",
     "quick",
@@ -41,10 +45,15 @@ pub(super) fn experiment(file: &str, text: &str, directory: &Path) -> Read<Exper
     let section = Section::open(source, root.get_ref(), 0..0, EXPERIMENT_KEYS)?;
     let programs = programs(&section)?;
     let works = works(&section, &programs)?;
-    let rounds = rounds(&section)?.unwrap_or(5);
-    let warm_up = section
-        .duration("warm_up", WINDOW_MAX)?
-        .unwrap_or(Duration::from_secs(1));
+    let budget = section.duration("budget", BUDGET_MAX)?;
+    let precision = precision(&section)?;
+    // With another end, rounds are what they are bounded by.
+    let usual = match (budget, precision) {
+        (None, None) => 5,
+        (Some(_), _) | (_, Some(_)) => ROUNDS_MAX,
+    };
+    let rounds = rounds(&section)?.unwrap_or(usual);
+    let warm_up = warm_up(&section)?;
     let measure = measure(&section)?.unwrap_or(Duration::from_secs(5));
     Ok(Experiment {
         name: name(&section, "a short name for the output directory")?.value,
@@ -57,6 +66,9 @@ pub(super) fn experiment(file: &str, text: &str, directory: &Path) -> Read<Exper
             .count("cpus_per_role", 1..4097)?
             .map(|count| count as usize),
         rounds,
+        budget,
+        precision,
+        order: order(&section)?,
         warm_up,
         measure,
         programs,
@@ -69,6 +81,50 @@ pub(super) fn experiment(file: &str, text: &str, directory: &Path) -> Read<Exper
 fn rounds(section: &Section<'_>) -> Read<Option<u32>> {
     let rounds = section.count("rounds", 1..u64::from(ROUNDS_MAX) + 1)?;
     Ok(rounds.map(|rounds| rounds as u32))
+}
+
+fn order(section: &Section<'_>) -> Read<Order> {
+    let Some(text) = section.text("order")? else {
+        return Ok(Order::Shuffled);
+    };
+    match text.value.as_str() {
+        "shuffled" => Ok(Order::Shuffled),
+        "file" => Ok(Order::File),
+        other => Err(section
+            .source
+            .mistake(text.span, unknown("order", other, &["shuffled", "file"]))),
+    }
+}
+
+fn precision(section: &Section<'_>) -> Read<Option<f64>> {
+    let Some(share) = section.number("precision")? else {
+        return Ok(None);
+    };
+    if share.value > 0.0 && share.value < 1.0 {
+        return Ok(Some(share.value));
+    }
+    Err(section.source.mistake(
+        share.span,
+        "expected a share of the value, above 0 and below 1: 0.02 is two per cent to both sides",
+    ))
+}
+
+/// A length, or how long it may take to get steady.
+fn warm_up(section: &Section<'_>) -> Read<WarmUp> {
+    let is_table =
+        |value: &toml::Spanned<_>| toml::de::DeValue::as_table(value.get_ref()).is_some();
+    if !section.value("warm_up").is_some_and(is_table) {
+        let length = section.duration("warm_up", WINDOW_MAX)?;
+        return Ok(WarmUp::Fixed(length.unwrap_or(Duration::from_secs(1))));
+    }
+    let table = section
+        .table("warm_up")?
+        .ok_or_else(|| section.missing("warm_up", "a table"))?;
+    let section = Section::open(section.source, table.value, table.span, &["until_steady"])?;
+    let longest = section
+        .duration("until_steady", WINDOW_MAX)?
+        .ok_or_else(|| section.missing("until_steady", "how long it may take, such as \"20s\""))?;
+    Ok(WarmUp::UntilSteady(longest))
 }
 
 /// wrk and others only take whole seconds, so a window is at least one.
@@ -106,7 +162,7 @@ fn quick(section: &Section<'_>) -> Read<Quick> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Bound, Role};
+    use crate::scenario::{Bound, Rate, Role, Work};
 
     const GOOD: &str = r#"
 name = "small"
@@ -160,12 +216,119 @@ at_most = 0.85
     #[test]
     fn good_file_becomes_an_experiment() {
         let experiment = read(GOOD).unwrap_or_else(|mistake| panic!("{mistake}"));
-        assert_eq!(experiment.trial_count(), 4);
+        assert_eq!((experiment.works.len(), experiment.rounds), (1, 2));
         let work = &experiment.works[0];
         assert_eq!(work.under_test(&work.variants[0]), Role::Server);
         assert_eq!(work.variants[0].set["io"], "epoll");
         assert_eq!(work.variants[1].roles[&Role::Client], "load");
         assert_eq!(work.figures[0].bound, Some(Bound::AtMost(0.85)));
+    }
+
+    #[test]
+    fn a_sweep_is_a_work_for_each_combination() {
+        let paced = GOOD.replace("\"{connections}\"", "\"{connections}\", \"-R\", \"{rate}\"");
+        let text = paced.replace("set = { io = \"epoll\" }\n", "").replace(
+            "connections = 100",
+            "sweep = { io = [\"epoll\", \"io_uring\"], connections = [10, \"1k\"], rate = [500, 1e3] }",
+        );
+        let experiment = read(&text).unwrap_or_else(|mistake| panic!("{mistake}"));
+        let titles: Vec<String> = experiment.works.iter().map(Work::title).collect();
+        assert_eq!(titles.len(), 8);
+        assert_eq!(titles[0], "fixed · io=epoll connections=10 rate=500");
+        assert_eq!(titles[7], "fixed · io=io_uring connections=1k rate=1e3");
+        let last = &experiment.works[7];
+        assert_eq!(last.connections, 1_000);
+        assert_eq!(last.rate, Some(Rate::Fixed(1_000.0)));
+        assert_eq!(last.variants[0].set["io"], "io_uring");
+    }
+
+    #[test]
+    fn points_may_be_listed_and_roles_and_cpus_may_change() {
+        let text = GOOD
+            .replace("server = \"ours\"\n", "")
+            .replace("server = \"nginx\"\n", "")
+            .replace(
+                "connections = 100",
+                "[[work.point]]\nserver = \"ours\"\ncpus_per_role = 1\n[[work.point]]\nserver = \"nginx\"\ncpus_per_role = 2",
+            )
+            .replace("name = \"nginx\"\n\n", "name = \"nginx\"\nset = { io = \"auto\" }\n\n");
+        let experiment = read(&text).unwrap_or_else(|mistake| panic!("{mistake}"));
+        assert_eq!(experiment.works.len(), 2);
+        let second = &experiment.works[1];
+        assert_eq!(second.variants[0].roles[&Role::Server], "nginx");
+        assert_eq!(second.cpus_per_role, Some(2));
+    }
+
+    #[test]
+    fn sweeps_that_make_no_sense_say_why() {
+        let swept = |values: &str| mistake("connections = 100", &format!("sweep = {values}"));
+        for (values, expected) in [
+            ("{}", "a list of values for each parameter"),
+            ("{ connections = 5 }", "expected a list of values"),
+            ("{ connections = [] }", "`connections` has no values"),
+            ("{ connections = [1, 1] }", "`1` stands here twice"),
+            ("{ connections = [0] }", "a whole number from 1 to 100000"),
+            ("{ rate = [\"x\"] }", "expected requests per second"),
+            ("{ io = [\"epoll\"] }", "stands in `set`, too"),
+            ("{ depth = [1] }", "no program of this work names {depth}"),
+            ("{ port = [1] }", "filled in by the run"),
+            ("{ Depth = [1] }", "lower-case letters"),
+            ("{ io = [\"a b\"] }", "no blanks"),
+            ("{ server = [\"nginx\"] }", "a variant cannot have its own"),
+            ("{ client = [\"curl\"] }", "unknown program `curl`"),
+        ] {
+            let message = swept(values);
+            assert!(message.contains(expected), "{values}: {message}");
+        }
+        let twice = mistake(
+            "connections = 100",
+            "connections = 100\nsweep = { connections = [1] }",
+        );
+        assert!(twice.contains("given by the work, too"), "{twice}");
+        let numbers: Vec<String> = (1..=501).map(|number| number.to_string()).collect();
+        let many = swept(&format!("{{ connections = [{}] }}", numbers.join(", ")));
+        assert!(many.contains("500 points at most"), "{many}");
+        let unequal = "[[work.point]]\nconnections = 1\n[[work.point]]\nrate = 1";
+        let unequal = mistake("connections = 100", unequal);
+        assert!(unequal.contains("unknown key `rate`"), "{unequal}");
+    }
+
+    #[test]
+    fn ends_and_orders_are_read() {
+        let text = GOOD.replace(
+            "rounds = 2",
+            "budget = \"10m\"\nprecision = 0.02\norder = \"file\"\nwarm_up = { until_steady = \"20s\" }",
+        );
+        let experiment = read(&text).unwrap_or_else(|mistake| panic!("{mistake}"));
+        assert_eq!(experiment.rounds, ROUNDS_MAX);
+        assert_eq!(experiment.budget, Some(Duration::from_secs(600)));
+        assert_eq!(experiment.order, Order::File);
+        let longest = Duration::from_secs(20);
+        assert_eq!(experiment.warm_up, WarmUp::UntilSteady(longest));
+        assert!(mistake("rounds = 2", "precision = 2").contains("two per cent"));
+        assert!(mistake("rounds = 2", "order = \"files\"").contains("did you mean `file`?"));
+    }
+
+    #[test]
+    fn a_share_of_a_swept_rate_is_of_the_same_point() {
+        let paced = |sweep: &str| {
+            let swept = GOOD.replace("connections = 100", "sweep = { connections = [10, 20] }");
+            format!(
+                "{swept}\n[[work]]\nname = \"paced\"\nclient = \"load\"\nserver = \"nginx\"\n{sweep}\n\
+                 rate = {{ share = 0.5, work = \"fixed\", variant = \"nginx\" }}\n[[work.variant]]\nname = \"nginx\"\n"
+            )
+        };
+        let same = read(&paced("sweep = { connections = [20] }"));
+        let same = same.unwrap_or_else(|mistake| panic!("{mistake}"));
+        match &same.works[2].rate {
+            Some(Rate::Share { point, .. }) => assert_eq!(point.to_string(), "connections=20"),
+            other => panic!("{other:?}"),
+        }
+        for (sweep, count) in [("", 2), ("sweep = { connections = [30] }", 0)] {
+            let message = read(&paced(sweep)).expect_err("no one point").to_string();
+            let expected = format!("`fixed` has {count} points for one of this work");
+            assert!(message.contains(&expected), "{message}");
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The parts programs take in an experiment.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A part in an experiment. The order is that of the chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Makes the load that is counted.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::value::{number, parse_count, parse_duration, parse_size};
 use crate::limits::NAME_MAX;
 
 /// Something in a file that has no meaning, and where.
@@ -255,6 +256,37 @@ impl<'a> Section<'a> {
         Ok(tables)
     }
 
+    /// A list of texts, numbers and truth values, as they are written.
+    pub(super) fn values(&self, key: &str) -> Read<Option<Vec<At<String>>>> {
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
+        let Some(array) = value.get_ref().as_array() else {
+            return self.wrong(value, "a list of values, [10, 100]");
+        };
+        let values = array.iter().map(|entry| self.written(entry));
+        Ok(Some(values.collect::<Read<Vec<_>>>()?))
+    }
+
+    /// A text, a number or a truth value, as it is written.
+    pub(super) fn single(&self, key: &str) -> Read<Option<At<String>>> {
+        self.value(key).map(|value| self.written(value)).transpose()
+    }
+
+    fn written(&self, value: &Spanned<DeValue<'_>>) -> Read<At<String>> {
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) => number.as_str().replace('_', ""),
+            DeValue::Float(number) => number.as_str().replace('_', ""),
+            DeValue::Boolean(truth) => truth.to_string(),
+            _ => return self.wrong(value, "a text in quotes, a number, true or false"),
+        };
+        Ok(At {
+            value: text,
+            span: value.span(),
+        })
+    }
+
     /// A table of texts whose keys the user chooses; numbers are taken as they are written.
     pub(super) fn texts_by_name(&self, key: &str) -> Read<BTreeMap<String, String>> {
         let mut texts = BTreeMap::new();
@@ -324,51 +356,6 @@ pub(super) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
     }
 }
 
-fn number(value: &DeValue<'_>) -> Option<f64> {
-    let text = match value {
-        DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str(),
-        DeValue::Float(float) => float.as_str(),
-        _ => return None,
-    };
-    text.replace('_', "")
-        .parse()
-        .ok()
-        .filter(|number: &f64| number.is_finite())
-}
-
-/// Counts may carry `k` (thousand) and `m` (million).
-fn parse_count(text: &str) -> Option<u64> {
-    scaled(text, 1_000)
-}
-
-/// Sizes may carry `k` (1,024) and `m` (1,048,576).
-fn parse_size(text: &str) -> Option<u64> {
-    scaled(text, 1_024)
-}
-
-fn scaled(text: &str, kilo: u64) -> Option<u64> {
-    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, kilo),
-        None => match text.strip_suffix(['m', 'M']) {
-            Some(digits) => (digits, kilo * kilo),
-            None => (text, 1),
-        },
-    };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
-}
-
-fn parse_duration(text: &str) -> Option<Duration> {
-    let (digits, milliseconds) = if let Some(digits) = text.strip_suffix("ms") {
-        (digits, 1)
-    } else if let Some(digits) = text.strip_suffix('s') {
-        (digits, 1_000)
-    } else {
-        (text.strip_suffix('m')?, 60_000)
-    };
-    let count: u64 = digits.parse().ok()?;
-    Some(Duration::from_millis(count.checked_mul(milliseconds)?))
-}
-
 /// A name that can be part of a file name.
 pub(super) fn name(section: &Section<'_>, what: &str) -> Read<At<String>> {
     let name = section
@@ -394,19 +381,6 @@ pub(super) fn plain(texts: Vec<At<String>>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_and_counts_are_read_as_the_configuration_reads_them() {
-        assert_eq!(parse_duration("250ms"), Some(Duration::from_millis(250)));
-        assert_eq!(parse_duration("10s"), Some(Duration::from_secs(10)));
-        assert_eq!(parse_duration("2m"), Some(Duration::from_secs(120)));
-        for text in ["", "10", "s", "-1s", "1h", "1.5s"] {
-            assert_eq!(parse_duration(text), None, "{text}");
-        }
-        assert_eq!(parse_count("10k"), Some(10_000));
-        assert_eq!(parse_size("64k"), Some(65_536));
-        assert_eq!(parse_count("k"), None);
-    }
 
     #[test]
     fn near_key_is_suggested_and_far_key_lists_all() {

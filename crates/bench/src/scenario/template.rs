@@ -59,6 +59,13 @@ pub(super) fn first_unknown(template: &str, known: impl Fn(&str) -> bool) -> Opt
         .map(|place| place.name)
 }
 
+/// Whether a template has this name.
+pub(super) fn is_named(template: &str, name: &str) -> bool {
+    places(template)
+        .iter()
+        .any(|place| !place.literal && place.name == name)
+}
+
 /// Fills a template. A name without a value stays as it is; checked experiments have none.
 pub fn render(template: &str, values: &Values) -> String {
     let mut text = String::with_capacity(template.len());

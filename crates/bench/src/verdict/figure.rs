@@ -2,11 +2,12 @@
 
 use onrush_measure::compare::{Ratios, Rounds};
 
+use super::validity::unsteady_in_words;
 use crate::outcome::{FigureLine, Interval, Trial, VariantOutcome, Verdict};
 use crate::scenario::{Figure, Metric};
 
 /// The usual confidence of an interval.
-const CONFIDENCE: f64 = 0.95;
+pub(super) const CONFIDENCE: f64 = 0.95;
 
 /// The lines of one figure: one for each variant it judges.
 pub fn figure_lines(figure: &Figure, variants: &[VariantOutcome]) -> Vec<FigureLine> {
@@ -76,11 +77,13 @@ fn line(
         .collect();
     let own: Vec<f64> = shown.iter().map(|(ours, _)| *ours).collect();
     let other: Vec<f64> = shown.iter().filter_map(|(_, theirs)| *theirs).collect();
-    let ratios = ratios(&shown);
-    let value = match theirs {
-        Some(_) => ratios.as_ref().map(|ratios| ratios.rounds),
-        None => Rounds::of(&own),
+    // A number without a peer is one of itself.
+    let pairs_of_numbers = || own.iter().map(|own| (*own, 1.0)).collect::<Vec<_>>();
+    let ratios = match theirs {
+        Some(_) => ratios(&shown),
+        None => Ratios::of(&pairs_of_numbers(), CONFIDENCE),
     };
+    let value = ratios.as_ref().map(|ratios| ratios.rounds);
     FigureLine {
         metric: figure.metric.name(),
         title: match figure.above.get(&ours.name) {
@@ -100,8 +103,20 @@ fn line(
         }),
         target: figure.bound,
         verdict: verdict(figure, value.map(|value| value.median), standing),
-        notes: notes(&figure.metric, ours, &pairs, standing),
+        notes: match left_out(ours, theirs) {
+            Some(why) => vec![why],
+            None => notes(&figure.metric, ours, &pairs, standing),
+        },
     }
+}
+
+/// Why a side was not measured at all.
+fn left_out(ours: &VariantOutcome, theirs: Option<&VariantOutcome>) -> Option<String> {
+    let mut sides = [Some(ours), theirs].into_iter().flatten();
+    sides.find_map(|side| {
+        let why = side.left_out.as_ref()?;
+        Some(format!("{}: {why}", side.name))
+    })
 }
 
 fn ratios(shown: &[(f64, Option<f64>)]) -> Option<Ratios> {
@@ -164,6 +179,10 @@ fn spoilt(figure: &Figure, trial: &Trial, side: Side) -> Option<Spoilt> {
     };
     if trial.client_is_limit && needs_client_with_room {
         return Some(Spoilt::Because("the client was the limit".into()));
+    }
+    let needs_steady_rate = !matches!(metric, Metric::Cpu(_) | Metric::Memory(_));
+    if let Some(change) = trial.unsteady.filter(|_| needs_steady_rate) {
+        return Some(Spoilt::Because(unsteady_in_words(change)));
     }
     let is_measured = trial.metrics.contains_key(&metric.name());
     (!is_measured).then(|| Spoilt::Because("not measured".into()))
@@ -261,6 +280,7 @@ mod tests {
             under_test: Role::Server,
             programs: Default::default(),
             placement: place(&[0, 1], &[Role::Client, Role::Server], Role::Server, None),
+            left_out: None,
             metrics: Default::default(),
             trials: values.iter().enumerate().map(trial).collect(),
         }
@@ -362,6 +382,38 @@ mod tests {
         variants[1].trials[0].client_is_limit = true;
         let line = &figure_lines(&figure(Some("theirs"), None), &variants)[0];
         assert_eq!(line.verdict, Verdict::Invalid);
+    }
+
+    #[test]
+    fn a_rate_that_changed_is_not_judged_and_its_cost_is() {
+        let mut ours = variant("ours", &[1.0]);
+        ours.trials[0].unsteady = Some(-0.2);
+        let line = &figure_lines(&figure(None, None), &[ours.clone()])[0];
+        assert_eq!(line.verdict, Verdict::Invalid);
+        assert_eq!(
+            line.notes,
+            ["not steady: the rate fell by 20 % within the window"]
+        );
+        let cost = Metric::Cpu(Role::Server);
+        ours.trials[0].metrics.insert(cost.name(), 3.0);
+        let figure = Figure {
+            metric: cost,
+            ..figure(None, None)
+        };
+        assert_eq!(figure_lines(&figure, &[ours])[0].verdict, Verdict::Measured);
+    }
+
+    #[test]
+    fn a_side_that_was_left_out_is_named_with_the_reason() {
+        let mut theirs = variant("theirs", &[]);
+        theirs.left_out = Some("nginx is not here: apt-get install nginx-light".into());
+        let variants = [variant("ours", &[1.0]), theirs];
+        let line = &figure_lines(&figure(Some("theirs"), None), &variants)[0];
+        assert_eq!(line.verdict, Verdict::NotMeasured);
+        assert_eq!(
+            line.notes,
+            ["theirs: nginx is not here: apt-get install nginx-light"]
+        );
     }
 
     #[test]

@@ -2,10 +2,13 @@
 
 mod figure;
 mod limiter;
+mod settled;
+mod steady;
 mod validity;
 
 pub use crate::outcome::{Limiter, LimiterKind, Verdict};
 pub use figure::figure_lines;
 pub use limiter::limiter;
 pub(crate) use limiter::mean_use;
+pub use settled::all_settled;
 pub use validity::judge;

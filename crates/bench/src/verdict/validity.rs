@@ -2,6 +2,7 @@
 
 use super::limiter;
 use super::limiter::{OTHERS_MAX, RATE_KEPT, others, percent};
+use super::steady::trend;
 use crate::environment::cpu_list;
 use crate::outcome::{LimiterKind, Trial};
 use crate::placement::Placement;
@@ -26,6 +27,7 @@ pub fn judge(trial: &mut Trial, placement: &Placement, under_test: Role, asked_s
         judge_load(trial, asked_s);
         judge_client(trial, placement, under_test);
         judge_others(trial, placement);
+        judge_steadiness(trial);
     }
     if trial.errors > 0 {
         let count = onrush_measure::units::count(trial.errors);
@@ -82,6 +84,20 @@ fn judge_others(trial: &mut Trial, placement: &Placement) {
     );
     trial.notes.push(words);
     trial.disturbed = (share > OTHERS_MAX).then_some(share);
+}
+
+fn judge_steadiness(trial: &mut Trial) {
+    trial.unsteady = trend(&trial.seconds);
+    if let Some(change) = trial.unsteady {
+        trial.notes.push(unsteady_in_words(change));
+    }
+}
+
+/// What is said of a rate that changed by this share.
+pub(super) fn unsteady_in_words(change: f64) -> String {
+    let direction = if change > 0.0 { "rose" } else { "fell" };
+    let share = percent(change.abs());
+    format!("not steady: the rate {direction} by {share} within the window")
 }
 
 #[cfg(test)]

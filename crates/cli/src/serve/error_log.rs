@@ -18,19 +18,23 @@ use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_appender::non_blocking::NonBlocking;
+use tracing_subscriber::filter::Filtered;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::{self, Format, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::layer::{Context, Layer, Layered, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, reload};
 
+/// What lines are written above: events are kept first.
+type Keeping = Layered<Filtered<Events, LevelFilter, Registry>, Registry>;
+
 /// The error log of this process. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ErrorLog {
-    level: reload::Handle<LevelFilter, Registry>,
+    level: reload::Handle<LevelFilter, Keeping>,
     is_json: Arc<AtomicBool>,
     journal: Journal,
 }
@@ -60,9 +64,10 @@ impl ErrorLog {
             .log_internal_errors(false)
             .with_filter(level);
         let events = Events(journal.clone()).with_filter(LevelFilter::INFO);
+        // Kept before it is written: who has read the line finds the event.
         tracing_subscriber::registry()
-            .with(lines)
             .with(events)
+            .with(lines)
             .init();
         ErrorLog {
             level: handle,

@@ -154,6 +154,7 @@ pub(super) fn line(name: &str, class: &str, is_dashed: bool, points: Vec<(f64, f
         name: name.to_owned(),
         class: class.to_owned(),
         is_dashed,
+        ranges: Vec::new(),
         segments: vec![points],
     }
 }

@@ -104,6 +104,7 @@ fn chart(variant: &VariantOutcome, cpus: &[usize]) -> Option<String> {
             name: "fullest".into(),
             class: "fullest".into(),
             is_dashed: true,
+            ranges: Vec::new(),
             segments: history.fullest,
         }]
     } else {

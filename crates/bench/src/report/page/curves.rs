@@ -87,7 +87,8 @@ fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<S
     ))
 }
 
-fn capitalized(text: &str) -> String {
+/// With a capital letter at its beginning.
+pub(super) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| {
         first.to_uppercase().chain(letters).collect()
@@ -116,7 +117,7 @@ fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
     };
     let described: Vec<String> = lines.iter().filter_map(end).collect();
     let plot = Plot {
-        title: format!("{}: latency by percentile", work.name),
+        title: format!("{}: latency by percentile", work.title()),
         description: described.join("; "),
         x: Axis {
             label: "responses within".into(),
@@ -163,6 +164,7 @@ fn latency_lines(work: &WorkOutcome, palette: &Palette) -> Vec<Line> {
                 name: format!("{}{beside}", variant.name),
                 class: palette.class(&variant.name).to_owned(),
                 is_dashed: is_control,
+                ranges: Vec::new(),
                 segments: vec![points],
             });
         }
@@ -287,7 +289,7 @@ fn over_time(
     }
     let y_ticks = linear_ticks(largest * 1.02, 4);
     let plot = Plot {
-        title: format!("{}: {} over time", work.name, title.to_lowercase()),
+        title: format!("{}: {} over time", work.title(), title.to_lowercase()),
         description: description.into(),
         x: time_axis(length, rounds),
         y: Axis {
@@ -331,6 +333,7 @@ fn lines_over_time(
         name: variant.name.clone(),
         class: palette.class(&variant.name).to_owned(),
         is_dashed: false,
+        ranges: Vec::new(),
         segments: variant
             .trials
             .iter()

@@ -2,7 +2,9 @@
 
 mod cores;
 mod curves;
+mod method;
 mod results;
+mod sweep;
 
 mod palette;
 
@@ -25,10 +27,11 @@ pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
     let mut body = String::new();
     header(&mut body, outcome, environment, &palette);
     let _ = write!(body, "{}", results_table(outcome, &palette));
-    for work in &outcome.works {
-        section(&mut body, work, &palette);
+    let is_same = |a: &WorkOutcome, b: &WorkOutcome| a.name == b.name;
+    for points in outcome.works.chunk_by(is_same) {
+        section(&mut body, points, &palette);
     }
-    footer(&mut body, outcome, environment);
+    method::section(&mut body, outcome, environment);
     onrush_chart::page(&format!("{} · onrush bench", outcome.experiment), &body)
 }
 
@@ -100,16 +103,38 @@ fn header(page: &mut String, outcome: &Outcome, environment: &Environment, palet
 
 // One section per work.
 
-fn section(page: &mut String, work: &WorkOutcome, palette: &Palette) {
+/// A work, with all its points where it is swept.
+fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette) {
+    let first = &points[0];
+    let count = |number: usize| onrush_measure::units::count(number as u64);
+    let size = match points {
+        [only] => format!("{} connections", count(only.connections as usize)),
+        _ => format!("{} points", count(points.len())),
+    };
     let _ = write!(
         page,
-        "<section>\n<h2>{} <small>{} connections</small></h2>\n",
-        escape(&work.name),
-        onrush_measure::units::count(u64::from(work.connections))
+        "<section>\n<h2>{} <small>{size}</small></h2>\n",
+        escape(&first.name)
     );
-    if !work.about.is_empty() {
-        let _ = writeln!(page, "<p class=\"about\">{}</p>", prose(&work.about));
+    if !first.about.is_empty() {
+        let _ = writeln!(page, "<p class=\"about\">{}</p>", prose(&first.about));
     }
+    page.push_str(&sweep::section(points, palette));
+    if let [only] = points {
+        details_of(page, only, palette);
+    } else {
+        for work in points {
+            let point = escape(&work.point.to_string());
+            let _ = write!(page, "<details><summary>{point}</summary>\n");
+            details_of(page, work, palette);
+            page.push_str("</details>\n");
+        }
+    }
+    page.push_str("</section>\n");
+}
+
+/// Everything about one point.
+fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette) {
     page.push_str(&legend(work, palette));
     page.push_str("<div class=\"grid3\">\n");
     for figure in curves::of_work(work, palette) {
@@ -119,7 +144,6 @@ fn section(page: &mut String, work: &WorkOutcome, palette: &Palette) {
     page.push_str(&role_table(work, palette));
     page.push_str(&cpu_rows(work, palette));
     page.push_str(&trouble(work));
-    page.push_str("</section>\n");
 }
 
 fn legend(work: &WorkOutcome, palette: &Palette) -> String {
@@ -279,116 +303,6 @@ fn trouble(work: &WorkOutcome) -> String {
 
 fn lists(trial: &Trial) -> [(&'static str, &[String]); 2] {
     [("invalid, ", &trial.invalid), ("", &trial.notes)]
-}
-
-// What it was measured on.
-
-fn footer(page: &mut String, outcome: &Outcome, environment: &Environment) {
-    page.push_str("<section class=\"how\">\n<h2>How it was measured</h2>\n");
-    let _ = writeln!(
-        page,
-        "<p>{} CPU time is user and system of all processes of a role, from the kernel's scheduler statistics, divided by \
-         the requests its client counted; on loopback the sender's CPU also pays for the receiver's packets. Ratios are \
-         taken round by round, each pair side by side; the median stands for them, the spread is from the smallest \
-         round to the largest.</p>",
-        escape(&outcome.placement_rule)
-    );
-    let machine = &environment.machine;
-    let mut facts: Vec<(&str, String)> = Vec::new();
-    let mut add = |name: &'static str, value: Option<String>| {
-        if let Some(value) = value {
-            facts.push((name, value));
-        }
-    };
-    add("CPU", machine.cpu_model.clone());
-    add("CPUs used", Some(cpu_list(&sorted(&machine.cpus))));
-    add(
-        "Memory",
-        machine
-            .memory_bytes
-            .map(|bytes| onrush_measure::units::bytes(bytes as f64)),
-    );
-    add("Kernel", machine.kernel.clone());
-    add("System", machine.system.clone());
-    add("Governor", machine.governor.clone());
-    add("Clock source", machine.clocksource.clone());
-    add("Load at start", machine.load_average.clone());
-    add("Open files", machine.open_files_max.clone());
-    page.push_str("<dl class=\"machine\">");
-    for (name, value) in facts {
-        let _ = write!(
-            page,
-            "<div><dt>{name}</dt><dd>{}</dd></div>",
-            escape(&value)
-        );
-    }
-    page.push_str("</dl>\n");
-    details(page, "Programs", &programs(environment));
-    details(page, "Command lines", &commands(environment));
-    let settings: String = environment
-        .settings
-        .iter()
-        .filter_map(|(name, value)| Some(format!("{name} = {}\n", value.as_ref()?)))
-        .collect();
-    details(
-        page,
-        "Kernel settings",
-        &format!("<pre>{}</pre>", escape(&settings)),
-    );
-    let files: String = environment
-        .files
-        .iter()
-        .map(|(name, text)| format!("<h4>{}</h4><pre>{}</pre>", escape(name), escape(text)))
-        .collect();
-    if !files.is_empty() {
-        details(page, "Files the programs were given", &files);
-    }
-    details(
-        page,
-        "The experiment",
-        &format!("<pre>{}</pre>", escape(&environment.experiment)),
-    );
-    page.push_str("</section>\n");
-}
-
-fn sorted(cpus: &[usize]) -> Vec<usize> {
-    let mut cpus = cpus.to_vec();
-    cpus.sort_unstable();
-    cpus
-}
-
-fn details(page: &mut String, title: &str, body: &str) {
-    let _ = writeln!(page, "<details><summary>{title}</summary>{body}</details>");
-}
-
-fn programs(environment: &Environment) -> String {
-    let items: String = environment
-        .programs
-        .iter()
-        .filter(|(_, facts)| facts.file.is_some())
-        .map(|(name, facts)| {
-            format!(
-                "<div><dt>{}</dt><dd>{}</dd></div>",
-                escape(name),
-                escape(facts.version.as_deref().unwrap_or("version unknown"))
-            )
-        })
-        .collect();
-    format!("<dl class=\"programs\">{items}</dl>")
-}
-
-fn commands(environment: &Environment) -> String {
-    environment
-        .commands
-        .iter()
-        .map(|(name, line)| {
-            format!(
-                "<h4>{}</h4><pre>{}</pre>",
-                escape(name),
-                escape(&line.join(" "))
-            )
-        })
-        .collect()
 }
 
 #[cfg(test)]

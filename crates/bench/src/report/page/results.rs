@@ -74,7 +74,7 @@ pub(super) fn results_table(outcome: &Outcome, palette: &Palette) -> String {
         let _ = write!(
             body,
             "<tr class=\"work\"><th colspan=\"{span}\" scope=\"rowgroup\">{}</th></tr>",
-            escape(&work.name)
+            escape(&work.title())
         );
         for line in &work.figures {
             body.push_str(&table_row(work, line, &columns, palette));
@@ -109,7 +109,7 @@ fn matrix(outcome: &Outcome, palette: &Palette) -> String {
             body,
             "<tr class=\"work\"><th colspan=\"{}\" scope=\"rowgroup\">{}</th></tr>",
             names.len() + 1,
-            escape(&work.name)
+            escape(&work.title())
         );
         let mut titles: Vec<&str> = work
             .figures

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::limits::VARIANTS_MAX;
 use crate::scenario::section::{At, Read, Section, Source, name, unknown};
-use crate::scenario::template::first_unknown;
-use crate::scenario::{Launch, Program, Rate, Role, Variant};
+use crate::scenario::template::{first_unknown, is_named};
+use crate::scenario::{Launch, Point, Program, Rate, Role, Variant, Work};
 
 const VARIANT_KEYS: &[&str] = &["name", "client", "proxy", "server", "control", "set"];
 /// Values every program may use, and those some may.
@@ -21,6 +21,51 @@ const VALUES: &[&str] = &[
     "duration",
     "seconds",
 ];
+
+/// Names that only the run can fill in.
+pub(super) fn is_reserved(name: &str) -> bool {
+    let of_roles = ["port", "target", "json"];
+    let ports = Role::ALL.map(|role| format!("{}.port", role.name()));
+    let is_own = VALUES.contains(&name) && name != "connections";
+    is_own || of_roles.contains(&name) || ports.iter().any(|port| port == name)
+}
+
+/// Parameters that mean something by themselves, whether a template names them or not.
+fn has_own_meaning(parameter: &str) -> bool {
+    parameter == "cpus_per_role" || Role::ALL.iter().any(|role| role.name() == parameter)
+}
+
+/// A parameter that no program hears of would be measured as if it made a difference.
+pub(super) fn check_use(
+    section: &Section<'_>,
+    programs: &BTreeMap<String, Program>,
+    works: &[Work],
+    at: Range<usize>,
+) -> Read<()> {
+    let Some(first) = works.first() else {
+        return Ok(());
+    };
+    for setting in first.point.settings() {
+        let parameter = &setting.parameter;
+        if has_own_meaning(parameter) {
+            continue;
+        }
+        let variants = works.iter().flat_map(|work| &work.variants);
+        let mut used = variants.flat_map(|variant| variant.roles.values());
+        if used.any(|name| {
+            programs[name]
+                .templates()
+                .any(|text| is_named(text, parameter))
+        }) {
+            continue;
+        }
+        return Err(section.source.mistake(
+            at,
+            format!("no program of this work names {{{parameter}}}: sweeping it changes nothing"),
+        ));
+    }
+    Ok(())
+}
 
 pub(super) fn variant_exists(
     source: Source<'_>,
@@ -41,6 +86,7 @@ pub(super) fn variants(
     work: &Section<'_>,
     programs: &BTreeMap<String, Program>,
     rate: Option<&Rate>,
+    point: &At<Point>,
 ) -> Read<Vec<Variant>> {
     let tables = work.tables("variant")?;
     if tables.is_empty() || tables.len() > VARIANTS_MAX {
@@ -60,9 +106,22 @@ pub(super) fn variants(
         }
         let mut set = work.texts_by_name("set")?;
         set.extend(section.texts_by_name("set")?);
+        for setting in point.value.settings() {
+            if set.contains_key(&setting.parameter) {
+                return Err(work.source.mistake(
+                    point.span.clone(),
+                    format!(
+                        "`{}` is swept here and stands in `set`, too: expected one of them",
+                        setting.parameter
+                    ),
+                ));
+            }
+        }
+        let swept = point.value.settings().iter();
+        set.extend(swept.map(|setting| (setting.parameter.clone(), setting.value.clone())));
         let variant = Variant {
             name: name.value,
-            roles: roles(work, &section, programs)?,
+            roles: roles(work, &section, programs, point)?,
             set,
         };
         check_templates(&section, &variant, programs, rate)?;
@@ -71,17 +130,31 @@ pub(super) fn variants(
     Ok(variants)
 }
 
-/// A role named by the variant, else by its work.
+/// A role named by the point or the variant, else by its work.
 fn roles(
     work: &Section<'_>,
     variant: &Section<'_>,
     programs: &BTreeMap<String, Program>,
+    point: &At<Point>,
 ) -> Read<BTreeMap<Role, String>> {
     let mut roles = BTreeMap::new();
     for role in Role::ALL {
-        let given = match variant.text(role.name())? {
-            Some(name) => Some(name),
-            None => work.text(role.name())?,
+        let given = match (point.value.value(role.name()), variant.text(role.name())?) {
+            (Some(_), Some(name)) => {
+                return Err(work.source.mistake(
+                    name.span,
+                    format!(
+                        "the work is swept over its `{}`: a variant cannot have its own",
+                        role.name()
+                    ),
+                ));
+            }
+            (Some(name), None) => Some(At {
+                value: name.to_owned(),
+                span: point.span.clone(),
+            }),
+            (None, Some(name)) => Some(name),
+            (None, None) => work.text(role.name())?,
         };
         // An empty name takes back what the work says: a variant without a proxy or a control client.
         let Some(name) = given.filter(|name| !name.value.is_empty()) else {
@@ -118,12 +191,7 @@ fn check_templates(
 ) -> Read<()> {
     for (role, name) in &variant.roles {
         let known = value_names(*role, variant, rate);
-        let program = &programs[name];
-        let arguments = match &program.launch {
-            Launch::Onrush(arguments) | Launch::Command(arguments) => arguments.as_slice(),
-            Launch::Idle(_) => &[],
-        };
-        for template in arguments.iter().chain(program.files.values()) {
+        for template in programs[name].templates() {
             let Some(stranger) =
                 first_unknown(template, |name| known.iter().any(|known| known == name))
             else {

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::figure::figures;
-use super::variant::{variant_exists, variants};
+use super::sweep::points;
+use super::variant::{check_use, variant_exists, variants};
 use crate::limits::WORKS_MAX;
-use crate::scenario::section::{Read, Section, name, unknown};
-use crate::scenario::{Program, Rate, Role, Variant, Work};
+use crate::scenario::section::{At, Read, Section, name, unknown};
+use crate::scenario::value::parse_count;
+use crate::scenario::{Point, Program, Rate, Role, Variant, Work};
 
 const WORK_KEYS: &[&str] = &[
     "name",
@@ -19,6 +21,8 @@ const WORK_KEYS: &[&str] = &[
     "server",
     "control",
     "set",
+    "sweep",
+    "point",
     "variant",
     "figure",
 ];
@@ -38,38 +42,84 @@ pub(super) fn works(
     let mut works: Vec<Work> = Vec::new();
     for table in tables {
         let section = Section::open(section.source, table.value, table.span, WORK_KEYS)?;
-        let work = work(&section, programs, &works)?;
-        works.push(work);
+        let name = name(&section, "what is measured")?;
+        if works.iter().any(|work| work.name == name.value) {
+            return Err(section
+                .source
+                .mistake(name.span, "another work has this name"));
+        }
+        let (points, at) = points(&section)?;
+        let mut own = Vec::new();
+        for point in points {
+            let point = At {
+                value: point,
+                span: at.clone(),
+            };
+            own.push(work(&section, programs, &works, &name.value, point)?);
+        }
+        check_use(&section, programs, &own, at)?;
+        works.extend(own);
     }
     Ok(works)
 }
 
+/// A work at one of its points.
 fn work(
     section: &Section<'_>,
     programs: &BTreeMap<String, Program>,
     before: &[Work],
+    name: &str,
+    point: At<Point>,
 ) -> Read<Work> {
-    let name = name(section, "what is measured")?;
-    if before.iter().any(|work| work.name == name.value) {
-        return Err(section
-            .source
-            .mistake(name.span, "another work has this name"));
-    }
-    let rate = rate(section, before)?;
-    let variants = variants(section, programs, rate.as_ref())?;
+    let rate = rate(section, before, &point)?;
+    let variants = variants(section, programs, rate.as_ref(), &point)?;
     let figures = figures(section, &variants)?;
+    let connections = section.count("connections", 1..100_001)?;
+    let swept = swept_count(section, &point, "connections", 100_000)?;
+    let cpus_per_role = swept_count(section, &point, "cpus_per_role", 4_096)?;
     Ok(Work {
-        name: name.value,
+        name: name.to_owned(),
         about: section
             .text("about")?
             .map(|about| about.value)
             .unwrap_or_default(),
         under_test: under_test(section, &variants)?,
-        connections: section.count("connections", 1..100_001)?.unwrap_or(100) as u32,
+        connections: swept.or(connections).unwrap_or(100) as u32,
         rate,
+        cpus_per_role: cpus_per_role.map(|count| count as usize),
         variants,
         figures,
+        point: point.value,
     })
+}
+
+/// The number that a parameter has at a point; one that the work gives, too, is a mistake.
+fn swept_count(
+    section: &Section<'_>,
+    point: &At<Point>,
+    parameter: &str,
+    max: u64,
+) -> Read<Option<u64>> {
+    let Some(value) = point.value.value(parameter) else {
+        return Ok(None);
+    };
+    check_given_once(section, point, parameter)?;
+    let count = parse_count(value).filter(|count| (1..=max).contains(count));
+    count.map(Some).ok_or_else(|| {
+        let said =
+            format!("expected a whole number from 1 to {max} as `{parameter}`, found `{value}`");
+        section.source.mistake(point.span.clone(), said)
+    })
+}
+
+fn check_given_once(section: &Section<'_>, point: &At<Point>, key: &str) -> Read<()> {
+    if section.value(key).is_none() {
+        return Ok(());
+    }
+    Err(section.source.mistake(
+        point.span.clone(),
+        format!("`{key}` is swept here and given by the work, too: expected one of them"),
+    ))
 }
 
 fn under_test(section: &Section<'_>, variants: &[Variant]) -> Read<Option<Role>> {
@@ -97,7 +147,16 @@ fn under_test(section: &Section<'_>, variants: &[Variant]) -> Read<Option<Role>>
     ))
 }
 
-fn rate(section: &Section<'_>, before: &[Work]) -> Read<Option<Rate>> {
+fn rate(section: &Section<'_>, before: &[Work], point: &At<Point>) -> Read<Option<Rate>> {
+    if let Some(text) = point.value.value("rate") {
+        check_given_once(section, point, "rate")?;
+        let number = parse_count(text).map(|count| count as f64);
+        let number = number.or_else(|| text.parse().ok());
+        let number = number.filter(|number: &f64| number.is_finite() && *number >= 1.0);
+        let said = || format!("expected requests per second, 1 or more, as `rate`, found `{text}`");
+        let number = number.ok_or_else(|| section.source.mistake(point.span.clone(), said()))?;
+        return Ok(Some(Rate::Fixed(number)));
+    }
     let Some(value) = section.value("rate") else {
         return Ok(None);
     };
@@ -129,16 +188,42 @@ fn rate(section: &Section<'_>, before: &[Work]) -> Read<Option<Rate>> {
     let variant = section
         .text("variant")?
         .ok_or_else(|| section.missing("variant", "the variant whose rate is meant"))?;
-    let names: Vec<_> = before.iter().map(|work| work.name.as_str()).collect();
-    let Some(earlier) = before.iter().find(|earlier| earlier.name == work.value) else {
-        return Err(section
-            .source
-            .mistake(work.span, unknown("earlier work", &work.value, &names)));
-    };
+    let earlier = point_of(&section, before, &work, &point.value)?;
     variant_exists(section.source, &variant, &earlier.variants)?;
     Ok(Some(Rate::Share {
         share: share.value,
         work: work.value,
+        point: earlier.point.clone(),
         variant: variant.value,
     }))
+}
+
+/// The earlier work at the point that has the values of this one.
+fn point_of<'w>(
+    section: &Section<'_>,
+    before: &'w [Work],
+    name: &At<String>,
+    point: &Point,
+) -> Read<&'w Work> {
+    let mut names: Vec<_> = before.iter().map(|work| work.name.as_str()).collect();
+    names.dedup();
+    if !names.contains(&name.value.as_str()) {
+        return Err(section.source.mistake(
+            name.span.clone(),
+            unknown("earlier work", &name.value, &names),
+        ));
+    }
+    let same = |work: &&Work| work.name == name.value && work.point.agrees_with(point);
+    let found: Vec<&Work> = before.iter().filter(same).collect();
+    match found[..] {
+        [only] => Ok(only),
+        _ => Err(section.source.mistake(
+            name.span.clone(),
+            format!(
+                "`{}` has {} points for one of this work: expected both to be swept over the same values, or that one not at all",
+                name.value,
+                found.len()
+            ),
+        )),
+    }
 }

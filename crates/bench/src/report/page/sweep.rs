@@ -1,0 +1,372 @@
+//! The curves of a swept work: each figure's metric against a parameter, a line for each variant with the range of its
+//! rounds.
+
+use std::fmt::Write;
+
+use onrush_chart::{
+    Axis, Line, Plot, Scale, Size, Stack, escape, figure, legend_mark, linear_ticks, log_ticks,
+    plain_number,
+};
+
+use super::super::table::number;
+use super::curves::capitalized;
+use super::palette::Palette;
+use crate::outcome::{VariantOutcome, WorkOutcome};
+use crate::scenario::{Metric, Point, Unit};
+
+/// Beyond this factor between the smallest and the largest value of a parameter, each factor of ten gets the same room.
+const LOG_FROM: f64 = 8.0;
+
+/// Legend and charts of the points of one work; empty for a work with one point.
+pub(super) fn section(points: &[WorkOutcome], palette: &Palette) -> String {
+    let Some(across) = Across::of(points) else {
+        return String::new();
+    };
+    let mut metrics: Vec<&str> = Vec::new();
+    for line in points.iter().flat_map(|work| &work.figures) {
+        if !metrics.contains(&line.metric.as_str()) {
+            metrics.push(&line.metric);
+        }
+    }
+    let charts: String = metrics
+        .into_iter()
+        .filter_map(Metric::parse)
+        .filter_map(|metric| chart(points, &across, &metric, palette))
+        .collect();
+    if charts.is_empty() {
+        return charts;
+    }
+    format!(
+        "{}<div class=\"grid3\">\n{charts}</div>\n",
+        legend(points, &across, palette)
+    )
+}
+
+/// What the horizontal axis is.
+struct Across {
+    parameter: String,
+    /// The values in the order of the axis, and where they lie on it.
+    places: Vec<(String, f64)>,
+    scale: Scale,
+    /// The values of all other parameters, each combination once.
+    others: Vec<Point>,
+}
+
+impl Across {
+    /// The first parameter that is a number everywhere and has several values, or else the first one with several.
+    fn of(points: &[WorkOutcome]) -> Option<Across> {
+        let first = points.first()?;
+        let parameters = first.point.settings().iter();
+        let candidates: Vec<(String, Vec<String>)> = parameters
+            .map(|setting| {
+                let parameter = setting.parameter.clone();
+                let values = values(points, &parameter);
+                (parameter, values)
+            })
+            .filter(|(_, values)| values.len() > 1)
+            .collect();
+        let is_number = |(_, values): &&(String, Vec<String>)| {
+            values.iter().all(|value| quantity(value).is_some())
+        };
+        let chosen = candidates.iter().find(is_number);
+        let (parameter, values) = chosen.or_else(|| candidates.first())?;
+        let numbers: Option<Vec<f64>> = values.iter().map(|value| quantity(value)).collect();
+        let (places, scale) = match numbers {
+            Some(numbers) => on_a_number_line(values, &numbers),
+            None => side_by_side(values),
+        };
+        let mut others: Vec<Point> = Vec::new();
+        for work in points {
+            let rest = without(&work.point, parameter);
+            if !others.contains(&rest) {
+                others.push(rest);
+            }
+        }
+        Some(Across {
+            parameter: parameter.clone(),
+            places,
+            scale,
+            others,
+        })
+    }
+
+    fn place(&self, work: &WorkOutcome) -> Option<f64> {
+        let value = work.point.value(&self.parameter)?;
+        let mut places = self.places.iter();
+        places
+            .find(|(known, _)| known == value)
+            .map(|(_, place)| *place)
+    }
+
+    fn axis(&self) -> Axis {
+        // As many words as fit below 320 units.
+        let step = self.places.len().div_ceil(7);
+        let ticks = self.places.iter().step_by(step);
+        Axis {
+            label: self.parameter.clone(),
+            scale: self.scale,
+            ticks: ticks
+                .map(|(value, place)| (*place, value.clone()))
+                .collect(),
+        }
+    }
+}
+
+fn values(points: &[WorkOutcome], parameter: &str) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    for value in points.iter().filter_map(|work| work.point.value(parameter)) {
+        if !values.iter().any(|known| known == value) {
+            values.push(value.to_owned());
+        }
+    }
+    values
+}
+
+/// A number, also with `k` and `m`, which are factors of ten here: on an axis 1,024 and 1,000 are the same place.
+fn quantity(text: &str) -> Option<f64> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1e3),
+        None => match text.strip_suffix(['m', 'M']) {
+            Some(digits) => (digits, 1e6),
+            None => (text, 1.0),
+        },
+    };
+    let number: f64 = digits.parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number * factor)
+}
+
+fn on_a_number_line(values: &[String], numbers: &[f64]) -> (Vec<(String, f64)>, Scale) {
+    let mut places: Vec<(String, f64)> = values.iter().cloned().zip(numbers.to_vec()).collect();
+    places.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (least, most) = (places[0].1, places[places.len() - 1].1);
+    let scale = if least > 0.0 && most / least >= LOG_FROM {
+        Scale::Log(least, most)
+    } else {
+        // Two values that are one number, such as 1k and 1000, still need an axis.
+        Scale::Linear(least, most.max(least + 1e-9))
+    };
+    (places, scale)
+}
+
+fn side_by_side(values: &[String]) -> (Vec<(String, f64)>, Scale) {
+    let places = values.iter().cloned().zip((0..).map(f64::from)).collect();
+    let last = values.len().saturating_sub(1).max(1);
+    (places, Scale::Linear(-0.3, last as f64 + 0.3))
+}
+
+fn without(point: &Point, parameter: &str) -> Point {
+    let rest = point.settings().iter();
+    rest.filter(|setting| setting.parameter != parameter)
+        .fold(Point::default(), |point, setting| {
+            point.with(&setting.parameter, &setting.value)
+        })
+}
+
+fn legend(points: &[WorkOutcome], across: &Across, palette: &Palette) -> String {
+    let mut text = String::from("<ul class=\"legend\">");
+    let variants = points.first().map_or(&[][..], |work| &work.variants);
+    let measured = variants.iter().filter(|variant| variant.left_out.is_none());
+    for variant in measured {
+        let class = palette.class(&variant.name);
+        let _ = write!(
+            text,
+            "<li>{}{}</li>",
+            legend_mark(class),
+            escape(&variant.name)
+        );
+    }
+    if let [first, .., last] = &across.others[..] {
+        let said = format!("unbroken: {first}; dashed: up to {last}");
+        let _ = write!(text, "<li><i class=\"dash\"></i>{}</li>", escape(&said));
+    }
+    text.push_str("</ul>\n");
+    text
+}
+
+fn chart(
+    points: &[WorkOutcome],
+    across: &Across,
+    metric: &Metric,
+    palette: &Palette,
+) -> Option<String> {
+    let lines = lines(points, across, metric, palette);
+    let heights = || {
+        let lines = lines.iter();
+        lines.flat_map(|line| line.ranges.iter().flat_map(|(_, low, high)| [*low, *high]))
+    };
+    let largest = heights().fold(0.0, f64::max);
+    let smallest = heights().fold(f64::INFINITY, f64::min);
+    if largest <= 0.0 {
+        return None;
+    }
+    let is_wide = smallest > 0.0 && largest / smallest > 20.0;
+    let ticks = match is_wide {
+        true => log_ticks(smallest, largest),
+        false => linear_ticks(largest * 1.02, 4),
+    };
+    let end = ticks.last().copied().unwrap_or(1.0);
+    let scale = match is_wide {
+        true => Scale::Log(ticks.first().copied().unwrap_or(1.0), end),
+        false => Scale::Linear(0.0, end),
+    };
+    let title = capitalized(&metric.title());
+    let unit = match metric.unit() {
+        Unit::PerSecond => "",
+        Unit::Microseconds => ", µs",
+        Unit::Bytes => ", bytes",
+    };
+    let plot = Plot {
+        title: format!(
+            "{}: {} by {}",
+            points[0].name,
+            metric.title(),
+            across.parameter
+        ),
+        description: described(&lines, across, metric),
+        x: across.axis(),
+        y: Axis {
+            label: String::new(),
+            scale,
+            ticks: ticks
+                .into_iter()
+                .map(|tick| (tick, plain_number(tick)))
+                .collect(),
+        },
+        lines,
+        stack: Stack::default(),
+        rules: Vec::new(),
+        size: Size::Full,
+        x_text: plain_number,
+        y_text: match metric.unit() {
+            Unit::PerSecond => |value| number(value, "/s"),
+            Unit::Microseconds => |value| number(value, "µs"),
+            Unit::Bytes => |value| number(value, "B"),
+        },
+    };
+    Some(figure(
+        &format!("{title}{unit}"),
+        "medians, with the range of rounds",
+        &plot.svg(),
+    ))
+}
+
+fn lines(points: &[WorkOutcome], across: &Across, metric: &Metric, palette: &Palette) -> Vec<Line> {
+    let names = points.first().map_or(&[][..], |work| &work.variants);
+    let mut lines = Vec::new();
+    for VariantOutcome { name, .. } in names {
+        for (index, rest) in across.others.iter().enumerate() {
+            let mut ranges = Vec::new();
+            let mut medians = Vec::new();
+            let of_it = points
+                .iter()
+                .filter(|work| without(&work.point, &across.parameter) == *rest);
+            for work in of_it {
+                let rounds = work
+                    .variant(name)
+                    .and_then(|variant| variant.metrics.get(&metric.name()));
+                if let (Some(rounds), Some(place)) = (rounds, across.place(work)) {
+                    medians.push((place, rounds.median));
+                    ranges.push((place, rounds.min, rounds.max));
+                }
+            }
+            if medians.is_empty() {
+                continue;
+            }
+            medians.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let beside = if rest.is_empty() {
+                String::new()
+            } else {
+                format!(", {rest}")
+            };
+            lines.push(Line {
+                name: format!("{name}{beside}"),
+                class: palette.class(name).to_owned(),
+                is_dashed: index > 0,
+                segments: vec![medians],
+                ranges,
+            });
+        }
+    }
+    lines
+}
+
+/// Each line in words, for those who cannot see it.
+fn described(lines: &[Line], across: &Across, metric: &Metric) -> String {
+    let symbol = metric.unit().symbol();
+    let line = |line: &Line| {
+        let points = line.segments.iter().flatten();
+        let texts: Vec<String> = points
+            .map(|(place, value)| {
+                let mut places = across.places.iter();
+                let named = places.find(|(_, known)| known == place);
+                let at = named.map_or("?", |(text, _)| text.as_str());
+                format!("{} at {at}", number(*value, symbol))
+            })
+            .collect();
+        format!("{}: {}", line.name, texts.join(", "))
+    };
+    lines.iter().map(line).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample::outcome;
+
+    /// The sample's work at these points.
+    fn swept(points: &[Point]) -> Vec<WorkOutcome> {
+        let work = outcome().works.remove(0);
+        let at = |point: &Point| WorkOutcome {
+            point: point.clone(),
+            ..work.clone()
+        };
+        points.iter().map(at).collect()
+    }
+
+    fn point(connections: &str, io: &str) -> Point {
+        Point::default()
+            .with("io", io)
+            .with("connections", connections)
+    }
+
+    #[test]
+    fn numbers_are_the_axis_and_texts_are_lines() {
+        let points = swept(&[
+            point("1k", "a"),
+            point("1k", "b"),
+            point("10", "a"),
+            point("10", "b"),
+        ]);
+        let across = Across::of(&points).expect("it is swept");
+        assert_eq!(across.parameter, "connections");
+        assert_eq!(across.places, [("10".into(), 10.0), ("1k".into(), 1_000.0)]);
+        assert_eq!(across.scale, Scale::Log(10.0, 1_000.0));
+        assert_eq!(across.others.len(), 2);
+        let palette = Palette::of(&outcome());
+        let html = section(&points, &palette);
+        assert!(html.contains("onrush epoll, io=b"), "{html}");
+        assert!(html.contains("class=\"range o1\""), "{html}");
+        assert!(!html.contains("NaN"), "{html}");
+    }
+
+    #[test]
+    fn texts_stand_side_by_side_where_there_are_no_numbers() {
+        let points = swept(&[
+            Point::default().with("io", "epoll"),
+            Point::default().with("io", "io_uring"),
+        ]);
+        let across = Across::of(&points).expect("it is swept");
+        assert_eq!(across.axis().ticks.len(), 2);
+        assert!(section(&points, &Palette::of(&outcome())).contains("io_uring"));
+    }
+
+    #[test]
+    fn one_point_has_no_curve() {
+        let points = swept(&[point("10", "a")]);
+        assert_eq!(section(&points, &Palette::of(&outcome())), "");
+        assert_eq!(
+            section(&swept(&[Point::default()]), &Palette::of(&outcome())),
+            ""
+        );
+    }
+}

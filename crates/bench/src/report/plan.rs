@@ -1,0 +1,143 @@
+//! What an experiment has, and what a run of it would do: `--list` and `--dry-run`.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::environment::cpu_list;
+use crate::run::{Planned, is_here};
+use crate::scenario::{Experiment, Launch, Order, Work};
+use crate::schedule::Cell;
+
+/// Trials of the first round that are shown one by one.
+const TRIALS_SHOWN: usize = 100;
+
+/// Works with their points and variants, and programs with whether they are here.
+pub fn list(experiment: &Experiment, onrush: &Path) -> String {
+    let mut text = format!("{}\n", experiment.name);
+    let groups = experiment.works.chunk_by(|a, b| a.name == b.name);
+    for group in groups {
+        let _ = writeln!(text, "\n{}", group[0].name);
+        for work in group.iter().filter(|work| !work.point.is_empty()) {
+            let _ = writeln!(text, "  at {}", work.point);
+        }
+        for variant in &group[0].variants {
+            let roles = variant.roles.iter();
+            let roles: Vec<String> = roles
+                .map(|(role, program)| format!("{} {program}", role.name()))
+                .collect();
+            let _ = writeln!(text, "  {:<24} {}", variant.name, roles.join(", "));
+        }
+    }
+    text.push_str("\nprograms\n");
+    for (name, program) in &experiment.programs {
+        let what = match &program.launch {
+            Launch::Onrush(_) => "this program".to_owned(),
+            Launch::Idle(count) => format!("{count} idle connections"),
+            Launch::Command(command) if is_here(experiment, program, onrush) => command[0].clone(),
+            Launch::Command(command) => format!("{}, which is not here", command[0]),
+        };
+        let _ = writeln!(text, "  {name:<24} {what}");
+    }
+    text
+}
+
+/// The trials of the first round in their order, what is left out, and how long it all takes.
+pub fn schedule(experiment: &Experiment, planned: &Planned) -> String {
+    let round = planned.schedule.round(1);
+    let mut text = format!(
+        "{}: {} trials a round, {}\n",
+        experiment.name,
+        round.len(),
+        end(experiment)
+    );
+    let each = planned.trial_length.as_secs_f64();
+    let _ = writeln!(
+        text,
+        "a trial takes about {each:.1} s, a round {}{}",
+        length(planned.trial_length, round.len()),
+        total(experiment, planned, round.len())
+    );
+    for (name, why) in &planned.missing {
+        let _ = writeln!(
+            text,
+            "left out: variants with the program `{name}`, since {why}"
+        );
+    }
+    let order = match experiment.order {
+        Order::File => "the order of the file".to_owned(),
+        Order::Shuffled => format!(
+            "another order in each round (--seed {})",
+            planned.schedule.seed().0
+        ),
+    };
+    let _ = writeln!(text, "\nround 1, {order}:");
+    for (index, cell) in round.iter().take(TRIALS_SHOWN).enumerate() {
+        let _ = writeln!(
+            text,
+            "{:>4}  {}",
+            index + 1,
+            trial(experiment, planned, *cell)
+        );
+    }
+    if round.len() > TRIALS_SHOWN {
+        let _ = writeln!(text, "      and {} more", round.len() - TRIALS_SHOWN);
+    }
+    text
+}
+
+fn trial(experiment: &Experiment, planned: &Planned, cell: Cell) -> String {
+    let work: &Work = &experiment.works[cell.work];
+    let variant = &planned.works[cell.work].variants[cell.variant];
+    let programs = variant.programs.iter();
+    let roles: Vec<String> = programs
+        .map(|(role, program)| {
+            let cpus = cpu_list(variant.placement.of(*role));
+            format!("{} {program} on CPU {cpus}", role.name())
+        })
+        .collect();
+    format!("{} · {}: {}", work.title(), variant.name, roles.join(", "))
+}
+
+fn end(experiment: &Experiment) -> String {
+    let rounds = match experiment.rounds {
+        1 => "one round".to_owned(),
+        rounds => format!("{rounds} rounds"),
+    };
+    match (experiment.budget, experiment.precision) {
+        (None, None) => rounds,
+        (Some(budget), None) => format!(
+            "{rounds} at most, as many as fit into {}",
+            length(budget, 1)
+        ),
+        (None, Some(share)) => format!(
+            "{rounds} at most, until figures are known to ±{} %",
+            share * 100.0
+        ),
+        (Some(budget), Some(share)) => format!(
+            "{rounds} at most, until figures are known to ±{} %, as many as fit into {}",
+            share * 100.0,
+            length(budget, 1)
+        ),
+    }
+}
+
+fn total(experiment: &Experiment, planned: &Planned, trials: usize) -> String {
+    match (experiment.budget, experiment.precision) {
+        (None, None) => {
+            let trials = trials.saturating_mul(experiment.rounds as usize);
+            format!(", all of it {}", length(planned.trial_length, trials))
+        }
+        (Some(_), _) | (_, Some(_)) => String::new(),
+    }
+}
+
+fn length(each: Duration, count: usize) -> String {
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    let seconds = each.saturating_mul(count).as_secs();
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether the programs of an experiment are here, and what to do about those that are not.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::child::file_of;
+use crate::error::Error;
+use crate::scenario::{Experiment, Launch, Program, Variant, render};
+
+/// What is missing, by the name of the program: what was looked for, and what to do.
+pub(super) type Missing = BTreeMap<String, String>;
+
+/// Looks for every program before the first round: what is missing is left out from the beginning.
+///
+/// # Errors
+/// When what pins programs to CPUs is missing, or nothing could be measured with what is here.
+pub(super) fn look_for(experiment: &Experiment, onrush: &Path) -> Result<Missing, Error> {
+    if file_of("taskset").is_none() {
+        let remedy = "taskset, which pins programs to CPUs: apt-get install util-linux";
+        return Err(Error::Missing(vec![remedy.into()]));
+    }
+    let mut missing = Missing::new();
+    for (name, program) in &experiment.programs {
+        let Some(file) = file(experiment, program, onrush) else {
+            continue;
+        };
+        if file_of(&file).is_none() {
+            missing.insert(
+                name.clone(),
+                format!("{file} is not here: {}", remedy(program)),
+            );
+        }
+    }
+    let mut variants = experiment.works.iter().flat_map(|work| &work.variants);
+    if variants.any(|variant| missing_of(variant, &missing).is_none()) {
+        return Ok(missing);
+    }
+    let lines = missing
+        .iter()
+        .map(|(name, why)| format!("program `{name}`: {why}"));
+    Err(Error::Missing(lines.collect()))
+}
+
+/// What is started for a program that is a command.
+pub(super) fn file(experiment: &Experiment, program: &Program, onrush: &Path) -> Option<String> {
+    match &program.launch {
+        Launch::Command(command) => Some(with_program_paths(&command[0], experiment, onrush)),
+        Launch::Onrush(_) | Launch::Idle(_) => None,
+    }
+}
+
+/// Why a variant cannot be measured, when one of its programs is missing.
+pub(super) fn missing_of(variant: &Variant, missing: &Missing) -> Option<String> {
+    let mut names = variant.roles.values();
+    names.find_map(|name| missing.get(name)).cloned()
+}
+
+fn remedy(program: &Program) -> String {
+    match (&program.package, &program.hint) {
+        (_, Some(hint)) => hint.clone(),
+        (Some(package), None) => format!("apt-get install {package}"),
+        (None, None) => "install it, or take it out of the experiment".into(),
+    }
+}
+
+/// The file of a program, where it stands in a directory that only the run knows.
+pub(super) fn with_program_paths(template: &str, experiment: &Experiment, onrush: &Path) -> String {
+    let bin_dir = onrush.parent().unwrap_or(Path::new("."));
+    let values = [
+        ("onrush", onrush),
+        ("bin_dir", bin_dir),
+        ("experiment_dir", experiment.directory.as_path()),
+    ];
+    let values = values.map(|(name, path)| (name.to_owned(), path.display().to_string()));
+    render(template, &values.into())
+}

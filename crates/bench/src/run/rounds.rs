@@ -1,0 +1,221 @@
+//! The rounds of a run: trial after trial, until all are made or there is a reason to end.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use super::journal::{Journal, Line};
+use super::progress::result_in_words;
+use super::rate::rate;
+use super::subject::{Context, Failure, Subject};
+use super::trial;
+use crate::limits::START_FAILURES_MAX;
+use crate::outcome::{Trial, WorkOutcome};
+use crate::placement::Placement;
+use crate::scenario::{Experiment, Role, Work};
+use crate::schedule::{Cell, Schedule};
+use crate::verdict::{all_settled, figure_lines};
+
+/// What is made of a run so far.
+pub(super) struct Rounds<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) schedule: Schedule,
+    pub(super) works: Vec<WorkOutcome>,
+    pub(super) journal: Journal,
+    /// Failures in a row.
+    pub(super) failures: BTreeMap<Cell, u32>,
+    /// When the run began, or the one that it goes on with.
+    pub(super) started: Instant,
+    /// What a reader must know of how it went.
+    pub(super) notes: Vec<String>,
+}
+
+/// Why there are no further rounds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// All rounds were made.
+    Complete,
+    /// The next one would not have ended within the budget.
+    Budget,
+    /// Every figure is known as closely as it has to be.
+    Precise,
+    /// A signal came.
+    Interrupted,
+}
+
+impl Rounds<'_> {
+    /// Puts trials of an earlier run in their places. Those that the experiment does not have are of another choice of
+    /// works, which cannot be: the run is begun with the same one.
+    pub(super) fn take_over(&mut self, lines: Vec<Line>) {
+        for line in lines {
+            let mut works = self.works.iter_mut();
+            let work = works.find(|work| work.name == line.work && work.point == line.point);
+            let variants = work.into_iter().flat_map(|work| &mut work.variants);
+            let mut variants = variants.filter(|variant| variant.name == line.variant);
+            if let Some(variant) = variants.next() {
+                variant.trials.push(line.trial);
+            }
+        }
+    }
+
+    /// Makes all trials, unless there is a reason to end before.
+    pub(super) fn run(&mut self, context: &mut Context<'_>) -> Ending {
+        let began = Instant::now();
+        for round in 1..=self.experiment.rounds {
+            if round > 1 && self.is_precise() {
+                return Ending::Precise;
+            }
+            if round > 1 && self.is_beyond_budget(began, round) {
+                return Ending::Budget;
+            }
+            for cell in self.schedule.round(round) {
+                if self.trial_of(cell, round).is_some() {
+                    continue;
+                }
+                if context.interrupt.is_asked() || !self.trial(context, round, cell) {
+                    return Ending::Interrupted;
+                }
+            }
+        }
+        Ending::Complete
+    }
+
+    /// How many rounds have at least one trial.
+    pub(super) fn made(&self) -> u32 {
+        let variants = self.works.iter().flat_map(|work| &work.variants);
+        let rounds = variants.flat_map(|variant| variant.trials.iter().map(|trial| trial.round));
+        rounds.max().unwrap_or(0)
+    }
+
+    fn trial_of(&self, cell: Cell, round: u32) -> Option<&Trial> {
+        let trials = &self.works[cell.work].variants[cell.variant].trials;
+        trials.iter().find(|trial| trial.round == round)
+    }
+
+    /// Whether a further round would end behind the budget, if it takes as long as those before it did.
+    fn is_beyond_budget(&self, began: Instant, round: u32) -> bool {
+        let Some(budget) = self.experiment.budget else {
+            return false;
+        };
+        let spent = began.elapsed();
+        let each = spent / (round - 1).max(1);
+        spent + each > budget
+    }
+
+    fn is_precise(&self) -> bool {
+        let Some(precision) = self.experiment.precision else {
+            return false;
+        };
+        let works = self.experiment.works.iter().zip(&self.works);
+        let lines = works.flat_map(|(described, made)| {
+            let figures = described.figures.iter();
+            figures.flat_map(|figure| figure_lines(figure, &made.variants))
+        });
+        all_settled(lines, precision)
+    }
+
+    /// Makes one trial; false when interrupted in it.
+    fn trial(&mut self, context: &mut Context<'_>, round: u32, cell: Cell) -> bool {
+        let work = &self.experiment.works[cell.work];
+        let variant = &work.variants[cell.variant];
+        context.progress.begin(self.label(round, cell));
+        let failures = self.failures.entry(cell).or_default();
+        if *failures >= START_FAILURES_MAX {
+            context.progress.end("left out: it failed before");
+            return true;
+        }
+        let placement = self.works[cell.work].variants[cell.variant]
+            .placement
+            .clone();
+        step_aside(&placement, work.under_test(variant));
+        let subject = |rate| Subject {
+            work,
+            variant,
+            placement: &placement,
+            round,
+            rate,
+            run_started: self.started,
+        };
+        let made = match rate(&self.works, work) {
+            Err(why) => Err(Failure::Failed(why)),
+            Ok(rate) => trial::measure(context, subject(rate)),
+        };
+        let trial = match made {
+            Err(Failure::Interrupted) => {
+                context.progress.end("interrupted");
+                return false;
+            }
+            Ok(trial) => {
+                *failures = 0;
+                context.progress.end(&result_in_words(&trial));
+                trial
+            }
+            Err(Failure::Failed(why)) => {
+                *failures += 1;
+                context.progress.end(&format!("FAILED: {why}"));
+                Trial {
+                    round,
+                    at_s: self.started.elapsed().as_secs_f64(),
+                    invalid: vec![why],
+                    ..Trial::default()
+                }
+            }
+        };
+        self.keep(context, cell, trial);
+        true
+    }
+
+    fn keep(&mut self, context: &mut Context<'_>, cell: Cell, trial: Trial) {
+        let work = &self.works[cell.work];
+        let variant = &work.variants[cell.variant].name;
+        let kept = self.journal.add(work, variant, &trial, context.environment);
+        if let Err(error) = kept {
+            let source = std::error::Error::source(&error);
+            let cause = source.map_or(String::new(), |cause| format!(": {cause}"));
+            let note = format!("{error}{cause}: this run cannot be resumed.");
+            let _ = writeln!(std::io::stderr(), "onrush bench: {note}");
+            self.notes.push(note);
+        }
+        self.works[cell.work].variants[cell.variant]
+            .trials
+            .push(trial);
+    }
+
+    fn label(&self, round: u32, cell: Cell) -> String {
+        let work: &Work = &self.experiment.works[cell.work];
+        let names = format!("{} · {}", work.title(), work.variants[cell.variant].name);
+        if self.experiment.rounds == 1 {
+            return names;
+        }
+        format!("round {round} · {names}")
+    }
+}
+
+/// Moves ourselves away from the role under test: to CPUs without a role, else to those of the other roles.
+///
+/// Best effort; each program is pinned by its own command line, whatever it inherits.
+fn step_aside(placement: &Placement, under_test: Role) {
+    let taken = placement.all();
+    let mut chosen: Vec<usize> = placement
+        .cpus
+        .iter()
+        .filter(|(role, _)| **role != under_test)
+        .flat_map(|(_, cpus)| cpus.iter().copied())
+        .collect();
+    let spare: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|cpu| {
+            !taken.contains(cpu) && Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists()
+        })
+        .collect();
+    if !spare.is_empty() {
+        chosen = spare;
+    }
+    let mut set = CpuSet::new();
+    for cpu in chosen {
+        set.set(cpu);
+    }
+    let _ = sched_setaffinity(None, &set);
+}

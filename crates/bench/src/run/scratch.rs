@@ -1,0 +1,84 @@
+//! A directory for the programs' files that goes away with the run.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The directory; removed when it is dropped.
+pub(super) struct Scratch {
+    pub(super) path: PathBuf,
+}
+
+/// What all their names begin with; the number of the process follows.
+const PREFIX: &str = "onrush-bench-";
+
+impl Scratch {
+    /// Makes one, and removes those of runs that were killed.
+    pub(super) fn create() -> io::Result<Scratch> {
+        remove_stale(&std::env::temp_dir());
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let name = format!("{PREFIX}{}-{}", std::process::id(), now.as_nanos());
+        let path = std::env::temp_dir().join(name);
+        // Not create_dir_all: a directory that is already there belongs to somebody else.
+        fs::create_dir(&path)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        Ok(Scratch { path })
+    }
+}
+
+/// Removes the directories of our user whose process is gone. Best effort: one that stays costs some room.
+fn remove_stale(temporary: &Path) {
+    let user = rustix::process::geteuid().as_raw();
+    let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
+    for entry in entries {
+        let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == user;
+        if is_stale(&entry.file_name().to_string_lossy()) && entry.metadata().is_ok_and(is_ours) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Whether a directory with this name is of a process that is gone.
+fn is_stale(name: &str) -> bool {
+    let process: Option<u32> = name.strip_prefix(PREFIX).and_then(|rest| {
+        let (process, nanoseconds) = rest.split_once('-')?;
+        nanoseconds.parse::<u128>().ok()?;
+        process.parse().ok()
+    });
+    process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists())
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_run_left_is_removed_and_nothing_else() {
+        let temporary = tempfile::tempdir().expect("a directory");
+        // Process numbers end far below this (PID_MAX_LIMIT, 2^22).
+        let gone = "onrush-bench-4000000000-1";
+        let others = [
+            format!("onrush-bench-{}-1", std::process::id()),
+            "onrush-bench-chain-20260101-000000".into(),
+            "onrush-bench-4000000000".into(),
+        ];
+        for name in others.iter().map(String::as_str).chain([gone]) {
+            fs::create_dir(temporary.path().join(name)).expect("a new name");
+        }
+        remove_stale(temporary.path());
+        assert!(!temporary.path().join(gone).exists());
+        for name in others {
+            assert!(temporary.path().join(&name).exists(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `sweep` and `[[work.point]]`: the points at which a work is measured.
+
+use std::ops::Range;
+
+use toml::de::DeTable;
+
+use super::variant::is_reserved;
+use crate::limits::{NAME_MAX, POINTS_MAX};
+use crate::scenario::Point;
+use crate::scenario::section::{At, Read, Section};
+
+/// A parameter and the values that it takes.
+struct Parameter {
+    name: String,
+    values: Vec<String>,
+}
+
+/// The points of a work with the place where they stand; one without parameters for a work that is not swept.
+pub(super) fn points(work: &Section<'_>) -> Read<(Vec<Point>, Range<usize>)> {
+    let listed = work.tables("point")?;
+    let Some(sweep) = work.table("sweep")? else {
+        if listed.is_empty() {
+            return Ok((vec![Point::default()], work.span.clone()));
+        }
+        let span = listed[0].span.clone();
+        return Ok((listed_points(work, listed)?, span));
+    };
+    if !listed.is_empty() {
+        return Err(work.source.mistake(
+            sweep.span,
+            "`sweep` is every combination of its values and [[work.point]] lists combinations: expected one of them",
+        ));
+    }
+    let parameters = parameters(work, &sweep)?;
+    let count = parameters
+        .iter()
+        .try_fold(1_usize, |count, next| count.checked_mul(next.values.len()));
+    if count.is_none_or(|count| count > POINTS_MAX) {
+        return Err(work.source.mistake(
+            sweep.span,
+            format!(
+                "a work has {POINTS_MAX} points at most, and these values have more combinations"
+            ),
+        ));
+    }
+    Ok((combinations(&parameters), sweep.span))
+}
+
+/// Every combination; the first parameter changes last, as in nested loops.
+fn combinations(parameters: &[Parameter]) -> Vec<Point> {
+    let mut points = vec![Point::default()];
+    for parameter in parameters {
+        let longer = points.iter().flat_map(|point| {
+            let values = parameter.values.iter();
+            values.map(|value| point.clone().with(&parameter.name, value))
+        });
+        points = longer.collect();
+    }
+    points
+}
+
+fn parameters(work: &Section<'_>, sweep: &At<&DeTable<'_>>) -> Read<Vec<Parameter>> {
+    let names = Section::names(sweep.value);
+    if names.is_empty() {
+        return Err(work.source.mistake(
+            sweep.span.clone(),
+            "a sweep has a list of values for each parameter, such as { connections = [10, 100, 1000] }",
+        ));
+    }
+    let keys: Vec<&str> = names.iter().map(|name| name.value).collect();
+    let section = Section::open(work.source, sweep.value, sweep.span.clone(), &keys)?;
+    let mut parameters = Vec::new();
+    for name in names {
+        check_name(work, &name)?;
+        let values = section.values(name.value)?.unwrap_or_default();
+        if values.is_empty() {
+            return Err(work
+                .source
+                .mistake(name.span, format!("`{}` has no values", name.value)));
+        }
+        let mut plain: Vec<String> = Vec::new();
+        for value in values {
+            check_value(work, &value)?;
+            if plain.contains(&value.value) {
+                return Err(work
+                    .source
+                    .mistake(value.span, format!("`{}` stands here twice", value.value)));
+            }
+            plain.push(value.value);
+        }
+        parameters.push(Parameter {
+            name: name.value.into(),
+            values: plain,
+        });
+    }
+    Ok(parameters)
+}
+
+/// Combinations as they are listed; each has the parameters of the first one.
+fn listed_points(work: &Section<'_>, tables: Vec<At<&DeTable<'_>>>) -> Read<Vec<Point>> {
+    if tables.len() > POINTS_MAX {
+        return Err(work.source.mistake(
+            work.span.clone(),
+            format!("a work has {POINTS_MAX} points at most"),
+        ));
+    }
+    let mut points: Vec<Point> = Vec::new();
+    for table in tables {
+        let names = Section::names(table.value);
+        let keys: Vec<&str> = match points.first() {
+            Some(first) => first
+                .settings()
+                .iter()
+                .map(|setting| setting.parameter.as_str())
+                .collect(),
+            None => names.iter().map(|name| name.value).collect(),
+        };
+        let section = Section::open(work.source, table.value, table.span.clone(), &keys)?;
+        let mut point = Point::default();
+        for key in keys {
+            let value = section
+                .single(key)?
+                .ok_or_else(|| section.missing(key, "the first point has it"))?;
+            check_value(work, &value)?;
+            point = point.with(key, &value.value);
+        }
+        for name in &names {
+            check_name(work, name)?;
+        }
+        if point.is_empty() || points.contains(&point) {
+            return Err(work.source.mistake(
+                table.span,
+                "a point has values that no other point has, such as connections = 100",
+            ));
+        }
+        points.push(point);
+    }
+    Ok(points)
+}
+
+/// What a template can name and the run does not fill in itself.
+fn check_name(work: &Section<'_>, name: &At<&str>) -> Read<()> {
+    let is_name = |text: &str| {
+        let letter =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.".contains(&byte);
+        !text.is_empty() && text.len() <= NAME_MAX && text.bytes().all(letter)
+    };
+    if !is_name(name.value) {
+        return Err(work.source.mistake(
+            name.span.clone(),
+            "a parameter has lower-case letters, digits, `_` and `.`, as in {templates}",
+        ));
+    }
+    if is_reserved(name.value) {
+        return Err(work.source.mistake(
+            name.span.clone(),
+            format!(
+                "`{{{}}}` is filled in by the run and cannot be swept",
+                name.value
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// It stands in labels, tables and a column of `raw.csv`, where blanks part one value from the next.
+fn check_value(work: &Section<'_>, value: &At<String>) -> Read<()> {
+    let is_odd = |letter: char| letter.is_whitespace() || letter.is_control();
+    let length = value.value.chars().count();
+    if length == 0 || length > NAME_MAX || value.value.contains(is_odd) {
+        return Err(work.source.mistake(
+            value.span.clone(),
+            format!("the value of a parameter has 1 to {NAME_MAX} characters and no blanks"),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! Single values of experiment files: numbers, counts, sizes and durations.
+
+use std::time::Duration;
+
+use toml::de::DeValue;
+
+/// A finite number, whole or not, in decimal digits.
+pub(super) fn number(value: &DeValue<'_>) -> Option<f64> {
+    let text = match value {
+        DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str(),
+        DeValue::Float(float) => float.as_str(),
+        _ => return None,
+    };
+    text.replace('_', "")
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite())
+}
+
+/// Counts may carry `k` (thousand) and `m` (million).
+pub(super) fn parse_count(text: &str) -> Option<u64> {
+    scaled(text, 1_000)
+}
+
+/// Sizes may carry `k` (1,024) and `m` (1,048,576).
+pub(super) fn parse_size(text: &str) -> Option<u64> {
+    scaled(text, 1_024)
+}
+
+fn scaled(text: &str, kilo: u64) -> Option<u64> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, kilo),
+        None => match text.strip_suffix(['m', 'M']) {
+            Some(digits) => (digits, kilo * kilo),
+            None => (text, 1),
+        },
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// `250ms`, `10s`, `2m`.
+pub(super) fn parse_duration(text: &str) -> Option<Duration> {
+    let (digits, milliseconds) = if let Some(digits) = text.strip_suffix("ms") {
+        (digits, 1)
+    } else if let Some(digits) = text.strip_suffix('s') {
+        (digits, 1_000)
+    } else {
+        (text.strip_suffix('m')?, 60_000)
+    };
+    let count: u64 = digits.parse().ok()?;
+    Some(Duration::from_millis(count.checked_mul(milliseconds)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_counts_are_read_as_the_configuration_reads_them() {
+        assert_eq!(parse_duration("250ms"), Some(Duration::from_millis(250)));
+        assert_eq!(parse_duration("10s"), Some(Duration::from_secs(10)));
+        assert_eq!(parse_duration("2m"), Some(Duration::from_secs(120)));
+        for text in ["", "10", "s", "-1s", "1h", "1.5s"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+        assert_eq!(parse_count("10k"), Some(10_000));
+        assert_eq!(parse_size("64k"), Some(65_536));
+        assert_eq!(parse_count("k"), None);
+    }
+}

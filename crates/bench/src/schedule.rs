@@ -1,0 +1,224 @@
+//! Which trials a round makes, and in which order. Pure: the same seed gives the same order.
+//!
+//! What changes slowly on a machine (heat, neighbours, memory that fills up) hits whoever comes next. Rounds are
+//! interleaved, so that it hits everybody, and shuffled, so that it does not hit the same one in each round: works
+//! change places with works, and variants with variants of their work, so that what is compared stays side by side.
+
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::{Experiment, Order, Rate, Work};
+
+/// One variant of one work, by their places in the experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cell {
+    /// Place among [`Experiment::works`].
+    pub work: usize,
+    /// Place among the work's variants.
+    pub variant: usize,
+}
+
+/// What makes an order repeatable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seed(pub u64);
+
+/// The trials of every round.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    order: Order,
+    seed: Seed,
+    /// The variants of each work that are measured.
+    variants: Vec<Vec<usize>>,
+    /// The works whose rates each work's is a share of: they come first.
+    needs: Vec<Option<usize>>,
+}
+
+impl Schedule {
+    /// Of those for which `is_measured` says so.
+    pub fn new(
+        experiment: &Experiment,
+        seed: Seed,
+        is_measured: impl Fn(Cell) -> bool,
+    ) -> Schedule {
+        let works = experiment.works.iter().enumerate();
+        let variants = works.map(|(work, described)| {
+            let all = 0..described.variants.len();
+            all.filter(|&variant| is_measured(Cell { work, variant }))
+                .collect()
+        });
+        Schedule {
+            order: experiment.order,
+            seed,
+            variants: variants.collect(),
+            needs: needs(&experiment.works),
+        }
+    }
+
+    /// How many trials a round has.
+    pub fn len(&self) -> usize {
+        self.variants.iter().map(Vec::len).sum()
+    }
+
+    /// Whether there is nothing to measure.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What makes its order repeatable.
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// The trials of a round, counted from 1, in the order in which they are made.
+    pub fn round(&self, round: u32) -> Vec<Cell> {
+        let mut works: Vec<usize> = (0..self.variants.len()).collect();
+        let mut variants = self.variants.clone();
+        if self.order == Order::Shuffled {
+            let mut random = Random::new(self.seed, round);
+            random.shuffle(&mut works);
+            for variants in &mut variants {
+                random.shuffle(variants);
+            }
+        }
+        let cells = self.after_their_needs(works).into_iter().flat_map(|work| {
+            let variants = variants[work].iter();
+            variants.map(move |&variant| Cell { work, variant })
+        });
+        cells.collect()
+    }
+
+    /// The same works, each behind the one that it needs.
+    fn after_their_needs(&self, mut waiting: Vec<usize>) -> Vec<usize> {
+        let mut placed: Vec<usize> = Vec::with_capacity(waiting.len());
+        while !waiting.is_empty() {
+            let is_ready =
+                |work: &usize| self.needs[*work].is_none_or(|need| placed.contains(&need));
+            // Works need earlier ones only, so the first one of those that wait is always ready.
+            let next = waiting.iter().position(is_ready).unwrap_or(0);
+            placed.push(waiting.remove(next));
+        }
+        placed
+    }
+}
+
+fn needs(works: &[Work]) -> Vec<Option<usize>> {
+    let need = |work: &Work| match &work.rate {
+        None | Some(Rate::Fixed(_)) => None,
+        Some(Rate::Share { work, point, .. }) => works
+            .iter()
+            .position(|other| other.name == *work && other.point == *point),
+    };
+    works.iter().map(need).collect()
+}
+
+/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+struct Random(u64);
+
+impl Random {
+    fn new(seed: Seed, round: u32) -> Random {
+        let mut random = Random(seed.0 ^ (u64::from(round) << 32));
+        random.next();
+        random
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Fisher and Yates, as Knuth has it (The Art of Computer Programming 3.4.2, algorithm P).
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            // The remainder is uneven by less than 2^-53: there are at most some thousand items.
+            let other = (self.next() % (last as u64 + 1)) as usize;
+            items.swap(last, other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::scenario;
+
+    /// Three points of a work, each with three variants, and a work at a share of the rate of each.
+    fn experiment(order: &str) -> Experiment {
+        let variants = ["a", "b", "c"].map(|name| format!("[[work.variant]]\nname = \"{name}\"\n"));
+        let variants = variants.concat();
+        let text = format!(
+            "name = \"t\"\norder = \"{order}\"\n[program.s]\ncommand = [\"s\", \"{{port}}\"]\n\
+             [program.c]\ncommand = [\"c\", \"{{connections}}\"]\n\
+             [[work]]\nname = \"most\"\nserver = \"s\"\nclient = \"c\"\nsweep = {{ connections = [1, 2, 3] }}\n{variants}\
+             [[work]]\nname = \"paced\"\nserver = \"s\"\nclient = \"c\"\nsweep = {{ connections = [1, 2, 3] }}\n\
+             rate = {{ share = 0.5, work = \"most\", variant = \"a\" }}\n{variants}"
+        );
+        scenario::parse("t.toml", &text).unwrap_or_else(|mistake| panic!("{mistake}"))
+    }
+
+    fn schedule(order: &str, seed: u64) -> Schedule {
+        Schedule::new(&experiment(order), Seed(seed), |_| true)
+    }
+
+    #[test]
+    fn every_round_has_each_trial_once_and_works_stay_together() {
+        let schedule = schedule("shuffled", 7);
+        assert_eq!(schedule.len(), 18);
+        for round in 1..=20 {
+            let cells = schedule.round(round);
+            let unique: BTreeSet<Cell> = cells.iter().copied().collect();
+            assert_eq!((cells.len(), unique.len()), (18, 18));
+            let mut works: Vec<usize> = cells.iter().map(|cell| cell.work).collect();
+            works.dedup();
+            assert_eq!(works.len(), 6, "{works:?}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_a_rate_comes_behind_that_rate() {
+        for seed in 0..50 {
+            let cells = schedule("shuffled", seed).round(1);
+            let place = |work| cells.iter().position(|cell| cell.work == work);
+            for work in 0..3 {
+                assert!(place(work) < place(work + 3), "{cells:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_differ_and_the_same_seed_repeats_them() {
+        let rounds = |seed| -> Vec<Vec<Cell>> {
+            let schedule = schedule("shuffled", seed);
+            (1..=4).map(|round| schedule.round(round)).collect()
+        };
+        assert_eq!(rounds(1), rounds(1));
+        assert_ne!(rounds(1), rounds(2));
+        assert_ne!(rounds(1)[0], rounds(1)[1]);
+    }
+
+    #[test]
+    fn every_variant_is_first_about_as_often() {
+        let schedule = schedule("shuffled", 3);
+        let mut first = [0; 3];
+        for round in 1..=300 {
+            first[schedule.round(round)[0].variant] += 1;
+        }
+        assert!(
+            first.iter().all(|count| (70..=130).contains(count)),
+            "{first:?}"
+        );
+    }
+
+    #[test]
+    fn order_of_the_file_is_kept_where_it_is_asked_for() {
+        let schedule = Schedule::new(&experiment("file"), Seed(9), |cell| cell.variant != 1);
+        let cells = schedule.round(3);
+        assert_eq!(cells.len(), 12);
+        assert!(cells.is_sorted(), "{cells:?}");
+        assert!(Schedule::new(&experiment("file"), Seed(9), |_| false).is_empty());
+    }
+}

@@ -1,0 +1,52 @@
+//! Marks of points: a shape for each colour class, so that who sees no colours can tell lines apart.
+
+use std::fmt::Write;
+
+/// A mark at a point, as SVG. The shape follows from the class: `o1` … `o6` and `t1` … `t6` of the style sheet; other
+/// classes have a dot.
+pub(crate) fn mark(class: &str, x: f64, y: f64) -> String {
+    let shape: &[(f64, f64)] = match class {
+        "o2" | "o5" => &[(0.0, -3.4), (3.4, 0.0), (0.0, 3.4), (-3.4, 0.0)],
+        "o3" | "o6" => &[(0.0, -3.2), (3.2, 2.6), (-3.2, 2.6)],
+        "t1" | "t4" => &[(-2.5, -2.5), (2.5, -2.5), (2.5, 2.5), (-2.5, 2.5)],
+        "t2" | "t5" => &[(0.0, 3.2), (3.2, -2.6), (-3.2, -2.6)],
+        "t3" | "t6" => &[(-3.2, -1.2), (3.2, -1.2), (3.2, 1.2), (-3.2, 1.2)],
+        _ => &[],
+    };
+    if shape.is_empty() {
+        return format!("<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.4\"/>");
+    }
+    let mut points = String::new();
+    for (dx, dy) in shape {
+        let _ = write!(points, "{:.1},{:.1} ", x + dx, y + dy);
+    }
+    format!(
+        "<polygon class=\"dot {class}\" points=\"{}\"/>",
+        points.trim_end()
+    )
+}
+
+/// The mark of a class alone, for a legend.
+pub fn legend_mark(class: &str) -> String {
+    format!(
+        "<svg class=\"mark\" width=\"12\" height=\"12\" viewBox=\"0 0 12 12\" aria-hidden=\"true\">{}</svg>",
+        mark(class, 6.0, 6.0)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_first_three_of_each_side_have_six_shapes() {
+        let classes = ["o1", "o2", "o3", "t1", "t2", "t3"];
+        let shapes: BTreeSet<String> = classes
+            .iter()
+            .map(|class| mark(class, 0.0, 0.0).replace(class, ""))
+            .collect();
+        assert_eq!(shapes.len(), classes.len());
+    }
+}
