@@ -6,6 +6,7 @@ use std::path::Path;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::peer::are_here;
 use crate::program::{Finished, Program, onrush, run_onrush, until};
 
 /// An experiment of our own server and client whose window is `measure` long.
@@ -70,6 +71,145 @@ fn a_quick_run_measures_and_reports() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.out.contains("requests per second"), "{finished:?}");
     results(&out, &finished);
+}
+
+/// An experiment of one work with these programs and variants, each a second long without a warm-up.
+fn experiment_of(directory: &Path, programs: &str, variants: &[&str]) -> String {
+    let path = directory.join("clients.toml");
+    let lines: Vec<String> = variants
+        .iter()
+        .map(|name| {
+            format!("[[work.variant]]\nname = \"{name}\"\nclient = \"{name}\"\nserver = \"{name}-server\"\n")
+        })
+        .collect();
+    let text = format!(
+        "name = \"clients\"\nrounds = 1\nwarm_up = \"0s\"\nmeasure = \"1s\"\n{programs}\n\
+         [[work]]\nname = \"one\"\nconnections = 4\n{}\
+         [[work.figure]]\nmetric = \"rps\"\nours = {variants:?}\n",
+        lines.concat()
+    );
+    fs::write(&path, text).expect("it is ours");
+    path.display().to_string()
+}
+
+/// The only trial of each variant, by name.
+fn trials(result: &Value) -> Vec<(String, Value)> {
+    let variants = result["works"][0]["variants"].as_array().expect("variants");
+    let trials = variants.iter().map(|variant| {
+        let name = variant["name"].as_str().expect("a name").to_owned();
+        (name, variant["trials"][0].clone())
+    });
+    trials.collect()
+}
+
+/// The server of iperf3 closes its listener for a moment after a connection that says nothing, as the one is by which bench
+/// sees that it is ready: its client tries again until it is let in (and exits with 0 where it is not).
+#[test]
+fn clients_of_other_protocols_take_part() {
+    const OTHERS: [(&str, &[&str], &str, &str); 4] = [
+        (
+            "memcaslap",
+            &["memcaslap", "memcached"],
+            "requests",
+            r#"
+[program.memcaslap]
+command = ["memcaslap", "-s", "{target}", "-T", "{threads}", "-c", "{connections}", "-t", "{seconds}s"]
+results = "memcaslap"
+[program.memcaslap-server]
+command = ["memcached", "-l", "127.0.0.1", "-p", "{port}", "-U", "0", "-t", "1", "-u", "nobody"]
+"#,
+        ),
+        (
+            "sockperf",
+            &["sockperf"],
+            "messages",
+            r#"
+[program.sockperf]
+command = ["sockperf", "ping-pong", "--tcp", "-i", "127.0.0.1", "-p", "{server.port}", "-t", "{seconds}"]
+results = "sockperf"
+[program.sockperf-server]
+command = ["sockperf", "server", "--tcp", "-i", "127.0.0.1", "-p", "{port}"]
+"#,
+        ),
+        (
+            "iperf3",
+            &["iperf3"],
+            "bytes",
+            r#"
+[program.iperf3]
+command = ["sh", "-c", "while iperf3 -J -c 127.0.0.1 -p {server.port} -t {seconds} > {json}; grep -q error {json}; do :; done"]
+results = "iperf3"
+[program.iperf3-server]
+command = ["iperf3", "-s", "-B", "127.0.0.1", "-p", "{port}"]
+"#,
+        ),
+        (
+            "iperf3-udp",
+            &["iperf3"],
+            "datagrams",
+            r#"
+[program.iperf3-udp]
+command = ["sh", "-c", "while iperf3 -J -u -b 10M -c 127.0.0.1 -p {server.port} -t {seconds} > {json}; grep -q error {json}; do :; done"]
+results = "iperf3"
+[program.iperf3-udp-server]
+command = ["iperf3", "-s", "-B", "127.0.0.1", "-p", "{port}"]
+"#,
+        ),
+    ];
+    let here = OTHERS.iter().filter(|(_, programs, ..)| are_here(programs));
+    let here: Vec<_> = here.collect();
+    if here.is_empty() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let programs: String = here.iter().map(|(.., programs)| *programs).collect();
+    let names: Vec<&str> = here.iter().map(|(name, ..)| *name).collect();
+    let path = experiment_of(directory.path(), &programs, &names);
+    let out = directory.path().join("out");
+    let finished = run_onrush(&["bench", &path, "--out", &out.display().to_string()]);
+    for ((_, _, counted, _), (name, trial)) in here.iter().zip(trials(&results(&out, &finished))) {
+        assert_eq!(trial["counted"], *counted, "{name}: {trial}");
+        let requests = trial["requests"].as_u64().expect("a number");
+        let rps = trial["rps"].as_f64().expect("a number");
+        assert!(requests > 0 && rps > 0.0, "{name}: {trial}");
+        let title = format!("{counted} per second");
+        assert!(finished.out.contains(&title), "{name}: {finished:?}");
+    }
+}
+
+#[test]
+fn what_a_client_leaves_that_is_no_report_is_quoted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let programs = r#"
+[program.printed]
+command = ["sh", "-c", "echo first; echo last >&2"]
+results = "ab"
+[program.written]
+command = ["sh", "-c", "echo half of a re > {json}"]
+results = "fortio"
+[program.none]
+command = ["true"]
+[program.printed-server]
+onrush = ["serve", "--respond", "200", "--listen", "127.0.0.1:{port}", "--threads", "1"]
+[program.written-server]
+onrush = ["serve", "--respond", "200", "--listen", "127.0.0.1:{port}", "--threads", "1"]
+[program.none-server]
+onrush = ["serve", "--respond", "200", "--listen", "127.0.0.1:{port}", "--threads", "1"]
+"#;
+    let path = experiment_of(directory.path(), programs, &["printed", "written", "none"]);
+    let out = directory.path().join("out");
+    let finished = run_onrush(&["bench", &path, "--out", &out.display().to_string()]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let trials = trials(&results(&out, &finished));
+    let said = [
+        "expected the text that ab prints at its end; no line begins with `Complete requests:`); it printed: first | last",
+        "there is no JSON object); its file ends: half of a re; it printed nothing",
+        "it wrote none into `{json}`); it printed nothing",
+    ];
+    for ((name, trial), part) in trials.iter().zip(said) {
+        let why = trial["invalid"][0].as_str().unwrap_or_default();
+        assert!(why.contains(part), "{name}: {why}");
+    }
 }
 
 #[test]
@@ -179,6 +319,59 @@ fn a_run_that_was_killed_is_gone_on_with() {
     let again = run_onrush(&["bench", "--resume", &out_text]);
     assert_eq!(again.code, Some(1), "{again:?}");
     assert!(again.err.contains("it has no trials.jsonl"), "{again:?}");
+}
+
+#[test]
+fn roles_run_on_hosts_that_go_with_their_trial_also_when_it_is_killed() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can make network namespaces");
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = experiment(directory.path(), "1s");
+    let text = fs::read_to_string(&path).expect("it is there");
+    let text = text
+        .replace("127.0.0.1:{port}", "{address}:{port}")
+        .replace(
+            "connections = 2",
+            "connections = 2\nhosts = { client = \"left\", server = \"right\" }",
+        );
+    let hosts = "[host.left]\nnamespace = {}\n[host.right]\nnamespace = { sysctl = { \"net.ipv4.tcp_fin_timeout\" = 7 } }\n\
+        [[link]]\nbetween = [\"left\", \"right\"]\nqueues = 2\ninterfaces = 2\nrate = \"1g\"\nsteering = { right = \"1\" }\n";
+    fs::write(&path, format!("{text}\n{hosts}")).expect("it is ours");
+    let out = directory.path().join("out");
+    let out_text = out.display().to_string();
+    let finished = run_onrush(&["bench", &path, "--out", &out_text]);
+    let results = results(&out, &finished);
+    let trial = &results["works"][0]["variants"][0]["trials"][0];
+    assert!(trial["requests"].as_u64() > Some(0), "{finished:?}");
+    let environment = fs::read_to_string(out.join("environment.json")).expect("it is there");
+    assert!(environment.contains("http://198.18.0.2:"), "{environment}");
+    assert!(environment.contains("(right) echo 1 > /sys/class/net/veth1/queues/rx-1/rps_cpus"));
+
+    let long = fs::read_to_string(&path)
+        .expect("ours")
+        .replace("measure = \"1s\"", "measure = \"30m\"");
+    fs::write(&path, long).expect("it is ours");
+    let program = Program::start(&mut onrush(&["bench", &path, "--out", &out_text]));
+    let children = until("two hosts, a server and a client", || {
+        let children = children_of(program.pid());
+        (children.len() >= 4).then_some(children)
+    });
+    let namespaces = children
+        .iter()
+        .filter_map(|child| fs::read_link(format!("/proc/{child}/ns/net")).ok());
+    let own = fs::read_link("/proc/self/ns/net").expect("Linux");
+    let namespaces: Vec<_> = namespaces.filter(|namespace| *namespace != own).collect();
+    assert_eq!(namespaces.len(), 4, "{namespaces:?}");
+    program.signal(Signal::KILL);
+    program.finish();
+    until("the namespaces to be gone", || {
+        let processes = fs::read_dir("/proc").expect("Linux");
+        let mut used =
+            processes.filter_map(|entry| fs::read_link(entry.ok()?.path().join("ns/net")).ok());
+        (!used.any(|namespace| namespaces.contains(&namespace))).then_some(())
+    });
 }
 
 #[test]

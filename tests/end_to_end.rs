@@ -36,6 +36,7 @@ mod pausing;
 mod privileges;
 mod reaching;
 mod reloading;
+mod reporting;
 mod responding;
 mod scraping;
 mod smuggling;

@@ -23,17 +23,29 @@ const PACKAGES: [(&str, &str); 6] = [
 pub(crate) fn peer(name: &str, arguments: &[&str]) -> Command {
     let package = PACKAGES.iter().find(|(program, _)| *program == name);
     let (_, package) = package.expect("it is in the list");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    // Where Debian has servers, which are not in everybody's path.
-    let places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    let found = places
-        .map(|place| place.join(name))
-        .find(|file| file.is_file());
     let found =
-        found.unwrap_or_else(|| panic!("{name} is missing; run: scripts/packages {package}"));
+        found(name).unwrap_or_else(|| panic!("{name} is missing; run: scripts/packages {package}"));
     let mut command = Command::new(found);
     command.args(arguments);
     command
+}
+
+/// The file of a program of others, where the machine has it.
+pub(crate) fn found(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Where Debian has servers, which are not in everybody's path.
+    let places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    let mut files = places.map(|place| place.join(name));
+    files.find(|file| file.is_file())
+}
+
+/// Whether the machine has all of these programs; a line says which one is missing.
+pub(crate) fn are_here(names: &[&str]) -> bool {
+    let missing = names.iter().find(|name| found(name).is_none());
+    if let Some(name) = missing {
+        eprintln!("skipped: {name} is not on this machine");
+    }
+    missing.is_none()
 }
 
 /// curl, quiet but for errors.

@@ -1,10 +1,12 @@
-//! What the targets call: the checks that the http, tls and convert crates' own tests use, on bytes the fuzzer thinks of. Inputs
+//! What the targets call: the checks that the http, tls, convert and bench crates' own tests use, on bytes the fuzzer thinks of. Inputs
 //! that once failed are kept in `crashes/<target>/` and read again by those tests.
 
 #[path = "../../crates/http/tests/support/mod.rs"]
 mod support;
 #[path = "../../crates/convert/tests/support/checks.rs"]
 mod convert_checks;
+#[path = "../../crates/bench/tests/support/report_checks.rs"]
+mod report_checks;
 #[path = "../../crates/tls/tests/support/mod.rs"]
 mod tls_support;
 
@@ -61,4 +63,9 @@ pub fn convert_nginx(input: &[u8]) {
 /// The same of HAProxy's language.
 pub fn convert_haproxy(input: &[u8]) {
     convert_checks::haproxy_any(input);
+}
+
+/// What any client may print is a report whose numbers can be measured, or a sentence.
+pub fn client_report(input: &[u8]) {
+    report_checks::any(input);
 }

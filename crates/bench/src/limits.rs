@@ -12,6 +12,14 @@ pub const ROUNDS_MAX: u32 = 1_000;
 pub const BUDGET_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Points of a sweep: a night has time for some thousand trials.
 pub const POINTS_MAX: usize = 500;
+/// Hosts of an experiment: namespaces of one machine, whose CPUs they share.
+pub const HOSTS_MAX: usize = 16;
+/// Links; with [`INTERFACES_MAX`] as many pairs of interfaces as there are networks for (198.18.0.0/15).
+pub const LINKS_MAX: usize = 32;
+/// Pairs of interfaces of a link: the article with the most had eight.
+pub const INTERFACES_MAX: u64 = 16;
+/// Queues of an interface; the kernel takes 4,096 and makes a timer and a structure for each.
+pub const QUEUES_MAX: u64 = 256;
 /// One window; a longer one belongs to a soak test, whose samples would not fit a page.
 pub const WINDOW_MAX: Duration = Duration::from_secs(3_600);
 /// Idle connections from one address to one port: the range of local ports ends near 28,000 by default.
@@ -40,6 +48,12 @@ pub const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 pub const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 /// What is read of the trials of an earlier run: a trial of an hour has 4 MB, one of ten seconds 20 KB.
 pub const JOURNAL_BYTES_MAX: u64 = 1 << 30;
+/// Rows of a client: one each 100 ms, the shortest that iperf3 makes, of the longest window.
+pub const CLIENT_ROWS_MAX: usize = 36_000;
+/// Percentiles of a client: h1load, which has the most, has 61.
+pub const PERCENTILES_MAX: usize = 1_000;
+/// Warnings of a client: a reader sees the kind of trouble in far fewer.
+pub const CLIENT_WORDS_MAX: usize = 100;
 /// Room that there has to be for a result before anything is measured: the largest of ours has 0.3 MB.
 pub const RESULT_BYTES_MIN: u64 = 1 << 20;
 /// What is read of a program's output when it failed.

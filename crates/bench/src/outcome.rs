@@ -10,7 +10,7 @@ mod judged;
 pub use self::judged::{FigureLine, Interval, Limiter, LimiterKind, Verdict};
 use crate::exit::Exit;
 use crate::placement::Placement;
-use crate::scenario::{Point, Role, title};
+use crate::scenario::{Counted, Point, Role, title};
 use crate::schedule::Seed;
 
 /// The version of the format; keys are only added within one.
@@ -166,14 +166,16 @@ pub struct Trial {
     /// How long the load before the window was, where it went on until the rate was steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up_s: Option<f64>,
+    /// What `requests`, `errors` and `rps` are numbers of.
+    pub counted: Counted,
     /// Responses received, by the client's count.
     pub requests: u64,
     /// Requests that failed, by the client's count; statuses other than 2xx and 3xx among them.
     pub errors: u64,
     /// Responses per second, by the client's clock.
     pub rps: f64,
-    /// Bytes received per second.
-    pub bytes_per_s: f64,
+    /// Bytes received per second, where the client gives it.
+    pub bytes_per_s: Option<f64>,
     /// What the client saw.
     pub latency_us: Option<Latency>,
     /// What the control client saw.
@@ -218,10 +220,10 @@ impl Trial {
 /// Latency as a client reports it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// The largest.
-    pub max: f64,
+    /// Arithmetic mean, where the client gives it.
+    pub mean: Option<f64>,
+    /// The largest, where the client gives it.
+    pub max: Option<f64>,
     /// By percentile, ascending.
     pub percentiles: Vec<PercentileValue>,
 }
@@ -239,7 +241,7 @@ impl Latency {
 /// One point of a latency curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PercentileValue {
-    /// As the client wrote it: `99.9`.
+    /// As the client wrote it, without zeros at the end: `99.9`.
     pub percentile: String,
     /// Microseconds.
     pub us: f64,

@@ -58,11 +58,8 @@ pub fn schedule(experiment: &Experiment, planned: &Planned) -> String {
         length(planned.trial_length, round.len()),
         total(experiment, planned, round.len())
     );
-    for (name, why) in &planned.missing {
-        let _ = writeln!(
-            text,
-            "left out: variants with the program `{name}`, since {why}"
-        );
+    for what in &planned.left_out {
+        let _ = writeln!(text, "left out: {what}");
     }
     let order = match experiment.order {
         Order::File => "the order of the file".to_owned(),

@@ -96,8 +96,8 @@ fn trial(round: u32, cost: f64) -> Trial {
         requests: (rps * 3.0) as u64,
         rps,
         latency_us: Some(Latency {
-            mean: 400.0,
-            max: 9_000.0,
+            mean: Some(400.0),
+            max: Some(9_000.0),
             percentiles: vec![
                 point("50", 380.0),
                 point("99", 900.0),

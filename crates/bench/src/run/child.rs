@@ -95,16 +95,10 @@ impl Child {
         let length = fs::metadata(&self.output).map_or(0, |found| found.len());
         let tail = OUTPUT_TAIL_BYTES as u64;
         let output = self.output_from(length.saturating_sub(tail), tail);
-        let lines: Vec<_> = output
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty())
-            .collect();
-        let words = lines[lines.len().saturating_sub(4)..].join(" | ");
-        if words.is_empty() {
-            return "it printed nothing".into();
+        match last_lines(&output) {
+            words if words.is_empty() => "it printed nothing".into(),
+            words => format!("it printed: {words}"),
         }
-        format!("it printed: {words}")
     }
 
     /// Asks it to end, waits, then makes it and all it started end.
@@ -128,6 +122,14 @@ impl Drop for Child {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// The last lines of a text, on one line, within the bound of what is quoted.
+pub(super) fn last_lines(text: &str) -> String {
+    let start = text.floor_char_boundary(text.len().saturating_sub(OUTPUT_TAIL_BYTES));
+    let lines = text[start..].lines().map(str::trim);
+    let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(4)..].join(" | ")
 }
 
 fn has_setpriv() -> bool {

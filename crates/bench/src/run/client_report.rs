@@ -1,7 +1,9 @@
 //! What a client measured, as it reports it.
 
-use super::child::Child;
-use super::subject::{Context, Subject, Try, failed};
+use super::child::{Child, last_lines};
+use super::failure::{Try, failed};
+use super::prepare::REPORT;
+use super::subject::{Context, Subject};
 use crate::collect::client::{self, ClientReport};
 use crate::limits::OUTPUT_BYTES_MAX;
 use crate::scenario::{Results, Role};
@@ -16,17 +18,23 @@ pub(super) fn read_report(
     let results = subject
         .program(context.experiment, role)
         .map_or(Results::Onrush, |program| program.results);
-    let text = match results {
-        Results::Wrk | Results::Oha => child.output(),
-        Results::Onrush => {
-            let path = context.root.join(role.name()).join("report.json");
-            onrush_file::read_text(&path, OUTPUT_BYTES_MAX).unwrap_or_default()
-        }
+    // A client that was given `{json}` writes there; the directory is new for each run. All others print.
+    let path = context.root.join(role.name()).join(REPORT);
+    let written = match path.exists() {
+        true => Some(onrush_file::read_text(&path, OUTPUT_BYTES_MAX)),
+        false => None,
     };
-    client::read(results, &text).or_else(|why| {
+    let (report, ending) = match (written, results) {
+        (Some(Err(error)), _) => (Err(error.to_string()), None),
+        (Some(Ok(text)), _) => (client::read(results, &text), Some(last_lines(&text))),
+        (None, Results::Onrush) => (Err("it wrote none into `{json}`".to_owned()), None),
+        (None, _) => (client::read(results, &child.output()), None),
+    };
+    report.or_else(|why| {
+        let file = ending.map_or_else(String::new, |lines| format!("; its file ends: {lines}"));
+        let name = role.name();
         failed(format!(
-            "no report of the {} ({why}); {}",
-            role.name(),
+            "no report of the {name} ({why}){file}; {}",
             child.last_words()
         ))
     })

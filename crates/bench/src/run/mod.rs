@@ -2,9 +2,11 @@
 
 mod child;
 mod client_report;
+mod failure;
 mod idle;
 mod interrupt;
 mod journal;
+mod network;
 mod ports;
 mod prepare;
 mod programs;
@@ -78,8 +80,8 @@ impl Begin {
 pub struct Planned {
     /// The trials of each round.
     pub schedule: Schedule,
-    /// Programs that are missing, and what to do.
-    pub missing: BTreeMap<String, String>,
+    /// What is left out, and why.
+    pub left_out: Vec<String>,
     /// How long one trial takes, guessed.
     pub trial_length: Duration,
     /// The CPUs that roles are given.
@@ -100,7 +102,7 @@ pub fn plan(experiment: &Experiment, onrush: &Path, header: &Header) -> Result<P
         schedule: Schedule::new(experiment, header.seed, is_measured),
         trial_length: experiment.trial_length(),
         works: works(experiment, &usable_cpus(), &missing),
-        missing,
+        left_out: missing.sentences(),
     })
 }
 
@@ -159,7 +161,7 @@ pub fn measure(
         works: planned.works,
         failures: BTreeMap::new(),
         started: now.checked_sub(since).unwrap_or(now),
-        notes: first_notes(&planned.missing, lines.len(), started),
+        notes: first_notes(&planned.left_out, lines.len(), started),
         schedule: planned.schedule,
     };
     let mut progress = Progress::new(experiment, &rounds.schedule, lines.len());
@@ -183,10 +185,8 @@ pub fn measure(
 }
 
 /// What a reader must know before anything was measured.
-fn first_notes(missing: &Missing, made: usize, started: SystemTime) -> Vec<String> {
-    let left_out = missing
-        .iter()
-        .map(|(name, why)| format!("Left out: variants with the program `{name}`, since {why}."));
+fn first_notes(left_out: &[String], made: usize, started: SystemTime) -> Vec<String> {
+    let left_out = left_out.iter().map(|what| format!("Left out: {what}."));
     let mut notes: Vec<String> = left_out.collect();
     if made > 0 {
         notes.push(format!(

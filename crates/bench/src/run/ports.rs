@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Below this ports belong to well-known services and need privileges.
 const FIRST_FREE: u16 = 1_024;
@@ -15,8 +16,11 @@ const LOCAL_PORTS_USUALLY: u16 = 32_768;
 pub(super) fn free_port(taken: &[u16]) -> io::Result<u16> {
     let end = local_ports_start().unwrap_or(LOCAL_PORTS_USUALLY);
     let span = u32::from(end.saturating_sub(FIRST_FREE).max(1));
-    // Runs beside each other begin at different places.
-    let start = std::process::id().wrapping_mul(257) % span;
+    // Runs beside each other begin at different places. So do the trials of a run: connections that a server has closed
+    // keep its port for a minute from servers that do not set SO_REUSEADDR, of which the check below knows nothing.
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let given = GIVEN.fetch_add(1, Ordering::Relaxed);
+    let start = std::process::id().wrapping_mul(257).wrapping_add(given) % span;
     for step in 0..span {
         let port = FIRST_FREE + ((start + step) % span) as u16;
         if !taken.contains(&port) && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
@@ -41,5 +45,7 @@ mod tests {
         let first = free_port(&[]).expect("a port");
         let second = free_port(&[first]).expect("another port");
         assert_ne!(first, second);
+        let third = free_port(&[]).expect("a port");
+        assert_ne!(first, third, "it may still be kept by closed connections");
     }
 }

@@ -3,13 +3,18 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::failure::{Try, failed};
 use super::ports::free_port;
-use super::subject::{Context, Subject, Try, failed};
-use crate::scenario::{Role, Values, render};
+use super::subject::{Context, Subject};
+use crate::scenario::{Role, Values, render, target};
+
+/// The file `{json}` stands for, in the directory of its program.
+pub(super) const REPORT: &str = "report.json";
 
 /// A role with its directory, ports and command line.
 pub(super) struct Part {
@@ -92,10 +97,7 @@ pub(super) fn values(
     directory: &Path,
 ) -> Values {
     let cpus = subject.placement.of(role);
-    let target = match role {
-        Role::Client if ports.contains_key(&Role::Proxy) => Role::Proxy,
-        Role::Client | Role::Proxy | Role::Server | Role::Control => Role::Server,
-    };
+    let target = target(role, || ports.contains_key(&Role::Proxy));
     let bin_dir = context.onrush.parent().unwrap_or(Path::new("."));
     let mut values: Values = subject.variant.set.clone();
     let mut set = |name: &str, value: String| {
@@ -108,7 +110,7 @@ pub(super) fn values(
         context.experiment.directory.display().to_string(),
     );
     set("dir", directory.display().to_string());
-    set("json", directory.join("report.json").display().to_string());
+    set("json", directory.join(REPORT).display().to_string());
     set("cpus", crate::environment::cpu_list(cpus));
     set("threads", cpus.len().max(1).to_string());
     set("connections", subject.work.connections.to_string());
@@ -123,9 +125,22 @@ pub(super) fn values(
     if let Some(port) = ports.get(&role) {
         set("port", port.to_string());
     }
-    if let Some(port) = ports.get(&target) {
-        set("target", format!("127.0.0.1:{port}"));
+    let addresses = match subject.network {
+        Some(network) => network.targets(role),
+        None => vec![Ipv4Addr::LOCALHOST],
+    };
+    if let (Some(port), [first, ..]) = (ports.get(&target), &addresses[..]) {
+        set("target", format!("{first}:{port}"));
+        for (way, address) in addresses.iter().enumerate() {
+            set(&format!("target.{way}"), format!("{address}:{port}"));
+        }
     }
+    // A server with several interfaces listens on all of them.
+    let own = match subject.network {
+        Some(_) => Ipv4Addr::UNSPECIFIED,
+        None => Ipv4Addr::LOCALHOST,
+    };
+    set("address", own.to_string());
     for (listener, port) in ports {
         set(&format!("{}.port", listener.name()), port.to_string());
     }

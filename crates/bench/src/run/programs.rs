@@ -4,11 +4,30 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::child::file_of;
+use super::network;
 use crate::error::Error;
 use crate::scenario::{Experiment, Launch, Program, Variant, render};
 
-/// What is missing, by the name of the program: what was looked for, and what to do.
-pub(super) type Missing = BTreeMap<String, String>;
+/// What is not here.
+#[derive(Debug, Default)]
+pub(super) struct Missing {
+    /// By the name of the program: what was looked for, and what to do.
+    pub(super) programs: BTreeMap<String, String>,
+    /// Why hosts of their own cannot be made, where variants have some.
+    pub(super) hosts: Option<String>,
+}
+
+impl Missing {
+    /// A sentence about each thing.
+    pub(super) fn sentences(&self) -> Vec<String> {
+        let programs = self.programs.iter();
+        let programs =
+            programs.map(|(name, why)| format!("variants with the program `{name}`, since {why}"));
+        let hosts = self.hosts.iter();
+        let hosts = hosts.map(|why| format!("variants with hosts of their own, since {why}"));
+        programs.chain(hosts).collect()
+    }
+}
 
 /// Looks for every program before the first round: what is missing is left out from the beginning.
 ///
@@ -19,13 +38,17 @@ pub(super) fn look_for(experiment: &Experiment, onrush: &Path) -> Result<Missing
         let remedy = "taskset, which pins programs to CPUs: apt-get install util-linux";
         return Err(Error::Missing(vec![remedy.into()]));
     }
-    let mut missing = Missing::new();
+    let mut missing = Missing::default();
+    let mut variants = experiment.works.iter().flat_map(|work| &work.variants);
+    if variants.any(|variant| variant.network.is_some()) {
+        missing.hosts = network::obstacle();
+    }
     for (name, program) in &experiment.programs {
         let Some(file) = file(experiment, program, onrush) else {
             continue;
         };
         if file_of(&file).is_none() {
-            missing.insert(
+            missing.programs.insert(
                 name.clone(),
                 format!("{file} is not here: {}", remedy(program)),
             );
@@ -35,10 +58,10 @@ pub(super) fn look_for(experiment: &Experiment, onrush: &Path) -> Result<Missing
     if variants.any(|variant| missing_of(variant, &missing).is_none()) {
         return Ok(missing);
     }
-    let lines = missing
-        .iter()
-        .map(|(name, why)| format!("program `{name}`: {why}"));
-    Err(Error::Missing(lines.collect()))
+    let programs = missing.programs.iter();
+    let programs = programs.map(|(name, why)| format!("program `{name}`: {why}"));
+    let hosts = missing.hosts.iter().map(|why| format!("hosts: {why}"));
+    Err(Error::Missing(programs.chain(hosts).collect()))
 }
 
 /// What is started for a program that is a command.
@@ -52,7 +75,9 @@ pub(super) fn file(experiment: &Experiment, program: &Program, onrush: &Path) ->
 /// Why a variant cannot be measured, when one of its programs is missing.
 pub(super) fn missing_of(variant: &Variant, missing: &Missing) -> Option<String> {
     let mut names = variant.roles.values();
-    names.find_map(|name| missing.get(name)).cloned()
+    let program = names.find_map(|name| missing.programs.get(name));
+    let hosts = || missing.hosts.as_ref().filter(|_| variant.network.is_some());
+    program.or_else(hosts).cloned()
 }
 
 fn remedy(program: &Program) -> String {

@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use super::failure::Failure;
 use super::journal::{Journal, Line};
 use super::progress::result_in_words;
 use super::rate::rate;
-use super::subject::{Context, Failure, Subject};
+use super::subject::{Context, Subject};
 use super::trial;
 use crate::limits::START_FAILURES_MAX;
 use crate::outcome::{Trial, WorkOutcome};
@@ -135,6 +136,7 @@ impl Rounds<'_> {
             work,
             variant,
             placement: &placement,
+            network: None,
             round,
             rate,
             run_started: self.started,

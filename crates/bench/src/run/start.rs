@@ -5,9 +5,11 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::child::{Child, nap, pinned};
+use super::failure::{Failure, Try, failed};
 use super::interrupt::Interrupt;
+use super::network::Made;
 use super::prepare::{Part, key, prepare};
-use super::subject::{Context, Failure, Subject, Try, failed};
+use super::subject::{Context, Subject};
 use crate::limits::{CLIENT_OVERTIME_MAX, POLL, READY_POLL, READY_WAIT_MAX};
 use crate::scenario::{Launch, Program, Role, render};
 
@@ -40,6 +42,10 @@ pub(super) fn start(
         Launch::Idle(_) => return failed("idle connections are no program"),
     };
     let line = pinned(subject.placement.of(role), command);
+    let line = match subject.network {
+        Some(network) => network.of_role(role, line),
+        None => line,
+    };
     let child = Child::start(&line, &part.directory).or_else(|error| {
         failed(format!(
             "the {} did not start: {error} ({})",
@@ -57,6 +63,7 @@ pub(super) fn start(
 
 pub(super) fn wait_until_ready(
     interrupt: &Interrupt,
+    network: Option<&Made<'_>>,
     role: Role,
     child: &Child,
     port: u16,
@@ -74,13 +81,21 @@ pub(super) fn wait_until_ready(
                 child.last_words()
             ));
         }
-        if TcpStream::connect_timeout(&address, READY_WAIT_MAX).is_ok() {
+        let is_listening = match network {
+            Some(network) => network.is_listening(role, port),
+            None => TcpStream::connect_timeout(&address, READY_WAIT_MAX).is_ok(),
+        };
+        if is_listening {
             return Ok(());
         }
         if Instant::now() > deadline {
             return failed(format!(
-                "the {} does not accept connections on {address} after {} s; {}",
+                "the {} does not accept connections on {} after {} s; {}",
                 role.name(),
+                match network {
+                    Some(_) => format!("port {port} of its host"),
+                    None => address.to_string(),
+                },
                 READY_WAIT_MAX.as_secs(),
                 child.last_words()
             ));

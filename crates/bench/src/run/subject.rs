@@ -1,35 +1,14 @@
-//! What a trial is about, and what keeps it from being made.
+//! What a trial is about.
 
-use std::io;
 use std::path::Path;
 use std::time::Instant;
 
 use super::interrupt::Interrupt;
+use super::network::Made;
 use super::progress::Progress;
 use crate::environment::Environment;
 use crate::placement::Placement;
 use crate::scenario::{Experiment, Program, Role, Variant, Work};
-
-/// Why a trial gave no numbers.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// We were asked to stop.
-    Interrupted,
-    /// A program did not do its part.
-    Failed(String),
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Failure::Failed(error.to_string())
-    }
-}
-
-pub(super) type Try<T> = Result<T, Failure>;
-
-pub(super) fn failed<T>(why: impl Into<String>) -> Try<T> {
-    Err(Failure::Failed(why.into()))
-}
 
 /// What all trials share.
 pub(super) struct Context<'a> {
@@ -48,6 +27,8 @@ pub(super) struct Subject<'a> {
     pub(super) work: &'a Work,
     pub(super) variant: &'a Variant,
     pub(super) placement: &'a Placement,
+    /// Where the roles run; `None` is this machine as it is.
+    pub(super) network: Option<&'a Made<'a>>,
     pub(super) round: u32,
     pub(super) rate: Option<f64>,
     pub(super) run_started: Instant,

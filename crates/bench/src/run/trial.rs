@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use super::child::Child;
 use super::client_report::read_report;
+use super::failure::{Failure, Try, failed};
 use super::idle::{IdleConnections, check_open_files};
+use super::network::Made;
 use super::prepare::{ports, prepare};
 use super::start::{check_alive, ids, start, start_client, wait_for_end, wait_until_ready};
-use super::subject::{Context, Failure, Subject, Try, failed};
+use super::subject::{Context, Subject};
 use super::warm_up::{Warm, warm_up};
 use crate::collect::client::ClientReport;
 use crate::collect::process;
@@ -29,6 +31,24 @@ const SETTLE: Duration = Duration::from_millis(300);
 
 /// Makes one trial. Every program it started has ended when this returns.
 pub(super) fn measure(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Trial> {
+    // It goes when the trial ends, behind the programs in it.
+    let network = match &subject.variant.network {
+        Some(network) => Some(Made::make(network, context.root, context.interrupt)?),
+        None => None,
+    };
+    if let Some(network) = &network {
+        let key = format!(
+            "{} / {} / network",
+            subject.work.title(),
+            subject.variant.name
+        );
+        let commands = network.commands.clone();
+        context.environment.commands.insert(key, commands);
+    }
+    let subject = Subject {
+        network: network.as_ref(),
+        ..subject
+    };
     let ports = ports(&subject)?;
     // Dropped in reverse order: the proxy stops before the server behind it.
     let mut listeners: Vec<(Role, Child)> = Vec::new();
@@ -41,7 +61,13 @@ pub(super) fn measure(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Tr
             .show(&format!("starting the {}", role.name()));
         let part = prepare(context, &subject, role, &ports, context.experiment.measure)?;
         let child = start(context, &subject, role, program, &part)?;
-        wait_until_ready(context.interrupt, role, &child, ports[&role])?;
+        wait_until_ready(
+            context.interrupt,
+            subject.network,
+            role,
+            &child,
+            ports[&role],
+        )?;
         listeners.push((role, child));
     }
     let client = subject
@@ -157,7 +183,9 @@ fn loaded_trial(
         roles.insert(*role, role_use);
     }
     if let Some(latency) = &report.latency {
-        metrics.insert(Metric::LatencyMean.name(), latency.mean);
+        if let Some(mean) = latency.mean {
+            metrics.insert(Metric::LatencyMean.name(), mean);
+        }
         for value in &latency.percentiles {
             metrics.insert(format!("latency.p{}", value.percentile), value.us);
         }
@@ -166,6 +194,7 @@ fn loaded_trial(
         round: subject.round,
         window_s,
         rate: subject.rate,
+        counted: report.counted,
         requests: report.requests,
         errors: report.errors,
         rps: report.rps,
@@ -181,6 +210,7 @@ fn loaded_trial(
             .warnings
             .into_iter()
             .map(|warning| format!("the client says: {warning}"))
+            .chain(report.notes)
             .collect(),
         ..Trial::default()
     }
@@ -196,6 +226,9 @@ fn idle(
     count: u32,
 ) -> Try<Trial> {
     check_open_files(count, context.open_files_max).map_err(Failure::Failed)?;
+    if subject.network.is_some() {
+        return failed("idle connections are opened on this machine only, not on hosts");
+    }
     let target = ports.get(&Role::Proxy).or(ports.get(&Role::Server));
     let Some(port) = target.copied() else {
         return failed("nobody listens");

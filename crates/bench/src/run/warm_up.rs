@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::client_report::read_report;
+use super::failure::Try;
 use super::start::{start_client, wait_for_end};
-use super::subject::{Context, Subject, Try};
+use super::subject::{Context, Subject};
 use crate::scenario::{Role, WarmUp};
 
 /// Between two looks at the rate; wrk and others take whole seconds only.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::metric::Metric;
+use super::network::Network;
 use super::point::Point;
+use super::results::Results;
 use super::role::Role;
 
 /// A checked experiment: every name resolves and every template can be filled.
@@ -147,17 +149,6 @@ pub enum Launch {
     Idle(u32),
 }
 
-/// How what a client measured is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Results {
-    /// The file `onrush load --json` writes.
-    Onrush,
-    /// The text wrk prints.
-    Wrk,
-    /// The JSON oha prints.
-    Oha,
-}
-
 /// One thing that is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
@@ -231,6 +222,8 @@ pub struct Variant {
     pub name: String,
     /// The program of each role that takes part.
     pub roles: BTreeMap<Role, String>,
+    /// Where these run; `None` is this machine as it is.
+    pub network: Option<Network>,
     /// Values for templates.
     pub set: BTreeMap<String, String>,
 }

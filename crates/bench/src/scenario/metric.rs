@@ -1,5 +1,6 @@
 //! What can be compared, by the name it has in experiment files and results.
 
+use super::results::Counted;
 use super::role::Role;
 
 /// One number per trial.
@@ -92,6 +93,17 @@ impl Metric {
             Metric::Memory(_) => "user memory per idle connection".into(),
             Metric::LatencyMean => "mean latency".into(),
             Metric::Latency(percentile) => format!("latency, {} %", percentile.text),
+        }
+    }
+
+    /// The words used in reports, where clients counted something that is no request.
+    pub fn title_of(&self, counted: Counted) -> String {
+        let title = self.title();
+        match self {
+            Metric::Rate | Metric::Cpu(_) => title
+                .replace("requests", counted.plural())
+                .replace("request", counted.singular()),
+            Metric::Memory(_) | Metric::LatencyMean | Metric::Latency(_) => title,
         }
     }
 

@@ -5,8 +5,10 @@
 
 mod experiment;
 mod metric;
+mod network;
 mod only;
 mod point;
+mod results;
 mod role;
 
 mod read;
@@ -15,12 +17,13 @@ mod template;
 mod value;
 
 pub use experiment::{
-    Bound, Experiment, Figure, Launch, Order, Program, Quick, Rate, Results, Variant, WarmUp, Work,
-    title,
+    Bound, Experiment, Figure, Launch, Order, Program, Quick, Rate, Variant, WarmUp, Work, title,
 };
 pub use metric::{Metric, Unit};
+pub use network::{Host, Link, Network, target};
 pub use only::Only;
 pub use point::{Point, Setting};
+pub use results::{Counted, Results};
 pub use role::Role;
 pub use section::Mistake;
 pub use template::{Values, render};

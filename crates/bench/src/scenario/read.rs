@@ -1,6 +1,7 @@
 //! From the text of an experiment file to an [`Experiment`] in which every name resolves.
 
 mod figure;
+mod network;
 mod program;
 mod sweep;
 mod variant;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
+use self::network::Networks;
 use self::program::programs;
 use self::work::works;
 use super::section::{Read, Section, Source, name, unknown};
@@ -28,6 +30,8 @@ const EXPERIMENT_KEYS: &[&str] = &[
     "measure",
     "quick",
     "cpus_per_role",
+    "host",
+    "link",
     "program",
     "work",
 ];
@@ -44,7 +48,8 @@ pub(super) fn experiment(file: &str, text: &str, directory: &Path) -> Read<Exper
     })?;
     let section = Section::open(source, root.get_ref(), 0..0, EXPERIMENT_KEYS)?;
     let programs = programs(&section)?;
-    let works = works(&section, &programs)?;
+    let networks = Networks::read(&section)?;
+    let works = works(&section, &programs, &networks)?;
     let budget = section.duration("budget", BUDGET_MAX)?;
     let precision = precision(&section)?;
     // With another end, rounds are what they are bounded by.
@@ -307,6 +312,92 @@ at_most = 0.85
         assert_eq!(experiment.warm_up, WarmUp::UntilSteady(longest));
         assert!(mistake("rounds = 2", "precision = 2").contains("two per cent"));
         assert!(mistake("rounds = 2", "order = \"files\"").contains("did you mean `file`?"));
+    }
+
+    /// The good file with its roles on two hosts.
+    fn on_hosts(link: &str) -> String {
+        let work = GOOD.replace(
+            "connections = 100",
+            "connections = 100\nhosts = { client = \"left\", server = \"right\" }",
+        );
+        format!(
+            "{work}\n[host.left]\nnamespace = {{}}\n[host.right]\nnamespace = {{ sysctl = {{ \"net.ipv4.tcp_fin_timeout\" = 5 }} }}\n[[link]]\nbetween = [\"right\", \"left\"]\n{link}\n"
+        )
+    }
+
+    #[test]
+    fn hosts_and_links_are_a_network_for_each_variant() {
+        let text = on_hosts(
+            "queues = 4\ninterfaces = 2\nrate = \"1g\"\nmtu = 1500\nsteering = { right = \"{mask}\" }",
+        );
+        let text = text.replace(
+            "connections = 100\n",
+            "connections = 100\nsweep = { mask = [\"1\", \"2\"] }\n",
+        );
+        let experiment = read(&text).unwrap_or_else(|mistake| panic!("{mistake}"));
+        let network = |work: usize| experiment.works[work].variants[0].network.clone();
+        let network = network(1).expect("it has hosts");
+        let names: Vec<&str> = network
+            .hosts
+            .iter()
+            .map(|host| host.name.as_str())
+            .collect();
+        assert_eq!(names, ["left", "right"]);
+        assert_eq!(network.hosts[1].sysctl["net.ipv4.tcp_fin_timeout"], "5");
+        let link = &network.links[0];
+        assert_eq!((link.ends, link.interfaces, link.queues), ([1, 0], 2, 4));
+        assert_eq!((link.rate, link.mtu), (Some(1_000_000_000), Some(1_500)));
+        assert_eq!(link.steering, [Some("2".to_owned()), None]);
+        assert_eq!(network.ways(Role::Client, Role::Server), 2);
+        assert_eq!(network.between(0, 1), Some((0, 0)));
+    }
+
+    #[test]
+    fn networks_that_cannot_be_say_why() {
+        let of = |link: &str| match read(&on_hosts(link)) {
+            Ok(_) => panic!("{link} was accepted"),
+            Err(mistake) => mistake.to_string(),
+        };
+        for (link, expected) in [
+            ("queues = 0", "a whole number from 1 to 256"),
+            ("rate = \"fast\"", "bits per second such as"),
+            ("mtu = 20", "a whole number from 68 to 65535"),
+            ("steering = { right = \"x\" }", "a mask of CPUs"),
+            ("steering = { middle = \"1\" }", "unknown key `middle`"),
+            (
+                "steering = { right = \"{mask}\" }",
+                "unknown value `{mask}`",
+            ),
+            (
+                "[[link]]\nbetween = [\"left\", \"left\"]",
+                "between two hosts",
+            ),
+            (
+                "[[link]]\nbetween = [\"left\", \"rigt\"]",
+                "did you mean `right`?",
+            ),
+            ("[[link]]\nbetween = [\"left\"]", "a link has two ends"),
+            ("[host.odd]", "`namespace` is missing"),
+            (
+                "[host.odd]\nnamespace = { sysctl = { \"vm.swappiness\" = 1 } }",
+                "no setting of a namespace",
+            ),
+        ] {
+            let message = of(link);
+            assert!(message.contains(expected), "{link}: {message}");
+        }
+        let alone = on_hosts("").replace(
+            "between = [\"right\", \"left\"]",
+            "between = [\"right\", \"other\"]\n[host.other]\nnamespace = {}",
+        );
+        let message = read(&alone).expect_err("no way").to_string();
+        assert!(message.contains("no [[link]] is between"), "{message}");
+        let half = on_hosts("").replace("server = \"right\"", "proxy = \"right\"");
+        let message = read(&half).expect_err("no host").to_string();
+        assert!(
+            message.contains("`server` is missing here: each role"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -38,6 +38,20 @@ fn scaled(text: &str, kilo: u64) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
+/// Bits per second; `k`, `m` and `g` are factors of ten, as links are named.
+pub(super) fn parse_bits(text: &str) -> Option<u64> {
+    let units = [("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
+    let lower = text.to_ascii_lowercase();
+    let (digits, factor) = units
+        .iter()
+        .find_map(|(unit, factor)| Some((lower.strip_suffix(unit)?, *factor)))
+        .unwrap_or((&lower, 1));
+    let number: f64 = digits.parse().ok()?;
+    // Slower than 1 kbit/s a packet takes seconds; faster than 1 Tbit/s nothing is.
+    let bits = number * f64::from(factor);
+    (1e3..=1e12).contains(&bits).then_some(bits as u64)
+}
+
 /// `250ms`, `10s`, `2m`.
 pub(super) fn parse_duration(text: &str) -> Option<Duration> {
     let (digits, milliseconds) = if let Some(digits) = text.strip_suffix("ms") {
@@ -66,5 +80,10 @@ mod tests {
         assert_eq!(parse_count("10k"), Some(10_000));
         assert_eq!(parse_size("64k"), Some(65_536));
         assert_eq!(parse_count("k"), None);
+        assert_eq!(parse_bits("2.5g"), Some(2_500_000_000));
+        assert_eq!(parse_bits("100M"), Some(100_000_000));
+        for text in ["", "g", "10", "-1g", "2t", "9999g", "nang"] {
+            assert_eq!(parse_bits(text), None, "{text}");
+        }
     }
 }

@@ -84,11 +84,14 @@ fn line(
         None => Ratios::of(&pairs_of_numbers(), CONFIDENCE),
     };
     let value = ratios.as_ref().map(|ratios| ratios.rounds);
+    let mut ran = ours.trials.iter().filter(|trial| trial.ran());
+    let counted = ran.next().map(|trial| trial.counted).unwrap_or_default();
+    let title = figure.metric.title_of(counted);
     FigureLine {
         metric: figure.metric.name(),
         title: match figure.above.get(&ours.name) {
-            Some(base) => format!("{} above {base}", figure.metric.title()),
-            None => figure.metric.title(),
+            Some(base) => format!("{title} above {base}"),
+            None => title,
         },
         unit: figure.metric.unit().symbol().into(),
         ours: ours.name.clone(),
@@ -139,7 +142,8 @@ fn pair(
     if let Some(theirs) = theirs {
         let beside = theirs.trials.iter().find(|trial| trial.round == ours.round);
         let theirs_spoilt = match beside {
-            Some(trial) => self::spoilt(figure, trial, Side::Theirs),
+            Some(trial) => self::spoilt(figure, trial, Side::Theirs)
+                .or_else(|| counts_something_else(figure, ours, trial)),
             None => Some(Spoilt::Because("did not run".into())),
         };
         spoilt = spoilt.or(theirs_spoilt.map(|why| match why {
@@ -186,6 +190,17 @@ fn spoilt(figure: &Figure, trial: &Trial, side: Side) -> Option<Spoilt> {
     }
     let is_measured = trial.metrics.contains_key(&metric.name());
     (!is_measured).then(|| Spoilt::Because("not measured".into()))
+}
+
+/// A number for each request and one for each byte have no ratio that means anything.
+fn counts_something_else(figure: &Figure, ours: &Trial, theirs: &Trial) -> Option<Spoilt> {
+    let is_per_request = match figure.metric {
+        Metric::Rate | Metric::Cpu(_) => true,
+        Metric::Memory(_) | Metric::LatencyMean | Metric::Latency(_) => false,
+    };
+    let (own, other) = (ours.counted.plural(), theirs.counted.plural());
+    let differs = is_per_request && ours.ran() && ours.counted != theirs.counted;
+    differs.then(|| Spoilt::Because(format!("its client counts {other}, ours {own}")))
 }
 
 /// Whether enough rounds count.
@@ -266,7 +281,7 @@ fn notes(
 mod tests {
     use super::*;
     use crate::placement::place;
-    use crate::scenario::{Bound, Role};
+    use crate::scenario::{Bound, Counted, Role};
 
     fn variant(name: &str, values: &[f64]) -> VariantOutcome {
         let trial = |(index, value): (usize, &f64)| Trial {
@@ -309,6 +324,23 @@ mod tests {
         let value = line.value.expect("three rounds");
         assert_eq!((value.median, value.min, value.max), (1.0, 0.9, 2.0));
         assert_eq!(line.verdict, Verdict::Reached);
+    }
+
+    #[test]
+    fn what_clients_count_names_the_figure_and_must_be_the_same() {
+        let mut variants = [variant("ours", &[10.0]), variant("theirs", &[10.0])];
+        variants[0].trials[0].counted = Counted::Bytes;
+        let alone = &figure_lines(&figure(None, None), &variants)[0];
+        assert_eq!(alone.title, "bytes per second");
+        assert_eq!(alone.verdict, Verdict::Measured);
+        let beside = &figure_lines(&figure(Some("theirs"), None), &variants)[0];
+        assert_eq!(beside.verdict, Verdict::Invalid);
+        assert_eq!(
+            beside.notes,
+            ["theirs: its client counts requests, ours bytes"]
+        );
+        let cost = Metric::Cpu(Role::Server).title_of(Counted::Bytes);
+        assert_eq!(cost, "server CPU per byte");
     }
 
     #[test]

@@ -31,15 +31,17 @@ pub fn judge(trial: &mut Trial, placement: &Placement, under_test: Role, asked_s
     }
     if trial.errors > 0 {
         let count = onrush_measure::units::count(trial.errors);
-        trial.invalid.push(format!("{count} requests failed"));
+        let what = trial.counted.plural();
+        trial.invalid.push(format!("{count} {what} failed"));
     }
 }
 
 fn judge_load(trial: &mut Trial, asked_s: f64) {
     if trial.requests < REQUESTS_MIN {
         trial.invalid.push(format!(
-            "too short: {} requests, at least {REQUESTS_MIN} are needed",
-            trial.requests
+            "too short: {} {}, at least {REQUESTS_MIN} are needed",
+            trial.requests,
+            trial.counted.plural()
         ));
     }
     if trial.window_s < asked_s * WINDOW_SHARE_MIN {

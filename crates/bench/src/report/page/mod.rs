@@ -125,7 +125,7 @@ fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette) {
     } else {
         for work in points {
             let point = escape(&work.point.to_string());
-            let _ = write!(page, "<details><summary>{point}</summary>\n");
+            let _ = writeln!(page, "<details><summary>{point}</summary>");
             details_of(page, work, palette);
             page.push_str("</details>\n");
         }

@@ -95,13 +95,10 @@ fn results(section: &Section<'_>) -> Read<Results> {
     let Some(results) = section.text("results")? else {
         return Ok(Results::Onrush);
     };
-    match results.value.as_str() {
-        "onrush" => Ok(Results::Onrush),
-        "wrk" => Ok(Results::Wrk),
-        "oha" => Ok(Results::Oha),
-        other => Err(section.source.mistake(
-            results.span,
-            unknown("kind of results", other, &["onrush", "wrk", "oha"]),
-        )),
-    }
+    let name = results.value.as_str();
+    Results::parse(name).ok_or_else(|| {
+        let names = Results::ALL.map(Results::name);
+        let sentence = unknown("kind of results", name, &names);
+        section.source.mistake(results.span, sentence)
+    })
 }

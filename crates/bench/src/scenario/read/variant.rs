@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::network::Networks;
 use crate::limits::VARIANTS_MAX;
 use crate::scenario::section::{At, Read, Section, Source, name, unknown};
 use crate::scenario::template::{first_unknown, is_named};
-use crate::scenario::{Launch, Point, Program, Rate, Role, Variant, Work};
+use crate::scenario::{Launch, Point, Program, Rate, Role, Variant, Work, target};
 
-const VARIANT_KEYS: &[&str] = &["name", "client", "proxy", "server", "control", "set"];
+const VARIANT_KEYS: &[&str] = &[
+    "name", "client", "proxy", "server", "control", "set", "hosts",
+];
 /// Values every program may use, and those some may.
 const VALUES: &[&str] = &[
     "onrush",
@@ -17,6 +20,7 @@ const VALUES: &[&str] = &[
     "dir",
     "cpus",
     "threads",
+    "address",
     "connections",
     "duration",
     "seconds",
@@ -26,6 +30,9 @@ const VALUES: &[&str] = &[
 pub(super) fn is_reserved(name: &str) -> bool {
     let of_roles = ["port", "target", "json"];
     let ports = Role::ALL.map(|role| format!("{}.port", role.name()));
+    if name.starts_with("target.") {
+        return true;
+    }
     let is_own = VALUES.contains(&name) && name != "connections";
     is_own || of_roles.contains(&name) || ports.iter().any(|port| port == name)
 }
@@ -33,6 +40,20 @@ pub(super) fn is_reserved(name: &str) -> bool {
 /// Parameters that mean something by themselves, whether a template names them or not.
 fn has_own_meaning(parameter: &str) -> bool {
     parameter == "cpus_per_role" || Role::ALL.iter().any(|role| role.name() == parameter)
+}
+
+/// Whether two points that differ in it have different networks.
+fn changes_networks(works: &[Work], parameter: &str) -> bool {
+    let networks = |work: &Work| -> Vec<_> {
+        let variants = work.variants.iter();
+        variants.map(|variant| variant.network.clone()).collect()
+    };
+    works.first().is_some_and(|first| {
+        works.iter().any(|work| {
+            work.point.value(parameter) != first.point.value(parameter)
+                && networks(work) != networks(first)
+        })
+    })
 }
 
 /// A parameter that no program hears of would be measured as if it made a difference.
@@ -47,7 +68,7 @@ pub(super) fn check_use(
     };
     for setting in first.point.settings() {
         let parameter = &setting.parameter;
-        if has_own_meaning(parameter) {
+        if has_own_meaning(parameter) || changes_networks(works, parameter) {
             continue;
         }
         let variants = works.iter().flat_map(|work| &work.variants);
@@ -82,9 +103,9 @@ pub(super) fn variant_exists(
     Err(source.mistake(name.span.clone(), unknown("variant", &name.value, &names)))
 }
 
-pub(super) fn variants(
-    work: &Section<'_>,
-    programs: &BTreeMap<String, Program>,
+pub(super) fn variants<'a>(
+    work: &Section<'a>,
+    (programs, networks): (&BTreeMap<String, Program>, &Networks<'a>),
     rate: Option<&Rate>,
     point: &At<Point>,
 ) -> Read<Vec<Variant>> {
@@ -119,11 +140,13 @@ pub(super) fn variants(
         }
         let swept = point.value.settings().iter();
         set.extend(swept.map(|setting| (setting.parameter.clone(), setting.value.clone())));
-        let variant = Variant {
+        let mut variant = Variant {
             name: name.value,
             roles: roles(work, &section, programs, point)?,
+            network: None,
             set,
         };
+        variant.network = networks.of_variant(work, &section, &variant)?;
         check_templates(&section, &variant, programs, rate)?;
         variants.push(variant);
     }
@@ -227,6 +250,11 @@ fn value_names(role: Role, variant: &Variant, rate: Option<&Rate>) -> Vec<String
     }
     if rate.is_some() {
         names.push("rate".into());
+    }
+    if let Some(network) = &variant.network {
+        let asked = target(role, || variant.roles.contains_key(&Role::Proxy));
+        let ways = network.ways(role, asked);
+        names.extend((0..ways).map(|way| format!("target.{way}")));
     }
     for listener in [Role::Proxy, Role::Server] {
         if variant.roles.contains_key(&listener) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::figure::figures;
+use super::network::Networks;
 use super::sweep::points;
 use super::variant::{check_use, variant_exists, variants};
 use crate::limits::WORKS_MAX;
@@ -21,6 +22,7 @@ const WORK_KEYS: &[&str] = &[
     "server",
     "control",
     "set",
+    "hosts",
     "sweep",
     "point",
     "variant",
@@ -28,9 +30,10 @@ const WORK_KEYS: &[&str] = &[
 ];
 const RATE_KEYS: &[&str] = &["share", "work", "variant"];
 
-pub(super) fn works(
-    section: &Section<'_>,
+pub(super) fn works<'a>(
+    section: &Section<'a>,
     programs: &BTreeMap<String, Program>,
+    networks: &Networks<'a>,
 ) -> Read<Vec<Work>> {
     let tables = section.tables("work")?;
     if tables.is_empty() || tables.len() > WORKS_MAX {
@@ -55,7 +58,13 @@ pub(super) fn works(
                 value: point,
                 span: at.clone(),
             };
-            own.push(work(&section, programs, &works, &name.value, point)?);
+            own.push(work(
+                &section,
+                (programs, networks),
+                &works,
+                &name.value,
+                point,
+            )?);
         }
         check_use(&section, programs, &own, at)?;
         works.extend(own);
@@ -64,15 +73,15 @@ pub(super) fn works(
 }
 
 /// A work at one of its points.
-fn work(
-    section: &Section<'_>,
-    programs: &BTreeMap<String, Program>,
+fn work<'a>(
+    section: &Section<'a>,
+    (programs, networks): (&BTreeMap<String, Program>, &Networks<'a>),
     before: &[Work],
     name: &str,
     point: At<Point>,
 ) -> Read<Work> {
     let rate = rate(section, before, &point)?;
-    let variants = variants(section, programs, rate.as_ref(), &point)?;
+    let variants = variants(section, (programs, networks), rate.as_ref(), &point)?;
     let figures = figures(section, &variants)?;
     let connections = section.count("connections", 1..100_001)?;
     let swept = swept_count(section, &point, "connections", 100_000)?;

@@ -1,0 +1,68 @@
+//! The text of ab.
+
+use super::report::{ClientReport, latency, sum};
+use super::words::{amount, amount_behind, count, count_behind, find, no_number};
+
+pub(super) fn read(text: &str) -> Result<ClientReport, String> {
+    let requests = count_behind(text, "Complete requests:")?;
+    let duration_s = amount_behind(text, "Time taken for tests:")?;
+    let rps = amount_behind(text, "Requests per second:")?;
+    let transferred = count_behind(text, "Total transferred:")?;
+    // The last two stand there only when there are any.
+    let mut trouble = vec![("Failed requests:", count_behind(text, "Failed requests:")?)];
+    for start in ["Write errors:", "Non-2xx responses:"] {
+        if find(text, start).is_some() {
+            trouble.push((start, count_behind(text, start)?));
+        }
+    }
+    let errors = sum(trouble.iter().map(|(_, count)| *count));
+    trouble.retain(|(_, count)| *count > 0);
+    let warnings = trouble
+        .iter()
+        .map(|(name, count)| format!("{name} {count}"));
+    let mut warnings: Vec<String> = warnings.collect();
+    warnings.extend(find(text, "(Connect: ").map(|kinds| format!("(Connect: {kinds}")));
+    let mut notes = vec!["ab gives percentiles of latency in whole milliseconds".to_owned()];
+    if errors > 0 {
+        notes.push("the rate of ab counts requests that failed, too, and one may be counted as failed more than once".to_owned());
+    }
+    let mean = match requests {
+        0 => None,
+        _ => Some(amount_behind(text, "Time per request:")? * 1e3),
+    };
+    let (max, percentiles) = percentiles(text)?;
+    Ok(ClientReport {
+        requests,
+        errors,
+        duration_s,
+        rps,
+        bytes_per_s: Some(transferred as f64 / duration_s.max(1e-9)),
+        latency: latency(mean, max, percentiles),
+        warnings,
+        notes,
+        ..ClientReport::default()
+    })
+}
+
+/// The largest, and percentiles by name.
+type Distribution = (Option<f64>, Vec<(String, f64)>);
+
+/// `99%      5`, in ms, and `100%     12 (longest request)` at the end.
+fn percentiles(text: &str) -> Result<Distribution, String> {
+    let lines = text.lines().map(str::trim);
+    let heading = "Percentage of the requests served within a certain time (ms)";
+    let rows = lines.skip_while(|line| *line != heading).skip(1);
+    let (mut max, mut percentiles) = (None, Vec::new());
+    for (percentile, rest) in rows.map_while(|line| line.split_once('%')) {
+        let word = rest.split_whitespace().next().unwrap_or_default();
+        let us = amount(word).ok_or_else(|| no_number(percentile, word))? * 1e3;
+        match count(percentile) {
+            Some(100) => max = Some(us),
+            _ => percentiles.push((percentile.to_owned(), us)),
+        }
+    }
+    match (percentiles.is_empty(), max) {
+        (false, None) => Err("its percentiles end before `100%`".to_owned()),
+        _ => Ok((max, percentiles)),
+    }
+}

@@ -1,0 +1,102 @@
+//! The text of memcaslap (memaslap), with the statistics that `-S` adds.
+
+use super::report::{ClientReport, latency, sum};
+use super::words::{amount, behind, count, count_behind, find, no_number};
+use crate::outcome::{Latency, Second};
+
+/// Counters of what was not as it should be; they stand there only when it was looked for (`-v`, `-e`, `-U`).
+const TROUBLE: [&str; 5] = [
+    "verify_failed:",
+    "unexpired_unget:",
+    "packet_disorder:",
+    "packet_drop:",
+    "udp_timeout:",
+];
+
+pub(super) fn read(text: &str) -> Result<ClientReport, String> {
+    let last = behind(text, "Run time:")?;
+    let wrong = || no_number("Run time", last);
+    let words: Vec<&str> = last.split_whitespace().collect();
+    let [time, "Ops:", operations, "TPS:", rate, "Net_rate:", _] = words[..] else {
+        return Err(wrong());
+    };
+    let duration_s = time.strip_suffix('s').and_then(amount).ok_or_else(wrong)?;
+    let requests = count(operations).ok_or_else(wrong)?;
+    let rps = amount(rate).ok_or_else(wrong)?;
+    let bytes_read = count_behind(text, "read_bytes:")? as f64;
+    let mut warnings = Vec::new();
+    let mut errors = 0;
+    for name in TROUBLE {
+        if find(text, name).is_some() {
+            let found = count_behind(text, name)?;
+            errors = sum([errors, found]);
+            warnings.extend((found > 0).then(|| format!("{name} {found}")));
+        }
+    }
+    let misses = count_behind(text, "get_misses:")?;
+    warnings.extend((misses > 0).then(|| format!("get_misses: {misses}")));
+    Ok(ClientReport {
+        requests,
+        errors,
+        duration_s,
+        rps,
+        // Its time has one digit behind the point, its rate all of them.
+        bytes_per_s: (requests > 0).then(|| bytes_read * rps / requests as f64),
+        latency: total(text)?,
+        seconds: rows(text)?,
+        warnings,
+        notes: vec![
+            "memcaslap does not count requests that failed, nor connections that it lost"
+                .to_owned(),
+        ],
+        ..ClientReport::default()
+    })
+}
+
+/// Above the columns of both, and above the distribution at the end.
+const TOTAL: &str = "Total Statistics";
+
+/// The block at the end: `Total Statistics (450119 events)`, then a line each.
+fn total(text: &str) -> Result<Option<Latency>, String> {
+    let mut lines = text.lines().skip_while(|line| {
+        let rest = line.trim().strip_prefix(TOTAL);
+        rest.is_none_or(|rest| !rest.trim_start().starts_with('('))
+    });
+    if lines.next().is_none() {
+        return Ok(None);
+    }
+    let block: Vec<&str> = lines.take_while(|line| !line.contains("Dist")).collect();
+    let value = |name: &str| -> Result<f64, String> {
+        let mut rest = block
+            .iter()
+            .filter_map(|line| line.trim().strip_prefix(name));
+        let word = rest
+            .next()
+            .ok_or_else(|| format!("`{TOTAL}` has no `{name}`"))?
+            .trim();
+        amount(word).ok_or_else(|| no_number(name, word))
+    };
+    Ok(latency(Some(value("Avg:")?), Some(value("Max:")?), []))
+}
+
+/// Below each heading of both kinds: `Period 1 135925 135925 …`, then `Global 3 450111 …` with the time since the start.
+fn rows(text: &str) -> Result<Vec<Second>, String> {
+    let mut rows = Vec::new();
+    let mut is_total = false;
+    let mut rate = None;
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().take(4).collect();
+        match words[..] {
+            ["Period", _, _, word] if is_total => {
+                rate = Some(amount(word).ok_or_else(|| no_number("TPS", word))?);
+            }
+            ["Global", word, ..] if is_total => {
+                let t = amount(word).ok_or_else(|| no_number("Time", word))?;
+                rows.extend(rate.take().map(|rps| Second { t, rps, errors: 0 }));
+            }
+            [_, "Statistics", ..] => is_total = line.trim() == TOTAL,
+            _ => {}
+        }
+    }
+    Ok(rows)
+}

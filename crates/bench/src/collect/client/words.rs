@@ -1,0 +1,158 @@
+//! Numbers, times and sizes as clients print them, and the JSON among what they print. Pure.
+
+use serde::de::DeserializeOwned;
+
+use super::report::is_amount;
+
+/// What stands behind `start` on the first line that begins with it, blanks aside.
+pub(super) fn behind<'a>(text: &'a str, start: &str) -> Result<&'a str, String> {
+    find(text, start).ok_or_else(|| format!("no line begins with `{start}`"))
+}
+
+/// The same, where the line may be missing.
+pub(super) fn find<'a>(text: &'a str, start: &str) -> Option<&'a str> {
+    let mut lines = text.lines().map(str::trim);
+    lines
+        .find_map(|line| line.strip_prefix(start))
+        .map(str::trim)
+}
+
+/// The first word behind `start`, as a whole number.
+pub(super) fn count_behind(text: &str, start: &str) -> Result<u64, String> {
+    let word = first_word(behind(text, start)?);
+    count(word).ok_or_else(|| no_number(start, word))
+}
+
+/// The first word behind `start`, as a number.
+pub(super) fn amount_behind(text: &str, start: &str) -> Result<f64, String> {
+    let word = first_word(behind(text, start)?);
+    amount(word).ok_or_else(|| no_number(start, word))
+}
+
+/// What is said of a word that should have been a number.
+pub(super) fn no_number(of: &str, word: &str) -> String {
+    format!("`{word}` of `{of}` is no number that can be read")
+}
+
+fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or_default()
+}
+
+/// A whole number.
+pub(super) fn count(word: &str) -> Option<u64> {
+    word.parse().ok()
+}
+
+/// A number that a measurement can have.
+pub(super) fn amount(word: &str) -> Option<f64> {
+    word.parse().ok().filter(|value| is_amount(*value))
+}
+
+/// `512.00us`, `1.20ms`, `5.00s`, `1.00m`, `1.00h`, in seconds.
+pub(super) fn seconds(text: &str) -> Option<f64> {
+    let (number, unit) = number_and_unit(text)?;
+    let factor = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        _ => return None,
+    };
+    Some(number * factor)
+}
+
+/// `1.23MB`, in steps of 1,024.
+pub(super) fn bytes(text: &str) -> Option<f64> {
+    let (number, unit) = number_and_unit(text)?;
+    let power = match unit {
+        "B" => 0,
+        "KB" => 1,
+        "MB" => 2,
+        "GB" => 3,
+        "TB" => 4,
+        _ => return None,
+    };
+    Some(number * 1_024_f64.powi(power))
+}
+
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let unit_at = text.find(|letter: char| letter.is_ascii_alphabetic())?;
+    let (number, unit) = text.split_at(unit_at);
+    Some((amount(number)?, unit))
+}
+
+/// A text without the sequences that colour it in a terminal (ECMA-48 5.4: `ESC [`, parameters, a final byte).
+pub(super) fn without_colours(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut parts = text.split("\u{1b}[");
+    plain.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let is_final = |letter: char| ('@'..='~').contains(&letter);
+        let rest = part.find(is_final).map_or("", |at| &part[at + 1..]);
+        plain.push_str(rest);
+    }
+    plain
+}
+
+/// The first JSON object that is a `T` among the lines of a text; some clients print lines of log before it, which may be
+/// JSON themselves.
+pub(super) fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let mut why = "there is no JSON object".to_owned();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim_start().starts_with('{') {
+            let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<T>();
+            match values.next() {
+                Some(Ok(value)) => return Ok(value),
+                // It began, and all that follows belongs to it.
+                Some(Err(error)) if error.is_eof() => return Err(format!("its JSON: {error}")),
+                Some(Err(error)) => why = format!("its JSON: {error}"),
+                None => {}
+            }
+        }
+        at += line.len();
+    }
+    Err(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_are_read_with_their_units() {
+        assert_eq!(seconds("512.00us"), Some(512e-6));
+        assert_eq!(seconds("1.50m"), Some(90.0));
+        assert_eq!(bytes("1.5KB"), Some(1_536.0));
+        for wrong in ["", "5", "ms", "-1ms", "nans", "1e999s", "5 ms", "5years"] {
+            assert_eq!(seconds(wrong), None, "{wrong}");
+        }
+        assert_eq!(bytes("1.5PB"), None);
+    }
+
+    #[test]
+    fn colours_of_a_terminal_are_left_out() {
+        let text = "sockperf: \u{1b}[2;35m====> 1\u{1b}[0m\nnext\u{1b}[";
+        assert_eq!(without_colours(text), "sockperf: ====> 1\nnext");
+    }
+
+    #[test]
+    fn the_object_is_found_behind_lines_of_log() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Wanted {
+            wanted: u64,
+        }
+        let text = "starting\n{\"level\": \"info\"}\n  {\n\"wanted\": 3 }\nthe end {";
+        assert_eq!(json::<Wanted>(text).expect("it is there").wanted, 3);
+        for (text, part) in [
+            ("", "no JSON object"),
+            ("wanted: 3", "no JSON object"),
+            ("{\"wanted\": 3", "EOF"),
+            ("{\"want\": 3}", "missing field"),
+        ] {
+            let why = json::<Wanted>(text).expect_err(text);
+            assert!(why.contains(part), "{text}: {why}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The text of wrk2, which is that of wrk with a rate, corrected latencies and more percentiles.
+
+use super::report::ClientReport;
+use super::wrk;
+
+/// wrk2 prints such a line when it starts to measure anew, 10 s after its start.
+const CALIBRATED: &str = "Thread calibration:";
+
+pub(super) fn read(text: &str) -> Result<ClientReport, String> {
+    let mut report = wrk::totals(text)?;
+    report.notes.push(
+        "latencies of wrk2 count from when a request should have begun (corrected for coordinated omission)".to_owned(),
+    );
+    if text.contains(CALIBRATED) {
+        let words = "latencies of wrk2 leave out the first 10 s, in which it calibrates itself";
+        report.notes.push(words.to_owned());
+    }
+    Ok(report)
+}

@@ -1,0 +1,303 @@
+//! The network of a trial: a namespace for each host, with the links between them.
+//!
+//! A namespace lives as long as a process is in it. A process that only waits holds each of ours, and ends with us,
+//! whatever ends us: the kernel then takes the interfaces away. So nothing is left behind that has to be found again.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::child::{Child, file_of, nap};
+use super::failure::{Failure, Try, failed};
+use super::interrupt::Interrupt;
+use crate::limits::{READY_POLL, READY_WAIT_MAX};
+use crate::scenario::{Host, Link, Network, Role, target};
+
+/// The first two numbers of our addresses, which no route leads to: they exist in the namespaces only. The third one
+/// is the number of the pair of interfaces, the last one the end (198.18.0.0/15 is for benchmarks, RFC 2544 C.2.2).
+const NETWORK: [u8; 2] = [198, 18];
+
+/// What holds a namespace: a shell that says when it is there and waits for nothing.
+const HOLDER: &str = "mount -t sysfs sysfs /sys && echo ready && exec sleep 2147483647";
+
+/// Bytes that may leave a shaped interface at once: a timer tick at 10 Gbit/s is 1.25 MB.
+const BURST_BYTES_MIN: u64 = 128 * 1024;
+
+/// A network that was made, until it is dropped.
+pub(super) struct Made<'a> {
+    network: &'a Network,
+    /// By host.
+    holders: Vec<Child>,
+    /// The commands that made it, as a person would give them.
+    pub(super) commands: Vec<String>,
+}
+
+/// Why networks cannot be made here, if so.
+pub(super) fn obstacle() -> Option<String> {
+    for (program, package) in [
+        ("ip", "iproute2"),
+        ("tc", "iproute2"),
+        ("sysctl", "procps"),
+        ("unshare", "util-linux"),
+        ("nsenter", "util-linux"),
+    ] {
+        if file_of(program).is_none() {
+            return Some(format!("{program} is not here: apt-get install {package}"));
+        }
+    }
+    let mut tried = Command::new("unshare");
+    tried.args(["--net", "--mount", "true"]);
+    let outcome = tried.stdin(Stdio::null()).output();
+    match outcome {
+        Ok(outcome) if outcome.status.success() => None,
+        Ok(outcome) => Some(format!(
+            "network namespaces cannot be made ({}): run it as root",
+            first_line(&outcome.stderr)
+        )),
+        Err(error) => Some(format!("unshare cannot be run: {error}")),
+    }
+}
+
+fn first_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines()
+        .next()
+        .unwrap_or("no word about it")
+        .trim()
+        .to_owned()
+}
+
+impl<'a> Made<'a> {
+    /// Makes the hosts and links of a network.
+    pub(super) fn make(network: &'a Network, root: &Path, interrupt: &Interrupt) -> Try<Made<'a>> {
+        let mut made = Made {
+            network,
+            holders: Vec::new(),
+            commands: Vec::new(),
+        };
+        for (index, host) in network.hosts.iter().enumerate() {
+            let directory = root.join(format!("host-{index}"));
+            fs::create_dir_all(&directory)?;
+            let line = ["unshare", "--net", "--mount", "sh", "-c", HOLDER].map(String::from);
+            let holder = Child::start(&line, &directory)?;
+            wait_for_holder(host, &holder, interrupt)?;
+            made.holders.push(holder);
+            made.inside(index, &["ip", "link", "set", "lo", "up"])?;
+        }
+        for (index, link) in network.links.iter().enumerate() {
+            for interface in 0..link.interfaces {
+                made.link(index, link, interface)?;
+            }
+        }
+        // Last, since some settings are of interfaces.
+        for (index, host) in network.hosts.iter().enumerate() {
+            made.settings(index, host)?;
+        }
+        Ok(made)
+    }
+
+    /// One pair of interfaces.
+    fn link(&mut self, index: usize, link: &Link, interface: u32) -> Try<()> {
+        let subnet = self.network.subnet(index, interface);
+        let name = format!("veth{subnet}");
+        let queues = link.queues.to_string();
+        let process = |end: usize, made: &Made<'_>| made.holders[link.ends[end]].id().to_string();
+        let (left, right) = (process(0, self), process(1, self));
+        let of_end = |process: &str| -> Vec<String> {
+            let words = [
+                "name",
+                &name,
+                "numrxqueues",
+                &queues,
+                "numtxqueues",
+                &queues,
+                "netns",
+                process,
+            ];
+            words.map(String::from).into()
+        };
+        let mut add: Vec<String> = ["ip", "link", "add"].map(String::from).into();
+        add.extend(of_end(&left));
+        add.extend(["type", "veth", "peer"].map(String::from));
+        add.extend(of_end(&right));
+        self.command(add)?;
+        for (end, &host) in link.ends.iter().enumerate() {
+            let address = format!("{}/24", address(subnet, end));
+            self.inside(host, &["ip", "address", "add", &address, "dev", &name])?;
+            if let Some(mtu) = link.mtu {
+                self.inside(host, &["ip", "link", "set", &name, "mtu", &mtu.to_string()])?;
+            }
+            self.inside(host, &["ip", "link", "set", &name, "up"])?;
+            if let Some(rate) = link.rate {
+                self.shape(host, &name, rate)?;
+            }
+            if let Some(mask) = &link.steering[end] {
+                self.steer(host, &name, link.queues, mask)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn shape(&mut self, host: usize, name: &str, rate: u64) -> Try<()> {
+        let rate_text = format!("{rate}bit");
+        let burst = (rate / 8 / 1_000).max(BURST_BYTES_MIN).to_string();
+        let words = [
+            "tc", "qdisc", "replace", "dev", name, "root", "tbf", "rate", &rate_text,
+        ];
+        let more = ["burst", &burst, "latency", "20ms"];
+        self.inside(host, &[&words[..], &more[..]].concat())
+    }
+
+    /// Writes the mask of each receive queue, and looks whether the kernel took it.
+    fn steer(&mut self, host: usize, name: &str, queues: u32, mask: &str) -> Try<()> {
+        for queue in 0..queues {
+            let path = format!("/sys/class/net/{name}/queues/rx-{queue}/rps_cpus");
+            // The holder's own view of /sys has the interfaces of its namespace.
+            let seen = format!("/proc/{}/root{path}", self.holders[host].id());
+            fs::write(&seen, mask).or_else(|error| {
+                let host = &self.network.hosts[host].name;
+                failed(format!(
+                    "the steering mask `{mask}` was refused on `{host}`: {error}"
+                ))
+            })?;
+            let host = &self.network.hosts[host].name;
+            self.commands.push(format!("({host}) echo {mask} > {path}"));
+        }
+        Ok(())
+    }
+
+    fn settings(&mut self, index: usize, host: &Host) -> Try<()> {
+        for (name, value) in &host.sysctl {
+            let setting = format!("{name}={value}");
+            // A blank parts the values of one setting, so it is one word.
+            self.inside(index, &["sysctl", "-q", "-w", &setting])?;
+        }
+        Ok(())
+    }
+
+    /// Runs a command in the namespace of a host.
+    fn inside(&mut self, host: usize, words: &[&str]) -> Try<()> {
+        let line = words.iter().map(|word| (*word).to_owned()).collect();
+        self.command(self.entered(host, line))
+    }
+
+    fn command(&mut self, line: Vec<String>) -> Try<()> {
+        let said = line.join(" ");
+        let outcome = Command::new(&line[0])
+            .args(&line[1..])
+            .stdin(Stdio::null())
+            .output()
+            .or_else(|error| failed(format!("cannot make the network: `{said}`: {error}")))?;
+        if !outcome.status.success() {
+            let why = first_line(&outcome.stderr);
+            return failed(format!("cannot make the network: `{said}` says: {why}"));
+        }
+        self.commands.push(said);
+        Ok(())
+    }
+
+    fn entered(&self, host: usize, line: Vec<String>) -> Vec<String> {
+        let net = format!("--net=/proc/{}/ns/net", self.holders[host].id());
+        let mut entered = vec!["nsenter".to_owned(), net];
+        entered.extend(line);
+        entered
+    }
+
+    /// The command line that runs `line` on the host of a role.
+    pub(super) fn of_role(&self, role: Role, line: Vec<String>) -> Vec<String> {
+        match self.network.of.get(&role) {
+            Some(host) => self.entered(*host, line),
+            None => line,
+        }
+    }
+
+    /// The addresses at which a role reaches the one that it asks: one for each pair of interfaces.
+    pub(super) fn targets(&self, role: Role) -> Vec<Ipv4Addr> {
+        let has_proxy = || self.network.of.contains_key(&Role::Proxy);
+        let asked = target(role, has_proxy);
+        let (Some(&from), Some(&to)) = (self.network.of.get(&role), self.network.of.get(&asked))
+        else {
+            return Vec::new();
+        };
+        let Some((link, end)) = self.network.between(from, to) else {
+            return vec![Ipv4Addr::LOCALHOST];
+        };
+        let ways = 0..self.network.links[link].interfaces;
+        ways.map(|way| address(self.network.subnet(link, way), end))
+            .collect()
+    }
+
+    /// Whether somebody accepts connections at a port of a role's host, asked on that host.
+    pub(super) fn is_listening(&self, role: Role, port: u16) -> bool {
+        let Some(host) = self.network.of.get(&role) else {
+            return false;
+        };
+        let own = self
+            .network
+            .links
+            .iter()
+            .enumerate()
+            .find_map(|(index, link)| {
+                let end = link.ends.iter().position(|end| end == host)?;
+                Some(address(self.network.subnet(index, 0), end))
+            });
+        let address = SocketAddr::from((own.unwrap_or(Ipv4Addr::LOCALHOST), port));
+        let process = self.holders[*host].id();
+        // A thread of its own: it cannot come back to the network that it leaves.
+        let asked = thread::spawn(move || connect_inside(process, address));
+        asked.join().is_ok_and(|connected| connected.is_ok())
+    }
+}
+
+fn connect_inside(process: u32, address: SocketAddr) -> io::Result<TcpStream> {
+    let namespace = fs::File::open(format!("/proc/{process}/ns/net"))?;
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+    TcpStream::connect_timeout(&address, Duration::from_secs(1))
+}
+
+/// The address of an end of a pair of interfaces.
+fn address(subnet: u32, end: usize) -> Ipv4Addr {
+    let [a, b] = NETWORK;
+    // 32 links of 16 pairs are 512 networks.
+    let (high, low) = ((subnet / 256) as u8, (subnet % 256) as u8);
+    Ipv4Addr::new(a, b + high, low, end as u8 + 1)
+}
+
+fn wait_for_holder(host: &Host, holder: &Child, interrupt: &Interrupt) -> Try<()> {
+    let deadline = Instant::now() + READY_WAIT_MAX;
+    loop {
+        if holder.output().contains("ready") {
+            return Ok(());
+        }
+        if interrupt.is_asked() {
+            return Err(Failure::Interrupted);
+        }
+        if holder.has_ended() || Instant::now() > deadline {
+            return failed(format!(
+                "host `{}` could not be made; {}",
+                host.name,
+                holder.last_words()
+            ));
+        }
+        nap(READY_POLL, deadline);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_of_interfaces_has_addresses_of_its_own() {
+        assert_eq!(address(0, 0).to_string(), "198.18.0.1");
+        assert_eq!(address(7, 1).to_string(), "198.18.7.2");
+        assert_eq!(address(256, 1).to_string(), "198.19.0.2");
+    }
+}

@@ -1,0 +1,298 @@
+//! `[host.NAME]` and `[[link]]`: what there is; `hosts` of works and variants: which role is where.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use toml::de::DeTable;
+
+use crate::limits::{HOSTS_MAX, INTERFACES_MAX, LINKS_MAX, QUEUES_MAX};
+use crate::scenario::network::{Host, Link, Network, target};
+use crate::scenario::section::{At, Read, Section, Source, unknown};
+use crate::scenario::template::{Values, first_unknown, render};
+use crate::scenario::value::parse_bits;
+use crate::scenario::{Role, Variant};
+
+const LINK_KEYS: &[&str] = &["between", "queues", "interfaces", "rate", "mtu", "steering"];
+
+/// Hosts and links as they are written: values may name parameters, which each variant fills in.
+pub(super) struct Networks<'a> {
+    source: Source<'a>,
+    hosts: Vec<(At<String>, BTreeMap<String, String>)>,
+    links: Vec<At<&'a DeTable<'a>>>,
+}
+
+impl<'a> Networks<'a> {
+    pub(super) fn read(section: &Section<'a>) -> Read<Networks<'a>> {
+        let source = section.source;
+        let mut hosts = Vec::new();
+        if let Some(table) = section.table("host")? {
+            let names = Section::names(table.value);
+            let keys: Vec<&str> = names.iter().map(|name| name.value).collect();
+            let outer = Section::open(source, table.value, table.span, &keys)?;
+            for name in names {
+                let inner = outer
+                    .table(name.value)?
+                    .ok_or_else(|| outer.missing(name.value, "a table"))?;
+                let host = Section::open(source, inner.value, name.span.clone(), &["namespace"])?;
+                let sysctl = sysctl(&host)?;
+                let name = At {
+                    value: name.value.to_owned(),
+                    span: name.span,
+                };
+                hosts.push((name, sysctl));
+            }
+        }
+        let links = section.tables("link")?;
+        if hosts.len() > HOSTS_MAX || links.len() > LINKS_MAX {
+            return Err(source.mistake(
+                0..0,
+                format!("there are {HOSTS_MAX} hosts and {LINKS_MAX} links at most"),
+            ));
+        }
+        Ok(Networks {
+            source,
+            hosts,
+            links,
+        })
+    }
+
+    /// The network of a variant, where its work or itself says on which hosts its roles are.
+    pub(super) fn of_variant(
+        &self,
+        work: &Section<'a>,
+        own: &Section<'a>,
+        variant: &Variant,
+    ) -> Read<Option<Network>> {
+        let section = if own.value("hosts").is_some() {
+            own
+        } else {
+            work
+        };
+        let Some(table) = section.table("hosts")? else {
+            return Ok(None);
+        };
+        let of = self.roles(&table, variant)?;
+        let mut used: Vec<usize> = of.values().copied().collect();
+        used.sort_unstable();
+        used.dedup();
+        let place = |host: usize| used.iter().position(|known| *known == host);
+        let hosts = used.iter().map(|host| {
+            let (name, sysctl) = &self.hosts[*host];
+            let values = sysctl.iter().map(|(key, text)| {
+                let value = self.filled(text, &variant.set, &name.span)?;
+                Ok((key.clone(), value))
+            });
+            Ok(Host {
+                name: name.value.clone(),
+                sysctl: values.collect::<Read<_>>()?,
+            })
+        });
+        let hosts = hosts.collect::<Read<Vec<Host>>>()?;
+        let mut links = Vec::new();
+        for table in &self.links {
+            let link = Section::open(self.source, table.value, table.span.clone(), LINK_KEYS)?;
+            let ends = self.ends(&link)?;
+            if let (Some(a), Some(b)) = (place(ends[0]), place(ends[1])) {
+                links.push(self.link(&link, ends, [a, b], &variant.set)?);
+            }
+        }
+        let of = of
+            .into_iter()
+            .filter_map(|(role, host)| Some((role, place(host)?)));
+        let network = Network {
+            hosts,
+            links,
+            of: of.collect(),
+        };
+        self.check_ways(&network, variant, table.span)?;
+        Ok(Some(network))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.hosts
+            .iter()
+            .map(|(name, _)| name.value.as_str())
+            .collect()
+    }
+
+    fn host(&self, name: &At<String>) -> Read<usize> {
+        let names = self.names();
+        names
+            .iter()
+            .position(|known| *known == name.value)
+            .ok_or_else(|| {
+                let said = unknown("host", &name.value, &names);
+                self.source.mistake(name.span.clone(), said)
+            })
+    }
+
+    /// The host of each role that takes part.
+    fn roles(&self, table: &At<&'a DeTable<'a>>, variant: &Variant) -> Read<BTreeMap<Role, usize>> {
+        let names = Role::ALL.map(Role::name);
+        let hosts = Section::open(self.source, table.value, table.span.clone(), &names)?;
+        let mut of = BTreeMap::new();
+        for role in variant.roles.keys() {
+            let name = hosts.text(role.name())?.ok_or_else(|| {
+                hosts.missing(
+                    role.name(),
+                    "each role that takes part has a host, or none has",
+                )
+            })?;
+            of.insert(*role, self.host(&name)?);
+        }
+        Ok(of)
+    }
+
+    fn ends(&self, link: &Section<'a>) -> Read<[usize; 2]> {
+        let names = link.texts("between")?.ok_or_else(|| {
+            link.missing("between", "the hosts at its ends, [\"left\", \"right\"]")
+        })?;
+        let [a, b] = &names[..] else {
+            return Err(self
+                .source
+                .mistake(link.span.clone(), "a link has two ends"));
+        };
+        let ends = [self.host(a)?, self.host(b)?];
+        if ends[0] == ends[1] {
+            let said = "a link is between two hosts; roles on one host need none";
+            return Err(self.source.mistake(b.span.clone(), said));
+        }
+        Ok(ends)
+    }
+
+    fn link(
+        &self,
+        link: &Section<'a>,
+        written: [usize; 2],
+        ends: [usize; 2],
+        set: &Values,
+    ) -> Read<Link> {
+        let number = |key: &str, bounds: Range<u64>| -> Read<Option<u64>> {
+            let Some(text) = link.single(key)? else {
+                return Ok(None);
+            };
+            let filled = self.filled(&text.value, set, &text.span)?;
+            let number = filled.parse().ok().filter(|number| bounds.contains(number));
+            number.map(Some).ok_or_else(|| {
+                let said = format!(
+                    "expected a whole number from {} to {} as `{key}`, found `{filled}`",
+                    bounds.start,
+                    bounds.end - 1
+                );
+                self.source.mistake(text.span, said)
+            })
+        };
+        let queues = number("queues", 1..QUEUES_MAX + 1)?.unwrap_or(1);
+        let interfaces = number("interfaces", 1..INTERFACES_MAX + 1)?.unwrap_or(1);
+        // The smallest that IPv4 allows (RFC 791), and the largest of a veth.
+        let mtu = number("mtu", 68..65_536)?;
+        let rate = match link.single("rate")? {
+            None => None,
+            Some(text) => {
+                let filled = self.filled(&text.value, set, &text.span)?;
+                let said = || {
+                    let said = format!(
+                        "expected bits per second such as \"1g\" or \"500m\", found `{filled}`"
+                    );
+                    self.source.mistake(text.span.clone(), said)
+                };
+                Some(parse_bits(&filled).ok_or_else(said)?)
+            }
+        };
+        Ok(Link {
+            ends,
+            interfaces: interfaces as u32,
+            queues: queues as u32,
+            rate,
+            mtu: mtu.map(|mtu| mtu as u32),
+            steering: self.steering(link, written, set)?,
+        })
+    }
+
+    fn steering(
+        &self,
+        link: &Section<'a>,
+        ends: [usize; 2],
+        set: &Values,
+    ) -> Read<[Option<String>; 2]> {
+        let mut masks = [None, None];
+        let Some(table) = link.table("steering")? else {
+            return Ok(masks);
+        };
+        let names = ends.map(|end| self.hosts[end].0.value.as_str());
+        let section = Section::open(self.source, table.value, table.span, &names)?;
+        for (mask, name) in masks.iter_mut().zip(names) {
+            let Some(text) = section.single(name)? else {
+                continue;
+            };
+            let filled = self.filled(&text.value, set, &text.span)?;
+            let is_mask = |letter: char| letter.is_ascii_hexdigit() || letter == ',';
+            if filled.is_empty() || filled.len() > 1_024 || !filled.chars().all(is_mask) {
+                let said = format!(
+                    "expected a mask of CPUs in hexadecimal digits such as \"fe\", found `{filled}`"
+                );
+                return Err(self.source.mistake(text.span, said));
+            }
+            *mask = Some(filled);
+        }
+        Ok(masks)
+    }
+
+    /// A text with the values of the variant in it.
+    fn filled(&self, text: &str, set: &Values, span: &Range<usize>) -> Read<String> {
+        match first_unknown(text, |name| set.contains_key(name)) {
+            None => Ok(render(text, set)),
+            Some(stranger) => {
+                let names: Vec<&str> = set.keys().map(String::as_str).collect();
+                let said = unknown("value", &format!("{{{stranger}}}"), &names);
+                Err(self.source.mistake(span.clone(), said))
+            }
+        }
+    }
+
+    /// Roles that talk to each other must be able to.
+    fn check_ways(&self, network: &Network, variant: &Variant, span: Range<usize>) -> Read<()> {
+        for role in variant.roles.keys().filter(|role| **role != Role::Server) {
+            let asked = target(*role, || variant.roles.contains_key(&Role::Proxy));
+            if network.ways(*role, asked) > 0 {
+                continue;
+            }
+            let name = |role: Role| {
+                let host = network.of.get(&role);
+                host.map_or("?", |host| network.hosts[*host].name.as_str())
+            };
+            let said = format!(
+                "the {} on `{}` asks the {} on `{}`, and no [[link]] is between these hosts",
+                role.name(),
+                name(*role),
+                asked.name(),
+                name(asked)
+            );
+            return Err(self.source.mistake(span, said));
+        }
+        Ok(())
+    }
+}
+
+/// Settings of a host that is a namespace.
+fn sysctl(host: &Section<'_>) -> Read<BTreeMap<String, String>> {
+    let Some(table) = host.table("namespace")? else {
+        return Err(host.missing("namespace", "what the host is: {} for a network namespace"));
+    };
+    let section = Section::open(host.source, table.value, table.span.clone(), &["sysctl"])?;
+    let settings = section.texts_by_name("sysctl")?;
+    for (name, value) in &settings {
+        let is_part = |part: &str| {
+            let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+            !part.is_empty() && part.bytes().all(letter)
+        };
+        let is_name = name.starts_with("net.") && name.split('.').all(is_part);
+        if !is_name || value.contains('\n') {
+            return Err(host.source.mistake(
+                table.span,
+                format!("`{name}` is no setting of a namespace: expected one below `net.`, such as \"net.ipv4.tcp_rmem\", with one line"),
+            ));
+        }
+    }
+    Ok(settings)
+}

@@ -1,0 +1,181 @@
+//! What clients of others report is read as what the server counted. One that is not on the machine is skipped, with a
+//! line that says so.
+
+use std::process::Command;
+
+use onrush_bench::collect::client::{ClientReport, read};
+use onrush_bench::scenario::Results;
+
+use crate::peer::{are_here, found};
+use crate::program::{Program, Serve, onrush};
+
+const CONNECTIONS: u64 = 4;
+/// Requests that a client may make beside those it reports: one in flight for each connection at the end, and fortio's
+/// one for each before the start.
+const UNREPORTED_MAX: u64 = 2 * CONNECTIONS;
+
+/// Clients by the name of their program; `URL` stands for that of the server.
+const CLIENTS: [(Results, &str, &[&str]); 7] = [
+    (
+        Results::Wrk,
+        "wrk",
+        &["-t1", "-c4", "-d1s", "--latency", "URL"],
+    ),
+    (
+        Results::Wrk2,
+        "wrk2",
+        &["-t1", "-c4", "-d1s", "-R500", "--latency", "URL"],
+    ),
+    (
+        Results::H1load,
+        "h1load",
+        &["-t", "1", "-c", "4", "-n", "2000", "-S", "-P", "URL"],
+    ),
+    (
+        Results::H2load,
+        "h2load",
+        &["--h1", "-t1", "-c4", "-n2000", "URL"],
+    ),
+    (
+        Results::Oha,
+        "oha",
+        &[
+            "--no-tui",
+            "--output-format",
+            "json",
+            "-c",
+            "4",
+            "-n",
+            "2000",
+            "URL",
+        ],
+    ),
+    (
+        Results::Ab,
+        "ab",
+        &["-k", "-q", "-c", "4", "-n", "2000", "URL"],
+    ),
+    (
+        Results::Fortio,
+        "fortio",
+        &[
+            "load",
+            "-quiet",
+            "-c",
+            "4",
+            "-qps",
+            "0",
+            "-n",
+            "2000",
+            "-allow-initial-errors",
+            "-json",
+            "-",
+            "URL",
+        ],
+    ),
+];
+
+/// Ours that print as others do, which are always here.
+const OURS: [(Results, &[&str]); 3] = [
+    (
+        Results::Wrk,
+        &[
+            "load",
+            "--as",
+            "wrk",
+            "-t1",
+            "-c4",
+            "-d1s",
+            "--latency",
+            "URL",
+        ],
+    ),
+    (
+        Results::Wrk2,
+        &[
+            "load", "--as", "wrk2", "-t1", "-c4", "-d1s", "-R500", "-U", "URL",
+        ],
+    ),
+    (
+        Results::H1load,
+        &[
+            "load", "--as", "h1load", "-t", "1", "-c", "4", "-n", "2000", "-S", "-P", "URL",
+        ],
+    ),
+];
+
+/// Runs a client against a server that responds so; its report and how many requests the server had.
+fn measured(
+    results: Results,
+    respond: &str,
+    command: impl Fn(&str) -> Command,
+) -> (ClientReport, u64) {
+    let serve = Serve::start(&["--respond", respond]);
+    let finished = Program::start(&mut command(&serve.url("/"))).finish();
+    let served = serve.stop().requests();
+    let report = read(results, &finished.out);
+    (
+        report.unwrap_or_else(|why| panic!("{why}: {finished:?}")),
+        served,
+    )
+}
+
+fn agrees(results: Results, command: impl Fn(&str) -> Command) {
+    let (report, served) = measured(results, "200:hello", &command);
+    let responses = report.requests;
+    assert!(
+        responses > 0 && (responses..=responses + UNREPORTED_MAX).contains(&served),
+        "{results:?}: {served} were served of {report:?}"
+    );
+    assert_eq!(report.errors, 0, "{results:?}: {report:?}");
+    assert!(
+        report.rps > 0.0 && report.latency.is_some(),
+        "{results:?}: {report:?}"
+    );
+    let (report, _) = measured(results, "500:no", &command);
+    assert!(report.requests > 0, "{results:?}: {report:?}");
+    assert_eq!(report.errors, report.requests, "{results:?}: {report:?}");
+}
+
+fn at(url: &str, words: &[&str]) -> Vec<String> {
+    let words = words.iter().map(|word| word.replace("URL", url));
+    words.collect()
+}
+
+#[test]
+fn clients_of_others_report_what_the_server_counted() {
+    for (results, program, words) in CLIENTS {
+        if !are_here(&[program]) {
+            continue;
+        }
+        let file = found(program).expect("it is here");
+        agrees(results, |url| {
+            let mut command = Command::new(&file);
+            command.args(at(url, words));
+            command
+        });
+    }
+}
+
+#[test]
+fn vegeta_reports_what_the_server_counted() {
+    if !are_here(&["vegeta", "sh"]) {
+        return;
+    }
+    agrees(Results::Vegeta, |url| {
+        let line = "echo GET URL | vegeta attack -duration=1s -rate=500 | vegeta report -type=json";
+        let mut command = Command::new("sh");
+        command.args(["-c", &line.replace("URL", url)]);
+        command
+    });
+}
+
+#[test]
+fn ours_in_the_form_of_others_is_read_as_theirs() {
+    for (results, words) in OURS {
+        agrees(results, |url| {
+            let words = at(url, words);
+            onrush(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        });
+    }
+}
