@@ -14,6 +14,7 @@ mod asking;
 mod balancing;
 mod benching;
 mod command_lines;
+mod comparing;
 mod confinement;
 mod connections;
 mod converting;

@@ -23,6 +23,10 @@ pub mod verdict;
 
 pub mod report;
 
+pub mod archive;
+pub mod compare;
+pub mod history;
+
 mod error;
 mod exit;
 mod options;

@@ -92,3 +92,35 @@ pub const FLAME_NODES_MAX: usize = 100_000;
 pub const FLAME_BOXES_MAX: usize = 4_000;
 /// Letters of a function's name there.
 pub const FLAME_NAME_MAX: usize = 160;
+/// `raw.csv` of an earlier run: 64 works of 16 variants with 15 metrics in 30 rounds have 45 MB.
+pub const RAW_BYTES_MAX: u64 = 64 << 20;
+/// `environment.json` of an earlier run: the largest of ours has 0.4 MB, and holds its experiment, which is bounded itself.
+pub const ENVIRONMENT_BYTES_MAX: u64 = 16 << 20;
+/// Variants of works in an earlier run: as many as an experiment may have, at a hundred points of a sweep.
+pub const ENTRANTS_MAX: usize = WORKS_MAX * VARIANTS_MAX * 100;
+/// Runs that are compared with the first one: each has its own table, and nobody reads more of them.
+pub const COMPARED_MAX: usize = 16;
+
+/// Rounds of either run that a comparison needs: of five and five, one order of 126 is as extreme as all of one side behind
+/// all of the other, which is enough for 90 % and for little more.
+pub const ROUNDS_COMPARED_MIN: usize = 5;
+/// The smallest effect that matters when nothing is said: BENCHMARKING.md looks into a figure from 2 % on.
+pub const SMALLEST_DEFAULT: f64 = 0.02;
+/// The standard deviation of a run as a whole around what it would be on average, as a share: 31 figures of peers in pairs of
+/// quiet runs under `runs/`, minutes to hours apart on one machine, differ by 2.7 %, of which their rounds explain 1.2 %.
+pub const BETWEEN_RUNS: f64 = 0.02;
+/// The same of a ratio to a reference in the same rounds: of 17 such ratios of two peers in those runs the differences are
+/// what their rounds explain (a mean square of 1.1 times that), so it is less than they can tell; this much is not excluded
+/// by them, and small against the effect that is looked for.
+pub const BETWEEN_RUNS_BESIDE: f64 = 0.0025;
+
+/// Runs of a history: five years with one run on each working day, and a permutation test takes the square of it.
+pub const HISTORY_RUNS_MAX: usize = 1_000;
+/// Folders that a history looks into, one below the other: runs of a claim lie two deep, and a link may lead upwards.
+pub const HISTORY_DEPTH_MAX: usize = 4;
+/// Entries of one folder that a history looks at: runs have a few files each.
+pub const HISTORY_ENTRIES_MAX: usize = 10_000;
+/// Rounds of a run whose median stands in a history: of fewer it is the luck of one.
+pub const HISTORY_ROUNDS_MIN: usize = 3;
+/// Charts of a history's page, those of the longest series: a browser draws a thousand in a second, and nobody looks at more.
+pub const HISTORY_CHARTS_MAX: usize = 1_000;

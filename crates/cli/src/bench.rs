@@ -1,5 +1,11 @@
 //! `onrush bench`: an experiment from a file, or the chain client -> proxy -> server that ships with the program.
 
+mod compare;
+mod exit;
+mod history;
+mod share;
+mod written;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,9 +16,18 @@ use onrush_bench::{Choice, Options, Task};
 
 use crate::terminal::{Out, say};
 
+/// What is made of results that were written before.
+#[derive(clap::Subcommand)]
+enum Results {
+    Compare(compare::Args),
+    History(history::Args),
+}
+
 /// Without a file, Onrush's own server, proxy and load generator are measured with a control client beside them.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
   onrush bench                                       client -> proxy -> server on this machine
   onrush bench experiments/first-light.toml          beside nginx, HAProxy and wrk
   onrush bench --quick --out /tmp/check my.toml      whether an experiment works, in short
@@ -21,8 +36,11 @@ use crate::terminal::{Out, say};
   onrush bench --resume DIR                          go on with a run that was interrupted
 
 Exit codes: 0 measured (also when a figure missed its target), 1 nothing could be measured, 3 a figure could not be \
-judged because programs failed or are missing, errors occurred or the client was the limit, 130 stopped by Ctrl-C.")]
+judged because programs failed or are missing, errors occurred or the client was the limit, 130 stopped by Ctrl-C."
+)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    results: Option<Results>,
     /// The experiment (docs/experiment.md)
     #[arg(value_name = "EXPERIMENT.toml")]
     experiment: Option<PathBuf>,
@@ -85,7 +103,23 @@ impl Args {
 }
 
 /// Measures, reports, and says how it went.
-pub(crate) fn run(args: Args) -> ExitCode {
+pub(crate) fn run(mut args: Args) -> ExitCode {
+    match args.results.take() {
+        Some(Results::Compare(args)) => ended(compare::run(&args)),
+        Some(Results::History(args)) => ended(history::run(&args)),
+        None => measure(args),
+    }
+}
+
+/// What came of earlier results.
+fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        say(format_args!("onrush bench: {error:#}"));
+        ExitCode::from(1)
+    })
+}
+
+fn measure(args: Args) -> ExitCode {
     match onrush_bench::run(args.options()) {
         Ok(ended) => {
             let _ = Out::standard().write_all(ended.summary.as_bytes());

@@ -100,7 +100,7 @@ pub fn student_quantile(share: f64, degrees: u32) -> f64 {
 }
 
 /// The quantile of the normal distribution at `share` (above 0.5, below 1), to within 0.00045: Abramowitz & Stegun 26.2.23.
-fn normal_quantile(share: f64) -> f64 {
+pub fn normal_quantile(share: f64) -> f64 {
     let t = (-2.0 * (1.0 - share).ln()).sqrt();
     let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
     let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));

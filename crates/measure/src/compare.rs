@@ -89,7 +89,7 @@ impl Ratios {
 }
 
 /// The values in ascending order; none when there are none or one is not finite.
-fn sorted(values: &[f64]) -> Option<Vec<f64>> {
+pub(crate) fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
         return None;
     }
@@ -98,7 +98,8 @@ fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     Some(sorted)
 }
 
-fn median(sorted: &[f64]) -> f64 {
+/// The middle of sorted values, or the mean of the two in the middle.
+pub(crate) fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     if sorted.len().is_multiple_of(2) {
         (sorted[middle - 1] + sorted[middle]) / 2.0

@@ -9,5 +9,10 @@ pub mod percentile;
 pub mod second;
 
 pub mod compare;
+pub mod effect;
+
+pub mod change;
+
+pub mod random;
 
 pub mod units;

@@ -10,6 +10,8 @@ mod road;
 mod summary;
 mod table;
 
+pub(crate) use number::number;
+
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};

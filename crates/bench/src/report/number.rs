@@ -3,7 +3,7 @@
 use onrush_measure::units;
 
 /// A number with its unit, in three or four digits.
-pub(super) fn number(value: f64, unit: &str) -> String {
+pub(crate) fn number(value: f64, unit: &str) -> String {
     match unit {
         "/s" => units::rate(value),
         "B" if value < 10_000.0 => format!("{} B", units::count(value.round() as u64)),

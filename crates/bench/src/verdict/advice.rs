@@ -130,7 +130,7 @@ mod tests {
             "{said}"
         );
         assert_eq!(of(vec![cpu(0, 0.5, 0.0), cpu(1, 0.97, 0.0)]), None);
-        assert_eq!(of(vec![cpu(0, 0.2, 0.78), cpu(1, 0.9, 0.0)]), None);
+        assert_eq!(of(vec![cpu(0, 0.2, 0.78), cpu(1, 0.97, 0.0)]), None);
     }
 
     #[test]

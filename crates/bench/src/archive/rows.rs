@@ -1,0 +1,487 @@
+//! `raw.csv`, read again: who did what, and what came of each round.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use csv::StringRecord;
+use serde::Serialize;
+
+use super::unusable::Unusable;
+use crate::limits::{ENTRANTS_MAX, ROUNDS_MAX};
+use crate::scenario::Metric;
+
+/// The columns that have to be there; others may be, in any order.
+const COLUMNS: [&str; 9] = [
+    "round",
+    "work",
+    "variant",
+    "ours",
+    "valid",
+    "disturbed",
+    "client_is_limit",
+    "metric",
+    "value",
+];
+
+/// The column that names the point of a sweep, where there is one.
+const POINT: &str = "point";
+
+/// Who did what.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Subject {
+    /// What was measured.
+    pub work: String,
+    /// At which point of a sweep, such as `connections=100 io=epoll`; empty without one.
+    pub point: String,
+    /// Who did it.
+    pub variant: String,
+}
+
+impl Subject {
+    /// The work, and the point where there is one, as reports and command lines in `environment.json` have them.
+    pub fn place(&self) -> String {
+        match self.point.is_empty() {
+            true => self.work.clone(),
+            false => format!("{} · {}", self.work, self.point),
+        }
+    }
+
+    /// Whether both did the same.
+    pub fn is_beside(&self, other: &Subject) -> bool {
+        (&self.work, &self.point) == (&other.work, &other.point)
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} / {}", self.place(), self.variant)
+    }
+}
+
+/// One number of one round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Round {
+    /// Of which round, from 1.
+    pub number: u32,
+    /// The number.
+    pub value: f64,
+    /// Whether the trial was valid.
+    pub is_valid: bool,
+    /// Whether others used too much of its CPUs.
+    pub is_disturbed: bool,
+    /// Whether the client was the limit.
+    pub is_client_limit: bool,
+}
+
+/// A variant and all of its numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entrant {
+    /// Who did what.
+    pub subject: Subject,
+    /// Whether our own binary had the role under test; a peer's is a reference.
+    pub is_ours: bool,
+    /// Each metric's rounds, in their order.
+    pub metrics: BTreeMap<String, Vec<Round>>,
+}
+
+/// The rounds of a metric that may be compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sound {
+    /// Number and value, in the order of the rounds.
+    pub rounds: Vec<(u32, f64)>,
+    /// All rounds.
+    pub all: usize,
+    /// Why most of the others may not, where there are others.
+    pub without: Option<&'static str>,
+}
+
+impl Entrant {
+    /// The rounds of `metric` that may be compared, by the rules of a figure with a target: none that is invalid; none that
+    /// others disturbed, but for memory; and rates and latencies only where the client had room.
+    pub fn sound(&self, metric: &Metric) -> Sound {
+        let rounds = self.metrics.get(&metric.name()).map_or(&[][..], |all| all);
+        let mut reasons: BTreeMap<&'static str, usize> = BTreeMap::new();
+        let mut sound = Vec::new();
+        for round in rounds {
+            match spoilt(metric, round) {
+                None => sound.push((round.number, round.value)),
+                Some(why) => *reasons.entry(why).or_default() += 1,
+            }
+        }
+        let most = reasons.into_iter().max_by_key(|(_, count)| *count);
+        Sound {
+            rounds: sound,
+            all: rounds.len(),
+            without: most.map(|(why, _)| why),
+        }
+    }
+}
+
+fn spoilt(metric: &Metric, round: &Round) -> Option<&'static str> {
+    let (is_rate_or_latency, is_memory) = match metric {
+        Metric::Rate | Metric::LatencyMean | Metric::Latency(_) => (true, false),
+        Metric::Memory(_) => (false, true),
+        Metric::Cpu(_) => (false, false),
+    };
+    if !round.is_valid {
+        return Some("were invalid");
+    }
+    if round.is_disturbed && !is_memory {
+        return Some("were disturbed by other programs");
+    }
+    if round.is_client_limit && is_rate_or_latency {
+        return Some("had the client as their limit");
+    }
+    // Ratios need a logarithm.
+    (round.value <= 0.0).then_some("are not above 0")
+}
+
+/// Everything a `raw.csv` says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rows {
+    /// In the order of the file.
+    pub entrants: Vec<Entrant>,
+}
+
+impl Rows {
+    /// Reads the text of a `raw.csv`; `path` is the file's.
+    ///
+    /// # Errors
+    /// With the line, what stands there and what was expected.
+    pub fn parse(text: &str, path: &Path) -> Result<Rows, Unusable> {
+        let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
+        let columns = Columns::of(
+            reader.headers().map_err(|error| unread(path, &error))?,
+            path,
+        )?;
+        if !text.ends_with('\n') {
+            let last = text.lines().count() as u64;
+            let what = "the file ends within it: expected a whole line; it was cut, or is still being written";
+            return Err(Unusable::line(path, last, what));
+        }
+        let mut rows = Rows::default();
+        let mut places: BTreeMap<Subject, usize> = BTreeMap::new();
+        for record in reader.records() {
+            let record = record.map_err(|error| unread(path, &error))?;
+            let line = record.position().map_or(0, csv::Position::line);
+            let wrong = |what: String| Unusable::line(path, line, what);
+            rows.take(&columns, &record, &mut places).map_err(wrong)?;
+        }
+        if rows.entrants.is_empty() {
+            let what = "there are no rows: expected one for each metric of each round";
+            return Err(Unusable::line(path, 1, what));
+        }
+        for rounds in rows
+            .entrants
+            .iter_mut()
+            .flat_map(|it| it.metrics.values_mut())
+        {
+            rounds.sort_by_key(|round| round.number);
+        }
+        Ok(rows)
+    }
+
+    fn take(
+        &mut self,
+        columns: &Columns,
+        record: &StringRecord,
+        places: &mut BTreeMap<Subject, usize>,
+    ) -> Result<(), String> {
+        let subject = columns.subject(record);
+        let is_ours = columns.flag(record, "ours")?;
+        let round = columns.round(record)?;
+        let place = *places.entry(subject.clone()).or_insert(self.entrants.len());
+        if place == self.entrants.len() {
+            if place == ENTRANTS_MAX {
+                return Err(format!(
+                    "more than {ENTRANTS_MAX} variants of works: expected fewer, since an experiment has no more"
+                ));
+            }
+            self.entrants.push(Entrant {
+                subject,
+                is_ours,
+                metrics: BTreeMap::new(),
+            });
+        }
+        let entrant = &mut self.entrants[place];
+        if entrant.is_ours != is_ours {
+            return Err(format!(
+                "{} is ours in one line and a peer's in another: expected the same in all",
+                entrant.subject
+            ));
+        }
+        let metric = columns.text(record, "metric");
+        let rounds = entrant.metrics.entry(metric.to_owned()).or_default();
+        if rounds.iter().any(|other| other.number == round.number) {
+            return Err(format!(
+                "round {} of {metric} of {} is there a second time: expected it once",
+                round.number, entrant.subject
+            ));
+        }
+        rounds.push(round);
+        Ok(())
+    }
+
+    /// The variant that did this, if one did.
+    pub fn of(&self, subject: &Subject) -> Option<&Entrant> {
+        self.entrants.iter().find(|it| it.subject == *subject)
+    }
+
+    /// The peers' variants that did the same as `subject`.
+    pub fn references(&self, subject: &Subject) -> impl Iterator<Item = &Entrant> {
+        let beside = self
+            .entrants
+            .iter()
+            .filter(|other| other.subject.is_beside(subject));
+        beside.filter(|other| !other.is_ours && other.subject != *subject)
+    }
+}
+
+/// Where each column is.
+struct Columns(BTreeMap<&'static str, usize>);
+
+impl Columns {
+    fn of(head: &StringRecord, path: &Path) -> Result<Columns, Unusable> {
+        let find = |name: &str| head.iter().position(|column| column == name);
+        let mut found = BTreeMap::new();
+        for name in COLUMNS {
+            let Some(place) = find(name) else {
+                let what = format!(
+                    "there is no column {name:?}: expected at least {}",
+                    COLUMNS.join(",")
+                );
+                return Err(Unusable::line(path, 1, what));
+            };
+            found.insert(name, place);
+        }
+        if let Some(place) = find(POINT) {
+            found.insert(POINT, place);
+        }
+        Ok(Columns(found))
+    }
+
+    /// What stands in a column; nothing where there is none.
+    fn text<'record>(&self, record: &'record StringRecord, name: &str) -> &'record str {
+        let place = self.0.get(name);
+        place.and_then(|place| record.get(*place)).unwrap_or("")
+    }
+
+    fn subject(&self, record: &StringRecord) -> Subject {
+        let [work, point, variant] =
+            ["work", POINT, "variant"].map(|name| self.text(record, name).to_owned());
+        Subject {
+            work,
+            point,
+            variant,
+        }
+    }
+
+    fn round(&self, record: &StringRecord) -> Result<Round, String> {
+        let text = self.text(record, "round");
+        let number = text.parse().ok();
+        let number = number.filter(|number| (1..=ROUNDS_MAX).contains(number));
+        let Some(number) = number else {
+            return Err(format!(
+                "round {text:?}: expected a whole number from 1 to {ROUNDS_MAX}"
+            ));
+        };
+        let text = self.text(record, "value");
+        let value = text.parse().ok().filter(|value: &f64| value.is_finite());
+        let Some(value) = value else {
+            return Err(format!("value {text:?}: expected a number such as 3.52"));
+        };
+        Ok(Round {
+            number,
+            value,
+            is_valid: self.flag(record, "valid")?,
+            is_disturbed: self.flag(record, "disturbed")?,
+            is_client_limit: self.flag(record, "client_is_limit")?,
+        })
+    }
+
+    fn flag(&self, record: &StringRecord, name: &str) -> Result<bool, String> {
+        match self.text(record, name) {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            other => Err(format!("{name} {other:?}: expected true or false")),
+        }
+    }
+}
+
+/// What the reader of tables says, with its place.
+fn unread(path: &Path, error: &csv::Error) -> Unusable {
+    let line = error.position().map_or(1, csv::Position::line);
+    let what = match error.kind() {
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => format!("{len} fields: expected {expected_len}, as the first line has"),
+        _ => error.to_string(),
+    };
+    Unusable::line(path, line, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use onrush_measure::random::Random;
+
+    use super::*;
+
+    const HEAD: &str =
+        "round,at_s,work,variant,ours,valid,disturbed,client_is_limit,metric,value\n";
+
+    fn parse(text: &str) -> Result<Rows, String> {
+        Rows::parse(text, Path::new("raw.csv")).map_err(|error| error.to_string())
+    }
+
+    fn metric(name: &str) -> Metric {
+        Metric::parse(name).expect("a metric")
+    }
+
+    #[test]
+    fn columns_are_found_by_name_and_more_may_come() {
+        let text = "value,metric,new,point,client_is_limit,disturbed,valid,ours,variant,work,round\n\
+                    2.5,rps,x,io=epoll,false,false,true,true,\"a, b\",w,2\n\
+                    1.5,rps,x,io=epoll,false,false,true,true,\"a, b\",w,1\n";
+        let rows = parse(text).expect("a table");
+        let entrant = &rows.entrants[0];
+        assert_eq!(entrant.subject.to_string(), "w · io=epoll / a, b");
+        assert!(entrant.is_ours);
+        let sound = entrant.sound(&metric("rps"));
+        assert_eq!(sound.rounds, [(1, 1.5), (2, 2.5)]);
+        assert_eq!((sound.all, sound.without), (2, None));
+    }
+
+    #[test]
+    fn rounds_that_must_not_be_compared_are_left_out_with_their_reason() {
+        let row = |round: u32, flags: &str, metric: &str| {
+            format!("{round},0,w,v,true,{flags},{metric},1\n")
+        };
+        let mut text = HEAD.to_owned();
+        for name in [
+            "rps",
+            "server.cpu_us_per_request",
+            "server.memory_per_connection",
+        ] {
+            text += &row(1, "true,false,false", name);
+            text += &row(2, "false,false,false", name);
+            text += &row(3, "true,true,false", name);
+            text += &row(4, "true,false,true", name);
+            text += &row(5, "true,false,true", name);
+        }
+        let rows = parse(&text).expect("a table");
+        let sound = |name: &str| rows.entrants[0].sound(&metric(name));
+        let numbers = |name: &str| -> Vec<u32> {
+            sound(name)
+                .rounds
+                .iter()
+                .map(|(number, _)| *number)
+                .collect()
+        };
+        assert_eq!(numbers("rps"), [1]);
+        assert_eq!(sound("rps").without, Some("had the client as their limit"));
+        assert_eq!(numbers("server.cpu_us_per_request"), [1, 4, 5]);
+        assert_eq!(numbers("server.memory_per_connection"), [1, 3, 4, 5]);
+        assert_eq!(numbers("latency.mean"), [0; 0]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let good = "1,0,w,v,true,true,false,false,rps,1\n";
+        for (text, expected) in [
+            (
+                String::new(),
+                "line 1: there is no column \"round\": expected at least round,work,variant",
+            ),
+            (HEAD.to_owned(), "line 1: there are no rows"),
+            ("a,b\n".into(), "line 1: there is no column \"round\""),
+            (
+                format!("{HEAD}{good}2,0,w,v,true,true,fal"),
+                "line 3: the file ends within it",
+            ),
+            (
+                format!("{HEAD}{good}2,0,w,v,true,true\n"),
+                "line 3: 6 fields: expected 10",
+            ),
+            (
+                format!("{HEAD}{good}{good}"),
+                "line 3: round 1 of rps of w / v is there a second time",
+            ),
+            (
+                format!("{HEAD}{good}2,0,w,v,false,true,false,false,rps,1\n"),
+                "line 3: w / v is ours in one line",
+            ),
+            (
+                format!("{HEAD}0,0,w,v,true,true,false,false,rps,1\n"),
+                "line 2: round \"0\": expected a whole number from 1 to 1000",
+            ),
+            (
+                format!("{HEAD}1,0,w,v,true,true,false,false,rps,NaN\n"),
+                "line 2: value \"NaN\": expected a number",
+            ),
+            (
+                format!("{HEAD}1,0,w,v,true,true,false,false,rps,1e999\n"),
+                "line 2: value \"1e999\"",
+            ),
+            (
+                format!("{HEAD}1,0,w,v,true,true,false,false,rps,1,5\n"),
+                "line 2: 11 fields",
+            ),
+            (
+                format!("{HEAD}1,0,w,v,true,yes,false,false,rps,1\n"),
+                "line 2: valid \"yes\": expected true or false",
+            ),
+        ] {
+            let said = parse(&text).expect_err(expected);
+            assert!(said.starts_with(&format!("raw.csv, {expected}")), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_refused_or_lacks_whole_lines_only() {
+        let text = format!(
+            "{HEAD}1,0,w,v,true,true,false,false,rps,123.5\n2,0,w,v,true,true,false,false,rps,124.5\n"
+        );
+        for cut in 0..text.len() {
+            let Ok(rows) = parse(&text[..cut]) else {
+                continue;
+            };
+            assert!(text[..cut].ends_with('\n'), "{cut}");
+            assert_eq!(rows.entrants[0].sound(&metric("rps")).rounds, [(1, 123.5)]);
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_or_read_and_nothing_else() {
+        let row =
+            |round: u32| format!("{round},0,\"w, x\",v,true,true,false,false,rps,{round}.5\n");
+        let whole = HEAD.to_owned() + &(1..6).map(row).collect::<String>();
+        let mut random = Random::new(5);
+        let mut refused = 0;
+        for _ in 0..2_000 {
+            let mut bytes = whole.clone().into_bytes();
+            for _ in 0..=random.below(3) {
+                let at = random.below(bytes.len());
+                bytes[at] = *b"\",\n\r-.9eaT\0 ;".get(random.below(14)).unwrap_or(&b'x');
+            }
+            match parse(&String::from_utf8(bytes).expect("all of it is ASCII")) {
+                Ok(rows) => {
+                    let rounds = rows
+                        .entrants
+                        .iter()
+                        .flat_map(|it| it.metrics.values().flatten());
+                    assert!(
+                        rounds
+                            .clone()
+                            .all(|it| it.value.is_finite() && it.number > 0)
+                    );
+                }
+                Err(said) => {
+                    refused += 1;
+                    assert!(said.starts_with("raw.csv, line "), "{said}");
+                }
+            }
+        }
+        assert!((200..2_000).contains(&refused), "{refused}");
+    }
+}

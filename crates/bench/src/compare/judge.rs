@@ -1,0 +1,157 @@
+//! What may be said of one figure. Pure numbers.
+
+use onrush_measure::blocks::normal_quantile;
+use onrush_measure::effect::{self, Effect};
+
+use super::direction::Direction;
+use super::verdict::Verdict;
+use crate::limits::ROUNDS_MAX;
+
+/// How surely the interval of one figure holds. `No difference` is two one-sided tests, that it is not higher and that it
+/// is not lower, of 5 % each; that is an interval of 90 % (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15,
+/// 1987).
+pub(super) const CONFIDENCE: f64 = 0.90;
+
+/// How surely `better` and `worse` hold, of all figures of a comparison together (Bonferroni): a table of forty figures of an
+/// unchanged system must not show one that is worse.
+pub(super) const CONFIDENCE_TOGETHER: f64 = 0.95;
+
+/// How often the number of rounds that is told would do for a system that has not changed.
+const POWER: f64 = 0.95;
+
+/// What all figures of a comparison are judged by.
+pub(super) struct Judge {
+    /// The smallest effect that matters.
+    pub(super) smallest: f64,
+    /// How many figures are judged.
+    pub(super) together: usize,
+}
+
+/// Whether there are enough rounds for [`CONFIDENCE_TOGETHER`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Surely {
+    Yes,
+    No,
+}
+
+/// What may be said of a figure.
+#[derive(Debug, Clone)]
+pub(super) struct Judged {
+    pub(super) effect: Option<Effect>,
+    pub(super) together: Option<Effect>,
+    pub(super) verdict: Verdict,
+    pub(super) why: String,
+    pub(super) rounds_needed: Option<usize>,
+}
+
+impl Judged {
+    pub(super) fn not_comparable(why: String) -> Judged {
+        Judged {
+            effect: None,
+            together: None,
+            verdict: Verdict::NotComparable,
+            why,
+            rounds_needed: None,
+        }
+    }
+}
+
+impl Judge {
+    /// Judges the rounds of both runs, whose logarithms have the standard deviation `between_runs` from run to run.
+    pub(super) fn judge(
+        &self,
+        rounds: &[Vec<f64>; 2],
+        between_runs: f64,
+        direction: Direction,
+    ) -> Judged {
+        let [a, b] = rounds;
+        let inflation = effect::inflation(&[a, b]);
+        // Both runs have their own error.
+        let between = between_runs * f64::sqrt(2.0);
+        let confidence_together = 1.0 - (1.0 - CONFIDENCE_TOGETHER) / self.together.max(1) as f64;
+        let at = |confidence| Effect::independent(a, b, confidence);
+        let (Some(plain), Some(plain_together)) = (at(CONFIDENCE), at(confidence_together)) else {
+            return Judged::not_comparable("no rounds".into());
+        };
+        let effect = plain.widened(inflation, between);
+        let together = plain_together.widened(inflation, between);
+        let surely = match together.confidence >= confidence_together - 1e-9 {
+            true => Surely::Yes,
+            false => Surely::No,
+        };
+        let verdict = self.verdict(&effect, &together, surely, direction);
+        let needed = self.needed(plain.width() * inflation, a.len().min(b.len()), between);
+        let (why, rounds_needed) = match verdict {
+            Verdict::CannotBeTold => {
+                let within = needed.filter(|rounds| *rounds <= ROUNDS_MAX as usize);
+                (self.why(&effect, surely, needed), within)
+            }
+            Verdict::NoDifference | Verdict::Better | Verdict::Worse | Verdict::NotComparable => {
+                (String::new(), None)
+            }
+        };
+        Judged {
+            effect: Some(effect),
+            together: Some(together),
+            verdict,
+            why,
+            rounds_needed,
+        }
+    }
+
+    fn verdict(
+        &self,
+        effect: &Effect,
+        together: &Effect,
+        surely: Surely,
+        direction: Direction,
+    ) -> Verdict {
+        let (low, high) = (1.0 - self.smallest, 1.0 + self.smallest);
+        let holds = effect.confidence >= CONFIDENCE - 1e-9;
+        if holds && effect.low >= low && effect.high <= high {
+            return Verdict::NoDifference;
+        }
+        let is_outside = together.low > high || together.high < low;
+        match surely == Surely::Yes && is_outside {
+            true if direction.is_worse(together.ratio) => Verdict::Worse,
+            true => Verdict::Better,
+            false => Verdict::CannotBeTold,
+        }
+    }
+
+    /// Why it cannot be told.
+    fn why(&self, effect: &Effect, surely: Surely, needed: Option<usize>) -> String {
+        let figures = self.together;
+        let is_outside = effect.low > 1.0 + self.smallest || effect.high < 1.0 - self.smallest;
+        match (is_outside, surely, needed) {
+            (true, Surely::Yes, _) => format!("of {figures} figures chance makes one look so"),
+            (true, Surely::No, _) => {
+                format!(
+                    "too few rounds to be sure of one of {figures} figures; --only asks for fewer"
+                )
+            }
+            (false, _, None) => {
+                "as far apart are two runs of one system; it takes a reference with enough rounds in both"
+                    .into()
+            }
+            (false, _, Some(rounds)) if rounds > ROUNDS_MAX as usize => {
+                "its rounds vary too much for any number of them".into()
+            }
+            (false, _, Some(rounds)) => format!("about {rounds} rounds would tell"),
+        }
+    }
+
+    /// How many rounds of each run would tell that nothing has changed, nineteen times of twenty, when these rounds have an
+    /// interval of `width` (of a logarithm). None where no number would.
+    fn needed(&self, width: f64, rounds: usize, between: f64) -> Option<usize> {
+        let reach = normal_quantile(0.5 + CONFIDENCE / 2.0);
+        let error = width / 2.0 / reach;
+        let wanted = self.smallest.ln_1p() / (reach + normal_quantile(0.5 + POWER / 2.0));
+        let left = wanted.powi(2) - between.powi(2);
+        if left <= 0.0 {
+            return None;
+        }
+        let needed = rounds as f64 * error.powi(2) / left;
+        Some((needed.ceil() as usize).max(rounds + 1))
+    }
+}

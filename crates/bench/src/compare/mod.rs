@@ -1,0 +1,283 @@
+//! Two results beside each other: what became better or worse, by how much, and how surely. Pure; `archive/` reads the runs.
+//!
+//! A figure is one metric of one variant of one work. The samples are rounds. Three things make two runs of the same system
+//! differ, and each has its place in the interval of a figure: rounds vary (a rank test, `onrush_measure::effect`); rounds
+//! behind each other vary together (`onrush_measure::effect::inflation`); and the two runs as wholes differ, which their
+//! rounds cannot know. For that there is a reference: a peer's program that both runs hold. What moved it, moved ours, and
+//! cancels out of their ratio, round by round. What is left, or all of it where there is no reference, is a constant with
+//! its origin in `limits.rs`. `docs/compare.md` says how many rounds that takes; `tests/power.rs` checks it.
+
+mod comparison;
+mod direction;
+mod judge;
+mod markdown;
+pub(crate) mod reference;
+mod text;
+pub(crate) mod verdict;
+
+pub use comparison::{Asked, Beside, Comparison, Figure, Moved, Standing};
+pub use direction::Direction;
+pub use verdict::{Counts, Verdict};
+
+use onrush_measure::compare::Rounds;
+
+use self::judge::{Judge, Judged};
+use crate::archive::{Difference, Entrant, Forbids, Run, Sound};
+use crate::limits::{BETWEEN_RUNS, BETWEEN_RUNS_BESIDE, ROUNDS_COMPARED_MIN, SMALLEST_DEFAULT};
+use crate::scenario::Metric;
+
+/// What is asked of a comparison.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The smallest effect that matters: 0.02 is 2 %.
+    pub smallest: f64,
+    /// Only figures whose name, `work / variant / metric`, holds one of these; all where there are none.
+    pub only: Vec<String>,
+    /// The standard deviation between runs of the same thing, where it was measured: 0.01 is 1 %.
+    pub between_runs: Option<f64>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            smallest: SMALLEST_DEFAULT,
+            only: Vec::new(),
+            between_runs: None,
+        }
+    }
+}
+
+/// Sets `b` beside `a`.
+pub fn compare(a: &Run, b: &Run, options: &Options) -> Comparison {
+    let differences = a.facts.differences(&b.facts);
+    let candidates = candidates(a, b, options);
+    let judge = |together: usize| Judge {
+        smallest: options.smallest,
+        together,
+    };
+    let settled: Vec<Settled<'_>> = candidates
+        .iter()
+        .map(|candidate| candidate.settle([a, b], &differences))
+        .collect();
+    let together = settled.iter().filter(|it| it.samples.is_ok()).count();
+    let figures = settled
+        .into_iter()
+        .map(|it| it.figure(&judge(together), options.between_runs))
+        .collect();
+    Comparison {
+        a: a.name.clone(),
+        b: b.name.clone(),
+        smallest: options.smallest,
+        together,
+        differences,
+        figures,
+        references: moved(a, b),
+        only_in_a: missing(a, b),
+        only_in_b: missing(b, a),
+        without_direction: without_direction(a, b),
+    }
+}
+
+/// A figure that both runs have.
+struct Candidate<'run> {
+    sides: [&'run Entrant; 2],
+    metric: Metric,
+}
+
+/// The figures to compare: those of ours, or of all where nothing is ours.
+fn candidates<'run>(a: &'run Run, b: &'run Run, options: &Options) -> Vec<Candidate<'run>> {
+    let both = a.rows.entrants.iter().filter_map(|entrant| {
+        let other = b.rows.of(&entrant.subject)?;
+        Some([entrant, other])
+    });
+    let both: Vec<[&Entrant; 2]> = both.collect();
+    let is_ours = |sides: &[&Entrant; 2]| sides.iter().all(|side| side.is_ours);
+    let any_ours = both.iter().any(is_ours);
+    let mut found = Vec::new();
+    for sides in both.into_iter().filter(|it| is_ours(it) || !any_ours) {
+        let shared = sides[0]
+            .metrics
+            .keys()
+            .filter(|it| sides[1].metrics.contains_key(*it));
+        for metric in shared.filter_map(|name| Metric::parse(name)) {
+            let name = format!("{} / {}", sides[0].subject, metric.name());
+            let is_asked = options.only.iter().any(|part| name.contains(part));
+            if is_asked || options.only.is_empty() {
+                found.push(Candidate { sides, metric });
+            }
+        }
+    }
+    found
+}
+
+impl<'run> Candidate<'run> {
+    /// What there is to judge by, or why nothing is.
+    fn settle(&self, runs: [&Run; 2], differences: &[Difference]) -> Settled<'run> {
+        let sound = self.sides.map(|side| side.sound(&self.metric));
+        let samples = self
+            .forbidden(runs, differences)
+            .map_or(Ok(()), Err)
+            .and_then(|()| enough(&sound))
+            .and_then(|()| self.samples(runs, &sound));
+        Settled {
+            sides: self.sides,
+            metric: self.metric.clone(),
+            sound,
+            samples,
+        }
+    }
+
+    /// Why the runs cannot be compared, whatever their rounds are.
+    fn forbidden(&self, [a, b]: [&Run; 2], differences: &[Difference]) -> Option<String> {
+        let machine = differences
+            .iter()
+            .find(|it| it.forbids == Forbids::Everything);
+        if let Some(Difference { what, .. }) = machine {
+            return Some(format!("another {what}"));
+        }
+        let subject = &self.sides[0].subject;
+        let is_other = a.facts.has_other_driver(&b.facts, subject);
+        is_other.then(|| "another driver".to_owned())
+    }
+
+    /// The samples of both sides: beside a reference where both have one.
+    fn samples(&self, runs: [&Run; 2], sound: &[Sound; 2]) -> Result<Samples, String> {
+        let subject = &self.sides[0].subject;
+        let found = reference::shared(runs, subject, &self.metric, sound);
+        Ok(found.map_or(Samples::Direct, |(name, pairs)| {
+            Samples::Beside(name, pairs)
+        }))
+    }
+}
+
+fn values(sound: &Sound) -> Vec<f64> {
+    sound.rounds.iter().map(|(_, value)| *value).collect()
+}
+
+/// Whether enough rounds of both sides are sound: enough to be told apart, and more than half of all.
+fn enough(sound: &[Sound; 2]) -> Result<(), String> {
+    for (side, name) in sound.iter().zip(["A", "B"]) {
+        let (good, all) = (side.rounds.len(), side.all);
+        let why = side.without.unwrap_or("were measured");
+        if 2 * good <= all {
+            return Err(format!("{} of {all} rounds of {name} {why}", all - good));
+        }
+        if good < ROUNDS_COMPARED_MIN {
+            let reason = match side.without {
+                Some(why) => format!(" ({} more {why})", all - good),
+                None => String::new(),
+            };
+            return Err(format!(
+                "{name} has {good} rounds{reason}: it takes {ROUNDS_COMPARED_MIN}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What a figure is judged by.
+enum Samples {
+    /// The rounds of both runs.
+    Direct,
+    /// The rounds of the reference and ours, of both runs.
+    Beside(String, [Vec<(f64, f64)>; 2]),
+}
+
+/// A figure before it is judged.
+struct Settled<'run> {
+    sides: [&'run Entrant; 2],
+    metric: Metric,
+    sound: [Sound; 2],
+    samples: Result<Samples, String>,
+}
+
+impl Settled<'_> {
+    fn figure(self, judge: &Judge, between_runs: Option<f64>) -> Figure {
+        let direction = Direction::of(&self.metric);
+        let [a, b] = self.sound.each_ref().map(|side| Rounds::of(&values(side)));
+        let alone = judge.judge(
+            &self.sound.each_ref().map(values),
+            between_runs.unwrap_or(BETWEEN_RUNS),
+            direction,
+        );
+        let mut beside = None;
+        let judged = match self.samples {
+            Err(why) => Judged::not_comparable(why),
+            Ok(Samples::Direct) => alone.clone(),
+            Ok(Samples::Beside(reference, pairs)) => {
+                let ratios = pairs.each_ref().map(|side| -> Vec<f64> {
+                    side.iter().map(|(theirs, ours)| ours / theirs).collect()
+                });
+                beside = Beside::of(reference, &pairs, (alone.effect, alone.verdict));
+                let between = between_runs.unwrap_or(BETWEEN_RUNS_BESIDE);
+                judge.judge(&ratios, between, direction)
+            }
+        };
+        Figure {
+            subject: self.sides[0].subject.clone(),
+            metric: self.metric.name(),
+            unit: self.metric.unit().symbol(),
+            direction,
+            a,
+            b,
+            beside,
+            effect: judged.effect,
+            together: judged.together,
+            verdict: judged.verdict,
+            why: judged.why,
+            rounds_needed: judged.rounds_needed,
+        }
+    }
+}
+
+/// How far each reference moved between the runs, by its CPU per request: what a comparison without it would have taken for
+/// ours.
+fn moved(a: &Run, b: &Run) -> Vec<Moved> {
+    let references = a.rows.entrants.iter().filter(|it| !it.is_ours);
+    let mut found = Vec::new();
+    for entrant in references {
+        let Some(other) = b.rows.of(&entrant.subject) else {
+            continue;
+        };
+        let is_same = a.facts.is_same_reference(&b.facts, &entrant.subject);
+        for name in entrant.metrics.keys() {
+            let Some(metric @ Metric::Cpu(_)) = Metric::parse(name) else {
+                continue;
+            };
+            let sides = [entrant, other].map(|side| values(&side.sound(&metric)));
+            let [Some(a), Some(b)] = sides.map(|values| Rounds::of(&values)) else {
+                continue;
+            };
+            found.push(Moved {
+                subject: entrant.subject.clone(),
+                metric: name.clone(),
+                change: b.median / a.median - 1.0,
+                is_same,
+            });
+        }
+    }
+    found
+}
+
+/// Who did something in `a` and nothing in `b`.
+fn missing(a: &Run, b: &Run) -> Vec<String> {
+    let all = a.rows.entrants.iter().map(|it| &it.subject);
+    let missing = all.filter(|subject| b.rows.of(subject).is_none());
+    missing.map(|subject| subject.to_string()).collect()
+}
+
+/// Metrics of both runs of which nobody said whether more of it is better.
+fn without_direction(a: &Run, b: &Run) -> Vec<String> {
+    let names = |run: &Run| -> std::collections::BTreeSet<String> {
+        let metrics = run.rows.entrants.iter().flat_map(|it| it.metrics.keys());
+        metrics.cloned().collect()
+    };
+    let both = &names(a) & &names(b);
+    let unknown = both
+        .into_iter()
+        .filter(|name| Metric::parse(name).is_none());
+    unknown.collect()
+}
+
+#[cfg(test)]
+mod tests;

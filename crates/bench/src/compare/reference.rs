@@ -1,0 +1,79 @@
+//! The peer's variant that a figure is set beside: what moved both cancels out of their ratio.
+
+use onrush_measure::compare::Rounds;
+
+use crate::archive::{Run, Sound, Subject};
+use crate::limits::ROUNDS_COMPARED_MIN;
+use crate::scenario::Metric;
+
+/// Theirs and ours, of one round each, round by round.
+pub(crate) type Pairs = Vec<(f64, f64)>;
+
+/// The rounds that both have.
+pub(crate) fn pairs(theirs: &Sound, ours: &Sound) -> Pairs {
+    let of_round = |number: u32| {
+        let found = theirs.rounds.iter().find(|(other, _)| *other == number);
+        found.map(|(_, value)| *value)
+    };
+    let both = ours.rounds.iter();
+    both.filter_map(|(number, ours)| Some((of_round(*number)?, *ours)))
+        .collect()
+}
+
+/// The reference that both runs hold, and its rounds with those of `sound`: of several, the one that `subject` follows best.
+pub(super) fn shared(
+    [a, b]: [&Run; 2],
+    subject: &Subject,
+    metric: &Metric,
+    sound: &[Sound; 2],
+) -> Option<(String, [Pairs; 2])> {
+    let candidates = a.rows.references(subject).filter_map(|theirs| {
+        let other = b.rows.of(&theirs.subject).filter(|other| !other.is_ours)?;
+        if !a.facts.is_same_reference(&b.facts, &theirs.subject) {
+            return None;
+        }
+        let pairs = [
+            pairs(&theirs.sound(metric), &sound[0]),
+            pairs(&other.sound(metric), &sound[1]),
+        ];
+        let are_enough = pairs.iter().all(|it| it.len() >= ROUNDS_COMPARED_MIN);
+        are_enough.then(|| (theirs.subject.variant.clone(), pairs))
+    });
+    closest(candidates, |(_, pairs)| pairs)
+}
+
+/// Of several references the one whose ratio varies least within the runs: it is disturbed by the same. How the runs differ
+/// from each other plays no part in it, so that choosing favours no verdict.
+pub(crate) fn closest<T>(
+    candidates: impl Iterator<Item = T>,
+    pairs: impl Fn(&T) -> &[Pairs],
+) -> Option<T> {
+    candidates
+        .map(|candidate| (variation(pairs(&candidate)), candidate))
+        .min_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, candidate)| candidate)
+}
+
+/// The mean distance of the logarithm of a ratio from its run's median.
+fn variation(runs: &[Pairs]) -> f64 {
+    let mut sum = 0.0;
+    let mut count = 0.0;
+    for run in runs {
+        let logs: Vec<f64> = run
+            .iter()
+            .map(|(theirs, ours)| (ours / theirs).ln())
+            .collect();
+        let Some(rounds) = Rounds::of(&logs) else {
+            continue;
+        };
+        sum += logs
+            .iter()
+            .map(|log| (log - rounds.median).abs())
+            .sum::<f64>();
+        count += logs.len() as f64;
+    }
+    match count > 0.0 {
+        true => sum / count,
+        false => f64::INFINITY,
+    }
+}

@@ -1,0 +1,251 @@
+//! How often an unchanged system is told apart from itself, and a slower one from the one before: simulated runs whose
+//! rounds vary as those of committed runs do.
+
+use super::super::reference::pairs;
+use super::*;
+
+/// Runs of quiet hours, and in each the pairs of our variant and a reference, with the metric of the role under test.
+const SOURCES: [(&str, &str, &str, &str, &str); 9] = [
+    (
+        "2026-11-21-first-light",
+        "fixed answer",
+        "onrush epoll",
+        "nginx",
+        CPU,
+    ),
+    (
+        "2026-11-21-first-light",
+        "1 KiB static file",
+        "onrush epoll",
+        "nginx",
+        CPU,
+    ),
+    (
+        "2026-11-21-first-light",
+        "forward, empty answer",
+        "onrush epoll",
+        "HAProxy",
+        "proxy.cpu_us_per_request",
+    ),
+    (
+        "2026-11-21-first-light-1",
+        "fixed answer",
+        "onrush io_uring",
+        "nginx",
+        CPU,
+    ),
+    (
+        "2026-11-21-first-light-1",
+        "forward, empty answer",
+        "onrush io_uring",
+        "HAProxy",
+        "proxy.cpu_us_per_request",
+    ),
+    (
+        "2026-11-22-balancer",
+        "what TLS adds",
+        "onrush epoll",
+        "nginx",
+        CPU,
+    ),
+    (
+        "2026-11-22-balancer-1",
+        "what TLS adds",
+        "onrush io_uring",
+        "nginx",
+        CPU,
+    ),
+    (
+        "2026-11-22-balancer-forward",
+        "forward on shared connections",
+        "onrush io_uring",
+        "HAProxy",
+        "proxy.cpu_us_per_request",
+    ),
+    (
+        "2026-11-22-balancer-latency",
+        "latency that a proxy adds",
+        "onrush epoll",
+        "HAProxy",
+        "proxy.cpu_us_per_request",
+    ),
+];
+
+/// Repetitions of each simulation.
+const REPETITIONS: usize = 200;
+
+/// How runs are made up.
+#[derive(Clone, Copy)]
+struct Simulated {
+    rounds: usize,
+    /// How many times as far rounds vary as those of the committed runs.
+    scale: f64,
+    /// The standard deviation between runs that both variants share.
+    shared: f64,
+    /// That of their ratio.
+    own: f64,
+    /// How much of a round's own error is that of the round before.
+    follows: f64,
+}
+
+/// As in the committed runs, with as many rounds as `docs/compare.md` asks for.
+const USUAL: Simulated = Simulated {
+    rounds: 60,
+    scale: 1.0,
+    shared: 0.015,
+    own: 0.0025,
+    follows: 0.0,
+};
+
+#[test]
+fn an_unchanged_system_is_no_different_nineteen_times_of_twenty() {
+    // The table of docs/compare.md: the ratio to the reference varies by 2.6 % from round to round here, and by these shares
+    // of it on quieter machines.
+    for (scale, rounds) in [(1.0, 60), (0.8, 50), (0.6, 30), (0.4, 20)] {
+        let how = Simulated {
+            scale,
+            rounds,
+            ..USUAL
+        };
+        let found = tally(how, 1.0);
+        assert!(
+            20 * found.of_verdict(Verdict::NoDifference) >= 19 * REPETITIONS,
+            "{scale}: {}",
+            found.says()
+        );
+        assert_eq!(changed(&found), 0, "{scale}: {}", found.says());
+    }
+}
+
+#[test]
+fn five_per_cent_more_are_found_nine_times_of_ten() {
+    for (scale, rounds) in [(1.0, 30), (0.8, 20), (0.6, 15), (0.4, 10)] {
+        let how = Simulated {
+            scale,
+            rounds,
+            ..USUAL
+        };
+        let found = tally(how, 1.05);
+        assert!(
+            10 * found.of_verdict(Verdict::Worse) >= 9 * REPETITIONS,
+            "{scale}: {}",
+            found.says()
+        );
+        assert_eq!(found.of_verdict(Verdict::Better), 0);
+    }
+}
+
+#[test]
+fn nothing_is_claimed_of_an_unchanged_system_where_its_runs_are_worse_than_assumed() {
+    for how in [
+        Simulated { rounds: 9, ..USUAL },
+        Simulated {
+            own: 0.005,
+            ..USUAL
+        },
+        Simulated {
+            follows: 0.6,
+            rounds: 30,
+            ..USUAL
+        },
+        Simulated {
+            shared: 0.1,
+            rounds: 20,
+            ..USUAL
+        },
+    ] {
+        let found = tally(how, 1.0);
+        assert_eq!(
+            changed(&found),
+            0,
+            "{} rounds: {}",
+            how.rounds,
+            found.says()
+        );
+    }
+}
+
+#[test]
+fn without_a_reference_nothing_is_claimed_either() {
+    let noise = noise();
+    let mut random = Random::new(11);
+    let mut side = || {
+        let run = simulated(&mut random, &noise, USUAL, 1.0);
+        let rows = run.rows.entrants.into_iter().filter(|it| it.is_ours);
+        Run {
+            rows: Rows {
+                entrants: rows.collect(),
+            },
+            ..run
+        }
+    };
+    let verdicts = (0..REPETITIONS).map(|_| {
+        let comparison = compare(&side(), &side(), &Options::default());
+        only(&comparison).verdict
+    });
+    let found = Counts::of(verdicts);
+    assert_eq!(changed(&found), 0, "{}", found.says());
+}
+
+/// By how much the logarithms of ours and of the reference are off in each round of the sources: both of one round together.
+fn noise() -> Vec<(f64, f64)> {
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runs");
+    let mut found = Vec::new();
+    for (name, work, ours, theirs, metric) in SOURCES {
+        let run = Run::read(&runs.join(name)).expect("a committed run");
+        let metric = Metric::parse(metric).expect("a metric");
+        let sound = |variant: &str| {
+            let subject = crate::archive::Subject {
+                work: work.into(),
+                point: String::new(),
+                variant: variant.into(),
+            };
+            run.rows
+                .of(&subject)
+                .expect("it is in the run")
+                .sound(&metric)
+        };
+        let pairs = pairs(&sound(theirs), &sound(ours));
+        let off = |side: fn(&(f64, f64)) -> f64| -> Vec<f64> {
+            let logs: Vec<f64> = pairs.iter().map(|pair| side(pair).ln()).collect();
+            let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+            // They are as far from their own mean as so few can be.
+            let few = (logs.len() as f64 / (logs.len() as f64 - 1.0)).sqrt();
+            logs.iter().map(|log| (log - mean) * few).collect()
+        };
+        found.extend(off(|pair| pair.1).into_iter().zip(off(|pair| pair.0)));
+    }
+    found
+}
+
+/// A run of one variant of ours, `slower` times as dear, beside a reference.
+fn simulated(random: &mut Random, noise: &[(f64, f64)], how: Simulated, slower: f64) -> Run {
+    let shared = random.normal() * how.shared;
+    let own = random.normal() * how.own;
+    let mut before = 0.0;
+    // As far as without what follows.
+    let fresh = (1.0 - how.follows * how.follows).sqrt();
+    let (ours, theirs): (Vec<f64>, Vec<f64>) = (0..how.rounds)
+        .map(|_| {
+            let (ours, theirs) = noise[random.below(noise.len())];
+            before = how.follows * before + fresh * how.scale * ours;
+            let ours = 3.5 * slower * f64::exp(shared + own + before);
+            (ours, 4.3 * f64::exp(shared + how.scale * theirs))
+        })
+        .unzip();
+    let rows = rows("ours", CPU, SOUND, ours) + &rows("nginx", CPU, SOUND, theirs);
+    run("simulated", &rows)
+}
+
+fn tally(how: Simulated, slower: f64) -> Counts {
+    let noise = noise();
+    let mut random = Random::new(7);
+    Counts::of((0..REPETITIONS).map(|_| {
+        let [a, b] = [1.0, slower].map(|level| simulated(&mut random, &noise, how, level));
+        only(&compare(&a, &b, &Options::default())).verdict
+    }))
+}
+
+fn changed(counts: &Counts) -> usize {
+    counts.of_verdict(Verdict::Better) + counts.of_verdict(Verdict::Worse)
+}

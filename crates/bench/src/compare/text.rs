@@ -1,0 +1,163 @@
+//! A comparison for a terminal.
+
+use std::fmt;
+
+use super::comparison::{Comparison, Figure, Moved};
+use super::verdict::signed;
+use crate::archive::{Difference, Forbids, Subject};
+use crate::report::number;
+
+/// Names of one kind that are told; the JSON has all.
+const NAMES_SHOWN: usize = 12;
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "A {}\nB {}", self.a, self.b)?;
+        write_differences(out, &self.differences)?;
+        write_missing(out, "A", &self.only_in_a)?;
+        write_missing(out, "B", &self.only_in_b)?;
+        let mut before: Option<&Subject> = None;
+        for figure in &self.figures {
+            write_heads(out, before, &figure.subject)?;
+            before = Some(&figure.subject);
+            write_figure(out, figure)?;
+        }
+        write_references(out, &self.references)?;
+        writeln!(out, "\n{}", self.counts().says())?;
+        self.write_legend(out)
+    }
+}
+
+impl Comparison {
+    fn write_legend(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.together > 0 {
+            writeln!(
+                out,
+                "Changes are B against A with the interval that holds at 90 %; no difference: it lies within {}. Better and \
+                 worse are said where all figures judged ({}) hold together at 95 %, and their interval is that one.",
+                within(self.smallest),
+                self.together
+            )?;
+        }
+        if !self.without_direction.is_empty() {
+            writeln!(
+                out,
+                "Not compared, since nobody has said whether more is better: {}",
+                some(&self.without_direction)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// `±2 %`.
+pub(super) fn within(share: f64) -> String {
+    format!("±{} %", (share * 1e4).round() / 1e2)
+}
+
+/// The first names, and how many more there are.
+pub(super) fn some(names: &[String]) -> String {
+    let shown: Vec<&str> = names.iter().take(NAMES_SHOWN).map(String::as_str).collect();
+    match names.len().saturating_sub(NAMES_SHOWN) {
+        0 => shown.join("; "),
+        more => format!("{}; and {more} more", shown.join("; ")),
+    }
+}
+
+fn write_differences(out: &mut fmt::Formatter<'_>, differences: &[Difference]) -> fmt::Result {
+    if differences.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nnot the same in A and B:")?;
+    for difference in differences.iter().take(NAMES_SHOWN) {
+        writeln!(out, "  {}", sentence(difference))?;
+    }
+    match differences.len().saturating_sub(NAMES_SHOWN) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more, which the JSON has"),
+    }
+}
+
+/// A difference with what it forbids.
+pub(super) fn sentence(difference: &Difference) -> String {
+    let Difference {
+        what,
+        a,
+        b,
+        forbids,
+    } = difference;
+    let forbids = match forbids {
+        Forbids::Everything => ": nothing can be compared",
+        Forbids::Variant => ": this variant cannot be compared",
+        Forbids::Nothing => "",
+    };
+    format!("{what}: {a:?} and {b:?}{forbids}")
+}
+
+fn write_missing(out: &mut fmt::Formatter<'_>, side: &str, names: &[String]) -> fmt::Result {
+    match names.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "\nonly in {side}: {}", some(names)),
+    }
+}
+
+/// The lines above the first figure of a work, and of a variant.
+fn write_heads(
+    out: &mut fmt::Formatter<'_>,
+    before: Option<&Subject>,
+    subject: &Subject,
+) -> fmt::Result {
+    if before.is_none_or(|before| !before.is_beside(subject)) {
+        writeln!(out, "\n{}", subject.place())?;
+    }
+    match before {
+        Some(before) if before == subject => Ok(()),
+        _ => writeln!(out, "  {}", subject.variant),
+    }
+}
+
+fn write_figure(out: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
+    let side = |rounds: Option<onrush_measure::compare::Rounds>| {
+        rounds.map_or_else(|| "–".into(), |rounds| number(rounds.median, figure.unit))
+    };
+    let (change, interval) = figure.change().unwrap_or_default();
+    let beside = match &figure.beside {
+        Some(beside) => format!("beside {}", beside.reference),
+        None => String::new(),
+    };
+    let line = format!(
+        "    {:<28} {:>9} {:>9} {change:>8}  {interval:<19} {beside:<16} {}",
+        figure.metric,
+        side(figure.a),
+        side(figure.b),
+        figure.words()
+    );
+    writeln!(out, "{}", line.trim_end())
+}
+
+fn write_references(out: &mut fmt::Formatter<'_>, references: &[Moved]) -> fmt::Result {
+    if references.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nreferences, which have not changed, moved by themselves:"
+    )?;
+    for moved in references.iter().take(NAMES_SHOWN) {
+        let remark = match moved.is_same {
+            true => "",
+            false => "  (another version, or told something else: nothing is set beside it)",
+        };
+        writeln!(
+            out,
+            "  {} / {} {}{remark}",
+            moved.subject,
+            moved.metric,
+            signed(1.0 + moved.change)
+        )?;
+    }
+    match references.len().saturating_sub(NAMES_SHOWN) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more, which the JSON has"),
+    }
+}

@@ -1,0 +1,109 @@
+//! `onrush bench compare`: results of earlier runs beside each other.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use onrush_bench::archive::{ENVIRONMENT, RAW, Run};
+use onrush_bench::compare::{Asked, Comparison, Options, Standing, compare};
+use onrush_bench::limits::COMPARED_MAX;
+use serde_json::json;
+
+use super::exit::{EXIT_UNTOLD, EXIT_WORSE};
+use super::share::share;
+use super::written::{self, Written};
+
+/// Sets results beside each other: what became better or worse, by how much, and how surely (docs/compare.md).
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  onrush bench compare runs/before out/now
+  onrush bench compare runs/before out/now --only server.cpu_us_per_request --smallest 5%
+  onrush bench compare runs/before out/now --markdown - 2> /dev/null
+
+Exit codes: 0 nothing became worse, 1 a result cannot be read, 3 a figure asked for with --only cannot be told or \
+compared, or nothing can be compared at all, 4 something became worse.")]
+pub(crate) struct Args {
+    /// Directories that onrush bench wrote: the first, and those that are compared with it
+    #[arg(value_name = "DIR", required = true, num_args = 2..)]
+    directories: Vec<PathBuf>,
+    /// The smallest effect that matters
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
+    smallest: f64,
+    /// Judge figures whose name, 'WORK / VARIANT / METRIC', holds this; repeatable [default: all of ours]
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+    /// The standard deviation between runs of one system, where it was measured [default: 0.25% beside a peer that both
+    /// runs hold, 2% without]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    between_runs: Option<f64>,
+    /// Write the comparisons to a file as JSON; - is standard output, and what people read then goes to standard error
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write them to a file as Markdown; - as above
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// Compares to an exit code.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let (first, others) = args.directories.split_first().context("two directories")?;
+    if others.len() > COMPARED_MAX {
+        bail!(
+            "{} directories: expected at most {COMPARED_MAX} beside the first",
+            others.len()
+        );
+    }
+    let inputs: Vec<PathBuf> = args.directories.iter().flat_map(|it| files(it)).collect();
+    let wanted = [
+        ("--json", args.json.as_deref()),
+        ("--markdown", args.markdown.as_deref()),
+    ];
+    let files = Written::open(&wanted, &inputs)?;
+    let options = Options {
+        smallest: args.smallest,
+        only: args.only.clone(),
+        between_runs: args.between_runs,
+    };
+    let first = Run::read(first)?;
+    let mut comparisons = Vec::new();
+    for other in others {
+        let comparison = compare(&first, &Run::read(other)?, &options);
+        if comparison.figures.is_empty() && !args.only.is_empty() {
+            bail!(
+                "no figure of {} and {} is named {}: a name is 'WORK / VARIANT / METRIC', such as 'fixed answer / onrush epoll / rps'",
+                first.name,
+                other.display(),
+                args.only.join(" or ")
+            );
+        }
+        comparisons.push(comparison);
+    }
+    let texts: Vec<String> = comparisons.iter().map(Comparison::to_string).collect();
+    written::show(files.out(), &texts.join("\n"));
+    files.write(|flag| match flag {
+        "--json" => format!("{:#}\n", json!({ "schema": 1, "comparisons": comparisons })),
+        _ => {
+            let tables: Vec<String> = comparisons.iter().map(Comparison::to_markdown).collect();
+            tables.join("\n")
+        }
+    })?;
+    Ok(ExitCode::from(code(&comparisons, &args.only)))
+}
+
+fn files(directory: &Path) -> [PathBuf; 2] {
+    [RAW, ENVIRONMENT].map(|name| directory.join(name))
+}
+
+/// The code of the comparison that ended worst.
+fn code(comparisons: &[Comparison], only: &[String]) -> u8 {
+    let asked = match only.is_empty() {
+        true => Asked::All,
+        false => Asked::ByName,
+    };
+    let standings = comparisons.iter().map(|it| it.standing(asked));
+    match standings.max().unwrap_or(Standing::Fine) {
+        Standing::Fine => 0,
+        Standing::Untold => EXIT_UNTOLD,
+        Standing::Worse => EXIT_WORSE,
+    }
+}

@@ -1,0 +1,98 @@
+//! `onrush bench history`: all results of a folder over time.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use onrush_bench::history::{History, Options, history};
+
+use super::exit::EXIT_WORSE;
+use super::share::{confidence, share};
+use super::written::{self, Written};
+
+/// Reads all results below a folder, in the order of their dates, and finds where figures changed (docs/compare.md).
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  onrush bench history runs/
+  onrush bench history runs/ --only server.cpu_us_per_request --html history.html
+  onrush bench history runs/ --since 2026-11-01        changes before that day are known
+
+Exit codes: 0 no series' newest run is behind a change for the worse, 1 there is no result, or an output cannot be \
+written, 4 the newest run of a series is behind one.")]
+pub(crate) struct Args {
+    /// The folder
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// The smallest change that matters
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
+    smallest: f64,
+    /// How surely a change has to be one
+    #[arg(long, value_name = "SHARE", default_value = "99%", value_parser = confidence)]
+    confidence: f64,
+    /// Series whose name, 'EXPERIMENT / WORK / VARIANT / METRIC', holds this; repeatable [default: all of ours]
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+    /// Changes before this day, such as 2026-11-21, are known: they are shown, and are no failure
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    since: Option<String>,
+    /// Write the history to a file as JSON; - is standard output, and what people read then goes to standard error
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write what changed to a file as Markdown; - as above
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Write the history to a file as one HTML page with a chart of each series, which opens offline
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// `2026-11-21`.
+fn day(text: &str) -> Result<String, String> {
+    let shape = "0000-00-00";
+    let fits = |(letter, form): (char, char)| match form {
+        '-' => letter == '-',
+        _ => letter.is_ascii_digit(),
+    };
+    match text.len() == shape.len() && text.chars().zip(shape.chars()).all(fits) {
+        true => Ok(text.to_owned()),
+        false => Err("expected a day such as 2026-11-21".into()),
+    }
+}
+
+/// Reads, shows and writes to an exit code.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let wanted: [(&'static str, Option<&Path>); 3] = [
+        ("--json", args.json.as_deref()),
+        ("--markdown", args.markdown.as_deref()),
+        ("--html", args.html.as_deref()),
+    ];
+    let files = Written::open(&wanted, &[])?;
+    let options = Options {
+        smallest: args.smallest,
+        confidence: args.confidence,
+        only: args.only.clone(),
+        since: args.since.clone(),
+    };
+    let history = history(&args.folder, &options)?;
+    if history.series.is_empty() && !args.only.is_empty() {
+        bail!(
+            "no series below {} is named {}: a name is 'EXPERIMENT / WORK / VARIANT / METRIC'",
+            history.folder,
+            args.only.join(" or ")
+        );
+    }
+    written::show(files.out(), &history.to_string());
+    files.write(|flag| match flag {
+        "--json" => history.to_json(),
+        "--markdown" => history.to_markdown(),
+        _ => history.to_html(),
+    })?;
+    Ok(ExitCode::from(code(&history)))
+}
+
+fn code(history: &History) -> u8 {
+    match history.is_behind_worse() {
+        true => EXIT_WORSE,
+        false => 0,
+    }
+}

@@ -1,0 +1,46 @@
+//! Shares as flags have them: `2%`.
+
+/// A share above 0 and at most 50 %: half of a figure is no small effect, and no noise between runs.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').map(str::trim_end);
+    let percent: Option<f64> = number.and_then(|number| number.parse().ok());
+    match percent {
+        Some(percent) if percent > 0.0 && percent <= 50.0 => Ok(percent / 100.0),
+        _ => Err("expected a share above 0 % and up to 50 %, such as 2% or 0.5%".into()),
+    }
+}
+
+/// How surely something has to hold: from 50 % to below 100 %.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn confidence(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').map(str::trim_end);
+    let percent: Option<f64> = number.and_then(|number| number.parse().ok());
+    match percent {
+        // A thousand orders of a history tell no more than a thousandth.
+        Some(percent) if (50.0..=99.9).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("expected a confidence from 50 % to 99.9 %, such as 95% or 99%".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_their_sign_and_their_bounds() {
+        assert_eq!(share("2%"), Ok(0.02));
+        assert_eq!(share("0.5 %"), Ok(0.005));
+        assert_eq!(confidence("95%"), Ok(0.95));
+        for text in ["", "%", "2", "0%", "-1%", "51%", "NaN%", "inf%", "x%"] {
+            assert!(share(text).is_err(), "{text}");
+        }
+        for text in ["", "95", "49%", "100%", "NaN%"] {
+            assert!(confidence(text).is_err(), "{text}");
+        }
+    }
+}

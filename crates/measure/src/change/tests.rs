@@ -1,0 +1,165 @@
+//! Changes of histories whose truth is known, and the statistic against the formula of the paper, pair by pair.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Figures around `level`, 1 % apart.
+fn around(random: &mut Random, level: f64, count: usize) -> Vec<f64> {
+    (0..count)
+        .map(|_| level * (random.normal() * 0.01).exp())
+        .collect()
+}
+
+#[test]
+fn a_change_is_found_where_it_is_with_its_size_and_confidence() {
+    let mut random = Random::new(1);
+    let history = [around(&mut random, 3.0, 12), around(&mut random, 3.3, 8)].concat();
+    let found = changes(&history, 0.99);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let change = found[0];
+    assert_eq!(change.at, 12);
+    assert!(
+        change.effect.low < 1.1 && 1.1 < change.effect.high,
+        "{change:?}"
+    );
+    assert!(
+        change.effect.low > 1.08 && change.effect.high < 1.12,
+        "{change:?}"
+    );
+    assert!((change.before - 3.0).abs() < 0.03 && (change.after - 3.3).abs() < 0.03);
+    assert!(change.confidence >= 0.99 && change.confidence < 1.0);
+}
+
+#[test]
+fn a_change_that_was_taken_back_is_two_changes() {
+    let mut random = Random::new(2);
+    let history = [
+        around(&mut random, 3.0, 10),
+        around(&mut random, 3.4, 8),
+        around(&mut random, 3.0, 10),
+    ]
+    .concat();
+    let places: Vec<usize> = changes(&history, 0.99).iter().map(|it| it.at).collect();
+    assert_eq!(places, [10, 18]);
+}
+
+#[test]
+fn one_figure_that_is_off_is_no_change() {
+    let mut random = Random::new(3);
+    let mut history = around(&mut random, 3.0, 20);
+    history[10] = 6.0;
+    assert_eq!(changes(&history, 0.99), []);
+    let mut newest = around(&mut random, 3.0, 20);
+    newest[19] = 6.0;
+    assert_eq!(changes(&newest, 0.99), []);
+}
+
+#[test]
+fn equal_histories_have_changes_as_rarely_as_the_confidence_says() {
+    const HISTORIES: u64 = 300;
+    let with_changes = (0..HISTORIES)
+        .filter(|seed| {
+            let history = around(&mut Random::new(1_000 + seed), 3.0, 16);
+            !changes(&history, 0.95).is_empty()
+        })
+        .count();
+    // Of 300, 15 on average; more than 28 have a probability of 0.1 %.
+    assert!((3..=28).contains(&with_changes), "{with_changes}");
+}
+
+#[test]
+fn a_change_is_found_as_soon_as_chance_would_rarely_order_the_figures_so() {
+    let mut random = Random::new(4);
+    let mut places = |before: usize, after: usize, confidence: f64| -> Vec<usize> {
+        let history = [
+            around(&mut random, 3.0, before),
+            around(&mut random, 3.3, after),
+        ]
+        .concat();
+        changes(&history, confidence)
+            .iter()
+            .map(|it| it.at)
+            .collect()
+    };
+    // Of the 220 choices of three among twelve two are the first three and the last three.
+    assert_eq!(places(10, 3, 0.99), [10]);
+    assert_eq!(places(8, 3, 0.95), [8]);
+    // Two of eight: 2 of 28.
+    assert_eq!(places(6, 2, 0.95), [0; 0]);
+    assert_eq!(places(30, 2, 0.99), [30]);
+}
+
+#[test]
+fn a_history_that_is_too_short_has_no_change_however_clear_it_is() {
+    // Of eight, four can be chosen in 70 ways, of which two look like the change; of ten, five in 252.
+    assert_eq!([0.95, 0.99].map(values_min), [8, 10]);
+    let clear = |count: usize| -> Vec<f64> {
+        let level = |at: usize| if at < count / 2 { 1.0 } else { 9.0 };
+        (0..count).map(|at| level(at) + at as f64 * 0.001).collect()
+    };
+    for count in 4..10 {
+        assert_eq!(changes(&clear(count), 0.99), [], "{count}");
+    }
+    // With ten it lies at the border, which a sample of the orders blurs.
+    for count in 12..16 {
+        assert_eq!(changes(&clear(count), 0.99).len(), 1, "{count}");
+    }
+}
+
+#[test]
+fn short_constant_and_impossible_histories_have_none() {
+    for history in [
+        vec![],
+        vec![1.0],
+        vec![1.0, 2.0, 3.0],
+        vec![5.0; 30],
+        vec![1.0, 1.0, 0.0, 9.0, 9.0],
+        vec![1.0, 1.0, f64::NAN, 9.0, 9.0],
+    ] {
+        assert_eq!(changes(&history, 0.9), [], "{history:?}");
+    }
+}
+
+#[test]
+fn the_same_history_has_the_same_changes() {
+    let mut random = Random::new(5);
+    let history = [around(&mut random, 3.0, 9), around(&mut random, 3.1, 9)].concat();
+    assert_eq!(changes(&history, 0.95), changes(&history, 0.95));
+}
+
+/// The statistic as the paper writes it, pair by pair.
+fn by_pairs(before: &[f64], after: &[f64]) -> f64 {
+    let (n, m) = (before.len() as f64, after.len() as f64);
+    let distance = |one: &f64, other: &f64| (one - other).abs();
+    let across: f64 = before
+        .iter()
+        .flat_map(|one| after.iter().map(move |other| distance(one, other)))
+        .sum();
+    let within = |part: &[f64]| {
+        let mut sum = 0.0;
+        for (at, one) in part.iter().enumerate() {
+            sum += part[..at]
+                .iter()
+                .map(|other| distance(one, other))
+                .sum::<f64>();
+        }
+        let count = part.len() as f64;
+        sum / (count * (count - 1.0) / 2.0)
+    };
+    n * m / (n + m) * (2.0 * across / (n * m) - within(before) - within(after))
+}
+
+proptest! {
+    #[test]
+    fn the_best_place_is_the_best_of_all_pairs(logs in prop::collection::vec(-1.0_f64..1.0, 4..20)) {
+        let split = best(&logs).expect("four figures have a place");
+        let mut furthest = f64::NEG_INFINITY;
+        for at in SEGMENT_MIN..=logs.len() - SEGMENT_MIN {
+            for end in (at + PART_MIN..logs.len()).chain([logs.len()]) {
+                furthest = furthest.max(by_pairs(&logs[..at], &logs[at..end]));
+            }
+        }
+        prop_assert!((split.apart - furthest).abs() < 1e-9, "{} {furthest}", split.apart);
+    }
+}
