@@ -99,7 +99,7 @@ pub(super) fn values(
     let cpus = subject.placement.of(role);
     let target = target(role, || ports.contains_key(&Role::Proxy));
     let bin_dir = context.onrush.parent().unwrap_or(Path::new("."));
-    let mut values: Values = subject.variant.set.clone();
+    let mut values = Values::new();
     let mut set = |name: &str, value: String| {
         values.insert(name.into(), value);
     };
@@ -143,6 +143,11 @@ pub(super) fn values(
     set("address", own.to_string());
     for (listener, port) in ports {
         set(&format!("{}.port", listener.name()), port.to_string());
+    }
+    // A value of the experiment may name those of the run, and never takes the place of one.
+    for (name, text) in &subject.variant.set {
+        let filled = render(text, &values);
+        values.entry(name.clone()).or_insert(filled);
     }
     values
 }

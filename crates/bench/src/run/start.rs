@@ -11,7 +11,7 @@ use super::network::Made;
 use super::prepare::{Part, key, prepare};
 use super::subject::{Context, Subject};
 use crate::limits::{CLIENT_OVERTIME_MAX, POLL, READY_POLL, READY_WAIT_MAX};
-use crate::scenario::{Launch, Program, Role, render};
+use crate::scenario::{Launch, Program, Role, Values, is_named, render};
 
 pub(super) fn start(
     context: &mut Context<'_>,
@@ -21,9 +21,8 @@ pub(super) fn start(
     part: &Part,
 ) -> Try<Child> {
     let filled = |arguments: &[String]| -> Vec<String> {
-        arguments
-            .iter()
-            .map(|argument| render(argument, &part.values))
+        let each = arguments.iter();
+        each.flat_map(|argument| for_each_way(argument, &part.values))
             .collect()
     };
     let command = match &program.launch {
@@ -59,6 +58,20 @@ pub(super) fn start(
         .commands
         .insert(key(subject, role), line);
     Ok(child)
+}
+
+/// An argument with `{targets}` is one for each way to the next role; all others are one.
+fn for_each_way(argument: &str, values: &Values) -> Vec<String> {
+    if !is_named(argument, "targets") {
+        return vec![render(argument, values)];
+    }
+    let ways = (0..).map_while(|way| values.get(&format!("target.{way}")));
+    ways.map(|target| {
+        let mut values = values.clone();
+        values.insert("targets".into(), target.clone());
+        render(argument, &values)
+    })
+    .collect()
 }
 
 pub(super) fn wait_until_ready(
@@ -155,5 +168,21 @@ pub(super) fn check_alive(listeners: &[(Role, Child)]) -> Try<()> {
             role.name(),
             child.last_words()
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_for_all_ways_is_repeated() {
+        let values = [("target", "a:1"), ("target.0", "a:1"), ("target.1", "b:1")];
+        let values: Values = values
+            .map(|(name, value)| (name.into(), value.into()))
+            .into();
+        let ways = for_each_way("http://{targets}/", &values);
+        assert_eq!(ways, ["http://a:1/", "http://b:1/"]);
+        assert_eq!(for_each_way("http://{target}/", &values), ["http://a:1/"]);
     }
 }

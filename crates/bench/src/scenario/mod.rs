@@ -26,7 +26,7 @@ pub use point::{Point, Setting};
 pub use results::{Counted, Results};
 pub use role::Role;
 pub use section::Mistake;
-pub use template::{Values, render};
+pub use template::{Values, is_named, render};
 
 use std::path::Path;
 

@@ -321,6 +321,19 @@ at_most = 0.85
     }
 
     #[test]
+    fn values_may_name_what_the_run_fills_in() {
+        let good = GOOD.replace("set = { io = \"epoll\" }", "set = { io = \"{dir}/epoll\" }");
+        assert!(read(&good).is_ok());
+        let message = mistake("set = { io = \"epoll\" }", "set = { io = \"{dri}/epoll\" }");
+        assert!(message.contains("unknown value `{dri}`"), "{message}");
+        let message = mistake("set = { io = \"epoll\" }", "set = { io = \"{target}\" }");
+        assert!(
+            message.contains("as server of variant `epoll`"),
+            "{message}"
+        );
+    }
+
+    #[test]
     fn ends_and_orders_are_read() {
         let text = GOOD.replace(
             "rounds = 2",
@@ -339,7 +352,7 @@ at_most = 0.85
     #[test]
     fn a_scale_is_the_same_experiment_for_another_machine() {
         let scales = "scale = \"small\"\n[scales.small]\nabout = \"Two CPUs.\"\nrounds = 3\nmeasure = \"1s\"\n\
-            sweep = { connections = [1, 2] }\nset = { io = \"auto\" }\n[scales.large]\nwarm_up = \"9s\"\ncpus_per_role = 8\n";
+            sweep = { connections = [1, 2] }\nset = { io = \"auto\" }\n[scales.large]\nwarm_up = \"9s\"\ncpus_per_role = 8\nconnections = 7\n";
         let text = GOOD.replace(
             "connections = 100",
             "sweep = { connections = [10, 20, 30] }",

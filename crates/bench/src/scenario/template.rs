@@ -60,7 +60,7 @@ pub(super) fn first_unknown(template: &str, known: impl Fn(&str) -> bool) -> Opt
 }
 
 /// Whether a template has this name.
-pub(super) fn is_named(template: &str, name: &str) -> bool {
+pub fn is_named(template: &str, name: &str) -> bool {
     places(template)
         .iter()
         .any(|place| !place.literal && place.name == name)

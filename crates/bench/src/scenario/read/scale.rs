@@ -12,6 +12,7 @@ const SCALE_KEYS: &[&str] = &[
     "warm_up",
     "measure",
     "cpus_per_role",
+    "connections",
     "sweep",
     "set",
 ];
@@ -24,6 +25,8 @@ pub(super) struct Scale<'a> {
     pub(super) sweep: BTreeMap<String, Vec<At<String>>>,
     /// Values for templates.
     pub(super) set: BTreeMap<String, String>,
+    /// Of works that do not say how many.
+    pub(super) connections: Option<u64>,
     /// What there is to say about it.
     pub(super) about: Option<String>,
 }
@@ -94,6 +97,7 @@ fn all<'a>(experiment: &Section<'a>) -> Read<Vec<(String, Scale<'a>)>> {
         let scale = Scale {
             sweep,
             set: section.texts_by_name("set")?,
+            connections: section.count("connections", 1..100_001)?,
             about: section.text("about")?.map(|about| about.value),
             section: Some(section),
         };

@@ -30,7 +30,7 @@ const VALUES: &[&str] = &[
 pub(super) fn is_reserved(name: &str) -> bool {
     let of_roles = ["port", "target", "json"];
     let ports = Role::ALL.map(|role| format!("{}.port", role.name()));
-    if name.starts_with("target.") {
+    if name == "targets" || name.starts_with("target.") {
         return true;
     }
     let is_own = VALUES.contains(&name) && name != "connections";
@@ -216,9 +216,16 @@ fn check_templates(
     for (role, name) in &variant.roles {
         let known = value_names(*role, variant, rate);
         for template in programs[name].templates() {
-            let Some(stranger) =
-                first_unknown(template, |name| known.iter().any(|known| known == name))
-            else {
+            let is_known = |name: &str| known.iter().any(|known| known == name);
+            let of_run = |name: &str| is_known(name) && !variant.set.contains_key(name);
+            let mut named = variant.set.iter();
+            let stranger = first_unknown(template, is_known).or_else(|| {
+                named.find_map(|(name, text)| {
+                    let is_used = is_named(template, name);
+                    is_used.then(|| first_unknown(text, of_run)).flatten()
+                })
+            });
+            let Some(stranger) = stranger else {
                 continue;
             };
             let names: Vec<_> = known.iter().map(String::as_str).collect();
@@ -246,8 +253,10 @@ fn value_names(role: Role, variant: &Variant, rate: Option<&Rate>) -> Vec<String
     let mut names: Vec<String> = VALUES.iter().map(|name| (*name).to_owned()).collect();
     match role {
         Role::Server => names.push("port".into()),
-        Role::Proxy => names.extend(["port", "target"].map(String::from)),
-        Role::Client | Role::Control => names.extend(["json", "target"].map(String::from)),
+        Role::Proxy => names.extend(["port", "target", "targets"].map(String::from)),
+        Role::Client | Role::Control => {
+            names.extend(["json", "target", "targets"].map(String::from));
+        }
     }
     if rate.is_some() {
         names.push("rate".into());

@@ -82,7 +82,10 @@ fn work<'a>(
             .map(|about| about.value)
             .unwrap_or_default(),
         under_test: under_test(section, &variants)?,
-        connections: swept.or(connections).unwrap_or(100) as u32,
+        connections: swept
+            .or(connections)
+            .or(given.scale.connections)
+            .unwrap_or(100) as u32,
         rate,
         cpus_per_role: cpus_per_role.map(|count| count as usize),
         variants,
