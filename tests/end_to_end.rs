@@ -33,6 +33,7 @@ mod loading;
 mod logging;
 mod outputs;
 mod pausing;
+mod predicting;
 mod privileges;
 mod reaching;
 mod reloading;

@@ -16,6 +16,8 @@ pub enum Error {
     Experiment(Box<Mistake>),
     /// A file could not be read.
     Read(PathBuf, Unreadable),
+    /// A file that is to be read says something that cannot be.
+    Input(PathBuf, String),
     /// A file or directory could not be written.
     Write(PathBuf, io::Error),
     /// What is to be the directory of the results is something else.
@@ -39,6 +41,7 @@ impl fmt::Display for Error {
         match self {
             Error::Experiment(mistake) => mistake.fmt(f),
             Error::Read(path, _) => write!(f, "cannot read {}", path.display()),
+            Error::Input(path, message) => write!(f, "{}: {message}", path.display()),
             Error::Write(path, _) => write!(f, "cannot write {}", path.display()),
             Error::NoDirectory(path) => {
                 let path = path.display();
@@ -81,6 +84,7 @@ impl std::error::Error for Error {
                 Some(source)
             }
             Error::Experiment(_)
+            | Error::Input(_, _)
             | Error::NoDirectory(_)
             | Error::Resume(..)
             | Error::NotThere(_)

@@ -27,6 +27,8 @@ pub mod archive;
 pub mod compare;
 pub mod history;
 
+pub mod predict;
+
 mod error;
 mod exit;
 mod options;

@@ -124,3 +124,24 @@ pub const HISTORY_ENTRIES_MAX: usize = 10_000;
 pub const HISTORY_ROUNDS_MIN: usize = 3;
 /// Charts of a history's page, those of the longest series: a browser draws a thousand in a second, and nobody looks at more.
 pub const HISTORY_CHARTS_MAX: usize = 1_000;
+
+/// Numbers of CPUs: what kernels are built for at most (`CONFIG_NR_CPUS`) has 8,192.
+pub const CPU_NUMBER_MAX: usize = 8_191;
+/// Receive queues of an interface: no card has more than one for each CPU.
+pub const RECEIVE_QUEUES_MAX: u64 = 8_192;
+/// Bits a second of a link: the fastest Ethernet has 1.6 T.
+pub const LINK_BITS_MAX: f64 = 1e13;
+/// Packets a second of a machine: the smallest frames on the fastest link.
+pub const PACKET_RATE_MAX: u64 = 15_000_000_000;
+/// Packets of a request in one direction: a response of a gigabyte has 700,000.
+pub const PACKETS_PER_REQUEST_MAX: f64 = 1e6;
+/// Machines that ask: more than a laboratory has.
+pub const CLIENTS_MAX: u64 = 10_000;
+/// Bytes of a message in one direction: a response of a gigabyte is a download, not a request.
+pub const MESSAGE_BYTES_MAX: f64 = 1e9;
+/// Connections at a time: every port of a hundred clients.
+pub const CONNECTIONS_MAX: u64 = 6_000_000;
+/// Requests or packets a second that a row may state: more than the fastest link carries.
+pub const RATE_MAX: f64 = 15e9;
+/// Microseconds that a request or a packet may cost: a minute is no request any more.
+pub const COST_US_MAX: f64 = 6e7;

@@ -3,7 +3,10 @@
 mod compare;
 mod exit;
 mod history;
+mod machine;
+mod predict;
 mod share;
+mod wire;
 mod written;
 
 use std::io::Write;
@@ -16,11 +19,13 @@ use onrush_bench::{Choice, Options, Task};
 
 use crate::terminal::{Out, say};
 
-/// What is made of results that were written before.
+/// What is made of results that were written before, and what a machine or a link can do.
 #[derive(clap::Subcommand)]
 enum Results {
     Compare(compare::Args),
     History(history::Args),
+    Predict(predict::Args),
+    Wire(wire::Args),
 }
 
 /// Without a file, Onrush's own server, proxy and load generator are measured with a control client beside them.
@@ -34,6 +39,7 @@ enum Results {
   onrush bench --dry-run my.toml                     what it would do, in which order, for how long
   onrush bench --only 'file/nginx' --only connections=100 my.toml
   onrush bench --resume DIR                          go on with a run that was interrupted
+  onrush bench predict --machine server.toml         what a machine can do (docs/predict.md)
 
 Exit codes: 0 measured (also when a figure missed its target), 1 nothing could be measured, 3 a figure could not be \
 judged because programs failed or are missing, errors occurred or the client was the limit, 130 stopped by Ctrl-C."
@@ -107,6 +113,8 @@ pub(crate) fn run(mut args: Args) -> ExitCode {
     match args.results.take() {
         Some(Results::Compare(args)) => ended(compare::run(&args)),
         Some(Results::History(args)) => ended(history::run(&args)),
+        Some(Results::Predict(args)) => predict::run(&args),
+        Some(Results::Wire(args)) => wire::run(&args),
         None => measure(args),
     }
 }

@@ -12,7 +12,7 @@ mod results;
 mod role;
 
 mod read;
-mod section;
+pub(crate) mod section;
 mod template;
 mod value;
 
@@ -45,8 +45,7 @@ pub fn built_in() -> Experiment {
     }
 }
 
-/// Reads a text of a test.
-#[cfg(test)]
+/// Reads the text of an experiment that a result holds, or a test; `file` is for what is said of mistakes.
 pub(crate) fn parse(file: &str, text: &str) -> Result<Experiment, Mistake> {
     read::experiment(file, text, Path::new("."), None)
 }

@@ -38,13 +38,13 @@ impl fmt::Display for Mistake {
 
 /// The text a mistake points into.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Source<'a> {
-    pub(super) file: &'a str,
-    pub(super) text: &'a str,
+pub(crate) struct Source<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) text: &'a str,
 }
 
 impl Source<'_> {
-    pub(super) fn mistake(&self, at: Range<usize>, message: impl Into<String>) -> Mistake {
+    pub(crate) fn mistake(&self, at: Range<usize>, message: impl Into<String>) -> Mistake {
         let before = &self.text[..at.start.min(self.text.len())];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Mistake {
@@ -58,24 +58,24 @@ impl Source<'_> {
 
 /// A value with its place.
 #[derive(Debug, Clone)]
-pub(super) struct At<T> {
-    pub(super) value: T,
-    pub(super) span: Range<usize>,
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    pub(crate) span: Range<usize>,
 }
 
 /// A table whose keys are all known.
-pub(super) struct Section<'a> {
-    pub(super) source: Source<'a>,
-    pub(super) span: Range<usize>,
+pub(crate) struct Section<'a> {
+    pub(crate) source: Source<'a>,
+    pub(crate) span: Range<usize>,
     table: &'a DeTable<'a>,
 }
 
 /// What was read, or the first mistake.
-pub(super) type Read<T> = Result<T, Mistake>;
+pub(crate) type Read<T> = Result<T, Mistake>;
 
 impl<'a> Section<'a> {
     /// Opens a table; a key that is not among `keys` is a mistake that names the nearest one.
-    pub(super) fn open(
+    pub(crate) fn open(
         source: Source<'a>,
         table: &'a DeTable<'a>,
         span: Range<usize>,
@@ -95,7 +95,7 @@ impl<'a> Section<'a> {
     }
 
     /// The names of all keys with their places, for tables whose keys the user chooses.
-    pub(super) fn names(table: &'a DeTable<'a>) -> Vec<At<&'a str>> {
+    pub(crate) fn names(table: &'a DeTable<'a>) -> Vec<At<&'a str>> {
         let mut names: Vec<_> = table
             .keys()
             .map(|key| At {
@@ -107,11 +107,11 @@ impl<'a> Section<'a> {
         names
     }
 
-    pub(super) fn value(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+    pub(crate) fn value(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
         self.table.get(key)
     }
 
-    pub(super) fn missing(&self, key: &str, what: &str) -> Mistake {
+    pub(crate) fn missing(&self, key: &str, what: &str) -> Mistake {
         self.source.mistake(
             self.span.clone(),
             format!("`{key}` is missing here: {what}"),
@@ -125,7 +125,7 @@ impl<'a> Section<'a> {
             .mistake(value.span(), format!("expected {expected}, found {found}")))
     }
 
-    pub(super) fn text(&self, key: &str) -> Read<Option<At<String>>> {
+    pub(crate) fn text(&self, key: &str) -> Read<Option<At<String>>> {
         let Some(value) = self.value(key) else {
             return Ok(None);
         };
@@ -138,7 +138,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(super) fn texts(&self, key: &str) -> Read<Option<Vec<At<String>>>> {
+    pub(crate) fn texts(&self, key: &str) -> Read<Option<Vec<At<String>>>> {
         let Some(value) = self.value(key) else {
             return Ok(None);
         };
@@ -166,7 +166,7 @@ impl<'a> Section<'a> {
     }
 
     /// A number, whole or not.
-    pub(super) fn number(&self, key: &str) -> Read<Option<At<f64>>> {
+    pub(crate) fn number(&self, key: &str) -> Read<Option<At<f64>>> {
         let Some(value) = self.value(key) else {
             return Ok(None);
         };
@@ -180,7 +180,7 @@ impl<'a> Section<'a> {
     }
 
     /// A whole number within bounds; `10_000` or `"10k"`.
-    pub(super) fn count(&self, key: &str, bounds: Range<u64>) -> Read<Option<u64>> {
+    pub(crate) fn count(&self, key: &str, bounds: Range<u64>) -> Read<Option<u64>> {
         let Some(value) = self.value(key) else {
             return Ok(None);
         };
@@ -205,7 +205,7 @@ impl<'a> Section<'a> {
     }
 
     /// `"250ms"`, `"10s"`, `"2m"`.
-    pub(super) fn duration(&self, key: &str, max: Duration) -> Read<Option<Duration>> {
+    pub(crate) fn duration(&self, key: &str, max: Duration) -> Read<Option<Duration>> {
         let Some(value) = self.value(key) else {
             return Ok(None);
         };
@@ -229,7 +229,7 @@ impl<'a> Section<'a> {
     }
 
     /// A table inside this one, whose keys the caller checks.
-    pub(super) fn table(&self, key: &str) -> Read<Option<At<&'a DeTable<'a>>>> {
+    pub(crate) fn table(&self, key: &str) -> Read<Option<At<&'a DeTable<'a>>>> {
         let Some(value) = self.value(key) else {
             return Ok(None);
         };
@@ -243,7 +243,7 @@ impl<'a> Section<'a> {
     }
 
     /// `[[key]]` tables, in file order.
-    pub(super) fn tables(&self, key: &str) -> Read<Vec<At<&'a DeTable<'a>>>> {
+    pub(crate) fn tables(&self, key: &str) -> Read<Vec<At<&'a DeTable<'a>>>> {
         let Some(value) = self.value(key) else {
             return Ok(Vec::new());
         };
@@ -295,7 +295,7 @@ impl<'a> Section<'a> {
     }
 
     /// A table of texts whose keys the user chooses; numbers are taken as they are written.
-    pub(super) fn texts_by_name(&self, key: &str) -> Read<BTreeMap<String, String>> {
+    pub(crate) fn texts_by_name(&self, key: &str) -> Read<BTreeMap<String, String>> {
         let mut texts = BTreeMap::new();
         let Some(table) = self.table(key)? else {
             return Ok(texts);
@@ -312,7 +312,7 @@ impl<'a> Section<'a> {
     }
 
     /// A table of sizes (`"1k"`, `512`) whose keys the user chooses.
-    pub(super) fn sizes_by_name(&self, key: &str, max: u64) -> Read<BTreeMap<String, u64>> {
+    pub(crate) fn sizes_by_name(&self, key: &str, max: u64) -> Read<BTreeMap<String, u64>> {
         let mut sizes = BTreeMap::new();
         let Some(table) = self.table(key)? else {
             return Ok(sizes);
@@ -335,7 +335,7 @@ impl<'a> Section<'a> {
 }
 
 /// `unknown key "rouds"; did you mean "rounds"?`, or the whole list when nothing is near.
-pub(super) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
+pub(crate) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
     // What is longer is near to none of them, and nobody reads it to its end.
     let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
     let mut shown: String = name.chars().take(NAME_MAX).map(printable).collect();
@@ -364,7 +364,7 @@ pub(super) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
 }
 
 /// A name that can be part of a file name.
-pub(super) fn name(section: &Section<'_>, what: &str) -> Read<At<String>> {
+pub(crate) fn name(section: &Section<'_>, what: &str) -> Read<At<String>> {
     let name = section
         .text("name")?
         .ok_or_else(|| section.missing("name", what))?;
@@ -381,7 +381,7 @@ pub(super) fn name(section: &Section<'_>, what: &str) -> Read<At<String>> {
     Ok(name)
 }
 
-pub(super) fn plain(texts: Vec<At<String>>) -> Vec<String> {
+pub(crate) fn plain(texts: Vec<At<String>>) -> Vec<String> {
     texts.into_iter().map(|text| text.value).collect()
 }
 

@@ -1,0 +1,552 @@
+//! How many requests a second a machine can do, and what is full first. Pure.
+//!
+//! Each resource allows a rate of its own; the lowest of them is the prediction. Work that has to be done on one CPU, as
+//! that of an interrupt, is compared with that CPU; programs may run on any CPU of theirs, so of each set of them the
+//! costs together are compared with the CPUs together, less what packets take of those.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::cost::{Cost, PacketCost, RoleCost};
+use super::cpu_set::CpuSet;
+use super::machine::{Driver, Interface, Machine, Queue};
+use super::wire::message_wire_bytes;
+use crate::scenario::Role;
+
+/// Packets that the kernel takes of a queue before it looks after others (`net.core.dev_weight`): a CPU that gets several
+/// of them is told once.
+const BATCH_PACKETS: f64 = 64.0;
+/// Packets and a program that is woken on the same full CPU take turns, since the kernel then leaves packets to a thread
+/// (ksoftirqd) with the same right to run.
+const SHARE_BESIDE_A_PROGRAM: f64 = 0.5;
+const MICROSECONDS: f64 = 1e6;
+
+/// What can be full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limiter {
+    /// The CPUs that the program under test runs on.
+    ApplicationCpus,
+    /// A CPU that takes interrupts of a device.
+    InterruptCpu,
+    /// A CPU that packets are steered to.
+    SteeringCpu,
+    /// A limit on packets a second, of a device or a provider.
+    PacketLimit,
+    /// The bits a second of a link.
+    Link,
+    /// Whoever asks.
+    Client,
+}
+
+impl Limiter {
+    /// All of them.
+    pub const ALL: [Limiter; 6] = [
+        Limiter::ApplicationCpus,
+        Limiter::InterruptCpu,
+        Limiter::SteeringCpu,
+        Limiter::PacketLimit,
+        Limiter::Link,
+        Limiter::Client,
+    ];
+
+    /// The words of tables and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limiter::ApplicationCpus => "application CPUs",
+            Limiter::InterruptCpu => "interrupt CPU",
+            Limiter::SteeringCpu => "steering CPU",
+            Limiter::PacketLimit => "packet limit",
+            Limiter::Link => "link",
+            Limiter::Client => "client",
+        }
+    }
+}
+
+impl fmt::Display for Limiter {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(self.name())
+    }
+}
+
+/// The rate that one resource allows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limit {
+    /// The resource.
+    pub limiter: Limiter,
+    /// Requests a second.
+    pub rps: f64,
+    /// What it comes from, with its numbers.
+    pub reason: String,
+}
+
+/// What a machine can do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// Requests a second: what the first limit allows.
+    pub rps: f64,
+    /// What is full first.
+    pub limiter: Limiter,
+    /// What each resource allows, the lowest first; at least one.
+    pub limits: Vec<Limit>,
+}
+
+/// What `machine` can do at `cost`; none when neither says anything that is a limit.
+pub fn predict(machine: &Machine, cost: &Cost) -> Option<Prediction> {
+    let work = PacketWork::of(machine, cost);
+    let mut limits = program_limits(machine, cost, &work);
+    limits.extend(work.limits(machine));
+    limits.extend(packet_limits(machine, cost));
+    limits.extend(link_limits(machine, cost));
+    limits.extend(client_limit(machine, cost));
+    limits.sort_by(|a, b| a.rps.total_cmp(&b.rps));
+    let first = limits.first()?;
+    Some(Prediction {
+        rps: first.rps,
+        limiter: first.limiter,
+        limits,
+    })
+}
+
+/// What packets of one request take of each CPU, in microseconds.
+#[derive(Default)]
+pub(super) struct PacketWork {
+    /// Taken from devices, and what is not steered elsewhere.
+    interrupt: BTreeMap<usize, f64>,
+    /// Steered here by other CPUs.
+    steered: BTreeMap<usize, f64>,
+    /// CPUs that carry packets of their own interrupts through the stack, and so wake programs where they are.
+    wakes: CpuSet,
+}
+
+impl PacketWork {
+    pub(super) fn of(machine: &Machine, cost: &Cost) -> PacketWork {
+        let mut work = PacketWork::default();
+        let mut waking = Vec::new();
+        let interfaces = machine.interfaces();
+        for interface in interfaces {
+            let per_queue = cost.exchange.packets_in
+                / interfaces.len() as f64
+                / interface.queues.len().max(1) as f64;
+            for queue in &interface.queues {
+                match interface.driver {
+                    Driver::Paravirtual => {
+                        let packet_us = cost.paravirtual_us.unwrap_or(0.0);
+                        *work.interrupt.entry(queue.irq_cpu).or_default() += packet_us * per_queue;
+                    }
+                    Driver::Native => {
+                        let Some(packet) = &cost.packet else { continue };
+                        work.add(machine, queue, packet, per_queue);
+                        if queue.steering.is_empty() || queue.steering.contains(queue.irq_cpu) {
+                            waking.push(queue.irq_cpu);
+                        }
+                    }
+                }
+            }
+        }
+        work.wakes = waking.into_iter().collect();
+        work
+    }
+
+    fn add(&mut self, machine: &Machine, queue: &Queue, packet: &PacketCost, packets: f64) {
+        let parts = PacketParts::of(machine, queue);
+        *self.interrupt.entry(queue.irq_cpu).or_default() += packets * parts.interrupt_us(packet);
+        let each = packet.stack_us * packets / queue.steering.count().max(1) as f64;
+        for cpu in queue.steering.numbers() {
+            if cpu != queue.irq_cpu {
+                *self.steered.entry(cpu).or_default() += each;
+            }
+        }
+    }
+
+    /// Microseconds of these CPUs for a request.
+    pub(super) fn on(&self, cpus: &CpuSet) -> f64 {
+        let of = |work: &BTreeMap<usize, f64>| -> f64 {
+            cpus.numbers().filter_map(|cpu| work.get(&cpu)).sum()
+        };
+        of(&self.interrupt) + of(&self.steered)
+    }
+
+    fn limits(&self, machine: &Machine) -> Vec<Limit> {
+        let programs = machine
+            .beside()
+            .values()
+            .fold(machine.application().clone(), |all, cpus| all.union(cpus));
+        let mut limits = Vec::new();
+        for cpu in machine.cpus().numbers() {
+            let interrupt_us = self.interrupt.get(&cpu).copied().unwrap_or(0.0);
+            let work_us = interrupt_us + self.steered.get(&cpu).copied().unwrap_or(0.0);
+            if work_us <= 0.0 {
+                continue;
+            }
+            let beside = self.wakes.contains(cpu) && programs.contains(cpu);
+            let (share, what) = match beside {
+                true => (SHARE_BESIDE_A_PROGRAM, ", and takes turns with a program"),
+                false => (1.0, ""),
+            };
+            limits.push(Limit {
+                limiter: match interrupt_us > 0.0 {
+                    true => Limiter::InterruptCpu,
+                    false => Limiter::SteeringCpu,
+                },
+                rps: share * MICROSECONDS / work_us,
+                reason: format!("CPU {cpu} has {work_us:.2} us of packets for a request{what}"),
+            });
+        }
+        lowest_of_each(limits)
+    }
+}
+
+/// Of the CPUs of each kind the one that is full first: the others say nothing more.
+fn lowest_of_each(limits: Vec<Limit>) -> Vec<Limit> {
+    let lowest = |limiter| {
+        let of_kind = limits.iter().filter(|limit| limit.limiter == limiter);
+        of_kind.min_by(|a, b| a.rps.total_cmp(&b.rps)).cloned()
+    };
+    Limiter::ALL.into_iter().filter_map(lowest).collect()
+}
+
+/// How many of each part of [`PacketCost`] one packet takes of the interrupt's CPU.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct PacketParts {
+    /// Other CPUs of its node that are told, for one packet.
+    pub(super) near: f64,
+    /// CPUs of other nodes that are told.
+    pub(super) far: f64,
+    /// The share of packets that stay, and go through the stack here.
+    pub(super) stack: f64,
+    /// The share of the CPU that packets have.
+    pub(super) share: f64,
+}
+
+impl PacketParts {
+    pub(super) fn of(machine: &Machine, queue: &Queue) -> PacketParts {
+        let own = machine.node_of(queue.irq_cpu);
+        let count = queue.steering.count() as f64;
+        let has_own = queue.steering.contains(queue.irq_cpu);
+        let stays = queue.steering.is_empty() || has_own;
+        let near = queue.steering.common(&own).count() - usize::from(has_own);
+        let far = queue.steering.count() - queue.steering.common(&own).count();
+        // A CPU is told when at least one packet of a batch is for it.
+        let told = match queue.steering.is_empty() {
+            true => 0.0,
+            false => (1.0 - (1.0 - 1.0 / count).powf(BATCH_PACKETS)) / BATCH_PACKETS,
+        };
+        PacketParts {
+            near: near as f64 * told,
+            far: far as f64 * told,
+            stack: match (queue.steering.is_empty(), has_own) {
+                (true, _) => 1.0,
+                (false, true) => 1.0 / count,
+                (false, false) => 0.0,
+            },
+            share: match stays && machine.application().contains(queue.irq_cpu) {
+                true => SHARE_BESIDE_A_PROGRAM,
+                false => 1.0,
+            },
+        }
+    }
+
+    fn interrupt_us(&self, packet: &PacketCost) -> f64 {
+        packet.driver_us
+            + packet.interrupt_us * self.near
+            + packet.far_interrupt_us * self.far
+            + packet.stack_us * self.stack
+    }
+}
+
+/// What the programs on this machine allow: for each set of them, the CPUs that any of it may use against what all of it
+/// costs.
+fn program_limits(machine: &Machine, cost: &Cost, work: &PacketWork) -> Vec<Limit> {
+    let programs = programs(machine, cost);
+    let mut limits = Vec::new();
+    for set in 1..1_usize << programs.len() {
+        let members = || (0..programs.len()).filter(|at| set >> at & 1 == 1);
+        let cpus = members().fold(CpuSet::default(), |all, at| all.union(programs[at].cpus));
+        let programs_us: f64 = members().map(|at| programs[at].us).sum();
+        let packets_us = work.on(&cpus);
+        if programs_us <= 0.0 {
+            continue;
+        }
+        let has_application = members().any(|at| programs[at].role.is_none());
+        let names: Vec<&str> = members().map(|at| programs[at].name()).collect();
+        limits.push(Limit {
+            limiter: match has_application {
+                true => Limiter::ApplicationCpus,
+                false => Limiter::Client,
+            },
+            rps: cost.usable * cpus.count() as f64 * MICROSECONDS / (programs_us + packets_us),
+            reason: format!(
+                "{} of CPUs {cpus}: {programs_us:.2} us for a request and {packets_us:.2} us of its packets",
+                names.join(" and ")
+            ),
+        });
+    }
+    lowest_of_each(limits)
+}
+
+struct OnCpus<'a> {
+    /// None is the program under test.
+    role: Option<Role>,
+    cpus: &'a CpuSet,
+    us: f64,
+}
+
+impl OnCpus<'_> {
+    fn name(&self) -> &'static str {
+        self.role.map_or("the application", Role::name)
+    }
+}
+
+fn programs<'a>(machine: &'a Machine, cost: &Cost) -> Vec<OnCpus<'a>> {
+    let application = cost
+        .application
+        .as_ref()
+        .map(|of_role| (None, machine.application(), of_role));
+    let beside = machine.beside().iter().filter_map(|(role, cpus)| {
+        let of_role = cost.beside.get(role)?;
+        Some((Some(*role), cpus, of_role))
+    });
+    let all: Vec<(Option<Role>, &CpuSet, &RoleCost)> =
+        application.into_iter().chain(beside).collect();
+    let on = |(role, cpus, of_role): &(Option<Role>, &'a CpuSet, &RoleCost)| {
+        let others = all.iter().filter(|other| other.0 != *role);
+        let crossing = mean_crossing(cpus, others.map(|other| other.1));
+        OnCpus {
+            role: *role,
+            cpus,
+            us: of_role.at(cost.connections, cpus.count(), crossing),
+        }
+    };
+    all.iter().map(on).collect()
+}
+
+/// The share of a program's exchanges whose other end is on another CPU, over the programs it exchanges with, when
+/// connections are spread evenly. 0 when the others are elsewhere.
+pub(super) fn mean_crossing<'a>(own: &CpuSet, others: impl Iterator<Item = &'a CpuSet>) -> f64 {
+    let crossings: Vec<f64> = others
+        .map(|other| {
+            let pairs = own.count() * other.count();
+            1.0 - own.common(other).count() as f64 / pairs.max(1) as f64
+        })
+        .collect();
+    crossings.iter().sum::<f64>() / crossings.len().max(1) as f64
+}
+
+fn packet_limits(machine: &Machine, cost: &Cost) -> Vec<Limit> {
+    let (packets_in, packets_out) = (cost.exchange.packets_in, cost.exchange.packets_out);
+    let interfaces = machine.interfaces().len() as f64;
+    let each = packets_in.max(packets_out);
+    let each_way = |interface: &Interface| {
+        let packets_max = interface.packets_max_each_way?;
+        Some(Limit {
+            limiter: Limiter::PacketLimit,
+            rps: packets_max * interfaces / each,
+            reason: format!(
+                "{} lets {packets_max:.0} packets/s pass in each direction, and a request has {each}",
+                interface.name
+            ),
+        })
+    };
+    let mut limits: Vec<Limit> = machine.interfaces().iter().filter_map(each_way).collect();
+    limits.extend(machine.packets_max().map(|packets_max| {
+        let both = packets_in + packets_out;
+        Limit {
+            limiter: Limiter::PacketLimit,
+            rps: packets_max / both,
+            reason: format!(
+                "the machine has {packets_max:.0} packets/s in both directions together, and a request has {both}"
+            ),
+        }
+    }));
+    lowest_of_each(limits)
+}
+
+fn link_limits(machine: &Machine, cost: &Cost) -> Vec<Limit> {
+    let interfaces = machine.interfaces().len() as f64;
+    let of_interface = |interface: &Interface| {
+        let link = interface.link?;
+        let wire = |message| message_wire_bytes(message, interface.mtu);
+        let bytes = wire(cost.exchange.bytes_in).max(wire(cost.exchange.bytes_out));
+        (bytes > 0.0).then(|| Limit {
+            limiter: Limiter::Link,
+            rps: link.bits() / 8.0 * interfaces / bytes,
+            reason: format!(
+                "{} has {:.1} Gb/s, and the larger message takes {bytes:.0} bytes of it",
+                interface.name,
+                link.bits() / 1e9
+            ),
+        })
+    };
+    lowest_of_each(
+        machine
+            .interfaces()
+            .iter()
+            .filter_map(of_interface)
+            .collect(),
+    )
+}
+
+fn client_limit(machine: &Machine, cost: &Cost) -> Option<Limit> {
+    let rps = cost.client_rps_max?;
+    Some(Limit {
+        limiter: Limiter::Client,
+        rps: rps * f64::from(machine.clients()),
+        reason: format!(
+            "{} machines ask, each for {rps:.0} requests/s at most",
+            machine.clients()
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::predict::cost::Exchange;
+    use crate::predict::wire::LinkRate;
+
+    const PACKET: PacketCost = PacketCost {
+        driver_us: 1.3,
+        stack_us: 0.7,
+        interrupt_us: 1.5,
+        far_interrupt_us: 1.5,
+    };
+
+    fn range(cpus: std::ops::Range<usize>) -> CpuSet {
+        cpus.collect()
+    }
+
+    /// A machine of 64 CPUs in two nodes whose application has CPUs from 1 on; CPU 0 takes packets and steers them.
+    fn machine(application: usize, steering: usize) -> Machine {
+        let interface = Interface {
+            name: "eth0".to_owned(),
+            link: LinkRate::parse("10G").ok(),
+            mtu: 1_500,
+            packets_max_each_way: Some(3e6),
+            driver: Driver::Native,
+            queues: vec![Queue {
+                irq_cpu: 0,
+                steering: range(1..1 + steering),
+            }],
+        };
+        Machine::of_nodes(vec![range(0..32), range(32..64)])
+            .and_then(|machine| machine.with_application(range(1..1 + application)))
+            .and_then(|machine| machine.with_interface(interface))
+            .expect("a machine")
+    }
+
+    fn cost(application_us: f64) -> Cost {
+        Cost {
+            application: Some(RoleCost {
+                base_us: application_us,
+                growth_us: 1.0,
+                ..RoleCost::default()
+            }),
+            connections: 100,
+            packet: Some(PACKET),
+            ..Cost::default()
+        }
+    }
+
+    fn rps(machine: &Machine, cost: &Cost) -> f64 {
+        predict(machine, cost).expect("a limit").rps
+    }
+
+    #[test]
+    fn the_limiter_is_what_is_full_first() {
+        let limiter =
+            |machine: &Machine, cost: &Cost| predict(machine, cost).expect("a limit").limiter;
+        assert_eq!(
+            limiter(&machine(2, 7), &cost(50.0)),
+            Limiter::ApplicationCpus
+        );
+        assert_eq!(limiter(&machine(40, 7), &cost(1.0)), Limiter::InterruptCpu);
+        let slow_stack = Cost {
+            packet: Some(PacketCost {
+                stack_us: 9.0,
+                ..PACKET
+            }),
+            ..cost(1.0)
+        };
+        assert_eq!(limiter(&machine(40, 1), &slow_stack), Limiter::SteeringCpu);
+        let large = Cost {
+            exchange: Exchange {
+                bytes_out: 1e6,
+                ..Exchange::default()
+            },
+            ..cost(1.0)
+        };
+        assert_eq!(limiter(&machine(40, 7), &large), Limiter::Link);
+        let few = machine(40, 7).with_packets_max(Some(1_000.0));
+        assert_eq!(limiter(&few, &cost(1.0)), Limiter::PacketLimit);
+        let asked = Cost {
+            client_rps_max: Some(10.0),
+            ..cost(1.0)
+        };
+        assert_eq!(limiter(&machine(40, 7), &asked), Limiter::Client);
+    }
+
+    #[test]
+    fn units_are_microseconds_of_a_cpu_and_requests_a_second() {
+        let alone = Machine::of_nodes(vec![range(0..4)]).expect("a machine");
+        let fixed = Cost {
+            application: Some(RoleCost::fixed(8.0)),
+            ..Cost::default()
+        };
+        assert_eq!(rps(&alone, &fixed), 500_000.0);
+        let shared = alone
+            .with_beside(Role::Client, range(0..4))
+            .expect("a machine");
+        let both = Cost {
+            beside: BTreeMap::from([(Role::Client, RoleCost::fixed(2.0))]),
+            ..fixed
+        };
+        assert_eq!(rps(&shared, &both), 400_000.0);
+    }
+
+    #[test]
+    fn nothing_known_is_no_prediction() {
+        let alone = Machine::of_nodes(vec![range(0..4)]).expect("a machine");
+        assert_eq!(predict(&alone, &Cost::default()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn more_cores_of_the_application_never_predict_less(
+            cores in 1..60_usize, more in 0..3_usize, steering in 1..60_usize, us in 0.1..100.0_f64,
+        ) {
+            let cost = cost(us);
+            prop_assert!(rps(&machine(cores + more, steering), &cost) >= rps(&machine(cores, steering), &cost));
+        }
+
+        #[test]
+        fn what_costs_more_never_predicts_more(
+            cores in 1..60_usize, steering in 0..60_usize, us in 0.1..100.0_f64, part in 0..6_usize, more in 0.0..10.0_f64,
+        ) {
+            let before = cost(us);
+            let mut after = before.clone();
+            if let (Some(packet), Some(application)) = (&mut after.packet, &mut after.application) {
+                *[
+                    &mut packet.driver_us, &mut packet.stack_us, &mut packet.interrupt_us,
+                    &mut packet.far_interrupt_us, &mut application.base_us, &mut application.growth_us,
+                ][part] += more;
+            }
+            let machine = machine(cores, steering);
+            prop_assert!(rps(&machine, &after) <= rps(&machine, &before));
+        }
+
+        #[test]
+        fn more_connections_or_packets_of_a_request_never_predict_more(
+            cores in 1..60_usize, steering in 0..60_usize, connections in 1..100_000_u32, packets in 0.1..10.0_f64,
+        ) {
+            let before = Cost { connections, ..cost(5.0) };
+            let machine = machine(cores, steering);
+            let crowded = Cost { connections: connections * 2, ..before.clone() };
+            prop_assert!(rps(&machine, &crowded) <= rps(&machine, &before));
+            let exchange = Exchange { packets_in: packets + 1.0, packets_out: packets + 1.0, ..Exchange::default() };
+            let chatty = Cost { exchange, ..before.clone() };
+            prop_assert!(rps(&machine, &chatty) <= rps(&machine, &before));
+        }
+    }
+}

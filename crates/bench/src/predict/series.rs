@@ -1,0 +1,234 @@
+//! Rows of one run predicted from each other: a chain of programs on this machine, with other connections or on other CPUs.
+//! Pure.
+
+use std::collections::BTreeMap;
+
+use onrush_measure::compare::Rounds;
+
+use super::check::Checked;
+use super::cost::{Cost, Exchange, RoleCost, growth, waking};
+use super::cpu_set::CpuSet;
+use super::machine::Machine;
+use super::measured::{Measured, Quiet, RoleMeasured};
+use super::model::{mean_crossing, predict};
+use super::solve::{Equation, costs};
+use crate::scenario::Role;
+
+/// Predicts each row from the others of its series. Rows with the same connections on the same CPUs are left out together.
+pub fn leave_one_out(rows: &[Measured]) -> Vec<Checked<Measured>> {
+    let check = |row: &Measured| {
+        let others: Vec<&Measured> = rows
+            .iter()
+            .filter(|other| other.series == row.series && !is_same(other, row))
+            .collect();
+        let cost = cost_at(&others, row);
+        let machine = machine_of(row);
+        let prediction = machine
+            .zip(cost)
+            .and_then(|(machine, cost)| predict(&machine, &cost));
+        Checked {
+            row: row.clone(),
+            figure: row.rps,
+            predicted: prediction.map(|prediction| (prediction.rps, prediction.limiter)),
+        }
+    };
+    rows.iter().map(check).collect()
+}
+
+/// What a request of `row` cost, as it was measured: how it grows with connections and across CPUs is taken from the other
+/// rows of its series, where there are any.
+pub fn cost_of(row: &Measured, rows: &[Measured]) -> Cost {
+    let of_series: Vec<&Measured> = rows
+        .iter()
+        .filter(|other| other.series == row.series)
+        .collect();
+    let cost_of_role = |role: Role, measured: &RoleMeasured| {
+        let fitted = role_cost(&of_series, role);
+        let here = fitted
+            .map(|fitted| fitted.at(row.connections, measured.cpus.count(), crossing(row, role)));
+        match fitted.zip(here) {
+            // The row itself is what was measured; the others only say what changes from there.
+            Some((fitted, here)) => RoleCost {
+                base_us: (fitted.base_us + measured.us - here).max(0.0),
+                ..fitted
+            },
+            None => RoleCost::fixed(measured.us),
+        }
+    };
+    let mut roles: BTreeMap<Role, RoleCost> = row
+        .roles
+        .iter()
+        .map(|(role, measured)| (*role, cost_of_role(*role, measured)))
+        .collect();
+    Cost {
+        application: roles.remove(&row.under_test),
+        beside: roles,
+        usable: match row.quiet {
+            Quiet::Undisturbed => fullness(row).map_or(1.0, |share| share.min(1.0)),
+            // What others took there says nothing about another machine.
+            Quiet::Disturbed => 1.0,
+        },
+        connections: row.connections,
+        exchange: exchange(row.under_test),
+        ..Cost::default()
+    }
+}
+
+/// What passes the network of a machine in this role for a small request: what a proxy receives, it sends on.
+fn exchange(role: Role) -> Exchange {
+    let packets = match role {
+        Role::Proxy => 2.0,
+        Role::Client | Role::Server | Role::Control => 1.0,
+    };
+    Exchange {
+        packets_in: packets,
+        packets_out: packets,
+        ..Exchange::default()
+    }
+}
+
+/// The machine of a row: the CPUs of its roles, without a network.
+pub fn machine_of(row: &Measured) -> Option<Machine> {
+    let all = row
+        .roles
+        .values()
+        .fold(CpuSet::default(), |all, role| all.union(&role.cpus));
+    let mut machine = Machine::of_nodes(vec![all]).ok()?;
+    for (role, measured) in &row.roles {
+        let cpus = measured.cpus.clone();
+        machine = match *role == row.under_test {
+            true => machine.with_application(cpus).ok()?,
+            false => machine.with_beside(*role, cpus).ok()?,
+        };
+    }
+    Some(machine)
+}
+
+/// What the roles of `row` cost by the rows in `others`; none when one of them is in none.
+fn cost_at(others: &[&Measured], row: &Measured) -> Option<Cost> {
+    let mut roles = BTreeMap::new();
+    for role in row.roles.keys() {
+        roles.insert(*role, role_cost(others, *role)?);
+    }
+    let shares: Vec<f64> = others.iter().filter_map(|other| fullness(other)).collect();
+    Some(Cost {
+        application: roles.remove(&row.under_test),
+        beside: roles,
+        usable: Rounds::of(&shares).map_or(1.0, |shares| shares.median),
+        connections: row.connections,
+        ..Cost::default()
+    })
+}
+
+/// The share of its CPUs that the programs of a row got: its rate beside the one that its own costs would allow.
+fn fullness(row: &Measured) -> Option<f64> {
+    let mut roles: BTreeMap<Role, RoleCost> = row
+        .roles
+        .iter()
+        .map(|(role, measured)| (*role, RoleCost::fixed(measured.us)))
+        .collect();
+    let cost = Cost {
+        application: roles.remove(&row.under_test),
+        beside: roles,
+        ..Cost::default()
+    };
+    Some(row.rps / predict(&machine_of(row)?, &cost)?.rps)
+}
+
+fn role_cost(rows: &[&Measured], role: Role) -> Option<RoleCost> {
+    let equation = |row: &&Measured| {
+        let measured = row.roles.get(&role)?;
+        let cpus = measured.cpus.count();
+        let crossing = crossing(row, role);
+        let waking = crossing * waking(row.connections, cpus);
+        (measured.us > 0.0).then(|| Equation {
+            counts: vec![1.0, growth(row.connections, cpus), crossing, waking],
+            total: measured.us,
+        })
+    };
+    let equations: Vec<Equation> = rows.iter().filter_map(equation).collect();
+    let [base_us, growth_us, crossing_us, waking_us] = costs(&equations)[..] else {
+        return None;
+    };
+    Some(RoleCost {
+        base_us,
+        growth_us,
+        crossing_us,
+        waking_us,
+    })
+}
+
+fn crossing(row: &Measured, role: Role) -> f64 {
+    let Some(own) = row.roles.get(&role) else {
+        return 0.0;
+    };
+    let others = row.roles.iter().filter(|(other, _)| **other != role);
+    mean_crossing(&own.cpus, others.map(|(_, other)| &other.cpus))
+}
+
+fn is_same(a: &Measured, b: &Measured) -> bool {
+    let cpus = |row: &Measured| -> Vec<CpuSet> {
+        row.roles.values().map(|role| role.cpus.clone()).collect()
+    };
+    a.connections == b.connections && cpus(a) == cpus(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that costs 3 us and 1 us for the root of a hundred connections of each CPU, 2 us when its client is on the
+    /// other CPU, and 40 us to be woken from there, with a client that costs the same.
+    fn row(connections: u32, cpus: &str) -> Measured {
+        let cpus = CpuSet::parse(cpus).expect("a list");
+        let crossing = 1.0 - 1.0 / cpus.count() as f64;
+        let woken = crossing * waking(connections, cpus.count());
+        let us = 3.0 + growth(connections, cpus.count()) + 2.0 * crossing + 40.0 * woken;
+        let role = RoleMeasured {
+            cpus: cpus.clone(),
+            us,
+        };
+        Measured {
+            work: format!("{connections} on {cpus}"),
+            variant: "v".to_owned(),
+            series: "s".to_owned(),
+            connections,
+            under_test: Role::Server,
+            roles: BTreeMap::from([(Role::Client, role.clone()), (Role::Server, role)]),
+            rps: 0.9 * cpus.count() as f64 * 1e6 / (2.0 * us),
+            quiet: Quiet::Undisturbed,
+        }
+    }
+
+    #[test]
+    fn rows_that_follow_the_model_are_predicted() {
+        let rows: Vec<Measured> = [10, 30, 100, 300, 1_000, 3_500]
+            .iter()
+            .flat_map(|connections| [row(*connections, "0"), row(*connections, "0-1")])
+            .collect();
+        for checked in leave_one_out(&rows) {
+            let error = checked.error().expect("a prediction");
+            assert!(error.abs() < 0.10, "{}: {error}", checked.row.work);
+        }
+    }
+
+    #[test]
+    fn a_row_alone_in_its_series_is_not_predicted() {
+        let checked = leave_one_out(&[row(100, "0"), row(100, "0")]);
+        assert!(checked.iter().all(|checked| checked.predicted.is_none()));
+    }
+
+    #[test]
+    fn a_row_costs_on_its_own_machine_what_was_measured() {
+        let rows = [row(100, "0"), row(400, "0"), row(100, "0-1")];
+        for row in &rows {
+            let machine = machine_of(row).expect("a machine");
+            let prediction = predict(&machine, &cost_of(row, &rows)).expect("a prediction");
+            assert!(
+                (prediction.rps / row.rps - 1.0).abs() < 1e-6,
+                "{}",
+                row.work
+            );
+        }
+    }
+}

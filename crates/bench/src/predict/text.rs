@@ -1,0 +1,250 @@
+//! Predictions, their errors and what a link carries, as text for a terminal. Pure.
+
+use onrush_measure::units;
+
+use super::check::{Checked, median_error};
+use super::cost::Cost;
+use super::measured::{Measured, Quiet};
+use super::model::{Limiter, Prediction};
+use super::rows::Row;
+use super::wire::{LinkRate, PacketsPerRequest, Size, TCP_HEADERS_BYTES};
+
+/// One prediction with all its limits.
+pub fn prediction(prediction: &Prediction) -> String {
+    let mut text = format!(
+        "{} of requests; first full: {}\n\n",
+        rate(prediction.rps),
+        prediction.limiter
+    );
+    let rows = prediction.limits.iter().map(|limit| {
+        vec![
+            limit.limiter.to_string(),
+            rate(limit.rps),
+            limit.reason.clone(),
+        ]
+    });
+    text.push_str(&table(&["limit", "allows", "why"], rows.collect()));
+    text
+}
+
+/// What packets cost in a prediction; empty when it is not known.
+pub fn packet_costs(cost: &Cost) -> String {
+    let Some(packet) = &cost.packet else {
+        return String::new();
+    };
+    format!(
+        "\nA packet costs {:.2} us of its interrupt's CPU, {:.2} us in the stack, and another CPU told of packets {:.2} us, of \
+         another\nnode {:.2} us. Published figures say so where no file of costs does (docs/predict.md).\n",
+        packet.driver_us, packet.stack_us, packet.interrupt_us, packet.far_interrupt_us
+    )
+}
+
+/// One line for each of several predictions by name.
+pub fn predictions(named: &[(String, String, Option<Prediction>)]) -> String {
+    let rows = named.iter().map(|(work, variant, prediction)| {
+        let (rps, limiter) = match prediction {
+            Some(prediction) => (rate(prediction.rps), prediction.limiter.to_string()),
+            None => (NOTHING.to_owned(), NOTHING.to_owned()),
+        };
+        vec![work.clone(), variant.clone(), rps, limiter]
+    });
+    table(
+        &["work", "variant", "predicted", "full first"],
+        rows.collect(),
+    )
+}
+
+/// Published rows with what the others predict of each, and how far that is off.
+pub fn published(checked: &[Checked<Row>]) -> String {
+    let mut rows = Vec::new();
+    let mut notes = Vec::new();
+    for one in checked {
+        let row = &one.row;
+        let mark = match row.note.is_empty() {
+            true => String::new(),
+            false => {
+                notes.push(row.note.clone());
+                format!(" [{}]", notes.len())
+            }
+        };
+        let mut cells = vec![row.table.clone(), format!("{}{mark}", row.name)];
+        cells.extend(cells_of(one));
+        cells.push(row.full.map_or(NOTHING.to_owned(), |full| full.to_string()));
+        rows.push(cells);
+    }
+    let mut text = table(
+        &[
+            "",
+            "row",
+            "figure",
+            "predicted",
+            "error",
+            "full first",
+            "was full",
+        ],
+        rows,
+    );
+    for (number, note) in (1..).zip(&notes) {
+        text.push_str(&format!("[{number}] {note}\n"));
+    }
+    text.push('\n');
+    for name in ["B", "C", "D"] {
+        let of_table: Vec<Checked<Row>> = checked
+            .iter()
+            .filter(|one| one.row.table == name)
+            .cloned()
+            .collect();
+        text.push_str(&format!("{name}: {}\n", median(&of_table)));
+    }
+    let requests: Vec<Checked<Row>> = checked
+        .iter()
+        .filter(|one| one.row.is_of_requests())
+        .cloned()
+        .collect();
+    text.push_str(&format!(
+        "requests, without packets and frames: {}\n",
+        median(&requests)
+    ));
+    let named = |one: &&Checked<Row>| one.row.full.is_some();
+    let agrees = |one: &&Checked<Row>| one.predicted.map(|(_, limiter)| limiter) == one.row.full;
+    let known = checked.iter().filter(named).count();
+    text.push_str(&format!(
+        "all: {}; what was full is known of {known} and predicted of {}\n",
+        median(checked),
+        checked.iter().filter(named).filter(agrees).count()
+    ));
+    text
+}
+
+/// Rows of a run with what the others of their kind predict of each.
+pub fn measured(checked: &[Checked<Measured>]) -> String {
+    let rows = checked.iter().map(|one| {
+        let mut cells = vec![one.row.work.clone(), one.row.variant.clone()];
+        cells.push(units::count(u64::from(one.row.connections)));
+        cells.extend(cells_of(one));
+        cells
+    });
+    let heads = [
+        "work",
+        "variant",
+        "connections",
+        "figure",
+        "predicted",
+        "error",
+        "full first",
+    ];
+    let mut text = table(&heads, rows.collect());
+    let predicted: Vec<Checked<Measured>> = checked
+        .iter()
+        .filter(|one| one.predicted.is_some())
+        .cloned()
+        .collect();
+    text.push_str(&format!("\n{}", median(&predicted)));
+    let alone = checked.len() - predicted.len();
+    if alone > 0 {
+        text.push_str(&format!(
+            "; {alone} rows have no other of their kind, which differs in connections or CPUs only"
+        ));
+    }
+    text.push('\n');
+    let disturbed = checked
+        .iter()
+        .filter(|one| one.row.quiet == Quiet::Disturbed)
+        .count();
+    if disturbed > 0 {
+        text.push_str(&format!(
+            "{disturbed} rows were disturbed in every round: their figures are what others left of the machine\n"
+        ));
+    }
+    text
+}
+
+/// What a link carries in packets of some sizes.
+pub fn wire(link: LinkRate, sizes: &[Size], packets: PacketsPerRequest) -> String {
+    let rows = sizes.iter().map(|size| {
+        let frames = link.frames(*size);
+        let payload = size.payload_bytes();
+        let payload_rate = match payload {
+            0 => "no room".to_owned(),
+            bytes => format!("{:.3} Gb/s", frames * bytes as f64 * 8.0 / 1e9),
+        };
+        vec![
+            size.to_string(),
+            size.frame_bytes().to_string(),
+            size.wire_bytes().to_string(),
+            units::count(frames.floor() as u64),
+            payload.to_string(),
+            payload_rate,
+            units::count((frames / packets.count()).floor() as u64),
+        ]
+    });
+    let heads = [
+        "size",
+        "frame",
+        "on the link",
+        "frames/s",
+        "payload",
+        "payload rate",
+        "requests/s",
+    ];
+    let mut text = table(&heads, rows.collect());
+    text.push_str(&format!(
+        "\nIn one direction, {} packets a request. Sizes from 68 on are MTUs, what IP may fill; smaller ones are frames.\n\
+         A frame has 14 bytes of header and 4 of check sequence, 64 at least; 8 of preamble and 12 of gap are around it.\n\
+         Payload is without {TCP_HEADERS_BYTES} bytes of IPv4 and TCP with time stamps.\n",
+        packets.count()
+    ));
+    text
+}
+
+const NOTHING: &str = "–";
+
+fn cells_of<R>(one: &Checked<R>) -> Vec<String> {
+    let predicted = one.predicted.map(|(rps, _)| rate(rps));
+    let error = one.error().map(|error| format!("{:+.0} %", error * 100.0));
+    let full = one
+        .predicted
+        .map(|(_, limiter): (f64, Limiter)| limiter.to_string());
+    let or_nothing = |cell: Option<String>| cell.unwrap_or(NOTHING.to_owned());
+    vec![
+        rate(one.figure),
+        or_nothing(predicted),
+        or_nothing(error),
+        or_nothing(full),
+    ]
+}
+
+fn median<R>(checked: &[Checked<R>]) -> String {
+    let rows = checked.len();
+    match median_error(checked) {
+        Some(error) => format!("median error {:.1} % of {rows} rows", error * 100.0),
+        None => format!("no median error of {rows} rows"),
+    }
+}
+
+/// Requests a second in three or four digits: `670 k`, `1.22 M`.
+fn rate(rps: f64) -> String {
+    units::rate(rps)
+}
+
+/// Columns as wide as their longest cell, the last one as it is.
+fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
+    let head: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
+    let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let width = |column: usize| {
+        let lengths = all.iter().map(|row| row[column].chars().count());
+        lengths.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let mut text = String::new();
+    for row in &all {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,219 @@
+//! Ethernet arithmetic: how many frames a link carries, and what is left for TCP. Exact, and pure.
+//!
+//! A frame is what IEEE 802.3 counts from the destination address to the check sequence; around each there are a preamble
+//! and a gap, during which the link is taken, too. An MTU is what IP may fill of a frame.
+
+use std::fmt;
+
+use crate::limits::{LINK_BITS_MAX, PACKETS_PER_REQUEST_MAX};
+
+/// Preamble and start delimiter in front of each frame (IEEE 802.3, 3.1.1).
+pub const PREAMBLE_BYTES: u64 = 8;
+/// The shortest silence between two frames (IEEE 802.3, 4.4.2: 96 bit times).
+pub const GAP_BYTES: u64 = 12;
+/// Two addresses and a type in front of the packet, without a VLAN tag.
+pub const HEADER_BYTES: u64 = 14;
+/// The check sequence behind it.
+pub const CHECK_BYTES: u64 = 4;
+/// Shorter frames are filled up to this (IEEE 802.3, 4.4.2).
+pub const FRAME_BYTES_MIN: u64 = 64;
+/// Headers of IPv4 (20, RFC 791) and TCP (20, RFC 9293) with time stamps (12 with their padding, RFC 7323), which Linux
+/// sends unless told otherwise.
+pub const TCP_HEADERS_BYTES: u64 = 52;
+/// The smallest MTU that IPv4 takes (RFC 791, 3.2), and the largest packet that it has.
+pub const MTU_MIN: u64 = 68;
+/// See [`MTU_MIN`].
+pub const MTU_MAX: u64 = 65_535;
+
+/// What the size of a packet was given as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// A whole frame, with header and check sequence.
+    Frame(u64),
+    /// What IP may fill of a frame.
+    Mtu(u64),
+}
+
+impl Size {
+    /// A number of bytes as users say it: from the smallest MTU of IPv4 on it is an MTU, and what is below can only be a
+    /// frame. The error says what is expected.
+    pub fn parse(text: &str) -> Result<Size, String> {
+        let expected = format!(
+            "expected a frame of {FRAME_BYTES_MIN} to {} bytes or an MTU of {MTU_MIN} to {MTU_MAX}",
+            MTU_MIN - 1
+        );
+        match text.trim().parse() {
+            Ok(bytes @ FRAME_BYTES_MIN..MTU_MIN) => Ok(Size::Frame(bytes)),
+            Ok(bytes @ MTU_MIN..=MTU_MAX) => Ok(Size::Mtu(bytes)),
+            Ok(_) | Err(_) => Err(format!("`{text}` is no size of a packet: {expected}")),
+        }
+    }
+
+    /// Bytes of the frame.
+    pub fn frame_bytes(self) -> u64 {
+        match self {
+            Size::Frame(bytes) => bytes,
+            Size::Mtu(mtu) => (mtu + HEADER_BYTES + CHECK_BYTES).max(FRAME_BYTES_MIN),
+        }
+    }
+
+    /// Bytes of the link that a frame takes, with preamble and gap.
+    pub fn wire_bytes(self) -> u64 {
+        self.frame_bytes() + PREAMBLE_BYTES + GAP_BYTES
+    }
+
+    /// Bytes of a stream that fit one frame; 0 when the headers of TCP leave no room.
+    pub fn payload_bytes(self) -> u64 {
+        let packet = match self {
+            Size::Frame(bytes) => bytes - HEADER_BYTES - CHECK_BYTES,
+            Size::Mtu(mtu) => mtu,
+        };
+        packet.saturating_sub(TCP_HEADERS_BYTES)
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Size::Frame(bytes) => write!(out, "frame {bytes}"),
+            Size::Mtu(bytes) => write!(out, "MTU {bytes}"),
+        }
+    }
+}
+
+/// Bits a second of a link, in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct LinkRate(f64);
+
+impl LinkRate {
+    /// `"10G"`, `"2.5G"`, `"100M"`: decimal, as links are sold. The error says what is expected.
+    pub fn parse(text: &str) -> Result<LinkRate, String> {
+        let (digits, factor) = match text.trim().char_indices().next_back() {
+            Some((at, 'G' | 'g')) => (&text.trim()[..at], 1e9),
+            Some((at, 'M' | 'm')) => (&text.trim()[..at], 1e6),
+            Some((at, 'T' | 't')) => (&text.trim()[..at], 1e12),
+            Some(_) | None => (text.trim(), 1.0),
+        };
+        let is_plain = digits
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'.'));
+        let bits = digits
+            .parse()
+            .ok()
+            .filter(|_| is_plain)
+            .map(|n: f64| n * factor);
+        match bits {
+            Some(bits) if (1.0..=LINK_BITS_MAX).contains(&bits) => Ok(LinkRate(bits)),
+            Some(_) | None => Err(format!(
+                "`{text}` is no rate of a link: expected bits a second such as 100M, 2.5G or 10G, at most 10T"
+            )),
+        }
+    }
+
+    /// Bits a second.
+    pub fn bits(self) -> f64 {
+        self.0
+    }
+
+    /// Frames a second of one size, one behind the other.
+    pub fn frames(self, size: Size) -> f64 {
+        self.0 / 8.0 / size.wire_bytes() as f64
+    }
+}
+
+/// How many packets a request takes in each direction.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct PacketsPerRequest(f64);
+
+impl PacketsPerRequest {
+    /// A number above 0, such as `1` or `2.5`. The error says what is expected.
+    pub fn parse(text: &str) -> Result<PacketsPerRequest, String> {
+        match text.trim().parse() {
+            Ok(packets) if packets > 0.0 && packets <= PACKETS_PER_REQUEST_MAX => {
+                Ok(PacketsPerRequest(packets))
+            }
+            Ok(_) | Err(_) => Err(format!(
+                "`{text}` is no number of packets: expected one above 0, and at most {PACKETS_PER_REQUEST_MAX}"
+            )),
+        }
+    }
+
+    /// The number.
+    pub fn count(self) -> f64 {
+        self.0
+    }
+}
+
+/// Bytes of a link that a message takes: cut into packets of an MTU, each with its headers and what Ethernet adds. A
+/// message of nothing takes nothing.
+pub fn message_wire_bytes(message: f64, mtu: u64) -> f64 {
+    if message <= 0.0 {
+        return 0.0;
+    }
+    let full = Size::Mtu(mtu);
+    let segment = full.payload_bytes().max(1) as f64;
+    let whole = (message / segment).floor();
+    let rest = message - whole * segment;
+    let last = match rest > 0.0 {
+        true => Size::Mtu(rest.ceil() as u64 + TCP_HEADERS_BYTES).wire_bytes() as f64,
+        false => 0.0,
+    };
+    whole * full.wire_bytes() as f64 + last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(rate: &str, size: &str) -> f64 {
+        let rate = LinkRate::parse(rate).expect("a rate");
+        rate.frames(Size::parse(size).expect("a size"))
+    }
+
+    #[test]
+    fn ten_gigabit_carries_what_the_standard_says() {
+        // 10^10 / (8 * 84), and so on, by hand.
+        assert_eq!(frames("10G", "64").round(), 14_880_952.0);
+        assert_eq!(frames("10G", "1500").round(), 812_744.0);
+        assert_eq!(frames("10G", "9000").round(), 138_305.0);
+        assert_eq!(frames("1G", "64").round(), 1_488_095.0);
+    }
+
+    #[test]
+    fn what_is_below_the_smallest_mtu_is_a_frame() {
+        assert_eq!(Size::parse("64"), Ok(Size::Frame(64)));
+        assert_eq!(Size::parse("67"), Ok(Size::Frame(67)));
+        assert_eq!(Size::parse("68"), Ok(Size::Mtu(68)));
+        assert_eq!(Size::Mtu(68).frame_bytes(), 86);
+        assert_eq!(Size::Frame(64).payload_bytes(), 0);
+        assert_eq!(Size::Mtu(1_500).payload_bytes(), 1_448);
+    }
+
+    #[test]
+    fn what_is_no_size_rate_or_number_of_packets_is_refused_with_what_is() {
+        for text in ["", "63", "0", "-1", "65536", "1e3", "big"] {
+            let error = Size::parse(text).expect_err(text);
+            assert!(error.contains("an MTU of 68 to 65535"), "{error}");
+        }
+        for text in [
+            "", "G", "0", "-1G", "11T", "1e3", "inf", "NaN", "10GB", "1.2.3",
+        ] {
+            let error = LinkRate::parse(text).expect_err(text);
+            assert!(error.contains("such as 100M"), "{error}");
+        }
+        for text in ["", "0", "-1", "NaN", "inf", "1e9", "two"] {
+            let error = PacketsPerRequest::parse(text).expect_err(text);
+            assert!(error.contains("above 0"), "{error}");
+        }
+        assert_eq!(LinkRate::parse("2.5G").map(LinkRate::bits), Ok(2.5e9));
+    }
+
+    #[test]
+    fn a_message_is_cut_into_packets_of_the_mtu() {
+        assert_eq!(message_wire_bytes(0.0, 1_500), 0.0);
+        // One byte is a frame of 71, one segment a full frame, one byte more both.
+        assert_eq!(message_wire_bytes(1.0, 1_500), 91.0);
+        assert_eq!(message_wire_bytes(1_448.0, 1_500), 1_538.0);
+        assert_eq!(message_wire_bytes(1_449.0, 1_500), 1_629.0);
+    }
+}

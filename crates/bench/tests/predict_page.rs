@@ -1,0 +1,58 @@
+//! The tables of `docs/predict.md` are what the program prints.
+
+use std::path::{Path, PathBuf};
+
+use onrush_bench::predict::wire::{LinkRate, PacketsPerRequest, Size};
+use onrush_bench::predict::{check, measured, rows, series, text};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Compares what stands between the marks of a name with what is printed. Where they differ, the page with the right text
+/// is left in the directory of the build.
+#[track_caller]
+fn check_page(name: &str, printed: &str) {
+    let path = repository().join("docs/predict.md");
+    let page = std::fs::read_to_string(&path).expect("the page is in the repository");
+    let (begin, end) = (
+        format!("<!-- {name}:begin -->"),
+        format!("<!-- {name}:end -->"),
+    );
+    let (before, rest) = page.split_once(&begin).expect("the mark is there");
+    let (stands, after) = rest.split_once(&end).expect("the mark is there");
+    let expected = format!("\n```text\n{printed}```\n");
+    if stands != expected {
+        let right = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("predict-{name}.md"));
+        let whole = format!("{before}{begin}{expected}{end}{after}");
+        std::fs::write(&right, whole).expect("the directory of the build is ours");
+        panic!(
+            "the table `{name}` is another one now: the page with it is {}",
+            right.display()
+        );
+    }
+}
+
+#[test]
+fn the_errors_on_the_page_are_those_of_the_model() {
+    check_page(
+        "check",
+        &text::published(&check::leave_one_out(&rows::published())),
+    );
+}
+
+#[test]
+fn the_rows_of_a_run_on_the_page_are_predicted_so() {
+    let run = repository().join("runs/2026-11-23-regression");
+    let mut rows = measured::read(&run).expect("the run is in the repository");
+    rows.retain(|row| row.work.starts_with("forward, "));
+    check_page("run", &text::measured(&series::leave_one_out(&rows)));
+}
+
+#[test]
+fn the_link_on_the_page_is_the_arithmetic() {
+    let sizes = ["64", "1500", "9000"].map(|size| Size::parse(size).expect("a size"));
+    let packets = PacketsPerRequest::parse("2").expect("a number");
+    let link = LinkRate::parse("10G").expect("a rate");
+    check_page("wire", &text::wire(link, &sizes, packets));
+}

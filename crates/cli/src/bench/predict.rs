@@ -1,0 +1,173 @@
+//! `onrush bench predict`: what a machine can do, and how far off such a prediction is.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use onrush_bench::predict::check::{leave_one_out, published_cost};
+use onrush_bench::predict::measured::{self, Measured};
+use onrush_bench::predict::rows::published;
+use onrush_bench::predict::{Cost, CostFile, Machine, predict, series, text};
+
+use super::machine;
+use crate::terminal::{Out, say};
+
+/// Names that an error lists: a screen of them.
+const NAMES_SHOWN_MAX: usize = 20;
+
+/// Predict how many requests a second a machine can do, and what is full first (docs/predict.md).
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  onrush bench predict --machine server.toml --cost out/first-light     what was measured here, there
+  onrush bench predict --machine / --cost cost.toml                     this machine, with costs by hand
+  onrush bench predict --check                                          the model beside published figures
+  onrush bench predict --check --cost out/capacity                      and beside a run of our own
+
+Exit codes: 0 predicted, 1 nothing could be predicted.")]
+pub(super) struct Args {
+    /// The machine: a file of a few lines, a snapshot of `onrush tune`, or a root directory such as /
+    #[arg(long, value_name = "FILE", required_unless_present = "check")]
+    machine: Option<PathBuf>,
+
+    /// What a request costs: the directory of a result, or a file of a few lines; repeatable, a file completes what stands
+    /// before
+    #[arg(long, value_name = "PATH")]
+    cost: Vec<PathBuf>,
+
+    /// Only this work of a result
+    #[arg(long, value_name = "NAME")]
+    work: Option<String>,
+
+    /// Only this variant of a result
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+
+    /// Asked for on so many connections [default: those of the cost]
+    #[arg(long, value_name = "COUNT", conflicts_with = "check", value_parser = clap::value_parser!(u32).range(1..))]
+    connections: Option<u32>,
+
+    /// Predict rows whose figure is known, each from all others, and print how far off that is
+    #[arg(long, conflicts_with = "machine")]
+    check: bool,
+}
+
+/// Predicts, and says how it went.
+pub(super) fn run(args: &Args) -> ExitCode {
+    let text = match &args.machine {
+        Some(path) => machine::read(path).and_then(|machine| predicted(args, &machine)),
+        None => checked(args),
+    };
+    match text {
+        Ok(text) => {
+            let _ = Out::standard().write_all(text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            say(format_args!("onrush bench predict: {error:#}"));
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn checked(args: &Args) -> anyhow::Result<String> {
+    let costs = Costs::read(args)?;
+    if let Some((path, _)) = costs.files.first() {
+        anyhow::bail!(
+            "{} is a file of costs, which has no figure to check: expected the directory of a result",
+            path.display()
+        );
+    }
+    if args.cost.is_empty() {
+        return Ok(text::published(&leave_one_out(&published())));
+    }
+    let mut checked = series::leave_one_out(&costs.rows);
+    checked.retain(|one| args.wants(&one.row));
+    Ok(text::measured(&checked))
+}
+
+fn predicted(args: &Args, machine: &Machine) -> anyhow::Result<String> {
+    let costs = Costs::read(args)?;
+    let mut named = Vec::new();
+    for row in costs.rows.iter().filter(|row| args.wants(row)) {
+        let cost = costs.complete(args, series::cost_of(row, &costs.rows));
+        let prediction = predict(machine, &cost);
+        named.push((row.work.clone(), row.variant.clone(), prediction));
+    }
+    if costs.rows.is_empty() {
+        let by_hand = predict(machine, &costs.complete(args, Cost::default()));
+        named.push((String::new(), String::new(), by_hand));
+    }
+    let mut text = match &named[..] {
+        [(_, _, Some(only))] => text::prediction(only),
+        [(_, _, None)] => anyhow::bail!(
+            "nothing limits this machine: expected a cost of a request (--cost), or an interface with a link, queues or a \
+             limit on packets"
+        ),
+        _ => text::predictions(&named),
+    };
+    let mut interfaces = machine.interfaces().iter();
+    if interfaces.any(|interface| !interface.queues.is_empty()) {
+        let cost = costs.complete(args, Cost::default());
+        text.push_str(&text::packet_costs(&cost));
+    }
+    Ok(text)
+}
+
+impl Args {
+    fn wants(&self, row: &Measured) -> bool {
+        let is =
+            |name: &Option<String>, of_row: &str| name.as_deref().is_none_or(|name| name == of_row);
+        is(&self.work, &row.work) && is(&self.variant, &row.variant)
+    }
+}
+
+/// What was named with --cost.
+struct Costs<'a> {
+    rows: Vec<Measured>,
+    files: Vec<(&'a PathBuf, CostFile)>,
+    /// What packets cost where nobody says otherwise.
+    published: Cost,
+}
+
+impl<'a> Costs<'a> {
+    fn read(args: &'a Args) -> anyhow::Result<Costs<'a>> {
+        let (mut rows, mut files) = (Vec::new(), Vec::new());
+        for path in &args.cost {
+            match path.is_dir() {
+                true => rows.extend(measured::read(path)?),
+                false => files.push((path, CostFile::read(path)?)),
+            }
+        }
+        let is_filtered = args.work.is_some() || args.variant.is_some();
+        if is_filtered && !rows.iter().any(|row| args.wants(row)) {
+            let names: BTreeSet<String> = rows
+                .iter()
+                .map(|row| format!("  {:?} of {:?}", row.variant, row.work))
+                .collect();
+            let names: Vec<String> = names.into_iter().take(NAMES_SHOWN_MAX).collect();
+            anyhow::bail!(
+                "no result has that work and variant: expected some of\n{}",
+                names.join("\n")
+            );
+        }
+        Ok(Costs {
+            rows,
+            files,
+            published: published_cost(&published()),
+        })
+    }
+
+    fn complete(&self, args: &Args, cost: Cost) -> Cost {
+        let mut cost = Cost {
+            packet: self.published.packet,
+            paravirtual_us: self.published.paravirtual_us,
+            ..cost
+        };
+        for (_, file) in &self.files {
+            file.complete(&mut cost);
+        }
+        cost.connections = args.connections.unwrap_or(cost.connections);
+        cost
+    }
+}

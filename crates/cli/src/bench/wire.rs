@@ -1,0 +1,32 @@
+//! `onrush bench wire`: what a link carries.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use onrush_bench::predict::text;
+use onrush_bench::predict::wire::{LinkRate, PacketsPerRequest, Size};
+
+use crate::terminal::Out;
+
+/// Say how many frames and requests a second a link carries, by the arithmetic of Ethernet.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Bits a second of the link, such as 1G, 2.5G or 10G
+    #[arg(long, value_name = "RATE", value_parser = LinkRate::parse)]
+    rate: LinkRate,
+
+    /// Sizes of packets: an MTU from 68 on, a frame below
+    #[arg(long, value_name = "BYTES,…", value_delimiter = ',', default_value = "64,1500,9000", value_parser = Size::parse)]
+    mtu: Vec<Size>,
+
+    /// Packets that a request takes in one direction
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = PacketsPerRequest::parse)]
+    packets_per_request: PacketsPerRequest,
+}
+
+/// Prints the table.
+pub(super) fn run(args: &Args) -> ExitCode {
+    let text = text::wire(args.rate, &args.mtu, args.packets_per_request);
+    let _ = Out::standard().write_all(text.as_bytes());
+    ExitCode::SUCCESS
+}
