@@ -2,6 +2,8 @@
 
 use onrush_config::value;
 
+use crate::pcre::{translated, without_look_ahead};
+
 /// What a path has to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
@@ -32,7 +34,18 @@ impl Path {
     pub(crate) fn pattern(pattern: &str) -> Result<Path, String> {
         match value::parse_path(&format!("~{pattern}")) {
             Ok(_) => Ok(Path::Pattern(pattern.to_owned())),
-            Err(invalid) => Err(invalid.to_string()),
+            Err(invalid) => match without_look_ahead(pattern) {
+                Some(same) => Path::pattern(&same),
+                None => Err(invalid.to_string()),
+            },
+        }
+    }
+
+    /// The same where an expression is one of PCRE, of a path without its encodings. Literals stay as they are.
+    pub(crate) fn of_pcre(self) -> Path {
+        match self {
+            Path::Pattern(pattern) => Path::Pattern(translated(&pattern)),
+            other => other,
         }
     }
 
@@ -52,9 +65,10 @@ impl Path {
     pub(crate) fn as_pattern(&self) -> String {
         match self {
             Path::Any => "^/".to_owned(),
-            Path::Exact(path) => format!("^{}$", regex::escape(path)),
+            // Not `$`, which is something else in PCRE.
+            Path::Exact(path) => format!("^{}\\z", regex::escape(path)),
             Path::Prefix(path) => format!("^{}", regex::escape(path)),
-            Path::Suffix(end) => format!("{}$", regex::escape(end)),
+            Path::Suffix(end) => format!("{}\\z", regex::escape(end)),
             Path::Contains(part) => regex::escape(part),
             Path::Pattern(pattern) => pattern.clone(),
         }
@@ -130,6 +144,9 @@ fn beneath(prefix: &str, test: &Path) -> Both<Path> {
                 _ => return Both::Inexpressible,
             }
         }
+        None if is_found_in(prefix, flags, bare) => {
+            return Both::Is(Path::Prefix(prefix.to_owned()));
+        }
         None => match found_beneath(prefix, flags, bare) {
             Some(pattern) => pattern,
             None => return Both::Inexpressible,
@@ -145,17 +162,17 @@ fn is_letter(one: u8, other: u8, flags: &str) -> bool {
     one == other || !flags.is_empty() && one.eq_ignore_ascii_case(&other)
 }
 
+/// Whether `bare` is found in every path that begins with `prefix`.
+fn is_found_in(prefix: &str, flags: &str, bare: &str) -> bool {
+    let mut edges = ["$", "\\b", "\\B", "\\z"].iter();
+    let regex = regex::Regex::new(&format!("(?{flags}:{bare})"));
+    !edges.any(|edge| bare.contains(edge)) && regex.is_ok_and(|regex| regex.is_match(prefix))
+}
+
 /// The expression for paths beneath `prefix` in which `bare` is found, also where it begins in the prefix itself; none where
 /// that is not easily seen.
 fn found_beneath(prefix: &str, flags: &str, bare: &str) -> Option<String> {
     let escaped = regex::escape(prefix);
-    let is_edge = ["$", "\\b", "\\B", "\\z"]
-        .iter()
-        .any(|edge| bare.contains(edge));
-    let regex = regex::Regex::new(&format!("(?{flags}:{bare})")).ok()?;
-    if !is_edge && regex.is_match(prefix) {
-        return Some(format!("^{escaped}"));
-    }
     // What stands before is anything anyway.
     let found = bare.strip_prefix(".*").or(bare.strip_prefix(".+"));
     let found = found.filter(|rest| !rest.starts_with('?')).unwrap_or(bare);
@@ -250,7 +267,7 @@ mod tests {
             (
                 prefix("/a/"),
                 suffix.clone(),
-                Both::Is(pattern("^/a/(?s-u:.*)(?:\\.php$)")),
+                Both::Is(pattern("^/a/(?s-u:.*)(?:\\.php\\z)")),
             ),
             (
                 prefix("/sub"),
@@ -279,7 +296,7 @@ mod tests {
 
     #[test]
     fn expressions_that_need_more_than_linear_time_are_refused() {
-        let refused = Path::pattern("^/(?!x)").expect_err("look-ahead");
+        let refused = Path::pattern("^/(?=x)").expect_err("look-ahead");
         assert!(refused.contains("look-around"), "{refused}");
     }
 }
