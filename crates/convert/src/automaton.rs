@@ -34,6 +34,32 @@ pub(crate) fn may_come_with(pattern: &str, below: &str, name: &str) -> bool {
         .unwrap_or(true)
 }
 
+/// Whether there may be a path that begins with `prefix` and in which the expression is found.
+pub(crate) fn may_begin_with(pattern: &str, prefix: &str) -> bool {
+    let Some(mut paths) = Paths::new(pattern) else {
+        return true;
+    };
+    paths.outlives(prefix).unwrap_or(true)
+}
+
+/// Whether the expression is found in what follows `prefix` as if nothing stood before it: no part of the prefix may be part of
+/// what is found.
+pub(crate) fn is_fresh_behind(pattern: &str, prefix: &str) -> bool {
+    let fresh = |paths: &mut Paths| {
+        let begin = start::Config::new().anchored(Anchored::No);
+        let last = prefix.bytes().last();
+        let none = paths
+            .automaton
+            .start_state(&mut paths.cache, &begin.clone().look_behind(last));
+        let mut state = paths.automaton.start_state(&mut paths.cache, &begin).ok()?;
+        for byte in prefix.bytes() {
+            state = paths.next(state, byte)?;
+        }
+        Some(state == none.ok()?)
+    };
+    Paths::new(pattern).is_some_and(|mut paths| fresh(&mut paths).unwrap_or(false))
+}
+
 /// Whether the expression may be found in the path of a directory.
 pub(crate) fn may_be_in_directory(pattern: &str) -> bool {
     let Some(mut paths) = Paths::new(pattern) else {
@@ -69,6 +95,19 @@ impl Paths {
             automaton,
             is_open: false,
         })
+    }
+
+    /// Whether the expression is found in `prefix`, or may be in what follows it.
+    fn outlives(&mut self, prefix: &str) -> Option<bool> {
+        let begin = start::Config::new().anchored(Anchored::No);
+        let mut state = self.automaton.start_state(&mut self.cache, &begin).ok()?;
+        for byte in prefix.bytes() {
+            state = self.next(state, byte)?;
+            if state.is_match() {
+                return Some(true);
+            }
+        }
+        Some(!state.is_dead())
     }
 
     fn next(&mut self, state: LazyStateID, byte: u8) -> Option<LazyStateID> {
@@ -155,6 +194,39 @@ mod tests {
         ] {
             let found = may_come_with(pattern, below, name);
             assert_eq!(found, expected, "{pattern} {below} {name}");
+        }
+    }
+
+    #[test]
+    fn what_is_found_may_begin_in_the_prefix() {
+        for (pattern, prefix, expected) in [
+            (r"\.php$", "/a/", true),
+            (r"\.php$", "/a.", false),
+            (r"\.(php|sql)$", "/c/x.php", false),
+            (r"(?i)\.PHP$", "/a/x", true),
+            (r"/\.git", "/a/", false),
+            (r"/\.git", "/a", true),
+            (r"[^/]\.php", "/a", false),
+            (r"[^/]\.php", "/a/", true),
+        ] {
+            assert_eq!(
+                is_fresh_behind(pattern, prefix),
+                expected,
+                "{pattern} {prefix}"
+            );
+        }
+    }
+
+    #[test]
+    fn expressions_may_be_found_beneath_a_prefix() {
+        for (pattern, prefix, expected) in [
+            ("^/(a|c)/", "/x", false),
+            ("^/(a|c)/", "/c", true),
+            ("^/a", "/a/b", true),
+            ("^/a$", "/a/b", false),
+            ("a$", "/x/", true),
+        ] {
+            assert_eq!(may_begin_with(pattern, prefix), expected, "{pattern}");
         }
     }
 

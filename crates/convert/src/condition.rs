@@ -204,6 +204,9 @@ impl Condition {
         if let Some(listeners) = &self.listeners {
             route.put("listener", Value::one_or_list(listeners));
         }
+        if let Some(path) = self.path.except() {
+            route.put("not", Value::table([("path", Value::Text(path))]));
+        }
     }
 }
 

@@ -27,6 +27,10 @@ pub const STEPS_MAX: usize = 20 * ROUTES_MAX;
 /// Characters of a directive that are shown in notes and comments: they are there to be recognised.
 pub const SHOWN_MAX: usize = 100;
 
+/// Bytes of a prefix that a route asks for beside an expression: each is a group within the one before, and expressions of Onrush
+/// are nested 250 deep at most.
+pub(crate) const PREFIX_MAX: usize = 200;
+
 /// Bytes of the reasons that are said of one directive: three sentences; the line is to be read.
 pub(crate) const REASONS_MAX: usize = 480;
 

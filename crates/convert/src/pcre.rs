@@ -156,6 +156,12 @@ pub(crate) fn literals_of(pattern: &str) -> Option<Vec<Vec<char>>> {
     all.iter().all(is_text).then_some(all)
 }
 
+/// An expression for the beginning of all texts that do not begin with this one.
+pub(crate) fn beginning_otherwise(text: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    no_beginning(&[&letters])
+}
+
 /// An expression for the beginning of all texts that begin with none of these.
 fn no_beginning(literals: &[&[char]]) -> String {
     let mut firsts: Vec<char> = literals.iter().map(|literal| literal[0]).collect();

@@ -21,7 +21,7 @@ pub(super) fn guarded(routes: Vec<Route>) -> Result<Vec<Route>, TooMany> {
     let mut all = Vec::new();
     for route in routes {
         if refuses(&route) {
-            all.extend(refusal(&route));
+            all.extend(refusals(&route));
         }
         all.push(route);
         if all.len() > limits::ROUTES_MAX {
@@ -38,17 +38,24 @@ fn refuses(route: &Route) -> bool {
     is_refusal || route.keys.iter().any(is_guard)
 }
 
-/// The route that refuses paths like those of another one, with a slash that is encoded.
-fn refusal(route: &Route) -> Option<Route> {
-    let own = route.when.path();
-    let wide = with_encoded_slashes(&own.as_pattern())?;
-    // One that is too large for Onrush: every path with an encoded slash.
-    let path = Path::pattern(&wide).unwrap_or(Path::Pattern("%2[Ff]".to_owned()));
-    let mut refusal = Route::new(route.when.with_path(path), Response::status(403));
-    refusal.comments.clone_from(&route.comments);
-    let why = "nginx takes an encoded slash for one; Onrush does not, and refuses it";
-    refusal.comments.push(why.to_owned());
-    let own = own.written()?;
-    refusal.put("not", Value::table([("path", Value::Text(own))]));
-    Some(refusal)
+/// The routes that refuse paths like those of another one, with a slash that is encoded.
+fn refusals(route: &Route) -> impl Iterator<Item = Route> {
+    let own = match route.when.path() {
+        // In either of the two it may be.
+        Path::Within(prefix, pattern) => {
+            vec![Path::Prefix(prefix.clone()), Path::Pattern(pattern.clone())]
+        }
+        path => vec![path.clone()],
+    };
+    own.into_iter().filter_map(|own| {
+        let wide = with_encoded_slashes(&own.as_pattern())?;
+        // One that is too large for Onrush: every path with an encoded slash.
+        let path = Path::pattern(&wide).unwrap_or(Path::Pattern("%2[Ff]".to_owned()));
+        let mut refusal = Route::new(route.when.with_path(path), Response::status(403));
+        refusal.comments.clone_from(&route.comments);
+        let why = "nginx takes an encoded slash for one; Onrush does not, and refuses it";
+        refusal.comments.push(why.to_owned());
+        refusal.put("not", Value::table([("path", Value::Text(own.written()?))]));
+        Some(refusal)
+    })
 }

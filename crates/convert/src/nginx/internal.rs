@@ -96,7 +96,9 @@ pub(super) fn stranger_to_index<'s, 'a>(
                     !begin.is_empty() && name.starts_with(begin)
                 }
                 Path::Exact(path) => path.starts_with(below) && path.ends_with(&format!("/{name}")),
-                Path::Pattern(pattern) => may_come_with(&translated(pattern), below, name),
+                Path::Pattern(pattern) | Path::Within(_, pattern) => {
+                    may_come_with(&translated(pattern), below, name)
+                }
                 _ => true,
             };
             may_take && !is_alike(&location.scope, &state.scope)

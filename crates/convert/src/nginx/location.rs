@@ -29,6 +29,11 @@ pub(super) const REFUSED_EVERYWHERE: &str =
     "Onrush cannot ask for this and what is around it together: all paths like this are refused";
 
 impl Location<'_> {
+    /// Whether it is one of those that are looked at in their order.
+    pub(super) fn is_expression(&self) -> bool {
+        self.kind == Kind::Pattern
+    }
+
     /// Whether nobody gets anything here.
     pub(super) fn refuses(&self) -> bool {
         let inside = self.directive.inside();
@@ -130,6 +135,9 @@ fn shadow<'l, 'a>(location: &Location<'_>, found: &'l [Location<'a>]) -> Option<
     let (Path::Prefix(path) | Path::Exact(path)) = &location.path.path else {
         return None;
     };
+    if location.is_expression() {
+        return None;
+    }
     let rivals = |(level, (around, _)): (usize, &(usize, Kind))| {
         let is_around = |other: &&Location<'_>| other.directive.number == *around;
         let around = found.iter().find(is_around)?;
@@ -140,7 +148,7 @@ fn shadow<'l, 'a>(location: &Location<'_>, found: &'l [Location<'a>]) -> Option<
                 rival @ Path::Exact(_) => *rival == location.path.path,
                 _ => false,
             };
-            rival.outer == location.outer[..level] && takes_all
+            !rival.is_expression() && rival.outer == location.outer[..level] && takes_all
         })
     };
     location.outer.iter().enumerate().find_map(rivals)
@@ -262,7 +270,9 @@ fn gather<'a>(
         };
         let chain = [outer, std::slice::from_ref(&location)].concat();
         gather(notes, directive.inside(), &location.scope, &chain, found);
-        let is_known = |known: &Location<'_>| known.kind == kind && known.path == location.path;
+        let is_known = |known: &Location<'_>| {
+            known.kind == kind && known.path == location.path && known.outer == location.outer
+        };
         if kind != Kind::Pattern && found.iter().any(is_known) {
             notes.without_effect(directive, "there is a location of this name before it");
             continue;
@@ -406,6 +416,10 @@ mod tests {
     fn a_location_that_no_request_comes_to_is_none() {
         let text = "location /a/ { location /a/b/c/ {} location = /a/b/x {} location /a/c/ {} } location /a/b/ {}";
         assert_eq!(order(text), ["/a/c/", "/a/b/", "/a/"]);
+        let text = "location /a/ { location /a/b {} } location ~ ^/a/b {}";
+        assert_eq!(order(text), ["/a/b", "/a/b", "/a/"]);
+        let text = "location /a/ { location /a/b/ { location /a/b/c {} } } location /a/b/ {}";
+        assert_eq!(order(text), ["/a/b/", "/a/"]);
         let text = "location / { location = /x {} } location = /x { return 403; }";
         assert_eq!(order(text), ["=/x", "/"]);
         let text = "location /a { location /a/b/c {} } location /a/b { location /a/b/d {} }";

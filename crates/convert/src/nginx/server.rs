@@ -323,6 +323,11 @@ fn unasked<'a>(
     route.comments = vec![origin.to_owned(), location.directive.origin()];
     work.notes
         .approximated(location.directive, REFUSED_EVERYWHERE);
+    for rule in location.directive.inside() {
+        if matches!(rule.name(), "deny" | "return") {
+            work.notes.carried(rule);
+        }
+    }
     work.push(route)
 }
 
@@ -347,15 +352,19 @@ fn slashes<'a>(
     given: &Given,
     origin: &str,
 ) -> Result<(), TooMany> {
-    for location in found {
-        let Path::Prefix(path) = &location.path.path else {
+    for location in found.iter().filter(|location| !location.is_expression()) {
+        let (Path::Prefix(path) | Path::Exact(path)) = &location.path.path else {
             continue;
         };
         let Some(short) = path.strip_suffix('/').filter(|short| !short.is_empty()) else {
             continue;
         };
         let exact = Path::Exact(short.to_owned());
-        let is_taken = found.iter().any(|other| other.path.path == exact);
+        let prefix = Path::Prefix(short.to_owned());
+        let is_taken = found.iter().any(|other| {
+            let path = &other.path.path;
+            !other.is_expression() && (*path == exact || *path == prefix)
+        });
         let passes = content::PASSES
             .iter()
             .find_map(|name| location.scope.own(name));
