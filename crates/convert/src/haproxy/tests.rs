@@ -440,3 +440,17 @@ fn redirects_say_what_haproxys_say() {
         ],
     );
 }
+
+#[test]
+fn a_slash_is_put_behind_a_path() {
+    check(
+        " redirect code 301 prefix / drop-query append-slash if { path /a }\n default_backend app",
+        &[
+            "[[route]]",
+            "path = \"=/a\"",
+            "redirect = { to = \"{path}/\", status = 301 }",
+            "[[route]]",
+            "forward = \"app\"",
+        ],
+    );
+}
