@@ -188,6 +188,13 @@ const NGINX_SERVER: &str = r#"
         }
         location /host/ { proxy_pass http://app; proxy_set_header Host $http_host; proxy_read_timeout 30s; }
         location /application/ { root $FILES/www; try_files $uri /index.html; client_max_body_size 8k; }
+        location /shell/ { root $FILES/www; try_files $uri /index.html =404; }
+        location ~ ^/look/(?!open/|(a|b)c) { return 403; }
+        location /look/ { default_type text/plain; return 200 look; }
+        location /open/shut/ { deny all; }
+        location ~ /shut\.d/ { return 403; }
+        location /reading/ { limit_except GET { deny all; } proxy_pass http://app; proxy_set_header X-Seen $server_port; }
+        location = /robots.txt { return 200 "User-agent: *\n"; }
         location /listed/ { root $FILES/www; autoindex on; }
         location = /icon.css { alias $FILES/www/a.css; }
         location ~ ^/u/ { rewrite ^/u/([0-9]+)/(.*)$ /users/$2/$1 break; proxy_pass http://app; client_max_body_size 10; }
@@ -287,6 +294,21 @@ server {{ listen 127.0.0.1:{port}; server_name other.example *.wide.example;
         ("GET /u/x", &[]),
         ("POST /u/7/x", &["Content-Length: 11"]),
         ("GET /denied", &[]),
+        ("GET /x.sql%0a", &[]),
+        ("GET /x.sql%0ax", &[]),
+        ("GET /open/shut/x", &[]),
+        ("GET /open/shut%2fx", &[]),
+        ("GET /open/x%2Fshut.d%2Fy", &[]),
+        ("GET /look/open/x", &[]),
+        ("GET /look/open", &[]),
+        ("GET /look/bcd", &[]),
+        ("GET /look/", &[]),
+        ("GET /shell/some/where", &[]),
+        ("GET /shell/", &[]),
+        ("GET /reading/x", &[]),
+        ("PUT /reading/x", &["Content-Length: 0"]),
+        ("GET /reading?x=1", &[]),
+        ("GET /robots.txt", &[]),
         ("GET /open", &[]),
         ("GET /private/p.html", &[]),
         (

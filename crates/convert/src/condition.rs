@@ -163,6 +163,20 @@ impl Condition {
         self
     }
 
+    /// The same where its expression of a path is one of PCRE.
+    pub(crate) fn of_pcre(mut self) -> Condition {
+        self.path = self.path.of_pcre();
+        self
+    }
+
+    /// The same for a path in place of its own.
+    pub(crate) fn with_path(&self, path: Path) -> Condition {
+        Condition {
+            path,
+            ..self.clone()
+        }
+    }
+
     /// Puts it into a route.
     pub(crate) fn write(&self, route: &mut Section) {
         if let Some(hosts) = &self.hosts {
@@ -189,6 +203,9 @@ impl Condition {
         }
         if let Some(listeners) = &self.listeners {
             route.put("listener", Value::one_or_list(listeners));
+        }
+        if let Some(path) = self.path.except() {
+            route.put("not", Value::table([("path", Value::Text(path))]));
         }
     }
 }

@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(letters.lost, "");
         assert_eq!(
             letters.routes,
-            ["~^/a(?s-u:.*)(?:\\.php$) F", "/a E", "~\\.php$ F", " "]
+            ["~^/a(?s-u:.*)(?:\\.php\\z) F", "/a E", "~\\.php\\z F", " "]
         );
     }
 

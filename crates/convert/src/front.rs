@@ -69,6 +69,30 @@ pub(crate) fn classes(listeners: &[Listener]) -> Vec<Class> {
     (0..groups.len()).map(|at| class_of(at, &groups)).collect()
 }
 
+/// The port of all addresses of a class, where that is one.
+pub(crate) fn port<'l>(listeners: &'l [Listener], class: &Class) -> Option<&'l str> {
+    let mut own = listeners.iter().filter(|listener| {
+        let is_of_scheme = match class.condition {
+            Some(Atom::Scheme(scheme)) => listener.scheme() == scheme,
+            _ => true,
+        };
+        let is_of_addresses = match &class.condition {
+            Some(Atom::Listener(addresses)) => addresses.contains(&listener.address),
+            _ => true,
+        };
+        listener.owners == class.owners && is_of_scheme && is_of_addresses
+    });
+    let port = |listener: &'l Listener| {
+        let (_, port) = listener.address.rsplit_once(':')?;
+        port.bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then_some(port)
+    };
+    let first = port(own.next()?)?;
+    own.all(|listener| port(listener) == Some(first))
+        .then_some(first)
+}
+
 fn class_of(at: usize, groups: &[Vec<&Listener>]) -> Class {
     let group = &groups[at];
     let scheme = group[0].scheme();

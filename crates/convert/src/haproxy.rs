@@ -54,6 +54,7 @@ pub fn convert(files: &dyn Files, path: &Path, directory: &Path) -> Result<Conve
         sections: &sections,
         directory: directory.to_owned(),
         forwards_clients: false,
+        listeners: Vec::new(),
         budget: Budget::default(),
     };
     finish(work, &sections, path).map_err(|TooMany| Unusable {
@@ -89,7 +90,7 @@ fn finish<'a>(
     let mut result = vec![top(&mut work), process(&mut work, &mut comments)];
     result.extend(listeners.iter().map(Listener::written));
     result.push(work.timeouts.written(&mut work.notes));
-    result.push(forwarded(&work));
+    result.push(forwarded(&mut work, &proxies));
     result.push(work.log.written());
     if work.routes.is_empty() {
         let mut route = Route::new(Condition::default(), Response::status(503));
@@ -115,6 +116,8 @@ fn serve<'a>(work: &mut Work<'_, 'a>, proxies: &[Proxy<'a>]) -> Result<Vec<Liste
             bind::gather(work, at, proxy, &mut listeners);
         }
     }
+    let addresses = listeners.iter().map(|listener| listener.address.clone());
+    work.listeners = addresses.collect();
     for class in classes(&listeners) {
         let mut given = Given::default();
         if let Some(condition) = &class.condition
@@ -190,7 +193,7 @@ fn process(work: &mut Work<'_, '_>, comments: &mut Vec<String>) -> Section {
     }
 }
 
-fn forwarded(work: &Work<'_, '_>) -> Section {
+fn forwarded<'a>(work: &mut Work<'_, 'a>, proxies: &[Proxy<'a>]) -> Section {
     let mut section = Section::new("[forwarded]");
     let forwards = |route: &Route| matches!(route.response, Response::Forward(_));
     if work.routes.iter().any(forwards) && !work.forwards_clients {
@@ -199,6 +202,12 @@ fn forwarded(work: &Work<'_, '_>) -> Section {
             Value::text("none"),
             "HAProxy tells servers nothing of clients without option forwardfor".to_owned(),
         );
+        let mut fronts = proxies.iter();
+        let is_front = |proxy: &&Proxy<'_>| proxy.kind != Kind::Backend && proxy.is_http();
+        if let Some(front) = fronts.find(is_front) {
+            let how = "what clients say in X-Forwarded-For and such passes from those in [forwarded] trust alone; HAProxy passes it from everybody";
+            work.notes.approximated(front.section, how);
+        }
     }
     section
 }

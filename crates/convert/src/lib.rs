@@ -20,16 +20,21 @@ mod route;
 mod timeouts;
 mod unit;
 
+mod automaton;
 mod condition;
 mod decide;
 mod path;
 mod pattern;
+mod pcre;
 
 mod directive;
 mod note;
 mod source;
 
 pub mod limits;
+
+#[cfg(test)]
+mod written;
 
 pub use note::{Note, Outcome};
 pub use result::{Conversion, Defect};

@@ -27,6 +27,17 @@ pub const STEPS_MAX: usize = 20 * ROUTES_MAX;
 /// Characters of a directive that are shown in notes and comments: they are there to be recognised.
 pub const SHOWN_MAX: usize = 100;
 
+/// Bytes of a prefix that a route asks for beside an expression: each is a group within the one before, and expressions of Onrush
+/// are nested 250 deep at most.
+pub(crate) const PREFIX_MAX: usize = 200;
+
+/// Bytes of the reasons that are said of one directive: three sentences; the line is to be read.
+pub(crate) const REASONS_MAX: usize = 480;
+
+/// Bytes of the states of an automaton that is asked for all paths: hundreds of literals fit; an expression that needs more is
+/// taken for one that may be found.
+pub(crate) const AUTOMATON_MAX: usize = 1 << 20;
+
 /// Entries of a map whose keys are compared without regard to case, each by an expression: longer ones would cost each
 /// request too much.
 pub(crate) const KEYS_MAX: usize = 100;

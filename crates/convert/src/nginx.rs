@@ -1,12 +1,15 @@
 //! nginx's configuration, of the module `http`.
 
 mod access;
+mod attempt;
 mod balance;
+mod caching;
 mod compare;
 mod content;
 mod errors;
 mod field;
 mod fields;
+mod guard;
 mod internal;
 mod known;
 mod lexer;
@@ -37,7 +40,7 @@ use crate::condition::{Both, Condition};
 use crate::decide::{Budget, Given, TooMany};
 use crate::directive::Directive;
 use crate::document::{Section, Value};
-use crate::front::{Listener, classes};
+use crate::front::{self, Listener, classes};
 use crate::group::Groups;
 use crate::limits;
 use crate::process::{self, KEEPS_RIGHTS, Unfit};
@@ -88,6 +91,7 @@ pub fn convert(files: &dyn Files, path: &Path, prefix: &Path) -> Result<Conversi
         http: level,
         prefix: prefix.to_owned(),
         forwards_clients: false,
+        passes: None,
         budget: Budget::default(),
     };
     finish(work, &directives, level, path).map_err(|TooMany| Unusable {
@@ -132,7 +136,7 @@ fn finish<'a>(
     sections.push(process(&mut work, directives, &mut comments));
     sections.extend(listeners.iter().map(Listener::written));
     sections.push(work.timeouts.written(&mut work.notes));
-    sections.push(forwarded(&work, trusted));
+    sections.push(forwarded(&mut work, trusted));
     sections.push(work.log.written());
     if !work.log.is_on() {
         // Nothing is to be kept out of it.
@@ -145,7 +149,11 @@ fn finish<'a>(
         route.comments.push("nothing is served there".to_owned());
         work.push(route)?;
     }
-    sections.extend(work.routes.iter().map(Route::written));
+    for route in &mut work.routes {
+        route.when = std::mem::take(&mut route.when).of_pcre();
+    }
+    let routes = guard::guarded(std::mem::take(&mut work.routes))?;
+    sections.extend(routes.iter().map(Route::written));
     sections.extend(work.groups.written());
     sections.retain(|section| !section.is_empty());
     let notes = work.notes.finish(directives, &TABLES, &unread);
@@ -184,7 +192,8 @@ fn serve<'a>(
         {
             given = more;
         }
-        server::serve(work, servers, &class.owners, &given)?;
+        let port = front::port(listeners, &class);
+        server::serve(work, servers, &class.owners, &given, port)?;
     }
     Ok(())
 }
@@ -289,13 +298,14 @@ fn trusted<'a>(work: &mut Work<'a>, outer: &Scope<'a>, servers: &[Server<'a>]) -
     networks
 }
 
-fn forwarded(work: &Work<'_>, trusted: Vec<String>) -> Section {
+fn forwarded(work: &mut Work<'_>, trusted: Vec<String>) -> Section {
     let mut section = Section::new("[forwarded]");
     if !trusted.is_empty() {
         section.put("trust", Value::texts(trusted));
     }
-    let forwards = |route: &Route| matches!(route.response, Response::Forward(_));
-    if work.routes.iter().any(forwards) && !work.forwards_clients {
+    if let Some(directive) = work.passes.filter(|_| !work.forwards_clients) {
+        let how = "what clients say in X-Forwarded-For and such passes from those in [forwarded] trust alone; nginx passes it from everybody";
+        work.notes.approximated(directive, how);
         section.put_with_comment(
             "send",
             Value::text("none"),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::directive::{Directive, Place};
+use crate::limits;
 
 /// What became of a directive, from the best to the worst.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +17,25 @@ pub enum Outcome {
     Approximated(String),
     /// The result does not do it, and responses differ: why.
     LeftOut(String),
+}
+
+impl Outcome {
+    /// Puts the reason of another one of the same kind behind the own one, as far as that fits a line.
+    fn say_too(&mut self, other: Outcome) {
+        let (Outcome::WithoutEffect(why) | Outcome::Approximated(why) | Outcome::LeftOut(why)) =
+            self
+        else {
+            return;
+        };
+        let (Outcome::WithoutEffect(more) | Outcome::Approximated(more) | Outcome::LeftOut(more)) =
+            other
+        else {
+            return;
+        };
+        if !why.contains(&more) && why.len() + more.len() < limits::REASONS_MAX {
+            *why += &format!("; {more}");
+        }
+    }
 }
 
 /// A directive and what became of it. Displays as one line.
@@ -49,16 +69,16 @@ impl fmt::Display for Note {
     }
 }
 
-/// The outcome of each directive that somebody has looked at; of several the worst.
+/// The outcome of each directive that somebody has looked at; of several the worst, with all of its reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Notes(BTreeMap<usize, Outcome>);
 
 impl Notes {
     fn note(&mut self, directive: &Directive, outcome: Outcome) {
         let known = self.0.entry(directive.number).or_insert(Outcome::Carried);
-        let is_worse =
-            std::mem::discriminant(known) != std::mem::discriminant(&outcome) && *known < outcome;
-        if is_worse {
+        if std::mem::discriminant(known) == std::mem::discriminant(&outcome) {
+            known.say_too(outcome);
+        } else if *known < outcome {
             *known = outcome;
         }
     }

@@ -2,6 +2,10 @@
 
 use onrush_config::value;
 
+use crate::automaton::{is_fresh_behind, may_begin_with};
+use crate::limits::PREFIX_MAX;
+use crate::pcre::{beginning_otherwise, literals_of, translated, without_look_ahead};
+
 /// What a path has to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
@@ -12,6 +16,8 @@ pub(crate) enum Path {
     Contains(String),
     /// A regular expression that is found in it.
     Pattern(String),
+    /// A prefix, and a regular expression that is found anywhere in the path, also in the prefix.
+    Within(String, String),
 }
 
 /// Two conditions as one.
@@ -32,7 +38,19 @@ impl Path {
     pub(crate) fn pattern(pattern: &str) -> Result<Path, String> {
         match value::parse_path(&format!("~{pattern}")) {
             Ok(_) => Ok(Path::Pattern(pattern.to_owned())),
-            Err(invalid) => Err(invalid.to_string()),
+            Err(invalid) => match without_look_ahead(pattern) {
+                Some(same) => Path::pattern(&same),
+                None => Err(invalid.to_string()),
+            },
+        }
+    }
+
+    /// The same where an expression is one of PCRE, of a path without its encodings. Literals stay as they are.
+    pub(crate) fn of_pcre(self) -> Path {
+        match self {
+            Path::Pattern(pattern) => Path::Pattern(translated(&pattern)),
+            Path::Within(prefix, pattern) => Path::Within(prefix, translated(&pattern)),
+            other => other,
         }
     }
 
@@ -42,21 +60,30 @@ impl Path {
             Path::Any => None,
             Path::Exact(path) => Some(format!("={path}")),
             Path::Prefix(path) => Some(path.clone()),
-            Path::Suffix(_) | Path::Contains(_) | Path::Pattern(_) => {
+            Path::Suffix(_) | Path::Contains(_) | Path::Pattern(_) | Path::Within(..) => {
                 Some(format!("~{}", self.as_pattern()))
             }
         }
     }
 
-    /// The regular expression that is found in the same paths.
+    /// The paths that do not fulfil it though its expression is found in them: those without the prefix.
+    pub(crate) fn except(&self) -> Option<String> {
+        match self {
+            Path::Within(prefix, _) => Some(format!("~(?s-u)^{}", beginning_otherwise(prefix))),
+            _ => None,
+        }
+    }
+
+    /// The regular expression that is found in the same paths, but for those of [`Path::except`].
     pub(crate) fn as_pattern(&self) -> String {
         match self {
             Path::Any => "^/".to_owned(),
-            Path::Exact(path) => format!("^{}$", regex::escape(path)),
+            // Not `$`, which is something else in PCRE.
+            Path::Exact(path) => format!("^{}\\z", regex::escape(path)),
             Path::Prefix(path) => format!("^{}", regex::escape(path)),
-            Path::Suffix(end) => format!("{}$", regex::escape(end)),
+            Path::Suffix(end) => format!("{}\\z", regex::escape(end)),
             Path::Contains(part) => regex::escape(part),
-            Path::Pattern(pattern) => pattern.clone(),
+            Path::Pattern(pattern) | Path::Within(_, pattern) => pattern.clone(),
         }
     }
 
@@ -72,6 +99,9 @@ impl Path {
                 let regex = regex::bytes::Regex::new(pattern);
                 regex.is_ok_and(|regex| regex.is_match(path.as_bytes()))
             }
+            Path::Within(prefix, pattern) => {
+                path.starts_with(prefix.as_str()) && Path::Pattern(pattern.clone()).holds(path)
+            }
         }
     }
 
@@ -83,6 +113,19 @@ impl Path {
             (Path::Exact(path), test) | (test, Path::Exact(path)) => match test.holds(path) {
                 true => Both::Is(Path::Exact(path.clone())),
                 false => Both::Never,
+            },
+            (within @ Path::Within(prefix, pattern), test)
+            | (test, within @ Path::Within(prefix, pattern)) => match test {
+                Path::Prefix(longer) if longer.starts_with(prefix.as_str()) => {
+                    beneath(longer, &Path::Pattern(pattern.clone()))
+                }
+                Path::Prefix(shorter) if prefix.starts_with(shorter.as_str()) => {
+                    Both::Is(within.clone())
+                }
+                Path::Prefix(_) => Both::Never,
+                Path::Within(..) => Both::Inexpressible,
+                other if other.as_pattern() == *pattern => Both::Is(within.clone()),
+                _ => Both::Inexpressible,
             },
             (Path::Prefix(one), Path::Prefix(other)) => {
                 let (short, long) = match one.len() < other.len() {
@@ -110,77 +153,83 @@ fn beneath(prefix: &str, test: &Path) -> Both<Path> {
         Some(bare) => ("i", bare),
         None => ("", pattern.as_str()),
     };
-    let is_anchored = bare.replace("[^", "[").replace("\\^", "").contains('^');
-    if is_anchored && (has_top_level_choice(bare) || !bare.starts_with('^')) {
-        return Both::Inexpressible;
+    if !may_begin_with(&pattern, prefix) {
+        return Both::Never;
     }
-    let combined = match bare.strip_prefix('^') {
-        Some(rest) => {
-            let literal = leading_literal(rest);
-            let is_same = literal
-                .bytes()
-                .zip(prefix.bytes())
-                .all(|(one, other)| is_letter(one, other, flags));
-            match behind_literal(rest, prefix.chars().count()) {
-                _ if !is_same => return Both::Never,
-                Some(_) if flags.is_empty() && literal.len() >= prefix.len() => pattern,
-                Some(behind) if literal.len() >= prefix.len() => {
-                    format!("^{}(?i:{behind})", regex::escape(prefix))
-                }
-                _ => return Both::Inexpressible,
-            }
-        }
-        None => match found_beneath(prefix, flags, bare) {
-            Some(pattern) => pattern,
-            None => return Both::Inexpressible,
-        },
-    };
-    match Path::pattern(&combined) {
+    if flags.is_empty()
+        && let Some(literals) = bare.strip_prefix('^').and_then(literals_of)
+    {
+        return of_literals(prefix, literals);
+    }
+    let is_anchored = bare.replace("[^", "[").replace("\\^", "").contains('^');
+    if is_anchored {
+        return anchored_beneath(prefix, flags, bare).unwrap_or_else(|| within(prefix, &pattern));
+    }
+    if is_found_in(prefix, flags, bare) {
+        return Both::Is(Path::Prefix(prefix.to_owned()));
+    }
+    if !is_fresh_behind(&pattern, prefix) {
+        return within(prefix, &pattern);
+    }
+    // Paths may have bytes that are no text, and ends of lines.
+    let escaped = regex::escape(prefix);
+    match Path::pattern(&format!("^{escaped}(?s-u:.*)(?{flags}:{bare})")) {
         Ok(path) => Both::Is(path),
         Err(_) => Both::Inexpressible,
     }
 }
 
-fn is_letter(one: u8, other: u8, flags: &str) -> bool {
-    one == other || !flags.is_empty() && one.eq_ignore_ascii_case(&other)
-}
-
-/// The expression for paths beneath `prefix` in which `bare` is found, also where it begins in the prefix itself; none where
-/// that is not easily seen.
-fn found_beneath(prefix: &str, flags: &str, bare: &str) -> Option<String> {
-    let escaped = regex::escape(prefix);
-    let is_edge = ["$", "\\b", "\\B", "\\z"]
-        .iter()
-        .any(|edge| bare.contains(edge));
-    let regex = regex::Regex::new(&format!("(?{flags}:{bare})")).ok()?;
-    if !is_edge && regex.is_match(prefix) {
-        return Some(format!("^{escaped}"));
-    }
-    // What stands before is anything anyway.
-    let found = bare.strip_prefix(".*").or(bare.strip_prefix(".+"));
-    let found = found.filter(|rest| !rest.starts_with('?')).unwrap_or(bare);
-    let literal: Vec<char> = leading_literal(found).chars().collect();
-    let is_beginning =
-        prefix.ends_with('/') && !found.contains(['/', '.']) && !found.contains("[^");
-    if (literal.is_empty() || has_top_level_choice(found)) && !is_beginning {
+/// An expression for the beginning of a path that has all of a prefix in its own; none where that is not easily seen.
+fn anchored_beneath(prefix: &str, flags: &str, bare: &str) -> Option<Both<Path>> {
+    let rest = bare.strip_prefix('^')?;
+    let literal = leading_literal(rest);
+    if has_top_level_choice(bare) || literal.len() < prefix.len() {
         return None;
     }
-    let mut ways = Vec::new();
-    for length in 1..=literal.len() {
-        let begin: String = literal[..length].iter().collect();
-        let at = prefix.len().checked_sub(begin.len());
-        let end = at.and_then(|at| prefix.get(at..)).unwrap_or_default();
-        let is_same = |(one, other)| is_letter(one, other, flags);
-        if !end.is_empty() && end.bytes().zip(begin.bytes()).all(is_same) {
-            ways.push(format!("(?{flags}:{})", behind_literal(found, length)?));
+    let behind = behind_literal(rest, prefix.chars().count())?;
+    let combined = match flags.is_empty() {
+        true => bare.to_owned(),
+        false => format!("^{}(?i:{behind})", regex::escape(prefix)),
+    };
+    Path::pattern(&combined).ok().map(Both::Is)
+}
+
+/// Both conditions beside each other.
+fn within(prefix: &str, pattern: &str) -> Both<Path> {
+    let within = Path::Within(prefix.to_owned(), pattern.to_owned());
+    match prefix.len() <= PREFIX_MAX && prefix.is_ascii() {
+        true => Both::Is(within),
+        false => Both::Inexpressible,
+    }
+}
+
+/// What of paths that begin with one of the literals begins with `prefix`.
+fn of_literals(prefix: &str, literals: Vec<Vec<char>>) -> Both<Path> {
+    let literals = literals.into_iter().map(String::from_iter);
+    let mut longer: Vec<String> = Vec::new();
+    for literal in literals {
+        if prefix.starts_with(&literal) {
+            return Both::Is(Path::Prefix(prefix.to_owned()));
+        }
+        if literal.starts_with(prefix) {
+            longer.push(literal);
         }
     }
-    // Paths may have bytes that are no text, and ends of lines.
-    ways.push(format!("(?s-u:.*)(?{flags}:{bare})"));
-    Some(match &ways[..] {
-        [one] => format!("^{escaped}{one}"),
-        several => format!("^{escaped}(?:{})", several.join("|")),
-    })
+    match &longer[..] {
+        [] => Both::Never,
+        [one] => Both::Is(Path::Prefix(one.clone())),
+        several => {
+            let ways: Vec<String> = several.iter().map(|way| regex::escape(way)).collect();
+            Both::Is(Path::Pattern(format!("^(?:{})", ways.join("|"))))
+        }
+    }
+}
+
+/// Whether `bare` is found in every path that begins with `prefix`.
+fn is_found_in(prefix: &str, flags: &str, bare: &str) -> bool {
+    let mut edges = ["$", "\\b", "\\B", "\\z"].iter();
+    let regex = regex::Regex::new(&format!("(?{flags}:{bare})"));
+    !edges.any(|edge| bare.contains(edge)) && regex.is_ok_and(|regex| regex.is_match(prefix))
 }
 
 /// What of a pattern is behind its first letters, which stand for themselves.
@@ -250,12 +299,12 @@ mod tests {
             (
                 prefix("/a/"),
                 suffix.clone(),
-                Both::Is(pattern("^/a/(?s-u:.*)(?:\\.php$)")),
+                Both::Is(pattern("^/a/(?s-u:.*)(?:\\.php\\z)")),
             ),
             (
                 prefix("/sub"),
                 pattern("b$"),
-                Both::Is(pattern("^/sub(?:(?:$)|(?s-u:.*)(?:b$))")),
+                Both::Is(Path::Within("/sub".to_owned(), "b$".to_owned())),
             ),
             (
                 prefix("/a"),
@@ -268,8 +317,32 @@ mod tests {
                 Both::Is(pattern("^/a/[0-9]")),
             ),
             (prefix("/a/"), pattern("^/b/[0-9]"), Both::Never),
-            (prefix("/a/"), pattern("^/a?"), Both::Inexpressible),
-            (prefix("/a/"), pattern("^/a/|b"), Both::Inexpressible),
+            (prefix("/c"), pattern("^/(a|c)/"), Both::Is(prefix("/c/"))),
+            (
+                prefix("/c/d"),
+                pattern("^/(a|c)/"),
+                Both::Is(prefix("/c/d")),
+            ),
+            (prefix("/x"), pattern("^/(a|c)/"), Both::Never),
+            (
+                prefix("/c"),
+                pattern("^/c(a|b)"),
+                Both::Is(pattern("^(?:/ca|/cb)")),
+            ),
+            (prefix("/x"), pattern("^/a|^/b$"), Both::Never),
+            (
+                prefix("/a/"),
+                pattern("^/a?"),
+                Both::Is(Path::Within("/a/".to_owned(), "^/a?".to_owned())),
+            ),
+            (
+                prefix("/c/x.php"),
+                pattern("(?i)\\.(php|sql)$"),
+                Both::Is(Path::Within(
+                    "/c/x.php".to_owned(),
+                    "(?i)\\.(php|sql)$".to_owned(),
+                )),
+            ),
             (pattern("x"), pattern("y"), Both::Inexpressible),
         ] {
             assert_eq!(one.and(&other), expected, "{one:?} and {other:?}");
@@ -279,7 +352,7 @@ mod tests {
 
     #[test]
     fn expressions_that_need_more_than_linear_time_are_refused() {
-        let refused = Path::pattern("^/(?!x)").expect_err("look-ahead");
+        let refused = Path::pattern("^/(?=x)").expect_err("look-ahead");
         assert!(refused.contains("look-around"), "{refused}");
     }
 }

@@ -50,6 +50,19 @@ impl FieldEdits {
         self.remove.push(name.to_owned());
     }
 
+    /// Does not take it.
+    pub(crate) fn keep(&mut self, name: &str) {
+        self.remove
+            .retain(|known| !known.eq_ignore_ascii_case(name));
+    }
+
+    /// Whether something is said of it.
+    pub(crate) fn changes(&self, name: &str) -> bool {
+        let written = self.set.iter().chain(&self.add).map(|(known, _)| known);
+        let mut names = written.chain(&self.remove);
+        names.any(|known| known.eq_ignore_ascii_case(name))
+    }
+
     /// Takes back what was said of it.
     pub(crate) fn forget(&mut self, name: &str) {
         let is_other = |known: &str| !known.eq_ignore_ascii_case(name);

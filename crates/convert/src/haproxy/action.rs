@@ -233,7 +233,16 @@ pub(super) fn redirect<'a>(
         _ => 302,
     };
     let drops_query = words.contains(&"drop-query");
-    let rest = if drops_query { "{path}" } else { "{uri}" };
+    let appends_slash = words.contains(&"append-slash");
+    let rest = match (drops_query, appends_slash) {
+        (false, _) => "{uri}",
+        (true, false) => "{path}",
+        (true, true) => {
+            let how = "a slash stands behind the path also where it ends with one";
+            work.notes.approximated(line, how);
+            "{path}/"
+        }
+    };
     let kinds = ["scheme", "prefix", "location"];
     let at = words.iter().position(|word| kinds.contains(word));
     let text = at.and_then(|at| words.get(at + 1)).copied();
@@ -247,7 +256,7 @@ pub(super) fn redirect<'a>(
         Some("location") => template(text),
         _ => Err("a redirect without a place to go to".to_owned()),
     };
-    for word in ["append-slash", "ignore-empty", "clear-cookie"] {
+    for word in ["ignore-empty", "clear-cookie"] {
         if words.contains(&word) {
             work.notes
                 .left_out(line, format!("Onrush has nothing for {word}"));

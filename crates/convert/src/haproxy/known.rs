@@ -272,6 +272,11 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
         "Onrush keeps no copies of responses: each request is forwarded",
         &["cache"],
     ),
+    (
+        Kind::LeftOut,
+        "nothing is decided when the file is read: what stands between .if and .endif counts, whatever the condition",
+        &[".if", ".elif", ".else", ".endif"],
+    ),
 ];
 
 /// What becomes of a line that nobody has looked at.

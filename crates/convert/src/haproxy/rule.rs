@@ -13,6 +13,7 @@ use super::work::Work;
 use crate::condition::{Atom, Path};
 use crate::decide::{Flow, Formula, Given, TooMany, Walk, walk};
 use crate::directive::Directive;
+use crate::document::Value;
 use crate::route::{On, Response, Route};
 
 /// One step.
@@ -315,11 +316,28 @@ impl<'a> Rules<'_, '_, 'a> {
         if !state.after.is_empty() {
             route.response_on = On::Always;
         }
+        if let Response::Redirect {
+            status: status @ (302 | 303),
+            ..
+        } = route.response
+            && !route.response_headers.changes("Cache-Control")
+        {
+            // What HAProxy says of these by itself.
+            let rule = [
+                ("status", Value::Number(status.into())),
+                ("value", Value::text("no-cache")),
+            ];
+            route.put("cache_control", Value::table(rule));
+        }
         if let Some(auth) = &state.auth {
             route.put("basic_auth", auth.clone());
         }
         if let Response::Forward(_) = route.response {
             route.request_headers = state.request.clone();
+            if state.is_forwarded {
+                // What is taken there is the client's own word, which Onrush does not pass on; its own comes later in HAProxy.
+                route.request_headers.keep("X-Forwarded-For");
+            }
             if let Some(compress) = &state.compress {
                 route.put("compress", compress.clone());
             }

@@ -44,7 +44,7 @@ pub(super) fn formula(work: &Work<'_, '_>, words: &[String]) -> Result<Formula, 
             }
         }
     }
-    compare(&fetch, &values)
+    compare(&fetch, &values, &work.listeners)
 }
 
 /// What is different between an ACL of these words and the condition that is made of it.
@@ -62,7 +62,7 @@ pub(super) fn difference(words: &[String]) -> Option<&'static str> {
     }
 }
 
-fn compare(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
+fn compare(fetch: &Fetch, values: &[String], listeners: &[String]) -> Result<Formula, String> {
     if fetch.counts == Counts::Number {
         let test = count(values)?;
         return Ok(Formula::Atom(field(&fetch.subject, test)));
@@ -81,15 +81,7 @@ fn compare(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
                 .map(|value| network(value).ok_or_else(|| format!("{value:?} is no network")));
             Atom::From(networks.collect::<Result<_, _>>()?)
         }
-        Subject::Port => {
-            let ports: Result<Vec<u16>, _> = values.iter().map(|value| value.parse()).collect();
-            let ports = ports.map_err(|_| "ports are numbers".to_owned())?;
-            let scheme = match ports.contains(&443) {
-                true => Scheme::Https,
-                false => Scheme::Http,
-            };
-            header("Host", Test::Matches(named_port(&ports, scheme)))
-        }
+        Subject::Port => return ports(listeners, values),
         Subject::Path => return path(fetch, values),
         Subject::Host => return host(fetch, values),
         Subject::Header(_) | Subject::Query(_) => {
@@ -131,18 +123,44 @@ fn compare(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
     check(atom).map(Formula::Atom)
 }
 
-/// What is found in a `Host` that names one of these ports, or none where one of them is the scheme's own.
-fn named_port(ports: &[u16], scheme: Scheme) -> String {
-    let own = match scheme {
-        Scheme::Http => 80,
-        Scheme::Https => 443,
+/// The listeners with one of these ports: numbers, and ranges such as `8000:8999`, with what they are compared by.
+fn ports(listeners: &[String], values: &[String]) -> Result<Formula, String> {
+    let number = |text: &str| {
+        let number = text.parse::<u16>();
+        number.map_err(|_| format!("{text:?} is no port"))
     };
-    let list: Vec<String> = ports.iter().map(u16::to_string).collect();
-    let list = list.join("|");
-    match ports.contains(&own) {
-        true => format!(r"^(\[[^\]]*\]|[^:]*)(:({list}))?$"),
-        false => format!(":({list})$"),
+    let mut ranges = Vec::new();
+    let mut operator = "eq";
+    for value in values {
+        if matches!(value.as_str(), "eq" | "ge" | "gt" | "le" | "lt") {
+            operator = value;
+            continue;
+        }
+        ranges.push(match (operator, value.split_once(':')) {
+            ("eq", Some((first, last))) => (number(first)?, number(last)?),
+            ("eq", None) => (number(value)?, number(value)?),
+            ("ge", None) => (number(value)?, u16::MAX),
+            ("gt", None) => (number(value)?.saturating_add(1), u16::MAX),
+            ("le", None) => (0, number(value)?),
+            ("lt", None) => (0, number(value)?.saturating_sub(1)),
+            _ => return Err(format!("{value:?} is no port")),
+        });
     }
+    let is_meant = |listener: &&String| {
+        // Clients of a Unix socket come by no port, which is 0.
+        let port = listener
+            .rsplit_once(':')
+            .and_then(|(_, port)| port.parse().ok());
+        let port: u16 = port.unwrap_or(0);
+        let mut ranges = ranges.iter();
+        ranges.any(|(first, last)| (*first..=*last).contains(&port))
+    };
+    let meant: Vec<String> = listeners.iter().filter(is_meant).cloned().collect();
+    Ok(match meant.len() {
+        0 => Formula::never(),
+        count if count == listeners.len() => Formula::always(),
+        _ => Formula::Atom(Atom::Listener(meant)),
+    })
 }
 
 fn header(name: &str, test: Test) -> Atom {

@@ -125,6 +125,7 @@ fn forwarded<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) 
             }
             _ => {
                 work.forwards_clients = true;
+                state.is_forwarded = true;
                 let how = "[forwarded] says so of all requests, with X-Forwarded-Proto and X-Forwarded-Host; what clients say of themselves is believed only from proxies in trust";
                 work.notes.approximated(line, how);
             }

@@ -16,6 +16,8 @@ pub(super) struct State {
     pub(super) auth: Option<Value>,
     pub(super) compress: Option<Value>,
     pub(super) redirect_cookie: Option<String>,
+    /// Whether servers are told of clients by X-Forwarded-For.
+    pub(super) is_forwarded: bool,
     /// Whether the rules of this proxy have been left by `allow`.
     pub(super) is_allowed: bool,
 }

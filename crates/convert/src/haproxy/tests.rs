@@ -1,29 +1,8 @@
 //! Whole configurations of HAProxy, and what becomes of them.
 
 use super::*;
-use crate::note::{Note, Outcome};
-
-/// Files that are not on a disk.
-struct Written(Vec<(&'static str, String)>);
-
-impl Files for Written {
-    fn read(&self, path: &Path) -> Result<String, String> {
-        let found = self.0.iter().find(|(name, _)| Path::new(name) == path);
-        found
-            .map(|(_, text)| text.clone())
-            .ok_or_else(|| "No such file".to_owned())
-    }
-
-    fn list(&self, directory: &Path) -> Vec<String> {
-        let inside = self.0.iter().filter_map(|(name, _)| {
-            let path = Path::new(name);
-            (path.parent() == Some(directory)).then(|| path.file_name())?
-        });
-        inside
-            .map(|name| name.to_string_lossy().into_owned())
-            .collect()
-    }
-}
+use crate::note::Outcome;
+use crate::written::{self, Written, outcome, verified};
 
 fn converted_files(files: Vec<(&'static str, String)>) -> Result<Conversion, Unusable> {
     convert(
@@ -45,18 +24,12 @@ fn converted(text: &str) -> Conversion {
         ("/etc/haproxy/bad.lst", "192.0.2.1\n10.0.0.0/8\n".to_owned()),
     ]);
     let conversion = conversion.expect("it is HAProxy's language");
-    if let Err(defect) = conversion.verify() {
-        panic!("{}\n{defect}", conversion.text);
-    }
-    conversion
+    verified(conversion)
 }
 
 /// The result without comments, empty lines and where it listens.
 fn lines(conversion: &Conversion) -> Vec<&str> {
-    let lines = conversion.text.lines();
-    let lines = lines.map(|line| line.split("    # ").next().unwrap_or(line));
-    lines
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    written::lines(conversion)
         .filter(|line| *line != "[[listen]]" && !line.starts_with("address = "))
         .collect()
 }
@@ -84,16 +57,6 @@ fn check(front: &str, expected: &[&str]) {
     assert!(conversion.is_complete(), "{front}: {:?}", conversion.notes);
 }
 
-/// What was said of a line that begins so.
-#[track_caller]
-fn outcome(conversion: &Conversion, line: &str) -> Outcome {
-    let is_it = |note: &&Note| note.directive.starts_with(line);
-    let note = conversion.notes.iter().find(is_it);
-    note.unwrap_or_else(|| panic!("nothing is said of {line}"))
-        .outcome
-        .clone()
-}
-
 #[test]
 fn backends_are_chosen_in_order() {
     check(
@@ -114,7 +77,7 @@ fn backends_are_chosen_in_order() {
         " use_backend other if { path_end .php } || { path /x }\n default_backend app",
         &[
             "[[route]]",
-            "path = '~\\.php$'",
+            "path = '~\\.php\\z'",
             "forward = \"other\"",
             "[[route]]",
             "path = \"=/x\"",
@@ -433,4 +396,61 @@ fn the_user_is_that_of_the_process() {
         assert!(conversion.text.contains(comment), "{}", conversion.text);
         assert!(conversion.is_complete(), "{:?}", conversion.notes);
     }
+}
+
+#[test]
+fn a_port_is_that_of_the_listener() {
+    let conversion = converted(&format!(
+        "frontend f\n mode http\n bind :80\n bind :8080\n bind :9000\n use_backend other if {{ dst_port 8080:8999 }}\n http-request deny if {{ dst_port 1 }}\n http-request deny if {{ dst_port gt 9000 }}\n default_backend app\n{AROUND}"
+    ));
+    let routes = [
+        "[[route]]",
+        "listener = \"0.0.0.0:8080\"",
+        "forward = \"other\"",
+        "[[route]]",
+        "forward = \"app\"",
+    ];
+    let lines: Vec<&str> = lines(&conversion);
+    assert!(
+        lines.windows(routes.len()).any(|part| part == routes),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn the_client_that_onrush_says_stays() {
+    let conversion = converted(&format!(
+        "frontend f\n mode http\n bind :80\n option forwardfor\n http-request del-header X-Forwarded-For\n http-request del-header X-A\n default_backend app\n{AROUND}"
+    ));
+    let fields = "request_headers = { remove = [\"X-A\"] }";
+    assert!(lines(&conversion).contains(&fields), "{}", conversion.text);
+}
+
+#[test]
+fn redirects_say_what_haproxys_say() {
+    check(
+        " http-request redirect location /x if { path /a }\n default_backend app",
+        &[
+            "[[route]]",
+            "path = \"=/a\"",
+            "cache_control = { status = 302, value = \"no-cache\" }",
+            "redirect = \"/x\"",
+            "[[route]]",
+            "forward = \"app\"",
+        ],
+    );
+}
+
+#[test]
+fn a_slash_is_put_behind_a_path() {
+    check(
+        " redirect code 301 prefix / drop-query append-slash if { path /a }\n default_backend app",
+        &[
+            "[[route]]",
+            "path = \"=/a\"",
+            "redirect = { to = \"{path}/\", status = 301 }",
+            "[[route]]",
+            "forward = \"app\"",
+        ],
+    );
 }

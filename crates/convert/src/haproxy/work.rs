@@ -25,6 +25,8 @@ pub(super) struct Work<'f, 'a> {
     pub(super) directory: PathBuf,
     /// Whether any proxy tells servers of clients.
     pub(super) forwards_clients: bool,
+    /// The addresses that are listened on.
+    pub(super) listeners: Vec<String>,
     pub(super) budget: Budget,
 }
 

@@ -1,6 +1,8 @@
 //! What a location responds with, when nothing has responded before: files, or a server.
 
 use super::access;
+use super::attempt::{LooksFor, try_files};
+use super::caching::alike;
 use super::errors;
 use super::fields;
 use super::internal;
@@ -8,7 +10,7 @@ use super::log;
 use super::proxy;
 use super::scope::Scope;
 use super::work::{Spot, State, Work};
-use crate::condition::Path;
+use crate::condition::{Atom, Both, Path};
 use crate::decide::{Given, TooMany};
 use crate::directive::Directive;
 use crate::document::Value;
@@ -29,11 +31,46 @@ const FOREIGN: [&str; 9] = [
 ];
 const FOREIGN_STATUS: u16 = 501;
 
+/// What has another server respond: nginx redirects to the slash at the end of such a location.
+pub(super) const PASSES: [&str; 6] = [
+    "proxy_pass",
+    "fastcgi_pass",
+    "uwsgi_pass",
+    "scgi_pass",
+    "grpc_pass",
+    "memcached_pass",
+];
+
 /// The route of a location.
 ///
 /// # Errors
 /// When there are too many.
 pub(super) fn serve<'a>(
+    work: &mut Work<'a>,
+    state: &State<'a>,
+    given: &Given,
+    comments: &[String],
+) -> Result<(), TooMany> {
+    let Some(limit) = state.scope.own("limit_except") else {
+        return one(work, state, given, comments);
+    };
+    work.notes.carried(limit);
+    let mut methods = limit.arguments().to_vec();
+    if methods.iter().any(|method| method == "GET") {
+        methods.push("HEAD".to_owned());
+    }
+    if let Both::Is(given) = given.and(&Atom::Method(methods)) {
+        one(work, state, &given, comments)?;
+    }
+    // What stands in its block is for the others.
+    let state = State {
+        scope: state.scope.with(limit.inside()),
+        ..state.clone()
+    };
+    one(work, &state, given, comments)
+}
+
+fn one<'a>(
     work: &mut Work<'a>,
     state: &State<'a>,
     given: &Given,
@@ -49,12 +86,22 @@ pub(super) fn serve<'a>(
     if let Some(directive) = scope.own("internal") {
         let how = "clients get 404 here; requests that come from inside do not exist in Onrush";
         work.notes.approximated(directive, how);
+        // nginx has not come to the location then.
+        fields::response(work, &state.server, &spot, &mut route);
         return work.push(route);
     }
     access::write(work, scope, &mut route);
     timeouts(work, scope);
     let foreign = FOREIGN.iter().find_map(|name| scope.own(name));
-    if let Some(directive) = foreign {
+    let asked = scope.one("auth_request");
+    if let Some(directive) = asked.filter(|asked| asked.argument(0) != "off") {
+        // Who would be refused must not be let in.
+        route.response = Response::status(FOREIGN_STATUS);
+        let why = format!(
+            "Onrush asks no other server who is let in; nobody is, the response is {FOREIGN_STATUS}"
+        );
+        work.notes.left_out(directive, why);
+    } else if let Some(directive) = foreign {
         route.response = Response::status(FOREIGN_STATUS);
         let why = format!("Onrush has nothing for this; the response is {FOREIGN_STATUS}");
         work.notes.left_out(directive, why);
@@ -114,7 +161,7 @@ pub(super) fn compression<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mu
             let all = ["text/*", "application/*", "image/*", "font/*"];
             match &**kind {
                 "*" => types.extend(all.map(str::to_owned)),
-                kind if kind.contains('/') => types.push(kind.to_ascii_lowercase()),
+                kind if kind.contains('/') => types.extend(alike(kind)),
                 _ => work
                     .notes
                     .left_out(directive, "expected media types such as text/css"),
@@ -185,7 +232,18 @@ fn files<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>) -> Respons
         return Response::status(404);
     }
     let mut keys = vec![("root".to_owned(), Value::Text(directory))];
-    let names = index(work, state, alias.or(root));
+    let tried = scope.own("try_files").map(|directive| {
+        let prefix = match spot.when.path() {
+            Path::Prefix(prefix) if alias.is_some() => prefix,
+            _ => "/",
+        };
+        try_files(work, state, directive, prefix)
+    });
+    let tried = tried.unwrap_or_default();
+    let names = match tried.looks_for {
+        LooksFor::FilesAlone => Vec::new(),
+        LooksFor::Index => index(work, state, alias.or(root)),
+    };
     if names != ["index.html"] {
         keys.push(("index".to_owned(), Value::texts(names)));
     }
@@ -205,14 +263,8 @@ fn files<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>) -> Respons
             work.notes.approximated(directive, how);
         }
     }
-    if let Some(directive) = scope.own("try_files") {
-        let prefix = match spot.when.path() {
-            Path::Prefix(prefix) if alias.is_some() => prefix,
-            _ => "/",
-        };
-        let fallback = try_files(work, state, directive, prefix);
-        keys.extend(fallback.map(|file| ("fallback".to_owned(), Value::Text(file))));
-    }
+    let fallback = tried.fallback.map(Value::Text);
+    keys.extend(fallback.map(|file| ("fallback".to_owned(), file)));
     Response::Files(keys)
 }
 
@@ -264,53 +316,5 @@ fn alias_fits(directive: &Directive, spot: &Spot<'_>) -> Result<(), &'static str
             "the last part of the directory and of the path become one name; the response is 404",
         ),
         false => Ok(()),
-    }
-}
-
-/// The file that is served where none is found, beneath the directory.
-fn try_files<'a>(
-    work: &mut Work<'a>,
-    state: &State<'a>,
-    directive: &'a Directive,
-    prefix: &str,
-) -> Option<String> {
-    let words: Vec<&str> = directive.arguments().iter().map(String::as_str).collect();
-    let last = match words[..] {
-        ["$uri", "$uri/", "=404"] | ["$uri", "$uri/", "=403"] => {
-            work.notes.carried(directive);
-            return None;
-        }
-        ["$uri", "=404"] => {
-            let how = "a directory is redirected to, and its index file is sent";
-            work.notes.approximated(directive, how);
-            return None;
-        }
-        ["$uri", last] | ["$uri", "$uri/", last] => last,
-        _ => "",
-    };
-    let last = last.split('?').next().unwrap_or_default();
-    let last = last.trim_end_matches("$is_args$args");
-    if let Some(other) = internal::stranger(state, last) {
-        let why = format!(
-            "{last} is {}'s, which does something else with it; what is missing is 404",
-            other.directive.shown()
-        );
-        work.notes.left_out(directive, why);
-        return None;
-    }
-    let file = last.strip_prefix(prefix).filter(|file| {
-        !file.is_empty() && !file.contains('$') && !file.ends_with('/') && !file.ends_with(".php")
-    });
-    match file {
-        Some(file) => {
-            let how = "the file is served with what is said here, also where a directory has no index file";
-            work.notes.approximated(directive, how);
-            Some(file.trim_start_matches('/').to_owned())
-        }
-        None => {
-            let why = "the file that was asked for is looked for, or a directory's index; what is missing is 404";
-            work.notes.left_out(directive, why);
-            None
-        }
     }
 }

@@ -1,11 +1,11 @@
 //! Fields of responses: `add_header`, `expires`, `proxy_hide_header`.
 
+use super::caching;
 use super::scope::Scope;
 use super::variable::template;
 use super::work::{Spot, Work};
 use crate::directive::Directive;
 use crate::route::{On, Response, Route, is_changeable};
-use crate::unit::nginx_time;
 
 /// The statuses that `add_header` is for where it does not say `always`.
 const USUAL: [u16; 10] = [200, 201, 204, 206, 301, 302, 303, 304, 307, 308];
@@ -27,9 +27,7 @@ pub(super) fn response<'a>(
         }
         add(work, directive, spot, route);
     }
-    if let Some(directive) = scope.one("expires") {
-        expires(work, directive, route);
-    }
+    caching::write(work, scope, spot, route);
     if let Response::Forward(_) = route.response {
         for directive in scope.all("proxy_hide_header") {
             let name = directive.argument(0);
@@ -81,27 +79,4 @@ fn add<'a>(work: &mut Work<'a>, directive: &'a Directive, spot: &Spot<'_>, route
         return;
     }
     route.response_headers.add(name, value);
-}
-
-fn expires<'a>(work: &mut Work<'a>, directive: &'a Directive, route: &mut Route) {
-    const NO_EXPIRES: &str =
-        "Cache-Control says how long; there is no Expires beside it, which HTTP/1.1 does not need";
-    let text = directive.argument(0);
-    let value = match text {
-        "off" => return work.notes.carried(directive),
-        "epoch" => "no-cache".to_owned(),
-        "max" => "max-age=315360000".to_owned(),
-        negative if negative.starts_with('-') => "no-cache".to_owned(),
-        text => match nginx_time(text) {
-            Some(time) if directive.arguments().len() == 1 => {
-                format!("max-age={}", time.as_secs())
-            }
-            _ => {
-                let why = "Onrush has no times of the day or of files for this, and no variables";
-                return work.notes.left_out(directive, why);
-            }
-        },
-    };
-    route.response_headers.add("Cache-Control", value);
-    work.notes.approximated(directive, NO_EXPIRES);
 }

@@ -27,12 +27,13 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
             "allow",
             "auth_basic",
             "auth_basic_user_file",
+            "auth_request",
             "autoindex",
             "autoindex_*",
+            "break",
             "client_body_timeout",
             "client_header_timeout",
             "client_max_body_size",
-            "default_type",
             "deny",
             "error_page",
             "events",
@@ -46,6 +47,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
             "gzip_vary",
             "hash",
             "http",
+            "if",
             "index",
             "internal",
             "ip_hash",
@@ -55,6 +57,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
             "limit_conn",
             "limit_conn_status",
             "limit_conn_zone",
+            "limit_except",
             "limit_req",
             "limit_req_status",
             "limit_req_zone",
@@ -76,6 +79,8 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
             "proxy_set_header",
             "proxy_ssl_*",
             "random",
+            "return",
+            "rewrite",
             "root",
             "satisfy",
             "send_timeout",
@@ -89,7 +94,6 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
             "ssl_verify_client",
             "sticky",
             "try_files",
-            "types",
             "upstream",
         ],
     ),
@@ -101,6 +105,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
             "accept_mutex_delay",
             "aio",
             "aio_write",
+            "chunked_transfer_encoding",
             "client_body_buffer_size",
             "client_body_in_file_only",
             "client_body_in_single_buffer",
@@ -257,6 +262,11 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::Approximated,
+        "media types follow from the names of files by a table of Onrush's own; what that does not know is application/octet-stream",
+        &["default_type", "types"],
+    ),
+    (
+        Kind::Approximated,
         "text is said to be UTF-8",
         &[
             "charset",
@@ -292,11 +302,6 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::LeftOut,
-        "who is refused by it is let in: write a route with method = [...] of its own",
-        &["limit_except"],
-    ),
-    (
-        Kind::LeftOut,
         "Onrush forwards HTTP, not bytes of other protocols",
         &["stream", "mail"],
     ),
@@ -309,6 +314,10 @@ pub(super) fn unread(directive: &Directive) -> Outcome {
         Some(beginning) => name.starts_with(beginning),
         None => name == *known,
     };
+    if name == "default_type" && directive.argument(0) == "application/octet-stream" {
+        let why = "it is what Onrush says where it knows no type";
+        return Outcome::WithoutEffect(why.to_owned());
+    }
     let known = KNOWN.iter().find(|(_, _, names)| names.iter().any(is_it));
     match known {
         Some((Kind::Used | Kind::WithoutEffect, why, _)) => {

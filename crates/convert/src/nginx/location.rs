@@ -24,6 +24,31 @@ pub(super) struct Location<'a> {
     outer: Vec<(usize, Kind)>,
 }
 
+/// What is said of a location that refuses requests where it cannot be asked for together with what is around it.
+pub(super) const REFUSED_EVERYWHERE: &str =
+    "Onrush cannot ask for this and what is around it together: all paths like this are refused";
+
+impl Location<'_> {
+    /// Whether it is one of those that are looked at in their order.
+    pub(super) fn is_expression(&self) -> bool {
+        self.kind == Kind::Pattern
+    }
+
+    /// Whether nobody gets anything here.
+    pub(super) fn refuses(&self) -> bool {
+        let inside = self.directive.inside();
+        let mut rules = inside
+            .iter()
+            .filter(|said| matches!(said.name(), "allow" | "deny"));
+        let is_denied = rules
+            .next()
+            .is_some_and(|rule| rule.name() == "deny" && rule.argument(0) == "all");
+        let is_status = |status: &str| status.starts_with('4') && status.len() == 3;
+        let mut said = inside.iter();
+        is_denied || said.any(|said| said.name() == "return" && is_status(said.argument(0)))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Exact,
@@ -41,6 +66,7 @@ pub(super) fn locations<'a>(
 ) -> Vec<Location<'a>> {
     let mut found = Vec::new();
     gather(notes, level, scope, &[], &mut found);
+    let found = reachable(notes, found);
     let is = |kind: Kind| move |location: &Location<'_>| location.kind == kind;
     let (mut ordered, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(is(Kind::Exact));
     let (patterns, mut prefixes): (Vec<_>, Vec<_>) = rest.into_iter().partition(is(Kind::Pattern));
@@ -83,6 +109,49 @@ pub(super) fn locations<'a>(
             .map(|(location, _)| location),
     );
     ordered
+}
+
+/// Those that requests can come to: nginx looks for the longest prefix on each level, and then inside of that one alone.
+fn reachable<'a>(notes: &mut Notes, found: Vec<Location<'a>>) -> Vec<Location<'a>> {
+    let rivals: Vec<Option<&Location<'a>>> = found
+        .iter()
+        .map(|location| shadow(location, &found))
+        .collect();
+    let is_reached: Vec<bool> = rivals.iter().map(Option::is_none).collect();
+    for (location, rival) in found.iter().zip(&rivals) {
+        if let Some(rival) = rival {
+            let shown = rival.directive.shown();
+            let why = format!("no request comes here: its paths are those of {shown}");
+            notes.without_effect(location.directive, why);
+        }
+    }
+    let both = found.into_iter().zip(is_reached);
+    let reached = both.filter(|(_, is_reached)| *is_reached);
+    reached.map(|(location, _)| location).collect()
+}
+
+/// The location beside one of those around this one that takes all of its paths.
+fn shadow<'l, 'a>(location: &Location<'_>, found: &'l [Location<'a>]) -> Option<&'l Location<'a>> {
+    let (Path::Prefix(path) | Path::Exact(path)) = &location.path.path else {
+        return None;
+    };
+    if location.is_expression() {
+        return None;
+    }
+    let rivals = |(level, (around, _)): (usize, &(usize, Kind))| {
+        let is_around = |other: &&Location<'_>| other.directive.number == *around;
+        let around = found.iter().find(is_around)?;
+        let length = prefix(around).map_or(0, str::len);
+        found.iter().find(|rival| {
+            let takes_all = match &rival.path.path {
+                Path::Prefix(rival) => rival.len() > length && path.starts_with(rival.as_str()),
+                rival @ Path::Exact(_) => *rival == location.path.path,
+                _ => false,
+            };
+            !rival.is_expression() && rival.outer == location.outer[..level] && takes_all
+        })
+    };
+    location.outer.iter().enumerate().find_map(rivals)
 }
 
 /// The expressions that are looked at for paths whose prefix this is, in order.
@@ -140,6 +209,10 @@ fn narrowed<'a>(
         let path = match pattern.path.path.and(&location.path.path) {
             Both::Is(path) => path,
             Both::Never => continue,
+            Both::Inexpressible if pattern.refuses() => {
+                notes.approximated(pattern.directive, REFUSED_EVERYWHERE);
+                pattern.path.path.clone()
+            }
             Both::Inexpressible => {
                 let why = "Onrush cannot ask for this expression and the path around it together";
                 notes.left_out(pattern.directive, why);
@@ -197,7 +270,9 @@ fn gather<'a>(
         };
         let chain = [outer, std::slice::from_ref(&location)].concat();
         gather(notes, directive.inside(), &location.scope, &chain, found);
-        let is_known = |known: &Location<'_>| known.kind == kind && known.path == location.path;
+        let is_known = |known: &Location<'_>| {
+            known.kind == kind && known.path == location.path && known.outer == location.outer
+        };
         if kind != Kind::Pattern && found.iter().any(is_known) {
             notes.without_effect(directive, "there is a location of this name before it");
             continue;
@@ -252,8 +327,13 @@ fn read(
                 _ => text.to_owned(),
             };
             let path = match simple(&pattern) {
+                // The end of an expression is also before a line break, that of a path is not.
+                Some(Simple {
+                    path: Path::Exact(_),
+                    ..
+                })
+                | None => plain(Path::pattern(&pattern)?),
                 Some(simple) => simple,
-                None => plain(Path::pattern(&pattern)?),
             };
             within(path, outer).map(Some)
         }
@@ -330,6 +410,20 @@ mod tests {
         let text = "location /a/ { location ~ \\.php$ {} } location /a/b/ {}";
         let expected = ["/a/b/", "~^/a/(?s-u:.*)(?:\\.php$)", "/a/"];
         assert_eq!(order(text), expected);
+    }
+
+    #[test]
+    fn a_location_that_no_request_comes_to_is_none() {
+        let text = "location /a/ { location /a/b/c/ {} location = /a/b/x {} location /a/c/ {} } location /a/b/ {}";
+        assert_eq!(order(text), ["/a/c/", "/a/b/", "/a/"]);
+        let text = "location /a/ { location /a/b {} } location ~ ^/a/b {}";
+        assert_eq!(order(text), ["/a/b", "/a/b", "/a/"]);
+        let text = "location /a/ { location /a/b/ { location /a/b/c {} } } location /a/b/ {}";
+        assert_eq!(order(text), ["/a/b/", "/a/"]);
+        let text = "location / { location = /x {} } location = /x { return 403; }";
+        assert_eq!(order(text), ["=/x", "/"]);
+        let text = "location /a { location /a/b/c {} } location /a/b { location /a/b/d {} }";
+        assert_eq!(order(text), ["/a/b/d", "/a/b", "/a"]);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `proxy_pass` and what goes with it.
 
-use super::internal;
 use super::scope::Scope;
 use super::upstream::{self, Target};
 use super::variable::{expanded, template};
@@ -30,25 +29,32 @@ pub(super) fn pass<'a>(
         }
     };
     work.notes.carried(directive);
+    work.passes.get_or_insert(directive);
     let group = upstream::group(work, scope, directive, &target);
     route.response = Response::Forward(group);
     path(work, state, spot, directive, target.uri, route);
-    if let Some(Path::Prefix(location)) = state.captured.as_ref().map(|own| &own.path)
-        && location.len() > 1
-        && location.ends_with('/')
-        && internal::taker(state, location.trim_end_matches('/')).is_none_or(|(_, other)| {
-            other.path.path != Path::Exact(location.trim_end_matches('/').to_owned())
-        })
-    {
-        let how = format!(
-            "{} is not redirected to {location}: it goes where its own route leads",
-            location.trim_end_matches('/')
-        );
-        work.notes.approximated(directive, how);
-    }
+    said_of_all(work, scope, directive, &target);
     request_fields(work, scope, spot, &target, route);
     timeouts(work, scope);
     settings(work, scope);
+}
+
+/// What nginx does by itself wherever it forwards, and Onrush does not.
+fn said_of_all<'a>(
+    work: &mut Work<'a>,
+    scope: &Scope<'a>,
+    directive: &'a Directive,
+    target: &Target<'_>,
+) {
+    let fields = scope.all("proxy_set_header");
+    let says_host = |field: &&Directive| field.argument(0).eq_ignore_ascii_case("host");
+    if scope.one("proxy_redirect").is_none() && !fields.iter().any(says_host) {
+        let how = format!(
+            "a Location that names {}, as the server is asked for it, passes as it is; nginx leads it here",
+            target.authority
+        );
+        work.notes.approximated(directive, how);
+    }
 }
 
 /// Scheme, server and URI of the argument.
@@ -190,7 +196,19 @@ fn request_fields<'a>(
                 continue;
             }
         };
-        work.notes.carried(directive);
+        match may_be_empty(&value) {
+            true if is_own_field(name, &value) => {
+                // nginx leaves out what is empty: as if nothing were said.
+                work.notes.carried(directive);
+                edits.forget(name);
+                continue;
+            }
+            true => {
+                let how = "where there is no such value the field is there and empty; nginx leaves it out";
+                work.notes.approximated(directive, how);
+            }
+            false => work.notes.carried(directive),
+        }
         match (&*lower, &*value) {
             // As the client wrote it.
             ("host", "{host}") => edits.forget("Host"),
@@ -200,6 +218,21 @@ fn request_fields<'a>(
             (_, value) => edits.set(name, value),
         }
     }
+}
+
+/// Whether a text is one variable that has no value in some requests.
+fn may_be_empty(value: &str) -> bool {
+    let begins = ["{header:", "{query}", "{tls."];
+    value.matches('{').count() == 1
+        && value.ends_with('}')
+        && begins.iter().any(|begin| value.starts_with(begin))
+}
+
+/// Whether it is the field of this name as the client has sent it.
+fn is_own_field(name: &str, value: &str) -> bool {
+    let own = value.strip_prefix("{header:");
+    own.and_then(|own| own.strip_suffix('}'))
+        .is_some_and(|own| own.eq_ignore_ascii_case(name))
 }
 
 /// Whether Onrush says this field by itself, of connections and clients.

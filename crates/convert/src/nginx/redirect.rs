@@ -54,17 +54,34 @@ pub(super) fn returned<'a>(
     if literal.is_empty() || matches!(status, 204 | 205 | 304) {
         return Response::status(status);
     }
-    let kind = state.scope.one("default_type");
-    let kind = kind.map(|kind| {
-        work.notes.carried(kind);
-        kind.argument(0).to_owned()
-    });
-    let kind = kind.unwrap_or_else(|| "text/plain".to_owned());
+    let kind = kind_of_text(work, state, given);
     Response::Respond {
         status,
         body: Some(literal),
         fields: vec![("Content-Type".to_owned(), kind)],
     }
+}
+
+/// The media type of a text: by the ending of the path, where that is known, or else what is said of all.
+fn kind_of_text<'a>(work: &mut Work<'a>, state: &State<'a>, given: &Given) -> String {
+    if let Path::Exact(path) = given.condition.path()
+        && let Some((_, ending)) = path
+            .rsplit('/')
+            .next()
+            .and_then(|name| name.rsplit_once('.'))
+    {
+        let types = state.scope.all("types");
+        let mut entries = types.iter().flat_map(|types| types.inside());
+        let known = entries.find(|entry| entry.arguments().iter().any(|known| known == ending));
+        if let Some(entry) = known {
+            return entry.name().to_owned();
+        }
+    }
+    let Some(kind) = state.scope.one("default_type") else {
+        return "text/plain".to_owned();
+    };
+    work.notes.carried(kind);
+    kind.argument(0).to_owned()
 }
 
 /// A redirect to a text with variables, or a 404 where that cannot be said.
@@ -157,6 +174,12 @@ fn push_captured(out: &mut String, captured: &Simple, given: &Given) -> Result<(
     Ok(())
 }
 
+/// Whether a replacement is a URL, which makes a redirect of any `rewrite`.
+pub(super) fn leads_out(replacement: &str) -> bool {
+    let mut begins = ["http://", "https://", "$scheme"].iter();
+    begins.any(|begin| replacement.starts_with(begin))
+}
+
 /// The redirect that a `rewrite` is; none when it stays inside.
 pub(super) fn redirected<'a>(
     work: &mut Work<'a>,
@@ -165,13 +188,10 @@ pub(super) fn redirected<'a>(
     given: &Given,
 ) -> Option<Response> {
     let (replacement, flag) = (directive.argument(1), directive.argument(2));
-    let leads_out = ["http://", "https://", "$scheme"]
-        .iter()
-        .any(|begin| replacement.starts_with(begin));
     let status = match flag {
         "permanent" => 301,
         "redirect" => 302,
-        _ if leads_out => 302,
+        _ if leads_out(replacement) => 302,
         _ => return None,
     };
     // What the client asked for goes on, unless the replacement ends with a ? of its own.

@@ -5,13 +5,13 @@ use super::content;
 use super::field::difference;
 use super::fields;
 use super::log;
-use super::redirect::{redirected, returned};
+use super::redirect::{leads_out, redirected, returned};
 use super::variable::{expanded, names, value_of};
 use super::work::{Spot, State, Work};
 use crate::condition::{Atom, Path};
 use crate::decide::{Flow, Formula, Given, TooMany, Walk, walk};
 use crate::directive::Directive;
-use crate::pattern::simple;
+use crate::pattern::{Simple, simple};
 use crate::route::{Response, Route};
 
 /// One step.
@@ -103,6 +103,13 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
     fn when(&mut self, act: &Act<'a>, state: &State<'a>) -> Formula {
         let (directive, formula) = match act {
             Act::Do(directive) if directive.name() == "rewrite" => {
+                if is_internal(directive) {
+                    // It changes no response: nothing is to be asked for it.
+                    let why =
+                        "Onrush looks for a route once: a path that was changed finds no other one";
+                    self.work.notes.left_out(directive, why);
+                    return Formula::never();
+                }
                 (*directive, rewritten(directive))
             }
             Act::Do(_) => return Formula::always(),
@@ -231,6 +238,12 @@ impl<'a> Rewriting<'_, '_, 'a> {
     }
 }
 
+/// Whether a `rewrite` has nginx look for another location, or for files of another name.
+fn is_internal(directive: &Directive) -> bool {
+    let (replacement, flag) = (directive.argument(1), directive.argument(2));
+    !matches!(flag, "break" | "permanent" | "redirect") && !leads_out(replacement)
+}
+
 /// The paths that a `rewrite` is for.
 fn rewritten(directive: &Directive) -> Result<Formula, String> {
     let pattern = directive.argument(0);
@@ -244,9 +257,28 @@ fn rewritten(directive: &Directive) -> Result<Formula, String> {
     })
 }
 
+/// What `rewrite /a(.*) $1` does in `location /a/`: the path goes on without its beginning.
+fn without_beginning(directive: &Directive, state: &State<'_>) -> Option<(String, String)> {
+    let Path::Prefix(location) = &state.captured.as_ref()?.path else {
+        return None;
+    };
+    let pattern = directive.argument(0).trim_start_matches('^');
+    let begin = match simple(&format!("^{pattern}"))? {
+        Simple {
+            path: Path::Prefix(begin),
+            captured: Some(captured),
+        } if captured.is_empty() => begin,
+        _ => return None,
+    };
+    // All paths of the location begin so, and what is behind it begins with a slash.
+    let rest = location.strip_prefix(begin.as_str())?;
+    let is_whole = directive.argument(1) == "$1" && rest.starts_with('/');
+    is_whole.then(|| (location.clone(), rest.to_owned()))
+}
+
 /// What a `rewrite` does to the path that a server is asked for.
 fn moved<'a>(work: &mut Work<'a>, directive: &'a Directive, state: &mut State<'a>) -> Flow {
-    let (replacement, flag) = (directive.argument(1), directive.argument(2));
+    let replacement = directive.argument(1);
     let target = replacement.strip_suffix("$1");
     let is_plain = |text: &&str| text.starts_with('/') && !text.contains(['$', '?', '#', ' ']);
     let found = simple(directive.argument(0)).zip(target.filter(is_plain));
@@ -254,13 +286,14 @@ fn moved<'a>(work: &mut Work<'a>, directive: &'a Directive, state: &mut State<'a
         (Path::Prefix(prefix), Some(begin)) => Some((prefix, format!("{target}{begin}"))),
         _ => None,
     });
-    match (found, flag) {
-        (Some((prefix, target)), "break") => {
+    let found = found.or_else(|| without_beginning(directive, state));
+    match found {
+        Some((prefix, target)) => {
             work.notes.carried(directive);
             state.moved = Some((prefix, target.replace("//", "/")));
             Flow::Behind
         }
-        (None, "break") => {
+        None => {
             let is_known = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
             let is_path = replacement.starts_with('/')
                 && !replacement.contains(['?', '#', ' '])
@@ -277,11 +310,6 @@ fn moved<'a>(work: &mut Work<'a>, directive: &'a Directive, state: &mut State<'a
                 ),
             }
             Flow::Behind
-        }
-        _ => {
-            let why = "Onrush looks for a route once: a path that was changed finds no other one";
-            work.notes.left_out(directive, why);
-            Flow::On
         }
     }
 }

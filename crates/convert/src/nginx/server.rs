@@ -3,14 +3,17 @@
 use std::rc::Rc;
 
 use super::content;
-use super::location::{Location, locations};
+use super::fields;
+use super::location::{Location, REFUSED_EVERYWHERE, locations};
 use super::rewrite::run;
 use super::scope::Scope;
-use super::work::{State, Work};
+use super::variable::Constants;
+use super::work::{Spot, State, Work};
 use crate::condition::{Atom, Both, Path, Test};
 use crate::decide::{Given, TooMany};
 use crate::directive::Directive;
 use crate::pattern::Simple;
+use crate::route::{Response, Route, escaped};
 
 /// A server of `http`.
 #[derive(Clone, Debug)]
@@ -208,7 +211,7 @@ fn has_rivals(servers: &[Server<'_>], owners: &[usize], own: usize) -> bool {
     })
 }
 
-/// Makes the routes of the servers of one class of addresses.
+/// Makes the routes of the servers of one class of addresses, which has this port alone.
 ///
 /// # Errors
 /// When there are too many.
@@ -217,6 +220,7 @@ pub(super) fn serve<'a>(
     servers: &[Server<'a>],
     owners: &[usize],
     given: &Given,
+    port: Option<&str>,
 ) -> Result<(), TooMany> {
     for (owner, atom) in named(servers, owners) {
         let server = &servers[owner];
@@ -231,21 +235,20 @@ pub(super) fn serve<'a>(
                 continue;
             }
         };
-        one(work, server, given)?;
+        one(work, server, given, port)?;
     }
     Ok(())
 }
 
-fn one<'a>(work: &mut Work<'a>, server: &Server<'a>, given: Given) -> Result<(), TooMany> {
+fn one<'a>(
+    work: &mut Work<'a>,
+    server: &Server<'a>,
+    given: Given,
+    port: Option<&str>,
+) -> Result<(), TooMany> {
     let level = server.directive.inside();
     let comments = [server.origin()];
-    let mut constants = Vec::new();
-    let said = level.iter().find(|said| said.name() == "server_name");
-    let name = said.map_or("", |said| said.argument(0));
-    if !name.starts_with('~') {
-        let name = name.strip_prefix('.').unwrap_or(name);
-        constants.push(("server_name".to_owned(), name.to_ascii_lowercase()));
-    }
+    let constants = constants(level, port);
     let found: Rc<[Location<'a>]> = locations(&mut work.notes, level, &server.scope).into();
     let state = State {
         scope: server.scope.clone(),
@@ -264,14 +267,13 @@ fn one<'a>(work: &mut Work<'a>, server: &Server<'a>, given: Given) -> Result<(),
         state,
         &comments,
         &mut |work, state, given| {
+            slashes(work, &found, &state, given, &comments[0])?;
             for (at, location) in found.iter().enumerate() {
                 let given = match given.and(&Atom::Path(location.path.path.clone())) {
                     Both::Is(given) => given,
                     Both::Never => continue,
                     Both::Inexpressible => {
-                        let why =
-                            "Onrush cannot ask for its path together with the conditions around it";
-                        work.notes.left_out(location.directive, why);
+                        unasked(work, location, given, &comments[0])?;
                         continue;
                     }
                 };
@@ -302,6 +304,96 @@ fn one<'a>(work: &mut Work<'a>, server: &Server<'a>, given: Given) -> Result<(),
             }
         },
     )
+}
+
+/// A location that cannot be asked for together with the conditions around it: where it refuses, all of its paths are refused.
+fn unasked<'a>(
+    work: &mut Work<'a>,
+    location: &Location<'a>,
+    given: &Given,
+    origin: &str,
+) -> Result<(), TooMany> {
+    if !location.refuses() {
+        let why = "Onrush cannot ask for its path together with the conditions around it";
+        work.notes.left_out(location.directive, why);
+        return Ok(());
+    }
+    let when = given.condition.with_path(location.path.path.clone());
+    let mut route = Route::new(when, Response::status(403));
+    route.comments = vec![origin.to_owned(), location.directive.origin()];
+    work.notes
+        .approximated(location.directive, REFUSED_EVERYWHERE);
+    for rule in location.directive.inside() {
+        if matches!(rule.name(), "deny" | "return") {
+            work.notes.carried(rule);
+        }
+    }
+    work.push(route)
+}
+
+/// What is known of all requests of a server.
+fn constants(level: &[Directive], port: Option<&str>) -> Constants {
+    let mut constants = Vec::new();
+    constants.extend(port.map(|port| ("server_port".to_owned(), port.to_owned())));
+    let said = level.iter().find(|said| said.name() == "server_name");
+    let name = said.map_or("", |said| said.argument(0));
+    if !name.starts_with('~') {
+        let name = name.strip_prefix('.').unwrap_or(name);
+        constants.push(("server_name".to_owned(), name.to_ascii_lowercase()));
+    }
+    constants
+}
+
+/// Redirects of nginx's own: from the path of a location of servers, without the slash at its end, to the one with it.
+fn slashes<'a>(
+    work: &mut Work<'a>,
+    found: &[Location<'a>],
+    state: &State<'a>,
+    given: &Given,
+    origin: &str,
+) -> Result<(), TooMany> {
+    for location in found.iter().filter(|location| !location.is_expression()) {
+        let (Path::Prefix(path) | Path::Exact(path)) = &location.path.path else {
+            continue;
+        };
+        let Some(short) = path.strip_suffix('/').filter(|short| !short.is_empty()) else {
+            continue;
+        };
+        let exact = Path::Exact(short.to_owned());
+        let prefix = Path::Prefix(short.to_owned());
+        let is_taken = found.iter().any(|other| {
+            let path = &other.path.path;
+            !other.is_expression() && (*path == exact || *path == prefix)
+        });
+        let passes = content::PASSES
+            .iter()
+            .find_map(|name| location.scope.own(name));
+        let Some(directive) =
+            passes.filter(|_| !is_taken && location.scope.own("internal").is_none())
+        else {
+            continue;
+        };
+        let Both::Is(given) = given.and(&Atom::Path(exact)) else {
+            continue;
+        };
+        let to = format!("{}?{{query}}", escaped(path));
+        let mut route = Route::new(
+            given.condition.clone(),
+            Response::Redirect { to, status: 301 },
+        );
+        route.comments = vec![origin.to_owned(), location.directive.origin()];
+        let spot = Spot {
+            when: &given.condition,
+            constants: &state.constants,
+        };
+        fields::response(work, &location.scope, &spot, &mut route);
+        work.push(route)?;
+        let how = format!(
+            "in the redirect of {short} a ? stands at the end where the client has sent no query"
+        );
+        work.notes.approximated(directive, how);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,29 +3,8 @@
 mod permission;
 
 use super::*;
-use crate::note::{Note, Notes, Outcome};
-
-/// Files that are not on a disk.
-struct Written(Vec<(&'static str, String)>);
-
-impl Files for Written {
-    fn read(&self, path: &Path) -> Result<String, String> {
-        let found = self.0.iter().find(|(name, _)| Path::new(name) == path);
-        found
-            .map(|(_, text)| text.clone())
-            .ok_or_else(|| "No such file".to_owned())
-    }
-
-    fn list(&self, directory: &Path) -> Vec<String> {
-        let inside = self.0.iter().filter_map(|(name, _)| {
-            let path = Path::new(name);
-            (path.parent() == Some(directory)).then(|| path.file_name())?
-        });
-        inside
-            .map(|name| name.to_string_lossy().into_owned())
-            .collect()
-    }
-}
+use crate::note::{Notes, Outcome};
+use crate::written::{self, Written, outcome, verified};
 
 /// What a part of the conversion makes of these directives, as the inside of `http`.
 pub(super) fn work_of<T>(
@@ -44,6 +23,7 @@ pub(super) fn work_of<T>(
         http: &tree.directives,
         prefix: PathBuf::from("/etc/nginx"),
         forwards_clients: false,
+        passes: None,
         budget: Budget::default(),
     };
     part(&mut work, &tree.directives)
@@ -59,18 +39,12 @@ fn converted_files(files: Vec<(&'static str, String)>) -> Result<Conversion, Unu
 fn converted(text: &str) -> Conversion {
     let conversion = converted_files(vec![("/etc/nginx/nginx.conf", text.to_owned())]);
     let conversion = conversion.expect("it is nginx's language");
-    if let Err(defect) = conversion.verify() {
-        panic!("{}\n{defect}", conversion.text);
-    }
-    conversion
+    verified(conversion)
 }
 
 /// The result without comments and empty lines.
 fn lines(conversion: &Conversion) -> Vec<&str> {
-    let lines = conversion.text.lines();
-    let lines = lines.map(|line| line.split("    # ").next().unwrap_or(line));
-    lines
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    written::lines(conversion)
         .filter(|line| *line != "request_body_max = \"1m\"")
         .collect()
 }
@@ -82,16 +56,6 @@ fn check(server: &str, expected: &[&str]) {
     let lines = lines(&conversion);
     assert_eq!(lines[..2], ["[[listen]]", "address = \"0.0.0.0:80\""]);
     assert_eq!(&lines[2..], expected, "{server}");
-}
-
-/// What was said of a directive that begins so.
-#[track_caller]
-fn outcome(conversion: &Conversion, directive: &str) -> Outcome {
-    let is_it = |note: &&Note| note.directive.starts_with(directive);
-    let note = conversion.notes.iter().find(is_it);
-    note.unwrap_or_else(|| panic!("nothing is said of {directive}"))
-        .outcome
-        .clone()
 }
 
 #[test]
@@ -118,6 +82,9 @@ fn a_server_behind_nginx_sees_what_it_saw() {
             "[forwarded]",
             "send = \"none\"",
             "[[route]]",
+            "path = \"=/api\"",
+            "redirect = { to = \"/api/?{query}\", status = 301 }",
+            "[[route]]",
             "path = \"/api/\"",
             "strip_prefix = true",
             "replace_prefix = \"/v1/\"",
@@ -139,7 +106,7 @@ fn what_is_there_instead_of_a_file() {
          location /files/ { autoindex on; } location = /icon { alias /srv/icon.png; }",
         &[
             "[[route]]",
-            "path = '~^/50x\\.html$'",
+            "path = '~^/50x\\.html\\z'",
             "error_pages = { 404 = \"/srv/404.html\", 500 = \"/pages/50x.html\", 502 = \"/pages/50x.html\" }",
             "files = { root = \"/pages\", hidden = true }",
             "[[route]]",
@@ -195,7 +162,7 @@ fn a_map_is_as_many_routes_as_it_has_values() {
         lines(&conversion)[2..],
         [
             "[[route]]",
-            "path = \"~(?i)^/old$\"",
+            "path = '~(?i-u)^/old\\n?$'",
             "redirect = { to = \"/new\", status = 301 }",
             "[[route]]",
             "path = \"~^/x\"",
@@ -347,13 +314,210 @@ fn what_is_left_out_is_said_with_its_place() {
 }
 
 #[test]
-fn a_refusal_that_is_not_carried_is_left_out_and_no_detail() {
-    let conversion = converted(
-        "http {\n server {\n  location / {\n   limit_except GET { deny all; }\n   return 200 a;\n  }\n } }",
+fn methods_that_are_not_excepted_have_rules_of_their_own() {
+    check(
+        "location /a/ { limit_except GET { allow 10.0.0.0/8; deny all; } proxy_pass http://app; }
+         location / { limit_except PUT POST { deny all; } root /srv; }",
+        &[
+            "[forwarded]",
+            "send = \"none\"",
+            "[[route]]",
+            "path = \"=/a\"",
+            "redirect = { to = \"/a/?{query}\", status = 301 }",
+            "[[route]]",
+            "path = \"/a/\"",
+            "method = [\"GET\", \"HEAD\"]",
+            "request_headers = { set = { Host = \"app\" } }",
+            "forward = \"app\"",
+            "[[route]]",
+            "path = \"~^/a(?:/|%2[Ff])\"",
+            "not = { path = \"/a/\" }",
+            "respond = { status = 403 }",
+            "[[route]]",
+            "path = \"/a/\"",
+            "allow = \"10.0.0.0/8\"",
+            "request_headers = { set = { Host = \"app\" } }",
+            "forward = \"app\"",
+            "[[route]]",
+            "path = \"/\"",
+            "method = [\"PUT\", \"POST\"]",
+            "files = { root = \"/srv\", hidden = true }",
+            "[[route]]",
+            "path = \"/\"",
+            "deny = [\"0.0.0.0/0\", \"::/0\"]",
+            "files = { root = \"/srv\", hidden = true }",
+            "[upstream.app]",
+            "servers = [\"app:80\"]",
+        ],
     );
-    assert!(!conversion.is_complete());
-    let left_out = |note: &&crate::note::Note| note.to_string().contains("left out: limit_except");
-    assert!(conversion.notes.iter().any(|note| left_out(&note)));
+}
+
+#[test]
+fn what_caches_are_told_follows_from_the_media_type() {
+    let conversion = converted(
+        "http { map $sent_http_content_type $long { default off; text/html epoch; ~image/ max; ~*(text/css|application/javascript) 1h; }
+         server { location /a/ { expires $long; root /srv; } location /b/ { expires 7d; proxy_pass http://app; }
+         location /c/ { expires 1h; add_header Cache-Control public; root /srv; } location /d { expires $long; return 302 /a/; } } }",
+    );
+    for line in [
+        "cache_control = [{ status = \"2xx\", type = \"text/html\", value = \"no-cache\" }, { status = \"2xx\", type = \"image/*\", value = \"max-age=315360000\" }, { status = \"2xx\", type = [\"text/css\", \"application/javascript\", \"text/javascript\"], value = \"max-age=3600\" }]",
+        "cache_control = { status = [\"2xx\", \"3xx\"], value = \"max-age=604800\", replace = true }",
+        "response_headers = { add = { Cache-Control = [\"public\", \"max-age=3600\"] } }",
+        "cache_control = { status = [\"2xx\", \"3xx\"], value = \"no-cache\" }",
+    ] {
+        assert!(
+            lines(&conversion).contains(&line),
+            "{line} in {}",
+            conversion.text
+        );
+    }
+    assert!(conversion.is_complete());
+}
+
+#[test]
+fn types_without_a_rule_say_nothing() {
+    let conversion = converted(
+        "http { map $sent_http_content_type $long { default 1y; \"\" off; text/html off; image/png 1h; }
+         server { expires $long; root /srv; } }",
+    );
+    let rule =
+        "cache_control = { status = \"2xx\", type = \"image/png\", value = \"max-age=3600\" }";
+    assert!(lines(&conversion).contains(&rule), "{}", conversion.text);
+    let Outcome::Approximated(how) = outcome(&conversion, "expires") else {
+        panic!("not all of it is said");
+    };
+    assert!(how.contains("say nothing"), "{how}");
+}
+
+#[test]
+fn a_text_has_the_type_of_the_name_that_is_asked_for() {
+    let conversion = converted(
+        "http { types { text/plain txt; } default_type application/octet-stream;
+         server { location = /robots.txt { return 200 x; } location /b { return 200 y; } } }",
+    );
+    for line in [
+        "respond = { status = 200, body = \"x\", headers = { Content-Type = \"text/plain\" } }",
+        "respond = { status = 200, body = \"y\", headers = { Content-Type = \"application/octet-stream\" } }",
+    ] {
+        assert!(lines(&conversion).contains(&line), "{line}");
+    }
+    assert!(matches!(
+        outcome(&conversion, "types"),
+        Outcome::Approximated(_)
+    ));
+}
+
+#[test]
+fn the_port_of_a_server_is_known_where_it_is_one() {
+    let conversion = converted(
+        "http { server { listen 8080; location / { proxy_pass http://app; proxy_set_header X-Forwarded-Port $server_port; } } }",
+    );
+    let fields = "request_headers = { set = { Host = \"app\", X-Forwarded-Port = \"8080\" } }";
+    assert!(lines(&conversion).contains(&fields), "{}", conversion.text);
+}
+
+#[test]
+fn scripts_are_compressed_by_either_name() {
+    let conversion =
+        converted("http { server { gzip on; gzip_types application/javascript; root /srv; } }");
+    let types = "types = [\"text/html\", \"application/javascript\", \"text/javascript\"]";
+    assert!(conversion.text.contains(types), "{}", conversion.text);
+}
+
+#[test]
+fn paths_with_encoded_slashes_are_refused_where_nginx_takes_them_for_slashes() {
+    let conversion = converted(
+        "http { server { location / { proxy_pass http://app; } location /admin/ { deny all; }
+         location ~ /\\.git { return 403; } location = /a/b { auth_basic x; auth_basic_user_file /u; proxy_pass http://app; } } }",
+    );
+    for line in [
+        "path = '~^/admin(?:/|%2[Ff])'",
+        "path = '~(?:/|%2[Ff])\\.git'",
+        "path = '~^/a(?:/|%2[Ff])b\\z'",
+    ] {
+        let written = line.replace('\'', "\"");
+        let lines = lines(&conversion);
+        let is_there = lines.contains(&line) || lines.contains(&&*written);
+        assert!(is_there, "{line} in {}", conversion.text);
+    }
+}
+
+#[test]
+fn a_path_goes_on_without_its_beginning() {
+    let conversion = converted(
+        "http { server { location ^~ /app/ { rewrite /app(.*) $1 break; proxy_pass http://app; }
+         location /app/api { rewrite ^/app(.*)$ $1 break; proxy_pass http://app; } } }",
+    );
+    let lines = lines(&conversion);
+    let is_there = |part: &[&str]| lines.windows(part.len()).any(|lines| lines == part);
+    assert!(
+        is_there(&["path = \"/app/\"", "strip_prefix = true"]),
+        "{lines:?}"
+    );
+    let longer = [
+        "path = \"/app/api\"",
+        "strip_prefix = true",
+        "replace_prefix = \"/api\"",
+    ];
+    assert!(is_there(&longer), "{lines:?}");
+    assert!(conversion.is_complete(), "{:?}", conversion.notes);
+}
+
+#[test]
+fn a_field_that_clients_need_not_send_is_not_sent_empty() {
+    let conversion = converted(
+        "http { server { location / { proxy_pass http://app; proxy_set_header Range $http_range; proxy_set_header X-A $http_b; } } }",
+    );
+    let fields = "request_headers = { set = { Host = \"app\", X-A = \"{header:B}\" } }";
+    assert!(lines(&conversion).contains(&fields), "{}", conversion.text);
+    assert!(matches!(
+        outcome(&conversion, "proxy_set_header X-A"),
+        Outcome::Approximated(_)
+    ));
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_refused_where_it_refuses() {
+    // Each of them has a prefix or a condition around it that no expression can be asked for with.
+    let conversion = converted(
+        "http { server { root /srv; if ($uri ~ x$) { set $a 1; } location ~ a|^/b { deny all; } location / { } } }",
+    );
+    let Outcome::Approximated(how) = outcome(&conversion, "location ~ a|^/b") else {
+        panic!("{:?}", conversion.notes);
+    };
+    assert!(how.contains("are refused"), "{how}");
+    let lines = lines(&conversion);
+    let refusal = ["path = \"~a|^/b\"", "respond = { status = 403 }"];
+    assert!(lines.windows(2).any(|part| part == refusal), "{lines:?}");
+}
+
+#[test]
+fn a_rewrite_that_changes_nothing_asks_for_nothing() {
+    let conversion = converted(
+        "http { server { root /srv; rewrite /info/ /info.php; location ~ a$ { deny all; } location / { } } }",
+    );
+    assert!(matches!(
+        outcome(&conversion, "rewrite"),
+        Outcome::LeftOut(_)
+    ));
+    assert_eq!(outcome(&conversion, "location ~ a$"), Outcome::Carried);
+}
+
+#[test]
+fn who_another_server_would_refuse_is_not_let_in() {
+    let conversion = converted(
+        "http {\n server {\n  auth_request /check;\n  location / { proxy_pass http://app; }\n  location /open { auth_request off; return 200 a; }\n } }",
+    );
+    assert!(lines(&conversion).contains(&"respond = { status = 501 }"));
+    assert!(
+        !lines(&conversion)
+            .iter()
+            .any(|line| line.starts_with("forward"))
+    );
+    assert!(matches!(
+        outcome(&conversion, "auth_request"),
+        Outcome::LeftOut(_)
+    ));
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub(super) struct Work<'a> {
     pub(super) prefix: PathBuf,
     /// Whether any route tells servers of clients by X-Forwarded-For and such.
     pub(super) forwards_clients: bool,
+    /// The first `proxy_pass` that is used.
+    pub(super) passes: Option<&'a Directive>,
     pub(super) budget: Budget,
 }
 

@@ -1,0 +1,246 @@
+//! What paths an expression is found in, asked of the automaton that looks for it: for all paths at once, not for one.
+
+use std::collections::HashSet;
+
+use regex_automata::Anchored;
+use regex_automata::hybrid::LazyStateID;
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::nfa::thompson;
+use regex_automata::util::start;
+use regex_automata::util::syntax;
+
+use crate::limits::AUTOMATON_MAX;
+
+/// Whether there may be a directory beneath `below` in whose path the expression is not found, and with `name` behind it
+/// it is. The paths of directories end with a slash.
+pub(crate) fn may_come_with(pattern: &str, below: &str, name: &str) -> bool {
+    let Some(mut paths) = Paths::new(pattern) else {
+        return true;
+    };
+    paths
+        .any(below, &mut |paths, state| {
+            if paths.ends(state)? {
+                return Some(false);
+            }
+            let mut state = state;
+            for byte in name.bytes() {
+                state = paths.next(state, byte)?;
+                if state.is_match() {
+                    return Some(true);
+                }
+            }
+            paths.ends(state)
+        })
+        .unwrap_or(true)
+}
+
+/// Whether there may be a path that begins with `prefix` and in which the expression is found.
+pub(crate) fn may_begin_with(pattern: &str, prefix: &str) -> bool {
+    let Some(mut paths) = Paths::new(pattern) else {
+        return true;
+    };
+    paths.outlives(prefix).unwrap_or(true)
+}
+
+/// Whether the expression is found in what follows `prefix` as if nothing stood before it: no part of the prefix may be part of
+/// what is found.
+pub(crate) fn is_fresh_behind(pattern: &str, prefix: &str) -> bool {
+    let fresh = |paths: &mut Paths| {
+        let begin = start::Config::new().anchored(Anchored::No);
+        let last = prefix.bytes().last();
+        let none = paths
+            .automaton
+            .start_state(&mut paths.cache, &begin.clone().look_behind(last));
+        let mut state = paths.automaton.start_state(&mut paths.cache, &begin).ok()?;
+        for byte in prefix.bytes() {
+            state = paths.next(state, byte)?;
+        }
+        Some(state == none.ok()?)
+    };
+    Paths::new(pattern).is_some_and(|mut paths| fresh(&mut paths).unwrap_or(false))
+}
+
+/// Whether the expression may be found in the path of a directory.
+pub(crate) fn may_be_in_directory(pattern: &str) -> bool {
+    let Some(mut paths) = Paths::new(pattern) else {
+        return true;
+    };
+    let found = paths.any("/", &mut |paths, state| paths.ends(state));
+    found.unwrap_or(true) || paths.is_open
+}
+
+/// All paths, by the states that they bring the automaton to.
+struct Paths {
+    automaton: DFA,
+    cache: Cache,
+    /// Whether the expression is found in paths whatever is behind.
+    is_open: bool,
+}
+
+impl Paths {
+    /// None where the expression is too large, or asks for more than an automaton knows.
+    fn new(pattern: &str) -> Option<Paths> {
+        let config = DFA::config()
+            .cache_capacity(AUTOMATON_MAX)
+            // What does not fit is in doubt.
+            .minimum_cache_clear_count(Some(0));
+        let automaton = DFA::builder()
+            .configure(config)
+            .syntax(syntax::Config::new().utf8(false))
+            .thompson(thompson::Config::new().utf8(false))
+            .build(pattern)
+            .ok()?;
+        Some(Paths {
+            cache: automaton.create_cache(),
+            automaton,
+            is_open: false,
+        })
+    }
+
+    /// Whether the expression is found in `prefix`, or may be in what follows it.
+    fn outlives(&mut self, prefix: &str) -> Option<bool> {
+        let begin = start::Config::new().anchored(Anchored::No);
+        let mut state = self.automaton.start_state(&mut self.cache, &begin).ok()?;
+        for byte in prefix.bytes() {
+            state = self.next(state, byte)?;
+            if state.is_match() {
+                return Some(true);
+            }
+        }
+        Some(!state.is_dead())
+    }
+
+    fn next(&mut self, state: LazyStateID, byte: u8) -> Option<LazyStateID> {
+        let next = self.automaton.next_state(&mut self.cache, state, byte);
+        next.ok().filter(|next| !next.is_quit())
+    }
+
+    /// Whether the expression is found in the path that ends here, and not before.
+    fn ends(&mut self, state: LazyStateID) -> Option<bool> {
+        let end = self.automaton.next_eoi_state(&mut self.cache, state);
+        end.ok().map(|end| end.is_match())
+    }
+
+    /// Whether `holds` of any directory beneath `below`, in which the expression is not found before its last slash. None where
+    /// that cannot be told.
+    fn any(
+        &mut self,
+        below: &str,
+        holds: &mut dyn FnMut(&mut Paths, LazyStateID) -> Option<bool>,
+    ) -> Option<bool> {
+        let begin = start::Config::new().anchored(Anchored::No);
+        let mut state = self.automaton.start_state(&mut self.cache, &begin).ok()?;
+        for byte in below.bytes() {
+            state = self.next(state, byte)?;
+            if state.is_match() {
+                self.is_open = true;
+                return Some(false);
+            }
+        }
+        let mut seen = HashSet::new();
+        let mut waiting = vec![(state, below.ends_with('/'))];
+        while let Some((state, is_directory)) = waiting.pop() {
+            if !seen.insert((state, is_directory)) {
+                continue;
+            }
+            if is_directory && holds(self, state)? {
+                return Some(true);
+            }
+            for byte in 1..=u8::MAX {
+                let next = self.next(state, byte)?;
+                match next.is_match() {
+                    true => self.is_open = true,
+                    false if next.is_dead() => {}
+                    false => waiting.push((next, byte == b'/')),
+                }
+            }
+        }
+        Some(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_may_be_found_in_an_index_file() {
+        for (pattern, below, name, expected) in [
+            (r"\.php\n?$", "/", "index.php", true),
+            (r"\.php\n?$", "/", "index.html", false),
+            (r"(?i-u)\.PHP\n?$", "/", "index.php", true),
+            (r"(?-u)[^/]\.php(/|\n?$)", "/", "index.html", false),
+            (r"(?-u)[^/]\.php(/|\n?$)", "/", "index.php", true),
+            (r"/\.(git|ht)", "/", "index.html", false),
+            (r"(?i-u)\.(jpe?g|png)\n?$", "/", "index.html", false),
+            (r"(?-u)^/admin/.*\.html\n?$", "/", "index.html", true),
+            (r"(?-u)^/admin/.*\.html\n?$", "/files/", "index.html", false),
+            (r"(?-u)^/admin/.*\.php\n?$", "/", "index.html", false),
+            (r"^/u/", "/", "index.html", false),
+            (r"^/(a|b)/", "/", "index.html", false),
+            (r"^/(a|index)", "/", "index.html", true),
+            (r"x|^/", "/", "index.html", false),
+            (
+                r"(?-u)(?:#.*#|\.(?:bak|in[ci])|~)$",
+                "/",
+                "index.html",
+                false,
+            ),
+            (r"(?-u)(a.*|\.(?:x|html))$", "/", "index.html", true),
+            (r"^/a/(?s-u:.*)(?:\.(sql|bak)$)", "/", "index.html", false),
+            (r"^/a/(?s-u:.*)(?:\.php$)", "/b/", "index.php", false),
+            (r"/\.(?:\z|[^w]|w(?:\z|[^e]))", "/", "index.html", false),
+            (r"^/(?:build|lib)(?:$|/)", "/", "index.html", false),
+        ] {
+            let found = may_come_with(pattern, below, name);
+            assert_eq!(found, expected, "{pattern} {below} {name}");
+        }
+    }
+
+    #[test]
+    fn what_is_found_may_begin_in_the_prefix() {
+        for (pattern, prefix, expected) in [
+            (r"\.php$", "/a/", true),
+            (r"\.php$", "/a.", false),
+            (r"\.(php|sql)$", "/c/x.php", false),
+            (r"(?i)\.PHP$", "/a/x", true),
+            (r"/\.git", "/a/", false),
+            (r"/\.git", "/a", true),
+            (r"[^/]\.php", "/a", false),
+            (r"[^/]\.php", "/a/", true),
+        ] {
+            assert_eq!(
+                is_fresh_behind(pattern, prefix),
+                expected,
+                "{pattern} {prefix}"
+            );
+        }
+    }
+
+    #[test]
+    fn expressions_may_be_found_beneath_a_prefix() {
+        for (pattern, prefix, expected) in [
+            ("^/(a|c)/", "/x", false),
+            ("^/(a|c)/", "/c", true),
+            ("^/a", "/a/b", true),
+            ("^/a$", "/a/b", false),
+            ("a$", "/x/", true),
+        ] {
+            assert_eq!(may_begin_with(pattern, prefix), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn expressions_may_be_found_in_directories() {
+        for (pattern, expected) in [
+            (r"(?-u)\.php\n?$", false),
+            (r"\.(css|js)$", false),
+            (r"/\.git", true),
+            (r"^/a", true),
+            (r"^/a/$", true),
+            (r"^/a$", false),
+        ] {
+            assert_eq!(may_be_in_directory(pattern), expected, "{pattern}");
+        }
+    }
+}

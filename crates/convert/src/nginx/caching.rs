@@ -1,0 +1,347 @@
+//! `expires`: what caches are told, by the media type of the response where a map says so.
+
+use super::map::Map;
+use super::scope::Scope;
+use super::variable::expanded;
+use super::work::{Spot, Work};
+use crate::directive::Directive;
+use crate::document::Value;
+use crate::pcre::literals_of;
+use crate::route::{Response, Route};
+use crate::unit::nginx_time;
+
+const NO_EXPIRES: &str =
+    "Cache-Control says how long; there is no Expires beside it, which HTTP/1.1 does not need";
+
+/// The statuses that it is for. Those of 304 and 206 are the ones of the whole response.
+const STATUSES: [&str; 2] = ["2xx", "3xx"];
+
+/// All kinds of types: what has none is not among them.
+const KINDS: [&str; 7] = [
+    "application/*",
+    "audio/*",
+    "font/*",
+    "image/*",
+    "model/*",
+    "text/*",
+    "video/*",
+];
+
+/// Types that nginx says a charset of, where it says any.
+const WITH_CHARSET: [&str; 6] = [
+    "text/html",
+    "text/xml",
+    "text/plain",
+    "text/vnd.wap.wml",
+    "application/javascript",
+    "application/rss+xml",
+];
+
+/// Types with a word in their names that expressions look for, of those that are usual.
+const FAMILIES: [(&str, &[&str]); 2] = [
+    (
+        "json",
+        &[
+            "application/json",
+            "application/geo+json",
+            "application/ld+json",
+            "application/manifest+json",
+            "application/problem+json",
+            "application/vnd.api+json",
+            "application/vnd.geo+json",
+        ],
+    ),
+    (
+        "xml",
+        &[
+            "application/xml",
+            "text/xml",
+            "application/atom+xml",
+            "application/rdf+xml",
+            "application/rss+xml",
+            "application/xhtml+xml",
+            "image/svg+xml",
+        ],
+    ),
+];
+
+/// Whether nginx says how texts are encoded, behind their types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Charset {
+    Said,
+    Unsaid,
+}
+
+/// What is said of some responses.
+struct Rule {
+    /// None for all.
+    types: Option<Vec<String>>,
+    value: String,
+}
+
+/// Puts it into the route.
+pub(super) fn write<'a>(
+    work: &mut Work<'a>,
+    scope: &Scope<'a>,
+    spot: &Spot<'_>,
+    route: &mut Route,
+) {
+    let Some(directive) = scope.one("expires") else {
+        return;
+    };
+    let text = match directive.arguments() {
+        [text] => expanded(text, spot.constants),
+        _ => String::new(),
+    };
+    let rules = match mapped(work, &text) {
+        Some(map) => by_type(map, scope),
+        None => of_value(&text).map(|value| {
+            let rule = |value| Rule { types: None, value };
+            Rules {
+                rules: value.map(rule).into_iter().collect(),
+                is_whole: true,
+            }
+        }),
+    };
+    let rules = match rules {
+        Some(Rules {
+            rules,
+            is_whole: true,
+        }) if rules.is_empty() => return work.notes.carried(directive),
+        Some(Rules { rules, is_whole }) => {
+            if !is_whole {
+                let how = "types without a rule of their own say nothing: some are off, or an expression that is no name of types";
+                work.notes.approximated(directive, how);
+            }
+            rules
+        }
+        None => {
+            let why = "Onrush has no times of the day or of files for this, and of variables those alone that a map makes of the media type";
+            return work.notes.left_out(directive, why);
+        }
+    };
+    put(work, directive, rules, route);
+}
+
+fn put<'a>(work: &mut Work<'a>, directive: &'a Directive, rules: Vec<Rule>, route: &mut Route) {
+    if route.response_headers.changes("cache-control") {
+        // Beside an add_header of this name it is one field more.
+        return match &rules[..] {
+            [Rule { types: None, value }] => {
+                route.response_headers.add("Cache-Control", value);
+                work.notes.approximated(directive, NO_EXPIRES);
+            }
+            _ => work.notes.left_out(
+                directive,
+                "it depends on the media type, and there is an add_header of Cache-Control",
+            ),
+        };
+    }
+    let rules = match route.response {
+        // Its page is HTML in nginx.
+        Response::Redirect { .. } => of_html(rules),
+        Response::Respond { .. }
+        | Response::File(_)
+        | Response::Files(_)
+        | Response::Forward(_) => rules,
+    };
+    if rules.is_empty() {
+        return work.notes.carried(directive);
+    }
+    let is_by_type = rules.iter().any(|rule| rule.types.is_some());
+    let replaces = matches!(route.response, Response::Forward(_));
+    let written = rules.into_iter().map(|rule| {
+        // What redirects to a directory is HTML in nginx, whatever is there.
+        let statuses = match is_by_type {
+            true => Value::text(STATUSES[0]),
+            false => Value::texts(STATUSES),
+        };
+        let mut entries = vec![("status".to_owned(), statuses)];
+        if let Some(types) = rule.types {
+            entries.push(("type".to_owned(), Value::one_or_list(&types)));
+        }
+        entries.push(("value".to_owned(), Value::Text(rule.value)));
+        if replaces {
+            entries.push(("replace".to_owned(), Value::Truth(true)));
+        }
+        Value::Table(entries)
+    });
+    let mut written: Vec<Value> = written.collect();
+    let value = match written.len() {
+        1 => written.remove(0),
+        _ => Value::List(written),
+    };
+    route.put("cache_control", value);
+    work.notes.approximated(directive, NO_EXPIRES);
+}
+
+/// What is said of HTML, without regard to the type.
+fn of_html(rules: Vec<Rule>) -> Vec<Rule> {
+    let is_for_html = |rule: &Rule| {
+        let mut types = rule.types.iter().flatten();
+        rule.types.is_none() || types.any(|kind| matches!(&**kind, "text/html" | "text/*"))
+    };
+    let rule = rules.into_iter().find(is_for_html);
+    let said = rule.map(|rule| Rule {
+        types: None,
+        ..rule
+    });
+    said.into_iter().collect()
+}
+
+/// What one value says; none inside where it says nothing.
+fn of_value(text: &str) -> Option<Option<String>> {
+    Some(Some(match text {
+        "off" => return Some(None),
+        "epoch" => "no-cache".to_owned(),
+        "max" => "max-age=315360000".to_owned(),
+        negative if negative.starts_with('-') => "no-cache".to_owned(),
+        text => format!("max-age={}", nginx_time(text)?.as_secs()),
+    }))
+}
+
+/// The map of media types that a variable is made by.
+fn mapped<'w, 'a>(work: &'w Work<'a>, text: &str) -> Option<&'w Map<'a>> {
+    let name = text.strip_prefix('$')?.trim_matches(['{', '}']);
+    let mut maps = work.maps.iter();
+    maps.find(|map| map.target() == name && map.source() == "sent_http_content_type")
+}
+
+/// What is said of responses, and whether all of it is.
+struct Rules {
+    rules: Vec<Rule>,
+    is_whole: bool,
+}
+
+/// A rule for each entry. None where a value cannot be said.
+fn by_type(map: &Map<'_>, scope: &Scope<'_>) -> Option<Rules> {
+    let charset = match scope.value("charset") {
+        "" | "off" => Charset::Unsaid,
+        _ => Charset::Said,
+    };
+    let mut rules: Vec<Rule> = Vec::new();
+    // Onrush has no rule that says nothing: the default would be said of types that are silent in nginx.
+    let mut is_silent = false;
+    let mut says_without = true;
+    let mut is_whole = true;
+    for at in 0..map.len() {
+        let value = of_value(map.value(at).trim())?;
+        let (Some(key), Some(value)) = (map.key(at), &value) else {
+            match map.key(at) {
+                Some("") => says_without = false,
+                Some(_) => is_silent = true,
+                None => {}
+            }
+            continue;
+        };
+        match types_of(key, charset) {
+            _ if key.is_empty() => {}
+            Some(types) if types.is_empty() => {}
+            Some(types) => rules.push(Rule {
+                types: Some(types),
+                value: value.clone(),
+            }),
+            None => (is_silent, is_whole) = (true, false),
+        }
+    }
+    if let Some(value) = of_value(map.value(map.len() - 1).trim())? {
+        let kinds = || KINDS.map(str::to_owned).to_vec();
+        let types = (!says_without).then(kinds);
+        is_whole &= !is_silent;
+        rules.extend((!is_silent).then_some(Rule { types, value }));
+    }
+    Some(Rules { rules, is_whole })
+}
+
+/// The types that a key of a map stands for: one, all of a kind, or a choice of such. None where it is another expression.
+fn types_of(key: &str, charset: Charset) -> Option<Vec<String>> {
+    let Some(expression) = key.strip_prefix('~') else {
+        let is_other = charset == Charset::Said && WITH_CHARSET.contains(&key);
+        return Some(if is_other { Vec::new() } else { alike(key) });
+    };
+    let bare = expression.trim_start_matches('*');
+    if let Some((_, family)) = FAMILIES.iter().find(|(word, _)| *word == bare) {
+        return Some(family.iter().map(|&kind| kind.to_owned()).collect());
+    }
+    let bare = bare.trim_start_matches('^').trim_end_matches('$');
+    let bare = bare.trim_end_matches(".*");
+    let mut types = Vec::new();
+    for literal in literals_of(&without_dots(bare))? {
+        let one: String = literal.into_iter().collect();
+        let is_part = |letter: char| {
+            letter.is_ascii_alphanumeric() || matches!(letter, '/' | '.' | '+' | '-')
+        };
+        if !one.contains('/') || !one.chars().all(is_part) {
+            return None;
+        }
+        types.extend(match one.strip_suffix('/') {
+            Some(kind) => vec![format!("{}/*", kind.to_ascii_lowercase())],
+            None => alike(&one),
+        });
+    }
+    Some(types)
+}
+
+/// The expression in which a dot stands for itself, as it is meant in the names of types.
+fn without_dots(expression: &str) -> String {
+    expression.replace("\\.", ".").replace('.', "\\.")
+}
+
+/// A media type, with the other names that Onrush may have for it.
+pub(super) fn alike(kind: &str) -> Vec<String> {
+    let kind = kind.to_ascii_lowercase();
+    match &*kind {
+        // RFC 9239 has one name for all of them.
+        "application/javascript" | "application/x-javascript" => {
+            vec![kind, "text/javascript".to_owned()]
+        }
+        _ => vec![kind],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_a_map_are_types() {
+        for (key, expected) in [
+            ("text/css", Some(&["text/css"][..])),
+            ("text/html", Some(&[])),
+            ("~image/", Some(&["image/*"])),
+            ("~*^application/ld\\+json$", Some(&["application/ld+json"])),
+            ("~*(text/css|font/)", Some(&["text/css", "font/*"])),
+            (
+                "~*application/javascript",
+                Some(&["application/javascript", "text/javascript"]),
+            ),
+            ("~*svg", None),
+            ("~^text/(css|x)", Some(&["text/css", "text/x"])),
+            (
+                "~*image/vnd.microsoft.icon",
+                Some(&["image/vnd.microsoft.icon"]),
+            ),
+        ] {
+            let types = types_of(key, Charset::Said);
+            let types = types.as_ref().map(|types| types.iter().map(String::as_str));
+            let types: Option<Vec<&str>> = types.map(Iterator::collect);
+            assert_eq!(types.as_deref(), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn times_become_directives() {
+        for (text, expected) in [
+            ("1h", Some(Some("max-age=3600"))),
+            ("0", Some(Some("max-age=0"))),
+            ("-1", Some(Some("no-cache"))),
+            ("off", Some(None)),
+            ("@15h30m", None),
+            ("$x", None),
+        ] {
+            let value = of_value(text);
+            let value = value.as_ref().map(Option::as_deref);
+            assert_eq!(value, expected, "{text}");
+        }
+    }
+}

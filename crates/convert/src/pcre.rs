@@ -1,0 +1,349 @@
+//! Regular expressions of PCRE, as nginx has them, in the words of Rust's `regex`: the same paths match.
+//!
+//! PCRE looks at bytes, ends a text before its last line break as well (`$`), and looks ahead, which `regex` does not.
+
+/// The literals of a look-ahead, multiplied out.
+const LITERALS_MAX: usize = 64;
+
+/// The expression that is found in the same paths: bytes count, of any kind, and `$` is also before a line break that is
+/// the last byte.
+pub(crate) fn translated(pattern: &str) -> String {
+    let (flags, bare) = match pattern.strip_prefix("(?i)") {
+        Some(bare) => ("i", bare),
+        None => ("", pattern),
+    };
+    let flags = match pattern.is_ascii() && depends_on_bytes(flags, bare) {
+        true => format!("(?{flags}-u)"),
+        false if flags.is_empty() => String::new(),
+        false => format!("(?{flags})"),
+    };
+    let mut out = flags;
+    let mut letters = Letters::new(bare);
+    while let Some(letter) = letters.next() {
+        match letter {
+            Letter::Outside("$") | Letter::Escaped("\\Z") => {
+                let is_counted = letters.rest().starts_with(['*', '+', '?', '{']);
+                out += if is_counted { "(?:\\n?$)" } else { "\\n?$" };
+            }
+            Letter::Outside(text) | Letter::Escaped(text) | Letter::Class(text) => out += text,
+        }
+    }
+    out
+}
+
+/// Whether a byte that is no ASCII may make a difference.
+fn depends_on_bytes(flags: &str, bare: &str) -> bool {
+    // What stands between a prefix and what is found behind it counts bytes already.
+    let bare = bare.replace("(?s-u:.*)", "");
+    let is_wide = |escape: &str| {
+        let letter = escape.chars().nth(1);
+        letter.is_some_and(|letter| matches!(letter, 'b' | 'B' | 'd' | 'D' | 's' | 'S' | 'w' | 'W'))
+    };
+    !flags.is_empty()
+        || bare.contains("(?i:")
+        || Letters::new(&bare).any(|letter| match letter {
+            Letter::Outside(text) => text == ".",
+            Letter::Escaped(text) => is_wide(text),
+            Letter::Class(text) => text.starts_with("[^") || text.contains('\\'),
+        })
+}
+
+/// The expression for paths in which a slash of the client may be encoded: nginx takes `%2F` for a slash. None where it has no
+/// slash but the first one of all paths.
+pub(crate) fn with_encoded_slashes(pattern: &str) -> Option<String> {
+    const SLASH: &str = "(?:/|%2[Ff])";
+    let mut out = String::new();
+    let mut is_changed = false;
+    for letter in Letters::new(pattern) {
+        match letter {
+            // The first byte of a path.
+            Letter::Outside("/") | Letter::Escaped("\\/") if out == "^" || out.ends_with(")^") => {
+                out += "/";
+            }
+            Letter::Outside("/") | Letter::Escaped("\\/") => {
+                out += SLASH;
+                is_changed = true;
+            }
+            Letter::Class(text) if !text.starts_with("[^") && text.contains('/') => {
+                out += &format!("(?:{text}|%2[Ff])");
+                is_changed = true;
+            }
+            Letter::Outside(text) | Letter::Escaped(text) | Letter::Class(text) => out += text,
+        }
+    }
+    is_changed.then_some(out)
+}
+
+/// The same expression without a look-ahead for what must not follow, where that stands at its end: `/\.(?!well-known/)`.
+/// None where there is no such, or it asks for more than literals.
+pub(crate) fn without_look_ahead(pattern: &str) -> Option<String> {
+    let at = pattern.find("(?!")?;
+    let (before, behind) = (&pattern[..at], &pattern[at + 3..]);
+    let length = group_length(behind)?;
+    let rest = &behind[length + 1..];
+    // What is behind may match whatever the look-ahead has left.
+    let is_open = |rest: &str| {
+        let rest = rest.trim_start_matches(')');
+        let rest = rest.strip_prefix(".*").unwrap_or(rest);
+        rest.trim_start_matches(')')
+            .trim_end_matches('$')
+            .is_empty()
+    };
+    if !is_open(rest) {
+        return None;
+    }
+    let literals = literals_of(&behind[..length])?;
+    let literals: Vec<&[char]> = literals.iter().map(Vec::as_slice).collect();
+    Some(format!("{before}{}{rest}", no_beginning(&literals)))
+}
+
+/// How long a group is, up to the parenthesis that ends it.
+fn group_length(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut length = 0;
+    for letter in Letters::new(text) {
+        match letter {
+            Letter::Outside("(") => depth += 1,
+            Letter::Outside(")") if depth == 0 => return Some(length),
+            Letter::Outside(")") => depth -= 1,
+            _ => {}
+        }
+        let (Letter::Outside(text) | Letter::Escaped(text) | Letter::Class(text)) = letter;
+        length += text.len();
+    }
+    None
+}
+
+/// The texts that an expression of literals, choices and groups of them stands for.
+pub(crate) fn literals_of(pattern: &str) -> Option<Vec<Vec<char>>> {
+    let mut all = Vec::new();
+    let mut current: Vec<Vec<char>> = vec![Vec::new()];
+    let mut letters = Letters::new(pattern);
+    while let Some(letter) = letters.next() {
+        let more: Vec<Vec<char>> = match letter {
+            Letter::Outside("|") => {
+                all.append(&mut current);
+                current.push(Vec::new());
+                continue;
+            }
+            Letter::Outside("(") => {
+                let rest = letters.rest();
+                let length = group_length(rest)?;
+                let inside = &rest[..length];
+                letters = Letters::new(&rest[length + 1..]);
+                literals_of(inside.strip_prefix("?:").unwrap_or(inside))?
+            }
+            Letter::Outside("." | "*" | "+" | "?" | "{" | "^" | "$" | ")") | Letter::Class(_) => {
+                return None;
+            }
+            Letter::Outside(text) => vec![text.chars().collect()],
+            Letter::Escaped(text) => {
+                let letter = text.chars().nth(1)?;
+                (!letter.is_ascii_alphanumeric()).then(|| vec![vec![letter]])?
+            }
+        };
+        let both = current.iter().flat_map(|begin| {
+            let ends = more.iter();
+            ends.map(|end| [begin.as_slice(), end].concat())
+        });
+        current = both.collect();
+        if current.len() + all.len() > LITERALS_MAX {
+            return None;
+        }
+    }
+    all.append(&mut current);
+    let is_text = |text: &Vec<char>| !text.is_empty() && text.iter().all(char::is_ascii);
+    all.iter().all(is_text).then_some(all)
+}
+
+/// An expression for the beginning of all texts that do not begin with this one.
+pub(crate) fn beginning_otherwise(text: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    no_beginning(&[&letters])
+}
+
+/// An expression for the beginning of all texts that begin with none of these.
+fn no_beginning(literals: &[&[char]]) -> String {
+    let mut firsts: Vec<char> = literals.iter().map(|literal| literal[0]).collect();
+    firsts.sort_unstable();
+    firsts.dedup();
+    let class: String = firsts
+        .iter()
+        .map(|first| regex::escape(&first.to_string()))
+        .collect();
+    let mut ways = vec!["\\z".to_owned(), format!("[^{class}]")];
+    for first in firsts {
+        let behind = literals.iter().filter(|literal| literal[0] == first);
+        let behind: Vec<&[char]> = behind.map(|literal| &literal[1..]).collect();
+        if behind.iter().all(|literal| !literal.is_empty()) {
+            ways.push(format!(
+                "{}{}",
+                regex::escape(&first.to_string()),
+                no_beginning(&behind)
+            ));
+        }
+    }
+    format!("(?:{})", ways.join("|"))
+}
+
+/// The parts of an expression, one behind the other.
+struct Letters<'p> {
+    rest: &'p str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Letter<'p> {
+    /// A character that is no escape and in no class.
+    Outside(&'p str),
+    /// A backslash and what it is for.
+    Escaped(&'p str),
+    /// All of a class, with its brackets.
+    Class(&'p str),
+}
+
+impl<'p> Letters<'p> {
+    fn new(pattern: &'p str) -> Letters<'p> {
+        Letters { rest: pattern }
+    }
+
+    fn rest(&self) -> &'p str {
+        self.rest
+    }
+}
+
+impl<'p> Iterator for Letters<'p> {
+    type Item = Letter<'p>;
+
+    fn next(&mut self) -> Option<Letter<'p>> {
+        let first = self.rest.chars().next()?;
+        let second = self.rest[first.len_utf8()..]
+            .chars()
+            .next()
+            .map_or(0, char::len_utf8);
+        let length = match first {
+            '\\' => 1 + second,
+            '[' => class_length(self.rest),
+            other => other.len_utf8(),
+        };
+        let (text, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        Some(match first {
+            '\\' => Letter::Escaped(text),
+            '[' => Letter::Class(text),
+            _ => Letter::Outside(text),
+        })
+    }
+}
+
+/// How long the class is that a text begins with; all of it where it does not end.
+fn class_length(text: &str) -> usize {
+    let begin = if text.starts_with("[^") { 2 } else { 1 };
+    // A bracket that stands first is itself.
+    let begin = begin + usize::from(text[begin..].starts_with(']'));
+    let mut letters = text[begin..].char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' => drop(letters.next()),
+            '[' if text[begin + at..].starts_with("[:") => {
+                let end = text[begin + at..].find(":]").unwrap_or(0);
+                letters.nth(end);
+            }
+            ']' => return begin + at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_found(pattern: &str, path: &[u8]) -> bool {
+        let regex = regex::bytes::Regex::new(pattern).expect(pattern);
+        regex.is_match(path)
+    }
+
+    #[test]
+    fn bytes_count_and_an_end_may_have_a_line_break() {
+        for (pattern, expected) in [
+            (r"\.php$", r"\.php\n?$"),
+            (r"(?i)\.php$", r"(?i-u)\.php\n?$"),
+            (r"^/a", r"^/a"),
+            (r"^/a.b", r"(?-u)^/a.b"),
+            (r"^/[$]\$", r"^/[$]\$"),
+            (r"(/|$)", r"(/|\n?$)"),
+            (r"^/[^/]+$", r"(?-u)^/[^/]+\n?$"),
+            (r"^/a\Z", r"^/a\n?$"),
+            (r"a$?", r"a(?:\n?$)?"),
+            (r"^/a/(?s-u:.*)(?:b$)", r"^/a/(?s-u:.*)(?:b\n?$)"),
+            ("^/ü.$", "^/ü.\\n?$"),
+        ] {
+            let written = translated(pattern);
+            assert_eq!(written, expected);
+            is_found(&written, b"");
+        }
+        assert!(is_found(&translated(r"\.php$"), b"/x.php\n"));
+        assert!(!is_found(&translated(r"\.php$"), b"/x.php\n\n"));
+        assert!(is_found(&translated(r"^/.$"), b"/\xff"));
+        assert!(!is_found(&translated(r"^/.$"), b"/\n"));
+        assert!(!is_found(&translated(r"^/\d$"), "/٣".as_bytes()));
+    }
+
+    #[test]
+    fn encoded_slashes_are_slashes() {
+        for (pattern, expected) in [
+            ("^/admin/", Some("^/admin(?:/|%2[Ff])")),
+            (r"/\.git", Some(r"(?:/|%2[Ff])\.git")),
+            ("(?i-u)^/a\\/b", Some("(?i-u)^/a(?:/|%2[Ff])b")),
+            ("^/[a/]x", Some("^/(?:[a/]|%2[Ff])x")),
+            ("^/admin", None),
+            (r"\.php\n?$", None),
+            ("[^/]x", None),
+        ] {
+            let found = with_encoded_slashes(pattern);
+            assert_eq!(found.as_deref(), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_must_not_follow_is_spelt_out() {
+        for (pattern, taken, left) in [
+            (
+                r"/\.(?!well-known/)",
+                &["/.git", "/.", "/.well", "/.well-knowx", "/a/.ht"][..],
+                &["/.well-known/x", "/a"][..],
+            ),
+            (r"(?i)/\.(?!WELL-known\/).*", &["/.git"], &["/.Well-Known/"]),
+            (
+                r"^/(?!api|static/(?:a|b))",
+                &["/", "/ap", "/static/c", "/x"],
+                &["/api", "/apix", "/static/a"],
+            ),
+            (
+                r"^/(?!(a|ab)c).*$",
+                &["/a", "/abd", "/b"],
+                &["/ac", "/abc/"],
+            ),
+            (r"(^|/)\.(?!x)", &["/.y", "/a/."], &["/.x"]),
+        ] {
+            let written = without_look_ahead(pattern).expect(pattern);
+            for path in taken {
+                assert!(is_found(&written, path.as_bytes()), "{written} {path}");
+            }
+            for path in left {
+                assert!(!is_found(&written, path.as_bytes()), "{written} {path}");
+            }
+        }
+        for pattern in [
+            "^/(?!a)b",
+            "^/(?!a.b)",
+            "^/(?=a)",
+            "^/(?!)",
+            "^/(?!a",
+            "^/(?!a*)",
+        ] {
+            assert_eq!(without_look_ahead(pattern), None, "{pattern}");
+        }
+    }
+}
