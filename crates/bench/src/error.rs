@@ -26,6 +26,8 @@ pub enum Error {
     NoRoom(PathBuf, io::Error),
     /// A run cannot be gone on with.
     Resume(PathBuf, String),
+    /// Another run writes into this file.
+    InUse(PathBuf),
     /// What is to be measured is not in the experiment.
     NotThere(String),
     /// A scale of the experiment without a file, which has none.
@@ -57,6 +59,13 @@ impl fmt::Display for Error {
             Error::Resume(path, why) => {
                 write!(f, "cannot go on with {}: {why}", path.display())
             }
+            Error::InUse(path) => {
+                let path = path.display();
+                write!(
+                    f,
+                    "another run writes into {path}: wait for its end, or take another directory (--out)"
+                )
+            }
             Error::NotThere(text) => {
                 write!(
                     f,
@@ -87,6 +96,7 @@ impl std::error::Error for Error {
             | Error::Input(_, _)
             | Error::NoDirectory(_)
             | Error::Resume(..)
+            | Error::InUse(_)
             | Error::NotThere(_)
             | Error::NoScale
             | Error::Missing(_) => None,

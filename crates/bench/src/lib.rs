@@ -71,8 +71,8 @@ pub fn run(options: Options) -> Result<Ended, Error> {
             earlier.header.choice.scale.as_deref(),
         )?;
         choose(&mut experiment, &earlier.header.choice)?;
-        let out = report::claim_directory(Some(directory), &experiment.name)?;
-        return measure(&experiment, &onrush, &out, Begin::Earlier(earlier));
+        report::check_directory(directory)?;
+        return measure(&experiment, &onrush, directory, Begin::Earlier(earlier));
     }
     let mut experiment = match &options.experiment {
         None if options.choice.scale.is_some() => return Err(Error::NoScale),

@@ -50,17 +50,25 @@ pub fn claim_directory(asked: Option<&Path>, name: &str) -> Result<PathBuf, Erro
             PathBuf::from(format!("onrush-bench-{name}-{stamp}"))
         }
     };
-    if fs::metadata(&path).is_ok_and(|found| !found.is_dir()) {
-        return Err(Error::NoDirectory(path));
+    check_directory(&path)?;
+    remove_profiles(&path)?;
+    Ok(path)
+}
+
+/// Looks whether a directory takes a result, as that of a run that is gone on with does: what lies in it stays.
+///
+/// # Errors
+/// When a file cannot be written, or there is no room.
+pub fn check_directory(path: &Path) -> Result<(), Error> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_dir()) {
+        return Err(Error::NoDirectory(path.to_owned()));
     }
-    fs::create_dir_all(&path).map_err(|source| Error::Write(path.clone(), source))?;
+    fs::create_dir_all(path).map_err(|source| Error::Write(path.to_owned(), source))?;
     for name in NAMES {
         let file = path.join(name);
         Output::new(&file).map_err(|source| Error::Write(file, source))?;
     }
-    remove_profiles(&path)?;
-    check_room(&path).map_err(|source| Error::NoRoom(path.clone(), source))?;
-    Ok(path)
+    check_room(path).map_err(|source| Error::NoRoom(path.to_owned(), source))
 }
 
 /// Removes the profiles of an earlier result: not every run makes new ones, and those would pass for its own.

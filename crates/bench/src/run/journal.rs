@@ -5,11 +5,13 @@
 //! the run ended: its trial is made again.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use onrush_file::Unreadable;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
@@ -157,7 +159,9 @@ impl Journal {
     ) -> Result<Journal, Error> {
         header.measured_on = measured_on(environment);
         let path = directory.join(NAME);
-        let file = File::create(&path).map_err(|source| Error::Write(path.clone(), source))?;
+        let file = open_alone(&path)?;
+        file.set_len(0)
+            .map_err(|source| Error::Write(path.clone(), source))?;
         let mut journal = Journal {
             path,
             file: Some(file),
@@ -196,12 +200,9 @@ impl Journal {
             return Err(Error::Resume(directory.to_owned(), said));
         }
         let path = directory.join(NAME);
-        let open = || {
-            let file = fs::OpenOptions::new().append(true).open(&path)?;
-            file.set_len(earlier.length)?;
-            Ok(file)
-        };
-        let file = open().map_err(|source| Error::Write(path.clone(), source))?;
+        let file = open_alone(&path)?;
+        file.set_len(earlier.length)
+            .map_err(|source| Error::Write(path.clone(), source))?;
         for line in &earlier.lines {
             environment.commands.extend(line.commands.clone());
             environment.files.extend(line.files.clone());
@@ -261,6 +262,18 @@ impl Journal {
     pub(super) fn remove(self) {
         // One that stays is replaced by the next run.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Opens the file of a run for appending, unless another run writes there: of two in one directory the results of one
+/// would be lost. The lock goes with the process.
+fn open_alone(path: &Path) -> Result<File, Error> {
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    let file = opened.map_err(|source| Error::Write(path.to_owned(), source))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => Err(Error::InUse(path.to_owned())),
+        Err(error) => Err(Error::Write(path.to_owned(), error.into())),
     }
 }
 

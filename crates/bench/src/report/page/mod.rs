@@ -177,7 +177,32 @@ fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette) {
     page.push_str("</div>\n");
     page.push_str(&role_table(work, palette));
     page.push_str(&cpu_rows(work, palette));
+    page.push_str(&profiles(work));
     page.push_str(&trouble(work));
+}
+
+/// Links to the flame graphs of each variant's trials, which lie beside the page.
+fn profiles(work: &WorkOutcome) -> String {
+    let mut links = String::new();
+    for variant in &work.variants {
+        for trial in &variant.trials {
+            for (role, folded) in &trial.profiles {
+                let graph = folded.replace(".folded", ".svg");
+                let _ = write!(
+                    links,
+                    "<li><a href=\"{}\">{}, round {}: {}</a></li>",
+                    escape(&graph),
+                    escape(&variant.name),
+                    trial.round,
+                    role.name()
+                );
+            }
+        }
+    }
+    if links.is_empty() {
+        return links;
+    }
+    format!("<details><summary>Flame graphs</summary><ul>{links}</ul></details>\n")
 }
 
 fn legend(work: &WorkOutcome, palette: &Palette) -> String {
