@@ -12,7 +12,7 @@ mod strip;
 mod ticks;
 
 pub use mark::legend_mark;
-pub use page::{figure, page};
+pub use page::{charts, figure, page};
 pub use strip::{StripRow, Target, bullet, strip};
 pub use ticks::{linear_ticks, log_ticks, percentile_ticks, plain_number, tail, time_tick};
 

@@ -1,5 +1,6 @@
 //! What a run leaves behind: a table in the terminal and a directory with numbers, facts and one page.
 
+mod charts;
 pub mod clock;
 mod csv;
 pub mod flame;
@@ -124,7 +125,9 @@ pub fn write_all(out: &Path, measured: &Measured) -> Result<String, Error> {
         "summary.md",
         summary::markdown(outcome, &measured.environment),
     )?;
-    write("report.html", page::html(outcome, &measured.environment))?;
+    let html = page::html(outcome, &measured.environment);
+    charts::write(out, &html)?;
+    write("report.html", html)?;
     let page = out.join("report.html");
     Ok(format!(
         "{}report: {}\n",

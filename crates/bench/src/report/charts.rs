@@ -1,0 +1,91 @@
+//! The charts of the page as files of their own, for slides and documents.
+
+use std::fs;
+use std::path::Path;
+
+use onrush_file::Output;
+
+use crate::error::Error;
+
+/// Below the output directory.
+const DIRECTORY: &str = "charts";
+/// Letters of a title that become a part of a file's name.
+const NAME_MAX: usize = 80;
+
+/// Writes each chart of `page` as `charts/NNN-title.svg`, in the order of the page. Those of an earlier result go.
+///
+/// # Errors
+/// When a file cannot be written.
+pub(super) fn write(out: &Path, page: &str) -> Result<(), Error> {
+    let directory = out.join(DIRECTORY);
+    remove_earlier(&directory);
+    let charts = onrush_chart::charts(page);
+    if charts.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(&directory).map_err(|source| Error::Write(directory.clone(), source))?;
+    for (index, (title, svg)) in charts.iter().enumerate() {
+        let path = directory.join(format!("{:03}-{}.svg", index + 1, plain(title)));
+        let file = Output::new(&path);
+        let written = file.and_then(|file| file.write(|writer| writer.write_all(svg.as_bytes())));
+        written.map_err(|source| Error::Write(path, source))?;
+    }
+    Ok(())
+}
+
+/// Best effort: a chart that stays is replaced by one of its name, or is an earlier one's.
+fn remove_earlier(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if is_ours(&entry.file_name().to_string_lossy()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    // Stays where somebody else's files are in it.
+    let _ = fs::remove_dir(directory);
+}
+
+fn is_ours(name: &str) -> bool {
+    let number = name.split('-').next().unwrap_or_default();
+    let is_number = number.len() >= 3 && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && name.ends_with(".svg")
+}
+
+fn plain(title: &str) -> String {
+    let mut name = String::new();
+    for letter in title.to_lowercase().chars().take(NAME_MAX) {
+        match letter {
+            letter if letter.is_ascii_alphanumeric() => name.push(letter),
+            _ if name.ends_with('-') => {}
+            _ => name.push('-'),
+        }
+    }
+    name.trim_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_chart_is_a_file_and_earlier_ones_go() {
+        let out = tempfile::tempdir().expect("a directory");
+        let chart =
+            |title: &str| format!("<svg class=\"chart\" x=\"1\"><title>{title}</title></svg>");
+        write(out.path(), &[chart("A: b & c"), chart("d")].concat()).expect("written");
+        let directory = out.path().join("charts");
+        fs::write(directory.join("mine.svg"), "x").expect("a file");
+        write(out.path(), &chart("Latency · io=a")).expect("written");
+        let mut names: Vec<String> = fs::read_dir(&directory)
+            .expect("it is there")
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect();
+        names.sort();
+        assert_eq!(names, ["001-latency-io-a.svg", "mine.svg"]);
+    }
+}
