@@ -379,6 +379,28 @@ fn a_run_that_was_killed_is_gone_on_with() {
 }
 
 #[test]
+fn what_made_a_session_of_its_own_is_ended_with_its_trial() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = experiment(directory.path(), "1s");
+    let text = fs::read_to_string(&path).expect("it is there");
+    let server = text
+        .lines()
+        .find(|line| line.starts_with("onrush = [\"serve\""))
+        .expect("it has one");
+    let wrapped = "command = [\"sh\", \"-c\", \"setsid sleep 1000 & exec {onrush} serve --respond 200 --listen 127.0.0.1:{port} --threads 1\"]";
+    fs::write(&path, text.replace(server, wrapped)).expect("it is ours");
+    let out = directory.path().join("out");
+    let finished = run_onrush(&["bench", &path, "--out", &out.display().to_string()]);
+    let results = results(&out, &finished);
+    let trial = &results["works"][0]["variants"][0]["trials"][0];
+    let notes = trial["notes"].to_string();
+    assert!(
+        notes.contains("programs had started 1 processes and left them behind"),
+        "{notes}"
+    );
+}
+
+#[test]
 fn roles_run_on_hosts_that_go_with_their_trial_also_when_it_is_killed() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can make network namespaces");

@@ -37,6 +37,7 @@ pub use error::Error;
 pub use exit::Exit;
 pub use options::{Choice, Options, Task};
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -80,7 +81,9 @@ pub fn run(options: Options) -> Result<Ended, Error> {
         Some(path) => scenario::read(path, options.choice.scale.as_deref())?,
     };
     choose(&mut experiment, &options.choice)?;
-    experiment.budget = options.budget.or(experiment.budget);
+    if !options.choice.quick {
+        experiment.budget = options.budget.or(experiment.budget);
+    }
     let header = header(&experiment, &options);
     let said = |summary| Ended {
         exit: Exit::Done,
@@ -134,7 +137,12 @@ fn measure(
     begin: Begin,
 ) -> Result<Ended, Error> {
     let measured = run::measure(experiment, onrush, out, begin)?;
-    let summary = report::write_all(out, &measured)?;
+    let written = report::write_all(out, &measured);
+    if written.is_err() {
+        // What was measured is said, where it cannot be kept.
+        let _ = writeln!(io::stderr(), "{}", report::terminal(&measured.outcome));
+    }
+    let summary = written?;
     let exit = measured.outcome.exit();
     measured.close();
     Ok(Ended { exit, summary })

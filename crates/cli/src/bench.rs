@@ -41,7 +41,7 @@ enum Results {
   onrush bench --resume DIR                          go on with a run that was interrupted
   onrush bench predict --machine server.toml         what a machine can do (docs/predict.md)
 
-Exit codes: 0 measured (also when a figure missed its target), 1 nothing could be measured, 3 a figure could not be \
+Exit codes: 0 measured (also when a figure missed its target), 1 nothing was begun or results could not be written, 3 a figure could not be \
 judged because programs failed or are missing, errors occurred or the client was the limit, 130 stopped by Ctrl-C."
 )]
 pub(crate) struct Args {

@@ -12,6 +12,7 @@ mod summary;
 mod table;
 
 pub(crate) use number::number;
+pub(crate) use table::terminal;
 
 use std::fs::{self, File};
 use std::io;
@@ -117,14 +118,15 @@ pub fn write_all(out: &Path, measured: &Measured) -> Result<String, Error> {
         let written = file.and_then(|file| file.write(|writer| writer.write_all(text.as_bytes())));
         written.map_err(|source| Error::Write(path, source))
     };
-    write("result.json", json(outcome))?;
-    write("environment.json", json(&measured.environment))?;
-    write("raw.csv", csv::raw(outcome))?;
-    write("samples.csv", csv::samples(outcome))?;
+    // The small ones first: a disk may have room for these.
     write(
         "summary.md",
         summary::markdown(outcome, &measured.environment),
     )?;
+    write("raw.csv", csv::raw(outcome))?;
+    write("environment.json", json(&measured.environment))?;
+    write("result.json", json(outcome))?;
+    write("samples.csv", csv::samples(outcome))?;
     let html = page::html(outcome, &measured.environment);
     charts::write(out, &html)?;
     write("report.html", html)?;

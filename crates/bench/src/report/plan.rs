@@ -131,7 +131,7 @@ fn total(experiment: &Experiment, planned: &Planned, trials: usize) -> String {
 
 fn length(each: Duration, count: usize) -> String {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
-    let seconds = each.saturating_mul(count).as_secs();
+    let seconds = each.saturating_mul(count).as_secs_f64().ceil() as u64;
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min {:02} s", seconds / 60, seconds % 60),

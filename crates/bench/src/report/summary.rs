@@ -41,7 +41,8 @@ pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
             text.push_str(&format!("- `{name}`: {version}\n"));
         }
     }
-    text
+    // Names and what programs print are text: no markup of a page that shows this.
+    text.replace('<', "&lt;")
 }
 
 /// A table for each variant of a work that is a road.

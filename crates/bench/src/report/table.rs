@@ -132,7 +132,7 @@ pub(super) fn headline(outcome: &Outcome) -> String {
 const HEAD: [&str; 6] = ["", "measured", "peer", "ratio", "spread", "target"];
 
 /// The table for a terminal, with the limit of every variant below each work.
-pub(super) fn terminal(outcome: &Outcome) -> String {
+pub(crate) fn terminal(outcome: &Outcome) -> String {
     let mut lines: Vec<Line> = Vec::new();
     for work in &outcome.works {
         let title = match work.point.value("connections") {

@@ -4,6 +4,7 @@
 //! program started itself is stopped with it. Where `setpriv` is installed the kernel stops them even when we are
 //! killed. Programs are only ever addressed by the ids we were given when starting them, never by a name.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
@@ -16,6 +17,7 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
 
+use super::strays::VARIABLE;
 use crate::environment::cpu_list;
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_TAIL_BYTES, READY_POLL, STOP_WAIT_MAX};
 
@@ -37,7 +39,9 @@ pub(super) fn pinned(cpus: &[usize], command: Vec<String>) -> Vec<String> {
 
 impl Child {
     /// Starts a command line; both its outputs go to `directory/output.txt`.
-    pub(super) fn start(line: &[String], directory: &Path) -> io::Result<Child> {
+    ///
+    /// It carries the run in its environment, and so does what it starts: [`super::strays`].
+    pub(super) fn start(line: &[String], directory: &Path, run: &str) -> io::Result<Child> {
         let output = directory.join("output.txt");
         let file = File::create(&output)?;
         let (program, arguments) = line.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -50,6 +54,7 @@ impl Child {
         };
         let process = command
             .args(arguments)
+            .env(VARIABLE, run)
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
             .stderr(file)
@@ -72,6 +77,22 @@ impl Child {
     pub(super) fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None))
+    }
+
+    /// How it ended, when that was not with success: its status, or the signal that ended it.
+    pub(super) fn failure(&self) -> Option<Ended> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(self.pid), options).ok().flatten()?;
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(0), _) | (None, None) => None,
+            (Some(code), _) => Some(Ended::Status(code)),
+            (None, Some(signal)) => Some(Ended::Signal(signal)),
+        }
+    }
+
+    /// Whether it printed more than anybody reads: a disk is not for that.
+    pub(super) fn printed_too_much(&self) -> bool {
+        fs::metadata(&self.output).is_ok_and(|found| found.len() > OUTPUT_BYTES_MAX)
     }
 
     /// Everything it printed, up to a bound.
@@ -118,6 +139,24 @@ impl Child {
     }
 }
 
+/// An end without success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// With this exit status.
+    Status(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Status(code) => write!(f, "exit status {code}"),
+            Ended::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}
+
 impl Drop for Child {
     fn drop(&mut self) {
         self.stop();
@@ -129,7 +168,10 @@ pub(super) fn last_lines(text: &str) -> String {
     let start = text.floor_char_boundary(text.len().saturating_sub(OUTPUT_TAIL_BYTES));
     let lines = text[start..].lines().map(str::trim);
     let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(4)..].join(" | ")
+    let words = lines[lines.len().saturating_sub(4)..].join(" | ");
+    // What a program prints tells neither a terminal nor a page anything but itself.
+    let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
+    words.chars().map(printable).collect()
 }
 
 fn has_setpriv() -> bool {
@@ -164,7 +206,7 @@ mod tests {
     fn start(script: &str) -> (tempfile::TempDir, Child) {
         let directory = tempfile::tempdir().expect("a directory");
         let line = ["sh", "-c", script].map(String::from);
-        let child = Child::start(&line, directory.path()).expect("sh starts");
+        let child = Child::start(&line, directory.path(), "a test").expect("sh starts");
         (directory, child)
     }
 

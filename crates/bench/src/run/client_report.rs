@@ -1,12 +1,35 @@
 //! What a client measured, as it reports it.
 
-use super::child::{Child, last_lines};
+use super::child::{Child, Ended, last_lines};
 use super::failure::{Try, failed};
 use super::prepare::REPORT;
 use super::subject::{Context, Subject};
 use crate::collect::client::{self, ClientReport};
 use crate::limits::OUTPUT_BYTES_MAX;
 use crate::scenario::{Results, Role};
+
+/// Statuses of `onrush load` with a report: errors, a condition, and figures that cannot be believed.
+const JUDGEMENTS: [i32; 3] = [3, 4, 5];
+
+/// What an end without success says against a client's report. Ours says by some of its statuses what it thinks of the
+/// figures, which its report says, too (docs/load.md).
+pub(super) fn failure(
+    context: &Context<'_>,
+    subject: &Subject<'_>,
+    role: Role,
+    child: &Child,
+) -> Option<String> {
+    let ended = child.failure()?;
+    let program = subject.program(context.experiment, role);
+    let is_judgement = match ended {
+        Ended::Status(code) => {
+            JUDGEMENTS.contains(&code)
+                && program.is_some_and(|program| program.results == Results::Onrush)
+        }
+        Ended::Signal(_) => false,
+    };
+    (!is_judgement).then(|| format!("the {} ended with {ended}", role.name()))
+}
 
 /// Reads the file or the output in which a client that has ended has reported.
 pub(super) fn read_report(
@@ -33,8 +56,10 @@ pub(super) fn read_report(
     report.or_else(|why| {
         let file = ending.map_or_else(String::new, |lines| format!("; its file ends: {lines}"));
         let name = role.name();
+        let ended = child.failure();
+        let ended = ended.map_or_else(String::new, |ended| format!("; it ended with {ended}"));
         failed(format!(
-            "no report of the {name} ({why}){file}; {}",
+            "no report of the {name} ({why}){ended}{file}; {}",
             child.last_words()
         ))
     })

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::limits::JOURNAL_BYTES_MAX;
 use crate::options::Choice;
 use crate::outcome::{Trial, WorkOutcome};
-use crate::scenario::{Experiment, Point};
+use crate::scenario::{Experiment, Point, title};
 use crate::schedule::Seed;
 
 /// Its name in the directory of the results.
@@ -133,6 +133,29 @@ impl Earlier {
                 serde_json::from_str(line).map_err(|error| damaged(index + 1, error))
             })
             .collect::<Result<Vec<Line>, Error>>()?;
+        for (index, line) in lines.iter().enumerate() {
+            let is_same = |other: &&Line| {
+                other.trial.round == line.trial.round
+                    && (&other.work, &other.point, &other.variant)
+                        == (&line.work, &line.point, &line.variant)
+            };
+            let is_twice = lines[..index].iter().any(|other| is_same(&other));
+            if line.trial.round == 0 || is_twice {
+                let said = format!(
+                    "{NAME}:{}: round {} of `{}` / `{}` is there twice or none; start the experiment anew",
+                    index + 2,
+                    line.trial.round,
+                    title(&line.work, &line.point),
+                    line.variant
+                );
+                return Err(Error::Resume(directory.to_owned(), said));
+            }
+        }
+        // Half a million years: what is beyond is no time of a clock.
+        if !(0.0..1.6e13).contains(&header.started) {
+            let said = format!("{NAME}:1: `started` is no time; start the experiment anew");
+            return Err(Error::Resume(directory.to_owned(), said));
+        }
         Ok(Earlier {
             header,
             lines,

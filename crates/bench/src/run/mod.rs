@@ -19,6 +19,7 @@ mod recording;
 mod rounds;
 mod scratch;
 mod start;
+mod strays;
 mod subject;
 mod trial;
 mod warm_up;
@@ -172,7 +173,10 @@ pub fn measure(
         schedule: planned.schedule,
     };
     let mut progress = Progress::new(experiment, &rounds.schedule, lines.len());
-    rounds.take_over(lines);
+    rounds.take_over(lines).map_err(|name| {
+        let said = format!("its experiment has no {name}; start it anew");
+        Error::Resume(out.to_owned(), said)
+    })?;
     let mut context = Context {
         experiment,
         onrush,

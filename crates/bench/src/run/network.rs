@@ -17,6 +17,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use super::child::{Child, file_of, nap};
 use super::failure::{Failure, Try, failed};
 use super::interrupt::Interrupt;
+use super::strays::run_name;
 use crate::limits::{READY_POLL, READY_WAIT_MAX};
 use crate::scenario::{Host, Link, Network, Role, target};
 
@@ -86,7 +87,7 @@ impl<'a> Made<'a> {
             let directory = root.join(format!("host-{index}"));
             fs::create_dir_all(&directory)?;
             let line = ["unshare", "--net", "--mount", "sh", "-c", HOLDER].map(String::from);
-            let holder = Child::start(&line, &directory)?;
+            let holder = Child::start(&line, &directory, &run_name(root))?;
             wait_for_holder(host, &holder, interrupt)?;
             made.holders.push(holder);
             made.inside(index, &["ip", "link", "set", "lo", "up"])?;

@@ -12,6 +12,7 @@ use super::child::{Child, file_of, nap};
 use super::failure::{Failure, Try};
 use super::interrupt::Interrupt;
 use super::profiles::Profiles;
+use super::strays::run_name;
 use super::subject::Subject;
 use crate::collect::stacks::{Folded, fold};
 use crate::limits::{POLL, PROFILE_DATA_MAX, PROFILE_HERTZ, PROFILE_READ_WAIT_MAX};
@@ -34,6 +35,11 @@ impl Recording {
             scratch: scratch.join("perf"),
             started: BTreeMap::new(),
         }
+    }
+
+    /// The name of the run, whose scratch directory ours is below.
+    fn run(&self) -> String {
+        self.scratch.parent().map_or(String::new(), run_name)
     }
 
     /// Starts to record the processes of a role, with all that they start from now on.
@@ -60,7 +66,8 @@ impl Recording {
             format!("--pid={}", list.join(",")),
         ];
         let _ = fs::remove_dir_all(&directory);
-        let child = fs::create_dir_all(&directory).and_then(|()| Child::start(&line, &directory));
+        let child = fs::create_dir_all(&directory)
+            .and_then(|()| Child::start(&line, &directory, &self.run()));
         let child = child.map_err(|error| format!("perf did not start: {error}"));
         self.started.insert(role, child);
     }
@@ -134,7 +141,8 @@ impl Recording {
             "--no-inline".into(),
         ];
         let reader = directory.join("script");
-        let reader = fs::create_dir_all(&reader).and_then(|()| Child::start(&line, &reader))?;
+        let reader =
+            fs::create_dir_all(&reader).and_then(|()| Child::start(&line, &reader, &self.run()))?;
         let deadline = Instant::now() + PROFILE_READ_WAIT_MAX;
         while !reader.has_ended() {
             if interrupt.is_asked() {

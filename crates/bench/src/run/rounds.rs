@@ -11,6 +11,7 @@ use super::failure::Failure;
 use super::journal::{Journal, Line};
 use super::progress::result_in_words;
 use super::rate::rate;
+use super::strays;
 use super::subject::{Context, Subject};
 use super::trial;
 use crate::limits::START_FAILURES_MAX;
@@ -48,18 +49,28 @@ pub(super) enum Ending {
 }
 
 impl Rounds<'_> {
-    /// Puts trials of an earlier run in their places. Those that the experiment does not have are of another choice of
-    /// works, which cannot be: the run is begun with the same one.
-    pub(super) fn take_over(&mut self, lines: Vec<Line>) {
+    /// Puts trials of an earlier run in their places.
+    ///
+    /// # Errors
+    /// The name of a trial that the experiment does not have: the file is damaged.
+    pub(super) fn take_over(&mut self, lines: Vec<Line>) -> Result<(), String> {
         for line in lines {
             let mut works = self.works.iter_mut();
             let work = works.find(|work| work.name == line.work && work.point == line.point);
             let variants = work.into_iter().flat_map(|work| &mut work.variants);
             let mut variants = variants.filter(|variant| variant.name == line.variant);
-            if let Some(variant) = variants.next() {
-                variant.trials.push(line.trial);
+            let is_made = line.trial.round <= self.experiment.rounds;
+            match variants.next().filter(|_| is_made) {
+                Some(variant) => variant.trials.push(line.trial),
+                None => {
+                    return Err(format!(
+                        "round {} of `{}` / `{}`",
+                        line.trial.round, line.work, line.variant
+                    ));
+                }
             }
         }
+        Ok(())
     }
 
     /// Makes all trials, unless there is a reason to end before.
@@ -145,7 +156,10 @@ impl Rounds<'_> {
             Err(why) => Err(Failure::Failed(why)),
             Ok(rate) => trial::measure(context, subject(rate)),
         };
-        let trial = match made {
+        // The trial has ended what it knows of; what made a session of its own is found by the run's name.
+        let run = strays::run_name(context.root);
+        let strays = strays::end(|name| name == run);
+        let mut trial = match made {
             Err(Failure::Interrupted) => {
                 context.progress.end("interrupted");
                 return false;
@@ -166,6 +180,11 @@ impl Rounds<'_> {
                 }
             }
         };
+        if strays > 0 {
+            trial.notes.push(format!(
+                "programs had started {strays} processes and left them behind: they were killed"
+            ));
+        }
         self.keep(context, cell, trial);
         true
     }

@@ -1,21 +1,27 @@
 //! A directory for the programs' files that goes away with the run.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::fs::{FlockOperation, flock};
+
+use super::strays;
+
 /// The directory; removed when it is dropped.
 pub(super) struct Scratch {
     pub(super) path: PathBuf,
+    /// Locked while the run lives: process numbers mean nothing in another container that shares the directory.
+    _lock: File,
 }
 
 /// What all their names begin with; the number of the process follows.
 const PREFIX: &str = "onrush-bench-";
 
 impl Scratch {
-    /// Makes one, and removes those of runs that were killed.
+    /// Makes one, removes those of runs that were killed, and ends what still runs of these.
     pub(super) fn create() -> io::Result<Scratch> {
         remove_stale(&std::env::temp_dir());
         let now = SystemTime::now()
@@ -25,8 +31,10 @@ impl Scratch {
         let path = std::env::temp_dir().join(name);
         // Not create_dir_all: a directory that is already there belongs to somebody else.
         fs::create_dir(&path)?;
+        let lock = File::open(&path)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
-        Ok(Scratch { path })
+        Ok(Scratch { path, _lock: lock })
     }
 }
 
@@ -36,10 +44,17 @@ fn remove_stale(temporary: &Path) {
     let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries {
         let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == user;
-        if is_stale(&entry.file_name().to_string_lossy()) && entry.metadata().is_ok_and(is_ours) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if is_stale(&name) && entry.metadata().is_ok_and(is_ours) && is_unlocked(&entry.path()) {
+            strays::end(|run| run == name);
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+fn is_unlocked(directory: &Path) -> bool {
+    let opened = File::open(directory);
+    opened.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
 
 /// Whether a directory with this name is of a process that is gone.

@@ -9,8 +9,9 @@ use super::failure::{Failure, Try, failed};
 use super::interrupt::Interrupt;
 use super::network::Made;
 use super::prepare::{Part, key, prepare};
+use super::strays::run_name;
 use super::subject::{Context, Subject};
-use crate::limits::{CLIENT_OVERTIME_MAX, POLL, READY_POLL, READY_WAIT_MAX};
+use crate::limits::{CLIENT_OVERTIME_MAX, OUTPUT_BYTES_MAX, POLL, READY_POLL, READY_WAIT_MAX};
 use crate::scenario::{Launch, Program, Role, Values, is_named, render};
 
 pub(super) fn start(
@@ -45,7 +46,7 @@ pub(super) fn start(
         Some(network) => network.of_role(role, line),
         None => line,
     };
-    let child = Child::start(&line, &part.directory).or_else(|error| {
+    let child = Child::start(&line, &part.directory, &run_name(context.root)).or_else(|error| {
         failed(format!(
             "the {} did not start: {error} ({})",
             role.name(),
@@ -152,6 +153,10 @@ pub(super) fn wait_for_end(
         }
         if Instant::now() > deadline {
             return failed(format!("the client did not end; {}", client.last_words()));
+        }
+        if client.printed_too_much() {
+            let most = OUTPUT_BYTES_MAX >> 20;
+            return failed(format!("the client printed more than {most} MiB"));
         }
         poll();
         context.progress.show(phase);

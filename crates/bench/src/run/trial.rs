@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::child::Child;
-use super::client_report::read_report;
+use super::client_report::{self, read_report};
 use super::facts;
 use super::failure::{Failure, Try, failed};
 use super::idle::{IdleConnections, check_open_files};
@@ -127,6 +127,7 @@ fn load(
     check_alive(listeners)?;
 
     let report = read_report(context, &subject, Role::Client, &client)?;
+    let failure = client_report::failure(context, &subject, Role::Client, &client);
     client.stop();
     let control_report = match &mut control {
         None => None,
@@ -139,6 +140,19 @@ fn load(
     };
     let mut trial = loaded_trial(&subject, window, report, control_report);
     trial.at_s = at_s;
+    note_warm_up(&mut trial, warm);
+    trial.invalid.extend(failure);
+    recorded.write(context, &subject, &mut trial)?;
+    verdict::judge(
+        &mut trial,
+        subject.placement,
+        subject.under_test(),
+        Some(measure.as_secs_f64()),
+    );
+    Ok(trial)
+}
+
+fn note_warm_up(trial: &mut Trial, warm: Warm) {
     match warm {
         Warm::Unknown => {}
         Warm::Steady(after) => trial.warm_up_s = Some(after.as_secs_f64()),
@@ -150,14 +164,6 @@ fn load(
             ));
         }
     }
-    recorded.write(context, &subject, &mut trial)?;
-    verdict::judge(
-        &mut trial,
-        subject.placement,
-        subject.under_test(),
-        Some(measure.as_secs_f64()),
-    );
-    Ok(trial)
 }
 
 /// Where counters of the network are read: on the host of the role under test.

@@ -74,6 +74,14 @@ impl Metric {
         (value > 0.0 && value < 100.0).then(|| Metric::Latency(Percentile { text: text.into() }))
     }
 
+    /// The role that the metric is about.
+    pub fn role(&self) -> Option<Role> {
+        match self {
+            Metric::Cpu(role) | Metric::Memory(role) => Some(*role),
+            Metric::Rate | Metric::LatencyMean | Metric::Latency(_) => None,
+        }
+    }
+
     /// The name used in files and results.
     pub fn name(&self) -> String {
         match self {

@@ -321,6 +321,25 @@ at_most = 0.85
     }
 
     #[test]
+    fn figures_are_about_what_variants_have() {
+        let message = mistake(
+            "\"server.cpu_us_per_request\"",
+            "\"proxy.cpu_us_per_request\"",
+        );
+        assert!(
+            message.contains("variant `epoll` has no proxy"),
+            "{message}"
+        );
+        let message = mistake("ours = [\"epoll\"]", "ours = [\"epoll\", \"nginx\"]");
+        assert!(message.contains("not compared with itself"), "{message}");
+        let message = mistake("set = { io = \"epoll\" }", "set = { io = \"a\", port = 1 }");
+        assert!(
+            message.contains("`{port}` in `set` is filled in by the run"),
+            "{message}"
+        );
+    }
+
+    #[test]
     fn values_may_name_what_the_run_fills_in() {
         let good = GOOD.replace("set = { io = \"epoll\" }", "set = { io = \"{dir}/epoll\" }");
         assert!(read(&good).is_ok());

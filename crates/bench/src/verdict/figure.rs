@@ -146,10 +146,15 @@ fn pair(
                 .or_else(|| counts_something_else(figure, ours, trial)),
             None => Some(Spoilt::Because("did not run".into())),
         };
-        spoilt = spoilt.or(theirs_spoilt.map(|why| match why {
+        let theirs_spoilt = theirs_spoilt.map(|why| match why {
             Spoilt::Because(why) => Spoilt::Because(format!("{}: {why}", theirs.name)),
             Spoilt::Disturbed(share) => Spoilt::Disturbed(share),
-        }));
+        });
+        // That one failed is graver than that the other was disturbed.
+        spoilt = match (spoilt, theirs_spoilt) {
+            (Some(Spoilt::Disturbed(_)), Some(Spoilt::Because(why))) => Some(Spoilt::Because(why)),
+            (own, theirs) => own.or(theirs),
+        };
         let other = beside.and_then(|trial| number(&theirs.name, trial));
         values = values.and_then(|(own, _)| Some((own, Some(other?))));
     }

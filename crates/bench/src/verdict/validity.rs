@@ -13,6 +13,11 @@ use crate::scenario::Role;
 const REQUESTS_MIN: u64 = 1_000;
 /// A client that ended before this share of its window did not do what it was told.
 const WINDOW_SHARE_MIN: f64 = 0.90;
+/// A client begins to measure when it is connected, and some leave out how they began: a soft start may take most of a
+/// window.
+const REPORTED_SHARE_MIN: f64 = 0.1;
+/// Clocks agree, and a client that ended has not measured beyond its end.
+const REPORTED_SHARE_MAX: f64 = 1.1;
 /// A thread this busy could not have asked faster.
 const CLIENT_FULL: f64 = 0.95;
 /// More of a role's CPUs than this used by others is worth a word.
@@ -27,6 +32,7 @@ pub fn judge(trial: &mut Trial, placement: &Placement, under_test: Role, asked_s
         trial.limiter = limiter(trial, placement);
         trial.limiter.advice = advice(trial, placement, under_test);
         judge_load(trial, asked_s);
+        judge_report(trial, under_test);
         judge_client(trial, placement, under_test);
         judge_others(trial, placement);
         judge_steadiness(trial);
@@ -50,6 +56,32 @@ fn judge_load(trial: &mut Trial, asked_s: f64) {
         trial.invalid.push(format!(
             "too short: the client ended after {:.1} s of {asked_s:.0} s",
             trial.window_s
+        ));
+    }
+}
+
+/// What a client reports must be of this window: its number of responses and its rate say how long it measured, and
+/// whoever responded used some CPU time.
+fn judge_report(trial: &mut Trial, under_test: Role) {
+    let seconds = trial.requests as f64 / trial.rps.max(1e-9);
+    let is_of_window = (trial.window_s * REPORTED_SHARE_MIN..=trial.window_s * REPORTED_SHARE_MAX)
+        .contains(&seconds);
+    if trial.requests >= REQUESTS_MIN && !is_of_window {
+        trial.invalid.push(format!(
+            "the report contradicts itself: {} {} at {:.0}/s are {seconds:.1} s, and the window had {:.1} s",
+            trial.requests,
+            trial.counted.plural(),
+            trial.rps,
+            trial.window_s
+        ));
+    }
+    let used = trial.roles.get(&under_test).map(|used| used.cpu_s);
+    if trial.requests >= REQUESTS_MIN && used == Some(0.0) {
+        trial.invalid.push(format!(
+            "the {} used no CPU time for {} {}",
+            under_test.name(),
+            trial.requests,
+            trial.counted.plural()
         ));
     }
 }
@@ -117,8 +149,9 @@ mod tests {
             system,
             ..CpuUse::default()
         };
-        let used = |busy| RoleUse {
+        let used = |busy: f64| RoleUse {
             busy,
+            cpu_s: busy * 2.0,
             ..RoleUse::default()
         };
         let mut trial = Trial {
@@ -154,6 +187,23 @@ mod tests {
         assert!(!kept.client_is_limit);
         let not_kept = judged(0.99, 0.7, |trial| trial.rate = Some(80_000.0));
         assert!(not_kept.client_is_limit);
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_of_this_window_is_invalid() {
+        let trial = judged(0.5, 0.5, |trial| trial.requests = 99_999_999_999);
+        let said = &trial.invalid[0];
+        assert!(
+            said.starts_with("the report contradicts itself: 99999999999 requests"),
+            "{said}"
+        );
+        let trial = judged(0.5, 0.5, |trial| trial.rps = 5_000_000.0);
+        assert_eq!(trial.invalid.len(), 1, "{:?}", trial.invalid);
+        let trial = judged(0.5, 0.0, |_| {});
+        assert_eq!(
+            trial.invalid,
+            ["the server used no CPU time for 100000 requests"]
+        );
     }
 
     #[test]

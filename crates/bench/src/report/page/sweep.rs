@@ -11,7 +11,7 @@ use onrush_chart::{
 use super::super::number::number;
 use super::curves::capitalized;
 use super::palette::Palette;
-use crate::outcome::{VariantOutcome, WorkOutcome};
+use crate::outcome::{Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::{Metric, Point, Unit};
 
 /// Beyond this factor between the smallest and the largest value of a parameter, each factor of ten gets the same room.
@@ -245,7 +245,7 @@ fn chart(
     };
     Some(figure(
         &format!("{title}{unit}"),
-        "medians, with the range of rounds",
+        "medians of valid rounds, with their range",
         &plot.svg(),
     ))
 }
@@ -261,9 +261,11 @@ fn lines(points: &[WorkOutcome], across: &Across, metric: &Metric, palette: &Pal
                 .iter()
                 .filter(|work| without(&work.point, &across.parameter) == *rest);
             for work in of_it {
-                let rounds = work
+                // Numbers of failed trials are no points of a curve.
+                let valid = work
                     .variant(name)
-                    .and_then(|variant| variant.metrics.get(&metric.name()));
+                    .filter(|variant| variant.trials.iter().any(Trial::is_valid));
+                let rounds = valid.and_then(|variant| variant.metrics.get(&metric.name()));
                 if let (Some(rounds), Some(place)) = (rounds, across.place(work)) {
                     medians.push((place, rounds.median));
                     ranges.push((place, rounds.min, rounds.max));

@@ -38,8 +38,31 @@ fn figure(source: Source<'_>, table: At<&DeTable<'_>>, variants: &[Variant]) -> 
             return Err(source.mistake(span, unknown("variant", name, &names)));
         }
     }
+    let metric = metric(&section)?;
+    let compared = ours.iter().chain(&theirs);
+    for name in compared {
+        let mut with_name = variants.iter().filter(|variant| variant.name == name.value);
+        let role = metric.role();
+        let lacks = |variant: &Variant| role.is_some_and(|role| !variant.roles.contains_key(&role));
+        if with_name.any(lacks) {
+            let role = role.map_or("role", |role| role.name());
+            let said = format!(
+                "variant `{}` has no {role}, which `{}` is about",
+                name.value,
+                metric.name()
+            );
+            return Err(source.mistake(name.span.clone(), said));
+        }
+    }
+    if let Some(itself) = ours
+        .iter()
+        .find(|name| Some(&name.value) == theirs.as_ref().map(|name| &name.value))
+    {
+        let said = "a variant is not compared with itself: that is 1 whatever it does";
+        return Err(source.mistake(itself.span.clone(), said));
+    }
     Ok(Figure {
-        metric: metric(&section)?,
+        metric,
         above,
         ours: plain(ours),
         theirs: theirs.map(|name| name.value),

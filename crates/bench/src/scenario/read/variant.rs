@@ -128,6 +128,12 @@ pub(super) fn variants<'a>(
         let mut set = work.texts_by_name("set")?;
         set.extend(section.texts_by_name("set")?);
         set.extend(given.scale.set.clone());
+        if let Some(reserved) = set.keys().find(|name| is_reserved(name)) {
+            return Err(work.source.mistake(
+                section.span.clone(),
+                format!("`{{{reserved}}}` in `set` is filled in by the run: expected another name"),
+            ));
+        }
         for setting in point.value.settings() {
             if set.contains_key(&setting.parameter) {
                 return Err(work.source.mistake(
@@ -148,10 +154,21 @@ pub(super) fn variants<'a>(
             set,
         };
         variant.network = given.networks.of_variant(work, &section, &variant)?;
+        let is_idle = |name: &String| matches!(programs_of(given, name), Some(Launch::Idle(_)));
+        if variant.network.is_some() && variant.roles.values().any(is_idle) {
+            return Err(section.missing(
+                "client",
+                "idle connections are opened on this machine, and this variant has hosts: take another client",
+            ));
+        }
         check_templates(&section, &variant, &given.programs, rate)?;
         variants.push(variant);
     }
     Ok(variants)
+}
+
+fn programs_of<'p>(given: &'p Given<'_>, name: &str) -> Option<&'p Launch> {
+    given.programs.get(name).map(|program| &program.launch)
 }
 
 /// A role named by the point or the variant, else by its work.
