@@ -22,7 +22,10 @@ use crate::terminal::{Out, say};
 
 Exit codes: 0 measured (also when a figure missed its target), 1 nothing could be measured, 3 a figure could not be \
 judged because programs failed or are missing, errors occurred or the client was the limit, 130 stopped by Ctrl-C.")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// The experiment (docs/experiment.md)
     #[arg(value_name = "EXPERIMENT.toml")]
     experiment: Option<PathBuf>,
@@ -59,6 +62,16 @@ pub(crate) struct Args {
     list: bool,
 }
 
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Be the agent of an experiment that runs on another machine
+    #[command(hide = true)]
+    Agent {
+        /// Its own directory, which is removed in the end
+        directory: PathBuf,
+    },
+}
+
 impl Args {
     fn options(self) -> Options {
         let task = match (self.resume, self.dry_run, self.list) {
@@ -86,11 +99,17 @@ impl Args {
 
 /// Measures, reports, and says how it went.
 pub(crate) fn run(args: Args) -> ExitCode {
-    match onrush_bench::run(args.options()) {
-        Ok(ended) => {
+    let ended = match &args.verb {
+        Some(Verb::Agent { directory }) => {
+            onrush_bench::serve_agent(directory).map(|()| ExitCode::SUCCESS)
+        }
+        None => onrush_bench::run(args.options()).map(|ended| {
             let _ = Out::standard().write_all(ended.summary.as_bytes());
             ExitCode::from(ended.exit.code())
-        }
+        }),
+    };
+    match ended {
+        Ok(code) => code,
         Err(error) => {
             say(format_args!(
                 "onrush bench: {:#}",

@@ -41,14 +41,7 @@ impl Child {
         let output = directory.join("output.txt");
         let file = File::create(&output)?;
         let (program, arguments) = line.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = if has_setpriv() {
-            let mut command = Command::new("setpriv");
-            command.args(["--pdeathsig", "TERM", program]);
-            command
-        } else {
-            Command::new(program)
-        };
-        let process = command
+        let process = ends_with_us(program)
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
@@ -101,6 +94,13 @@ impl Child {
         }
     }
 
+    /// The exit code of one that has ended; `None` while it runs, and where a signal ended it.
+    pub(super) fn code(&self) -> Option<i32> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(self.pid), options).ok()??;
+        status.exit_status()
+    }
+
     /// Asks it to end, waits, then makes it and all it started end.
     pub(super) fn stop(&mut self) {
         if self.is_stopped {
@@ -130,6 +130,16 @@ pub(super) fn last_lines(text: &str) -> String {
     let lines = text[start..].lines().map(str::trim);
     let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(4)..].join(" | ")
+}
+
+/// A command that ends with us, where that can be had.
+pub(super) fn ends_with_us(program: &str) -> Command {
+    if has_setpriv() {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", program]);
+        return command;
+    }
+    Command::new(program)
 }
 
 fn has_setpriv() -> bool {

@@ -11,13 +11,15 @@ pub(super) struct Scratch {
     pub(super) path: PathBuf,
 }
 
+/// What the names of agents' directories begin with, on their hosts.
+pub(super) const AGENT_PREFIX: &str = "onrush-agent-";
 /// What all their names begin with; the number of the process follows.
 const PREFIX: &str = "onrush-bench-";
 
 impl Scratch {
     /// Makes one, and removes those of runs that were killed.
     pub(super) fn create() -> io::Result<Scratch> {
-        remove_stale(&std::env::temp_dir());
+        remove_stale(&std::env::temp_dir(), PREFIX, |_| ());
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -30,21 +32,25 @@ impl Scratch {
     }
 }
 
-/// Removes the directories of our user whose process is gone. Best effort: one that stays costs some room.
-fn remove_stale(temporary: &Path) {
+/// Removes the directories of our user with this prefix whose process is gone, when `first` has looked at them. Best effort: one that stays
+/// costs some room.
+pub(super) fn remove_stale(temporary: &Path, prefix: &str, first: impl Fn(&Path)) {
     let user = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries {
         let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == user;
-        if is_stale(&entry.file_name().to_string_lossy()) && entry.metadata().is_ok_and(is_ours) {
+        if is_stale(&entry.file_name().to_string_lossy(), prefix)
+            && entry.metadata().is_ok_and(is_ours)
+        {
+            first(&entry.path());
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
 /// Whether a directory with this name is of a process that is gone.
-fn is_stale(name: &str) -> bool {
-    let process: Option<u32> = name.strip_prefix(PREFIX).and_then(|rest| {
+fn is_stale(name: &str, prefix: &str) -> bool {
+    let process: Option<u32> = name.strip_prefix(prefix).and_then(|rest| {
         let (process, nanoseconds) = rest.split_once('-')?;
         nanoseconds.parse::<u128>().ok()?;
         process.parse().ok()
@@ -75,7 +81,7 @@ mod tests {
         for name in others.iter().map(String::as_str).chain([gone]) {
             fs::create_dir(temporary.path().join(name)).expect("a new name");
         }
-        remove_stale(temporary.path());
+        remove_stale(temporary.path(), PREFIX, |_| ());
         assert!(!temporary.path().join(gone).exists());
         for name in others {
             assert!(temporary.path().join(&name).exists(), "{name}");
