@@ -26,6 +26,7 @@ mod files;
 mod forwarding;
 mod generating;
 mod hanging_up;
+mod hosting;
 mod including;
 mod judging;
 mod limiting;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -54,6 +55,35 @@ pub struct Environment {
     pub files: BTreeMap<String, String>,
     /// The experiment file.
     pub experiment: String,
+    /// Other machines on which roles ran, by name; left out where all ran here.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, HostFacts>,
+}
+
+/// What is written of a host into `environment.json`.
+#[derive(Debug, Clone, Serialize)]
+pub struct HostFacts {
+    /// How it was reached.
+    pub access: String,
+    /// Where others reach it.
+    pub address: IpAddr,
+    /// What is added to the numbers of its CPUs in results.
+    pub first_cpu: usize,
+    /// As of the machine that ran the experiment.
+    pub machine: serde_json::Value,
+    /// Its clock when the run began.
+    pub clock: ClockOffset,
+    /// Its clock when the run ended; `None` where it was lost by then.
+    pub clock_at_end: Option<ClockOffset>,
+}
+
+/// The difference of two wall clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClockOffset {
+    /// Seconds by which the host's clock is ahead of ours.
+    pub ahead_s: f64,
+    /// The truth is not further from it than this: half of the shortest round trip.
+    pub error_s: f64,
 }
 
 /// The machine.
@@ -123,6 +153,12 @@ pub fn read(
 fn fact(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The facts of this machine as they are written.
+pub fn machine_as_json() -> serde_json::Value {
+    // Its keys are texts and its numbers whole: nothing here can fail to be JSON.
+    serde_json::to_value(machine()).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
 fn machine() -> Machine {

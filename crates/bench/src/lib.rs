@@ -102,6 +102,14 @@ pub fn run(options: Options) -> Result<Ended, Error> {
     }
 }
 
+/// Is the agent of an experiment that runs on another machine, until its standard input ends. `directory` is its own.
+///
+/// # Errors
+/// When it cannot begin.
+pub fn serve_agent(directory: &Path) -> Result<(), Error> {
+    run::serve_agent(directory)
+}
+
 fn choose(experiment: &mut Experiment, choice: &Choice) -> Result<(), Error> {
     if choice.quick {
         experiment.hurry();

@@ -12,7 +12,7 @@ pub const ROUNDS_MAX: u32 = 1_000;
 pub const BUDGET_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Points of a sweep: a night has time for some thousand trials.
 pub const POINTS_MAX: usize = 500;
-/// Hosts of an experiment: namespaces of one machine, whose CPUs they share.
+/// Hosts of an experiment: namespaces of one machine, whose CPUs they share, or other machines.
 pub const HOSTS_MAX: usize = 16;
 /// Links; with [`INTERFACES_MAX`] as many pairs of interfaces as there are networks for (198.18.0.0/15).
 pub const LINKS_MAX: usize = 32;
@@ -145,3 +145,28 @@ pub const CONNECTIONS_MAX: u64 = 6_000_000;
 pub const RATE_MAX: f64 = 15e9;
 /// Microseconds that a request or a packet may cost: a minute is no request any more.
 pub const COST_US_MAX: f64 = 6e7;
+
+/// Nodes of a host of Slurm: one ssh-like connection each, and a process of srun for it.
+pub const NODES_MAX: u32 = 64;
+/// Numbers of CPUs that belong to one host: the kernel's own bound is 8,192 (NR_CPUS), and this one is easy to take off.
+pub const CPUS_OF_HOST_MAX: usize = 10_000;
+/// A connection that says nothing for so long is cut, at both ends; heartbeats come each second. A route that is found
+/// anew takes some seconds, and all that is started has ended well within a minute.
+pub const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// Between two heartbeats: some are lost before a connection counts as cut.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
+/// Reaching a host, copying the program to it and starting it: 20 MB over 10 Mbit/s take 16 s; an allocation of Slurm
+/// may wait in a queue for as long as it is told (`options`).
+pub const REACH_WAIT_MAX: Duration = Duration::from_secs(120);
+/// One line between us and an agent: a file of an experiment, whose text has 1 MiB at most, each byte as six.
+pub const LINE_BYTES_MAX: u64 = 8 << 20;
+/// A piece of a text that is handed over in several lines.
+pub const PIECE_BYTES_MAX: usize = 256 << 10;
+/// Lines that the shell of a host may print before the agent speaks: greetings have some dozen.
+pub const GREETING_LINES_MAX: usize = 1_000;
+/// Lines of one answer: a row for each second of the longest window, or the pieces of the longest output.
+pub const ANSWER_LINES_MAX: usize = 8_192;
+/// A command that an agent runs to its end, such as a tuning.
+pub const COMMAND_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Round trips by which clocks are compared: the shortest of so many met no queue.
+pub const CLOCK_TRIPS: u32 = 16;

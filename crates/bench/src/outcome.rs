@@ -33,8 +33,11 @@ pub struct Outcome {
     pub started: String,
     /// How long it took.
     pub duration_s: f64,
-    /// Whether every trial was made; false after a signal.
+    /// Whether every trial was made; false after a signal, and when a host was lost.
     pub complete: bool,
+    /// The host that was lost, and how; left out where none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
     /// Whether it was a smoke check, which proves nothing.
     pub quick: bool,
     /// Rounds asked for.
@@ -63,6 +66,9 @@ impl Outcome {
 
     /// How the run ended.
     pub fn exit(&self) -> Exit {
+        if self.lost.is_some() {
+            return Exit::Invalid;
+        }
         if !self.complete {
             return Exit::Interrupted;
         }
@@ -121,6 +127,9 @@ pub struct VariantOutcome {
     pub under_test: Role,
     /// The program of each role.
     pub programs: BTreeMap<Role, String>,
+    /// The other machine of each role; left out where they run here.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<Role, String>,
     /// The CPUs of each role.
     pub placement: Placement,
     /// Why it was not measured; left out where it was.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::scenario::Role;
 
@@ -13,7 +13,7 @@ pub const RULE: &str = "Every role is pinned and stays where it is. With enough 
     own when one is left, else it shares the client's.";
 
 /// CPUs by role.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Placement {
     /// The CPUs of each role that takes part, in ascending order.

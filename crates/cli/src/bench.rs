@@ -26,6 +26,12 @@ enum Results {
     History(history::Args),
     Predict(predict::Args),
     Wire(wire::Args),
+    /// Be the agent of an experiment that runs on another machine
+    #[command(hide = true)]
+    Agent {
+        /// Its own directory, which is removed in the end
+        directory: PathBuf,
+    },
 }
 
 /// Without a file, Onrush's own server, proxy and load generator are measured with a control client beside them.
@@ -115,6 +121,10 @@ pub(crate) fn run(mut args: Args) -> ExitCode {
         Some(Results::History(args)) => ended(history::run(&args)),
         Some(Results::Predict(args)) => predict::run(&args),
         Some(Results::Wire(args)) => wire::run(&args),
+        Some(Results::Agent { directory }) => {
+            let served = onrush_bench::serve_agent(&directory).map(|()| ExitCode::SUCCESS);
+            ended(served.map_err(anyhow::Error::new))
+        }
         None => measure(args),
     }
 }

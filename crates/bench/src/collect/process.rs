@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::counters::Count;
 
 /// Linux counts process times in hundredths of a second towards user space (`USER_HZ`), on every architecture we know.
@@ -17,7 +19,7 @@ pub fn time_of_ticks(ticks: u64) -> Duration {
 }
 
 /// What a tree of processes has used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeUse {
     /// Time on the CPU of all threads, user and system; of those that have ended, as far as they were seen.
     pub cpu: Duration,
@@ -42,6 +44,22 @@ pub struct TreeUse {
 }
 
 impl TreeUse {
+    /// What this and another tree have used together.
+    pub fn with(self, other: TreeUse) -> TreeUse {
+        TreeUse {
+            cpu: self.cpu.saturating_add(other.cpu),
+            wait: self.wait.saturating_add(other.wait),
+            voluntary_switches: self.voluntary_switches + other.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+            threads: self.threads + other.threads,
+            threads_ended: self.threads_ended + other.threads_ended,
+            user_ticks: self.user_ticks + other.user_ticks,
+            system_ticks: self.system_ticks + other.system_ticks,
+            memory_bytes: self.memory_bytes + other.memory_bytes,
+            ended: self.ended || other.ended,
+        }
+    }
+
     /// What was used since `before`.
     ///
     /// Where threads have ended in between, what they did after they were last looked at is in no `schedstat` any more:

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 use super::counters::{Counters, Totals};
 use super::cpu::{CpuTicks, cpu_ticks, ksoftirqd};
@@ -85,7 +86,7 @@ fn own_time() -> Duration {
 }
 
 /// What was sampled in a window.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Window {
     /// Its length.
     pub length: Duration,

@@ -5,12 +5,12 @@
 //! ended, reading fails, whoever has its number then.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::limits::{KERNEL_FILE_BYTES_MAX, KERNEL_FILES_OPEN_MAX};
 
@@ -21,7 +21,7 @@ pub struct Root {
     sys: PathBuf,
     /// The `net` directory of a process: it shows the namespace that the process is in.
     net: PathBuf,
-    open: Rc<Cell<usize>>,
+    open: Arc<AtomicUsize>,
 }
 
 impl Root {
@@ -36,7 +36,7 @@ impl Root {
             proc: proc.to_owned(),
             sys: sys.to_owned(),
             net: proc.join("net"),
-            open: Rc::new(Cell::new(0)),
+            open: Arc::default(),
         }
     }
 
@@ -63,7 +63,7 @@ impl Root {
         KernelFile {
             path,
             file: None,
-            open: Rc::clone(&self.open),
+            open: Arc::clone(&self.open),
         }
     }
 
@@ -84,7 +84,7 @@ pub struct KernelFile {
     path: PathBuf,
     /// Kept from the first read on, while there is room for it.
     file: Option<File>,
-    open: Rc<Cell<usize>>,
+    open: Arc<AtomicUsize>,
 }
 
 impl KernelFile {
@@ -98,8 +98,9 @@ impl KernelFile {
         }
         let file = File::open(&self.path).ok()?;
         read_all(&file, buffer).ok()?;
-        if self.open.get() < KERNEL_FILES_OPEN_MAX {
-            self.open.set(self.open.get() + 1);
+        // One thread reads; that it may be another one than the one that drops takes no more than this.
+        if self.open.load(Ordering::Relaxed) < KERNEL_FILES_OPEN_MAX {
+            self.open.fetch_add(1, Ordering::Relaxed);
             self.file = Some(file);
         }
         Some(String::from_utf8_lossy(buffer))
@@ -114,7 +115,7 @@ impl KernelFile {
 impl Drop for KernelFile {
     fn drop(&mut self) {
         if self.file.is_some() {
-            self.open.set(self.open.get() - 1);
+            self.open.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -154,7 +155,7 @@ mod tests {
         let mut buffer = Vec::new();
         let mut file = root.proc("self/comm");
         let before = file.read(&mut buffer).expect("our name").into_owned();
-        assert_eq!(root.open.get(), 1);
+        assert_eq!(root.open.load(Ordering::Relaxed), 1);
         let mut uptime = root.proc("uptime");
         let first = uptime.read(&mut buffer).expect("an uptime").into_owned();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
@@ -163,7 +164,7 @@ mod tests {
         }
         assert_eq!(file.read(&mut buffer).expect("our name"), before);
         drop((file, uptime));
-        assert_eq!(root.open.get(), 0);
+        assert_eq!(root.open.load(Ordering::Relaxed), 0);
     }
 
     #[test]
@@ -179,7 +180,7 @@ mod tests {
         for file in &mut files {
             assert_eq!(file.read(&mut buffer).expect("a text"), text);
         }
-        assert_eq!(root.open.get(), KERNEL_FILES_OPEN_MAX);
+        assert_eq!(root.open.load(Ordering::Relaxed), KERNEL_FILES_OPEN_MAX);
         let last = files.last_mut().expect("a file");
         assert_eq!(last.read(&mut buffer).expect("a text"), text);
     }

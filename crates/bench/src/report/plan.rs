@@ -89,8 +89,11 @@ fn trial(experiment: &Experiment, planned: &Planned, cell: Cell) -> String {
     let programs = variant.programs.iter();
     let roles: Vec<String> = programs
         .map(|(role, program)| {
-            let cpus = cpu_list(variant.placement.of(*role));
-            format!("{} {program} on CPU {cpus}", role.name())
+            let place = match variant.hosts.get(role) {
+                Some(host) => format!("`{host}`"),
+                None => format!("CPU {}", cpu_list(variant.placement.of(*role))),
+            };
+            format!("{} {program} on {place}", role.name())
         })
         .collect();
     format!("{} · {}: {}", work.title(), variant.name, roles.join(", "))

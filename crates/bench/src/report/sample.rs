@@ -19,6 +19,7 @@ pub(super) fn outcome() -> Outcome {
         bound: Some(Bound::AtMost(0.85)),
     };
     Outcome {
+        lost: None,
         schema: SCHEMA,
         experiment: "sample <1>".into(),
         about: "Which is cheaper & why?".into(),
@@ -54,6 +55,7 @@ fn variant(name: &str, ours: bool, cost: f64) -> VariantOutcome {
         })
         .collect();
     VariantOutcome {
+        hosts: [].into(),
         name: name.into(),
         ours,
         under_test: Role::Server,

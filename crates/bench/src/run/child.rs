@@ -45,14 +45,7 @@ impl Child {
         let output = directory.join("output.txt");
         let file = File::create(&output)?;
         let (program, arguments) = line.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = if has_setpriv() {
-            let mut command = Command::new("setpriv");
-            command.args(["--pdeathsig", "TERM", program]);
-            command
-        } else {
-            Command::new(program)
-        };
-        let process = command
+        let process = ends_with_us(program)
             .args(arguments)
             .env(VARIABLE, run)
             .stdin(Stdio::null())
@@ -122,6 +115,13 @@ impl Child {
         }
     }
 
+    /// The exit code of one that has ended; `None` while it runs, and where a signal ended it.
+    pub(super) fn code(&self) -> Option<i32> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(self.pid), options).ok()??;
+        status.exit_status()
+    }
+
     /// Asks it to end, waits, then makes it and all it started end.
     pub(super) fn stop(&mut self) {
         if self.is_stopped {
@@ -172,6 +172,16 @@ pub(super) fn last_lines(text: &str) -> String {
     // What a program prints tells neither a terminal nor a page anything but itself.
     let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
     words.chars().map(printable).collect()
+}
+
+/// A command that ends with us, where that can be had.
+pub(super) fn ends_with_us(program: &str) -> Command {
+    if has_setpriv() {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", program]);
+        return command;
+    }
+    Command::new(program)
 }
 
 fn has_setpriv() -> bool {

@@ -1,8 +1,10 @@
 //! What a client measured, as it reports it.
 
-use super::child::{Child, Ended, last_lines};
+use super::child::{Ended, last_lines};
 use super::failure::{Try, failed};
 use super::prepare::REPORT;
+use super::remote::texts;
+use super::running::Running;
 use super::subject::{Context, Subject};
 use crate::collect::client::{self, ClientReport};
 use crate::limits::OUTPUT_BYTES_MAX;
@@ -17,9 +19,9 @@ pub(super) fn failure(
     context: &Context<'_>,
     subject: &Subject<'_>,
     role: Role,
-    child: &Child,
+    client: &Running,
 ) -> Option<String> {
-    let ended = child.failure()?;
+    let ended = client.failure()?;
     let program = subject.program(context.experiment, role);
     let is_judgement = match ended {
         Ended::Status(code) => {
@@ -36,31 +38,39 @@ pub(super) fn read_report(
     context: &Context<'_>,
     subject: &Subject<'_>,
     role: Role,
-    child: &Child,
+    client: &Running,
 ) -> Try<ClientReport> {
     let results = subject
         .program(context.experiment, role)
         .map_or(Results::Onrush, |program| program.results);
     // A client that was given `{json}` writes there; the directory is new for each run. All others print.
-    let path = context.root.join(role.name()).join(REPORT);
-    let written = match path.exists() {
-        true => Some(onrush_file::read_text(&path, OUTPUT_BYTES_MAX)),
-        false => None,
+    let (written, printed) = match client {
+        Running::There(distant) => {
+            let texts = texts(context, distant)?;
+            (texts.written.map(Ok), texts.printed)
+        }
+        Running::Here(child) => {
+            let path = context.root.join(role.name()).join(REPORT);
+            let written = path
+                .exists()
+                .then(|| onrush_file::read_text(&path, OUTPUT_BYTES_MAX));
+            (written, child.output())
+        }
     };
     let (report, ending) = match (written, results) {
         (Some(Err(error)), _) => (Err(error.to_string()), None),
         (Some(Ok(text)), _) => (client::read(results, &text), Some(last_lines(&text))),
         (None, Results::Onrush) => (Err("it wrote none into `{json}`".to_owned()), None),
-        (None, _) => (client::read(results, &child.output()), None),
+        (None, _) => (client::read(results, &printed), None),
     };
     report.or_else(|why| {
         let file = ending.map_or_else(String::new, |lines| format!("; its file ends: {lines}"));
         let name = role.name();
-        let ended = child.failure();
+        let ended = client.failure();
         let ended = ended.map_or_else(String::new, |ended| format!("; it ended with {ended}"));
         failed(format!(
             "no report of the {name} ({why}){ended}{file}; {}",
-            child.last_words()
+            client.last_words()
         ))
     })
 }

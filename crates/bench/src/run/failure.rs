@@ -9,6 +9,8 @@ pub(super) enum Failure {
     Interrupted,
     /// A program did not do its part.
     Failed(String),
+    /// A host is gone, and with it what the run is about.
+    Lost(String),
 }
 
 impl From<io::Error> for Failure {

@@ -322,6 +322,11 @@ fn measured_on(environment: &Environment) -> BTreeMap<String, String> {
     let programs = environment.programs.iter();
     let programs =
         programs.map(|(name, program)| (format!("program `{name}`"), program.version.clone()));
-    let all = facts.chain(programs);
+    let hosts = environment.hosts.iter().flat_map(|(name, host)| {
+        let fact = |key: &str| Some(host.machine.get(key)?.as_str()?.to_owned());
+        let facts = [("kernel", fact("kernel")), ("CPU", fact("cpu_model"))];
+        facts.map(|(what, fact)| (format!("{what} of host {name}"), fact))
+    });
+    let all = facts.chain(programs).chain(hosts);
     all.filter_map(|(name, fact)| Some((name, fact?))).collect()
 }

@@ -1,5 +1,7 @@
 //! A whole run: every round of every variant of every work, interleaved, until done or interrupted.
 
+mod agent;
+
 mod child;
 mod client_report;
 mod facts;
@@ -16,19 +18,24 @@ mod programs;
 mod progress;
 mod rate;
 mod recording;
+mod remote;
 mod rounds;
+mod running;
 mod scratch;
 mod start;
+mod step_aside;
 mod strays;
 mod subject;
 mod trial;
 mod warm_up;
 mod watch;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+pub use self::agent::serve as serve_agent;
 pub use self::journal::{Earlier, Header};
 
 use self::interrupt::Interrupt;
@@ -37,6 +44,7 @@ use self::notes::notes;
 use self::profiles::Profiles;
 use self::programs::{Missing, missing_of, with_program_paths};
 use self::progress::Progress;
+use self::remote::Hosts;
 use self::rounds::{Ending, Rounds};
 use self::scratch::Scratch;
 use self::subject::Context;
@@ -101,7 +109,17 @@ pub struct Planned {
 /// # Errors
 /// When nothing could be measured.
 pub fn plan(experiment: &Experiment, onrush: &Path, header: &Header) -> Result<Planned, Error> {
-    let missing = programs::look_for(experiment, onrush)?;
+    plan_on(experiment, onrush, header, &Hosts::default())
+}
+
+/// With the programs of hosts, where these were reached.
+fn plan_on(
+    experiment: &Experiment,
+    onrush: &Path,
+    header: &Header,
+    hosts: &Hosts,
+) -> Result<Planned, Error> {
+    let missing = programs::look_for(experiment, onrush, hosts)?;
     let is_measured = |cell: crate::schedule::Cell| {
         let variant = &experiment.works[cell.work].variants[cell.variant];
         missing_of(variant, &missing).is_none()
@@ -109,7 +127,7 @@ pub fn plan(experiment: &Experiment, onrush: &Path, header: &Header) -> Result<P
     Ok(Planned {
         schedule: Schedule::new(experiment, header.seed, is_measured),
         trial_length: experiment.trial_length(),
-        works: works(experiment, &usable_cpus(), &missing),
+        works: works(experiment, &usable_cpus(), &missing, hosts),
         left_out: missing.sentences(),
     })
 }
@@ -145,14 +163,16 @@ pub fn measure(
     out: &Path,
     begin: Begin,
 ) -> Result<Measured, Error> {
-    let planned = plan(experiment, onrush, begin.header())?;
     let interrupt =
         Interrupt::listen().map_err(|source| Error::System("listen for signals", source))?;
     let open_files_max = idle::raise_open_files_max();
     let root = Scratch::create().map_err(|source| Error::Write(std::env::temp_dir(), source))?;
+    let hosts = Hosts::reach(experiment, onrush, &root.path, &interrupt);
+    let planned = plan_on(experiment, onrush, begin.header(), &hosts)?;
     let mut environment = environment::read(experiment, onrush, |program| {
         child::file_of(&with_program_paths(program, experiment, onrush))
     });
+    environment.hosts = hosts.facts(experiment);
     let header = begin.header().clone();
     let started = UNIX_EPOCH + Duration::from_secs_f64(header.started);
     let (journal, lines) = match begin {
@@ -170,6 +190,7 @@ pub fn measure(
         failures: BTreeMap::new(),
         started: now.checked_sub(since).unwrap_or(now),
         notes: first_notes(&planned.left_out, lines.len(), started),
+        lost: None,
         schedule: planned.schedule,
     };
     let mut progress = Progress::new(experiment, &rounds.schedule, lines.len());
@@ -183,11 +204,13 @@ pub fn measure(
         root: &root.path,
         open_files_max,
         interrupt: &interrupt,
+        hosts: &hosts,
         progress: &mut progress,
         profiles: experiment.profile.then(|| Profiles::below(out)),
         environment: &mut environment,
     };
     let ending = rounds.run(&mut context);
+    hosts.finish(&mut environment.hosts);
     let (outcome, journal) = outcome(rounds, ending, &header, started);
     Ok(Measured {
         outcome,
@@ -209,7 +232,12 @@ fn first_notes(left_out: &[String], made: usize, started: SystemTime) -> Vec<Str
     notes
 }
 
-fn works(experiment: &Experiment, cpus: &[usize], missing: &Missing) -> Vec<WorkOutcome> {
+fn works(
+    experiment: &Experiment,
+    cpus: &[usize],
+    missing: &Missing,
+    hosts: &Hosts,
+) -> Vec<WorkOutcome> {
     let variant = |work: &Work, variant: &Variant| {
         let under_test = work.under_test(variant);
         let roles: Vec<Role> = variant.roles.keys().copied().collect();
@@ -219,7 +247,11 @@ fn works(experiment: &Experiment, cpus: &[usize], missing: &Missing) -> Vec<Work
             ours: experiment.programs[&variant.roles[&under_test]].is_ours(),
             under_test,
             programs: variant.roles.clone(),
-            placement: place(cpus, &roles, under_test, each_max),
+            hosts: hosts_of(variant),
+            placement: match &variant.remote {
+                Some(remote) => hosts.placement(remote, under_test, each_max),
+                None => place(cpus, &roles, under_test, each_max),
+            },
             left_out: missing_of(variant, missing),
             metrics: BTreeMap::new(),
             trials: Vec::new(),
@@ -239,6 +271,16 @@ fn works(experiment: &Experiment, cpus: &[usize], missing: &Missing) -> Vec<Work
         figures: Vec::new(),
     };
     experiment.works.iter().map(work).collect()
+}
+
+/// The names of the machines of a variant's roles.
+fn hosts_of(variant: &Variant) -> BTreeMap<Role, String> {
+    let remote = variant.remote.iter();
+    let roles = remote.flat_map(|remote| {
+        let of = remote.of.iter();
+        of.map(|(role, host)| (*role, remote.hosts[*host].name.clone()))
+    });
+    roles.collect()
 }
 
 fn outcome(
@@ -267,10 +309,14 @@ fn outcome(
         about: experiment.about.trim().to_owned(),
         started: rfc3339(started),
         duration_s: rounds.started.elapsed().as_secs_f64(),
-        complete: ending != Ending::Interrupted,
+        complete: match ending {
+            Ending::Complete | Ending::Budget | Ending::Precise => true,
+            Ending::Interrupted | Ending::Lost => false,
+        },
+        lost: rounds.lost,
         quick: header.choice.quick,
         rounds: match ending {
-            Ending::Complete | Ending::Interrupted => experiment.rounds,
+            Ending::Complete | Ending::Interrupted | Ending::Lost => experiment.rounds,
             Ending::Budget | Ending::Precise => made,
         },
         warm_up_s: experiment.warm_up.longest().as_secs_f64(),

@@ -14,7 +14,8 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
         .collect();
     let mut notes = Vec::new();
     match ending {
-        Ending::Complete => {}
+        // That a host was lost, and in which trial, is noted where it happened.
+        Ending::Complete | Ending::Lost => {}
         Ending::Interrupted => notes.push(
             "Incomplete: stopped by a signal before every round was made; `--resume` goes on with it."
                 .to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,6 +20,21 @@ pub(super) const REPORT: &str = "report.json";
 pub(super) struct Part {
     pub(super) directory: PathBuf,
     pub(super) values: Values,
+}
+
+/// What a program finds where it runs.
+pub(super) struct Around {
+    pub(super) onrush: String,
+    pub(super) bin_dir: String,
+    pub(super) directory: PathBuf,
+    /// As they are numbered there.
+    pub(super) cpus: Vec<usize>,
+    /// The address to listen on.
+    pub(super) own: IpAddr,
+    /// The ways to the role that it asks.
+    pub(super) targets: Vec<IpAddr>,
+    /// What only hosts have.
+    pub(super) more: Values,
 }
 
 pub(super) fn ports(subject: &Subject<'_>) -> Try<BTreeMap<Role, u16>> {
@@ -42,7 +57,8 @@ pub(super) fn prepare(
     let directory = context.root.join(role.name());
     let _ = fs::remove_dir_all(&directory);
     create_open_directory(&directory)?;
-    let values = values(context, subject, role, ports, length, &directory);
+    let around = around(context, subject, role, &directory);
+    let values = values(context, subject, role, ports, length, &around);
     let Some(program) = subject.program(context.experiment, role) else {
         return failed(format!("nobody takes the role {}", role.name()));
     };
@@ -68,12 +84,12 @@ pub(super) fn key(subject: &Subject<'_>, role: Role) -> String {
 }
 
 /// Workers of some servers give up their privileges; they must still reach their files.
-fn create_open_directory(path: &Path) -> io::Result<()> {
+pub(super) fn create_open_directory(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }
 
-fn write_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let path = directory.join(name);
     if let Some(parent) = path.parent().filter(|parent| *parent != directory) {
         create_open_directory(parent)?;
@@ -82,9 +98,28 @@ fn write_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Lines of text, so that the file is the same on every machine and nothing compresses it away entirely.
-fn filling(size: u64) -> Vec<u8> {
+pub(super) fn filling(size: u64) -> Vec<u8> {
     let line = b"the quick brown fox jumps over the lazy dog 0123456789 and back\n";
     line.iter().copied().cycle().take(size as usize).collect()
+}
+
+/// What there is on this machine, or in a namespace of it.
+fn around(context: &Context<'_>, subject: &Subject<'_>, role: Role, directory: &Path) -> Around {
+    let bin_dir = context.onrush.parent().unwrap_or(Path::new("."));
+    let (own, targets) = match subject.network {
+        // A server with several interfaces listens on all of them.
+        Some(network) => (Ipv4Addr::UNSPECIFIED, network.targets(role)),
+        None => (Ipv4Addr::LOCALHOST, vec![Ipv4Addr::LOCALHOST]),
+    };
+    Around {
+        onrush: context.onrush.display().to_string(),
+        bin_dir: bin_dir.display().to_string(),
+        directory: directory.to_owned(),
+        cpus: subject.placement.of(role).to_vec(),
+        own: own.into(),
+        targets: targets.into_iter().map(IpAddr::from).collect(),
+        more: Values::new(),
+    }
 }
 
 /// Everything `{name}` may stand for; the reader of experiments knows the same names.
@@ -94,17 +129,16 @@ pub(super) fn values(
     role: Role,
     ports: &BTreeMap<Role, u16>,
     length: Duration,
-    directory: &Path,
+    around: &Around,
 ) -> Values {
-    let cpus = subject.placement.of(role);
+    let (cpus, directory) = (&around.cpus, &around.directory);
     let target = target(role, || ports.contains_key(&Role::Proxy));
-    let bin_dir = context.onrush.parent().unwrap_or(Path::new("."));
-    let mut values = Values::new();
+    let mut values = around.more.clone();
     let mut set = |name: &str, value: String| {
         values.insert(name.into(), value);
     };
-    set("onrush", context.onrush.display().to_string());
-    set("bin_dir", bin_dir.display().to_string());
+    set("onrush", around.onrush.clone());
+    set("bin_dir", around.bin_dir.clone());
     set(
         "experiment_dir",
         context.experiment.directory.display().to_string(),
@@ -125,22 +159,14 @@ pub(super) fn values(
     if let Some(port) = ports.get(&role) {
         set("port", port.to_string());
     }
-    let addresses = match subject.network {
-        Some(network) => network.targets(role),
-        None => vec![Ipv4Addr::LOCALHOST],
-    };
-    if let (Some(port), [first, ..]) = (ports.get(&target), &addresses[..]) {
-        set("target", format!("{first}:{port}"));
-        for (way, address) in addresses.iter().enumerate() {
-            set(&format!("target.{way}"), format!("{address}:{port}"));
+    if let (Some(port), [first, ..]) = (ports.get(&target), &around.targets[..]) {
+        set("target", SocketAddr::new(*first, *port).to_string());
+        for (way, address) in around.targets.iter().enumerate() {
+            let address = SocketAddr::new(*address, *port);
+            set(&format!("target.{way}"), address.to_string());
         }
     }
-    // A server with several interfaces listens on all of them.
-    let own = match subject.network {
-        Some(_) => Ipv4Addr::UNSPECIFIED,
-        None => Ipv4Addr::LOCALHOST,
-    };
-    set("address", own.to_string());
+    set("address", in_brackets(around.own));
     for (listener, port) in ports {
         set(&format!("{}.port", listener.name()), port.to_string());
     }
@@ -150,6 +176,14 @@ pub(super) fn values(
         values.entry(name.clone()).or_insert(filled);
     }
     values
+}
+
+/// An address as it stands in front of a port.
+fn in_brackets(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::child::file_of;
 use super::network;
+use super::remote::Hosts;
 use crate::error::Error;
 use crate::scenario::{Experiment, Launch, Program, Variant, render};
 
@@ -15,6 +16,8 @@ pub(super) struct Missing {
     pub(super) programs: BTreeMap<String, String>,
     /// Why hosts of their own cannot be made, where variants have some.
     pub(super) hosts: Option<String>,
+    /// By the name of another machine and that of a program, which is empty where the machine itself was not reached.
+    pub(super) remote: BTreeMap<(String, String), String>,
 }
 
 impl Missing {
@@ -25,7 +28,9 @@ impl Missing {
             programs.map(|(name, why)| format!("variants with the program `{name}`, since {why}"));
         let hosts = self.hosts.iter();
         let hosts = hosts.map(|why| format!("variants with hosts of their own, since {why}"));
-        programs.chain(hosts).collect()
+        let remote = self.remote.values();
+        let remote = remote.map(|why| format!("variants that need it, since {why}"));
+        programs.chain(hosts).chain(remote).collect()
     }
 }
 
@@ -33,8 +38,14 @@ impl Missing {
 ///
 /// # Errors
 /// When what pins programs to CPUs is missing, or nothing could be measured with what is here.
-pub(super) fn look_for(experiment: &Experiment, onrush: &Path) -> Result<Missing, Error> {
-    if file_of("taskset").is_none() {
+pub(super) fn look_for(
+    experiment: &Experiment,
+    onrush: &Path,
+    hosts: &Hosts,
+) -> Result<Missing, Error> {
+    let mut variants = experiment.works.iter().flat_map(|work| &work.variants);
+    let is_local = |variant: &Variant| variant.remote.is_none();
+    if variants.any(is_local) && file_of("taskset").is_none() {
         let remedy = "taskset, which pins programs to CPUs: apt-get install util-linux";
         return Err(Error::Missing(vec![remedy.into()]));
     }
@@ -43,7 +54,14 @@ pub(super) fn look_for(experiment: &Experiment, onrush: &Path) -> Result<Missing
     if variants.any(|variant| variant.network.is_some()) {
         missing.hosts = network::obstacle();
     }
+    let is_needed_here = |name: &String| {
+        let mut variants = experiment.works.iter().flat_map(|work| &work.variants);
+        variants.any(|variant| is_local(variant) && variant.roles.values().any(|of| of == name))
+    };
     for (name, program) in &experiment.programs {
+        if !is_needed_here(name) {
+            continue;
+        }
         let Some(file) = file(experiment, program, onrush) else {
             continue;
         };
@@ -54,6 +72,7 @@ pub(super) fn look_for(experiment: &Experiment, onrush: &Path) -> Result<Missing
             );
         }
     }
+    missing.remote = missing_on_hosts(experiment, hosts);
     let mut variants = experiment.works.iter().flat_map(|work| &work.variants);
     if variants.any(|variant| missing_of(variant, &missing).is_none()) {
         return Ok(missing);
@@ -61,7 +80,50 @@ pub(super) fn look_for(experiment: &Experiment, onrush: &Path) -> Result<Missing
     let programs = missing.programs.iter();
     let programs = programs.map(|(name, why)| format!("program `{name}`: {why}"));
     let hosts = missing.hosts.iter().map(|why| format!("hosts: {why}"));
-    Err(Error::Missing(programs.chain(hosts).collect()))
+    let remote = missing.remote.values().cloned();
+    Err(Error::Missing(
+        programs.chain(hosts).chain(remote).collect(),
+    ))
+}
+
+/// What other machines do not have, and those that were not reached.
+fn missing_on_hosts(experiment: &Experiment, hosts: &Hosts) -> BTreeMap<(String, String), String> {
+    let mut missing = BTreeMap::new();
+    for (name, why) in &hosts.unreachable {
+        let said = format!("host `{name}` cannot be used: {why}");
+        missing.insert((name.clone(), String::new()), said);
+    }
+    let variants = experiment.works.iter().flat_map(|work| &work.variants);
+    let pairs = variants.flat_map(|variant| {
+        let remote = variant.remote.iter();
+        remote.flat_map(|remote| {
+            let roles = variant.roles.iter();
+            roles.filter_map(|(role, name)| Some((remote.host(*role)?, name)))
+        })
+    });
+    for (host, name) in pairs {
+        let key = (host.name.clone(), name.clone());
+        let program = &experiment.programs[name];
+        let Launch::Command(command) = &program.launch else {
+            continue;
+        };
+        if missing.contains_key(&key) || hosts.unreachable.contains_key(&host.name) {
+            continue;
+        }
+        for command in [command[0].as_str(), "taskset"] {
+            if let Err(why) = hosts.find(host, command) {
+                let remedy = match command {
+                    "taskset" => "apt-get install util-linux there".to_owned(),
+                    _ => remedy(program),
+                };
+                missing.insert(
+                    key.clone(),
+                    format!("program `{name}`: {command} is missing: {why}; {remedy}"),
+                );
+            }
+        }
+    }
+    missing
 }
 
 /// What is started for a program that is a command.
@@ -74,6 +136,15 @@ pub(super) fn file(experiment: &Experiment, program: &Program, onrush: &Path) ->
 
 /// Why a variant cannot be measured, when one of its programs is missing.
 pub(super) fn missing_of(variant: &Variant, missing: &Missing) -> Option<String> {
+    if let Some(remote) = &variant.remote {
+        let mut roles = variant.roles.iter();
+        return roles.find_map(|(role, program)| {
+            let host = remote.host(*role)?.name.clone();
+            let reached = missing.remote.get(&(host.clone(), String::new()));
+            let found = || missing.remote.get(&(host, program.clone()));
+            reached.or_else(found).cloned()
+        });
+    }
     let mut names = variant.roles.values();
     let program = names.find_map(|name| missing.programs.get(name));
     let hosts = || missing.hosts.as_ref().filter(|_| variant.network.is_some());

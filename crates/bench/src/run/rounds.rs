@@ -2,22 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
 use std::time::Instant;
-
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::failure::Failure;
 use super::journal::{Journal, Line};
 use super::progress::result_in_words;
 use super::rate::rate;
+use super::step_aside::step_aside;
 use super::strays;
 use super::subject::{Context, Subject};
 use super::trial;
 use crate::limits::START_FAILURES_MAX;
 use crate::outcome::{Trial, WorkOutcome};
-use crate::placement::Placement;
-use crate::scenario::{Experiment, Role, Work};
+use crate::scenario::{Experiment, Work};
 use crate::schedule::{Cell, Schedule};
 use crate::verdict::{all_settled, figure_lines};
 
@@ -33,6 +30,8 @@ pub(super) struct Rounds<'a> {
     pub(super) started: Instant,
     /// What a reader must know of how it went.
     pub(super) notes: Vec<String>,
+    /// The host that is gone, and how.
+    pub(super) lost: Option<String>,
 }
 
 /// Why there are no further rounds.
@@ -46,6 +45,8 @@ pub(super) enum Ending {
     Precise,
     /// A signal came.
     Interrupted,
+    /// A host is gone.
+    Lost,
 }
 
 impl Rounds<'_> {
@@ -87,8 +88,11 @@ impl Rounds<'_> {
                 if self.trial_of(cell, round).is_some() {
                     continue;
                 }
-                if context.interrupt.is_asked() || !self.trial(context, round, cell) {
+                if context.interrupt.is_asked() {
                     return Ending::Interrupted;
+                }
+                if let Some(ending) = self.trial(context, round, cell) {
+                    return ending;
                 }
             }
         }
@@ -129,15 +133,15 @@ impl Rounds<'_> {
         all_settled(lines, precision)
     }
 
-    /// Makes one trial; false when interrupted in it.
-    fn trial(&mut self, context: &mut Context<'_>, round: u32, cell: Cell) -> bool {
+    /// Makes one trial; an ending when it cannot be made any more.
+    fn trial(&mut self, context: &mut Context<'_>, round: u32, cell: Cell) -> Option<Ending> {
         let work = &self.experiment.works[cell.work];
         let variant = &work.variants[cell.variant];
         context.progress.begin(self.label(round, cell));
         let failures = self.failures.entry(cell).or_default();
         if *failures >= START_FAILURES_MAX {
             context.progress.end("left out: it failed before");
-            return true;
+            return None;
         }
         let placement = self.works[cell.work].variants[cell.variant]
             .placement
@@ -150,6 +154,7 @@ impl Rounds<'_> {
             network: None,
             round,
             rate,
+            start_at: None,
             run_started: self.started,
         };
         let made = match rate(&self.works, work) {
@@ -162,7 +167,15 @@ impl Rounds<'_> {
         let mut trial = match made {
             Err(Failure::Interrupted) => {
                 context.progress.end("interrupted");
-                return false;
+                return Some(Ending::Interrupted);
+            }
+            Err(Failure::Lost(why)) => {
+                context.progress.end(&format!("LOST: {why}"));
+                let label = self.label(round, cell);
+                let note = format!("Ended early, in {label}: {why}; `--resume` goes on with it.");
+                self.notes.push(note);
+                self.lost = Some(why);
+                return Some(Ending::Lost);
             }
             Ok(trial) => {
                 *failures = 0;
@@ -186,7 +199,7 @@ impl Rounds<'_> {
             ));
         }
         self.keep(context, cell, trial);
-        true
+        None
     }
 
     fn keep(&mut self, context: &mut Context<'_>, cell: Cell, trial: Trial) {
@@ -213,30 +226,4 @@ impl Rounds<'_> {
         }
         format!("round {round} · {names}")
     }
-}
-
-/// Moves ourselves away from the role under test: to CPUs without a role, else to those of the other roles.
-///
-/// Best effort; each program is pinned by its own command line, whatever it inherits.
-fn step_aside(placement: &Placement, under_test: Role) {
-    let taken = placement.all();
-    let mut chosen: Vec<usize> = placement
-        .cpus
-        .iter()
-        .filter(|(role, _)| **role != under_test)
-        .flat_map(|(_, cpus)| cpus.iter().copied())
-        .collect();
-    let spare: Vec<usize> = (0..CpuSet::MAX_CPU)
-        .filter(|cpu| {
-            !taken.contains(cpu) && Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists()
-        })
-        .collect();
-    if !spare.is_empty() {
-        chosen = spare;
-    }
-    let mut set = CpuSet::new();
-    for cpu in chosen {
-        set.set(cpu);
-    }
-    let _ = sched_setaffinity(None, &set);
 }

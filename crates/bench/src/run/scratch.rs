@@ -17,13 +17,15 @@ pub(super) struct Scratch {
     _lock: File,
 }
 
+/// What the names of agents' directories begin with, on their hosts.
+pub(super) const AGENT_PREFIX: &str = "onrush-agent-";
 /// What all their names begin with; the number of the process follows.
 const PREFIX: &str = "onrush-bench-";
 
 impl Scratch {
     /// Makes one, removes those of runs that were killed, and ends what still runs of these.
     pub(super) fn create() -> io::Result<Scratch> {
-        remove_stale(&std::env::temp_dir());
+        remove_stale(&std::env::temp_dir(), PREFIX, |_| ());
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -38,15 +40,20 @@ impl Scratch {
     }
 }
 
-/// Removes the directories of our user whose process is gone. Best effort: one that stays costs some room.
-fn remove_stale(temporary: &Path) {
+/// Removes the directories of our user with this prefix whose process is gone, when `first` has looked at them. Best effort: one that stays
+/// costs some room.
+pub(super) fn remove_stale(temporary: &Path, prefix: &str, first: impl Fn(&Path)) {
     let user = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries {
         let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == user;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if is_stale(&name) && entry.metadata().is_ok_and(is_ours) && is_unlocked(&entry.path()) {
+        if is_stale(&name, prefix)
+            && entry.metadata().is_ok_and(is_ours)
+            && is_unlocked(&entry.path())
+        {
             strays::end(|run| run == name);
+            first(&entry.path());
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -58,8 +65,8 @@ fn is_unlocked(directory: &Path) -> bool {
 }
 
 /// Whether a directory with this name is of a process that is gone.
-fn is_stale(name: &str) -> bool {
-    let process: Option<u32> = name.strip_prefix(PREFIX).and_then(|rest| {
+fn is_stale(name: &str, prefix: &str) -> bool {
+    let process: Option<u32> = name.strip_prefix(prefix).and_then(|rest| {
         let (process, nanoseconds) = rest.split_once('-')?;
         nanoseconds.parse::<u128>().ok()?;
         process.parse().ok()
@@ -90,7 +97,7 @@ mod tests {
         for name in others.iter().map(String::as_str).chain([gone]) {
             fs::create_dir(temporary.path().join(name)).expect("a new name");
         }
-        remove_stale(temporary.path());
+        remove_stale(temporary.path(), PREFIX, |_| ());
         assert!(!temporary.path().join(gone).exists());
         for name in others {
             assert!(temporary.path().join(&name).exists(), "{name}");

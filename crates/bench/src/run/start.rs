@@ -1,4 +1,4 @@
-//! Starting the programs of a trial, and waiting for them.
+//! Starting the programs of a trial, here or on other machines, and waiting for them.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -6,15 +6,33 @@ use std::time::{Duration, Instant};
 
 use super::child::{Child, nap, pinned};
 use super::failure::{Failure, Try, failed};
-use super::interrupt::Interrupt;
-use super::network::Made;
 use super::prepare::{Part, key, prepare};
+use super::remote;
+use super::running::Running;
 use super::strays::run_name;
 use super::subject::{Context, Subject};
 use crate::limits::{CLIENT_OVERTIME_MAX, OUTPUT_BYTES_MAX, POLL, READY_POLL, READY_WAIT_MAX};
 use crate::scenario::{Launch, Program, Role, Values, is_named, render};
 
-pub(super) fn start(
+/// Starts the program of a role, with its directory, values and files.
+pub(super) fn launch(
+    context: &mut Context<'_>,
+    subject: &Subject<'_>,
+    role: Role,
+    ports: &BTreeMap<Role, u16>,
+    length: Duration,
+) -> Try<Running> {
+    if subject.variant.remote.is_some() {
+        return remote::launch(context, subject, role, ports, length).map(Running::There);
+    }
+    let part = prepare(context, subject, role, ports, length)?;
+    let Some(program) = subject.program(context.experiment, role) else {
+        return failed(format!("nobody takes the role {}", role.name()));
+    };
+    start(context, subject, role, program, &part).map(Running::Here)
+}
+
+fn start(
     context: &mut Context<'_>,
     subject: &Subject<'_>,
     role: Role,
@@ -76,18 +94,16 @@ fn for_each_way(argument: &str, values: &Values) -> Vec<String> {
 }
 
 pub(super) fn wait_until_ready(
-    interrupt: &Interrupt,
-    network: Option<&Made<'_>>,
+    context: &Context<'_>,
+    subject: &Subject<'_>,
     role: Role,
-    child: &Child,
+    child: &Running,
     port: u16,
 ) -> Try<()> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let deadline = Instant::now() + READY_WAIT_MAX;
     loop {
-        if interrupt.is_asked() {
-            return Err(Failure::Interrupted);
-        }
+        check(context)?;
         if child.has_ended() {
             return failed(format!(
                 "the {} ended at once; {}",
@@ -95,9 +111,12 @@ pub(super) fn wait_until_ready(
                 child.last_words()
             ));
         }
-        let is_listening = match network {
-            Some(network) => network.is_listening(role, port),
-            None => TcpStream::connect_timeout(&address, READY_WAIT_MAX).is_ok(),
+        let is_listening = match (child, subject.network) {
+            (Running::There(distant), _) => distant.is_listening(port)?,
+            (Running::Here(_), Some(network)) => network.is_listening(role, port),
+            (Running::Here(_), None) => {
+                TcpStream::connect_timeout(&address, READY_WAIT_MAX).is_ok()
+            }
         };
         if is_listening {
             return Ok(());
@@ -106,9 +125,11 @@ pub(super) fn wait_until_ready(
             return failed(format!(
                 "the {} does not accept connections on {} after {} s; {}",
                 role.name(),
-                match network {
-                    Some(_) => format!("port {port} of its host"),
-                    None => address.to_string(),
+                match (child, subject.network) {
+                    (Running::Here(_), None) => address.to_string(),
+                    (Running::Here(_), Some(_)) | (Running::There(_), _) => {
+                        format!("port {port} of its host")
+                    }
                 },
                 READY_WAIT_MAX.as_secs(),
                 child.last_words()
@@ -118,39 +139,24 @@ pub(super) fn wait_until_ready(
     }
 }
 
-pub(super) fn ids(listeners: &[(Role, Child)]) -> BTreeMap<Role, u32> {
-    listeners
-        .iter()
-        .map(|(role, child)| (*role, child.id()))
-        .collect()
-}
-
-pub(super) fn start_client(
-    context: &mut Context<'_>,
-    subject: &Subject<'_>,
-    role: Role,
-    ports: &BTreeMap<Role, u16>,
-    length: Duration,
-) -> Try<Child> {
-    let part = prepare(context, subject, role, ports, length)?;
-    let Some(program) = subject.program(context.experiment, role) else {
-        return failed(format!("nobody takes the role {}", role.name()));
-    };
-    start(context, subject, role, program, &part)
+/// Whether there is a reason to go on: nobody wants us to stop, and all hosts are there.
+fn check(context: &Context<'_>) -> Try<()> {
+    if context.interrupt.is_asked() {
+        return Err(Failure::Interrupted);
+    }
+    context.hosts.check()
 }
 
 pub(super) fn wait_for_end(
     context: &mut Context<'_>,
-    client: &Child,
+    client: &Running,
     length: Duration,
     phase: &str,
     mut poll: impl FnMut(),
 ) -> Try<()> {
     let deadline = Instant::now() + length + CLIENT_OVERTIME_MAX;
     while !client.has_ended() {
-        if context.interrupt.is_asked() {
-            return Err(Failure::Interrupted);
-        }
+        check(context)?;
         if Instant::now() > deadline {
             return failed(format!("the client did not end; {}", client.last_words()));
         }
@@ -165,7 +171,7 @@ pub(super) fn wait_for_end(
     Ok(())
 }
 
-pub(super) fn check_alive(listeners: &[(Role, Child)]) -> Try<()> {
+pub(super) fn check_alive(listeners: &[(Role, Running)]) -> Try<()> {
     match listeners.iter().find(|(_, child)| child.has_ended()) {
         None => Ok(()),
         Some((role, child)) => failed(format!(

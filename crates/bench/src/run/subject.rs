@@ -7,6 +7,7 @@ use super::interrupt::Interrupt;
 use super::network::Made;
 use super::profiles::Profiles;
 use super::progress::Progress;
+use super::remote::Hosts;
 use crate::environment::Environment;
 use crate::placement::Placement;
 use crate::scenario::{Experiment, Program, Role, Variant, Work};
@@ -18,6 +19,8 @@ pub(super) struct Context<'a> {
     pub(super) root: &'a Path,
     pub(super) open_files_max: u64,
     pub(super) interrupt: &'a Interrupt,
+    /// Other machines that were reached.
+    pub(super) hosts: &'a Hosts,
     pub(super) progress: &'a mut Progress,
     pub(super) environment: &'a mut Environment,
     /// Where CPU profiles go, when they are made.
@@ -30,10 +33,12 @@ pub(super) struct Subject<'a> {
     pub(super) work: &'a Work,
     pub(super) variant: &'a Variant,
     pub(super) placement: &'a Placement,
-    /// Where the roles run; `None` is this machine as it is.
+    /// The namespaces in which the roles run; `None` is this machine as it is, or other machines.
     pub(super) network: Option<&'a Made<'a>>,
     pub(super) round: u32,
     pub(super) rate: Option<f64>,
+    /// When clients on several machines begin together, seconds since 1970 by our clock.
+    pub(super) start_at: Option<f64>,
     pub(super) run_started: Instant,
 }
 

@@ -10,17 +10,18 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use super::child::Child;
 use super::client_report::{self, read_report};
 use super::facts;
 use super::failure::{Failure, Try, failed};
 use super::idle::{IdleConnections, check_open_files};
 use super::network::Made;
-use super::prepare::{ports, prepare};
-use super::start::{check_alive, ids, start, start_client, wait_for_end, wait_until_ready};
+use super::prepare::ports;
+use super::remote;
+use super::running::Running;
+use super::start::{check_alive, launch, wait_for_end, wait_until_ready};
 use super::subject::{Context, Subject};
 use super::warm_up::{Warm, warm_up};
-use super::watch::Watch;
+use super::watch::{Watch, ids};
 use crate::collect::client::ClientReport;
 use crate::collect::sampler::{Sampler, Window};
 use crate::collect::source::Root;
@@ -52,25 +53,41 @@ pub(super) fn measure(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Tr
         network: network.as_ref(),
         ..subject
     };
-    let ports = ports(&subject)?;
+    let mut applied = remote::apply(context, &subject)?;
+    if !applied.words.is_empty() {
+        let key = format!(
+            "{} / {} / hosts",
+            subject.work.title(),
+            subject.variant.name
+        );
+        context
+            .environment
+            .commands
+            .insert(key, applied.words.clone());
+    }
+    let trial = on_network(context, subject);
+    applied.set_back()?;
+    trial
+}
+
+/// Makes a trial where its roles have their hosts.
+fn on_network(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Trial> {
+    let ports = match subject.variant.remote {
+        Some(_) => remote::ports(context, &subject)?,
+        None => ports(&subject)?,
+    };
+    remote::step_aside(context, &subject)?;
     // Dropped in reverse order: the proxy stops before the server behind it.
-    let mut listeners: Vec<(Role, Child)> = Vec::new();
+    let mut listeners: Vec<(Role, Running)> = Vec::new();
     for role in [Role::Server, Role::Proxy] {
-        let Some(program) = subject.program(context.experiment, role) else {
+        if !subject.variant.roles.contains_key(&role) {
             continue;
-        };
+        }
         context
             .progress
             .show(&format!("starting the {}", role.name()));
-        let part = prepare(context, &subject, role, &ports, context.experiment.measure)?;
-        let child = start(context, &subject, role, program, &part)?;
-        wait_until_ready(
-            context.interrupt,
-            subject.network,
-            role,
-            &child,
-            ports[&role],
-        )?;
+        let child = launch(context, &subject, role, &ports, context.experiment.measure)?;
+        wait_until_ready(context, &subject, role, &child, ports[&role])?;
         listeners.push((role, child));
     }
     let client = subject
@@ -93,37 +110,26 @@ pub(super) fn measure(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Tr
 fn load(
     context: &mut Context<'_>,
     subject: Subject<'_>,
-    listeners: &[(Role, Child)],
+    listeners: &[(Role, Running)],
     ports: &BTreeMap<Role, u16>,
 ) -> Try<Trial> {
     let measure = context.experiment.measure;
     let warm = warm_up(context, &subject, ports)?;
 
     let root = network_root(&subject);
-    let mut watch = Watch::start(
-        &root,
-        &ids(listeners),
-        context.profiles.as_ref(),
-        context.root,
-    );
+    let mut watch = Watch::start(context, &subject, &root, listeners)?;
     let at_s = subject.run_started.elapsed().as_secs_f64();
     let mut control = match subject.variant.roles.contains_key(&Role::Control) {
-        true => Some(start_client(
-            context,
-            &subject,
-            Role::Control,
-            ports,
-            measure,
-        )?),
+        true => Some(launch(context, &subject, Role::Control, ports, measure)?),
         false => None,
     };
     if let Some(control) = &control {
-        watch.join(Role::Control, control.id());
+        watch.join(Role::Control, control)?;
     }
-    let mut client = start_client(context, &subject, Role::Client, ports, measure)?;
-    watch.join(Role::Client, client.id());
+    let mut client = launch(context, &subject, Role::Client, ports, measure)?;
+    watch.join(Role::Client, &client)?;
     wait_for_end(context, &client, measure, "measuring", || watch.poll())?;
-    let (window, recorded) = watch.finish();
+    let (window, recorded) = watch.finish()?;
     check_alive(listeners)?;
 
     let report = read_report(context, &subject, Role::Client, &client)?;
@@ -252,12 +258,12 @@ fn loaded_trial(
 fn idle(
     context: &mut Context<'_>,
     subject: Subject<'_>,
-    listeners: &[(Role, Child)],
+    listeners: &[(Role, Running)],
     ports: &BTreeMap<Role, u16>,
     count: u32,
 ) -> Try<Trial> {
     check_open_files(count, context.open_files_max).map_err(Failure::Failed)?;
-    if subject.network.is_some() {
+    if subject.network.is_some() || subject.variant.remote.is_some() {
         return failed("idle connections are opened on this machine only, not on hosts");
     }
     let target = ports.get(&Role::Proxy).or(ports.get(&Role::Server));
@@ -266,10 +272,9 @@ fn idle(
     };
     thread::sleep(SETTLE);
     let root = Root::of_machine();
-    let memory = |listeners: &[(Role, Child)]| -> BTreeMap<Role, u64> {
-        listeners
-            .iter()
-            .map(|(role, child)| (*role, Tree::follow(&root, child.id()).read().memory_bytes))
+    let memory = |listeners: &[(Role, Running)]| -> BTreeMap<Role, u64> {
+        let ids = ids(listeners).into_iter();
+        ids.map(|(role, pid)| (role, Tree::follow(&root, pid).read().memory_bytes))
             .collect()
     };
     let before = memory(listeners);

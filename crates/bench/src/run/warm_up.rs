@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::client_report::read_report;
 use super::failure::Try;
-use super::start::{start_client, wait_for_end};
+use super::start::{launch, wait_for_end};
 use super::subject::{Context, Subject};
 use crate::scenario::{Role, WarmUp};
 
@@ -36,7 +36,7 @@ pub(super) fn warm_up(
     match context.experiment.warm_up {
         WarmUp::Fixed(Duration::ZERO) => Ok(Warm::Unknown),
         WarmUp::Fixed(length) => {
-            let mut client = start_client(context, subject, Role::Client, ports, length)?;
+            let mut client = launch(context, subject, Role::Client, ports, length)?;
             wait_for_end(context, &client, length, "warming up", || ())?;
             client.stop();
             Ok(Warm::Unknown)
@@ -54,7 +54,7 @@ fn until_steady(
     let began = Instant::now();
     let mut rates: Vec<f64> = Vec::new();
     loop {
-        let mut client = start_client(context, subject, Role::Client, ports, PIECE)?;
+        let mut client = launch(context, subject, Role::Client, ports, PIECE)?;
         wait_for_end(context, &client, PIECE, "warming up", || ())?;
         let report = read_report(context, subject, Role::Client, &client)?;
         client.stop();

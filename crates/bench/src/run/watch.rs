@@ -1,4 +1,5 @@
-//! What looks at the programs of a window while it is open: the sampler, and perf where profiles are made.
+//! What looks at the programs of a window while it is open: the sampler, and perf where profiles are made; on other
+//! machines the agents' samplers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,6 +7,8 @@ use std::path::Path;
 use super::failure::Try;
 use super::profiles::Profiles;
 use super::recording::Recording;
+use super::remote::RemoteWindow;
+use super::running::Running;
 use super::subject::{Context, Subject};
 use crate::collect::sampler::{Sampler, Window};
 use crate::collect::source::Root;
@@ -13,19 +16,91 @@ use crate::outcome::Trial;
 use crate::scenario::Role;
 
 /// An open window.
-pub(super) struct Watch {
+pub(super) enum Watch {
+    /// On this machine.
+    Here(Box<Here>),
+    /// On others. Whether profiles were wished for, which are made here only.
+    There(RemoteWindow, Option<NoProfiles>),
+}
+
+/// Profiles that are not made.
+pub(super) struct NoProfiles;
+
+/// A window on this machine.
+pub(super) struct Here {
     sampler: Sampler,
     recording: Option<Recording>,
+}
+
+/// The processes of programs of this machine.
+pub(super) fn ids(running: &[(Role, Running)]) -> BTreeMap<Role, u32> {
+    let ids = running.iter().filter_map(|(role, running)| match running {
+        Running::Here(child) => Some((*role, child.id())),
+        Running::There(_) => None,
+    });
+    ids.collect()
 }
 
 impl Watch {
     /// Opens a window over the programs that already run, and over the network of `root`.
     pub(super) fn start(
+        context: &Context<'_>,
+        subject: &Subject<'_>,
+        root: &Root,
+        running: &[(Role, Running)],
+    ) -> Try<Watch> {
+        if subject.variant.remote.is_some() {
+            let roles: Vec<Role> = running.iter().map(|(role, _)| *role).collect();
+            let window = RemoteWindow::open(context, subject, &roles)?;
+            let no_profiles = context.profiles.as_ref().map(|_| NoProfiles);
+            return Ok(Watch::There(window, no_profiles));
+        }
+        let profiles = context.profiles.as_ref();
+        let here = Here::start(root, &ids(running), profiles, context.root);
+        Ok(Watch::Here(Box::new(here)))
+    }
+
+    /// Adds a program that has just been started.
+    pub(super) fn join(&mut self, role: Role, running: &Running) -> Try<()> {
+        match (self, running) {
+            (Watch::Here(here), Running::Here(child)) => here.join(role, child.id()),
+            (Watch::There(window, _), _) => window.join(role)?,
+            (Watch::Here(_), Running::There(_)) => {
+                unreachable!("all roles are here or all are on other machines")
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a sample when one is due; agents do so by themselves.
+    pub(super) fn poll(&mut self) {
+        match self {
+            Watch::Here(here) => here.sampler.poll(),
+            Watch::There(..) => {}
+        }
+    }
+
+    /// Closes the window.
+    pub(super) fn finish(self) -> Try<(Window, Recorded)> {
+        match self {
+            Watch::Here(here) => Ok(here.finish()),
+            Watch::There(window, no_profiles) => {
+                let mut window = window.close()?;
+                let why = "CPU profiles (roles on other machines are not profiled)";
+                window.left_out.extend(no_profiles.map(|_| why.into()));
+                Ok((window, Recorded(None)))
+            }
+        }
+    }
+}
+
+impl Here {
+    fn start(
         root: &Root,
         pids: &BTreeMap<Role, u32>,
         profiles: Option<&Profiles>,
         scratch: &Path,
-    ) -> Watch {
+    ) -> Here {
         let sampler = Sampler::start(root, pids);
         let mut recording = profiles.map(|_| Recording::new(scratch));
         if let Some(recording) = &mut recording {
@@ -33,24 +108,17 @@ impl Watch {
                 recording.start(role, &pids);
             }
         }
-        Watch { sampler, recording }
+        Here { sampler, recording }
     }
 
-    /// Adds a program that has just been started.
-    pub(super) fn join(&mut self, role: Role, pid: u32) {
+    fn join(&mut self, role: Role, pid: u32) {
         self.sampler.join(role, pid);
         if let Some(recording) = &mut self.recording {
             recording.start(role, &[pid]);
         }
     }
 
-    /// Takes a sample when one is due.
-    pub(super) fn poll(&mut self) {
-        self.sampler.poll();
-    }
-
-    /// Closes the window.
-    pub(super) fn finish(mut self) -> (Window, Recorded) {
+    fn finish(mut self) -> (Window, Recorded) {
         let window = self.sampler.finish();
         if let Some(recording) = &mut self.recording {
             recording.stop();

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::metric::Metric;
 use super::network::Network;
 use super::point::Point;
+use super::remote::Remote;
 use super::results::Results;
 use super::role::Role;
 
@@ -226,8 +227,10 @@ pub struct Variant {
     pub name: String,
     /// The program of each role that takes part.
     pub roles: BTreeMap<Role, String>,
-    /// Where these run; `None` is this machine as it is.
+    /// The network namespaces in which these run; `None` is this machine as it is, or [`Variant::remote`].
     pub network: Option<Network>,
+    /// The other machines on which these run.
+    pub remote: Option<Remote>,
     /// Values for templates.
     pub set: BTreeMap<String, String>,
 }

@@ -8,6 +8,7 @@ mod metric;
 mod network;
 mod only;
 mod point;
+mod remote;
 mod results;
 mod role;
 
@@ -23,6 +24,7 @@ pub use metric::{Metric, Unit};
 pub use network::{Host, Link, Network, target};
 pub use only::Only;
 pub use point::{Point, Setting};
+pub use remote::{Access, Remote, RemoteHost, Settings, Slurm, Ssh};
 pub use results::{Counted, Results};
 pub use role::Role;
 pub use section::Mistake;

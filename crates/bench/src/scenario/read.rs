@@ -2,8 +2,10 @@
 
 mod figure;
 mod given;
+mod namespace;
 mod network;
 mod program;
+mod remote;
 mod scale;
 mod sweep;
 mod variant;
@@ -186,7 +188,7 @@ fn quick(section: &Section<'_>) -> Read<Quick> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Bound, Rate, Role, Work};
+    use crate::scenario::{Access, Bound, Rate, Role, Ssh, Work};
 
     const GOOD: &str = r#"
 name = "small"
@@ -438,6 +440,94 @@ at_most = 0.85
         assert_eq!(link.steering, [Some("2".to_owned()), None]);
         assert_eq!(network.ways(Role::Client, Role::Server), 2);
         assert_eq!(network.between(0, 1), Some((0, 0)));
+    }
+
+    /// The experiment with its client on host `a` and its server on host `b`.
+    fn on_machines(a: &str, b: &str) -> String {
+        let text = on_hosts("");
+        let start = text.find("[host.left]").expect("it has hosts");
+        let text = text[..start]
+            .replace("\"left\"", "\"a\"")
+            .replace("\"right\"", "\"b\"");
+        format!("{text}\n[host.a]\n{a}\n[host.b]\n{b}\n")
+    }
+
+    #[test]
+    fn hosts_that_are_machines_are_read_for_each_variant() {
+        let text = on_machines(
+            "ssh = \"user@a\"",
+            "ssh = { to = \"b\", options = [\"-p\", \"2222\"], address = \"10.0.0.2\" }\nsysctl = { \"net.core.somaxconn\" = 128 }\nsteering = { eth0 = \"{mask}\" }\ntune = \"none\"",
+        );
+        let text = text.replace(
+            "connections = 100\n",
+            "connections = 100\nsweep = { mask = [\"1\", \"2\"] }\n",
+        );
+        let experiment = read(&text).unwrap_or_else(|mistake| panic!("{mistake}"));
+        let variant = &experiment.works[1].variants[0];
+        assert!(variant.network.is_none());
+        let remote = variant.remote.as_ref().expect("it has hosts");
+        let client = remote.host(Role::Client).expect("a host");
+        let ssh = |to: &str, options: &[&str], address: Option<&str>| {
+            Access::Ssh(Ssh {
+                to: to.into(),
+                options: options.iter().map(|word| (*word).to_owned()).collect(),
+                address: address.map(|text| text.parse().expect("an address")),
+            })
+        };
+        assert_eq!(client.access, ssh("user@a", &[], None));
+        let server = remote.host(Role::Server).expect("a host");
+        assert_eq!(server.access, ssh("b", &["-p", "2222"], Some("10.0.0.2")));
+        assert_eq!(server.settings.sysctl["net.core.somaxconn"], "128");
+        assert_eq!(server.settings.steering["eth0"], "2");
+        assert_eq!(server.settings.tune, None);
+    }
+
+    #[test]
+    fn machines_that_cannot_be_say_why() {
+        let b = "ssh = \"b\"";
+        for (a, expected) in [
+            ("ssh = \"-oProxyCommand=x\"", "expected \"user@host\""),
+            ("ssh = { options = [] }", "`to` is missing here"),
+            (
+                "ssh = { to = \"a\", address = \"a\" }",
+                "expected an address such as",
+            ),
+            ("ssh = \"a\"\nnamespace = {}", "a host is one thing"),
+            ("namespace = {}", "expected one kind of host"),
+            ("namespace = {}\ntune = \"none\"", "unknown key `tune`"),
+            ("local = {}", "`address` is missing here"),
+            ("slurm = { nodes = 0 }", "a whole number from 1 to 64"),
+            ("slurm = { nodes = 2 }", "the client runs on 2 nodes of `a`"),
+            (
+                "ssh = \"a\"\nsysctl = { \"../x\" = 1 }",
+                "`../x` cannot be set",
+            ),
+            (
+                "ssh = \"a\"\nsteering = { eth0 = \"x\" }",
+                "expected a mask of CPUs",
+            ),
+        ] {
+            let message = match read(&on_machines(a, b)) {
+                Ok(_) => panic!("{a} was accepted"),
+                Err(mistake) => mistake.to_string(),
+            };
+            assert!(message.contains(expected), "{a}: {message}");
+        }
+        for (a, b, expected) in [
+            (
+                "ssh = \"a\"",
+                "slurm = { nodes = 2 }",
+                "which only the client can be",
+            ),
+            (
+                "slurm = { partition = \"x\" }",
+                "slurm = { partition = \"y\" }",
+                "hosts of Slurm are one allocation",
+            ),
+        ] {
+            let message = read(&on_machines(a, b)).expect_err(a).to_string();
+            assert!(message.contains(expected), "{a}: {message}");
+        }
     }
 
     #[test]

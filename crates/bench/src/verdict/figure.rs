@@ -295,6 +295,7 @@ mod tests {
             ..Trial::default()
         };
         VariantOutcome {
+            hosts: [].into(),
             name: name.into(),
             ours: true,
             under_test: Role::Server,

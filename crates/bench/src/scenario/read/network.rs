@@ -5,8 +5,11 @@ use std::ops::Range;
 
 use toml::de::DeTable;
 
+use super::namespace::sysctl;
+use super::remote::{ACCESS_KEYS, SETTING_KEYS, access, check_nodes, is_mask, no_mask, settings};
 use crate::limits::{HOSTS_MAX, INTERFACES_MAX, LINKS_MAX, QUEUES_MAX};
 use crate::scenario::network::{Host, Link, Network, target};
+use crate::scenario::remote::{Access, Remote, RemoteHost, Settings};
 use crate::scenario::section::{At, Read, Section, Source, unknown};
 use crate::scenario::template::{Values, first_unknown, render};
 use crate::scenario::value::parse_bits;
@@ -17,8 +20,25 @@ const LINK_KEYS: &[&str] = &["between", "queues", "interfaces", "rate", "mtu", "
 /// Hosts and links as they are written: values may name parameters, which each variant fills in.
 pub(super) struct Networks<'a> {
     source: Source<'a>,
-    hosts: Vec<(At<String>, BTreeMap<String, String>)>,
+    hosts: Vec<(At<String>, Written)>,
     links: Vec<At<&'a DeTable<'a>>>,
+}
+
+/// A host as it is written.
+enum Written {
+    /// A network namespace with its settings.
+    Namespace(BTreeMap<String, String>),
+    /// Another machine.
+    Machine(Access, Settings),
+}
+
+/// Where the roles of a variant run.
+#[derive(Default)]
+pub(super) struct Located {
+    /// In namespaces of this machine.
+    pub(super) network: Option<Network>,
+    /// On other machines.
+    pub(super) remote: Option<Remote>,
 }
 
 impl<'a> Networks<'a> {
@@ -33,13 +53,12 @@ impl<'a> Networks<'a> {
                 let inner = outer
                     .table(name.value)?
                     .ok_or_else(|| outer.missing(name.value, "a table"))?;
-                let host = Section::open(source, inner.value, name.span.clone(), &["namespace"])?;
-                let sysctl = sysctl(&host)?;
+                let host = written(source, inner.value, name.span.clone())?;
                 let name = At {
                     value: name.value.to_owned(),
                     span: name.span,
                 };
-                hosts.push((name, sysctl));
+                hosts.push((name, host));
             }
         }
         let links = section.tables("link")?;
@@ -56,35 +75,43 @@ impl<'a> Networks<'a> {
         })
     }
 
-    /// The network of a variant, where its work or itself says on which hosts its roles are.
+    /// Where the roles of a variant run, where its work or itself says on which hosts.
     pub(super) fn of_variant(
         &self,
         work: &Section<'a>,
         own: &Section<'a>,
         variant: &Variant,
-    ) -> Read<Option<Network>> {
+    ) -> Read<Located> {
         let section = if own.value("hosts").is_some() {
             own
         } else {
             work
         };
         let Some(table) = section.table("hosts")? else {
-            return Ok(None);
+            return Ok(Located::default());
         };
         let of = self.roles(&table, variant)?;
         let mut used: Vec<usize> = of.values().copied().collect();
         used.sort_unstable();
         used.dedup();
+        let is_machine = |host: &usize| matches!(self.hosts[*host].1, Written::Machine(..));
+        if used.iter().any(is_machine) {
+            let remote = self.machines(&table, &of, &used, variant)?;
+            return Ok(Located {
+                remote: Some(remote),
+                network: None,
+            });
+        }
         let place = |host: usize| used.iter().position(|known| *known == host);
         let hosts = used.iter().map(|host| {
-            let (name, sysctl) = &self.hosts[*host];
-            let values = sysctl.iter().map(|(key, text)| {
-                let value = self.filled(text, &variant.set, &name.span)?;
-                Ok((key.clone(), value))
-            });
+            let (name, host) = &self.hosts[*host];
+            let sysctl = match host {
+                Written::Namespace(sysctl) => self.all_filled(sysctl, &variant.set, &name.span)?,
+                Written::Machine(..) => BTreeMap::new(),
+            };
             Ok(Host {
                 name: name.value.clone(),
-                sysctl: values.collect::<Read<_>>()?,
+                sysctl,
             })
         });
         let hosts = hosts.collect::<Read<Vec<Host>>>()?;
@@ -105,7 +132,68 @@ impl<'a> Networks<'a> {
             of: of.collect(),
         };
         self.check_ways(&network, variant, table.span)?;
-        Ok(Some(network))
+        Ok(Located {
+            network: Some(network),
+            remote: None,
+        })
+    }
+
+    /// The machines of a variant.
+    fn machines(
+        &self,
+        table: &At<&'a DeTable<'a>>,
+        of: &BTreeMap<Role, usize>,
+        used: &[usize],
+        variant: &Variant,
+    ) -> Read<Remote> {
+        let mut hosts = Vec::new();
+        for host in used {
+            let (name, host) = &self.hosts[*host];
+            let Written::Machine(access, settings) = host else {
+                let said = format!(
+                    "`{}` is a network namespace of this machine, and another role is on another machine: expected one kind of host",
+                    name.value
+                );
+                return Err(self.source.mistake(table.span.clone(), said));
+            };
+            let tune = settings.tune.as_ref();
+            let tune = tune.map(|words| self.filled(words, &variant.set, &name.span));
+            let settings = Settings {
+                sysctl: self.all_filled(&settings.sysctl, &variant.set, &name.span)?,
+                steering: self.all_filled(&settings.steering, &variant.set, &name.span)?,
+                tune: tune.transpose()?.filter(|words| words != "none"),
+            };
+            if let Some(odd) = settings.steering.values().find(|mask| !is_mask(mask)) {
+                return Err(self.source.mistake(name.span.clone(), no_mask(odd)));
+            }
+            hosts.push(RemoteHost {
+                name: name.value.clone(),
+                access: access.clone(),
+                settings,
+            });
+        }
+        let place = |host: &usize| used.iter().position(|known| known == host);
+        let of = of.iter();
+        let remote = Remote {
+            hosts,
+            of: of
+                .filter_map(|(role, host)| Some((*role, place(host)?)))
+                .collect(),
+        };
+        check_nodes(&self.source, &remote, &table.span)?;
+        Ok(remote)
+    }
+
+    fn all_filled(
+        &self,
+        texts: &BTreeMap<String, String>,
+        set: &Values,
+        span: &Range<usize>,
+    ) -> Read<BTreeMap<String, String>> {
+        let filled = texts
+            .iter()
+            .map(|(key, text)| Ok((key.clone(), self.filled(text, set, span)?)));
+        filled.collect()
     }
 
     fn names(&self) -> Vec<&str> {
@@ -226,12 +314,8 @@ impl<'a> Networks<'a> {
                 continue;
             };
             let filled = self.filled(&text.value, set, &text.span)?;
-            let is_mask = |letter: char| letter.is_ascii_hexdigit() || letter == ',';
-            if filled.is_empty() || filled.len() > 1_024 || !filled.chars().all(is_mask) {
-                let said = format!(
-                    "expected a mask of CPUs in hexadecimal digits such as \"fe\", found `{filled}`"
-                );
-                return Err(self.source.mistake(text.span, said));
+            if !is_mask(&filled) {
+                return Err(self.source.mistake(text.span, no_mask(&filled)));
             }
             *mask = Some(filled);
         }
@@ -274,25 +358,22 @@ impl<'a> Networks<'a> {
     }
 }
 
-/// Settings of a host that is a namespace.
-fn sysctl(host: &Section<'_>) -> Read<BTreeMap<String, String>> {
-    let Some(table) = host.table("namespace")? else {
-        return Err(host.missing("namespace", "what the host is: {} for a network namespace"));
-    };
-    let section = Section::open(host.source, table.value, table.span.clone(), &["sysctl"])?;
-    let settings = section.texts_by_name("sysctl")?;
-    for (name, value) in &settings {
-        let is_part = |part: &str| {
-            let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-            !part.is_empty() && part.bytes().all(letter)
-        };
-        let is_name = name.starts_with("net.") && name.split('.').all(is_part);
-        if !is_name || value.contains('\n') {
-            return Err(host.source.mistake(
-                table.span,
-                format!("`{name}` is no setting of a namespace: expected one below `net.`, such as \"net.ipv4.tcp_rmem\", with one line"),
-            ));
+/// A host, which is exactly one kind of thing.
+fn written<'a>(source: Source<'a>, table: &'a DeTable<'a>, span: Range<usize>) -> Read<Written> {
+    let kinds: Vec<&str> = ["namespace"].into_iter().chain(ACCESS_KEYS).collect();
+    let keys: Vec<&str> = kinds.iter().copied().chain(SETTING_KEYS).collect();
+    let host = Section::open(source, table, span.clone(), &keys)?;
+    let mut given = kinds.iter().filter(|kind| host.value(kind).is_some());
+    if let (Some(one), Some(other)) = (given.next(), given.next()) {
+        let said = format!("a host is one thing, and this one has `{one}` and `{other}`");
+        return Err(source.mistake(span, said));
+    }
+    match access(&host)? {
+        Some(access) => Ok(Written::Machine(access, settings(&host)?)),
+        None => {
+            // Only namespaces have settings of their own in their table.
+            let host = Section::open(source, table, span, &kinds)?;
+            sysctl(&host).map(Written::Namespace)
         }
     }
-    Ok(settings)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::given::Given;
+use super::remote::check_parts;
 use crate::limits::VARIANTS_MAX;
 use crate::scenario::section::{At, Read, Section, Source, name, unknown};
 use crate::scenario::template::{first_unknown, is_named};
@@ -28,7 +29,7 @@ const VALUES: &[&str] = &[
 
 /// Names that only the run can fill in.
 pub(super) fn is_reserved(name: &str) -> bool {
-    let of_roles = ["port", "target", "json"];
+    let of_roles = ["port", "target", "json", "shard", "start_at"];
     let ports = Role::ALL.map(|role| format!("{}.port", role.name()));
     if name == "targets" || name.starts_with("target.") {
         return true;
@@ -46,7 +47,9 @@ fn has_own_meaning(parameter: &str) -> bool {
 fn changes_networks(works: &[Work], parameter: &str) -> bool {
     let networks = |work: &Work| -> Vec<_> {
         let variants = work.variants.iter();
-        variants.map(|variant| variant.network.clone()).collect()
+        variants
+            .map(|variant| (variant.network.clone(), variant.remote.clone()))
+            .collect()
     };
     works.first().is_some_and(|first| {
         works.iter().any(|work| {
@@ -151,11 +154,15 @@ pub(super) fn variants<'a>(
             name: name.value,
             roles: roles(work, &section, &given.programs, point)?,
             network: None,
+            remote: None,
             set,
         };
-        variant.network = given.networks.of_variant(work, &section, &variant)?;
+        let located = given.networks.of_variant(work, &section, &variant)?;
+        (variant.network, variant.remote) = (located.network, located.remote);
+        check_parts(&section, &variant, &given.programs)?;
         let is_idle = |name: &String| matches!(programs_of(given, name), Some(Launch::Idle(_)));
-        if variant.network.is_some() && variant.roles.values().any(is_idle) {
+        let has_hosts = variant.network.is_some() || variant.remote.is_some();
+        if has_hosts && variant.roles.values().any(is_idle) {
             return Err(section.missing(
                 "client",
                 "idle connections are opened on this machine, and this variant has hosts: take another client",
@@ -282,6 +289,12 @@ fn value_names(role: Role, variant: &Variant, rate: Option<&Rate>) -> Vec<String
         let asked = target(role, || variant.roles.contains_key(&Role::Proxy));
         let ways = network.ways(role, asked);
         names.extend((0..ways).map(|way| format!("target.{way}")));
+    }
+    if variant.remote.is_some() {
+        names.push("target.0".into());
+        if role == Role::Client {
+            names.extend(["shard", "start_at"].map(String::from));
+        }
     }
     for listener in [Role::Proxy, Role::Server] {
         if variant.roles.contains_key(&listener) {

@@ -1,0 +1,18 @@
+//! Roles on other machines: how these are reached, and what is done on them by their agents.
+
+mod hosts;
+
+mod clock;
+mod connection;
+mod reach;
+
+mod program;
+mod report;
+mod settings;
+mod window;
+
+pub(super) use self::hosts::Hosts;
+pub(super) use self::program::{Distant, launch, ports, step_aside};
+pub(super) use self::report::texts;
+pub(super) use self::settings::apply;
+pub(super) use self::window::RemoteWindow;

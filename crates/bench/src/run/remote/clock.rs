@@ -1,0 +1,58 @@
+//! How far the clock of a host is from ours, by round trips.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::super::failure::{Try, failed};
+use super::super::wire::{Answer, Ask};
+use super::connection::Connection;
+use crate::environment::ClockOffset;
+use crate::limits::CLOCK_TRIPS;
+
+/// Asks for the time over and over; the shortest trip tells most.
+pub(super) fn compare(connection: &Connection) -> Try<ClockOffset> {
+    let mut trips = Vec::new();
+    for _ in 0..CLOCK_TRIPS {
+        let sent = now();
+        let Answer::Clock(there) = connection.ask_one(Ask::Clock)? else {
+            return failed(connection.strange());
+        };
+        trips.push((sent, there, now()));
+    }
+    Ok(closest(&trips))
+}
+
+/// From the moments of sending, answering (there) and hearing.
+fn closest(trips: &[(f64, f64, f64)]) -> ClockOffset {
+    let offsets = trips.iter().map(|(sent, there, heard)| ClockOffset {
+        ahead_s: there - (sent + heard) / 2.0,
+        // A clock that is set back in between makes a trip of less than no time.
+        error_s: ((heard - sent) / 2.0).max(0.0),
+    });
+    let shortest = offsets.min_by(|a, b| a.error_s.total_cmp(&b.error_s));
+    shortest.unwrap_or(ClockOffset {
+        ahead_s: 0.0,
+        error_s: f64::MAX,
+    })
+}
+
+/// Our wall clock, seconds since 1970.
+pub(in crate::run) fn now() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_trip_says_how_far_the_clocks_are_apart() {
+        let offset = closest(&[
+            (100.0, 160.9, 101.0),
+            (200.0, 260.05, 200.1),
+            (300.0, 361.0, 302.0),
+        ]);
+        assert!((offset.ahead_s - 60.0).abs() < 1e-9, "{offset:?}");
+        assert!((offset.error_s - 0.05).abs() < 1e-9, "{offset:?}");
+    }
+}

@@ -1,0 +1,293 @@
+//! The connection to an agent: questions and their answers, heartbeats, and how one that is cut is noticed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::super::child::last_lines;
+use super::super::failure::{Failure, Try, failed};
+use super::super::wire::{Answer, Ask, Asked, Hello, Said, hear, say, understand};
+use crate::limits::{
+    ANSWER_LINES_MAX, HEARTBEAT_EVERY, OUTPUT_TAIL_BYTES, SILENCE_MAX, STOP_WAIT_MAX,
+};
+use crate::scenario::Role;
+
+/// How often somebody who waits for an answer looks whether it is still to come.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// An agent that was reached. Dropping it ends the agent.
+pub(in crate::run) struct Connection {
+    /// The name of its host; of several nodes with its number.
+    pub(in crate::run) name: String,
+    pub(in crate::run) hello: Hello,
+    next: AtomicU64,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    heard: Mutex<Heard>,
+    news: Condvar,
+    input: Mutex<Option<ChildStdin>>,
+    process: Mutex<Child>,
+    /// What the process of the connection prints as its errors.
+    errors: PathBuf,
+}
+
+/// What the agent has said.
+struct Heard {
+    last: Instant,
+    answers: BTreeMap<u64, Vec<Answer>>,
+    /// Answers of which all parts are here.
+    whole: BTreeSet<u64>,
+    /// Roles whose programs have ended and were not started anew.
+    ended: BTreeSet<Role>,
+    lost: Option<String>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Connection {
+    /// Over the streams of a process that leads to an agent which has said hello.
+    pub(super) fn new(
+        name: String,
+        hello: Hello,
+        (process, input, output): (Child, ChildStdin, BufReader<ChildStdout>),
+        errors: PathBuf,
+    ) -> Connection {
+        let shared = Arc::new(Shared {
+            heard: Mutex::new(Heard {
+                last: Instant::now(),
+                answers: BTreeMap::new(),
+                whole: BTreeSet::new(),
+                ended: BTreeSet::new(),
+                lost: None,
+            }),
+            news: Condvar::new(),
+            input: Mutex::new(Some(input)),
+            process: Mutex::new(process),
+            errors,
+        });
+        let listening = Arc::clone(&shared);
+        thread::spawn(move || listening.listen(output));
+        let beating = Arc::clone(&shared);
+        thread::spawn(move || beating.beat());
+        Connection {
+            name,
+            hello,
+            next: AtomicU64::new(1),
+            shared,
+        }
+    }
+
+    /// Why the host is lost, if it is.
+    pub(in crate::run) fn lost(&self) -> Option<String> {
+        let lost = lock(&self.shared.heard).lost.clone()?;
+        Some(format!("host `{}` is lost: {lost}", self.name))
+    }
+
+    /// Whether the program of a role has ended.
+    pub(in crate::run) fn has_ended(&self, role: Role) -> bool {
+        lock(&self.shared.heard).ended.contains(&role)
+    }
+
+    /// A role gets another program.
+    pub(in crate::run) fn forget(&self, role: Role) {
+        lock(&self.shared.heard).ended.remove(&role);
+    }
+
+    /// Asks, and waits for all of the answer.
+    pub(in crate::run) fn ask(&self, ask: Ask) -> Try<Vec<Answer>> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut input = lock(&self.shared.input);
+            if let Some(input) = &mut *input
+                && let Err(error) = say(input, &Asked { id, ask })
+            {
+                self.shared
+                    .lose(&format!("its connection is gone ({error})"));
+            }
+        }
+        let mut heard = lock(&self.shared.heard);
+        loop {
+            if heard.whole.remove(&id) {
+                let answers = heard.answers.remove(&id).unwrap_or_default();
+                drop(heard);
+                return self.checked(answers);
+            }
+            if heard.lost.is_some() {
+                drop(heard);
+                return Err(Failure::Lost(self.lost().unwrap_or_default()));
+            }
+            let waited = self.shared.news.wait_timeout(heard, LOOK_EVERY);
+            heard = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Asks what is answered in one part.
+    pub(in crate::run) fn ask_one(&self, ask: Ask) -> Try<Answer> {
+        let answer = self.ask(ask)?.pop();
+        answer.map_or_else(|| failed(self.strange()), Ok)
+    }
+
+    /// Asks for something to be done.
+    pub(in crate::run) fn order(&self, ask: Ask) -> Try<()> {
+        match self.ask_one(ask)? {
+            Answer::Done => Ok(()),
+            _ => failed(self.strange()),
+        }
+    }
+
+    fn checked(&self, answers: Vec<Answer>) -> Try<Vec<Answer>> {
+        match answers.last() {
+            Some(Answer::Refused(why)) => failed(format!("on host `{}`: {why}", self.name)),
+            _ => Ok(answers),
+        }
+    }
+
+    /// What is said of an answer to another question.
+    pub(in crate::run) fn strange(&self) -> String {
+        format!("the agent on host `{}` answers something else", self.name)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let ask = Ask::End;
+        if let Some(input) = &mut *lock(&self.shared.input) {
+            // Where it cannot be told it finds out by itself.
+            let _ = say(input, &Asked { id: 0, ask });
+        }
+        lock(&self.shared.input).take();
+        // It stops programs that may take their time.
+        let deadline = Instant::now() + STOP_WAIT_MAX * 2;
+        let mut heard = lock(&self.shared.heard);
+        while heard.lost.is_none() && Instant::now() < deadline {
+            let waited = self.shared.news.wait_timeout(heard, LOOK_EVERY);
+            heard = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(heard);
+        self.shared.end_process();
+    }
+}
+
+impl Shared {
+    fn lose(&self, why: &str) {
+        let mut heard = lock(&self.heard);
+        if heard.lost.is_none() {
+            heard.lost = Some(why.to_owned());
+        }
+        drop(heard);
+        self.news.notify_all();
+    }
+
+    /// The process may hang at a connection that is cut; our streams to it end with it.
+    fn end_process(&self) {
+        let mut process = lock(&self.process);
+        let _ = process.kill();
+        let _ = process.wait();
+    }
+
+    fn listen(&self, mut output: BufReader<ChildStdout>) {
+        let why = loop {
+            match hear(&mut output) {
+                Ok(Some(line)) => match understand::<Said>(&line) {
+                    Ok(said) => {
+                        if let Err(why) = self.take(said) {
+                            break why;
+                        }
+                    }
+                    Err(error) => {
+                        break format!("its agent says what nobody understands ({error})");
+                    }
+                },
+                Ok(None) => {
+                    break format!("its connection has ended; {}", last_words(&self.errors));
+                }
+                Err(error) => break format!("its connection is gone ({error})"),
+            }
+        };
+        self.lose(&why);
+    }
+
+    fn take(&self, said: Said) -> Result<(), String> {
+        let mut heard = lock(&self.heard);
+        heard.last = Instant::now();
+        match said {
+            Said::Beat => return Ok(()),
+            Said::Hello(_) => return Err("its agent was started anew".into()),
+            Said::Ended(role) => {
+                heard.ended.insert(role);
+            }
+            Said::Answer { id, answer, more } => {
+                let parts = heard.answers.entry(id).or_default();
+                if parts.len() >= ANSWER_LINES_MAX {
+                    return Err("its agent does not come to an end".into());
+                }
+                parts.push(answer);
+                if !more {
+                    heard.whole.insert(id);
+                }
+            }
+        }
+        drop(heard);
+        self.news.notify_all();
+        Ok(())
+    }
+
+    /// Says each second that we are here, and notices when the agent is not any more.
+    fn beat(&self) {
+        loop {
+            thread::sleep(HEARTBEAT_EVERY);
+            let (lost, silence) = {
+                let heard = lock(&self.heard);
+                (heard.lost.is_some(), heard.last.elapsed())
+            };
+            if lost {
+                return;
+            }
+            if silence > SILENCE_MAX {
+                let seconds = SILENCE_MAX.as_secs();
+                self.lose(&format!("nothing was heard of it for {seconds} s"));
+                self.end_process();
+                return;
+            }
+            // Where the stream is in use something is being said already, which is as good.
+            let Ok(mut input) = self.input.try_lock() else {
+                continue;
+            };
+            let Some(stream) = &mut *input else {
+                continue;
+            };
+            let beat = Asked {
+                id: 0,
+                ask: Ask::Beat,
+            };
+            // The one who listens finds out why.
+            let _ = say(stream, &beat);
+        }
+    }
+}
+
+/// What the process of a connection has printed as its errors.
+pub(super) fn last_words(errors: &Path) -> String {
+    let mut bytes = Vec::new();
+    if let Ok(mut file) = fs::File::open(errors) {
+        let length = file.metadata().map_or(0, |found| found.len());
+        let start = length.saturating_sub(OUTPUT_TAIL_BYTES as u64);
+        let _ = std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(start));
+        // What could be read is what there is to say.
+        let _ = file.take(OUTPUT_TAIL_BYTES as u64).read_to_end(&mut bytes);
+    }
+    match last_lines(&String::from_utf8_lossy(&bytes)) {
+        words if words.is_empty() => "it printed nothing".into(),
+        words => format!("it printed: {words}"),
+    }
+}

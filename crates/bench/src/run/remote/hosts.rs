@@ -1,0 +1,226 @@
+//! The hosts of a run that are other machines: reached once at its beginning, with an agent on each until its end.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::failure::{Failure, Try};
+use super::super::interrupt::Interrupt;
+use super::super::wire::{Answer, Ask};
+use super::clock;
+use super::connection::Connection;
+use super::reach::{self, Copy};
+use crate::environment::{ClockOffset, HostFacts};
+use crate::limits::CPUS_OF_HOST_MAX;
+use crate::placement::{Placement, place};
+use crate::scenario::{Access, Experiment, Remote, RemoteHost, Role, Variant};
+
+/// A machine with its agent.
+pub(in crate::run) struct Node {
+    pub(in crate::run) connection: Arc<Connection>,
+    /// Where others reach it.
+    pub(in crate::run) address: IpAddr,
+    /// What is added to the numbers of its CPUs, so that those of different hosts differ.
+    pub(in crate::run) first_cpu: usize,
+    /// Its clock, when the run began.
+    pub(in crate::run) clock: ClockOffset,
+}
+
+impl Node {
+    /// Its own numbers of those of some CPUs that it has.
+    pub(in crate::run) fn own(&self, cpus: &[usize]) -> Vec<usize> {
+        let range = self.first_cpu..self.first_cpu + CPUS_OF_HOST_MAX;
+        let own = cpus.iter().filter(|cpu| range.contains(cpu));
+        own.map(|cpu| cpu - self.first_cpu).collect()
+    }
+
+    /// The copy of our program there.
+    pub(in crate::run) fn onrush(&self) -> String {
+        format!("{}/onrush", self.connection.hello.directory)
+    }
+}
+
+/// All hosts of a run.
+#[derive(Default)]
+pub(in crate::run) struct Hosts {
+    reached: BTreeMap<String, Vec<Node>>,
+    /// Why others were not.
+    pub(in crate::run) unreachable: BTreeMap<String, String>,
+}
+
+impl Hosts {
+    /// Reaches those that the variants need; what cannot be reached is known by its reason.
+    pub(in crate::run) fn reach(
+        experiment: &Experiment,
+        onrush: &Path,
+        scratch: &Path,
+        interrupt: &Interrupt,
+    ) -> Hosts {
+        let mut hosts = Hosts::default();
+        let wanted = wanted(experiment);
+        if wanted.is_empty() {
+            return hosts;
+        }
+        let copy = match Copy::of(onrush) {
+            Ok(copy) => copy,
+            Err(why) => {
+                let names = wanted.keys().map(|name| ((*name).to_owned(), why.clone()));
+                hosts.unreachable.extend(names);
+                return hosts;
+            }
+        };
+        let mut first_cpu = 0;
+        for (name, host) in wanted {
+            match reach_host(host, &copy, scratch, interrupt, &mut first_cpu) {
+                Ok(nodes) => {
+                    hosts.reached.insert(name.to_owned(), nodes);
+                }
+                Err(why) => {
+                    hosts.unreachable.insert(name.to_owned(), why);
+                }
+            }
+        }
+        hosts
+    }
+
+    /// The machines that a role runs on; none where they were not reached.
+    pub(in crate::run) fn nodes(&self, variant: &Variant, role: Role) -> &[Node] {
+        let host = variant.remote.as_ref().and_then(|remote| remote.host(role));
+        host.map_or(&[], |host| self.nodes_of(&host.name))
+    }
+
+    pub(in crate::run) fn nodes_of(&self, host: &str) -> &[Node] {
+        self.reached.get(host).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether all of them still answer.
+    pub(in crate::run) fn check(&self) -> Try<()> {
+        let mut nodes = self.reached.values().flatten();
+        match nodes.find_map(|node| node.connection.lost()) {
+            None => Ok(()),
+            Some(why) => Err(Failure::Lost(why)),
+        }
+    }
+
+    /// The CPUs of each role: on every machine by the one rule.
+    pub(in crate::run) fn placement(
+        &self,
+        remote: &Remote,
+        under_test: Role,
+        each_max: Option<usize>,
+    ) -> Placement {
+        let mut placement = Placement::default();
+        for (index, host) in remote.hosts.iter().enumerate() {
+            let roles = remote.roles_on(index);
+            for node in self.nodes_of(&host.name) {
+                let placed = place(&node.connection.hello.cpus, &roles, under_test, each_max);
+                for (role, cpus) in placed.cpus {
+                    let numbers = cpus.iter().map(|cpu| cpu + node.first_cpu);
+                    placement.cpus.entry(role).or_default().extend(numbers);
+                }
+            }
+        }
+        placement
+    }
+
+    /// The file of a command on a host; an error says that it has none.
+    pub(in crate::run) fn find(&self, host: &RemoteHost, command: &str) -> Result<(), String> {
+        for node in self.nodes_of(&host.name) {
+            let command = command.to_owned();
+            match node.connection.ask_one(Ask::Find { command }) {
+                Ok(Answer::Found(Some(_))) => {}
+                Ok(_) => return Err(format!("it is not on host `{}`", node.connection.name)),
+                Err(_) => return Err(node.connection.lost().unwrap_or_default()),
+            }
+        }
+        Ok(())
+    }
+
+    /// What is written of them.
+    pub(in crate::run) fn facts(&self, experiment: &Experiment) -> BTreeMap<String, HostFacts> {
+        let wanted = wanted(experiment);
+        let mut facts = BTreeMap::new();
+        for (name, nodes) in &self.reached {
+            for node in nodes {
+                let of_node = HostFacts {
+                    access: wanted
+                        .get(name.as_str())
+                        .map_or(String::new(), |host| in_words(host)),
+                    address: node.address,
+                    first_cpu: node.first_cpu,
+                    machine: node.connection.hello.machine.clone(),
+                    clock: node.clock,
+                    clock_at_end: None,
+                };
+                facts.insert(node.connection.name.clone(), of_node);
+            }
+        }
+        facts
+    }
+
+    /// Compares the clocks once more.
+    pub(in crate::run) fn finish(&self, facts: &mut BTreeMap<String, HostFacts>) {
+        for node in self.reached.values().flatten() {
+            if let Some(of_node) = facts.get_mut(&node.connection.name) {
+                of_node.clock_at_end = clock::compare(&node.connection).ok();
+            }
+        }
+    }
+}
+
+/// The hosts that variants need, by name.
+fn wanted(experiment: &Experiment) -> BTreeMap<&str, &RemoteHost> {
+    let variants = experiment.works.iter().flat_map(|work| &work.variants);
+    let remotes = variants.filter_map(|variant| variant.remote.as_ref());
+    let hosts = remotes.flat_map(|remote| &remote.hosts);
+    hosts.map(|host| (host.name.as_str(), host)).collect()
+}
+
+fn in_words(host: &RemoteHost) -> String {
+    match &host.access {
+        Access::Local(_) => "local".into(),
+        Access::Ssh(ssh) => {
+            let words = ["ssh"]
+                .into_iter()
+                .chain(ssh.options.iter().map(String::as_str));
+            words.chain([ssh.to.as_str()]).collect::<Vec<_>>().join(" ")
+        }
+        Access::Slurm(slurm) => format!("slurm {}", slurm.options.join(" "))
+            .trim()
+            .to_owned(),
+    }
+}
+
+/// Reaches the machines of a host.
+fn reach_host(
+    host: &RemoteHost,
+    copy: &Copy<'_>,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    first_cpu: &mut usize,
+) -> Result<Vec<Node>, String> {
+    let (way, address) = match &host.access {
+        Access::Local(address) => (reach::local_way(copy), *address),
+        Access::Ssh(ssh) => {
+            if let Some(missing) = reach::missing("ssh", "openssh-client") {
+                return Err(missing);
+            }
+            (reach::ssh_way(ssh, copy), reach::address(ssh)?)
+        }
+        Access::Slurm(_) => return Err("Slurm is not used yet".into()),
+    };
+    let errors = scratch.join(format!("host-{}.txt", host.name));
+    let connection = reach::reach(&host.name, &way, copy, &errors, interrupt)?;
+    *first_cpu += CPUS_OF_HOST_MAX;
+    let clock = match clock::compare(&connection) {
+        Ok(clock) => clock,
+        Err(_) => return Err(connection.lost().unwrap_or_default()),
+    };
+    Ok(vec![Node {
+        connection: Arc::new(connection),
+        address,
+        first_cpu: *first_cpu,
+        clock,
+    }])
+}

@@ -1,0 +1,273 @@
+//! The programs of a trial on other machines.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::child::pinned;
+use super::super::failure::{Try, failed};
+use super::super::prepare::{Around, key, values};
+use super::super::subject::{Context, Subject};
+use super::super::wire::{Answer, Ask, Seen};
+use super::connection::Connection;
+use super::hosts::Node;
+use crate::placement::Placement;
+use crate::scenario::{Launch, Role, Values, render, target};
+
+/// The programs of a role: one on each of its machines. Dropping it stops them.
+pub(in crate::run) struct Distant {
+    pub(in crate::run) role: Role,
+    nodes: Vec<Arc<Connection>>,
+    is_stopped: bool,
+}
+
+impl Distant {
+    /// Whether all of them have ended.
+    pub(in crate::run) fn has_ended(&self) -> bool {
+        self.nodes.iter().all(|node| node.has_ended(self.role))
+    }
+
+    /// Whether somebody accepts connections at a port of its host.
+    pub(in crate::run) fn is_listening(&self, port: u16) -> Try<bool> {
+        for node in &self.nodes {
+            let seen = look(node, self.role, Some(port))?;
+            if !seen.is_listening {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The end of what one of them printed: one that has ended, if there is one.
+    pub(in crate::run) fn last_words(&self) -> String {
+        let ended = self.nodes.iter().find(|node| node.has_ended(self.role));
+        let node = ended.or(self.nodes.first());
+        let seen = node.and_then(|node| look(node, self.role, None).ok());
+        seen.map_or("nobody knows what it printed".into(), |seen| {
+            seen.last_words
+        })
+    }
+
+    /// Everything that each of them printed, or the report that each has written.
+    pub(in crate::run) fn texts(&self, ask: &Ask) -> Try<Vec<Option<String>>> {
+        let text = |node: &Arc<Connection>| {
+            let mut whole: Option<String> = None;
+            for answer in node.ask(ask.clone())? {
+                match answer {
+                    Answer::Text(Some(piece)) => whole.get_or_insert_default().push_str(&piece),
+                    Answer::Text(None) => {}
+                    _ => return failed(node.strange()),
+                }
+            }
+            Ok(whole)
+        };
+        self.nodes.iter().map(text).collect()
+    }
+
+    /// Stops all of them.
+    pub(in crate::run) fn stop(&mut self) {
+        if std::mem::replace(&mut self.is_stopped, true) {
+            return;
+        }
+        for node in &self.nodes {
+            // A host that is lost stops them by itself.
+            let _ = node.order(Ask::Stop { role: self.role });
+        }
+    }
+}
+
+impl Drop for Distant {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn look(node: &Connection, role: Role, port: Option<u16>) -> Try<Seen> {
+    match node.ask_one(Ask::Look { role, port })? {
+        Answer::Seen(seen) => Ok(seen),
+        _ => failed(node.strange()),
+    }
+}
+
+/// Ports for the roles that listen, each free on its host.
+pub(in crate::run) fn ports(
+    context: &Context<'_>,
+    subject: &Subject<'_>,
+) -> Try<BTreeMap<Role, u16>> {
+    let mut ports = BTreeMap::new();
+    for role in subject.variant.roles.keys().filter(|role| role.listens()) {
+        let taken: Vec<u16> = ports.values().copied().collect();
+        for node in context.hosts.nodes(subject.variant, *role) {
+            let taken = taken.clone();
+            match node.connection.ask_one(Ask::Port { taken })? {
+                Answer::Port(port) => ports.insert(*role, port),
+                _ => return failed(node.connection.strange()),
+            };
+        }
+    }
+    Ok(ports)
+}
+
+/// Agents go to CPUs that disturb no role of this trial.
+pub(in crate::run) fn step_aside(context: &Context<'_>, subject: &Subject<'_>) -> Try<()> {
+    for host in subject
+        .variant
+        .remote
+        .iter()
+        .flat_map(|remote| &remote.hosts)
+    {
+        for node in context.hosts.nodes_of(&host.name) {
+            let cpus = subject.placement.cpus.iter();
+            let own = cpus.map(|(role, cpus)| (*role, node.own(cpus)));
+            let placement = Placement {
+                cpus: own.filter(|(_, cpus)| !cpus.is_empty()).collect(),
+            };
+            node.connection.order(Ask::StepAside {
+                placement,
+                under_test: subject.under_test(),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives a role its directory, its values and its files on each of its machines, and starts it there.
+pub(in crate::run) fn launch(
+    context: &mut Context<'_>,
+    subject: &Subject<'_>,
+    role: Role,
+    ports: &BTreeMap<Role, u16>,
+    length: Duration,
+) -> Try<Distant> {
+    let hosts = context.hosts;
+    let nodes = hosts.nodes(subject.variant, role);
+    if nodes.is_empty() {
+        return failed(format!("the host of the {} was not reached", role.name()));
+    }
+    let mut lines = Vec::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let around = around(context, subject, role, node, (index, nodes.len()));
+        let values = values(context, subject, role, ports, length, &around);
+        let key = match nodes.len() {
+            1 => key(subject, role),
+            _ => format!("{} {}", key(subject, role), index + 1),
+        };
+        files(context, subject, role, node, (&values, &key))?;
+        let line = line(context, subject, role, node, &values)?;
+        // The last one stays: of a client that is the measured run, not its warm-up.
+        context.environment.commands.insert(key, line.clone());
+        lines.push(line);
+    }
+    let mut distant = Distant {
+        role,
+        nodes: Vec::new(),
+        is_stopped: false,
+    };
+    for (node, line) in nodes.iter().zip(lines) {
+        let connection = &node.connection;
+        connection.forget(role);
+        connection.order(Ask::Start { role, line })?;
+        distant.nodes.push(Arc::clone(connection));
+    }
+    Ok(distant)
+}
+
+fn around(
+    context: &Context<'_>,
+    subject: &Subject<'_>,
+    role: Role,
+    node: &Node,
+    (index, count): (usize, usize),
+) -> Around {
+    let asked = target(role, || subject.variant.roles.contains_key(&Role::Proxy));
+    let asked = context.hosts.nodes(subject.variant, asked);
+    let home = &node.connection.hello.directory;
+    let own = match node.address {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    let mut around = Around {
+        onrush: node.onrush(),
+        bin_dir: home.clone(),
+        directory: Path::new(home).join(role.name()),
+        cpus: node.own(subject.placement.of(role)),
+        own,
+        targets: asked.iter().map(|node| node.address).collect(),
+        more: Values::new(),
+    };
+    around
+        .more
+        .insert("shard".into(), format!("{}/{count}", index + 1));
+    if let Some(moment) = subject.start_at {
+        // By the clock of the host.
+        let there = moment + node.clock.ahead_s;
+        around.more.insert("start_at".into(), format!("{there:.6}"));
+    }
+    around
+}
+
+fn files(
+    context: &mut Context<'_>,
+    subject: &Subject<'_>,
+    role: Role,
+    node: &Node,
+    (values, key): (&Values, &str),
+) -> Try<()> {
+    let connection = &node.connection;
+    connection.order(Ask::Directory { role })?;
+    let Some(program) = subject.program(context.experiment, role) else {
+        return failed(format!("nobody takes the role {}", role.name()));
+    };
+    for (name, template) in &program.files {
+        let text = render(template, values);
+        let entry = format!("{key} / {name}");
+        context
+            .environment
+            .files
+            .entry(entry)
+            .or_insert(text.clone());
+        let name = name.clone();
+        connection.order(Ask::Text { role, name, text })?;
+    }
+    for (name, size) in &program.sized_files {
+        let (name, size) = (name.clone(), *size);
+        connection.order(Ask::Filling { role, name, size })?;
+    }
+    Ok(())
+}
+
+/// The command line that runs a role's program on a host.
+fn line(
+    context: &Context<'_>,
+    subject: &Subject<'_>,
+    role: Role,
+    node: &Node,
+    values: &Values,
+) -> Try<Vec<String>> {
+    let program = subject.program(context.experiment, role);
+    let filled = |arguments: &[String]| -> Vec<String> {
+        let filled = arguments.iter().map(|argument| render(argument, values));
+        filled.collect()
+    };
+    let command = match program.map(|program| &program.launch) {
+        Some(Launch::Onrush(arguments)) => {
+            let mut command = vec![node.onrush()];
+            command.extend(filled(arguments));
+            command
+        }
+        Some(Launch::Command(command)) => {
+            let mut command = filled(command);
+            let found = node.connection.ask_one(Ask::Find {
+                command: command[0].clone(),
+            })?;
+            if let Answer::Found(Some(file)) = found {
+                command[0] = file;
+            }
+            command
+        }
+        Some(Launch::Idle(_)) | None => return failed("idle connections are no program"),
+    };
+    Ok(pinned(&node.own(subject.placement.of(role)), command))
+}

@@ -1,0 +1,272 @@
+//! Reaching a host: this program is copied to it over the standard input of what connects us, and started there as an agent.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Write};
+use std::net::{IpAddr, ToSocketAddrs};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Instant;
+
+use super::super::child::{ends_with_us, file_of};
+use super::super::interrupt::Interrupt;
+use super::super::scratch::AGENT_PREFIX;
+use super::super::wire::{Hello, PROTOCOL, Said, hear, understand};
+use super::connection::{Connection, last_words};
+use crate::limits::{GREETING_LINES_MAX, POLL, REACH_WAIT_MAX};
+use crate::scenario::Ssh;
+
+/// What the lines of our script begin with.
+const WORD: &str = "onrush-agent:";
+
+/// This program as it is copied.
+pub(super) struct Copy<'a> {
+    file: &'a Path,
+    length: u64,
+    /// SHA-256, in hexadecimal digits.
+    hash: String,
+}
+
+impl Copy<'_> {
+    /// Looks at the file.
+    pub(super) fn of(file: &Path) -> Result<Copy<'_>, String> {
+        let cannot = |error: io::Error| format!("{} cannot be read: {error}", file.display());
+        let length = fs::metadata(file).map_err(cannot)?.len();
+        let input = File::open(file).map_err(cannot)?;
+        let outcome = Command::new("sha256sum").stdin(input).output();
+        let outcome = outcome.map_err(|error| {
+            format!("sha256sum cannot be run ({error}): apt-get install coreutils")
+        })?;
+        let printed = String::from_utf8_lossy(&outcome.stdout).into_owned();
+        match printed.split_ascii_whitespace().next() {
+            Some(hash) if hash.len() == 64 => Ok(Copy {
+                file,
+                length,
+                hash: hash.to_owned(),
+            }),
+            _ => Err(format!("sha256sum prints no sum: {printed:?}")),
+        }
+    }
+
+    /// What a shell of the host does: a directory, the program, whether it can run, and then the agent; behind one that was
+    /// killed another one that finds what it had set, and ends at once. Nothing is left behind, however it ends. Without
+    /// single quotes, since it stands between them.
+    fn script(&self) -> String {
+        let (length, hash) = (self.length, &self.hash);
+        format!(
+            "umask 077; d=/tmp/{AGENT_PREFIX}$$-$(date +%s); mkdir \"$d\" || exit 1; \
+             trap \"rm -rf $d\" EXIT; trap \"exit 1\" HUP INT TERM; cd \"$d\" || exit 1; \
+             echo \"{WORD} machine $(uname -m)\"; \
+             head -c {length} >onrush; \
+             if [ \"$(sha256sum <onrush | cut -c 1-64)\" != {hash} ]; then echo \"{WORD} damaged\"; exit 1; fi; \
+             chmod 755 onrush; \
+             if ! ./onrush --version >words 2>&1; then echo \"{WORD} cannot run: $(head -n 1 words)\"; exit 1; fi; \
+             umask 022; ./onrush bench agent \"$d\" || ./onrush bench agent \"$d\" </dev/null >/dev/null"
+        )
+    }
+}
+
+/// What leads to a host.
+pub(super) struct Way {
+    /// The command line that runs the script there.
+    pub(super) line: Vec<String>,
+    /// What has to work for it.
+    pub(super) condition: String,
+}
+
+/// To this machine itself.
+pub(super) fn local_way(copy: &Copy<'_>) -> Way {
+    Way {
+        line: vec!["sh".into(), "-c".into(), copy.script()],
+        condition: "sh runs".into(),
+    }
+}
+
+/// To a host of ssh.
+pub(super) fn ssh_way(ssh: &Ssh, copy: &Copy<'_>) -> Way {
+    let mut line = vec!["ssh".to_owned(), "-T".into()];
+    // Nobody is there to be asked for a password, and nothing but the agent needs the connection.
+    for option in [
+        "BatchMode=yes",
+        "ConnectTimeout=10",
+        // Nothing of this is sent while heartbeats are; a copy that is on its way when the line is cut ends by it.
+        "ServerAliveInterval=5",
+        "ServerAliveCountMax=2",
+        "ControlMaster=no",
+        "ClearAllForwardings=yes",
+        "ForwardAgent=no",
+    ] {
+        line.extend(["-o".to_owned(), option.to_owned()]);
+    }
+    line.extend(ssh.options.iter().cloned());
+    line.extend([ssh.to.clone(), format!("exec sh -c '{}'", copy.script())]);
+    Way {
+        line,
+        condition: format!("`ssh {} true` works without a question", ssh.to),
+    }
+}
+
+/// Where other hosts reach a host of ssh: as it is told, or as ssh itself would resolve it.
+pub(super) fn address(ssh: &Ssh) -> Result<IpAddr, String> {
+    if let Some(address) = ssh.address {
+        return Ok(address);
+    }
+    let mut command = Command::new("ssh");
+    command.arg("-G").args(&ssh.options).arg(&ssh.to);
+    let outcome = command.stdin(Stdio::null()).output();
+    let outcome = outcome.map_err(|error| format!("ssh cannot be run: {error}"))?;
+    let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let name = text.lines().find_map(|line| line.strip_prefix("hostname "));
+    let name = name.unwrap_or(&ssh.to);
+    let found = (name, 0)
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut all| all.next());
+    found.map(|found| found.ip()).ok_or_else(|| {
+        format!("`{name}` has no address here: give one, `ssh = {{ to = \"{}\", address = \"10.0.0.2\" }}`", ssh.to)
+    })
+}
+
+/// Whether what reaches hosts is here.
+pub(super) fn missing(program: &str, package: &str) -> Option<String> {
+    let is_here = file_of(program).is_some();
+    (!is_here).then(|| format!("{program} is not here: apt-get install {package}"))
+}
+
+/// What comes of a reader of the agent's first lines.
+enum First {
+    /// A line of our script.
+    Word(String),
+    Hello(Box<Hello>, BufReader<ChildStdout>),
+    End,
+}
+
+/// Starts an agent by a command line that leads to a host; `name` is the host's, in words.
+pub(super) fn reach(
+    name: &str,
+    way: &Way,
+    copy: &Copy<'_>,
+    errors: &Path,
+    interrupt: &Interrupt,
+) -> Result<Connection, String> {
+    let errors_file = File::create(errors).map_err(|error| error.to_string())?;
+    let Way { line, condition } = way;
+    let mut process = ends_with_us(&line[0])
+        .args(&line[1..])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(errors_file)
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("{} cannot be run: {error}", line[0]))?;
+    let (input, output) = (process.stdin.take(), process.stdout.take());
+    let (Some(input), Some(output)) = (input, output) else {
+        unreachable!("both were asked for");
+    };
+    match greet(input, output, copy, interrupt) {
+        Ok((input, hello, output)) => {
+            let streams = (process, input, output);
+            Ok(Connection::new(
+                name.to_owned(),
+                *hello,
+                streams,
+                errors.to_owned(),
+            ))
+        }
+        Err(why) => {
+            let _ = process.kill();
+            let _ = process.wait();
+            let words = || {
+                let said = last_words(errors);
+                format!("`{}` fails; {said}; expected that {condition}", line[0])
+            };
+            Err(why.unwrap_or_else(words))
+        }
+    }
+}
+
+type Greeted = (ChildStdin, Box<Hello>, BufReader<ChildStdout>);
+
+/// Copies the program and waits for the first words of the agent. The error is `None` where the other end does not say why.
+fn greet(
+    mut input: ChildStdin,
+    output: ChildStdout,
+    copy: &Copy<'_>,
+    interrupt: &Interrupt,
+) -> Result<Greeted, Option<String>> {
+    let (sender, receiver) = sync_channel(1);
+    // A thread of its own, since a host may say nothing for ever.
+    std::thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        for _ in 0..GREETING_LINES_MAX {
+            let first = match hear(&mut output) {
+                Ok(Some(line)) => match line.strip_prefix(WORD) {
+                    Some(word) => First::Word(word.trim().to_owned()),
+                    None => match understand::<Said>(&line) {
+                        Ok(Said::Hello(hello)) => {
+                            let _ = sender.send(First::Hello(hello, output));
+                            return;
+                        }
+                        // The greetings of a shell.
+                        Ok(_) | Err(_) => continue,
+                    },
+                },
+                Ok(None) | Err(_) => First::End,
+            };
+            let is_end = matches!(first, First::End);
+            if sender.send(first).is_err() || is_end {
+                return;
+            }
+        }
+    });
+    let deadline = Instant::now() + REACH_WAIT_MAX;
+    loop {
+        if interrupt.is_asked() {
+            return Err(Some("interrupted".into()));
+        }
+        match receiver.recv_timeout(POLL) {
+            Ok(First::Hello(hello, output)) if is_same(&hello) => {
+                return Ok((input, hello, output));
+            }
+            Ok(First::Hello(hello, _)) => {
+                return Err(Some(format!("its agent is of version {}", hello.version)));
+            }
+            Ok(First::Word(word)) => word_of_host(&word, &mut input, copy)?,
+            Ok(First::End) | Err(RecvTimeoutError::Disconnected) => return Err(None),
+            Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
+                let seconds = REACH_WAIT_MAX.as_secs();
+                return Err(Some(format!("no agent ran on it within {seconds} s")));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+fn is_same(hello: &Hello) -> bool {
+    hello.protocol == PROTOCOL && hello.version == env!("CARGO_PKG_VERSION")
+}
+
+/// What our script says on the host: which machine it is, upon which the program is sent, or why it cannot go on.
+fn word_of_host(word: &str, input: &mut ChildStdin, copy: &Copy<'_>) -> Result<(), Option<String>> {
+    let own = std::env::consts::ARCH;
+    if let Some(machine) = word.strip_prefix("machine ") {
+        if machine != own {
+            return Err(Some(format!(
+                "it is of the architecture {machine} and this program is for {own}: run the experiment with a build that both can run"
+            )));
+        }
+        let sent = File::open(copy.file).and_then(|mut file| io::copy(&mut file, input));
+        let sent = sent.and_then(|_| input.flush());
+        // Why it ended stands in what it printed.
+        return sent.map_err(|_| None);
+    }
+    if let Some(words) = word.strip_prefix("cannot run: ") {
+        return Err(Some(format!(
+            "this program cannot run there ({words}): run the experiment with a static build, as `make package` makes"
+        )));
+    }
+    Err(Some(
+        "the copy of this program did not arrive whole: is there room in its /tmp?".into(),
+    ))
+}

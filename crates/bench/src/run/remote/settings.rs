@@ -1,0 +1,83 @@
+//! What is set on hosts for a trial: applied before its programs start, set back when they have ended.
+
+use std::sync::Arc;
+
+use super::super::failure::{Try, failed};
+use super::super::subject::{Context, Subject};
+use super::super::wire::{Answer, Ask, Setting};
+use super::connection::Connection;
+use super::hosts::Node;
+use crate::scenario::RemoteHost;
+
+/// Settings in force. Dropping it sets them back.
+#[derive(Default)]
+pub(in crate::run) struct Applied {
+    nodes: Vec<Arc<Connection>>,
+    /// What was done, as a person would read it, with what there was before.
+    pub(in crate::run) words: Vec<String>,
+}
+
+impl Applied {
+    /// Sets everything back.
+    pub(in crate::run) fn set_back(&mut self) -> Try<()> {
+        let mut outcome = Ok(());
+        for node in self.nodes.drain(..) {
+            let one = node.order(Ask::SetBack);
+            outcome = outcome.and(one);
+        }
+        outcome
+    }
+}
+
+impl Drop for Applied {
+    fn drop(&mut self) {
+        // An agent that cannot be told does it by itself.
+        let _ = self.set_back();
+    }
+}
+
+/// Applies what is set on each host of a variant.
+pub(in crate::run) fn apply(context: &Context<'_>, subject: &Subject<'_>) -> Try<Applied> {
+    let mut applied = Applied::default();
+    let hosts = subject
+        .variant
+        .remote
+        .iter()
+        .flat_map(|remote| &remote.hosts);
+    for host in hosts {
+        for node in context.hosts.nodes_of(&host.name) {
+            apply_on(host, node, &mut applied)?;
+        }
+    }
+    Ok(applied)
+}
+
+fn apply_on(host: &RemoteHost, node: &Node, applied: &mut Applied) -> Try<()> {
+    let connection = &node.connection;
+    let sysctl = host.settings.sysctl.iter();
+    let sysctl = sysctl.map(|(name, value)| (Setting::Sysctl(name.clone()), value));
+    let steering = host.settings.steering.iter();
+    let steering = steering.map(|(name, value)| (Setting::Steering(name.clone()), value));
+    for (setting, value) in sysctl.chain(steering) {
+        if applied
+            .nodes
+            .last()
+            .is_none_or(|last| !Arc::ptr_eq(last, connection))
+        {
+            applied.nodes.push(Arc::clone(connection));
+        }
+        let value = value.clone();
+        let ask = Ask::Set {
+            setting,
+            value: value.clone(),
+        };
+        let Answer::Was(files) = connection.ask_one(ask)? else {
+            return failed(connection.strange());
+        };
+        let words = files
+            .into_iter()
+            .map(|(file, was)| format!("({}) echo {value} > {file} (was {was})", host.name));
+        applied.words.extend(words);
+    }
+    Ok(())
+}

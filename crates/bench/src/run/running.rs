@@ -1,0 +1,54 @@
+//! The program of a role while it runs, here or on another machine.
+
+use super::child::{Child, Ended};
+use super::remote::Distant;
+
+/// A running program. Dropping it stops it.
+pub(super) enum Running {
+    /// A child of ours.
+    Here(Child),
+    /// Children of agents.
+    There(Distant),
+}
+
+impl Running {
+    /// Whether it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        match self {
+            Running::Here(child) => child.has_ended(),
+            Running::There(distant) => distant.has_ended(),
+        }
+    }
+
+    /// How it ended, when that was not with success. Agents do not say it of theirs.
+    pub(super) fn failure(&self) -> Option<Ended> {
+        match self {
+            Running::Here(child) => child.failure(),
+            Running::There(_) => None,
+        }
+    }
+
+    /// Whether it printed more than anybody reads.
+    pub(super) fn printed_too_much(&self) -> bool {
+        match self {
+            Running::Here(child) => child.printed_too_much(),
+            Running::There(_) => false,
+        }
+    }
+
+    /// The end of what it printed, on one line.
+    pub(super) fn last_words(&self) -> String {
+        match self {
+            Running::Here(child) => child.last_words(),
+            Running::There(distant) => distant.last_words(),
+        }
+    }
+
+    /// Asks it to end, waits, then makes it end.
+    pub(super) fn stop(&mut self) {
+        match self {
+            Running::Here(child) => child.stop(),
+            Running::There(distant) => distant.stop(),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `namespace` of a `[host.NAME]`: the settings of a host that is a network namespace of this machine.
+
+use std::collections::BTreeMap;
+
+use crate::scenario::section::{Read, Section};
+
+/// Settings of a host that is a namespace.
+pub(super) fn sysctl(host: &Section<'_>) -> Read<BTreeMap<String, String>> {
+    let Some(table) = host.table("namespace")? else {
+        return Err(host.missing(
+            "namespace",
+            "what the host is: {} for a network namespace, or `ssh`, `slurm` or `local` for a machine",
+        ));
+    };
+    let section = Section::open(host.source, table.value, table.span.clone(), &["sysctl"])?;
+    let settings = section.texts_by_name("sysctl")?;
+    for (name, value) in &settings {
+        let is_part = |part: &str| {
+            let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+            !part.is_empty() && part.bytes().all(letter)
+        };
+        let is_name = name.starts_with("net.") && name.split('.').all(is_part);
+        if !is_name || value.contains('\n') {
+            return Err(host.source.mistake(
+                table.span,
+                format!("`{name}` is no setting of a namespace: expected one below `net.`, such as \"net.ipv4.tcp_rmem\", with one line"),
+            ));
+        }
+    }
+    Ok(settings)
+}
