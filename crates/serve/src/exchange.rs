@@ -230,7 +230,7 @@ impl Exchange {
         if let Some(log) = &settings.log {
             self.write_line(log, ended, (route, group), worker);
         }
-        self.finish_trace(ended, (route, group), &settings);
+        self.finish_trace((since.0, ended), (route, group), &settings);
         self.route = NONE;
         if let Some(kept) = self.kept.take() {
             worker.spare_kept.put(kept);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use onrush_engine::Address;
+use onrush_engine::clock::Instant;
 use onrush_http::request::RequestHead;
 
 use super::Exchange;
@@ -105,7 +106,7 @@ impl Exchange {
 
     pub(super) fn finish_trace(
         &mut self,
-        ended: Ended<'_>,
+        (began, ended): (Instant, Ended<'_>),
         (route, group): (Option<&Traffic>, Option<&Traffic>),
         settings: &Settings,
     ) {
@@ -121,8 +122,8 @@ impl Exchange {
             route: route.map(Traffic::name),
             group: group.map(Traffic::name),
         };
-        let now = worker.core.now_exact();
-        let times = (now.before(ended.duration), now);
+        // Attempts have their own moments by the same clock: the beginning is the request's, never counted back from here.
+        let times = (began, worker.core.now_exact());
         if tracing.finish(trace, ended, way, times) == Spoken::Lost {
             worker.log.loss(&worker.core, Loss::Span);
         }
