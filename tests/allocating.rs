@@ -8,10 +8,9 @@ use std::process::Command;
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::hosting::{agents, are_using, ip, is_gone, is_program};
+use crate::hosting::{agents, are_using, end_all_in, ip, is_gone, is_program};
 use crate::program::{Finished, Program, Serve, until};
 
 const NODES: usize = 4;
@@ -182,14 +181,9 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         // The last first: nodes before their controller, and all before munge.
         while self.daemons.pop().is_some() {}
-        for node in 0..=NODES {
-            // What slurmd left of its steps: nobody else is in these namespaces.
-            for pid in self.pids(node) {
-                if let Some(pid) = Pid::from_raw(pid as i32) {
-                    let _ = kill_process(pid, Signal::KILL);
-                }
-            }
-            let _ = ip(&format!("netns del {}", self.names[node]));
+        for name in &self.names {
+            end_all_in(name);
+            let _ = ip(&format!("netns del {name}"));
         }
     }
 }

@@ -385,10 +385,21 @@ impl Hosts {
     }
 }
 
+/// Ends what daemons left of their sessions in a network namespace of ours, in which is nobody else: over a link that is down
+/// they wait for minutes.
+pub(crate) fn end_all_in(name: &str) {
+    let pids = ip(&format!("netns pids {name}")).unwrap_or_default();
+    let pids = pids.lines().filter_map(|pid| pid.parse().ok());
+    for pid in pids.filter_map(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+}
+
 impl Drop for Hosts {
     fn drop(&mut self) {
         self.sshds.clear();
         for name in &self.names {
+            end_all_in(name);
             let _ = ip(&format!("netns del {name}"));
         }
     }
