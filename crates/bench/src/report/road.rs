@@ -3,7 +3,7 @@
 use onrush_measure::compare::{Ratios, Rounds};
 
 use super::number::number;
-use crate::outcome::{VariantOutcome, WorkOutcome};
+use crate::outcome::{Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::{Metric, Point};
 
 /// The usual confidence of an interval.
@@ -79,16 +79,21 @@ fn change(before: Option<&Point>, now: &Point) -> String {
 
 fn value(variant: &VariantOutcome, metric: &Metric) -> String {
     let symbol = metric.unit().symbol();
-    match variant.metrics.get(&metric.name()) {
+    let trials = undisturbed(variant);
+    let values: Vec<f64> = trials
+        .iter()
+        .filter_map(|trial| trial.metrics.get(&metric.name()).copied())
+        .collect();
+    match Rounds::of(&values) {
         None => "not measured".into(),
         Some(rounds) if rounds.count < 2 => number(rounds.median, symbol),
         Some(Rounds {
             median, min, max, ..
         }) => format!(
             "{} ({} … {})",
-            number(*median, symbol),
-            number(*min, symbol),
-            number(*max, symbol)
+            number(median, symbol),
+            number(min, symbol),
+            number(max, symbol)
         ),
     }
 }
@@ -96,16 +101,13 @@ fn value(variant: &VariantOutcome, metric: &Metric) -> String {
 /// Rounds are interleaved, so the same round of both steps ran within minutes of each other.
 fn ratio(earlier: &VariantOutcome, now: &VariantOutcome, metric: &Metric) -> String {
     let name = metric.name();
-    let valid = |variant: &VariantOutcome, round: u32| {
-        let mut trials = variant.trials.iter().filter(|trial| trial.is_valid());
-        trials
-            .find(|trial| trial.round == round)
-            .and_then(|trial| trial.metrics.get(&name).copied())
-    };
-    let pairs: Vec<(f64, f64)> = now
-        .trials
+    let (before, after) = (undisturbed(earlier), undisturbed(now));
+    let pairs: Vec<(f64, f64)> = after
         .iter()
-        .filter_map(|trial| Some((valid(now, trial.round)?, valid(earlier, trial.round)?)))
+        .filter_map(|trial| {
+            let beside = before.iter().find(|other| other.round == trial.round)?;
+            Some((*trial.metrics.get(&name)?, *beside.metrics.get(&name)?))
+        })
         .collect();
     match Ratios::of(&pairs, CONFIDENCE) {
         None => "–".into(),
@@ -120,8 +122,25 @@ fn ratio(earlier: &VariantOutcome, now: &VariantOutcome, metric: &Metric) -> Str
     }
 }
 
+/// The valid trials that nobody disturbed; where all were disturbed, all valid ones, which the notes of the run say.
+fn undisturbed(variant: &VariantOutcome) -> Vec<&Trial> {
+    let valid: Vec<&Trial> = variant
+        .trials
+        .iter()
+        .filter(|trial| trial.is_valid())
+        .collect();
+    let quiet: Vec<&Trial> = valid
+        .iter()
+        .copied()
+        .filter(|trial| trial.disturbed.is_none())
+        .collect();
+    if quiet.is_empty() { valid } else { quiet }
+}
+
 fn limit(variant: &VariantOutcome) -> String {
-    let Some(trial) = variant.typical() else {
+    let mut trials = undisturbed(variant);
+    trials.sort_by(|a, b| a.rps.total_cmp(&b.rps));
+    let Some(trial) = trials.get(trials.len().saturating_sub(1) / 2) else {
         return String::new();
     };
     let advice = trial.limiter.advice.iter();
