@@ -4,6 +4,7 @@
 # make bench  the comparison with nginx, HAProxy and wrk, report in out/first-light/
 # make browser  the status page of a server in chromium, with pictures in out/status-page/
 # make prometheus  what Prometheus makes of /metrics, of the rules and of the dashboard in examples/
+# make slurm  a load from four nodes of Slurm and an experiment with its roles on them, as namespaces of this machine
 # make fuzz   each fuzz target for a moment (FUZZ_SECONDS=30)
 # make sanitize  the engine's tests under AddressSanitizer, and those that ask no kernel under Miri
 #
@@ -12,7 +13,7 @@
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
-.PHONY: help run test bench browser prometheus package package-test fuzz sanitize format tidy lint unit docs release linker components peers
+.PHONY: help run test bench browser prometheus slurm package package-test fuzz sanitize format tidy lint unit docs release linker components peers
 
 TARGET_DIRECTORY := $(or $(CARGO_TARGET_DIR),target)
 ONRUSH := $(TARGET_DIRECTORY)/release/onrush
@@ -44,6 +45,10 @@ browser: linker
 prometheus: linker
 	@scripts/packages prometheus curl
 	@ONRUSH_NEEDS_PROMETHEUS=1 cargo test --locked --package onrush-cli --test end_to_end scraping
+
+slurm: linker
+	@scripts/packages slurm-wlm munge iproute2
+	@ONRUSH_NEEDS_SLURM=1 cargo test --locked --package onrush-cli --test end_to_end allocating -- --test-threads 1
 
 package: linker
 	@scripts/package

@@ -10,6 +10,7 @@ mod program;
 
 mod activating;
 mod administering;
+mod allocating;
 mod asking;
 mod balancing;
 mod benching;

@@ -96,7 +96,7 @@ fn check_trial(out: &Path, finished: &Finished) {
 }
 
 /// The agents that run, by their directories.
-fn agents(pids: &[u32]) -> Vec<(u32, String)> {
+pub(crate) fn agents(pids: &[u32]) -> Vec<(u32, String)> {
     let of_agent = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let line = String::from_utf8_lossy(&line).into_owned();
@@ -135,7 +135,7 @@ fn agents_below(pid: u32) -> Vec<(u32, String)> {
 }
 
 /// The processes whose program is, or whose files are, below a directory.
-fn are_using(directory: &str) -> Vec<u32> {
+pub(crate) fn are_using(directory: &str) -> Vec<u32> {
     let uses = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).contains(directory)
@@ -144,7 +144,7 @@ fn are_using(directory: &str) -> Vec<u32> {
 }
 
 /// Nothing is left of an agent within the time that a condition may take.
-fn is_gone(directory: &str) {
+pub(crate) fn is_gone(directory: &str) {
     until("the agent and all it started to be gone", || {
         (are_using(directory).is_empty() && !Path::new(directory).exists()).then_some(())
     });
@@ -189,7 +189,7 @@ fn long_run(directory: &Path) -> (Program, Vec<(u32, String)>) {
 }
 
 /// Whether a process is a program of an experiment: the shell that waits for an agent has its script as its words.
-fn is_program(pid: u32) -> bool {
+pub(crate) fn is_program(pid: u32) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let line = String::from_utf8_lossy(&line).into_owned();
     let second = line.split('\0').nth(1).unwrap_or_default();
@@ -266,7 +266,7 @@ fn succeeds(command: &mut Command) -> Result<String, String> {
     }
 }
 
-fn ip(words: &str) -> Result<String, String> {
+pub(crate) fn ip(words: &str) -> Result<String, String> {
     succeeds(Command::new("ip").args(words.split(' ')))
 }
 
@@ -385,10 +385,21 @@ impl Hosts {
     }
 }
 
+/// Ends what daemons left of their sessions in a network namespace of ours, in which is nobody else: over a link that is down
+/// they wait for minutes.
+pub(crate) fn end_all_in(name: &str) {
+    let pids = ip(&format!("netns pids {name}")).unwrap_or_default();
+    let pids = pids.lines().filter_map(|pid| pid.parse().ok());
+    for pid in pids.filter_map(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+}
+
 impl Drop for Hosts {
     fn drop(&mut self) {
         self.sshds.clear();
         for name in &self.names {
+            end_all_in(name);
             let _ = ip(&format!("netns del {name}"));
         }
     }
@@ -478,6 +489,39 @@ fn a_host_that_is_cut_off_ends_the_run_and_has_nothing_left_of_it() {
     }
     // That a condition may take so long is what is promised of hosts that are cut off.
     assert!(PATIENCE.as_secs() <= 60);
+}
+
+#[test]
+fn a_host_is_tuned_for_a_trial_and_as_before_behind_it() {
+    let Some(hosts) = Hosts::new() else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let (one, two) = (hosts.written(1, "user"), hosts.written(2, "user"));
+    let two = format!("{two}\ntune = \"{{how}}\"");
+    let path = experiment(directory.path(), "1s", &one, &two);
+    let text = fs::read_to_string(&path).expect("ours");
+    let sweep = "connections = 2\nsweep = { how = [\"none\", \"--goal=latency\"] }\n";
+    fs::write(&path, text.replace("connections = 2\n", sweep)).expect("ours");
+    let read = || {
+        let words = format!("netns exec {} sysctl -n net.core.somaxconn", hosts.names[2]);
+        ip(&words).expect("it is there").trim().to_owned()
+    };
+    let before = read();
+    let out = directory.path().join("out");
+    let words = ["bench", &path, "--out", &out.display().to_string()];
+    let finished = Program::start(&mut hosts.onrush(&words)).finish();
+    check_trial(&out, &finished);
+    let commands = json(&out, "environment.json")["commands"].clone();
+    let none = &commands["one · how=none / direct / hosts"];
+    assert!(none.is_null(), "{none}");
+    let tuned = commands["one · how=--goal=latency / direct / hosts"].to_string();
+    assert!(
+        tuned.contains("(b) onrush tune apply --goal=latency"),
+        "{tuned}"
+    );
+    assert!(tuned.contains(&format!("{before} -> ")), "{tuned}");
+    assert_eq!(read(), before);
 }
 
 #[test]

@@ -155,9 +155,10 @@ pub const CPUS_OF_HOST_MAX: usize = 10_000;
 pub const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Between two heartbeats: some are lost before a connection counts as cut.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
-/// Reaching a host, copying the program to it and starting it: 20 MB over 10 Mbit/s take 16 s; an allocation of Slurm
-/// may wait in a queue for as long as it is told (`options`).
+/// Reaching a host, copying the program to it and starting it: 20 MB over 10 Mbit/s take 16 s.
 pub const REACH_WAIT_MAX: Duration = Duration::from_secs(120);
+/// An allocation of Slurm may wait in a queue for the jobs of a night.
+pub const ALLOCATION_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// One line between us and an agent: a file of an experiment, whose text has 1 MiB at most, each byte as six.
 pub const LINE_BYTES_MAX: u64 = 8 << 20;
 /// A piece of a text that is handed over in several lines.

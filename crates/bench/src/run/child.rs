@@ -115,13 +115,6 @@ impl Child {
         }
     }
 
-    /// The exit code of one that has ended; `None` while it runs, and where a signal ended it.
-    pub(super) fn code(&self) -> Option<i32> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let status = waitid(WaitId::Pid(self.pid), options).ok()??;
-        status.exit_status()
-    }
-
     /// Asks it to end, waits, then makes it and all it started end.
     pub(super) fn stop(&mut self) {
         if self.is_stopped {

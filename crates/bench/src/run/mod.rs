@@ -26,6 +26,7 @@ mod start;
 mod step_aside;
 mod strays;
 mod subject;
+mod together;
 mod trial;
 mod warm_up;
 mod watch;

@@ -5,12 +5,14 @@ mod hosts;
 mod clock;
 mod connection;
 mod reach;
+mod slurm;
 
 mod program;
 mod report;
 mod settings;
 mod window;
 
+pub(super) use self::clock::now;
 pub(super) use self::hosts::Hosts;
 pub(super) use self::program::{Distant, launch, ports, step_aside};
 pub(super) use self::report::texts;

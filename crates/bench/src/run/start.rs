@@ -11,7 +11,10 @@ use super::remote;
 use super::running::Running;
 use super::strays::run_name;
 use super::subject::{Context, Subject};
-use crate::limits::{CLIENT_OVERTIME_MAX, OUTPUT_BYTES_MAX, POLL, READY_POLL, READY_WAIT_MAX};
+use super::together::moment;
+use crate::limits::{
+    CLIENT_OVERTIME_MAX, OUTPUT_BYTES_MAX, POLL, READY_POLL, READY_WAIT_MAX, SILENCE_MAX,
+};
 use crate::scenario::{Launch, Program, Role, Values, is_named, render};
 
 /// Starts the program of a role, with its directory, values and files.
@@ -23,7 +26,13 @@ pub(super) fn launch(
     length: Duration,
 ) -> Try<Running> {
     if subject.variant.remote.is_some() {
-        return remote::launch(context, subject, role, ports, length).map(Running::There);
+        // What has no moment yet gets one of its own, such as a warm-up.
+        let start_at = subject.start_at.or_else(|| moment(context, subject));
+        let subject = Subject {
+            start_at,
+            ..*subject
+        };
+        return remote::launch(context, &subject, role, ports, length).map(Running::There);
     }
     let part = prepare(context, subject, role, ports, length)?;
     let Some(program) = subject.program(context.experiment, role) else {
@@ -154,7 +163,11 @@ pub(super) fn wait_for_end(
     phase: &str,
     mut poll: impl FnMut(),
 ) -> Try<()> {
-    let deadline = Instant::now() + length + CLIENT_OVERTIME_MAX;
+    let mut deadline = Instant::now() + length + CLIENT_OVERTIME_MAX;
+    if let Running::There(_) = client {
+        // One that is silent with its host is lost by then, and not slow.
+        deadline += SILENCE_MAX * 2;
+    }
     while !client.has_ended() {
         check(context)?;
         if Instant::now() > deadline {

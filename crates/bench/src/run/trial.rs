@@ -20,6 +20,7 @@ use super::remote;
 use super::running::Running;
 use super::start::{check_alive, launch, wait_for_end, wait_until_ready};
 use super::subject::{Context, Subject};
+use super::together::{moment, wait_for};
 use super::warm_up::{Warm, warm_up};
 use super::watch::{Watch, ids};
 use crate::collect::client::ClientReport;
@@ -116,6 +117,20 @@ fn load(
     let measure = context.experiment.measure;
     let warm = warm_up(context, &subject, ports)?;
 
+    let start_at = moment(context, &subject);
+    let subject = Subject {
+        start_at,
+        ..subject
+    };
+    // Clients that begin by the clock get ready before the window is opened.
+    let waiting = match start_at {
+        Some(moment) => {
+            let client = launch(context, &subject, Role::Client, ports, measure)?;
+            wait_for(context, moment)?;
+            Some(client)
+        }
+        None => None,
+    };
     let root = network_root(&subject);
     let mut watch = Watch::start(context, &subject, &root, listeners)?;
     let at_s = subject.run_started.elapsed().as_secs_f64();
@@ -126,7 +141,10 @@ fn load(
     if let Some(control) = &control {
         watch.join(Role::Control, control)?;
     }
-    let mut client = launch(context, &subject, Role::Client, ports, measure)?;
+    let mut client = match waiting {
+        Some(client) => client,
+        None => launch(context, &subject, Role::Client, ports, measure)?,
+    };
     watch.join(Role::Client, &client)?;
     wait_for_end(context, &client, measure, "measuring", || watch.poll())?;
     let (window, recorded) = watch.finish()?;

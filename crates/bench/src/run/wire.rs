@@ -62,10 +62,10 @@ pub(super) enum Ask {
     Stop { role: Role },
     /// A setting gets a value.
     Set { setting: Setting, value: String },
-    /// All settings get back what they had.
+    /// All settings get back what they had, and what was tuned is undone.
     SetBack,
-    /// A command of our own program runs to its end.
-    Run { arguments: Vec<String> },
+    /// The host is tuned (`onrush tune apply`) until all is set back.
+    Tune { words: Vec<String> },
     /// Everything is stopped and undone, and the agent ends.
     End,
 }
@@ -104,12 +104,6 @@ pub(super) enum Answer {
     Window(Box<Closed>),
     /// What a setting had before: one value for each of its files.
     Was(Vec<(String, String)>),
-    /// How a command ended, and the end of what it printed.
-    Ran {
-        /// `None` where a signal or its time ended it.
-        code: Option<i32>,
-        words: String,
-    },
 }
 
 /// A program as an agent sees it.

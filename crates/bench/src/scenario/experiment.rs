@@ -12,6 +12,7 @@ use super::point::Point;
 use super::remote::Remote;
 use super::results::Results;
 use super::role::Role;
+use super::template::is_named;
 
 /// A checked experiment: every name resolves and every template can be filled.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,6 +134,11 @@ impl Program {
             Launch::Idle(_) => &[],
         };
         arguments.iter().chain(self.files.values())
+    }
+
+    /// Whether one of them names a value.
+    pub fn names(&self, value: &str) -> bool {
+        self.templates().any(|text| is_named(text, value))
     }
 
     /// Whether this is our own binary.

@@ -45,7 +45,7 @@ pub struct Settings {
     pub sysctl: BTreeMap<String, String>,
     /// `rps_cpus` of all receive queues of an interface, a mask in hexadecimal digits.
     pub steering: BTreeMap<String, String>,
-    /// What stands behind `onrush tune apply`; `None` tunes nothing.
+    /// The words behind `onrush tune apply`; `None` tunes nothing.
     pub tune: Option<String>,
 }
 

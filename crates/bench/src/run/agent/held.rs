@@ -11,7 +11,7 @@ use super::super::child::{Child, file_of, nap};
 use super::super::ports::free_port;
 use super::super::prepare::{REPORT, create_open_directory, filling, write_file};
 use super::super::step_aside::step_aside;
-use super::super::strays::run_name;
+use super::super::strays::{self, run_name};
 use super::super::wire::{Answer, Ask, Closed, Seen};
 use super::undo::Undo;
 use crate::collect::sampler::{Sampler, Window};
@@ -22,12 +22,17 @@ use crate::scenario::Role;
 /// How long a listener of this machine may take to accept a connection.
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// What says that a host is tuned.
+const IN_FORCE: &str = "onrush-in-force";
+
 /// Everything that has to be given back.
 pub(super) struct Held {
     directory: PathBuf,
     programs: BTreeMap<Role, Program>,
     window: Option<Open>,
     undo: Undo,
+    /// It undoes what it has changed when it is stopped.
+    tuning: Option<Child>,
 }
 
 struct Program {
@@ -53,6 +58,7 @@ impl Held {
             programs: BTreeMap::new(),
             window: None,
             undo: Undo::in_directory(directory),
+            tuning: None,
         }
     }
 
@@ -116,11 +122,11 @@ impl Held {
                 Answer::Done
             }
             Ask::Set { setting, value } => Answer::Was(self.undo.set(&setting, &value)?),
-            Ask::SetBack => match self.undo.set_back() {
+            Ask::SetBack => match self.set_back() {
                 failures if failures.is_empty() => Answer::Done,
                 failures => Answer::Refused(failures.join("; ")),
             },
-            Ask::Run { arguments } => self.run(arguments)?,
+            Ask::Tune { words } => return self.tune(words),
         };
         Ok(vec![answer])
     }
@@ -213,22 +219,43 @@ impl Held {
         ended
     }
 
-    /// Runs a command of our own program to its end.
-    fn run(&mut self, arguments: Vec<String>) -> io::Result<Answer> {
-        let directory = self.directory.join("command");
+    /// Has our own program tune the host for as long as a command of ours runs, whose word says that all is in force.
+    fn tune(&mut self, words: Vec<String>) -> io::Result<Vec<Answer>> {
+        if self.tuning.is_some() {
+            return refused("the host is tuned already");
+        }
+        let directory = self.directory.join("tune");
         create_open_directory(&directory)?;
         let program = std::env::current_exe()?.display().to_string();
-        let line: Vec<String> = [program].into_iter().chain(arguments).collect();
+        let mut line = vec![program, "tune".into(), "apply".into()];
+        line.extend(words);
+        line.extend([
+            "--for".into(),
+            format!("echo {IN_FORCE}; exec sleep infinity"),
+        ]);
         let child = Child::start(&line, &directory, &run_name(&self.directory))?;
         let deadline = Instant::now() + COMMAND_WAIT_MAX;
-        while !child.has_ended() && Instant::now() < deadline {
+        while !child.output().contains(IN_FORCE) {
+            if child.has_ended() || Instant::now() > deadline {
+                return refused(format!("it was not tuned; {}", child.last_words()));
+            }
             nap(POLL, deadline);
         }
-        let words = child.last_words();
-        Ok(Answer::Ran {
-            code: child.code(),
-            words,
-        })
+        let output = child.output().replace(IN_FORCE, "");
+        self.tuning = Some(child);
+        Ok(pieces(Some(output)))
+    }
+
+    /// Sets back what was set and undoes what was tuned, the last first; what could not be.
+    fn set_back(&mut self) -> Vec<String> {
+        let mut failures = self.undo.set_back();
+        if let Some(mut tuning) = self.tuning.take() {
+            tuning.stop();
+            if tuning.output().contains("onrush tune revert") {
+                failures.push(format!("not all was undone; {}", tuning.last_words()));
+            }
+        }
+        failures
     }
 
     /// Ends and undoes everything.
@@ -238,7 +265,10 @@ impl Held {
             program.child.stop();
         }
         self.programs.clear();
-        self.undo.set_back();
+        // Nobody is there to hear what could not be.
+        let _ = self.set_back();
+        let run = run_name(&self.directory);
+        strays::end(|name| name == run);
         // What cannot be removed now is by the next agent.
         let _ = fs::remove_dir_all(&self.directory);
     }

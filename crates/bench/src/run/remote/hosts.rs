@@ -10,11 +10,12 @@ use super::super::interrupt::Interrupt;
 use super::super::wire::{Answer, Ask};
 use super::clock;
 use super::connection::Connection;
-use super::reach::{self, Copy};
+use super::reach::{self, Copy, Way};
+use super::slurm::Allocation;
 use crate::environment::{ClockOffset, HostFacts};
 use crate::limits::CPUS_OF_HOST_MAX;
 use crate::placement::{Placement, place};
-use crate::scenario::{Access, Experiment, Remote, RemoteHost, Role, Variant};
+use crate::scenario::{Access, Experiment, Remote, RemoteHost, Role, Slurm, Variant};
 
 /// A machine with its agent.
 pub(in crate::run) struct Node {
@@ -47,6 +48,8 @@ pub(in crate::run) struct Hosts {
     reached: BTreeMap<String, Vec<Node>>,
     /// Why others were not.
     pub(in crate::run) unreachable: BTreeMap<String, String>,
+    /// Behind what runs in it, so that it is given back last.
+    allocation: Option<Allocation>,
 }
 
 impl Hosts {
@@ -62,17 +65,30 @@ impl Hosts {
         if wanted.is_empty() {
             return hosts;
         }
-        let copy = match Copy::of(onrush) {
-            Ok(copy) => copy,
-            Err(why) => {
+        let allocated: Vec<&Slurm> = wanted.values().filter_map(|host| slurm(host)).collect();
+        let copy = Copy::of(onrush);
+        let allocation = match &copy {
+            Ok(_) if !allocated.is_empty() => {
+                Allocation::of(&allocated, scratch, interrupt).map(Some)
+            }
+            Ok(_) | Err(_) => Ok(None),
+        };
+        let (copy, mut allocation) = match (copy, allocation) {
+            (Ok(copy), Ok(allocation)) => (copy, allocation),
+            (Err(why), _) | (_, Err(why)) => {
                 let names = wanted.keys().map(|name| ((*name).to_owned(), why.clone()));
                 hosts.unreachable.extend(names);
                 return hosts;
             }
         };
-        let mut first_cpu = 0;
+        let mut reaching = Reaching {
+            copy,
+            scratch,
+            interrupt,
+            first_cpu: 0,
+        };
         for (name, host) in wanted {
-            match reach_host(host, &copy, scratch, interrupt, &mut first_cpu) {
+            match reaching.host(host, allocation.as_mut()) {
                 Ok(nodes) => {
                     hosts.reached.insert(name.to_owned(), nodes);
                 }
@@ -81,6 +97,7 @@ impl Hosts {
                 }
             }
         }
+        hosts.allocation = allocation;
         hosts
     }
 
@@ -177,6 +194,13 @@ fn wanted(experiment: &Experiment) -> BTreeMap<&str, &RemoteHost> {
     hosts.map(|host| (host.name.as_str(), host)).collect()
 }
 
+fn slurm<'a>(host: &&'a RemoteHost) -> Option<&'a Slurm> {
+    match &host.access {
+        Access::Slurm(slurm) => Some(slurm),
+        Access::Local(_) | Access::Ssh(_) => None,
+    }
+}
+
 fn in_words(host: &RemoteHost) -> String {
     match &host.access {
         Access::Local(_) => "local".into(),
@@ -192,35 +216,65 @@ fn in_words(host: &RemoteHost) -> String {
     }
 }
 
-/// Reaches the machines of a host.
-fn reach_host(
-    host: &RemoteHost,
-    copy: &Copy<'_>,
-    scratch: &Path,
-    interrupt: &Interrupt,
-    first_cpu: &mut usize,
-) -> Result<Vec<Node>, String> {
-    let (way, address) = match &host.access {
-        Access::Local(address) => (reach::local_way(copy), *address),
-        Access::Ssh(ssh) => {
-            if let Some(missing) = reach::missing("ssh", "openssh-client") {
-                return Err(missing);
+/// What reaching the machines of a run needs.
+struct Reaching<'a> {
+    copy: Copy<'a>,
+    scratch: &'a Path,
+    interrupt: &'a Interrupt,
+    /// The numbers of the last machine's CPUs.
+    first_cpu: usize,
+}
+
+impl Reaching<'_> {
+    /// Reaches the machines of a host.
+    fn host(
+        &mut self,
+        host: &RemoteHost,
+        allocation: Option<&mut Allocation>,
+    ) -> Result<Vec<Node>, String> {
+        let name = host.name.as_str();
+        match (&host.access, allocation) {
+            (Access::Local(address), _) => {
+                let way = reach::local_way(&self.copy);
+                Ok(vec![self.node(name, &way, *address)?])
             }
-            (reach::ssh_way(ssh, copy), reach::address(ssh)?)
+            (Access::Ssh(ssh), _) => {
+                if let Some(missing) = reach::missing("ssh", "openssh-client") {
+                    return Err(missing);
+                }
+                let way = reach::ssh_way(ssh, &self.copy);
+                Ok(vec![self.node(name, &way, reach::address(ssh)?)?])
+            }
+            (Access::Slurm(slurm), Some(allocation)) => {
+                let mut nodes = Vec::new();
+                for number in 1..=slurm.nodes {
+                    let (node, address) = allocation.node()?;
+                    let way = allocation.way(&node, &self.copy);
+                    let name = match slurm.nodes {
+                        1 => name.to_owned(),
+                        _ => format!("{name}.{number}"),
+                    };
+                    nodes.push(self.node(&name, &way, address)?);
+                }
+                Ok(nodes)
+            }
+            (Access::Slurm(_), None) => Err("no nodes were allocated".into()),
         }
-        Access::Slurm(_) => return Err("Slurm is not used yet".into()),
-    };
-    let errors = scratch.join(format!("host-{}.txt", host.name));
-    let connection = reach::reach(&host.name, &way, copy, &errors, interrupt)?;
-    *first_cpu += CPUS_OF_HOST_MAX;
-    let clock = match clock::compare(&connection) {
-        Ok(clock) => clock,
-        Err(_) => return Err(connection.lost().unwrap_or_default()),
-    };
-    Ok(vec![Node {
-        connection: Arc::new(connection),
-        address,
-        first_cpu: *first_cpu,
-        clock,
-    }])
+    }
+
+    /// Reaches one machine.
+    fn node(&mut self, name: &str, way: &Way, address: IpAddr) -> Result<Node, String> {
+        let errors = self.scratch.join(format!("host-{name}.txt"));
+        let connection = reach::reach(name, way, &self.copy, &errors, self.interrupt)?;
+        self.first_cpu += CPUS_OF_HOST_MAX;
+        let Ok(clock) = clock::compare(&connection) else {
+            return Err(connection.lost().unwrap_or_default());
+        };
+        Ok(Node {
+            connection: Arc::new(connection),
+            address,
+            first_cpu: self.first_cpu,
+            clock,
+        })
+    }
 }

@@ -52,7 +52,7 @@ impl Copy<'_> {
     /// What a shell of the host does: a directory, the program, whether it can run, and then the agent; behind one that was
     /// killed another one that finds what it had set, and ends at once. Nothing is left behind, however it ends. Without
     /// single quotes, since it stands between them.
-    fn script(&self) -> String {
+    pub(super) fn script(&self) -> String {
         let (length, hash) = (self.length, &self.hash);
         format!(
             "umask 077; d=/tmp/{AGENT_PREFIX}$$-$(date +%s); mkdir \"$d\" || exit 1; \

@@ -54,6 +54,23 @@ pub(in crate::run) fn apply(context: &Context<'_>, subject: &Subject<'_>) -> Try
 
 fn apply_on(host: &RemoteHost, node: &Node, applied: &mut Applied) -> Try<()> {
     let connection = &node.connection;
+    if let Some(words) = &host.settings.tune {
+        applied.nodes.push(Arc::clone(connection));
+        let words: Vec<String> = words.split_whitespace().map(String::from).collect();
+        let said = words.join(" ");
+        applied
+            .words
+            .push(format!("({}) onrush tune apply {said}", host.name));
+        for answer in connection.ask(Ask::Tune { words })? {
+            let Answer::Text(Some(lines)) = answer else {
+                return failed(connection.strange());
+            };
+            let lines = lines.lines().filter(|line| !line.trim().is_empty());
+            applied
+                .words
+                .extend(lines.map(|line| format!("({}) {line}", host.name)));
+        }
+    }
     let sysctl = host.settings.sysctl.iter();
     let sysctl = sysctl.map(|(name, value)| (Setting::Sysctl(name.clone()), value));
     let steering = host.settings.steering.iter();

@@ -9,7 +9,6 @@ use toml::de::DeTable;
 use crate::limits::NODES_MAX;
 use crate::scenario::remote::{Access, Remote, Settings, Slurm, Ssh};
 use crate::scenario::section::{At, Read, Section, Source, plain};
-use crate::scenario::template::is_named;
 use crate::scenario::{Program, Results, Role, Variant};
 
 /// The keys that say how a host is reached.
@@ -196,8 +195,7 @@ pub(super) fn check_parts(
     };
     let name = &variant.roles[&Role::Client];
     let program = &programs[name];
-    let is_part = program.templates().any(|text| is_named(text, "shard"));
-    if is_part && program.results == Results::Onrush {
+    if program.names("shard") && program.results == Results::Onrush {
         return Ok(());
     }
     let said = format!(

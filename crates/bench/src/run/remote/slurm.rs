@@ -1,0 +1,209 @@
+//! Hosts that are nodes of Slurm: one allocation for all of them, held by a salloc(1) that ends with us, and a step of it for
+//! each agent.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Instant;
+
+use super::super::child::{ends_with_us, nap};
+use super::super::interrupt::Interrupt;
+use super::super::wire::hear;
+use super::connection::last_words;
+use super::reach::{Copy, Way, missing};
+use crate::limits::{
+    ALLOCATION_WAIT_MAX, GREETING_LINES_MAX, HOSTS_MAX, NODES_MAX, POLL, STOP_WAIT_MAX,
+};
+use crate::scenario::Slurm;
+
+/// What runs inside of the allocation: it says which it is, and then waits for our end.
+const HOLDER: &str = "echo \"job $SLURM_JOB_ID\"; scontrol show hostnames \"$SLURM_JOB_NODELIST\" | sed \"s/^/node /\"; \
+    echo end; exec cat >/dev/null";
+
+/// Nodes that are ours until this is dropped.
+pub(super) struct Allocation {
+    process: Child,
+    /// Its end is the end of the allocation.
+    input: Option<ChildStdin>,
+    job: String,
+    /// Those that no host has yet.
+    free: Vec<String>,
+}
+
+impl Allocation {
+    /// Waits for so many whole nodes. The options are those of all hosts of an experiment, which are the same.
+    pub(super) fn of(
+        hosts: &[&Slurm],
+        scratch: &Path,
+        interrupt: &Interrupt,
+    ) -> Result<Allocation, String> {
+        for program in ["salloc", "srun", "scontrol"] {
+            if let Some(missing) = missing(program, "slurm-client") {
+                return Err(missing);
+            }
+        }
+        let nodes: u32 = hosts.iter().map(|slurm| slurm.nodes).sum();
+        let errors = scratch.join("salloc.txt");
+        let file = File::create(&errors).map_err(|error| error.to_string())?;
+        let options = hosts.first().map_or(&[][..], |slurm| &slurm.options);
+        let mut process = ends_with_us("salloc")
+            .arg(format!("--nodes={nodes}"))
+            // Others on the same node would be measured, too.
+            .arg("--exclusive")
+            .args(options)
+            .args(["sh", "-c", HOLDER])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(file)
+            .process_group(0)
+            .spawn()
+            .map_err(|error| format!("salloc cannot be run: {error}"))?;
+        let input = process.stdin.take();
+        let output = process.stdout.take();
+        let mut allocation = Allocation {
+            process,
+            input,
+            job: String::new(),
+            free: Vec::new(),
+        };
+        let Some(output) = output else {
+            unreachable!("it was asked for");
+        };
+        let (sender, receiver) = sync_channel(1);
+        thread::spawn(move || {
+            let mut output = BufReader::new(output);
+            for _ in 0..GREETING_LINES_MAX {
+                let line = hear(&mut output).ok().flatten();
+                let is_end = line.is_none();
+                if sender.send(line).is_err() || is_end {
+                    return;
+                }
+            }
+        });
+        let deadline = Instant::now() + ALLOCATION_WAIT_MAX;
+        loop {
+            if interrupt.is_asked() {
+                return Err("interrupted".into());
+            }
+            match receiver.recv_timeout(POLL) {
+                Ok(Some(line)) if line == "end" => return allocation.checked(nodes),
+                Ok(Some(line)) => allocation.take(&line),
+                Ok(None) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(format!("salloc fails; {}", last_words(&errors)));
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
+                    let hours = ALLOCATION_WAIT_MAX.as_secs() / 3_600;
+                    return Err(format!("salloc gave no nodes within {hours} h"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn take(&mut self, line: &str) {
+        if let Some(job) = line.strip_prefix("job ") {
+            self.job = job.to_owned();
+        } else if let Some(node) = line.strip_prefix("node ")
+            && self.free.len() < NODES_MAX as usize * HOSTS_MAX
+        {
+            self.free.push(node.to_owned());
+        }
+    }
+
+    fn checked(mut self, nodes: u32) -> Result<Allocation, String> {
+        if self.job.is_empty() || self.free.len() != nodes as usize {
+            return Err(format!(
+                "salloc gave the nodes {:?} of job `{}` and {nodes} were asked for",
+                self.free, self.job
+            ));
+        }
+        // The next one is taken from the end.
+        self.free.reverse();
+        Ok(self)
+    }
+
+    /// A node that no host has yet, with its address.
+    pub(super) fn node(&mut self) -> Result<(String, IpAddr), String> {
+        let Some(node) = self.free.pop() else {
+            return Err("the allocation has no further node".into());
+        };
+        let address = address(&node)?;
+        Ok((node, address))
+    }
+
+    /// What leads to a node: a step that shares what it has with the programs that the agent starts.
+    pub(super) fn way(&self, node: &str, copy: &Copy<'_>) -> Way {
+        let job = format!("--jobid={}", self.job);
+        let list = format!("--nodelist={node}");
+        let words = [
+            "srun",
+            &job,
+            "--nodes=1",
+            "--ntasks=1",
+            &list,
+            "--overlap",
+            "--cpu-bind=none",
+            "--mpi=none",
+            // It is the agent that changes to its directory.
+            "--chdir=/",
+            "sh",
+            "-c",
+            &copy.script(),
+        ];
+        Way {
+            line: words.map(String::from).into(),
+            condition: format!("`srun --nodelist={node} true` works"),
+        }
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        self.input.take();
+        let deadline = Instant::now() + STOP_WAIT_MAX;
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < deadline {
+            nap(POLL, deadline);
+        }
+        // Slurm takes the nodes back when salloc is gone, however it goes.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Where other nodes reach one: as Slurm itself reaches it.
+fn address(node: &str) -> Result<IpAddr, String> {
+    let mut command = Command::new("scontrol");
+    command.args(["--oneliner", "show", "node", node]);
+    let outcome = command.stdin(Stdio::null()).output();
+    let outcome = outcome.map_err(|error| format!("scontrol cannot be run: {error}"))?;
+    let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let name = node_address(&text).unwrap_or(node);
+    let found = (name, 0).to_socket_addrs().ok();
+    let found = found.and_then(|mut all| all.next());
+    found.map(|found| found.ip()).ok_or_else(|| {
+        format!("the node `{node}` is at `{name}` for Slurm, which has no address here")
+    })
+}
+
+/// `NodeAddr` among the words that scontrol(1) says of a node.
+fn node_address(text: &str) -> Option<&str> {
+    let mut words = text.split_ascii_whitespace();
+    words.find_map(|word| word.strip_prefix("NodeAddr="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_node_is_that_of_slurm() {
+        let text = "NodeName=n2 Arch=x86_64 CoresPerSocket=1 \n NodeAddr=10.78.2.2 NodeHostName=n2 Version=22.05.8";
+        assert_eq!(node_address(text), Some("10.78.2.2"));
+        assert_eq!(node_address("Node n9 not found"), None);
+    }
+}

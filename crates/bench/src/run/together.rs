@@ -1,0 +1,38 @@
+//! Clients on several machines that begin at one moment.
+
+use std::time::{Duration, Instant};
+
+use super::child::nap;
+use super::failure::{Failure, Try};
+use super::remote::now;
+use super::subject::{Context, Subject};
+use crate::limits::POLL;
+use crate::scenario::Role;
+
+/// How far ahead the moment lies: within it the programs start on all machines and make their connections.
+const AHEAD: Duration = Duration::from_secs(3);
+/// The window is opened so long before: the agents are told one after the other.
+const EARLY: Duration = Duration::from_millis(50);
+
+/// The moment for a run of the client that begins by the clock (`{start_at}`), seconds since 1970; `None` where it begins
+/// when it is started.
+pub(super) fn moment(context: &Context<'_>, subject: &Subject<'_>) -> Option<f64> {
+    subject.variant.remote.as_ref()?;
+    let program = subject.program(context.experiment, Role::Client)?;
+    let begins_by_clock = program.names("start_at");
+    begins_by_clock.then(|| now() + AHEAD.as_secs_f64())
+}
+
+/// Waits until the window of that moment is to be opened.
+pub(super) fn wait_for(context: &Context<'_>, moment: f64) -> Try<()> {
+    let left = (moment - now()).max(0.0);
+    let deadline = Instant::now() + Duration::from_secs_f64(left).saturating_sub(EARLY);
+    while Instant::now() < deadline {
+        if context.interrupt.is_asked() {
+            return Err(Failure::Interrupted);
+        }
+        context.hosts.check()?;
+        nap(POLL, deadline);
+    }
+    Ok(())
+}
