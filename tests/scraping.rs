@@ -163,7 +163,14 @@ fn protocol_buffers_say_what_the_text_says() {
     let server = Scraped::start();
     server.use_all();
     server.ask("/", 100);
-    let text = String::from_utf8(server.scrape("text/plain")).expect("text");
+    // The server notices a moment later that clients have closed their connections.
+    let text = until("connections to be gone", || {
+        let text = String::from_utf8(server.scrape("text/plain")).expect("text");
+        let mut open = text
+            .lines()
+            .filter(|line| line.starts_with("onrush_connections_open"));
+        open.all(|line| line.ends_with(" 0")).then_some(text)
+    });
     let families = families(&server.scrape(PROTOBUF));
     let typed = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let typed: Vec<(&str, &str)> = typed.filter_map(|line| line.split_once(' ')).collect();
