@@ -4,6 +4,7 @@
 //! interleaved, so that it hits everybody, and shuffled, so that it does not hit the same one in each round: works
 //! change places with works, and variants with variants of their work, so that what is compared stays side by side.
 
+use onrush_measure::random::Random;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{Experiment, Order, Rate, Work};
@@ -74,7 +75,7 @@ impl Schedule {
         let mut works: Vec<usize> = (0..self.variants.len()).collect();
         let mut variants = self.variants.clone();
         if self.order == Order::Shuffled {
-            let mut random = Random::new(self.seed, round);
+            let mut random = Random::new(self.seed.0 ^ (u64::from(round) << 32));
             random.shuffle(&mut works);
             for variants in &mut variants {
                 random.shuffle(variants);
@@ -109,34 +110,6 @@ fn needs(works: &[Work]) -> Vec<Option<usize>> {
             .position(|other| other.name == *work && other.point == *point),
     };
     works.iter().map(need).collect()
-}
-
-/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    fn new(seed: Seed, round: u32) -> Random {
-        let mut random = Random(seed.0 ^ (u64::from(round) << 32));
-        random.next();
-        random
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Fisher and Yates, as Knuth has it (The Art of Computer Programming 3.4.2, algorithm P).
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            // The remainder is uneven by less than 2^-53: there are at most some thousand items.
-            let other = (self.next() % (last as u64 + 1)) as usize;
-            items.swap(last, other);
-        }
-    }
 }
 
 #[cfg(test)]
