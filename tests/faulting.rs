@@ -173,8 +173,10 @@ fn a_server_that_dies_makes_the_run_invalid_and_no_rate_is_of_the_time_behind() 
             number("measured_s") < number("duration_s") - 1.0,
             "{finished:?}"
         );
-        let rate = number("requests") / number("measured_s");
-        assert!((number("rps") / rate - 1.0).abs() < 0.1, "{finished:?}");
+        // Times are in milliseconds, and all responses may have come within four of them.
+        let time = number("requests") / number("rps");
+        let apart = (time - number("measured_s")).abs();
+        assert!(apart < 0.001, "{apart}: {finished:?}");
     }
 }
 
