@@ -1,4 +1,4 @@
-//! Automation of the repository, in Rust: `cargo xtask tidy`.
+//! Automation of the repository, in Rust: `cargo xtask tidy`, `cargo xtask tables`.
 #![forbid(unsafe_code)]
 
 mod tidy;
@@ -6,20 +6,23 @@ mod tidy;
 mod code;
 mod modules;
 mod syntax;
+mod tables;
 mod tree;
 
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 
 use crate::tree::Tree;
 
-const USAGE: &str = "usage: cargo xtask tidy    checks the rules of STYLE.md and ARCHITECTURE.md that a program can check";
+const USAGE: &str = "usage: cargo xtask tidy      checks the rules of STYLE.md and ARCHITECTURE.md that a program can check
+       cargo xtask tables    copies measured tables of runs/ into the documents that show them";
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(),
+        ["tables"] => tables(),
         _ => bail!("{USAGE}"),
     }
 }
@@ -37,4 +40,21 @@ fn tidy() -> anyhow::Result<ExitCode> {
     }
     println!("tidy: {} problems", problems.len());
     Ok(ExitCode::FAILURE)
+}
+
+/// Writes the tables of documents as the runs have them; prints the documents that were others before.
+fn tables() -> anyhow::Result<ExitCode> {
+    let root = tree::root();
+    let tree = Tree::read(&root)?;
+    for (path, text) in tree.ending(".md") {
+        let filled = match tables::filled(text, &tree) {
+            Ok(filled) => filled,
+            Err(broken) => bail!("{path}:{}: {}", broken.line, broken.what),
+        };
+        if filled != text {
+            std::fs::write(root.join(path), filled).with_context(|| format!("writing {path}"))?;
+            println!("{path}");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,11 +1,13 @@
-//! Rules about Markdown: a link to a file of the repository leads to one.
+//! Rules about Markdown: a link to a file of the repository leads to one, and a table of a run is what the run wrote.
 
 use super::problem::Problem;
+use crate::tables::filled;
 use crate::tree::Tree;
 
 pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, text) in tree.ending(".md") {
+        problems.extend(table(path, text, tree));
         let mut in_block = false;
         for (at, line) in text.lines().enumerate() {
             if line.trim_start().starts_with("```") {
@@ -25,6 +27,24 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// What is wrong with the tables of a document.
+fn table(path: &str, text: &str, tree: &Tree) -> Option<Problem> {
+    let wished = match filled(text, tree) {
+        Ok(wished) => wished,
+        Err(broken) => return Some(Problem::new(path, broken.line, broken.what)),
+    };
+    let lines = text.lines().zip(wished.lines());
+    let same = lines.take_while(|(is, should)| is == should).count();
+    let is_same = same == text.lines().count() && same == wished.lines().count();
+    (!is_same).then(|| {
+        Problem::new(
+            path,
+            same + 1,
+            "this table is not what the run wrote: cargo xtask tables",
+        )
+    })
 }
 
 /// The targets of the links of a line, `[text](target)` or `[name]: target`, without those in
@@ -114,6 +134,26 @@ mod tests {
             ["c.md", "../docs/d.md", "e.md"]
         );
         assert_eq!(broken("[out](../../etc/passwd)"), ["../../etc/passwd"]);
+    }
+
+    #[test]
+    fn a_table_that_is_not_what_the_run_wrote_is_reported() {
+        let tables = |row: &str| {
+            let text = format!(
+                "<!-- table: runs/a/summary.md -->\n| work |\n|---|\n{row}\n<!-- end of table -->\n"
+            );
+            let tree = Tree::of(&[
+                ("README.md", &text),
+                ("runs/a/summary.md", "| work |\n|---|\n| 1 |\n"),
+            ]);
+            let problems = problems(&tree);
+            problems
+                .iter()
+                .map(|problem| problem.line)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(tables("| 1 |"), [0; 0]);
+        assert_eq!(tables("| 2 |"), [4]);
     }
 
     #[test]
