@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -54,6 +55,34 @@ fn results(out: &Path, finished: &Finished) -> Value {
     }
     let text = fs::read_to_string(out.join("result.json")).expect("it is there");
     serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn in_a_terminal_it_says_what_its_client_measures_meanwhile() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let experiment = experiment(directory.path(), "3s");
+    let out = directory.path().join("out");
+    let bench = onrush(&["bench", &experiment, "--out", &out.display().to_string()]);
+    // script(1), which every Debian has, gives it a terminal.
+    let words = std::iter::once(bench.get_program()).chain(bench.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    let mut script = Command::new("script");
+    script.args(["-q", "-e", "-c", &words.join(" "), "/dev/null"]);
+    let finished = Program::start(&mut script).finish();
+    results(&out, &finished);
+    let lines: Vec<&str> = finished.out.split('\r').collect();
+    let says = |parts: &[&str]| {
+        let mut lines = lines.iter();
+        lines.any(|line| parts.iter().all(|part| line.contains(part)))
+    };
+    assert!(
+        says(&["[0/1]", "one", "direct", "starting"]),
+        "{finished:?}"
+    );
+    assert!(
+        says(&["measuring, ", " requests/s, ttlb ", " left"]),
+        "{finished:?}"
+    );
 }
 
 #[test]

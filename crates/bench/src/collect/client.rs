@@ -14,9 +14,11 @@ mod vegeta;
 mod wrk;
 mod wrk2;
 
+mod live;
 mod report;
 mod words;
 
+pub use self::live::last_second;
 pub use self::report::ClientReport;
 use crate::scenario::Results;
 

@@ -18,6 +18,7 @@ use rustix::process::{
 };
 
 use super::strays::VARIABLE;
+use crate::collect::client::last_second;
 use crate::environment::cpu_list;
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_TAIL_BYTES, READY_POLL, STOP_WAIT_MAX};
 
@@ -102,6 +103,15 @@ impl Child {
             let _ = file.take(bytes_max).read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// What it says of the second before, where it is one that does.
+    pub(super) fn last_second(&self) -> Option<String> {
+        let length = fs::metadata(&self.output).ok()?.len();
+        let part = OUTPUT_TAIL_BYTES as u64;
+        let head = self.output_from(0, part);
+        let tail = self.output_from(length.saturating_sub(part), part);
+        last_second(&head, &tail)
     }
 
     /// The end of what it printed, on one line.

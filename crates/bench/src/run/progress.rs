@@ -9,6 +9,9 @@ use crate::outcome::Trial;
 use crate::scenario::Experiment;
 use crate::schedule::Schedule;
 
+/// How often the output of a client is looked at: it has a row a second.
+const LOOK: Duration = Duration::from_millis(250);
+
 /// The line.
 #[derive(Debug)]
 pub(super) struct Progress {
@@ -25,6 +28,8 @@ pub(super) struct Progress {
     trial_started: Instant,
     label: String,
     line: String,
+    /// Which look at a load it was, and what its client had said then.
+    load: Option<(u128, Option<String>)>,
 }
 
 impl Progress {
@@ -46,6 +51,7 @@ impl Progress {
             trial_started: Instant::now(),
             label: String::new(),
             line: String::new(),
+            load: None,
         }
     }
 
@@ -54,6 +60,27 @@ impl Progress {
         self.label = label;
         self.trial_started = Instant::now();
         self.show("starting");
+    }
+
+    /// What the trial does now, since when, and what its client says of the second before, which is asked now and then;
+    /// called often.
+    pub(super) fn show_load(
+        &mut self,
+        phase: &str,
+        began: Instant,
+        said: impl FnOnce() -> Option<String>,
+    ) {
+        if !self.is_terminal {
+            return;
+        }
+        let elapsed = began.elapsed();
+        let look = elapsed.as_millis() / LOOK.as_millis();
+        if self.load.as_ref().is_none_or(|load| load.0 != look) {
+            self.load = Some((look, said()));
+        }
+        let now = self.load.as_ref().and_then(|(_, said)| said.as_deref());
+        let now = now.map_or(String::new(), |said| format!(": {said}"));
+        self.show(&format!("{phase}, {} s{now}", elapsed.as_secs()));
     }
 
     /// What the trial does now; called often.

@@ -36,6 +36,14 @@ impl Running {
         }
     }
 
+    /// What it says of the second before; nothing of one on another machine, whose output stays there until its end.
+    pub(super) fn last_second(&self) -> Option<String> {
+        match self {
+            Running::Here(child) => child.last_second(),
+            Running::There(_) => None,
+        }
+    }
+
     /// The end of what it printed, on one line.
     pub(super) fn last_words(&self) -> String {
         match self {

@@ -163,7 +163,8 @@ pub(super) fn wait_for_end(
     phase: &str,
     mut poll: impl FnMut(),
 ) -> Try<()> {
-    let mut deadline = Instant::now() + length + CLIENT_OVERTIME_MAX;
+    let began = Instant::now();
+    let mut deadline = began + length + CLIENT_OVERTIME_MAX;
     if let Running::There(_) = client {
         // One that is silent with its host is lost by then, and not slow.
         deadline += SILENCE_MAX * 2;
@@ -178,7 +179,9 @@ pub(super) fn wait_for_end(
             return failed(format!("the client printed more than {most} MiB"));
         }
         poll();
-        context.progress.show(phase);
+        context
+            .progress
+            .show_load(phase, began, || client.last_second());
         nap(POLL, deadline);
     }
     Ok(())
