@@ -44,6 +44,7 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
             most * 100.0
         ));
     }
+    notes.extend(unsteady(&trials));
     if trials.iter().any(|trial| !trial.profiles.is_empty()) {
         notes.push(format!(
             "Profiled: perf took {PROFILE_HERTZ} samples a second of each role, which the roles paid for."
@@ -51,6 +52,21 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
     }
     notes.extend(left_out(&trials));
     notes
+}
+
+/// In how many trials the rate was of two states.
+fn unsteady(trials: &[&Trial]) -> Option<String> {
+    let changes = trials.iter().filter_map(|trial| trial.unsteady);
+    let most = changes.clone().map(f64::abs).fold(0.0, f64::max);
+    let count = changes.count();
+    (count > 0).then(|| {
+        format!(
+            "Not steady: in {count} of {} trials the rate rose or fell within the window, by up to {:.0} %: a longer `warm_up` \
+             may help.",
+            trials.len(),
+            most * 100.0
+        )
+    })
 }
 
 /// What could not be collected, in one sentence: each thing once, in however many trials it was missing.
@@ -67,6 +83,20 @@ fn left_out(trials: &[&Trial]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn trials_that_were_not_steady_are_counted_with_the_worst() {
+        let trial = |unsteady| Trial {
+            unsteady,
+            ..Trial::default()
+        };
+        let trials = [trial(Some(-0.31)), trial(None), trial(Some(0.1))];
+        let trials: Vec<&Trial> = trials.iter().collect();
+        let note = unsteady(&trials).expect("two were not");
+        assert!(note.starts_with("Not steady: in 2 of 3 trials"), "{note}");
+        assert!(note.contains("by up to 31 %"), "{note}");
+        assert_eq!(unsteady(&trials[1..2]), None);
+    }
 
     #[test]
     fn what_was_not_collected_is_said_once() {
