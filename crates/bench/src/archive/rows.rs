@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::unusable::Unusable;
 use crate::limits::{ENTRANTS_MAX, ROUNDS_MAX};
-use crate::scenario::Metric;
+use crate::scenario::{Metric, Nature};
 
 /// The columns that have to be there; others may be, in any order.
 const COLUMNS: [&str; 9] = [
@@ -124,10 +124,10 @@ impl Entrant {
 }
 
 fn spoilt(metric: &Metric, round: &Round) -> Option<&'static str> {
-    let (is_rate_or_latency, is_memory) = match metric {
-        Metric::Rate | Metric::LatencyMean | Metric::Latency(_) => (true, false),
-        Metric::Memory(_) => (false, true),
-        Metric::Cpu(_) => (false, false),
+    let (is_rate_or_latency, is_memory) = match metric.nature() {
+        Nature::Rate | Nature::Latency => (true, false),
+        Nature::Memory => (false, true),
+        Nature::Cost | Nature::Count => (false, false),
     };
     if !round.is_valid {
         return Some("were invalid");

@@ -153,6 +153,9 @@ fn trial(round: u32, cost: f64) -> Trial {
         metrics: [
             ("rps".to_owned(), rps),
             ("server.cpu_us_per_request".to_owned(), cost),
+            ("server.user_us_per_request".to_owned(), cost * 0.2),
+            ("server.system_us_per_request".to_owned(), cost * 0.8),
+            ("server.softirq_us_per_request".to_owned(), cost * 0.05),
         ]
         .into(),
         ..Trial::default()

@@ -4,6 +4,7 @@ mod agent;
 
 mod child;
 mod client_report;
+mod cost;
 mod facts;
 mod failure;
 mod idle;

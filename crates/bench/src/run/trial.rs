@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::client_report::{self, read_report};
+use super::cost;
 use super::facts;
 use super::failure::{Failure, Try, failed};
 use super::idle::{IdleConnections, check_open_files};
@@ -208,35 +209,8 @@ fn loaded_trial(
     control: Option<ClientReport>,
 ) -> Trial {
     let control_requests = control.as_ref().map_or(0, |control| control.requests);
-    let window_s = window.length.as_secs_f64();
-    let mut roles = BTreeMap::new();
     let mut metrics = BTreeMap::from([(Metric::Rate.name(), report.rps)]);
-    for (role, used) in &window.roles {
-        // The server responds to the control client too.
-        let responses = match role {
-            Role::Client | Role::Proxy => report.requests,
-            Role::Server => report.requests + control_requests,
-            Role::Control => control_requests,
-        };
-        let cpu_us_per_request =
-            (responses > 0).then(|| used.cpu.as_secs_f64() * 1e6 / responses as f64);
-        if let Some(value) = cpu_us_per_request {
-            metrics.insert(Metric::Cpu(*role).name(), value);
-        }
-        let cpus = subject.placement.of(*role).len().max(1) as f64;
-        let role_use = RoleUse {
-            cpu_s: used.cpu.as_secs_f64(),
-            system_share: used.system_share(),
-            busy: used.cpu.as_secs_f64() / window_s.max(1e-9) / cpus,
-            cpu_us_per_request,
-            memory_bytes: used.memory_bytes,
-            wait_s: used.wait.as_secs_f64(),
-            voluntary_switches: used.voluntary_switches,
-            involuntary_switches: used.involuntary_switches,
-            threads_ended: used.threads_ended,
-        };
-        roles.insert(*role, role_use);
-    }
+    let roles = role_uses(subject, &window, &report, control.as_ref(), &mut metrics);
     if let Some(latency) = &report.latency {
         if let Some(mean) = latency.mean {
             metrics.insert(Metric::LatencyMean.name(), mean);
@@ -246,6 +220,9 @@ fn loaded_trial(
         }
     }
     let requests = report.requests + control_requests;
+    if let Some(cpu) = subject.placement.of(subject.under_test()).first() {
+        metrics.extend(cost::of_machine(&window, *cpu, requests));
+    }
     let mut trial = Trial {
         round: subject.round,
         rate: subject.rate,
@@ -269,6 +246,51 @@ fn loaded_trial(
     };
     facts::collected(&mut trial, window, requests);
     trial
+}
+
+/// What each role used; what that means for a request goes to the metrics.
+fn role_uses(
+    subject: &Subject<'_>,
+    window: &Window,
+    report: &ClientReport,
+    control: Option<&ClientReport>,
+    metrics: &mut BTreeMap<String, f64>,
+) -> BTreeMap<Role, RoleUse> {
+    let (control_requests, control_rps) =
+        control.map_or((0, 0.0), |control| (control.requests, control.rps));
+    let window_s = window.length.as_secs_f64();
+    let mut roles = BTreeMap::new();
+    for (role, used) in &window.roles {
+        // The server responds to the control client too.
+        let (requests, rps) = match role {
+            Role::Client | Role::Proxy => (report.requests, report.rps),
+            Role::Server => (report.requests + control_requests, report.rps + control_rps),
+            Role::Control => (control_requests, control_rps),
+        };
+        let part = cost::Part {
+            role: *role,
+            used,
+            cpus: subject.placement.of(*role),
+            requests,
+            rps,
+        };
+        metrics.extend(cost::of_role(&part, window));
+        let cpu_us_per_request = metrics.get(&Metric::Cpu(*role).name()).copied();
+        let cpus = subject.placement.of(*role).len().max(1) as f64;
+        let role_use = RoleUse {
+            cpu_s: used.cpu.as_secs_f64(),
+            system_share: used.system_share(),
+            busy: used.cpu.as_secs_f64() / window_s.max(1e-9) / cpus,
+            cpu_us_per_request,
+            memory_bytes: used.memory_bytes,
+            wait_s: used.wait.as_secs_f64(),
+            voluntary_switches: used.voluntary_switches,
+            involuntary_switches: used.involuntary_switches,
+            threads_ended: used.threads_ended,
+        };
+        roles.insert(*role, role_use);
+    }
+    roles
 }
 
 // Idle connections.

@@ -4,7 +4,7 @@ use onrush_measure::compare::{Ratios, Rounds};
 
 use super::validity::unsteady_in_words;
 use crate::outcome::{FigureLine, Interval, Trial, VariantOutcome, Verdict};
-use crate::scenario::{Figure, Metric};
+use crate::scenario::{Figure, Metric, Nature};
 
 /// The usual confidence of an interval.
 pub(super) const CONFIDENCE: f64 = 0.95;
@@ -180,16 +180,15 @@ fn spoilt(figure: &Figure, trial: &Trial, side: Side) -> Option<Spoilt> {
     if let Some(share) = trial.disturbed.filter(|_| figure.bound.is_some()) {
         return Some(Spoilt::Disturbed(share));
     }
-    let needs_client_with_room = match metric {
-        Metric::Cpu(_) | Metric::Memory(_) => false,
+    let (needs_client_with_room, needs_steady_rate) = match metric.nature() {
+        Nature::Cost | Nature::Count | Nature::Memory => (false, false),
         // Our rate is then at least this much; theirs would flatter the ratio.
-        Metric::Rate => side == Side::Theirs,
-        Metric::LatencyMean | Metric::Latency(_) => true,
+        Nature::Rate => (side == Side::Theirs, true),
+        Nature::Latency => (true, true),
     };
     if trial.client_is_limit && needs_client_with_room {
         return Some(Spoilt::Because("the client was the limit".into()));
     }
-    let needs_steady_rate = !matches!(metric, Metric::Cpu(_) | Metric::Memory(_));
     if let Some(change) = trial.unsteady.filter(|_| needs_steady_rate) {
         return Some(Spoilt::Because(unsteady_in_words(change)));
     }
@@ -199,9 +198,9 @@ fn spoilt(figure: &Figure, trial: &Trial, side: Side) -> Option<Spoilt> {
 
 /// A number for each request and one for each byte have no ratio that means anything.
 fn counts_something_else(figure: &Figure, ours: &Trial, theirs: &Trial) -> Option<Spoilt> {
-    let is_per_request = match figure.metric {
-        Metric::Rate | Metric::Cpu(_) => true,
-        Metric::Memory(_) | Metric::LatencyMean | Metric::Latency(_) => false,
+    let is_per_request = match figure.metric.nature() {
+        Nature::Rate | Nature::Cost => true,
+        Nature::Memory | Nature::Latency | Nature::Count => false,
     };
     let (own, other) = (ours.counted.plural(), theirs.counted.plural());
     let differs = is_per_request && ours.ran() && ours.counted != theirs.counted;
@@ -262,7 +261,7 @@ fn notes(
                 ),
                 pair.round,
             ),
-            None if *metric == Metric::Rate && trial.client_is_limit => {
+            None if metric.nature() == Nature::Rate && trial.client_is_limit => {
                 add(
                     "the client was the limit, the true rate is higher",
                     pair.round,
