@@ -25,7 +25,7 @@ pub const ENVIRONMENT: &str = "environment.json";
 pub fn is_asked(only: &[String], name: &str, metric: &Metric) -> bool {
     let own = metric.name();
     let mut parts = only.iter().filter(|part| name.contains(*part));
-    match metric.is_collected() {
+    match metric.is_secondary() {
         true => parts.any(|part| part.ends_with(&own)),
         false => only.is_empty() || parts.next().is_some(),
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::unusable::Unusable;
 use crate::limits::{ENTRANTS_MAX, ROUNDS_MAX};
-use crate::scenario::{Metric, Nature};
+use crate::scenario::{Metric, Nature, Role};
 
 /// The columns that have to be there; others may be, in any order.
 const COLUMNS: [&str; 9] = [
@@ -29,6 +29,9 @@ const POINT: &str = "point";
 
 /// The column that marks trials whose rate rose or fell; older results lack it.
 const UNSTEADY: &str = "unsteady";
+
+/// The column that marks trials whose control client was disturbed; older results lack it.
+const CONTROL_DISTURBED: &str = "control_disturbed";
 
 /// Who did what.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -77,6 +80,8 @@ pub struct Round {
     pub is_client_limit: bool,
     /// Whether its rate rose or fell within the window.
     pub is_unsteady: bool,
+    /// Whether something held the control client up.
+    pub is_control_disturbed: bool,
 }
 
 /// A variant and all of its numbers.
@@ -135,7 +140,11 @@ fn spoilt(metric: &Metric, round: &Round) -> Option<&'static str> {
     if round.is_disturbed && !is_memory {
         return Some("were disturbed by other programs");
     }
-    if round.is_client_limit && is_rate_or_latency {
+    let is_of_control = metric.role() == Some(Role::Control);
+    if round.is_control_disturbed && is_of_control {
+        return Some("had a disturbed control client");
+    }
+    if round.is_client_limit && is_rate_or_latency && !is_of_control {
         return Some("had the client as their limit");
     }
     if round.is_unsteady && is_rate_or_latency {
@@ -263,7 +272,7 @@ impl Columns {
             };
             found.insert(name, place);
         }
-        for name in [POINT, UNSTEADY] {
+        for name in [POINT, UNSTEADY, CONTROL_DISTURBED] {
             if let Some(place) = find(name) {
                 found.insert(name, place);
             }
@@ -307,8 +316,14 @@ impl Columns {
             is_valid: self.flag(record, "valid")?,
             is_disturbed: self.flag(record, "disturbed")?,
             is_client_limit: self.flag(record, "client_is_limit")?,
-            is_unsteady: self.0.contains_key(UNSTEADY) && self.flag(record, UNSTEADY)?,
+            is_unsteady: self.later_flag(record, UNSTEADY)?,
+            is_control_disturbed: self.later_flag(record, CONTROL_DISTURBED)?,
         })
+    }
+
+    /// A mark that older results do not have.
+    fn later_flag(&self, record: &StringRecord, name: &str) -> Result<bool, String> {
+        Ok(self.0.contains_key(name) && self.flag(record, name)?)
     }
 
     fn flag(&self, record: &StringRecord, name: &str) -> Result<bool, String> {

@@ -274,7 +274,7 @@ fn without_direction(a: &Run, b: &Run) -> Vec<String> {
     let both = &names(a) & &names(b);
     let unknown = both
         .into_iter()
-        .filter(|name| Metric::parse(name).is_none_or(|metric| metric.is_collected()));
+        .filter(|name| Metric::parse(name).is_none_or(|metric| metric.is_secondary()));
     unknown.collect()
 }
 

@@ -5,7 +5,7 @@ use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
 /// Every metric of every trial. A trial that is invalid is there too, marked.
 pub(super) fn raw(outcome: &Outcome) -> String {
     let mut text = String::from(
-        "round,at_s,work,variant,ours,valid,disturbed,client_is_limit,metric,value,point,unsteady\n",
+        "round,at_s,work,variant,ours,valid,disturbed,client_is_limit,metric,value,point,unsteady,control_disturbed\n",
     );
     each_trial(outcome, |work, variant, trial| {
         for (metric, value) in &trial.metrics {
@@ -22,6 +22,7 @@ pub(super) fn raw(outcome: &Outcome) -> String {
                 value.to_string(),
                 work.point.to_string(),
                 trial.unsteady.is_some().to_string(),
+                (!trial.control_disturbed.is_empty()).to_string(),
             ]));
         }
     });
@@ -128,7 +129,7 @@ mod tests {
         outcome.works[0].variants[0].trials[1].unsteady = Some(0.2);
         let rows = outcome.works[0].variants[0].trials[1].metrics.len();
         let text = raw(&outcome);
-        let marked = |line: &&str| line.ends_with(",true");
+        let marked = |line: &&str| line.ends_with(",true,false");
         let marked: Vec<&str> = text.lines().filter(marked).collect();
         assert_eq!(marked.len(), rows, "{text}");
         assert!(marked.iter().all(|line| line.starts_with("2,")), "{text}");

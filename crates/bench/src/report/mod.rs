@@ -147,7 +147,7 @@ fn json(value: &impl serde::Serialize) -> String {
 }
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 
 #[cfg(test)]
 mod tests {

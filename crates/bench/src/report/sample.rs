@@ -5,7 +5,7 @@ use crate::placement::{self, place};
 use crate::scenario::{Bound, Figure, Metric, Point, Role};
 use crate::verdict;
 
-pub(super) fn outcome() -> Outcome {
+pub(crate) fn outcome() -> Outcome {
     let variants = vec![
         variant("onrush epoll", true, 3.7),
         variant("onrush io_uring", true, 4.5),
@@ -66,6 +66,7 @@ fn variant(name: &str, ours: bool, cost: f64) -> VariantOutcome {
         .into(),
         placement,
         left_out: None,
+        disagreeing: Default::default(),
         metrics: metrics_of_rounds(&trials),
         trials,
     }

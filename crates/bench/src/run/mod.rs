@@ -10,6 +10,7 @@ mod failure;
 mod idle;
 mod interrupt;
 mod journal;
+mod loaded;
 mod network;
 mod notes;
 mod ports;
@@ -57,7 +58,7 @@ use crate::placement::{self, place};
 use crate::report::clock::rfc3339;
 use crate::scenario::{Experiment, Program, Role, Variant, Work};
 use crate::schedule::Schedule;
-use crate::verdict::figure_lines;
+use crate::verdict::{disagreements, figure_lines};
 
 /// Everything that is written.
 pub struct Measured {
@@ -255,6 +256,7 @@ fn works(
                 None => place(cpus, &roles, under_test, each_max),
             },
             left_out: missing_of(variant, missing),
+            disagreeing: Default::default(),
             metrics: BTreeMap::new(),
             trials: Vec::new(),
         }
@@ -304,6 +306,9 @@ fn outcome(
             .iter()
             .flat_map(|figure| figure_lines(figure, &work.variants))
             .collect();
+        for variant in &mut work.variants {
+            variant.disagreeing = disagreements(&work.figures, variant, experiment.precision);
+        }
     }
     let mut outcome = Outcome {
         schema: SCHEMA,

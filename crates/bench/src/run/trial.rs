@@ -11,10 +11,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::client_report::{self, read_report};
-use super::cost;
 use super::facts;
 use super::failure::{Failure, Try, failed};
 use super::idle::{IdleConnections, check_open_files};
+use super::loaded::loaded_trial;
 use super::network::Made;
 use super::prepare::ports;
 use super::remote;
@@ -30,7 +30,7 @@ use crate::collect::source::Root;
 use crate::collect::tree::Tree;
 use crate::outcome::{RoleUse, Trial};
 use crate::scenario::{Launch, Metric, Role};
-use crate::verdict;
+use crate::verdict::{self, ControlEnd};
 
 /// Freed memory and late start-up work settle within this before memory is read.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -154,13 +154,11 @@ fn load(
     let report = read_report(context, &subject, Role::Client, &client)?;
     let failure = client_report::failure(context, &subject, Role::Client, &client);
     client.stop();
-    let control_report = match &mut control {
-        None => None,
+    let (control_report, control_end) = match &mut control {
+        None => (None, None),
         Some(control) => {
-            wait_for_end(context, control, measure, "measuring", || ())?;
-            let report = read_report(context, &subject, Role::Control, control)?;
-            control.stop();
-            Some(report)
+            let (report, end) = end_of_control(context, &subject, control)?;
+            (Some(report), Some(end))
         }
     };
     let mut trial = loaded_trial(&subject, window, report, control_report);
@@ -174,7 +172,30 @@ fn load(
         subject.under_test(),
         Some(measure.as_secs_f64()),
     );
+    if let Some(end) = &control_end {
+        verdict::judge_control(&mut trial, subject.placement, end);
+    }
     Ok(trial)
+}
+
+/// Waits for the control client, and reads its report and what there is to say against it.
+fn end_of_control(
+    context: &mut Context<'_>,
+    subject: &Subject<'_>,
+    control: &mut Running,
+) -> Try<(ClientReport, ControlEnd)> {
+    let measure = context.experiment.measure;
+    wait_for_end(context, control, measure, "measuring", || ())?;
+    let report = read_report(context, subject, Role::Control, control)?;
+    let failure = client_report::failure(context, subject, Role::Control, control);
+    control.stop();
+    let end = ControlEnd {
+        requests: report.requests,
+        errors: report.errors,
+        failure,
+        distrust: report.distrust.clone(),
+    };
+    Ok((report, end))
 }
 
 fn note_warm_up(trial: &mut Trial, warm: Warm) {
@@ -200,97 +221,6 @@ fn network_root(subject: &Subject<'_>) -> Root {
         Some(process) => Root::of_machine().with_network_of(process),
         None => Root::of_machine(),
     }
-}
-
-fn loaded_trial(
-    subject: &Subject<'_>,
-    window: Window,
-    report: ClientReport,
-    control: Option<ClientReport>,
-) -> Trial {
-    let control_requests = control.as_ref().map_or(0, |control| control.requests);
-    let mut metrics = BTreeMap::from([(Metric::Rate.name(), report.rps)]);
-    let roles = role_uses(subject, &window, &report, control.as_ref(), &mut metrics);
-    if let Some(latency) = &report.latency {
-        if let Some(mean) = latency.mean {
-            metrics.insert(Metric::LatencyMean.name(), mean);
-        }
-        for value in &latency.percentiles {
-            metrics.insert(format!("latency.p{}", value.percentile), value.us);
-        }
-    }
-    let requests = report.requests + control_requests;
-    if let Some(cpu) = subject.placement.of(subject.under_test()).first() {
-        metrics.extend(cost::of_machine(&window, *cpu, requests));
-    }
-    let mut trial = Trial {
-        round: subject.round,
-        rate: subject.rate,
-        counted: report.counted,
-        requests: report.requests,
-        errors: report.errors,
-        rps: report.rps,
-        bytes_per_s: report.bytes_per_s,
-        latency_us: report.latency,
-        control_latency_us: control.and_then(|control| control.latency),
-        seconds: report.seconds,
-        roles,
-        metrics,
-        notes: report
-            .warnings
-            .into_iter()
-            .map(|warning| format!("the client says: {warning}"))
-            .chain(report.notes)
-            .collect(),
-        ..Trial::default()
-    };
-    facts::collected(&mut trial, window, requests);
-    trial
-}
-
-/// What each role used; what that means for a request goes to the metrics.
-fn role_uses(
-    subject: &Subject<'_>,
-    window: &Window,
-    report: &ClientReport,
-    control: Option<&ClientReport>,
-    metrics: &mut BTreeMap<String, f64>,
-) -> BTreeMap<Role, RoleUse> {
-    let (control_requests, control_rps) =
-        control.map_or((0, 0.0), |control| (control.requests, control.rps));
-    let window_s = window.length.as_secs_f64();
-    let mut roles = BTreeMap::new();
-    for (role, used) in &window.roles {
-        // The server responds to the control client too.
-        let (requests, rps) = match role {
-            Role::Client | Role::Proxy => (report.requests, report.rps),
-            Role::Server => (report.requests + control_requests, report.rps + control_rps),
-            Role::Control => (control_requests, control_rps),
-        };
-        let part = cost::Part {
-            role: *role,
-            used,
-            cpus: subject.placement.of(*role),
-            requests,
-            rps,
-        };
-        metrics.extend(cost::of_role(&part, window));
-        let cpu_us_per_request = metrics.get(&Metric::Cpu(*role).name()).copied();
-        let cpus = subject.placement.of(*role).len().max(1) as f64;
-        let role_use = RoleUse {
-            cpu_s: used.cpu.as_secs_f64(),
-            system_share: used.system_share(),
-            busy: used.cpu.as_secs_f64() / window_s.max(1e-9) / cpus,
-            cpu_us_per_request,
-            memory_bytes: used.memory_bytes,
-            wait_s: used.wait.as_secs_f64(),
-            voluntary_switches: used.voluntary_switches,
-            involuntary_switches: used.involuntary_switches,
-            threads_ended: used.threads_ended,
-        };
-        roles.insert(*role, role_use);
-    }
-    roles
 }
 
 // Idle connections.

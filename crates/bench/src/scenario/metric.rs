@@ -18,6 +18,10 @@ pub enum Metric {
     LatencyMean,
     /// `latency.pN`, such as `latency.p99.9`.
     Latency(Percentile),
+    /// `control.latency.mean`: of the control client.
+    ControlLatencyMean,
+    /// `control.latency.pN`.
+    ControlLatency(Percentile),
     /// What the kernel counted beside the load.
     Collected(Collected),
 }
@@ -40,7 +44,16 @@ impl Metric {
         }
         let (subject, rest) = text.split_once('.')?;
         if subject == "latency" {
-            return Metric::parse_latency(rest);
+            return match rest {
+                "mean" => Some(Metric::LatencyMean),
+                _ => parse_percentile(rest).map(Metric::Latency),
+            };
+        }
+        if let Some(rest) = text.strip_prefix("control.latency.") {
+            return match rest {
+                "mean" => Some(Metric::ControlLatencyMean),
+                _ => parse_percentile(rest).map(Metric::ControlLatency),
+            };
         }
         let role = Role::ALL.into_iter().find(|role| role.name() == subject)?;
         match rest {
@@ -50,20 +63,12 @@ impl Metric {
         }
     }
 
-    fn parse_latency(rest: &str) -> Option<Metric> {
-        if rest == "mean" {
-            return Some(Metric::LatencyMean);
-        }
-        let text = rest.strip_prefix('p')?;
-        let value: f64 = text.parse().ok()?;
-        (value > 0.0 && value < 100.0).then(|| Metric::Latency(Percentile { text: text.into() }))
-    }
-
     /// The role that the metric is about.
     pub fn role(&self) -> Option<Role> {
         match self {
             Metric::Cpu(role) | Metric::Memory(role) => Some(*role),
             Metric::Collected(collected) => collected.role(),
+            Metric::ControlLatencyMean | Metric::ControlLatency(_) => Some(Role::Control),
             Metric::Rate | Metric::LatencyMean | Metric::Latency(_) => None,
         }
     }
@@ -76,6 +81,8 @@ impl Metric {
             Metric::Memory(role) => format!("{}.memory_per_connection", role.name()),
             Metric::LatencyMean => "latency.mean".into(),
             Metric::Latency(percentile) => format!("latency.p{}", percentile.text),
+            Metric::ControlLatencyMean => "control.latency.mean".into(),
+            Metric::ControlLatency(percentile) => format!("control.latency.p{}", percentile.text),
             Metric::Collected(collected) => collected.name(),
         }
     }
@@ -88,6 +95,10 @@ impl Metric {
             Metric::Memory(_) => "user memory per idle connection".into(),
             Metric::LatencyMean => "mean latency".into(),
             Metric::Latency(percentile) => format!("latency, {} %", percentile.text),
+            Metric::ControlLatencyMean => "mean latency of the control client".into(),
+            Metric::ControlLatency(percentile) => {
+                format!("latency of the control client, {} %", percentile.text)
+            }
             Metric::Collected(collected) => collected.title(),
         }
     }
@@ -109,7 +120,10 @@ impl Metric {
             Metric::Rate => Nature::Rate,
             Metric::Cpu(_) => Nature::Cost,
             Metric::Memory(_) => Nature::Memory,
-            Metric::LatencyMean | Metric::Latency(_) => Nature::Latency,
+            Metric::LatencyMean
+            | Metric::Latency(_)
+            | Metric::ControlLatencyMean
+            | Metric::ControlLatency(_) => Nature::Latency,
             Metric::Collected(collected) => collected.nature(),
         }
     }
@@ -118,25 +132,49 @@ impl Metric {
     pub fn is_better_high(&self) -> bool {
         match self {
             Metric::Rate => true,
-            Metric::Cpu(_) | Metric::Memory(_) | Metric::LatencyMean | Metric::Latency(_) => false,
+            Metric::Cpu(_)
+            | Metric::Memory(_)
+            | Metric::LatencyMean
+            | Metric::Latency(_)
+            | Metric::ControlLatencyMean
+            | Metric::ControlLatency(_) => false,
             Metric::Collected(collected) => collected.is_better_high(),
         }
     }
 
-    /// Whether it is of the collectors. Those explain other figures: runs are compared by them where they are named.
-    pub fn is_collected(&self) -> bool {
-        matches!(self, Metric::Collected(_))
+    /// Whether it explains other figures, as what is collected and what the control client saw do: runs are compared by it
+    /// where it is named.
+    pub fn is_secondary(&self) -> bool {
+        match self {
+            Metric::Rate
+            | Metric::Cpu(_)
+            | Metric::Memory(_)
+            | Metric::LatencyMean
+            | Metric::Latency(_) => false,
+            Metric::ControlLatencyMean | Metric::ControlLatency(_) | Metric::Collected(_) => true,
+        }
     }
 
     /// The unit of its values.
     pub fn unit(&self) -> Unit {
         match self {
             Metric::Rate => Unit::PerSecond,
-            Metric::Cpu(_) | Metric::LatencyMean | Metric::Latency(_) => Unit::Microseconds,
+            Metric::Cpu(_)
+            | Metric::LatencyMean
+            | Metric::Latency(_)
+            | Metric::ControlLatencyMean
+            | Metric::ControlLatency(_) => Unit::Microseconds,
             Metric::Memory(_) => Unit::Bytes,
             Metric::Collected(collected) => collected.unit(),
         }
     }
+}
+
+/// `p99.9`.
+fn parse_percentile(text: &str) -> Option<Percentile> {
+    let text = text.strip_prefix('p')?;
+    let value: f64 = text.parse().ok()?;
+    (value > 0.0 && value < 100.0).then(|| Percentile { text: text.into() })
 }
 
 #[cfg(test)]
@@ -152,6 +190,8 @@ mod tests {
             "proxy.memory_per_connection",
             "latency.mean",
             "latency.p99.99",
+            "control.latency.mean",
+            "control.latency.p99.9",
             "server.user_us_per_request",
             "proxy.softirq_us_per_request",
             "client.rps_per_cpu_used",
@@ -178,6 +218,8 @@ mod tests {
             "rp",
             "latency.p100",
             "latency.p0",
+            "control.latency.p100",
+            "server.latency.p50",
             "latency.50",
             "client.memory_per_connection",
             "nobody.cpu_us_per_request",

@@ -85,6 +85,8 @@ fn metric(section: &Section<'_>) -> Read<Metric> {
             "latency.mean",
             "latency.p50",
             "latency.p99",
+            "control.latency.mean",
+            "control.latency.p99",
             "server.user_us_per_request",
             "server.system_us_per_request",
             "server.softirq_us_per_request",
