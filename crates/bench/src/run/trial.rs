@@ -248,7 +248,11 @@ fn idle(
             .collect()
     };
     let before = memory(listeners);
-    let sampler = Sampler::start(&Root::of_machine(), &ids(listeners));
+    let sampler = Sampler::start(
+        &Root::of_machine(),
+        &ids(listeners),
+        subject.variant.collect,
+    );
     let at_s = subject.run_started.elapsed().as_secs_f64();
     let (interrupt, progress) = (context.interrupt, &mut *context.progress);
     let opened = IdleConnections::open(port, count, |number| {

@@ -12,7 +12,7 @@ use crate::collect::sampler::Window;
 use crate::limits::LINE_BYTES_MAX;
 use crate::outcome::Sample;
 use crate::placement::Placement;
-use crate::scenario::Role;
+use crate::scenario::{Collect, Role};
 
 /// The version of what is said; both ends are one program, so another one is a damaged copy.
 pub(super) const PROTOCOL: u32 = 1;
@@ -49,7 +49,7 @@ pub(super) enum Ask {
     /// Whether a role's program runs and, with a port, whether it is listened at.
     Look { role: Role, port: Option<u16> },
     /// A window is opened over these roles.
-    Open { roles: Vec<Role> },
+    Open { roles: Vec<Role>, collect: Collect },
     /// A role that was just started belongs to the window.
     Join { role: Role },
     /// The window is closed.
