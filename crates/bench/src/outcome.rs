@@ -38,6 +38,9 @@ pub struct Outcome {
     /// The host that was lost, and how; left out where none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
+    /// What there was no room for, where that ended the run; left out where it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_room: Option<String>,
     /// Whether it was a smoke check, which proves nothing.
     pub quick: bool,
     /// Rounds asked for.
@@ -66,6 +69,9 @@ impl Outcome {
 
     /// How the run ended.
     pub fn exit(&self) -> Exit {
+        if self.no_room.is_some() {
+            return Exit::NoRoom;
+        }
         if self.lost.is_some() {
             return Exit::Invalid;
         }

@@ -20,6 +20,7 @@ pub(crate) fn outcome() -> Outcome {
     };
     Outcome {
         lost: None,
+        no_room: None,
         schema: SCHEMA,
         experiment: "sample <1>".into(),
         about: "Which is cheaper & why?".into(),

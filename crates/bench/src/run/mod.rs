@@ -194,6 +194,7 @@ pub fn measure(
         started: now.checked_sub(since).unwrap_or(now),
         notes: first_notes(&planned.left_out, lines.len(), started),
         lost: None,
+        no_room: None,
         schedule: planned.schedule,
     };
     let mut progress = Progress::new(experiment, &rounds.schedule, lines.len());
@@ -318,12 +319,15 @@ fn outcome(
         duration_s: rounds.started.elapsed().as_secs_f64(),
         complete: match ending {
             Ending::Complete | Ending::Budget | Ending::Precise => true,
-            Ending::Interrupted | Ending::Lost => false,
+            Ending::Interrupted | Ending::Lost | Ending::NoRoom => false,
         },
         lost: rounds.lost,
+        no_room: rounds.no_room,
         quick: header.choice.quick,
         rounds: match ending {
-            Ending::Complete | Ending::Interrupted | Ending::Lost => experiment.rounds,
+            Ending::Complete | Ending::Interrupted | Ending::Lost | Ending::NoRoom => {
+                experiment.rounds
+            }
             Ending::Budget | Ending::Precise => made,
         },
         warm_up_s: experiment.warm_up.longest().as_secs_f64(),

@@ -15,8 +15,8 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
         .collect();
     let mut notes = Vec::new();
     match ending {
-        // That a host was lost, and in which trial, is noted where it happened.
-        Ending::Complete | Ending::Lost => {}
+        // That a host was lost or a disk full, and where, is noted where it happened.
+        Ending::Complete | Ending::Lost | Ending::NoRoom => {}
         Ending::Interrupted => notes.push(
             "Incomplete: stopped by a signal before every round was made; `--resume` goes on with it."
                 .to_owned(),

@@ -28,6 +28,7 @@ use crate::collect::client::ClientReport;
 use crate::collect::sampler::{Sampler, Window};
 use crate::collect::source::Root;
 use crate::collect::tree::Tree;
+use crate::limits::OUTPUT_BYTES_MAX;
 use crate::outcome::{RoleUse, Trial};
 use crate::scenario::{Launch, Metric, Role};
 use crate::verdict::{self, ControlEnd};
@@ -99,10 +100,23 @@ fn on_network(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Trial> {
         Some(Launch::Idle(count)) => idle(context, subject, &listeners, &ports, count),
         _ => load(context, subject, &listeners, &ports),
     };
+    let cut = listeners.iter().filter(|(_, child)| child.was_cut());
+    let cut: Vec<String> = cut.map(|(role, _)| cut_in_words(*role)).collect();
     while let Some((_, mut child)) = listeners.pop() {
         child.stop();
     }
-    trial
+    trial.map(|mut trial| {
+        trial.notes.extend(cut);
+        trial
+    })
+}
+
+fn cut_in_words(role: Role) -> String {
+    let most = OUTPUT_BYTES_MAX >> 20;
+    format!(
+        "the {} printed more than {most} MiB: what it had printed was cut off",
+        role.name()
+    )
 }
 
 // Starting programs.
@@ -116,7 +130,7 @@ fn load(
     ports: &BTreeMap<Role, u16>,
 ) -> Try<Trial> {
     let measure = context.experiment.measure;
-    let warm = warm_up(context, &subject, ports)?;
+    let warm = warm_up(context, &subject, ports, listeners)?;
 
     let start_at = moment(context, &subject);
     let subject = Subject {
@@ -147,7 +161,9 @@ fn load(
         None => launch(context, &subject, Role::Client, ports, measure)?,
     };
     watch.join(Role::Client, &client)?;
-    wait_for_end(context, &client, measure, "measuring", || watch.poll())?;
+    wait_for_end(context, &client, listeners, measure, "measuring", || {
+        watch.poll()
+    })?;
     let (window, recorded) = watch.finish()?;
     check_alive(listeners)?;
 
@@ -185,7 +201,7 @@ fn end_of_control(
     control: &mut Running,
 ) -> Try<(ClientReport, ControlEnd)> {
     let measure = context.experiment.measure;
-    wait_for_end(context, control, measure, "measuring", || ())?;
+    wait_for_end(context, control, &[], measure, "measuring", || ())?;
     let report = read_report(context, subject, Role::Control, control)?;
     let failure = client_report::failure(context, subject, Role::Control, control);
     control.stop();

@@ -8,6 +8,7 @@ use std::io::{self, BufRead, Read, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::child::Ended;
 use crate::collect::sampler::Window;
 use crate::limits::LINE_BYTES_MAX;
 use crate::outcome::Sample;
@@ -112,6 +113,10 @@ pub(super) struct Seen {
     pub(super) has_ended: bool,
     pub(super) is_listening: bool,
     pub(super) last_words: String,
+    /// How it ended, when that was not with success.
+    pub(super) failure: Option<Ended>,
+    /// Whether some of what it printed was cut off.
+    pub(super) was_cut: bool,
 }
 
 /// A window of a host without its rows.

@@ -160,6 +160,8 @@ impl Held {
             has_ended,
             is_listening: port.is_some_and(|port| !has_ended && is_listening(port)),
             last_words: child.last_words(),
+            failure: child.failure(),
+            was_cut: child.was_cut(),
         }))
     }
 
@@ -211,6 +213,7 @@ impl Held {
         }
         let mut ended = Vec::new();
         for (role, program) in &mut self.programs {
+            program.child.bound_output();
             if !program.is_told && program.child.has_ended() {
                 program.is_told = true;
                 ended.push(*role);
