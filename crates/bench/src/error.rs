@@ -22,6 +22,8 @@ pub enum Error {
     Write(PathBuf, io::Error),
     /// What is to be the directory of the results is something else.
     NoDirectory(PathBuf),
+    /// A file or directory of the results is a link, which may lead to files of others.
+    Link(PathBuf),
     /// There is no room for the results in their directory.
     NoRoom(PathBuf, io::Error),
     /// A run cannot be gone on with.
@@ -48,6 +50,10 @@ impl fmt::Display for Error {
             Error::NoDirectory(path) => {
                 let path = path.display();
                 write!(f, "{path} is no directory: expected one, or a new name")
+            }
+            Error::Link(path) => {
+                let path = path.display();
+                write!(f, "{path} is a link: expected none, or a name that is free")
             }
             Error::NoRoom(path, _) => {
                 let (path, bytes) = (path.display(), RESULT_BYTES_MIN >> 20);
@@ -95,6 +101,7 @@ impl std::error::Error for Error {
             Error::Experiment(_)
             | Error::Input(_, _)
             | Error::NoDirectory(_)
+            | Error::Link(_)
             | Error::Resume(..)
             | Error::InUse(_)
             | Error::NotThere(_)

@@ -9,6 +9,8 @@ pub enum Exit {
     Missed,
     /// At least one figure could not be judged: programs failed, errors occurred, or the client was the limit.
     Invalid,
+    /// A disk was full before every trial was made; what had been measured until then was written where there was room.
+    NoRoom,
     /// Stopped by a signal; what had been measured until then was written.
     Interrupted,
 }
@@ -18,6 +20,7 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Exit::Done | Exit::Missed => 0,
+            Exit::NoRoom => 1,
             Exit::Invalid => 3,
             Exit::Interrupted => 130,
         }

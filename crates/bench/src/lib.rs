@@ -148,7 +148,12 @@ fn measure(
     let written = report::write_all(out, &measured);
     if written.is_err() {
         // What was measured is said, where it cannot be kept.
-        let _ = writeln!(io::stderr(), "{}", report::terminal(&measured.outcome));
+        let text = report::terminal(&measured.outcome);
+        let out = out.display();
+        let _ = writeln!(
+            io::stderr(),
+            "{text}\nTrials are kept in {out}/trials.jsonl: `onrush bench --resume {out}` writes the results when they can be written."
+        );
     }
     let summary = written?;
     let exit = measured.outcome.exit();

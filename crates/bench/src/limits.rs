@@ -52,6 +52,8 @@ pub const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 pub const CLIENT_ROWS_MAX: usize = 36_000;
 /// Percentiles of a client: h1load, which has the most, has 61.
 pub const PERCENTILES_MAX: usize = 1_000;
+/// Variants whose rounds do not agree, named before the results: where it is more, the machine is what to look at.
+pub const DISAGREEING_NAMED_MAX: usize = 8;
 /// Warnings of a client: a reader sees the kind of trouble in far fewer.
 pub const CLIENT_WORDS_MAX: usize = 100;
 /// Room that there has to be for a result before anything is measured: the largest of ours has 0.3 MB.

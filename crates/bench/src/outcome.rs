@@ -38,6 +38,9 @@ pub struct Outcome {
     /// The host that was lost, and how; left out where none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
+    /// What there was no room for, where that ended the run; left out where it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_room: Option<String>,
     /// Whether it was a smoke check, which proves nothing.
     pub quick: bool,
     /// Rounds asked for.
@@ -66,6 +69,9 @@ impl Outcome {
 
     /// How the run ended.
     pub fn exit(&self) -> Exit {
+        if self.no_room.is_some() {
+            return Exit::NoRoom;
+        }
         if self.lost.is_some() {
             return Exit::Invalid;
         }
@@ -135,6 +141,10 @@ pub struct VariantOutcome {
     /// Why it was not measured; left out where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
+    /// Metrics of its figures whose rounds do not agree: how far they lie apart, as a share of their median. Left out where
+    /// all agree.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub disagreeing: BTreeMap<String, f64>,
     /// Median and spread of every metric over the valid rounds.
     pub metrics: BTreeMap<String, Rounds>,
     /// One per round that was made.
@@ -225,6 +235,10 @@ pub struct Trial {
     /// How much the rate changed from the beginning of the window to its end, as a share, when that is a trend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsteady: Option<f64>,
+    /// Why the numbers of the control client are its own and not the system's; empty where they may be used, and without
+    /// one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub control_disturbed: Vec<String>,
     /// Share of a role's CPU that others used, when it was enough to spoil a comparison with a target.
     pub disturbed: Option<f64>,
     /// What a reader should know.

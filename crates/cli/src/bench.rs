@@ -10,10 +10,11 @@ mod wire;
 mod written;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use onrush_bench::scenario::nearest;
 use onrush_bench::schedule::Seed;
 use onrush_bench::{Choice, Options, Task};
 
@@ -138,6 +139,10 @@ fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
 }
 
 fn measure(args: Args) -> ExitCode {
+    if let Some(hint) = args.experiment.as_deref().and_then(meant_in_words) {
+        say(format_args!("{hint}"));
+        return ExitCode::from(1);
+    }
     match onrush_bench::run(args.options()) {
         Ok(ended) => {
             let _ = Out::standard().write_all(ended.summary.as_bytes());
@@ -153,6 +158,27 @@ fn measure(args: Args) -> ExitCode {
     }
 }
 
+/// What there is to say of a command line that cannot be read, where it is one of ours with a verb that is none.
+pub(crate) fn hint(mut words: impl Iterator<Item = String>) -> Option<String> {
+    let is_ours = words.next()? == "bench";
+    let name = words.next().filter(|_| is_ours)?;
+    meant_in_words(Path::new(&name))
+}
+
+fn meant_in_words(experiment: &Path) -> Option<String> {
+    let meant = meant(experiment)?;
+    let path = experiment.display();
+    Some(format!(
+        "onrush bench: there is no file {path}: did you mean `onrush bench {meant}`?"
+    ))
+}
+
+/// The verb that somebody meant who named a file that is not there.
+fn meant(experiment: &Path) -> Option<&'static str> {
+    let name = experiment.to_str().filter(|_| !experiment.exists())?;
+    nearest(name, &["compare", "history", "predict", "wire"])
+}
+
 /// `90s`, `20m`, `2h`.
 fn duration(text: &str) -> Result<Duration, String> {
     let units = [("s", 1), ("m", 60), ("h", 3_600)];
@@ -162,4 +188,33 @@ fn duration(text: &str) -> Result<Duration, String> {
         (length > Duration::ZERO && length <= onrush_bench::limits::BUDGET_MAX).then_some(length)
     });
     found.ok_or_else(|| "expected a time of at most a week, such as 90s, 20m or 2h".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_may_be_a_verb() {
+        for (name, verb) in [
+            ("comapre", "compare"),
+            ("histroy", "history"),
+            ("wires", "wire"),
+        ] {
+            assert_eq!(meant(Path::new(name)), Some(verb), "{name}");
+        }
+        for name in ["first-light.toml", "experiments/compare.toml", ".", "x"] {
+            assert_eq!(meant(Path::new(name)), None, "{name}");
+        }
+        let words = |line: &str| hint(line.split(' ').map(String::from));
+        assert!(words("bench comapre a b").is_some_and(|hint| hint.contains("bench compare`")));
+        for line in [
+            "bench",
+            "bench --nosuch",
+            "load comapre",
+            "bench first.toml x",
+        ] {
+            assert_eq!(words(line), None, "{line}");
+        }
+    }
 }

@@ -80,6 +80,9 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             let printed = error.print();
+            if let Some(hint) = bench::hint(std::env::args().skip(1)) {
+                terminal::say(format_args!("{hint}"));
+            }
             return if error.use_stderr() {
                 ExitCode::from(1)
             } else {

@@ -77,6 +77,19 @@ impl Output {
         })
     }
 
+    /// As [`Output::new`], for a file that belongs where it is named, such as one of a directory that others may write in: a
+    /// link is refused, and one that comes later is replaced and not followed.
+    ///
+    /// # Errors
+    /// Those of [`Output::new`], and one for a link.
+    pub fn here(path: &Path) -> io::Result<Output> {
+        if path.is_symlink() {
+            let what = "it is a link: expected a file, or a name that is free";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        Output::new(path)
+    }
+
     /// When it is new, nobody but its owner may read it. A file that was there keeps its permissions.
     #[must_use]
     pub fn for_owner(mut self) -> Output {
@@ -281,6 +294,21 @@ mod tests {
             b"",
             "no part of it"
         );
+    }
+
+    #[test]
+    fn a_file_that_belongs_here_is_not_written_through_a_link() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("other"), "other").expect("a file");
+        symlink("other", path("link")).expect("a link");
+        let error = Output::here(&path("link")).expect_err("a link");
+        assert!(error.to_string().starts_with("it is a link"), "{error}");
+        let late = Output::here(&path("late")).expect("it is free");
+        symlink("other", path("late")).expect("a link");
+        late.write(whole).expect("written");
+        assert!(!path("late").is_symlink());
+        assert_eq!(fs::read(path("other")).expect("it is there"), b"other");
     }
 
     #[test]

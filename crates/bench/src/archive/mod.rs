@@ -13,11 +13,23 @@ pub use rows::{Entrant, Round, Rows, Sound, Subject};
 pub use unusable::Unusable;
 
 use crate::limits::{ENVIRONMENT_BYTES_MAX, RAW_BYTES_MAX};
+use crate::scenario::Metric;
 
 /// The file of numbers.
 pub const RAW: &str = "raw.csv";
 /// The file of facts.
 pub const ENVIRONMENT: &str = "environment.json";
+
+/// Whether a figure called `name` is to be judged: all are where nothing is asked for, and those that hold a text which
+/// is. What collectors gave explains other figures and makes each of them harder to tell: it has to be named whole.
+pub fn is_asked(only: &[String], name: &str, metric: &Metric) -> bool {
+    let own = metric.name();
+    let mut parts = only.iter().filter(|part| name.contains(*part));
+    match metric.is_secondary() {
+        true => parts.any(|part| part.ends_with(&own)),
+        false => only.is_empty() || parts.next().is_some(),
+    }
+}
 
 /// An earlier run.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::unusable::Unusable;
 use crate::limits::{ENTRANTS_MAX, ROUNDS_MAX};
-use crate::scenario::Metric;
+use crate::scenario::{Metric, Nature, Role};
 
 /// The columns that have to be there; others may be, in any order.
 const COLUMNS: [&str; 9] = [
@@ -26,6 +26,12 @@ const COLUMNS: [&str; 9] = [
 
 /// The column that names the point of a sweep, where there is one.
 const POINT: &str = "point";
+
+/// The column that marks trials whose rate rose or fell; older results lack it.
+const UNSTEADY: &str = "unsteady";
+
+/// The column that marks trials whose control client was disturbed; older results lack it.
+const CONTROL_DISTURBED: &str = "control_disturbed";
 
 /// Who did what.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -72,6 +78,10 @@ pub struct Round {
     pub is_disturbed: bool,
     /// Whether the client was the limit.
     pub is_client_limit: bool,
+    /// Whether its rate rose or fell within the window.
+    pub is_unsteady: bool,
+    /// Whether something held the control client up.
+    pub is_control_disturbed: bool,
 }
 
 /// A variant and all of its numbers.
@@ -98,7 +108,7 @@ pub struct Sound {
 
 impl Entrant {
     /// The rounds of `metric` that may be compared, by the rules of a figure with a target: none that is invalid; none that
-    /// others disturbed, but for memory; and rates and latencies only where the client had room.
+    /// others disturbed, but for memory; and rates and latencies only where the client had room and the rate was steady.
     pub fn sound(&self, metric: &Metric) -> Sound {
         let rounds = self.metrics.get(&metric.name()).map_or(&[][..], |all| all);
         let mut reasons: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -119,10 +129,10 @@ impl Entrant {
 }
 
 fn spoilt(metric: &Metric, round: &Round) -> Option<&'static str> {
-    let (is_rate_or_latency, is_memory) = match metric {
-        Metric::Rate | Metric::LatencyMean | Metric::Latency(_) => (true, false),
-        Metric::Memory(_) => (false, true),
-        Metric::Cpu(_) => (false, false),
+    let (is_rate_or_latency, is_memory) = match metric.nature() {
+        Nature::Rate | Nature::Latency => (true, false),
+        Nature::Memory => (false, true),
+        Nature::Cost | Nature::Count => (false, false),
     };
     if !round.is_valid {
         return Some("were invalid");
@@ -130,8 +140,15 @@ fn spoilt(metric: &Metric, round: &Round) -> Option<&'static str> {
     if round.is_disturbed && !is_memory {
         return Some("were disturbed by other programs");
     }
-    if round.is_client_limit && is_rate_or_latency {
+    let is_of_control = metric.role() == Some(Role::Control);
+    if round.is_control_disturbed && is_of_control {
+        return Some("had a disturbed control client");
+    }
+    if round.is_client_limit && is_rate_or_latency && !is_of_control {
         return Some("had the client as their limit");
+    }
+    if round.is_unsteady && is_rate_or_latency {
+        return Some("were not steady");
     }
     // Ratios need a logarithm.
     (round.value <= 0.0).then_some("are not above 0")
@@ -255,8 +272,10 @@ impl Columns {
             };
             found.insert(name, place);
         }
-        if let Some(place) = find(POINT) {
-            found.insert(POINT, place);
+        for name in [POINT, UNSTEADY, CONTROL_DISTURBED] {
+            if let Some(place) = find(name) {
+                found.insert(name, place);
+            }
         }
         Ok(Columns(found))
     }
@@ -297,7 +316,14 @@ impl Columns {
             is_valid: self.flag(record, "valid")?,
             is_disturbed: self.flag(record, "disturbed")?,
             is_client_limit: self.flag(record, "client_is_limit")?,
+            is_unsteady: self.later_flag(record, UNSTEADY)?,
+            is_control_disturbed: self.later_flag(record, CONTROL_DISTURBED)?,
         })
+    }
+
+    /// A mark that older results do not have.
+    fn later_flag(&self, record: &StringRecord, name: &str) -> Result<bool, String> {
+        Ok(self.0.contains_key(name) && self.flag(record, name)?)
     }
 
     fn flag(&self, record: &StringRecord, name: &str) -> Result<bool, String> {
@@ -383,6 +409,32 @@ mod tests {
         assert_eq!(numbers("server.cpu_us_per_request"), [1, 4, 5]);
         assert_eq!(numbers("server.memory_per_connection"), [1, 3, 4, 5]);
         assert_eq!(numbers("latency.mean"), [0; 0]);
+    }
+
+    #[test]
+    fn a_rate_that_was_not_steady_is_not_compared_and_its_cost_is() {
+        let head = HEAD.trim_end();
+        let row = |round: u32, metric: &str, unsteady: &str| {
+            format!("{round},0,w,v,true,true,false,false,{metric},1,{unsteady}\n")
+        };
+        let mut text = format!("{head},unsteady\n");
+        for name in ["rps", "server.cpu_us_per_request"] {
+            text += &row(1, name, "true");
+            text += &row(2, name, "false");
+        }
+        let rows = parse(&text).expect("a table");
+        let rate = rows.entrants[0].sound(&metric("rps"));
+        assert_eq!(
+            (rate.rounds.len(), rate.without),
+            (1, Some("were not steady"))
+        );
+        let cost = rows.entrants[0].sound(&metric("server.cpu_us_per_request"));
+        assert_eq!((cost.rounds.len(), cost.without), (2, None));
+        let wrong = parse(&text.replace(",true\n", ",maybe\n")).expect_err("no mark");
+        assert!(
+            wrong.contains("unsteady \"maybe\": expected true or false"),
+            "{wrong}"
+        );
     }
 
     #[test]

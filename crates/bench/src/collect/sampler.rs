@@ -15,7 +15,7 @@ use super::source::{KernelFile, Root};
 use super::tree::Tree;
 use crate::limits::SAMPLE_EVERY;
 use crate::outcome::{BySubject, CpuUse, Sample};
-use crate::scenario::Role;
+use crate::scenario::{Collect, Role};
 
 /// What the measuring itself is called in results.
 const COLLECTOR: &str = "collector";
@@ -107,6 +107,7 @@ pub struct Window {
 /// Takes the samples of one window.
 #[derive(Debug)]
 pub struct Sampler {
+    collect: Collect,
     root: Root,
     stat: KernelFile,
     dev: KernelFile,
@@ -124,7 +125,7 @@ pub struct Sampler {
 
 impl Sampler {
     /// Opens a window over the processes that already run, as `root` shows them and their network.
-    pub fn start(root: &Root, pids: &BTreeMap<Role, u32>) -> Sampler {
+    pub fn start(root: &Root, pids: &BTreeMap<Role, u32>, collect: Collect) -> Sampler {
         let nothing = Reading {
             at: Instant::now(),
             cpus: Vec::new(),
@@ -137,6 +138,7 @@ impl Sampler {
         let tree = |(role, pid): (&Role, &u32)| (*role, Tree::follow(root, *pid));
         let schedstat = |(cpu, pid): &(usize, u32)| (*cpu, root.proc(&format!("{pid}/schedstat")));
         let mut sampler = Sampler {
+            collect,
             stat: root.proc("stat"),
             dev: root.net("dev"),
             ksoftirqd: ksoftirqd().iter().map(schedstat).collect(),
@@ -161,8 +163,12 @@ impl Sampler {
         self.seen.insert(role, Duration::ZERO);
     }
 
-    /// Looks at the roles that joined, and takes a sample when one is due.
+    /// Looks at the roles that joined, and takes a sample when one is due; nothing where collecting is off.
     pub fn poll(&mut self) {
+        match self.collect {
+            Collect::On => {}
+            Collect::Off => return,
+        }
         for (role, seen) in &mut self.seen {
             if let Some(tree) = self.trees.get_mut(role) {
                 *seen = (*seen).max(tree.glance());
@@ -237,13 +243,14 @@ impl Sampler {
         self.first.at.elapsed()
     }
 
-    /// Closes the window. A last part shorter than half a sample is left out of the rows, not of the totals.
+    /// Closes the window. A last part shorter than half a sample is left out of the rows, not of the totals; where
+    /// collecting is off there are no rows.
     pub fn finish(mut self) -> Window {
         let now = self.read();
-        if now.at - self.last.at >= SAMPLE_EVERY / 2 {
-            self.take(now);
-        } else {
-            self.add(now);
+        let is_row = now.at - self.last.at >= SAMPLE_EVERY / 2;
+        match self.collect {
+            Collect::On if is_row => self.take(now),
+            Collect::On | Collect::Off => self.add(now),
         }
         let (first, last) = (&self.first, &self.last);
         let role = |(role, end): (&Role, &TreeUse)| {
@@ -291,7 +298,11 @@ mod tests {
             .stdout(Stdio::null())
             .spawn()
             .expect("cat starts");
-        let mut sampler = Sampler::start(&Root::of_machine(), &[(role, child.id())].into());
+        let mut sampler = Sampler::start(
+            &Root::of_machine(),
+            &[(role, child.id())].into(),
+            Collect::On,
+        );
         assert_eq!(sampler.processes()[&role], [child.id()]);
         send(500);
         // The rows come by the clock: the condition that is waited for is one of them.
@@ -316,6 +327,22 @@ mod tests {
         assert!(row.counters["udp"]["InDatagrams_per_s"] > 0.0);
         assert!(window.collector > Duration::ZERO && window.collector <= window.length * 2);
         assert!(!window.roles[&role].ended);
+    }
+
+    #[test]
+    fn where_collecting_is_off_there_are_totals_and_no_rows() {
+        let pids = BTreeMap::new();
+        let mut sampler = Sampler::start(&Root::of_machine(), &pids, Collect::Off);
+        send(500);
+        // As long as two rows would take.
+        while sampler.elapsed() < SAMPLE_EVERY * 2 {
+            sampler.poll();
+            std::thread::yield_now();
+        }
+        let window = sampler.finish();
+        assert!(window.samples.is_empty());
+        assert!(window.totals["lo"]["tx_packets"] >= 500.0);
+        assert!(window.length >= SAMPLE_EVERY * 2 && !window.cpus.is_empty());
     }
 
     /// A process in a network namespace of its own, in which loopback is up, until its input ends; none where that is not
@@ -345,7 +372,7 @@ mod tests {
             return;
         };
         let root = Root::of_machine().with_network_of(child.id());
-        let sampler = Sampler::start(&root, &BTreeMap::new());
+        let sampler = Sampler::start(&root, &BTreeMap::new(), Collect::On);
         let path = format!("/proc/{}/ns/net", child.id());
         let sender = std::thread::spawn(move || {
             let namespace = std::fs::File::open(path).expect("it lives");
@@ -368,7 +395,7 @@ mod tests {
 
     #[test]
     fn what_a_role_that_joined_and_ended_used_is_of_the_window() {
-        let mut sampler = Sampler::start(&Root::of_machine(), &BTreeMap::new());
+        let mut sampler = Sampler::start(&Root::of_machine(), &BTreeMap::new(), Collect::On);
         let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let mut child = Command::new("sh")
             .args(["-c", script])

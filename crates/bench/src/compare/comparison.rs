@@ -30,7 +30,8 @@ pub struct Comparison {
     pub only_in_a: Vec<String>,
     /// Variants that only the second has.
     pub only_in_b: Vec<String>,
-    /// Metrics of both that were not compared, since nobody has said whether more of them is better.
+    /// Metrics of both that were not compared: what was collected beside the load, unless it is asked for, and what is not
+    /// known.
     pub without_direction: Vec<String>,
 }
 

@@ -17,11 +17,9 @@ pub enum Direction {
 impl Direction {
     /// Of a metric.
     pub fn of(metric: &Metric) -> Direction {
-        match metric {
-            Metric::Rate => Direction::Up,
-            Metric::Cpu(_) | Metric::Memory(_) | Metric::LatencyMean | Metric::Latency(_) => {
-                Direction::Down
-            }
+        match metric.is_better_high() {
+            true => Direction::Up,
+            false => Direction::Down,
         }
     }
 

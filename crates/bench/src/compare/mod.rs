@@ -22,7 +22,7 @@ pub use verdict::{Counts, Verdict};
 use onrush_measure::compare::Rounds;
 
 use self::judge::{Judge, Judged};
-use crate::archive::{Difference, Entrant, Forbids, Run, Sound};
+use crate::archive::{Difference, Entrant, Forbids, Run, Sound, is_asked};
 use crate::limits::{BETWEEN_RUNS, BETWEEN_RUNS_BESIDE, ROUNDS_COMPARED_MIN, SMALLEST_DEFAULT};
 use crate::scenario::Metric;
 
@@ -101,8 +101,7 @@ fn candidates<'run>(a: &'run Run, b: &'run Run, options: &Options) -> Vec<Candid
             .filter(|it| sides[1].metrics.contains_key(*it));
         for metric in shared.filter_map(|name| Metric::parse(name)) {
             let name = format!("{} / {}", sides[0].subject, metric.name());
-            let is_asked = options.only.iter().any(|part| name.contains(part));
-            if is_asked || options.only.is_empty() {
+            if is_asked(&options.only, &name, &metric) {
                 found.push(Candidate { sides, metric });
             }
         }
@@ -266,7 +265,7 @@ fn missing(a: &Run, b: &Run) -> Vec<String> {
     missing.map(|subject| subject.to_string()).collect()
 }
 
-/// Metrics of both runs of which nobody said whether more of it is better.
+/// Metrics of both runs that are not compared: what was collected, unless it is asked for, and what is not known.
 fn without_direction(a: &Run, b: &Run) -> Vec<String> {
     let names = |run: &Run| -> std::collections::BTreeSet<String> {
         let metrics = run.rows.entrants.iter().flat_map(|it| it.metrics.keys());
@@ -275,7 +274,7 @@ fn without_direction(a: &Run, b: &Run) -> Vec<String> {
     let both = &names(a) & &names(b);
     let unknown = both
         .into_iter()
-        .filter(|name| Metric::parse(name).is_none());
+        .filter(|name| Metric::parse(name).is_none_or(|metric| metric.is_secondary()));
     unknown.collect()
 }
 

@@ -261,6 +261,9 @@ fn only_what_was_asked_for_is_judged_and_peers_where_nothing_is_ours() {
     assert_eq!(metrics(&[]), ["ours rps", "ours server.cpu_us_per_request"]);
     assert_eq!(metrics(&["w / ours / rps"]), ["ours rps"]);
     assert_eq!(metrics(&["nginx"]), [""; 0]);
+    let share = "ours collector.cpu_share";
+    assert_eq!(metrics(&["collector.cpu_share"]), [share]);
+    assert_eq!(metrics(&["ours / rps", "cpu_share"]), ["ours rps"]);
     let comparison = compare(&runs[0], &runs[1], &Options::default());
     assert_eq!(comparison.without_direction, ["collector.cpu_share"]);
     let peers = |seed| run("P", &rows("nginx", CPU, SOUND, around(seed, 5.0, 20)));

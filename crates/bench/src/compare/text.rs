@@ -42,7 +42,7 @@ impl Comparison {
         if !self.without_direction.is_empty() {
             writeln!(
                 out,
-                "Not compared, since nobody has said whether more is better: {}",
+                "Not compared, but for what `--only` names whole: {}",
                 some(&self.without_direction)
             )?;
         }

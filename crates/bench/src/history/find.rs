@@ -31,10 +31,11 @@ pub struct Found {
 /// Finds and reads all results below `folder`.
 ///
 /// # Errors
-/// When a folder cannot be listed, or there are more than a history may have.
+/// When the folder cannot be listed, or there are more than a history may have.
 pub fn find(folder: &Path) -> Result<Found, Unusable> {
     let mut directories = Vec::new();
-    walk(folder, 0, &mut directories)?;
+    let mut found = Found::default();
+    walk(folder, 0, &mut directories, &mut found.left_out)?;
     if directories.len() > HISTORY_RUNS_MAX {
         return Err(Unusable::TooMany {
             path: folder.to_owned(),
@@ -44,7 +45,6 @@ pub fn find(folder: &Path) -> Result<Found, Unusable> {
             ),
         });
     }
-    let mut found = Found::default();
     for directory in directories {
         match dated(&directory) {
             Ok(run) => found.runs.push(run),
@@ -57,8 +57,14 @@ pub fn find(folder: &Path) -> Result<Found, Unusable> {
     Ok(found)
 }
 
-/// Folders with a `raw.csv`, in the order of their names. Links are not followed: they may lead upwards.
-fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Unusable> {
+/// Folders with a `raw.csv`, in the order of their names. Links are not followed: they may lead upwards. Folders below the
+/// first that cannot be listed are named in `left_out`.
+fn walk(
+    folder: &Path,
+    depth: usize,
+    found: &mut Vec<PathBuf>,
+    left_out: &mut Vec<String>,
+) -> Result<(), Unusable> {
     let unlisted = |error| Unusable::Unlisted(folder.to_owned(), error);
     if folder.join(RAW).is_file() {
         found.push(folder.to_owned());
@@ -80,7 +86,15 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Unu
     }
     below.sort();
     match depth < HISTORY_DEPTH_MAX {
-        true => below.iter().try_for_each(|it| walk(it, depth + 1, found)),
+        true => below
+            .iter()
+            .try_for_each(|it| match walk(it, depth + 1, found, left_out) {
+                Err(error @ Unusable::Unlisted(..)) => {
+                    left_out.push(chain(&error));
+                    Ok(())
+                }
+                walked => walked,
+            }),
         false => Ok(()),
     }
 }

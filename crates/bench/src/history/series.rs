@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::find::Dated;
 use super::options::Options;
-use crate::archive::{Entrant, Machine, Sound, Subject};
+use crate::archive::{Entrant, Machine, Sound, Subject, is_asked};
 use crate::compare::Direction;
 use crate::compare::reference::{Pairs, closest, pairs};
 use crate::compare::verdict::percent;
@@ -130,11 +130,11 @@ pub(super) fn series(runs: &[Dated], options: &Options) -> Vec<Series> {
     let all = together.into_iter();
     all.filter_map(|((experiment, _, subject, metric), members)| {
         let name = format!("{experiment} / {subject} / {metric}");
-        let is_asked = options.only.iter().any(|part| name.contains(part));
-        if !is_asked && !options.only.is_empty() {
+        let metric = Metric::parse(metric)?;
+        if !is_asked(&options.only, &name, &metric) {
             return None;
         }
-        one(experiment, &Metric::parse(metric)?, &members, options)
+        one(experiment, &metric, &members, options)
     })
     .collect()
 }

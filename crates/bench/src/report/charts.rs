@@ -26,7 +26,7 @@ pub(super) fn write(out: &Path, page: &str) -> Result<(), Error> {
     fs::create_dir_all(&directory).map_err(|source| Error::Write(directory.clone(), source))?;
     for (index, (title, svg)) in charts.iter().enumerate() {
         let path = directory.join(format!("{:03}-{}.svg", index + 1, plain(title)));
-        let file = Output::new(&path);
+        let file = Output::here(&path);
         let written = file.and_then(|file| file.write(|writer| writer.write_all(svg.as_bytes())));
         written.map_err(|source| Error::Write(path, source))?;
     }

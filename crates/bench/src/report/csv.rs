@@ -5,7 +5,7 @@ use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
 /// Every metric of every trial. A trial that is invalid is there too, marked.
 pub(super) fn raw(outcome: &Outcome) -> String {
     let mut text = String::from(
-        "round,at_s,work,variant,ours,valid,disturbed,client_is_limit,metric,value,point\n",
+        "round,at_s,work,variant,ours,valid,disturbed,client_is_limit,metric,value,point,unsteady,control_disturbed\n",
     );
     each_trial(outcome, |work, variant, trial| {
         for (metric, value) in &trial.metrics {
@@ -21,6 +21,8 @@ pub(super) fn raw(outcome: &Outcome) -> String {
                 metric.clone(),
                 value.to_string(),
                 work.point.to_string(),
+                trial.unsteady.is_some().to_string(),
+                (!trial.control_disturbed.is_empty()).to_string(),
             ]));
         }
     });
@@ -119,6 +121,18 @@ mod tests {
     fn commas_and_quotes_stay_inside_their_field() {
         let fields = ["a,b", "say \"x\"", "plain"].map(String::from);
         assert_eq!(row(&fields), "\"a,b\",\"say \"\"x\"\"\",plain\n");
+    }
+
+    #[test]
+    fn marks_of_a_trial_stand_in_each_of_its_rows() {
+        let mut outcome = outcome();
+        outcome.works[0].variants[0].trials[1].unsteady = Some(0.2);
+        let rows = outcome.works[0].variants[0].trials[1].metrics.len();
+        let text = raw(&outcome);
+        let marked = |line: &&str| line.ends_with(",true,false");
+        let marked: Vec<&str> = text.lines().filter(marked).collect();
+        assert_eq!(marked.len(), rows, "{text}");
+        assert!(marked.iter().all(|line| line.starts_with("2,")), "{text}");
     }
 
     #[test]

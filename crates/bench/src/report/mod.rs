@@ -38,6 +38,9 @@ const NAMES: [&str; 6] = [
     "report.html",
 ];
 
+/// The directories of a result.
+const DIRECTORIES: [&str; 2] = ["charts", "profile"];
+
 /// Makes the output directory: the one that was asked for, where an earlier result is replaced, or a new one. Looks
 /// whether the files of the result can be written there, and have room: nobody measures for an hour in vain.
 ///
@@ -66,9 +69,15 @@ pub fn check_directory(path: &Path) -> Result<(), Error> {
         return Err(Error::NoDirectory(path.to_owned()));
     }
     fs::create_dir_all(path).map_err(|source| Error::Write(path.to_owned(), source))?;
+    for name in DIRECTORIES {
+        let below = path.join(name);
+        if below.is_symlink() {
+            return Err(Error::Link(below));
+        }
+    }
     for name in NAMES {
         let file = path.join(name);
-        Output::new(&file).map_err(|source| Error::Write(file, source))?;
+        Output::here(&file).map_err(|source| Error::Write(file, source))?;
     }
     check_room(path).map_err(|source| Error::NoRoom(path.to_owned(), source))
 }
@@ -114,7 +123,7 @@ pub fn write_all(out: &Path, measured: &Measured) -> Result<String, Error> {
     let write = |name: &str, text: String| {
         debug_assert!(NAMES.contains(&name), "{name} was looked at before");
         let path = out.join(name);
-        let file = Output::new(&path);
+        let file = Output::here(&path);
         let written = file.and_then(|file| file.write(|writer| writer.write_all(text.as_bytes())));
         written.map_err(|source| Error::Write(path, source))
     };
@@ -147,11 +156,31 @@ fn json(value: &impl serde::Serialize) -> String {
 }
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_are_not_written_through_links() {
+        let elsewhere = tempfile::tempdir().expect("a directory");
+        for name in ["raw.csv", "report.html", "charts", "profile"] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let link = directory.path().join(name);
+            std::os::unix::fs::symlink(elsewhere.path().join("x"), &link).expect("a link");
+            let error = check_directory(directory.path()).expect_err(name);
+            let said = format!("{error:?}");
+            assert!(
+                said.contains(name) && error.to_string().contains(name),
+                "{said}"
+            );
+        }
+        assert_eq!(
+            fs::read_dir(elsewhere.path()).expect("it is there").count(),
+            0
+        );
+    }
 
     #[test]
     fn profiles_of_an_earlier_result_go_and_other_files_stay() {

@@ -10,6 +10,9 @@ pub(crate) fn number(value: f64, unit: &str) -> String {
         "B" => units::bytes(value),
         // Latencies reach milliseconds, costs of a request hardly ever do.
         "µs" if value >= 1_000.0 => units::nanoseconds(value * 1e3),
+        // Some things happen in few of a hundred requests.
+        "" if value != 0.0 && value < 0.1 => format!("{value:.4}"),
+        "" => digits(value),
         _ => format!("{} {unit}", digits(value)),
     }
 }

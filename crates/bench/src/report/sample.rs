@@ -5,7 +5,7 @@ use crate::placement::{self, place};
 use crate::scenario::{Bound, Figure, Metric, Point, Role};
 use crate::verdict;
 
-pub(super) fn outcome() -> Outcome {
+pub(crate) fn outcome() -> Outcome {
     let variants = vec![
         variant("onrush epoll", true, 3.7),
         variant("onrush io_uring", true, 4.5),
@@ -20,6 +20,7 @@ pub(super) fn outcome() -> Outcome {
     };
     Outcome {
         lost: None,
+        no_room: None,
         schema: SCHEMA,
         experiment: "sample <1>".into(),
         about: "Which is cheaper & why?".into(),
@@ -66,6 +67,7 @@ fn variant(name: &str, ours: bool, cost: f64) -> VariantOutcome {
         .into(),
         placement,
         left_out: None,
+        disagreeing: Default::default(),
         metrics: metrics_of_rounds(&trials),
         trials,
     }
@@ -153,6 +155,9 @@ fn trial(round: u32, cost: f64) -> Trial {
         metrics: [
             ("rps".to_owned(), rps),
             ("server.cpu_us_per_request".to_owned(), cost),
+            ("server.user_us_per_request".to_owned(), cost * 0.2),
+            ("server.system_us_per_request".to_owned(), cost * 0.8),
+            ("server.softirq_us_per_request".to_owned(), cost * 0.05),
         ]
         .into(),
         ..Trial::default()

@@ -1,7 +1,7 @@
 //! `summary.md`: the table and the machine, ready to be put into a README.
 
 use super::road::roads;
-use super::table::{Row, headline, limits, row};
+use super::table::{Row, costs, headline, limits, row};
 use crate::environment::Environment;
 use crate::outcome::{Outcome, WorkOutcome};
 
@@ -31,8 +31,8 @@ pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
         text.push_str(&road_tables(points));
     }
     for work in &outcome.works {
-        for limit in limits(work) {
-            text.push_str(&format!("- {}, {limit}\n", work.title()));
+        for line in costs(work).into_iter().chain(limits(work)) {
+            text.push_str(&format!("- {}, {line}\n", work.title()));
         }
     }
     text.push_str(&format!("\n{}\n\n", outcome.placement_rule));

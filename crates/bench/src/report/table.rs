@@ -5,8 +5,8 @@ use onrush_measure::units;
 
 use super::number::number;
 use super::road::roads;
-use crate::outcome::{FigureLine, Outcome, WorkOutcome};
-use crate::scenario::Bound;
+use crate::outcome::{FigureLine, Outcome, VariantOutcome, WorkOutcome};
+use crate::scenario::{Bound, Collected, OfRole, Role};
 use crate::verdict::Verdict;
 
 /// One line of the table as text.
@@ -154,6 +154,7 @@ pub(crate) fn terminal(outcome: &Outcome) -> String {
             lines.push(Line::Cells(cells(row)));
             lines.extend(notes.into_iter().map(Line::Note));
         }
+        lines.extend(costs(work).into_iter().map(Line::Cost));
         lines.extend(limits(work).into_iter().map(Line::Limit));
     }
     let mut text = String::from("\n");
@@ -202,6 +203,7 @@ enum Line {
     Figure(String),
     Cells([String; 7]),
     Note(String),
+    Cost(String),
     Limit(String),
 }
 
@@ -234,6 +236,32 @@ pub(super) fn limits(work: &WorkOutcome) -> Vec<String> {
     work.variants.iter().filter_map(limit).collect()
 }
 
+/// What CPU time a request cost each variant in the role under test, where its parts were collected: medians.
+pub(super) fn costs(work: &WorkOutcome) -> Vec<String> {
+    let cost = |variant: &VariantOutcome| {
+        let role = variant.under_test;
+        let parts = cost_parts(variant, role)?;
+        let name = role.name();
+        Some(format!("{}: {name} CPU per request: {parts}", variant.name))
+    };
+    work.variants.iter().filter_map(cost).collect()
+}
+
+/// `user 0.52 / system 3.18 / softirq 0.61 µs` of a role; none where that was not collected.
+pub(super) fn cost_parts(variant: &VariantOutcome, role: Role) -> Option<String> {
+    let parts = [
+        ("user", OfRole::User),
+        ("system", OfRole::System),
+        ("softirq", OfRole::Softirq),
+    ];
+    let part = |(word, of): (&str, OfRole)| {
+        let rounds = variant.metrics.get(&Collected::OfRole(role, of).name())?;
+        Some(format!("{word} {:.2}", rounds.median))
+    };
+    let parts: Option<Vec<String>> = parts.into_iter().map(part).collect();
+    Some(format!("{} µs", parts?.join(" / ")))
+}
+
 /// Columns as wide as their widest cell; names to the left, numbers to the right.
 fn laid_out(lines: &[Line]) -> String {
     let mut widths = HEAD.map(|head| head.chars().count());
@@ -261,6 +289,7 @@ fn laid_out(lines: &[Line]) -> String {
                 format!("{}  {verdict}", columns(&cells))
             }
             Line::Note(note) => format!("      {note}"),
+            Line::Cost(cost) => format!("  cost · {cost}"),
             Line::Limit(limit) => format!("  limit · {limit}"),
         };
         text.push_str(line.trim_end());
@@ -289,6 +318,12 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("1 of 2 targets reached"));
+        assert!(
+            text.contains(
+                "cost · nginx: server CPU per request: user 0.98 / system 3.94 / softirq 0.25 µs"
+            ),
+            "{text}"
+        );
         assert!(
             text.contains("limit · onrush epoll: CPU 1 was full"),
             "{text}"

@@ -4,8 +4,9 @@
 //! program started itself is stopped with it. Where `setpriv` is installed the kernel stops them even when we are
 //! killed. Programs are only ever addressed by the ids we were given when starting them, never by a name.
 
+use std::cell::Cell;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
+
+use serde::{Deserialize, Serialize};
 
 use super::strays::VARIABLE;
 use crate::collect::client::last_second;
@@ -28,6 +31,8 @@ pub(super) struct Child {
     process: std::process::Child,
     pid: Pid,
     output: PathBuf,
+    /// Whether some of what it printed is gone.
+    was_cut: Cell<bool>,
     is_stopped: bool,
 }
 
@@ -44,7 +49,9 @@ impl Child {
     /// It carries the run in its environment, and so does what it starts: [`super::strays`].
     pub(super) fn start(line: &[String], directory: &Path, run: &str) -> io::Result<Child> {
         let output = directory.join("output.txt");
-        let file = File::create(&output)?;
+        // Appended to, so that it begins anew where it is cut.
+        let file = OpenOptions::new().create(true).append(true).open(&output)?;
+        file.set_len(0)?;
         let (program, arguments) = line.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let process = ends_with_us(program)
             .args(arguments)
@@ -58,6 +65,7 @@ impl Child {
             pid: Pid::from_child(&process),
             process,
             output,
+            was_cut: Cell::new(false),
             is_stopped: false,
         })
     }
@@ -87,6 +95,22 @@ impl Child {
     /// Whether it printed more than anybody reads: a disk is not for that.
     pub(super) fn printed_too_much(&self) -> bool {
         fs::metadata(&self.output).is_ok_and(|found| found.len() > OUTPUT_BYTES_MAX)
+    }
+
+    /// Cuts what it printed off where it is more than anybody reads: that of a server is not its result, and a disk is not for
+    /// it.
+    pub(super) fn bound_output(&self) {
+        if self.printed_too_much() {
+            let file = OpenOptions::new().write(true).open(&self.output);
+            // One that cannot be cut is tried again.
+            let cut = file.and_then(|file| file.set_len(0));
+            self.was_cut.set(self.was_cut.get() || cut.is_ok());
+        }
+    }
+
+    /// Whether some of what it printed was cut off.
+    pub(super) fn was_cut(&self) -> bool {
+        self.was_cut.get()
     }
 
     /// Everything it printed, up to a bound.
@@ -143,7 +167,8 @@ impl Child {
 }
 
 /// An end without success.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Ended {
     /// With this exit status.
     Status(i32),
@@ -241,6 +266,20 @@ mod tests {
         let (_directory, child) = start("echo first; echo last >&2");
         wait_for("the end", || child.has_ended());
         assert_eq!(child.last_words(), "it printed: first | last");
+    }
+
+    #[test]
+    fn output_beyond_its_bound_is_cut_and_the_last_words_stay() {
+        let bytes = OUTPUT_BYTES_MAX + 1;
+        let (_directory, child) = start(&format!(
+            "head -c {bytes} /dev/zero; trap 'echo last; exit' TERM; while :; do sleep 0.05; done"
+        ));
+        wait_for("all of it", || child.printed_too_much());
+        child.bound_output();
+        assert!(child.was_cut() && !child.printed_too_much());
+        kill_process(child.pid, Signal::TERM).expect("it lives");
+        wait_for("its end", || child.has_ended());
+        assert_eq!(child.last_words(), "it printed: last");
     }
 
     #[test]

@@ -46,6 +46,10 @@ pub(super) fn read_report(
     // A client that was given `{json}` writes there; the directory is new for each run. All others print.
     let (written, printed) = match client {
         Running::There(distant) => {
+            if distant.was_cut() {
+                let most = OUTPUT_BYTES_MAX >> 20;
+                return failed(format!("the {} printed more than {most} MiB", role.name()));
+            }
             let texts = texts(context, distant)?;
             (texts.written.map(Ok), texts.printed)
         }

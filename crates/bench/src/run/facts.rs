@@ -3,6 +3,7 @@
 use crate::collect::interface::LOOPBACK;
 use crate::collect::sampler::Window;
 use crate::outcome::{BySubject, CollectorUse, Trial};
+use crate::scenario::Collected;
 use crate::verdict::of_all_cpus;
 
 /// More of a CPU than this used by the measuring itself is worth a word: it is promised to be less.
@@ -19,6 +20,7 @@ pub(super) fn collected(trial: &mut Trial, window: Window, requests: u64) {
     };
     let total = |subject: &str, measure: &str| total(&window.totals, subject, measure);
     if requests > 0.0 {
+        let mut all_packets = 0.0;
         for (subject, measures) in &window.totals {
             let sent = measures.get("tx_packets").copied().unwrap_or(0.0);
             let received = measures.get("rx_packets").copied().unwrap_or(0.0);
@@ -26,7 +28,14 @@ pub(super) fn collected(trial: &mut Trial, window: Window, requests: u64) {
             let packets = sent + if subject == LOOPBACK { 0.0 } else { received };
             if packets / requests >= PACKETS_PER_REQUEST_MIN {
                 add(format!("packets_per_request.{subject}"), packets / requests);
+                // Those of other hosts are called `HOST:INTERFACE`.
+                if !subject.contains(':') {
+                    all_packets += packets;
+                }
             }
+        }
+        if all_packets > 0.0 {
+            add(Collected::Packets.name(), all_packets / requests);
         }
         let switches = total("machine", "context_switches");
         add("context_switches_per_request".into(), switches / requests);
@@ -113,6 +122,7 @@ mod tests {
                 subject("lo", &[("rx_packets", 4_000.0), ("tx_packets", 4_000.0)]),
                 subject("eth0", &[("rx_packets", 3_000.0), ("tx_packets", 1_000.0)]),
                 subject("eth1", &[("rx_packets", 9.0)]),
+                subject("left:eth0", &[("tx_packets", 2_000.0)]),
                 subject("cpu0", &[("softnet_dropped", 3.0)]),
                 subject("cpu1", &[("softnet_dropped", 4.0)]),
                 subject("tcp", &[("RetransSegs", 5.0)]),
@@ -132,6 +142,7 @@ mod tests {
         assert_eq!(metric("packets_per_request.lo"), Some(4.0));
         assert_eq!(metric("packets_per_request.eth0"), Some(4.0));
         assert_eq!(metric("packets_per_request.eth1"), None);
+        assert_eq!(metric("packets_per_request"), Some(8.0));
         assert_eq!(metric("context_switches_per_request"), Some(0.5));
         assert_eq!(metric("server.wait_us_per_request"), Some(10.0));
         assert_eq!(metric("server.voluntary_switches_per_request"), Some(2.0));

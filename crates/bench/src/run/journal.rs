@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use onrush_file::Unreadable;
@@ -291,8 +292,16 @@ impl Journal {
 /// Opens the file of a run for appending, unless another run writes there: of two in one directory the results of one
 /// would be lost. The lock goes with the process.
 fn open_alone(path: &Path) -> Result<File, Error> {
-    let opened = OpenOptions::new().create(true).append(true).open(path);
-    let file = opened.map_err(|source| Error::Write(path.to_owned(), source))?;
+    let opened = OpenOptions::new()
+        .create(true)
+        .append(true)
+        // Not through a link: it may lead to a file of others.
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
+        .open(path);
+    let file = opened.map_err(|source| match path.is_symlink() {
+        true => Error::Link(path.to_owned()),
+        false => Error::Write(path.to_owned(), source),
+    })?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(Errno::WOULDBLOCK) => Err(Error::InUse(path.to_owned())),

@@ -4,11 +4,13 @@ mod agent;
 
 mod child;
 mod client_report;
+mod cost;
 mod facts;
 mod failure;
 mod idle;
 mod interrupt;
 mod journal;
+mod loaded;
 mod network;
 mod notes;
 mod ports;
@@ -38,6 +40,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use self::agent::serve as serve_agent;
 pub use self::journal::{Earlier, Header};
+pub use self::wire::hear_anything;
 
 use self::interrupt::Interrupt;
 use self::journal::Journal;
@@ -56,7 +59,7 @@ use crate::placement::{self, place};
 use crate::report::clock::rfc3339;
 use crate::scenario::{Experiment, Program, Role, Variant, Work};
 use crate::schedule::Schedule;
-use crate::verdict::figure_lines;
+use crate::verdict::{disagreements, figure_lines};
 
 /// Everything that is written.
 pub struct Measured {
@@ -192,6 +195,7 @@ pub fn measure(
         started: now.checked_sub(since).unwrap_or(now),
         notes: first_notes(&planned.left_out, lines.len(), started),
         lost: None,
+        no_room: None,
         schedule: planned.schedule,
     };
     let mut progress = Progress::new(experiment, &rounds.schedule, lines.len());
@@ -254,6 +258,7 @@ fn works(
                 None => place(cpus, &roles, under_test, each_max),
             },
             left_out: missing_of(variant, missing),
+            disagreeing: Default::default(),
             metrics: BTreeMap::new(),
             trials: Vec::new(),
         }
@@ -303,6 +308,9 @@ fn outcome(
             .iter()
             .flat_map(|figure| figure_lines(figure, &work.variants))
             .collect();
+        for variant in &mut work.variants {
+            variant.disagreeing = disagreements(&work.figures, variant, experiment.precision);
+        }
     }
     let mut outcome = Outcome {
         schema: SCHEMA,
@@ -312,12 +320,15 @@ fn outcome(
         duration_s: rounds.started.elapsed().as_secs_f64(),
         complete: match ending {
             Ending::Complete | Ending::Budget | Ending::Precise => true,
-            Ending::Interrupted | Ending::Lost => false,
+            Ending::Interrupted | Ending::Lost | Ending::NoRoom => false,
         },
         lost: rounds.lost,
+        no_room: rounds.no_room,
         quick: header.choice.quick,
         rounds: match ending {
-            Ending::Complete | Ending::Interrupted | Ending::Lost => experiment.rounds,
+            Ending::Complete | Ending::Interrupted | Ending::Lost | Ending::NoRoom => {
+                experiment.rounds
+            }
             Ending::Budget | Ending::Precise => made,
         },
         warm_up_s: experiment.warm_up.longest().as_secs_f64(),

@@ -1,8 +1,9 @@
 //! What a reader has to know before the numbers of a run. Pure.
 
 use super::rounds::Ending;
-use crate::limits::PROFILE_HERTZ;
+use crate::limits::{DISAGREEING_NAMED_MAX, PROFILE_HERTZ};
 use crate::outcome::{Outcome, Trial};
+use crate::verdict::remedy;
 
 /// One sentence each, the gravest first.
 pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
@@ -14,8 +15,8 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
         .collect();
     let mut notes = Vec::new();
     match ending {
-        // That a host was lost, and in which trial, is noted where it happened.
-        Ending::Complete | Ending::Lost => {}
+        // That a host was lost or a disk full, and where, is noted where it happened.
+        Ending::Complete | Ending::Lost | Ending::NoRoom => {}
         Ending::Interrupted => notes.push(
             "Incomplete: stopped by a signal before every round was made; `--resume` goes on with it."
                 .to_owned(),
@@ -44,6 +45,9 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
             most * 100.0
         ));
     }
+    notes.extend(unsteady(&trials));
+    notes.extend(control_disturbed(&trials));
+    notes.extend(disagreeing(outcome));
     if trials.iter().any(|trial| !trial.profiles.is_empty()) {
         notes.push(format!(
             "Profiled: perf took {PROFILE_HERTZ} samples a second of each role, which the roles paid for."
@@ -51,6 +55,70 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
     }
     notes.extend(left_out(&trials));
     notes
+}
+
+/// In how many trials the rate was of two states.
+fn unsteady(trials: &[&Trial]) -> Option<String> {
+    let changes = trials.iter().filter_map(|trial| trial.unsteady);
+    let most = changes.clone().map(f64::abs).fold(0.0, f64::max);
+    let count = changes.count();
+    (count > 0).then(|| {
+        format!(
+            "Not steady: in {count} of {} trials the rate rose or fell within the window, by up to {:.0} %: a longer `warm_up` \
+             may help.",
+            trials.len(),
+            most * 100.0
+        )
+    })
+}
+
+/// In how many trials the control client was held up, and by what in the first of them.
+fn control_disturbed(trials: &[&Trial]) -> Option<String> {
+    let mut disturbed = trials
+        .iter()
+        .filter(|trial| !trial.control_disturbed.is_empty());
+    let first = disturbed.next()?;
+    Some(format!(
+        "Control client disturbed: in {} of {} trials its numbers are its own and not the system's; in the first of them: {}.",
+        1 + disturbed.count(),
+        trials.len(),
+        first.control_disturbed.join("; ")
+    ))
+}
+
+/// Whose rounds do not agree, a sentence each, and what to do about it.
+fn disagreeing(outcome: &Outcome) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for work in &outcome.works {
+        for variant in work
+            .variants
+            .iter()
+            .filter(|variant| !variant.disagreeing.is_empty())
+        {
+            let apart = variant.disagreeing.iter();
+            let apart: Vec<String> = apart
+                .map(|(metric, apart)| format!("{metric} {:.0} %", apart * 100.0))
+                .collect();
+            sentences.push(format!(
+                "Rounds do not agree: {} / {} ({} apart): {}.",
+                work.title(),
+                variant.name,
+                apart.join(", "),
+                remedy(&variant.trials)
+            ));
+        }
+    }
+    if let Some(more) = sentences
+        .len()
+        .checked_sub(DISAGREEING_NAMED_MAX)
+        .filter(|more| *more > 0)
+    {
+        sentences.truncate(DISAGREEING_NAMED_MAX);
+        sentences.push(format!(
+            "Rounds do not agree of {more} more variants: `disagreeing` in result.json names them."
+        ));
+    }
+    sentences
 }
 
 /// What could not be collected, in one sentence: each thing once, in however many trials it was missing.
@@ -67,6 +135,60 @@ fn left_out(trials: &[&Trial]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn trials_that_were_not_steady_are_counted_with_the_worst() {
+        let trial = |unsteady| Trial {
+            unsteady,
+            ..Trial::default()
+        };
+        let trials = [trial(Some(-0.31)), trial(None), trial(Some(0.1))];
+        let trials: Vec<&Trial> = trials.iter().collect();
+        let note = unsteady(&trials).expect("two were not");
+        assert!(note.starts_with("Not steady: in 2 of 3 trials"), "{note}");
+        assert!(note.contains("by up to 31 %"), "{note}");
+        assert_eq!(unsteady(&trials[1..2]), None);
+    }
+
+    #[test]
+    fn whose_rounds_do_not_agree_is_named_within_a_bound() {
+        let mut outcome = crate::report::sample::outcome();
+        assert_eq!(disagreeing(&outcome), [""; 0]);
+        outcome.works[0].variants[1].disagreeing = [("rps".to_owned(), 0.31)].into();
+        let sentences = disagreeing(&outcome);
+        assert_eq!(sentences.len(), 1);
+        assert!(
+            sentences[0].starts_with(
+                "Rounds do not agree: fixed response / onrush io_uring (rps 31 % apart): make `measure` longer"
+            ),
+            "{sentences:?}"
+        );
+        let work = outcome.works[0].clone();
+        outcome.works = vec![work; DISAGREEING_NAMED_MAX + 2];
+        let sentences = disagreeing(&outcome);
+        assert_eq!(sentences.len(), DISAGREEING_NAMED_MAX + 1);
+        assert!(sentences[DISAGREEING_NAMED_MAX].contains("of 2 more variants"));
+    }
+
+    #[test]
+    fn a_disturbed_control_client_is_said_with_its_reason() {
+        let trial = |reasons: &[&str]| Trial {
+            control_disturbed: reasons.iter().map(|why| (*why).to_owned()).collect(),
+            ..Trial::default()
+        };
+        let trials = [trial(&[]), trial(&["it was busy", "x"]), trial(&["y"])];
+        let trials: Vec<&Trial> = trials.iter().collect();
+        let note = control_disturbed(&trials).expect("two were");
+        assert!(
+            note.starts_with("Control client disturbed: in 2 of 3 trials"),
+            "{note}"
+        );
+        assert!(
+            note.ends_with("in the first of them: it was busy; x."),
+            "{note}"
+        );
+        assert_eq!(control_disturbed(&trials[..1]), None);
+    }
 
     #[test]
     fn what_was_not_collected_is_said_once() {

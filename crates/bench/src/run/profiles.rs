@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use onrush_file::Output;
+
 use crate::collect::stacks::Folded;
 use crate::report::flame::flame_graph;
 
@@ -63,7 +65,8 @@ impl Profiles {
         let name = self.name(parts);
         let write = |extension: &str, text: &str| {
             let path = directory.join(format!("{name}.{extension}"));
-            fs::write(&path, text)
+            let file = Output::here(&path);
+            file.and_then(|file| file.write(|writer| writer.write_all(text.as_bytes())))
                 .map_err(|error| format!("cannot write {}: {error}", path.display()))
         };
         fs::create_dir_all(&directory)

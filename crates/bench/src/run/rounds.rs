@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Instant;
 
-use super::failure::Failure;
+use super::failure::{Failure, is_no_room};
 use super::journal::{Journal, Line};
 use super::progress::result_in_words;
 use super::rate::rate;
@@ -12,6 +12,7 @@ use super::step_aside::step_aside;
 use super::strays;
 use super::subject::{Context, Subject};
 use super::trial;
+use crate::error::Error;
 use crate::limits::START_FAILURES_MAX;
 use crate::outcome::{Trial, WorkOutcome};
 use crate::scenario::{Experiment, Work};
@@ -32,6 +33,8 @@ pub(super) struct Rounds<'a> {
     pub(super) notes: Vec<String>,
     /// The host that is gone, and how.
     pub(super) lost: Option<String>,
+    /// What there was no room for.
+    pub(super) no_room: Option<String>,
 }
 
 /// Why there are no further rounds.
@@ -47,6 +50,8 @@ pub(super) enum Ending {
     Interrupted,
     /// A host is gone.
     Lost,
+    /// A disk is full.
+    NoRoom,
 }
 
 impl Rounds<'_> {
@@ -177,6 +182,10 @@ impl Rounds<'_> {
                 self.lost = Some(why);
                 return Some(Ending::Lost);
             }
+            Err(Failure::NoRoom(why)) => {
+                context.progress.end(&format!("NO ROOM: {why}"));
+                return Some(self.no_room(&why));
+            }
             Ok(trial) => {
                 *failures = 0;
                 context.progress.end(&result_in_words(&trial));
@@ -198,17 +207,31 @@ impl Rounds<'_> {
                 "programs had started {strays} processes and left them behind: they were killed"
             ));
         }
-        self.keep(context, cell, trial);
-        None
+        self.keep(context, cell, trial)
     }
 
-    fn keep(&mut self, context: &mut Context<'_>, cell: Cell, trial: Trial) {
+    fn no_room(&mut self, why: &str) -> Ending {
+        let note = format!("Ended early: {why}: free some room; `--resume` goes on with it.");
+        let _ = writeln!(std::io::stderr(), "onrush bench: {note}");
+        self.notes.push(note);
+        self.no_room = Some(why.to_owned());
+        Ending::NoRoom
+    }
+
+    /// Writes a trial down; an ending when there is no room for it.
+    fn keep(&mut self, context: &mut Context<'_>, cell: Cell, trial: Trial) -> Option<Ending> {
         let work = &self.works[cell.work];
         let variant = &work.variants[cell.variant].name;
         let kept = self.journal.add(work, variant, &trial, context.environment);
         if let Err(error) = kept {
             let source = std::error::Error::source(&error);
             let cause = source.map_or(String::new(), |cause| format!(": {cause}"));
+            if let Error::Write(_, source) = &error
+                && is_no_room(source)
+            {
+                // A line that was cut short is no trial: it is made again.
+                return Some(self.no_room(&format!("{error}{cause}")));
+            }
             let note = format!("{error}{cause}: this run cannot be resumed.");
             let _ = writeln!(std::io::stderr(), "onrush bench: {note}");
             self.notes.push(note);
@@ -216,6 +239,7 @@ impl Rounds<'_> {
         self.works[cell.work].variants[cell.variant]
             .trials
             .push(trial);
+        None
     }
 
     fn label(&self, round: u32, cell: Cell) -> String {

@@ -20,11 +20,27 @@ impl Running {
         }
     }
 
-    /// How it ended, when that was not with success. Agents do not say it of theirs.
+    /// How it ended, when that was not with success; of several, the first that did.
     pub(super) fn failure(&self) -> Option<Ended> {
         match self {
             Running::Here(child) => child.failure(),
-            Running::There(_) => None,
+            Running::There(distant) => distant.failure(),
+        }
+    }
+
+    /// Cuts what a server printed off where it is more than anybody reads. Agents do so by themselves.
+    pub(super) fn bound_output(&self) {
+        match self {
+            Running::Here(child) => child.bound_output(),
+            Running::There(_) => {}
+        }
+    }
+
+    /// Whether some of what it printed was cut off.
+    pub(super) fn was_cut(&self) -> bool {
+        match self {
+            Running::Here(child) => child.was_cut(),
+            Running::There(distant) => distant.was_cut(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::child::{Child, nap, pinned};
-use super::failure::{Failure, Try, failed};
+use super::failure::{Failure, Try, failed, is_no_room};
 use super::prepare::{Part, key, prepare};
 use super::remote;
 use super::running::Running;
@@ -74,6 +74,9 @@ fn start(
         None => line,
     };
     let child = Child::start(&line, &part.directory, &run_name(context.root)).or_else(|error| {
+        if is_no_room(&error) {
+            return Err(error.into());
+        }
         failed(format!(
             "the {} did not start: {error} ({})",
             role.name(),
@@ -113,6 +116,7 @@ pub(super) fn wait_until_ready(
     let deadline = Instant::now() + READY_WAIT_MAX;
     loop {
         check(context)?;
+        child.bound_output();
         if child.has_ended() {
             return failed(format!(
                 "the {} ended at once; {}",
@@ -159,6 +163,7 @@ fn check(context: &Context<'_>) -> Try<()> {
 pub(super) fn wait_for_end(
     context: &mut Context<'_>,
     client: &Running,
+    listeners: &[(Role, Running)],
     length: Duration,
     phase: &str,
     mut poll: impl FnMut(),
@@ -177,6 +182,9 @@ pub(super) fn wait_for_end(
         if client.printed_too_much() {
             let most = OUTPUT_BYTES_MAX >> 20;
             return failed(format!("the client printed more than {most} MiB"));
+        }
+        for (_, listener) in listeners {
+            listener.bound_output();
         }
         poll();
         context

@@ -14,6 +14,7 @@ use super::client_report::{self, read_report};
 use super::facts;
 use super::failure::{Failure, Try, failed};
 use super::idle::{IdleConnections, check_open_files};
+use super::loaded::loaded_trial;
 use super::network::Made;
 use super::prepare::ports;
 use super::remote;
@@ -27,9 +28,10 @@ use crate::collect::client::ClientReport;
 use crate::collect::sampler::{Sampler, Window};
 use crate::collect::source::Root;
 use crate::collect::tree::Tree;
+use crate::limits::OUTPUT_BYTES_MAX;
 use crate::outcome::{RoleUse, Trial};
 use crate::scenario::{Launch, Metric, Role};
-use crate::verdict;
+use crate::verdict::{self, ControlEnd};
 
 /// Freed memory and late start-up work settle within this before memory is read.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -98,10 +100,23 @@ fn on_network(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Trial> {
         Some(Launch::Idle(count)) => idle(context, subject, &listeners, &ports, count),
         _ => load(context, subject, &listeners, &ports),
     };
+    let cut = listeners.iter().filter(|(_, child)| child.was_cut());
+    let cut: Vec<String> = cut.map(|(role, _)| cut_in_words(*role)).collect();
     while let Some((_, mut child)) = listeners.pop() {
         child.stop();
     }
-    trial
+    trial.map(|mut trial| {
+        trial.notes.extend(cut);
+        trial
+    })
+}
+
+fn cut_in_words(role: Role) -> String {
+    let most = OUTPUT_BYTES_MAX >> 20;
+    format!(
+        "the {} printed more than {most} MiB: what it had printed was cut off",
+        role.name()
+    )
 }
 
 // Starting programs.
@@ -115,7 +130,7 @@ fn load(
     ports: &BTreeMap<Role, u16>,
 ) -> Try<Trial> {
     let measure = context.experiment.measure;
-    let warm = warm_up(context, &subject, ports)?;
+    let warm = warm_up(context, &subject, ports, listeners)?;
 
     let start_at = moment(context, &subject);
     let subject = Subject {
@@ -146,20 +161,20 @@ fn load(
         None => launch(context, &subject, Role::Client, ports, measure)?,
     };
     watch.join(Role::Client, &client)?;
-    wait_for_end(context, &client, measure, "measuring", || watch.poll())?;
+    wait_for_end(context, &client, listeners, measure, "measuring", || {
+        watch.poll()
+    })?;
     let (window, recorded) = watch.finish()?;
     check_alive(listeners)?;
 
     let report = read_report(context, &subject, Role::Client, &client)?;
     let failure = client_report::failure(context, &subject, Role::Client, &client);
     client.stop();
-    let control_report = match &mut control {
-        None => None,
+    let (control_report, control_end) = match &mut control {
+        None => (None, None),
         Some(control) => {
-            wait_for_end(context, control, measure, "measuring", || ())?;
-            let report = read_report(context, &subject, Role::Control, control)?;
-            control.stop();
-            Some(report)
+            let (report, end) = end_of_control(context, &subject, control)?;
+            (Some(report), Some(end))
         }
     };
     let mut trial = loaded_trial(&subject, window, report, control_report);
@@ -173,7 +188,30 @@ fn load(
         subject.under_test(),
         Some(measure.as_secs_f64()),
     );
+    if let Some(end) = &control_end {
+        verdict::judge_control(&mut trial, subject.placement, end);
+    }
     Ok(trial)
+}
+
+/// Waits for the control client, and reads its report and what there is to say against it.
+fn end_of_control(
+    context: &mut Context<'_>,
+    subject: &Subject<'_>,
+    control: &mut Running,
+) -> Try<(ClientReport, ControlEnd)> {
+    let measure = context.experiment.measure;
+    wait_for_end(context, control, &[], measure, "measuring", || ())?;
+    let report = read_report(context, subject, Role::Control, control)?;
+    let failure = client_report::failure(context, subject, Role::Control, control);
+    control.stop();
+    let end = ControlEnd {
+        requests: report.requests,
+        errors: report.errors,
+        failure,
+        distrust: report.distrust.clone(),
+    };
+    Ok((report, end))
 }
 
 fn note_warm_up(trial: &mut Trial, warm: Warm) {
@@ -201,76 +239,6 @@ fn network_root(subject: &Subject<'_>) -> Root {
     }
 }
 
-fn loaded_trial(
-    subject: &Subject<'_>,
-    window: Window,
-    report: ClientReport,
-    control: Option<ClientReport>,
-) -> Trial {
-    let control_requests = control.as_ref().map_or(0, |control| control.requests);
-    let window_s = window.length.as_secs_f64();
-    let mut roles = BTreeMap::new();
-    let mut metrics = BTreeMap::from([(Metric::Rate.name(), report.rps)]);
-    for (role, used) in &window.roles {
-        // The server responds to the control client too.
-        let responses = match role {
-            Role::Client | Role::Proxy => report.requests,
-            Role::Server => report.requests + control_requests,
-            Role::Control => control_requests,
-        };
-        let cpu_us_per_request =
-            (responses > 0).then(|| used.cpu.as_secs_f64() * 1e6 / responses as f64);
-        if let Some(value) = cpu_us_per_request {
-            metrics.insert(Metric::Cpu(*role).name(), value);
-        }
-        let cpus = subject.placement.of(*role).len().max(1) as f64;
-        let role_use = RoleUse {
-            cpu_s: used.cpu.as_secs_f64(),
-            system_share: used.system_share(),
-            busy: used.cpu.as_secs_f64() / window_s.max(1e-9) / cpus,
-            cpu_us_per_request,
-            memory_bytes: used.memory_bytes,
-            wait_s: used.wait.as_secs_f64(),
-            voluntary_switches: used.voluntary_switches,
-            involuntary_switches: used.involuntary_switches,
-            threads_ended: used.threads_ended,
-        };
-        roles.insert(*role, role_use);
-    }
-    if let Some(latency) = &report.latency {
-        if let Some(mean) = latency.mean {
-            metrics.insert(Metric::LatencyMean.name(), mean);
-        }
-        for value in &latency.percentiles {
-            metrics.insert(format!("latency.p{}", value.percentile), value.us);
-        }
-    }
-    let requests = report.requests + control_requests;
-    let mut trial = Trial {
-        round: subject.round,
-        rate: subject.rate,
-        counted: report.counted,
-        requests: report.requests,
-        errors: report.errors,
-        rps: report.rps,
-        bytes_per_s: report.bytes_per_s,
-        latency_us: report.latency,
-        control_latency_us: control.and_then(|control| control.latency),
-        seconds: report.seconds,
-        roles,
-        metrics,
-        notes: report
-            .warnings
-            .into_iter()
-            .map(|warning| format!("the client says: {warning}"))
-            .chain(report.notes)
-            .collect(),
-        ..Trial::default()
-    };
-    facts::collected(&mut trial, window, requests);
-    trial
-}
-
 // Idle connections.
 
 fn idle(
@@ -296,7 +264,11 @@ fn idle(
             .collect()
     };
     let before = memory(listeners);
-    let sampler = Sampler::start(&Root::of_machine(), &ids(listeners));
+    let sampler = Sampler::start(
+        &Root::of_machine(),
+        &ids(listeners),
+        subject.variant.collect,
+    );
     let at_s = subject.run_started.elapsed().as_secs_f64();
     let (interrupt, progress) = (context.interrupt, &mut *context.progress);
     let opened = IdleConnections::open(port, count, |number| {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::client_report::read_report;
 use super::failure::Try;
+use super::running::Running;
 use super::start::{launch, wait_for_end};
 use super::subject::{Context, Subject};
 use crate::scenario::{Role, WarmUp};
@@ -32,16 +33,17 @@ pub(super) fn warm_up(
     context: &mut Context<'_>,
     subject: &Subject<'_>,
     ports: &BTreeMap<Role, u16>,
+    listeners: &[(Role, Running)],
 ) -> Try<Warm> {
     match context.experiment.warm_up {
         WarmUp::Fixed(Duration::ZERO) => Ok(Warm::Unknown),
         WarmUp::Fixed(length) => {
             let mut client = launch(context, subject, Role::Client, ports, length)?;
-            wait_for_end(context, &client, length, "warming up", || ())?;
+            wait_for_end(context, &client, listeners, length, "warming up", || ())?;
             client.stop();
             Ok(Warm::Unknown)
         }
-        WarmUp::UntilSteady(longest) => until_steady(context, subject, ports, longest),
+        WarmUp::UntilSteady(longest) => until_steady(context, subject, ports, listeners, longest),
     }
 }
 
@@ -49,13 +51,14 @@ fn until_steady(
     context: &mut Context<'_>,
     subject: &Subject<'_>,
     ports: &BTreeMap<Role, u16>,
+    listeners: &[(Role, Running)],
     longest: Duration,
 ) -> Try<Warm> {
     let began = Instant::now();
     let mut rates: Vec<f64> = Vec::new();
     loop {
         let mut client = launch(context, subject, Role::Client, ports, PIECE)?;
-        wait_for_end(context, &client, PIECE, "warming up", || ())?;
+        wait_for_end(context, &client, listeners, PIECE, "warming up", || ())?;
         let report = read_report(context, subject, Role::Client, &client)?;
         client.stop();
         rates.push(report.rps);

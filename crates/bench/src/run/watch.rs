@@ -56,7 +56,8 @@ impl Watch {
             return Ok(Watch::There(window, no_profiles));
         }
         let profiles = context.profiles.as_ref();
-        let here = Here::start(root, &ids(running), profiles, context.root);
+        let sampler = Sampler::start(root, &ids(running), subject.variant.collect);
+        let here = Here::start(sampler, profiles, context.root);
         Ok(Watch::Here(Box::new(here)))
     }
 
@@ -95,13 +96,7 @@ impl Watch {
 }
 
 impl Here {
-    fn start(
-        root: &Root,
-        pids: &BTreeMap<Role, u32>,
-        profiles: Option<&Profiles>,
-        scratch: &Path,
-    ) -> Here {
-        let sampler = Sampler::start(root, pids);
+    fn start(sampler: Sampler, profiles: Option<&Profiles>, scratch: &Path) -> Here {
         let mut recording = profiles.map(|_| Recording::new(scratch));
         if let Some(recording) = &mut recording {
             for (role, pids) in sampler.processes() {

@@ -8,11 +8,12 @@ use std::io::{self, BufRead, Read, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::child::Ended;
 use crate::collect::sampler::Window;
 use crate::limits::LINE_BYTES_MAX;
 use crate::outcome::Sample;
 use crate::placement::Placement;
-use crate::scenario::Role;
+use crate::scenario::{Collect, Role};
 
 /// The version of what is said; both ends are one program, so another one is a damaged copy.
 pub(super) const PROTOCOL: u32 = 1;
@@ -49,7 +50,7 @@ pub(super) enum Ask {
     /// Whether a role's program runs and, with a port, whether it is listened at.
     Look { role: Role, port: Option<u16> },
     /// A window is opened over these roles.
-    Open { roles: Vec<Role> },
+    Open { roles: Vec<Role>, collect: Collect },
     /// A role that was just started belongs to the window.
     Join { role: Role },
     /// The window is closed.
@@ -112,6 +113,10 @@ pub(super) struct Seen {
     pub(super) has_ended: bool,
     pub(super) is_listening: bool,
     pub(super) last_words: String,
+    /// How it ended, when that was not with success.
+    pub(super) failure: Option<Ended>,
+    /// Whether some of what it printed was cut off.
+    pub(super) was_cut: bool,
 }
 
 /// A window of a host without its rows.
@@ -198,6 +203,28 @@ pub(super) fn hear(stream: &mut impl BufRead) -> io::Result<Option<String>> {
 /// What is wrong with it.
 pub(super) fn understand<T: DeserializeOwned>(line: &str) -> io::Result<T> {
     serde_json::from_str(line).map_err(io::Error::other)
+}
+
+/// Hears any bytes as either end would: lines that are understood are said again and still are. What is said is ours
+/// alone, so this is what tests and the fuzzer see of it.
+pub fn hear_anything(bytes: &[u8]) {
+    let mut stream = bytes;
+    while let Ok(Some(line)) = hear(&mut stream) {
+        if let Ok(asked) = understand::<Asked>(&line) {
+            said_again(&asked);
+        }
+        if let Ok(said) = understand::<Said>(&line) {
+            said_again(&said);
+        }
+    }
+}
+
+fn said_again<T: Serialize + DeserializeOwned>(value: &T) {
+    let mut text = Vec::new();
+    say(&mut text, value).expect("memory takes what was understood");
+    let line = hear(&mut &text[..]);
+    let line = line.expect("it fits where it came from").expect("a line");
+    understand::<T>(&line).expect("what was understood once is understood again");
 }
 
 #[cfg(test)]

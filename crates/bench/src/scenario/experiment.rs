@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::metric::Metric;
 use super::network::Network;
@@ -74,6 +74,17 @@ pub enum Order {
     Shuffled,
     /// That of the file in each round.
     File,
+}
+
+/// What is read while a window is open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Collect {
+    /// Each second, and clients more often.
+    #[default]
+    On,
+    /// Nothing: counters are read when it begins and when it ends, which CPU time per request takes.
+    Off,
 }
 
 /// Load before a window.
@@ -237,6 +248,8 @@ pub struct Variant {
     pub network: Option<Network>,
     /// The other machines on which these run.
     pub remote: Option<Remote>,
+    /// What is read while its windows are open.
+    pub collect: Collect,
     /// Values for templates.
     pub set: BTreeMap<String, String>,
 }

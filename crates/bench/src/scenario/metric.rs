@@ -1,5 +1,7 @@
 //! What can be compared, by the name it has in experiment files and results.
 
+use super::collected::Collected;
+use super::nature::{Nature, Unit};
 use super::results::Counted;
 use super::role::Role;
 
@@ -16,6 +18,12 @@ pub enum Metric {
     LatencyMean,
     /// `latency.pN`, such as `latency.p99.9`.
     Latency(Percentile),
+    /// `control.latency.mean`: of the control client.
+    ControlLatencyMean,
+    /// `control.latency.pN`.
+    ControlLatency(Percentile),
+    /// What the kernel counted beside the load.
+    Collected(Collected),
 }
 
 /// A percentile as it is written: the text is the key in results, the number places it on an axis.
@@ -25,37 +33,27 @@ pub struct Percentile {
     pub text: String,
 }
 
-/// The unit a metric is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Requests per second.
-    PerSecond,
-    /// Microseconds.
-    Microseconds,
-    /// Bytes.
-    Bytes,
-}
-
-impl Unit {
-    /// The symbol in tables.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Unit::PerSecond => "/s",
-            Unit::Microseconds => "µs",
-            Unit::Bytes => "B",
-        }
-    }
-}
-
 impl Metric {
     /// Reads the name used in files; `None` when there is no such metric.
     pub fn parse(text: &str) -> Option<Metric> {
         if text == "rps" {
             return Some(Metric::Rate);
         }
+        if let Some(collected) = Collected::parse(text) {
+            return Some(Metric::Collected(collected));
+        }
         let (subject, rest) = text.split_once('.')?;
         if subject == "latency" {
-            return Metric::parse_latency(rest);
+            return match rest {
+                "mean" => Some(Metric::LatencyMean),
+                _ => parse_percentile(rest).map(Metric::Latency),
+            };
+        }
+        if let Some(rest) = text.strip_prefix("control.latency.") {
+            return match rest {
+                "mean" => Some(Metric::ControlLatencyMean),
+                _ => parse_percentile(rest).map(Metric::ControlLatency),
+            };
         }
         let role = Role::ALL.into_iter().find(|role| role.name() == subject)?;
         match rest {
@@ -65,19 +63,12 @@ impl Metric {
         }
     }
 
-    fn parse_latency(rest: &str) -> Option<Metric> {
-        if rest == "mean" {
-            return Some(Metric::LatencyMean);
-        }
-        let text = rest.strip_prefix('p')?;
-        let value: f64 = text.parse().ok()?;
-        (value > 0.0 && value < 100.0).then(|| Metric::Latency(Percentile { text: text.into() }))
-    }
-
     /// The role that the metric is about.
     pub fn role(&self) -> Option<Role> {
         match self {
             Metric::Cpu(role) | Metric::Memory(role) => Some(*role),
+            Metric::Collected(collected) => collected.role(),
+            Metric::ControlLatencyMean | Metric::ControlLatency(_) => Some(Role::Control),
             Metric::Rate | Metric::LatencyMean | Metric::Latency(_) => None,
         }
     }
@@ -90,6 +81,9 @@ impl Metric {
             Metric::Memory(role) => format!("{}.memory_per_connection", role.name()),
             Metric::LatencyMean => "latency.mean".into(),
             Metric::Latency(percentile) => format!("latency.p{}", percentile.text),
+            Metric::ControlLatencyMean => "control.latency.mean".into(),
+            Metric::ControlLatency(percentile) => format!("control.latency.p{}", percentile.text),
+            Metric::Collected(collected) => collected.name(),
         }
     }
 
@@ -101,17 +95,63 @@ impl Metric {
             Metric::Memory(_) => "user memory per idle connection".into(),
             Metric::LatencyMean => "mean latency".into(),
             Metric::Latency(percentile) => format!("latency, {} %", percentile.text),
+            Metric::ControlLatencyMean => "mean latency of the control client".into(),
+            Metric::ControlLatency(percentile) => {
+                format!("latency of the control client, {} %", percentile.text)
+            }
+            Metric::Collected(collected) => collected.title(),
         }
     }
 
     /// The words used in reports, where clients counted something that is no request.
     pub fn title_of(&self, counted: Counted) -> String {
         let title = self.title();
-        match self {
-            Metric::Rate | Metric::Cpu(_) => title
+        match self.nature() {
+            Nature::Rate | Nature::Cost => title
                 .replace("requests", counted.plural())
                 .replace("request", counted.singular()),
-            Metric::Memory(_) | Metric::LatencyMean | Metric::Latency(_) => title,
+            Nature::Memory | Nature::Latency | Nature::Count => title,
+        }
+    }
+
+    /// What kind of number it is.
+    pub fn nature(&self) -> Nature {
+        match self {
+            Metric::Rate => Nature::Rate,
+            Metric::Cpu(_) => Nature::Cost,
+            Metric::Memory(_) => Nature::Memory,
+            Metric::LatencyMean
+            | Metric::Latency(_)
+            | Metric::ControlLatencyMean
+            | Metric::ControlLatency(_) => Nature::Latency,
+            Metric::Collected(collected) => collected.nature(),
+        }
+    }
+
+    /// Whether more of it is better; of all others less is.
+    pub fn is_better_high(&self) -> bool {
+        match self {
+            Metric::Rate => true,
+            Metric::Cpu(_)
+            | Metric::Memory(_)
+            | Metric::LatencyMean
+            | Metric::Latency(_)
+            | Metric::ControlLatencyMean
+            | Metric::ControlLatency(_) => false,
+            Metric::Collected(collected) => collected.is_better_high(),
+        }
+    }
+
+    /// Whether it explains other figures, as what is collected and what the control client saw do: runs are compared by it
+    /// where it is named.
+    pub fn is_secondary(&self) -> bool {
+        match self {
+            Metric::Rate
+            | Metric::Cpu(_)
+            | Metric::Memory(_)
+            | Metric::LatencyMean
+            | Metric::Latency(_) => false,
+            Metric::ControlLatencyMean | Metric::ControlLatency(_) | Metric::Collected(_) => true,
         }
     }
 
@@ -119,10 +159,22 @@ impl Metric {
     pub fn unit(&self) -> Unit {
         match self {
             Metric::Rate => Unit::PerSecond,
-            Metric::Cpu(_) | Metric::LatencyMean | Metric::Latency(_) => Unit::Microseconds,
+            Metric::Cpu(_)
+            | Metric::LatencyMean
+            | Metric::Latency(_)
+            | Metric::ControlLatencyMean
+            | Metric::ControlLatency(_) => Unit::Microseconds,
             Metric::Memory(_) => Unit::Bytes,
+            Metric::Collected(collected) => collected.unit(),
         }
     }
+}
+
+/// `p99.9`.
+fn parse_percentile(text: &str) -> Option<Percentile> {
+    let text = text.strip_prefix('p')?;
+    let value: f64 = text.parse().ok()?;
+    (value > 0.0 && value < 100.0).then(|| Percentile { text: text.into() })
 }
 
 #[cfg(test)]
@@ -138,6 +190,21 @@ mod tests {
             "proxy.memory_per_connection",
             "latency.mean",
             "latency.p99.99",
+            "control.latency.mean",
+            "control.latency.p99.9",
+            "server.user_us_per_request",
+            "proxy.softirq_us_per_request",
+            "client.rps_per_cpu_used",
+            "server.rps_per_cpu_given",
+            "server.wait_us_per_request",
+            "control.involuntary_switches_per_request",
+            "machine.system_us_per_request",
+            "packets_per_request",
+            "packets_per_request.left:eth0",
+            "context_switches_per_request",
+            "tcp.RetransSegs",
+            "softnet.time_squeeze",
+            "collector.cpu_share",
         ] {
             let metric = Metric::parse(name).unwrap_or_else(|| panic!("{name} is a metric"));
             assert_eq!(metric.name(), name);
@@ -151,9 +218,15 @@ mod tests {
             "rp",
             "latency.p100",
             "latency.p0",
+            "control.latency.p100",
+            "server.latency.p50",
             "latency.50",
             "client.memory_per_connection",
             "nobody.cpu_us_per_request",
+            "packets_per_request.",
+            "machine.rps_per_cpu_used",
+            "server.packets_per_request",
+            "tcp.NoSuchCounter",
         ] {
             assert_eq!(Metric::parse(name), None, "{name}");
         }

@@ -3,8 +3,10 @@
 //! An experiment has works (what is measured), each with variants (who does it) and figures (what is compared). A
 //! variant gives each role to a program. A round measures every variant of every work once.
 
+mod collected;
 mod experiment;
 mod metric;
+mod nature;
 mod network;
 mod only;
 mod point;
@@ -17,17 +19,20 @@ pub(crate) mod section;
 mod template;
 mod value;
 
+pub use collected::{Collected, OfMachine, OfRole};
 pub use experiment::{
-    Bound, Experiment, Figure, Launch, Order, Program, Quick, Rate, Variant, WarmUp, Work, title,
+    Bound, Collect, Experiment, Figure, Launch, Order, Program, Quick, Rate, Variant, WarmUp, Work,
+    title,
 };
-pub use metric::{Metric, Unit};
+pub use metric::Metric;
+pub use nature::{Nature, Unit};
 pub use network::{Host, Link, Network, target};
 pub use only::Only;
 pub use point::{Point, Setting};
 pub use remote::{Access, Remote, RemoteHost, Settings, Slurm, Ssh};
 pub use results::{Counted, Results};
 pub use role::Role;
-pub use section::Mistake;
+pub use section::{Mistake, nearest};
 pub use template::{Values, is_named, render};
 
 use std::path::Path;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
-use self::given::Given;
+use self::given::{Given, collect};
 use self::network::Networks;
 use self::program::programs;
 use self::scale::Scale;
@@ -32,6 +32,7 @@ const EXPERIMENT_KEYS: &[&str] = &[
     "budget",
     "precision",
     "order",
+    "collect",
     "warm_up",
     "measure",
     "quick",
@@ -65,6 +66,7 @@ pub(super) fn experiment(
     let given = Given {
         programs: programs(&section)?,
         networks: Networks::read(&section)?,
+        collect: collect(&section)?.unwrap_or_default(),
         scale,
     };
     let works = works(&section, &given)?;
@@ -188,6 +190,7 @@ fn quick(section: &Section<'_>) -> Read<Quick> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Collect;
     use crate::scenario::{Access, Bound, Rate, Role, Ssh, Work};
 
     const GOOD: &str = r#"
@@ -251,6 +254,25 @@ at_most = 0.85
         assert_eq!(work.variants[0].set["io"], "epoll");
         assert_eq!(work.variants[1].roles[&Role::Client], "load");
         assert_eq!(work.figures[0].bound, Some(Bound::AtMost(0.85)));
+    }
+
+    #[test]
+    fn what_is_collected_is_said_by_the_experiment_a_work_or_a_variant() {
+        let off = |from: &str, to: &str| -> Vec<Collect> {
+            let experiment = read(&GOOD.replacen(from, to, 1)).expect("a good file");
+            let variants = experiment.works[0].variants.iter();
+            variants.map(|variant| variant.collect).collect()
+        };
+        let (first, all) = ([Collect::Off, Collect::On], [Collect::Off; 2]);
+        assert_eq!(off("rounds = 2", "rounds = 2\ncollect = \"off\""), all);
+        assert_eq!(off("[[work]]", "[[work]]\ncollect = \"off\""), all);
+        let variant = "[[work.variant]]\n";
+        assert_eq!(
+            off(variant, &format!("{variant}collect = \"off\"\n")),
+            first
+        );
+        let message = mistake("rounds = 2", "rounds = 2\ncollect = \"of\"");
+        assert!(message.contains("did you mean `off`"), "{message}");
     }
 
     #[test]

@@ -343,16 +343,9 @@ pub(crate) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
         shown.push('…');
     }
     let name = &*shown;
-    let nearest = valid
-        .iter()
-        .map(|key| (strsim::damerau_levenshtein(name, key), key))
-        .min();
-    match nearest {
-        // A third of the letters wrong is a slip of the finger; more is another word.
-        Some((distance, key)) if distance <= name.len().max(key.len()).div_ceil(3) => {
-            format!("unknown {what} `{name}`; did you mean `{key}`?")
-        }
-        _ => format!(
+    match nearest(name, valid) {
+        Some(key) => format!("unknown {what} `{name}`; did you mean `{key}`?"),
+        None => format!(
             "unknown {what} `{name}`; valid here: {}",
             valid
                 .iter()
@@ -361,6 +354,15 @@ pub(crate) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
                 .join(", ")
         ),
     }
+}
+
+/// The name that somebody meant who wrote `name`: a third of its letters wrong is a slip of the finger, more is another word.
+pub fn nearest<'a>(name: &str, valid: &[&'a str]) -> Option<&'a str> {
+    let distances = valid
+        .iter()
+        .map(|key| (strsim::damerau_levenshtein(name, key), *key));
+    let (distance, key) = distances.min()?;
+    (distance <= name.len().max(key.len()).div_ceil(3)).then_some(key)
 }
 
 /// A name that can be part of a file name.

@@ -2,9 +2,10 @@
 
 use onrush_measure::compare::{Ratios, Rounds};
 
+use super::agree::undecided;
 use super::validity::unsteady_in_words;
 use crate::outcome::{FigureLine, Interval, Trial, VariantOutcome, Verdict};
-use crate::scenario::{Figure, Metric};
+use crate::scenario::{Figure, Metric, Nature, Role};
 
 /// The usual confidence of an interval.
 pub(super) const CONFIDENCE: f64 = 0.95;
@@ -84,6 +85,11 @@ fn line(
         None => Ratios::of(&pairs_of_numbers(), CONFIDENCE),
     };
     let value = ratios.as_ref().map(|ratios| ratios.rounds);
+    let undecided = figure
+        .bound
+        .zip(ratios.as_ref())
+        .and_then(|(bound, ratios)| undecided(&figure.metric, &ratios.each, bound))
+        .filter(|_| standing == Standing::Stands);
     let mut ran = ours.trials.iter().filter(|trial| trial.ran());
     let counted = ran.next().map(|trial| trial.counted).unwrap_or_default();
     let title = figure.metric.title_of(counted);
@@ -105,10 +111,16 @@ fn line(
             confidence: ratios.confidence,
         }),
         target: figure.bound,
-        verdict: verdict(figure, value.map(|value| value.median), standing),
+        verdict: match undecided {
+            Some(_) => Verdict::Invalid,
+            None => verdict(figure, value.map(|value| value.median), standing),
+        },
         notes: match left_out(ours, theirs) {
             Some(why) => vec![why],
-            None => notes(&figure.metric, ours, &pairs, standing),
+            None => notes(&figure.metric, ours, &pairs, standing)
+                .into_iter()
+                .chain(undecided)
+                .collect(),
         },
     }
 }
@@ -176,20 +188,25 @@ fn spoilt(figure: &Figure, trial: &Trial, side: Side) -> Option<Spoilt> {
         return Some(Spoilt::Because(trial.invalid.join("; ")));
     }
     let metric = &figure.metric;
+    let is_of_control = metric.role() == Some(Role::Control);
+    if is_of_control && !trial.control_disturbed.is_empty() {
+        let why = trial.control_disturbed.join("; ");
+        return Some(Spoilt::Because(format!("the control client: {why}")));
+    }
     // Where nothing is judged a disturbed round is still worth showing; the run has a note.
     if let Some(share) = trial.disturbed.filter(|_| figure.bound.is_some()) {
         return Some(Spoilt::Disturbed(share));
     }
-    let needs_client_with_room = match metric {
-        Metric::Cpu(_) | Metric::Memory(_) => false,
+    let (needs_client_with_room, needs_steady_rate) = match metric.nature() {
+        Nature::Cost | Nature::Count | Nature::Memory => (false, false),
         // Our rate is then at least this much; theirs would flatter the ratio.
-        Metric::Rate => side == Side::Theirs,
-        Metric::LatencyMean | Metric::Latency(_) => true,
+        Nature::Rate => (side == Side::Theirs, true),
+        // What the control client waits, it waits however full the other one is.
+        Nature::Latency => (!is_of_control, true),
     };
     if trial.client_is_limit && needs_client_with_room {
         return Some(Spoilt::Because("the client was the limit".into()));
     }
-    let needs_steady_rate = !matches!(metric, Metric::Cpu(_) | Metric::Memory(_));
     if let Some(change) = trial.unsteady.filter(|_| needs_steady_rate) {
         return Some(Spoilt::Because(unsteady_in_words(change)));
     }
@@ -199,9 +216,9 @@ fn spoilt(figure: &Figure, trial: &Trial, side: Side) -> Option<Spoilt> {
 
 /// A number for each request and one for each byte have no ratio that means anything.
 fn counts_something_else(figure: &Figure, ours: &Trial, theirs: &Trial) -> Option<Spoilt> {
-    let is_per_request = match figure.metric {
-        Metric::Rate | Metric::Cpu(_) => true,
-        Metric::Memory(_) | Metric::LatencyMean | Metric::Latency(_) => false,
+    let is_per_request = match figure.metric.nature() {
+        Nature::Rate | Nature::Cost => true,
+        Nature::Memory | Nature::Latency | Nature::Count => false,
     };
     let (own, other) = (ours.counted.plural(), theirs.counted.plural());
     let differs = is_per_request && ours.ran() && ours.counted != theirs.counted;
@@ -262,7 +279,7 @@ fn notes(
                 ),
                 pair.round,
             ),
-            None if *metric == Metric::Rate && trial.client_is_limit => {
+            None if metric.nature() == Nature::Rate && trial.client_is_limit => {
                 add(
                     "the client was the limit, the true rate is higher",
                     pair.round,
@@ -286,7 +303,7 @@ fn notes(
 mod tests {
     use super::*;
     use crate::placement::place;
-    use crate::scenario::{Bound, Counted, Role};
+    use crate::scenario::{Bound, Counted};
 
     fn variant(name: &str, values: &[f64]) -> VariantOutcome {
         let trial = |(index, value): (usize, &f64)| Trial {
@@ -302,6 +319,7 @@ mod tests {
             programs: Default::default(),
             placement: place(&[0, 1], &[Role::Client, Role::Server], Role::Server, None),
             left_out: None,
+            disagreeing: Default::default(),
             metrics: Default::default(),
             trials: values.iter().enumerate().map(trial).collect(),
         }
@@ -324,7 +342,7 @@ mod tests {
             variant("theirs", &[10.0, 20.0, 100.0]),
         ];
         let line = &figure_lines(
-            &figure(Some("theirs"), Some(Bound::AtLeast(1.0))),
+            &figure(Some("theirs"), Some(Bound::AtLeast(0.9))),
             &variants,
         )[0];
         let value = line.value.expect("three rounds");
@@ -439,6 +457,49 @@ mod tests {
             ..figure(None, None)
         };
         assert_eq!(figure_lines(&figure, &[ours])[0].verdict, Verdict::Measured);
+    }
+
+    #[test]
+    fn a_target_between_rounds_that_do_not_agree_is_not_judged() {
+        let line = |values: &[f64], bound| {
+            figure_lines(&figure(None, Some(bound)), &[variant("ours", values)])[0].clone()
+        };
+        let two_states = [100.0, 140.0, 101.0, 139.0, 100.0];
+        let between = line(&two_states, Bound::AtLeast(120.0));
+        assert_eq!(between.verdict, Verdict::Invalid);
+        assert!(
+            between.notes[0].starts_with("its rounds do not agree: they lie 29 % apart"),
+            "{:?}",
+            between.notes
+        );
+        assert_eq!(
+            line(&two_states, Bound::AtLeast(90.0)).verdict,
+            Verdict::Reached
+        );
+        let near = [100.0, 101.0, 99.0, 100.5, 99.5];
+        assert_eq!(line(&near, Bound::AtLeast(100.2)).verdict, Verdict::Missed);
+    }
+
+    #[test]
+    fn numbers_of_a_disturbed_control_client_are_not_judged() {
+        let mut ours = variant("ours", &[1.0]);
+        let metric = Metric::parse("control.latency.p99").expect("a metric");
+        ours.trials[0].metrics.insert(metric.name(), 90.0);
+        ours.trials[0].client_is_limit = true;
+        let of_control = |ours: &VariantOutcome| {
+            let figure = Figure {
+                metric: metric.clone(),
+                ..figure(None, None)
+            };
+            figure_lines(&figure, std::slice::from_ref(ours))[0].clone()
+        };
+        assert_eq!(of_control(&ours).verdict, Verdict::Measured);
+        ours.trials[0].control_disturbed.push("it was busy".into());
+        let line = of_control(&ours);
+        assert_eq!(line.verdict, Verdict::Invalid);
+        assert_eq!(line.notes, ["the control client: it was busy"]);
+        let rate = &figure_lines(&figure(None, None), &[ours])[0];
+        assert_eq!(rate.verdict, Verdict::Measured);
     }
 
     #[test]

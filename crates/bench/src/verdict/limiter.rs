@@ -12,7 +12,7 @@ pub(super) const RATE_KEPT: f64 = 0.98;
 /// A role alone with this share of a full CPU is what filled it.
 const MOST: f64 = 0.80;
 /// More than this taken by the hypervisor is a limit of its own.
-const STEAL_MAX: f64 = 0.05;
+pub(super) const STEAL_MAX: f64 = 0.05;
 
 /// More of a role's CPUs than this used by others spoils a comparison: caches, wake-ups and time are no longer the
 /// role's own.
@@ -74,21 +74,26 @@ fn fullest(trial: &Trial, placement: &Placement) -> Limiter {
 pub(super) fn others(trial: &Trial, placement: &Placement) -> Option<(Vec<usize>, f64)> {
     let mut most: Option<(Vec<usize>, f64)> = None;
     for cpus in placement.cpus.values() {
-        let Some(mean) = mean_use(&trial.cpus, cpus) else {
+        let Some(share) = others_on(trial, placement, cpus) else {
             continue;
         };
-        let by_roles: f64 = placement
-            .cpus
-            .iter()
-            .filter(|(_, others)| *others == cpus)
-            .filter_map(|(role, _)| Some(trial.roles.get(role)?.busy))
-            .sum();
-        let share = (mean.busy() - mean.steal - mean.ksoftirqd - by_roles).max(0.0);
         if most.as_ref().is_none_or(|(_, most)| share > *most) {
             most = Some((cpus.clone(), share));
         }
     }
     most
+}
+
+/// The share of a set of CPUs of roles on which others worked.
+pub(super) fn others_on(trial: &Trial, placement: &Placement, cpus: &[usize]) -> Option<f64> {
+    let mean = mean_use(&trial.cpus, cpus)?;
+    let by_roles: f64 = placement
+        .cpus
+        .iter()
+        .filter(|(_, others)| *others == cpus)
+        .filter_map(|(role, _)| Some(trial.roles.get(role)?.busy))
+        .sum();
+    Some((mean.busy() - mean.steal - mean.ksoftirqd - by_roles).max(0.0))
 }
 
 /// A set of CPUs with the roles on it.

@@ -1,6 +1,8 @@
 //! What the numbers mean: what was full, whether a trial may be used, and whether a target was reached. Pure.
 
 mod advice;
+mod agree;
+mod control;
 mod evidence;
 mod figure;
 mod limiter;
@@ -9,6 +11,8 @@ mod steady;
 mod validity;
 
 pub use crate::outcome::{Limiter, LimiterKind, Verdict};
+pub use agree::{disagreements, remedy};
+pub use control::{ControlEnd, judge_control};
 pub(crate) use evidence::of_all_cpus;
 pub use figure::figure_lines;
 pub use limiter::limiter;

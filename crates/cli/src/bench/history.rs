@@ -46,16 +46,36 @@ pub(crate) struct Args {
     html: Option<PathBuf>,
 }
 
-/// `2026-11-21`.
+/// `2026-11-21`, a day of the calendar.
 fn day(text: &str) -> Result<String, String> {
     let shape = "0000-00-00";
     let fits = |(letter, form): (char, char)| match form {
         '-' => letter == '-',
         _ => letter.is_ascii_digit(),
     };
-    match text.len() == shape.len() && text.chars().zip(shape.chars()).all(fits) {
+    if text.len() != shape.len() || !text.chars().zip(shape.chars()).all(fits) {
+        return Err("expected a day such as 2026-11-21".into());
+    }
+    // All of it is ASCII digits.
+    let number = |range: std::ops::Range<usize>| text[range].parse().unwrap_or(0_u32);
+    let (year, month, day) = (number(0..4), number(5..7), number(8..10));
+    let is_leap = year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+    let days = match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 if is_leap => 29,
+        2 => 28,
+        _ => {
+            return Err(format!(
+                "there is no month {month}: expected 01 to 12, as in 2026-11-21"
+            ));
+        }
+    };
+    match (1..=days).contains(&day) {
         true => Ok(text.to_owned()),
-        false => Err("expected a day such as 2026-11-21".into()),
+        false => Err(format!(
+            "month {month} of {year} has no day {day}: expected 01 to {days}, as in 2026-11-21"
+        )),
     }
 }
 
@@ -94,5 +114,32 @@ fn code(history: &History) -> u8 {
     match history.is_behind_worse() {
         true => EXIT_WORSE,
         false => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_one_of_the_calendar() {
+        for text in ["2026-11-21", "2024-02-29", "2000-02-29", "2026-12-31"] {
+            assert_eq!(day(text), Ok(text.to_owned()));
+        }
+        for text in [
+            "2026-13-45",
+            "2026-00-10",
+            "2026-02-29",
+            "1900-02-29",
+            "2026-04-31",
+            "2026-11-00",
+            "2026-1-1",
+            "",
+            "x",
+        ] {
+            let error = day(text).expect_err(text);
+            assert!(error.contains("expected"), "{text}: {error}");
+        }
+        assert!(day("2026-13-45").is_err_and(|error| error.contains("month 13")));
     }
 }

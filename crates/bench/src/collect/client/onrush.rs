@@ -23,6 +23,23 @@ struct Json {
     seconds: Vec<SecondJson>,
     #[serde(default)]
     warnings: Vec<String>,
+    #[serde(default)]
+    verdict: VerdictJson,
+}
+
+/// What it thinks of its own figures.
+#[derive(Deserialize, Default)]
+struct VerdictJson {
+    #[serde(default)]
+    reasons: Vec<ReasonJson>,
+}
+
+#[derive(Deserialize)]
+struct ReasonJson {
+    state: String,
+    what: String,
+    measured: String,
+    bound: String,
 }
 
 #[derive(Deserialize)]
@@ -70,6 +87,43 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         }),
         seconds: rows.collect(),
         warnings,
+        distrust: distrust(&json.verdict),
         ..ClientReport::default()
     })
+}
+
+/// The reasons for which figures are invalid; those that make them suspect are among its warnings.
+fn distrust(verdict: &VerdictJson) -> Vec<String> {
+    let reasons = verdict.reasons.iter();
+    let invalid = reasons.filter(|reason| reason.state == "invalid");
+    invalid
+        .map(|reason| {
+            format!(
+                "{}: {} (bound: {})",
+                reason.what, reason.measured, reason.bound
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_client_takes_for_wrong_is_read_and_what_is_suspect_is_not() {
+        let reason = |state: &str| {
+            format!(
+                r#"{{"state":"{state}","what":"not sent","measured":"3 %","bound":"1 %","remedy":"r"}}"#
+            )
+        };
+        let verdict = format!("[{},{}]", reason("suspect"), reason("invalid"));
+        let text = format!(
+            r#"{{"requests":1,"errors":0,"duration_s":1,"rps":1,"verdict":{{"state":"invalid","reasons":{verdict}}}}}"#
+        );
+        let report = read(&text).expect("a report");
+        assert_eq!(report.distrust, ["not sent: 3 % (bound: 1 %)"]);
+        let without = r#"{"requests":1,"errors":0,"duration_s":1,"rps":1}"#;
+        assert!(read(without).expect("a report").distrust.is_empty());
+    }
 }

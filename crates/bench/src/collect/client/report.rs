@@ -25,6 +25,8 @@ pub struct ClientReport {
     pub seconds: Vec<Second>,
     /// What the client itself found wrong, in its own words.
     pub warnings: Vec<String>,
+    /// Why the client itself takes its numbers for wrong.
+    pub distrust: Vec<String>,
     /// What a reader must know of this client to read its numbers.
     pub notes: Vec<String>,
 }

@@ -72,11 +72,13 @@ fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<S
         Unit::PerSecond => |value| number(value, "/s"),
         Unit::Microseconds => |value| number(value, "µs"),
         Unit::Bytes => |value| number(value, "B"),
+        Unit::Number => |value| number(value, ""),
     };
     let unit = match metric.unit() {
         Unit::PerSecond => "requests per second",
         Unit::Microseconds => "microseconds",
         Unit::Bytes => "bytes",
+        Unit::Number => "number",
     };
     let title = capitalized(&metric.title());
     let svg = strip(&title, unit, &rows, text);

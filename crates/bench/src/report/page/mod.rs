@@ -17,7 +17,7 @@ use self::results::{key_figures, results_table};
 use super::number::number;
 use super::road::roads;
 use super::summary::machine;
-use super::table::headline;
+use super::table::{cost_parts, headline};
 use crate::environment::{Environment, cpu_list};
 use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::Role;
@@ -306,8 +306,10 @@ fn role_row(variant: &VariantOutcome, roles: &[Role], palette: &Palette) -> Stri
         let busy = trial.roles.get(role).map_or(0.0, |used| used.busy);
         let cpus = cpu_list(variant.placement.of(*role));
         row.push_str(&cost.map_or_else(dash, |cost| {
+            let parts = cost_parts(variant, *role)
+                .map_or(String::new(), |parts| format!("<small>{parts}</small>"));
             format!(
-                "<td>{cost:.2} µs<small>{:.0} % of CPU {cpus}</small></td>",
+                "<td>{cost:.2} µs{parts}<small>{:.0} % of CPU {cpus}</small></td>",
                 busy * 100.0
             )
         }));

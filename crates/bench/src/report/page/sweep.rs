@@ -48,6 +48,8 @@ struct Across {
     /// The values in the order of the axis, and where they lie on it.
     places: Vec<(String, f64)>,
     scale: Scale,
+    /// The parameter, and those whose values follow from its value, such as the CPUs from their number.
+    along: Vec<String>,
     /// The values of all other parameters, each combination once.
     others: Vec<Point>,
 }
@@ -75,9 +77,16 @@ impl Across {
             Some(numbers) => on_a_number_line(values, &numbers),
             None => side_by_side(values),
         };
+        let along: Vec<String> = first
+            .point
+            .settings()
+            .iter()
+            .map(|setting| setting.parameter.clone())
+            .filter(|other| other == parameter || follows(points, other, parameter))
+            .collect();
         let mut others: Vec<Point> = Vec::new();
         for work in points {
-            let rest = without(&work.point, parameter);
+            let rest = without(&work.point, &along);
             if !others.contains(&rest) {
                 others.push(rest);
             }
@@ -86,6 +95,7 @@ impl Across {
             parameter: parameter.clone(),
             places,
             scale,
+            along,
             others,
         })
     }
@@ -154,9 +164,23 @@ fn side_by_side(values: &[String]) -> (Vec<(String, f64)>, Scale) {
     (places, Scale::Linear(-0.3, last as f64 + 0.3))
 }
 
-fn without(point: &Point, parameter: &str) -> Point {
+/// Whether the value of `other` is always the same where that of `parameter` is, and not everywhere.
+fn follows(points: &[WorkOutcome], other: &str, parameter: &str) -> bool {
+    let values: Vec<[Option<&str>; 2]> = points
+        .iter()
+        .map(|work| [parameter, other].map(|name| work.point.value(name)))
+        .collect();
+    let agree = |[of, its]: &[Option<&str>; 2]| {
+        values
+            .iter()
+            .all(|[same, value]| same != of || value == its)
+    };
+    values.iter().all(agree) && values.iter().any(|[_, its]| *its != values[0][1])
+}
+
+fn without(point: &Point, along: &[String]) -> Point {
     let rest = point.settings().iter();
-    rest.filter(|setting| setting.parameter != parameter)
+    rest.filter(|setting| !along.contains(&setting.parameter))
         .fold(Point::default(), |point, setting| {
             point.with(&setting.parameter, &setting.value)
         })
@@ -211,7 +235,7 @@ fn chart(
     };
     let title = capitalized(&metric.title());
     let unit = match metric.unit() {
-        Unit::PerSecond => "",
+        Unit::PerSecond | Unit::Number => "",
         Unit::Microseconds => ", µs",
         Unit::Bytes => ", bytes",
     };
@@ -241,6 +265,7 @@ fn chart(
             Unit::PerSecond => |value| number(value, "/s"),
             Unit::Microseconds => |value| number(value, "µs"),
             Unit::Bytes => |value| number(value, "B"),
+            Unit::Number => |value| number(value, ""),
         },
     };
     Some(figure(
@@ -259,7 +284,7 @@ fn lines(points: &[WorkOutcome], across: &Across, metric: &Metric, palette: &Pal
             let mut medians = Vec::new();
             let of_it = points
                 .iter()
-                .filter(|work| without(&work.point, &across.parameter) == *rest);
+                .filter(|work| without(&work.point, &across.along) == *rest);
             for work in of_it {
                 // Numbers of failed trials are no points of a curve.
                 let valid = work
@@ -360,6 +385,28 @@ mod tests {
         let across = Across::of(&points).expect("it is swept");
         assert_eq!(across.axis().ticks.len(), 2);
         assert!(section(&points, &Palette::of(&outcome())).contains("io_uring"));
+    }
+
+    #[test]
+    fn cpus_that_follow_from_their_number_part_no_line() {
+        let at = |count: &str, cores: &str, io: &str| {
+            Point::default()
+                .with("count", count)
+                .with("cores", cores)
+                .with("io", io)
+        };
+        let points = swept(&[
+            at("1", "0", "a"),
+            at("2", "0,1", "a"),
+            at("1", "0", "b"),
+            at("2", "0,1", "b"),
+        ]);
+        let across = Across::of(&points).expect("it is swept");
+        assert_eq!(across.parameter, "count");
+        let others: Vec<String> = across.others.iter().map(Point::to_string).collect();
+        assert_eq!(others, ["io=a", "io=b"]);
+        let html = section(&points, &Palette::of(&outcome()));
+        assert!(html.contains("4.92 µs at 1, 4.92 µs at 2"), "{html}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::undo::Undo;
 use crate::collect::sampler::{Sampler, Window};
 use crate::collect::source::Root;
 use crate::limits::{COMMAND_WAIT_MAX, OUTPUT_BYTES_MAX, PIECE_BYTES_MAX, POLL, SIZED_FILE_MAX};
-use crate::scenario::Role;
+use crate::scenario::{Collect, Role};
 
 /// How long a listener of this machine may take to accept a connection.
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -98,7 +98,7 @@ impl Held {
             }
             Ask::Start { role, line } => self.start(role, &line)?,
             Ask::Look { role, port } => self.look(role, port)?,
-            Ask::Open { roles } => self.open(&roles)?,
+            Ask::Open { roles, collect } => self.open(&roles, collect)?,
             Ask::Join { role } => self.join(role)?,
             Ask::Close => return self.close(),
             Ask::Output { role } => {
@@ -160,10 +160,12 @@ impl Held {
             has_ended,
             is_listening: port.is_some_and(|port| !has_ended && is_listening(port)),
             last_words: child.last_words(),
+            failure: child.failure(),
+            was_cut: child.was_cut(),
         }))
     }
 
-    fn open(&mut self, roles: &[Role]) -> io::Result<Answer> {
+    fn open(&mut self, roles: &[Role], collect: Collect) -> io::Result<Answer> {
         let mut pids = BTreeMap::new();
         for role in roles {
             pids.insert(*role, self.program(*role)?.child.id());
@@ -171,7 +173,7 @@ impl Held {
         let opened_at = SystemTime::now();
         self.window = Some(Open {
             opened_at,
-            sampler: Sampler::start(&Root::of_machine(), &pids),
+            sampler: Sampler::start(&Root::of_machine(), &pids, collect),
         });
         Ok(Answer::Done)
     }
@@ -211,6 +213,7 @@ impl Held {
         }
         let mut ended = Vec::new();
         for (role, program) in &mut self.programs {
+            program.child.bound_output();
             if !program.is_told && program.child.has_ended() {
                 program.is_told = true;
                 ended.push(*role);

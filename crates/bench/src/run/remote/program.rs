@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::child::pinned;
+use super::super::child::{Ended, pinned};
 use super::super::failure::{Try, failed};
 use super::super::prepare::{Around, key, values};
 use super::super::subject::{Context, Subject};
@@ -48,6 +48,21 @@ impl Distant {
         seen.map_or("nobody knows what it printed".into(), |seen| {
             seen.last_words
         })
+    }
+
+    /// How the first of them ended that did so without success. A host that is lost is found elsewhere.
+    pub(in crate::run) fn failure(&self) -> Option<Ended> {
+        self.seen().find_map(|seen| seen.failure)
+    }
+
+    /// Whether some of what one of them printed was cut off.
+    pub(in crate::run) fn was_cut(&self) -> bool {
+        self.seen().any(|seen| seen.was_cut)
+    }
+
+    fn seen(&self) -> impl Iterator<Item = Seen> {
+        let nodes = self.nodes.iter();
+        nodes.filter_map(|node| look(node, self.role, None).ok())
     }
 
     /// Everything that each of them printed, or the report that each has written.

@@ -55,7 +55,8 @@ impl RemoteWindow {
         for machine in &machines {
             let on_it = running.iter().filter(|role| machine.roles.contains(role));
             let roles = on_it.copied().collect();
-            machine.connection.order(Ask::Open { roles })?;
+            let collect = subject.variant.collect;
+            machine.connection.order(Ask::Open { roles, collect })?;
         }
         Ok(RemoteWindow { machines })
     }

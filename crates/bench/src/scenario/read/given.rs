@@ -4,11 +4,28 @@ use std::collections::BTreeMap;
 
 use super::network::Networks;
 use super::scale::Scale;
-use crate::scenario::Program;
+use crate::scenario::section::{Read, Section, unknown};
+use crate::scenario::{Collect, Program};
 
-/// Programs, hosts with links, and the scale.
+/// Programs, hosts with links, what is collected, and the scale.
 pub(super) struct Given<'a> {
     pub(super) programs: BTreeMap<String, Program>,
     pub(super) networks: Networks<'a>,
+    /// Where a work does not say it.
+    pub(super) collect: Collect,
     pub(super) scale: Scale<'a>,
+}
+
+/// What is read while a window is open, where a section says it.
+pub(super) fn collect(section: &Section<'_>) -> Read<Option<Collect>> {
+    let Some(text) = section.text("collect")? else {
+        return Ok(None);
+    };
+    match text.value.as_str() {
+        "on" => Ok(Some(Collect::On)),
+        "off" => Ok(Some(Collect::Off)),
+        other => Err(section
+            .source
+            .mistake(text.span, unknown("collect", other, &["on", "off"]))),
+    }
 }

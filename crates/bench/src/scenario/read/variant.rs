@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::given::Given;
+use super::given::{Given, collect};
 use super::remote::check_parts;
 use crate::limits::VARIANTS_MAX;
 use crate::scenario::section::{At, Read, Section, Source, name, unknown};
@@ -11,7 +11,7 @@ use crate::scenario::template::{first_unknown, is_named};
 use crate::scenario::{Launch, Point, Program, Rate, Role, Variant, Work, target};
 
 const VARIANT_KEYS: &[&str] = &[
-    "name", "client", "proxy", "server", "control", "set", "hosts",
+    "name", "client", "proxy", "server", "control", "set", "collect", "hosts",
 ];
 /// Values every program may use, and those some may.
 const VALUES: &[&str] = &[
@@ -155,6 +155,9 @@ pub(super) fn variants<'a>(
             roles: roles(work, &section, &given.programs, point)?,
             network: None,
             remote: None,
+            collect: collect(&section)?
+                .or(collect(work)?)
+                .unwrap_or(given.collect),
             set,
         };
         let located = given.networks.of_variant(work, &section, &variant)?;

@@ -20,6 +20,7 @@ const WORK_KEYS: &[&str] = &[
     "server",
     "control",
     "set",
+    "collect",
     "hosts",
     "sweep",
     "point",

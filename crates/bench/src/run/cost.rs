@@ -1,0 +1,165 @@
+//! What CPU time a request cost: user, system and packets, of roles and of the whole host, and requests by CPU. Pure.
+
+use crate::collect::process::TreeUse;
+use crate::collect::sampler::Window;
+use crate::limits::CPUS_OF_HOST_MAX;
+use crate::outcome::CpuUse;
+use crate::scenario::{Collected, Metric, OfMachine, OfRole, Role};
+
+/// A role's part in a window.
+pub(super) struct Part<'a> {
+    pub(super) role: Role,
+    pub(super) used: &'a TreeUse,
+    /// The CPUs that it was given.
+    pub(super) cpus: &'a [usize],
+    /// Requests that it had to do with, and how many in a second.
+    pub(super) requests: u64,
+    pub(super) rps: f64,
+}
+
+/// The metrics of a role; none where it had to do with no request.
+pub(super) fn of_role(part: &Part<'_>, window: &Window) -> Vec<(String, f64)> {
+    if part.requests == 0 {
+        return Vec::new();
+    }
+    let requests = part.requests as f64;
+    let cpu_us = part.used.cpu.as_secs_f64() * 1e6 / requests;
+    let mut metrics = vec![(Metric::Cpu(part.role).name(), cpu_us)];
+    let mut add =
+        |of: OfRole, value: f64| metrics.push((Collected::OfRole(part.role, of).name(), value));
+    // Clock ticks say how the time is divided, and nanoseconds how long it was.
+    if part.used.user_ticks + part.used.system_ticks > 0 {
+        let system = part.used.system_share();
+        add(OfRole::User, cpu_us * (1.0 - system));
+        add(OfRole::System, cpu_us * system);
+    }
+    let seconds = window.length.as_secs_f64();
+    if let Some(share) = sum(&window.cpus, |cpu| part.cpus.contains(&cpu.cpu), packets) {
+        add(OfRole::Softirq, share * seconds * 1e6 / requests);
+    }
+    if cpu_us > 0.0 {
+        add(OfRole::RatePerCpuUsed, 1e6 / cpu_us);
+    }
+    if !part.cpus.is_empty() {
+        add(OfRole::RatePerCpuGiven, part.rps / part.cpus.len() as f64);
+    }
+    metrics
+}
+
+/// A share of a CPU's time.
+type Share = fn(&CpuUse) -> f64;
+
+/// The metrics of all CPUs of the host of the role under test, which has `cpu`; `requests` are those of all clients.
+pub(super) fn of_machine(window: &Window, cpu: usize, requests: u64) -> Vec<(String, f64)> {
+    if requests == 0 {
+        return Vec::new();
+    }
+    let host = cpu / CPUS_OF_HOST_MAX;
+    let is_of_host = |used: &CpuUse| used.cpu / CPUS_OF_HOST_MAX == host;
+    let kinds: [(OfMachine, Share); 3] = [
+        (OfMachine::User, |used| used.user),
+        (OfMachine::System, |used| used.system),
+        (OfMachine::Softirq, packets),
+    ];
+    let seconds = window.length.as_secs_f64();
+    let metrics = kinds.into_iter().filter_map(|(of, share)| {
+        let share = sum(&window.cpus, is_of_host, share)?;
+        let us = share * seconds * 1e6 / requests as f64;
+        Some((Collected::OfMachine(of).name(), us))
+    });
+    metrics.collect()
+}
+
+/// Interrupts are here what softirqs are: work for packets, in front of it.
+fn packets(used: &CpuUse) -> f64 {
+    used.softirq + used.irq
+}
+
+/// The sum over some CPUs; none where none of them was looked at.
+fn sum(
+    cpus: &[CpuUse],
+    is_one: impl Fn(&CpuUse) -> bool,
+    share: impl Fn(&CpuUse) -> f64,
+) -> Option<f64> {
+    let mut some = cpus.iter().filter(|cpu| is_one(cpu)).peekable();
+    some.peek()?;
+    Some(some.map(share).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn window() -> Window {
+        let cpu = |cpu, user, softirq| CpuUse {
+            cpu,
+            user,
+            system: 0.5,
+            softirq,
+            irq: 0.05,
+            ..CpuUse::default()
+        };
+        Window {
+            length: Duration::from_secs(2),
+            cpus: vec![cpu(0, 0.1, 0.2), cpu(1, 0.3, 0.1), cpu(10_000, 0.4, 0.0)],
+            ..Window::default()
+        }
+    }
+
+    fn metrics(requests: u64, ticks: u64) -> BTreeMap<String, f64> {
+        let used = TreeUse {
+            cpu: Duration::from_millis(1_500),
+            user_ticks: ticks,
+            system_ticks: ticks * 2,
+            ..TreeUse::default()
+        };
+        let part = Part {
+            role: Role::Server,
+            used: &used,
+            cpus: &[0, 1],
+            requests,
+            rps: requests as f64 / 2.0,
+        };
+        of_role(&part, &window()).into_iter().collect()
+    }
+
+    fn close(metrics: &BTreeMap<String, f64>, name: &str, expected: f64) {
+        let value = metrics[name];
+        assert!((value - expected).abs() < 1e-9, "{name}: {value}");
+    }
+
+    #[test]
+    fn user_and_system_are_the_parts_of_the_cpu_time() {
+        let metrics = metrics(100_000, 50);
+        close(&metrics, "server.cpu_us_per_request", 15.0);
+        close(&metrics, "server.user_us_per_request", 5.0);
+        close(&metrics, "server.system_us_per_request", 10.0);
+        // 0.25 and 0.15 of two seconds.
+        close(&metrics, "server.softirq_us_per_request", 8.0);
+        close(&metrics, "server.rps_per_cpu_used", 1e5 / 1.5);
+        close(&metrics, "server.rps_per_cpu_given", 25_000.0);
+    }
+
+    #[test]
+    fn what_nobody_counted_is_absent() {
+        let metrics = metrics(100_000, 0);
+        assert!(!metrics.contains_key("server.user_us_per_request"));
+        assert!(self::metrics(0, 50).is_empty());
+        assert!(of_machine(&Window::default(), 0, 5).is_empty());
+        assert!(of_machine(&window(), 0, 0).is_empty());
+    }
+
+    #[test]
+    fn a_machine_is_the_host_of_the_role_under_test() {
+        let here: BTreeMap<String, f64> = of_machine(&window(), 1, 100_000).into_iter().collect();
+        close(&here, "machine.user_us_per_request", 8.0);
+        close(&here, "machine.softirq_us_per_request", 8.0);
+        let there: BTreeMap<String, f64> =
+            of_machine(&window(), 10_003, 100_000).into_iter().collect();
+        close(&there, "machine.user_us_per_request", 8.0);
+        close(&there, "machine.system_us_per_request", 10.0);
+    }
+}

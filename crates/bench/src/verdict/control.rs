@@ -1,0 +1,168 @@
+//! Whether the control client was undisturbed: what it saw is the system's only when nothing held it up itself. Pure.
+
+use super::limiter::{OTHERS_MAX, STEAL_MAX, mean_use, others_on, percent};
+use crate::outcome::Trial;
+use crate::placement::Placement;
+use crate::scenario::Role;
+
+/// With fewer requests a percentile is one request's.
+const REQUESTS_MIN: u64 = 100;
+/// A thread this busy sends late.
+const FULL: f64 = 0.95;
+/// Where it waits for its CPU for more than this part of a response time, that is its own time and not the system's.
+const WAIT_MAX: f64 = 0.25;
+
+/// How a control client ended, and what it says of itself.
+#[derive(Debug, Clone, Default)]
+pub struct ControlEnd {
+    /// Responses that it received.
+    pub requests: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// How it ended, where that was not with success.
+    pub failure: Option<String>,
+    /// Why its own figures are wrong, in its words.
+    pub distrust: Vec<String>,
+}
+
+/// Fills in why the numbers of the control client are its own, and a note that says it.
+pub fn judge_control(trial: &mut Trial, placement: &Placement, end: &ControlEnd) {
+    let mut reasons: Vec<String> = end.failure.iter().cloned().collect();
+    if end.errors > 0 {
+        let count = onrush_measure::units::count(end.errors);
+        reasons.push(format!("{count} of its requests failed"));
+    }
+    if end.requests < REQUESTS_MIN {
+        reasons.push(format!(
+            "it made {} requests, at least {REQUESTS_MIN} are needed",
+            end.requests
+        ));
+    }
+    reasons.extend(end.distrust.iter().cloned());
+    reasons.extend(lack_of_cpu(trial, placement, end.requests));
+    if !reasons.is_empty() {
+        trial.notes.push(format!(
+            "the control client was disturbed, its numbers are not the system's: {}",
+            reasons.join("; ")
+        ));
+    }
+    trial.control_disturbed = reasons;
+}
+
+/// What took its CPU from it, the first that is found.
+fn lack_of_cpu(trial: &Trial, placement: &Placement, requests: u64) -> Option<String> {
+    let cpus = placement.of(Role::Control);
+    let words = crate::environment::cpu_list(cpus);
+    let used = trial.roles.get(&Role::Control)?;
+    if used.busy >= FULL {
+        return Some(format!("it was busy for {} of its CPU", percent(used.busy)));
+    }
+    let steal = mean_use(&trial.cpus, cpus).map_or(0.0, |mean| mean.steal);
+    if steal > STEAL_MAX {
+        let share = percent(steal);
+        return Some(format!("the hypervisor took {share} of CPU {words} away"));
+    }
+    let others = others_on(trial, placement, cpus).unwrap_or(0.0);
+    if others > OTHERS_MAX {
+        let share = percent(others);
+        return Some(format!("other programs used {share} of its CPU {words}"));
+    }
+    let mean = trial.control_latency_us.as_ref()?.mean?;
+    let wait = used.wait_s * 1e6 / requests.max(1) as f64;
+    (wait > mean * WAIT_MAX).then(|| {
+        format!(
+            "it waited {wait:.0} µs for CPU {words} for each request, {} of its mean latency: give it a CPU of its own",
+            percent(wait / mean)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::{CpuUse, Latency, RoleUse};
+    use crate::placement::place;
+    use Role::{Client, Control, Server};
+
+    fn judged(change: impl Fn(&mut Trial, &mut ControlEnd)) -> Vec<String> {
+        let cpu = |cpu, system| CpuUse {
+            cpu,
+            system,
+            ..CpuUse::default()
+        };
+        let used = |busy: f64| RoleUse {
+            busy,
+            ..RoleUse::default()
+        };
+        let mut trial = Trial {
+            cpus: vec![cpu(0, 0.5), cpu(1, 0.9), cpu(2, 0.05)],
+            roles: [
+                (Client, used(0.5)),
+                (Server, used(0.9)),
+                (Control, used(0.05)),
+            ]
+            .into(),
+            control_latency_us: Some(Latency {
+                mean: Some(100.0),
+                max: None,
+                percentiles: Vec::new(),
+            }),
+            ..Trial::default()
+        };
+        let mut end = ControlEnd {
+            requests: 1_000,
+            ..ControlEnd::default()
+        };
+        change(&mut trial, &mut end);
+        let roles = [Client, Server, Control];
+        let placement = place(&[0, 1, 2], &roles, Server, Some(1));
+        assert_eq!(placement.of(Control), [2]);
+        judge_control(&mut trial, &placement, &end);
+        assert_eq!(trial.notes.is_empty(), trial.control_disturbed.is_empty());
+        trial.control_disturbed
+    }
+
+    #[test]
+    fn a_control_client_that_nothing_held_up_is_undisturbed() {
+        assert_eq!(judged(|_, _| ()), [""; 0]);
+        // 20 ms of waiting in a thousand requests are 20 us of each.
+        let waited = |trial: &mut Trial, seconds| {
+            trial.roles.entry(Control).or_default().wait_s = seconds;
+        };
+        assert_eq!(judged(|trial, _| waited(trial, 0.02)), [""; 0]);
+        let reasons = judged(|trial, _| waited(trial, 0.04));
+        assert!(
+            reasons[0].starts_with("it waited 40 µs for CPU 2"),
+            "{reasons:?}"
+        );
+    }
+
+    #[test]
+    fn what_it_says_of_itself_and_how_it_ended_are_reasons() {
+        let reasons = judged(|_, end| {
+            end.failure = Some("the control ended with exit status 1".into());
+            end.errors = 1_234;
+            end.requests = 7;
+            end.distrust.push("not sent: 3 % (bound: 1 %)".into());
+        });
+        assert_eq!(
+            reasons,
+            [
+                "the control ended with exit status 1",
+                "1,234 of its requests failed",
+                "it made 7 requests, at least 100 are needed",
+                "not sent: 3 % (bound: 1 %)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cpu_that_was_taken_away_is_named() {
+        let stolen = judged(|trial, _| trial.cpus[2].steal = 0.2);
+        assert_eq!(stolen, ["the hypervisor took 20 % of CPU 2 away"]);
+        let others = judged(|trial, _| trial.cpus[2].user = 0.3);
+        assert_eq!(others, ["other programs used 30 % of its CPU 2"]);
+        let full = judged(|trial, _| trial.roles.entry(Control).or_default().busy = 0.97);
+        assert_eq!(full, ["it was busy for 97 % of its CPU"]);
+    }
+}
