@@ -171,3 +171,14 @@ pub const ANSWER_LINES_MAX: usize = 8_192;
 pub const COMMAND_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Round trips by which clocks are compared: the shortest of so many met no queue.
 pub const CLOCK_TRIPS: u32 = 16;
+
+/// Trials that a page shows second by second: each has some ten charts of 20 KB, and a browser opens 10 MB in a second.
+pub const TRIALS_DRAWN_MAX: usize = 48;
+/// Rounds of a variant that are all shown so; of more, the one in the middle is.
+pub const ROUNDS_DRAWN_MAX: usize = 2;
+/// CPUs of a trial that have a chart of their own; the others have their row in the map.
+pub const CPUS_DRAWN_MAX: usize = 8;
+/// Rows of a kind in a map: as many as fit on a screen, one below the other.
+pub const HEAT_ROWS_MAX: usize = 64;
+/// Interfaces in a chart: more lines, each for two directions, are not told apart.
+pub const INTERFACES_DRAWN_MAX: usize = 4;

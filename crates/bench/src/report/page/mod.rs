@@ -2,9 +2,12 @@
 
 mod cores;
 mod curves;
+mod interfaces;
 mod method;
 mod results;
+mod seconds;
 mod sweep;
+mod window;
 
 mod palette;
 
@@ -14,6 +17,7 @@ use onrush_chart::escape;
 
 use self::palette::Palette;
 use self::results::{key_figures, results_table};
+use self::seconds::Room;
 use super::number::number;
 use super::road::roads;
 use super::summary::machine;
@@ -29,9 +33,10 @@ pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
     let mut body = String::new();
     header(&mut body, outcome, environment, &palette);
     let _ = write!(body, "{}", results_table(outcome, &palette));
+    let mut room = Room::of_page();
     let is_same = |a: &WorkOutcome, b: &WorkOutcome| a.name == b.name;
     for points in outcome.works.chunk_by(is_same) {
-        section(&mut body, points, &palette);
+        section(&mut body, points, &palette, &mut room);
     }
     method::section(&mut body, outcome, environment);
     onrush_chart::page(&format!("{} · onrush bench", outcome.experiment), &body)
@@ -106,7 +111,7 @@ fn header(page: &mut String, outcome: &Outcome, environment: &Environment, palet
 // One section per work.
 
 /// A work, with all its points where it is swept.
-fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette) {
+fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette, room: &mut Room) {
     let first = &points[0];
     let count = |number: usize| onrush_measure::units::count(number as u64);
     let size = match points {
@@ -124,12 +129,12 @@ fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette) {
     page.push_str(&sweep::section(points, palette));
     page.push_str(&road_tables(points, palette));
     if let [only] = points {
-        details_of(page, only, palette);
+        details_of(page, only, palette, room);
     } else {
         for work in points {
             let point = escape(&work.point.to_string());
             let _ = writeln!(page, "<details><summary>{point}</summary>");
-            details_of(page, work, palette);
+            details_of(page, work, palette, room);
             page.push_str("</details>\n");
         }
     }
@@ -168,7 +173,7 @@ fn road_tables(points: &[WorkOutcome], palette: &Palette) -> String {
 }
 
 /// Everything about one point.
-fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette) {
+fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette, room: &mut Room) {
     page.push_str(&legend(work, palette));
     page.push_str("<div class=\"grid3\">\n");
     for figure in curves::of_work(work, palette) {
@@ -177,6 +182,7 @@ fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette) {
     page.push_str("</div>\n");
     page.push_str(&role_table(work, palette));
     page.push_str(&cpu_rows(work, palette));
+    page.push_str(&seconds::section(work, palette, room));
     page.push_str(&profiles(work));
     page.push_str(&trouble(work));
 }
@@ -249,8 +255,8 @@ fn cpu_rows(work: &WorkOutcome, palette: &Palette) -> String {
         return rows;
     }
     format!(
-        "<h3>What was the limit</h3>\n<ul class=\"legend\"><li><i class=\"user\"></i>user</li><li><i class=\"system\"></i>system</li>\
-         <li><i class=\"softirq\"></i>softirq and interrupts</li><li><i class=\"steal\"></i>steal</li></ul>\n{rows}"
+        "<h3>What was the limit</h3>\n<ul class=\"legend\">{}</ul>\n{rows}",
+        cores::legend()
     )
 }
 
