@@ -182,3 +182,5 @@ pub const CPUS_DRAWN_MAX: usize = 8;
 pub const HEAT_ROWS_MAX: usize = 64;
 /// Interfaces in a chart: more lines, each for two directions, are not told apart.
 pub const INTERFACES_DRAWN_MAX: usize = 4;
+/// Charts of latency by rate, one for each combination of a sweep's other parameters: two rows of a wide page.
+pub const RATE_CHARTS_MAX: usize = 6;

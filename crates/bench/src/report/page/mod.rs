@@ -1,9 +1,12 @@
 //! `report.html`: one file that opens offline. Everything on it is inline; nothing is fetched.
 
+mod across;
+mod against_rate;
 mod cores;
 mod curves;
 mod interfaces;
 mod method;
+mod predicted;
 mod results;
 mod seconds;
 mod sweep;
@@ -38,6 +41,7 @@ pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
     for points in outcome.works.chunk_by(is_same) {
         section(&mut body, points, &palette, &mut room);
     }
+    body.push_str(&predicted::section(outcome, environment, &palette));
     method::section(&mut body, outcome, environment);
     onrush_chart::page(&format!("{} · onrush bench", outcome.experiment), &body)
 }
@@ -127,6 +131,7 @@ fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette, room: &
         let _ = writeln!(page, "<p class=\"about\">{}</p>", prose(&first.about));
     }
     page.push_str(&sweep::section(points, palette));
+    page.push_str(&against_rate::section(points, palette));
     page.push_str(&road_tables(points, palette));
     if let [only] = points {
         details_of(page, only, palette, room);

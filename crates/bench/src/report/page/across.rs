@@ -1,0 +1,132 @@
+//! The horizontal axis of a sweep: the parameter it shows, and where its values lie.
+
+use onrush_chart::{Axis, Scale};
+
+use crate::outcome::WorkOutcome;
+use crate::scenario::Point;
+
+/// Beyond this factor between the smallest and the largest value of a parameter, each factor of ten gets the same room.
+pub(super) const LOG_FROM: f64 = 8.0;
+
+/// What the horizontal axis is.
+pub(super) struct Across {
+    pub(super) parameter: String,
+    /// The values in the order of the axis, and where they lie on it.
+    pub(super) places: Vec<(String, f64)>,
+    pub(super) scale: Scale,
+    /// The values of all other parameters, each combination once.
+    pub(super) others: Vec<Point>,
+}
+
+impl Across {
+    /// The first parameter that is a number everywhere and has several values, or else the first one with several.
+    pub(super) fn of(points: &[WorkOutcome]) -> Option<Across> {
+        let first = points.first()?;
+        let parameters = first.point.settings().iter();
+        let candidates: Vec<(String, Vec<String>)> = parameters
+            .map(|setting| {
+                let parameter = setting.parameter.clone();
+                let values = values(points, &parameter);
+                (parameter, values)
+            })
+            .filter(|(_, values)| values.len() > 1)
+            .collect();
+        let is_number = |(_, values): &&(String, Vec<String>)| {
+            values.iter().all(|value| quantity(value).is_some())
+        };
+        let chosen = candidates.iter().find(is_number);
+        let (parameter, values) = chosen.or_else(|| candidates.first())?;
+        let numbers: Option<Vec<f64>> = values.iter().map(|value| quantity(value)).collect();
+        let (places, scale) = match numbers {
+            Some(numbers) => on_a_number_line(values, &numbers),
+            None => side_by_side(values),
+        };
+        let mut others: Vec<Point> = Vec::new();
+        for work in points {
+            let rest = without(&work.point, parameter);
+            if !others.contains(&rest) {
+                others.push(rest);
+            }
+        }
+        Some(Across {
+            parameter: parameter.clone(),
+            places,
+            scale,
+            others,
+        })
+    }
+
+    /// Where a point lies on the axis.
+    pub(super) fn place(&self, work: &WorkOutcome) -> Option<f64> {
+        let value = work.point.value(&self.parameter)?;
+        let mut places = self.places.iter();
+        places
+            .find(|(known, _)| known == value)
+            .map(|(_, place)| *place)
+    }
+
+    /// The axis with its values.
+    pub(super) fn axis(&self) -> Axis {
+        // As many words as fit below 320 units.
+        let step = self.places.len().div_ceil(7);
+        let ticks = self.places.iter().step_by(step);
+        Axis {
+            label: self.parameter.clone(),
+            scale: self.scale,
+            ticks: ticks
+                .map(|(value, place)| (*place, value.clone()))
+                .collect(),
+        }
+    }
+}
+
+fn values(points: &[WorkOutcome], parameter: &str) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    for value in points.iter().filter_map(|work| work.point.value(parameter)) {
+        if !values.iter().any(|known| known == value) {
+            values.push(value.to_owned());
+        }
+    }
+    values
+}
+
+/// A number, also with `k` and `m`, which are factors of ten here: on an axis 1,024 and 1,000 are the same place.
+fn quantity(text: &str) -> Option<f64> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1e3),
+        None => match text.strip_suffix(['m', 'M']) {
+            Some(digits) => (digits, 1e6),
+            None => (text, 1.0),
+        },
+    };
+    let number: f64 = digits.parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number * factor)
+}
+
+fn on_a_number_line(values: &[String], numbers: &[f64]) -> (Vec<(String, f64)>, Scale) {
+    let mut places: Vec<(String, f64)> = values.iter().cloned().zip(numbers.to_vec()).collect();
+    places.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (least, most) = (places[0].1, places[places.len() - 1].1);
+    let scale = if least > 0.0 && most / least >= LOG_FROM {
+        Scale::Log(least, most)
+    } else {
+        // Two values that are one number, such as 1k and 1000, still need an axis.
+        Scale::Linear(least, most.max(least + 1e-9))
+    };
+    (places, scale)
+}
+
+fn side_by_side(values: &[String]) -> (Vec<(String, f64)>, Scale) {
+    let places = values.iter().cloned().zip((0..).map(f64::from)).collect();
+    let last = values.len().saturating_sub(1).max(1);
+    (places, Scale::Linear(-0.3, last as f64 + 0.3))
+}
+
+/// A point without the value of one parameter.
+pub(super) fn without(point: &Point, parameter: &str) -> Point {
+    let rest = point.settings().iter();
+    rest.filter(|setting| setting.parameter != parameter)
+        .fold(Point::default(), |point, setting| {
+            point.with(&setting.parameter, &setting.value)
+        })
+}
