@@ -21,6 +21,7 @@ use onrush_chart::escape;
 use self::palette::Palette;
 use self::results::{key_figures, results_table};
 use self::seconds::Room;
+use super::notes::notes;
 use super::number::number;
 use super::road::roads;
 use super::summary::machine;
@@ -333,46 +334,21 @@ fn role_row(variant: &VariantOutcome, roles: &[Role], palette: &Palette) -> Stri
 
 /// What a reader must know: invalid rounds, and notes that hold for some.
 fn trouble(work: &WorkOutcome) -> String {
-    let mut items: Vec<(String, Vec<u32>)> = Vec::new();
-    let mut add =
-        |text: String, round: u32| match items.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, rounds)) => rounds.push(round),
-            None => items.push((text, vec![round])),
-        };
-    let mut most = 0;
-    for variant in &work.variants {
-        most = most.max(variant.trials.len());
-        for trial in &variant.trials {
-            for (kind, texts) in lists(trial) {
-                for text in texts {
-                    add(format!("{}: {kind}{text}", variant.name), trial.round);
-                }
-            }
-        }
-    }
-    if items.is_empty() {
+    let notes = notes(work);
+    if notes.is_empty() {
         return String::new();
     }
-    let lines: String = items
+    let lines: String = notes
         .iter()
-        .map(|(text, rounds)| {
-            let which = if rounds.len() == most {
-                String::new()
-            } else {
-                let list: Vec<_> = rounds.iter().map(u32::to_string).collect();
-                format!(" <small>round {}</small>", list.join(", "))
-            };
-            format!("<li>{}{which}</li>", escape(text))
+        .map(|note| match &note.rounds {
+            None => format!("<li>{}</li>", escape(&note.text)),
+            Some(rounds) => format!("<li>{} <small>{rounds}</small></li>", escape(&note.text)),
         })
         .collect();
     format!(
         "<details class=\"trouble\"><summary>Notes on these rounds ({})</summary><ul>{lines}</ul></details>\n",
-        items.len()
+        notes.len()
     )
-}
-
-fn lists(trial: &Trial) -> [(&'static str, &[String]); 2] {
-    [("invalid, ", &trial.invalid), ("", &trial.notes)]
 }
 
 #[cfg(test)]
