@@ -25,6 +25,8 @@ pub struct Stack {
     pub columns: Vec<Column>,
 }
 
+/// Edges of more columns than this would be a black band: who sees no colours has lightness there.
+const EDGES_MAX: usize = 120;
 /// Columns that end and begin this close to each other, in units of the drawing, touch.
 const TOUCHES: f64 = 0.05;
 
@@ -99,10 +101,10 @@ pub(crate) fn draw(
         }
         finish(&mut run, &mut area, &mut edge);
         if !area.is_empty() {
-            let _ = write!(
-                svg,
-                "<path class=\"area {class}\" d=\"{area}\"/><path class=\"edge {class}\" d=\"{edge}\"/>"
-            );
+            let _ = write!(svg, "<path class=\"area {class}\" d=\"{area}\"/>");
+        }
+        if !edge.is_empty() && columns.len() <= EDGES_MAX {
+            let _ = write!(svg, "<path class=\"edge {class}\" d=\"{edge}\"/>");
         }
     }
 }

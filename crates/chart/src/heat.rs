@@ -1,10 +1,11 @@
-//! A heat map: a row for each thing, a column for each moment, darker where there was more. Pure.
+//! A heat map: a row for each thing, a column for each moment, stronger where there was more. Pure.
 //!
-//! Darkness is one colour's, so that it reads without colours, too; what the largest value of a row was stands at its
+//! It has one colour, from the paper's to its own, so that it reads without colours, too; what the largest value of a row was stands at its
 //! end. A cell has the largest value of its moments, so that no peak is lost where these are many.
 
 use std::fmt::Write;
 
+use super::hover::attribute;
 use super::{Axis, escape};
 
 /// Rows of the same kind, under one heading.
@@ -12,7 +13,7 @@ use super::{Axis, escape};
 pub struct HeatGroup {
     /// What its values are.
     pub name: String,
-    /// The value of the darkest cells.
+    /// The value of the strongest cells.
     pub end: f64,
     /// From top to bottom.
     pub rows: Vec<HeatRow>,
@@ -56,10 +57,10 @@ pub struct Heat {
 }
 
 const LEFT: f64 = 104.0;
-const RIGHT: f64 = 326.0;
+const RIGHT: f64 = 324.0;
 const ROW: f64 = 13.0;
 const HEADING: f64 = 20.0;
-/// Steps of darkness above none: more are not told apart.
+/// Steps above none: more are not told apart.
 const LEVELS: usize = 8;
 /// Rows of a group under the pointer: those with the largest values.
 const HOVER_ROWS: usize = 6;
@@ -78,9 +79,9 @@ impl Heat {
         let rows: usize = maps.iter().map(Vec::len).sum();
         let bottom = 2.0 + rows as f64 * ROW + maps.len() as f64 * HEADING;
         let mut svg = format!(
-            "<svg class=\"chart heat\" viewBox=\"0 0 380 {:.0}\" role=\"img\" tabindex=\"0\" data-hover=\"{}\"><title>{}</title><desc>{}</desc>",
+            "<svg class=\"chart heat\" viewBox=\"0 0 380 {:.0}\" role=\"img\" tabindex=\"0\" {}><title>{}</title><desc>{}</desc>",
             bottom + 36.0,
-            escape(&self.hover(&maps, count)),
+            attribute(&self.hover(&maps, count)),
             escape(&self.title),
             escape(&self.description)
         );
@@ -174,7 +175,7 @@ fn draw_group(svg: &mut String, group: &HeatGroup, map: &[Vec<f64>], top: f64) {
         escape(&(group.text)(group.end))
     );
     for level in 1..=LEVELS {
-        let x = 372.0 - 52.0 - (LEVELS - level) as f64 * 8.0 - 8.0;
+        let x = RIGHT - (LEVELS - level) as f64 * 8.0 - 8.0;
         let _ = write!(
             svg,
             "<path class=\"heat{level}\" d=\"M{x} {:.1}h8v9h-8z\"/>",
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_among_thousands_is_still_the_darkest() {
+    fn a_second_among_thousands_is_still_the_strongest() {
         let heat = heat(3_600, |second| if second == 1_801 { 1.0 } else { 0.1 });
         let columns = heat.row(&heat.groups[0].rows[0], heat.columns());
         assert!(columns.len() <= 222);
@@ -293,9 +294,6 @@ mod tests {
         let columns = heat.row(&heat.groups[0].rows[0], heat.columns());
         assert_eq!(columns, [0.0, 0.25, 0.5, 0.75]);
         let svg = heat.svg();
-        assert!(
-            svg.contains("&quot;75 %&quot;") && svg.contains("&quot;4 s&quot;"),
-            "{svg}"
-        );
+        assert!(svg.contains("\"75 %\"") && svg.contains("\"4 s\""), "{svg}");
     }
 }

@@ -50,6 +50,12 @@ impl<'a> Hover<'a> {
     }
 }
 
+/// The attribute with this JSON. In simple quotes: JSON is full of double ones, each of which would take six bytes.
+pub(crate) fn attribute(json: &str) -> String {
+    let json = json.replace('&', "&amp;").replace('<', "&lt;");
+    format!("data-hover='{}'", json.replace('\'', "&#39;"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +71,14 @@ mod tests {
         assert_eq!(
             hover.json(text, text),
             r#"[[20.0,"0.5",[["a","o1","1"]]],[60.4,"1",[["a","o1","5"],["b","o2","4"]]]]"#
+        );
+    }
+
+    #[test]
+    fn no_name_ends_the_attribute() {
+        assert_eq!(
+            attribute(r#"["it's <b> & co"]"#),
+            r#"data-hover='["it&#39;s &lt;b> &amp; co"]'"#
         );
     }
 }

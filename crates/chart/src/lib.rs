@@ -3,10 +3,11 @@
 //!
 //! A chart is drawn for 380 units of width, the width of a phone: there it is shown at its own size, and a wide page
 //! shows three beside each other, so its letters are never shrunk. Every chart carries a title and a description for
-//! those who cannot see it, and its values for the pointer (`data-hover`, read by `script.js`).
+//! those who cannot see it, and its values for pointer and keyboard (`data-hover`, read by `script.js`).
 #![forbid(unsafe_code)]
 
 mod area;
+mod file;
 mod heat;
 mod hover;
 mod mark;
@@ -15,9 +16,10 @@ mod strip;
 mod ticks;
 
 pub use area::{Column, Stack};
+pub use file::charts;
 pub use heat::{Heat, HeatCell, HeatGroup, HeatRow};
 pub use mark::{legend_area, legend_mark};
-pub use page::{charts, figure, page};
+pub use page::{figure, page};
 pub use strip::{StripRow, Target, bullet, strip};
 pub use ticks::{linear_ticks, log_ticks, percentile_ticks, plain_number, tail, time_tick};
 
@@ -175,10 +177,10 @@ impl Plot {
     pub fn svg(&self) -> String {
         let frame = self.size.frame();
         let mut svg = format!(
-            "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" tabindex=\"0\" data-hover=\"{}\"><title>{}</title><desc>{}</desc>",
+            "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" tabindex=\"0\" {}><title>{}</title><desc>{}</desc>",
             frame.width,
             frame.height,
-            escape(&self.hover()),
+            hover::attribute(&self.hover()),
             escape(&self.title),
             escape(&self.description)
         );
@@ -278,7 +280,8 @@ impl Plot {
                 points.join(" ")
             );
             // Few points are shown as what they are: measurements, not a curve.
-            if segment.len() <= 12 && !line.is_dashed {
+            let is_measured = !line.is_dashed || !line.ranges.is_empty();
+            if segment.len() <= 12 && is_measured {
                 for (x, y) in segment {
                     svg.push_str(&mark::mark(&line.class, self.x(*x), self.y(*y)));
                 }
