@@ -8,6 +8,9 @@ use crate::scenario::Point;
 /// Beyond this factor between the smallest and the largest value of a parameter, each factor of ten gets the same room.
 pub(super) const LOG_FROM: f64 = 8.0;
 
+/// About the width of a letter, as a share of the axis.
+const LETTER: f64 = 0.021;
+
 /// What the horizontal axis is.
 pub(super) struct Across {
     pub(super) parameter: String,
@@ -67,15 +70,31 @@ impl Across {
 
     /// The axis with its values.
     pub(super) fn axis(&self) -> Axis {
-        // As many words as fit below 320 units.
-        let step = self.places.len().div_ceil(7);
-        let ticks = self.places.iter().step_by(step);
+        let ends = |(place, text): &(f64, String)| {
+            let half = text.chars().count() as f64 * LETTER / 2.0;
+            let middle = self.scale.place(*place);
+            (middle - half, middle + half)
+        };
+        let touches = |kept: &[(f64, String)], tick: &(f64, String)| {
+            kept.last()
+                .is_some_and(|before| ends(tick).0 < ends(before).1 + LETTER)
+        };
+        // A word that would touch another one is left out, but never the last: its point is there all the same.
+        let mut ticks: Vec<(f64, String)> = Vec::new();
+        let last = self.places.len().saturating_sub(1);
+        for (index, (value, place)) in self.places.iter().enumerate() {
+            let tick = (*place, value.clone());
+            while index == last && touches(&ticks, &tick) {
+                ticks.pop();
+            }
+            if !touches(&ticks, &tick) {
+                ticks.push(tick);
+            }
+        }
         Axis {
             label: self.parameter.clone(),
             scale: self.scale,
-            ticks: ticks
-                .map(|(value, place)| (*place, value.clone()))
-                .collect(),
+            ticks,
         }
     }
 }
@@ -129,4 +148,36 @@ pub(super) fn without(point: &Point, parameter: &str) -> Point {
         .fold(Point::default(), |point, setting| {
             point.with(&setting.parameter, &setting.value)
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(values: &[&str]) -> Vec<String> {
+        let values: Vec<String> = values.iter().map(|&it| it.to_owned()).collect();
+        let numbers: Vec<f64> = values.iter().filter_map(|it| quantity(it)).collect();
+        let (places, scale) = on_a_number_line(&values, &numbers);
+        let across = Across {
+            parameter: "rate".into(),
+            places,
+            scale,
+            others: Vec::new(),
+        };
+        across
+            .axis()
+            .ticks
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect()
+    }
+
+    #[test]
+    fn words_on_the_axis_do_not_touch() {
+        assert_eq!(
+            ticks(&["1000", "5000", "10000", "20000", "30000"]),
+            ["1000", "5000", "10000", "30000"]
+        );
+        assert_eq!(ticks(&["1", "2", "4"]), ["1", "2", "4"]);
+    }
 }

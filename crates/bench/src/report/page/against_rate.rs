@@ -20,21 +20,14 @@ const DIFFERS_FROM: f64 = 1.05;
 /// The half of the requests, and what a page of a hundred of them meets.
 const PERCENTILES: [&str; 2] = ["50", "99"];
 
-/// A chart for each combination of the other parameters; empty for a work with one point or one rate.
-pub(super) fn section(points: &[WorkOutcome], palette: &Palette) -> String {
-    let Some(across) = Across::of(points) else {
-        return String::new();
-    };
-    let charts: String = across
+/// A chart for each combination of the other parameters; none where there is one rate only.
+pub(super) fn charts(points: &[WorkOutcome], across: &Across, palette: &Palette) -> String {
+    across
         .others
         .iter()
-        .filter_map(|rest| chart(points, &across, rest, palette))
+        .filter_map(|rest| chart(points, across, rest, palette))
         .take(RATE_CHARTS_MAX)
-        .collect();
-    if charts.is_empty() {
-        return charts;
-    }
-    format!("<div class=\"grid3\">\n{charts}</div>\n")
+        .collect()
 }
 
 fn chart(
@@ -205,12 +198,14 @@ mod tests {
         rates.iter().map(at).collect()
     }
 
+    fn drawn(points: &[WorkOutcome]) -> String {
+        let across = Across::of(points).expect("it is swept");
+        charts(points, &across, &Palette::of(&outcome()))
+    }
+
     #[test]
     fn latency_stands_over_the_rate_with_the_spread_of_its_rounds() {
-        let html = section(
-            &swept(&[1_000.0, 2_000.0, 4_000.0]),
-            &Palette::of(&outcome()),
-        );
+        let html = drawn(&swept(&[1_000.0, 2_000.0, 4_000.0]));
         for said in [
             "Latency by rate",
             "onrush epoll, p50: 120 µs at 1 k/s, 480 µs at 2 k/s, 1.92 ms at 4 k/s",
@@ -225,9 +220,7 @@ mod tests {
 
     #[test]
     fn one_rate_is_no_curve() {
-        let palette = Palette::of(&outcome());
-        assert_eq!(section(&swept(&[1_000.0, 1_020.0]), &palette), "");
-        assert_eq!(section(&swept(&[1_000.0]), &palette), "");
+        assert_eq!(drawn(&swept(&[1_000.0, 1_020.0])), "");
     }
 
     #[test]
@@ -236,7 +229,7 @@ mod tests {
         for trial in &mut points[1].variants[0].trials {
             trial.invalid.push("it failed".into());
         }
-        let html = section(&points, &Palette::of(&outcome()));
+        let html = drawn(&points);
         assert!(
             !html.contains("onrush epoll, p50") && html.contains("nginx, p50"),
             "{html}"

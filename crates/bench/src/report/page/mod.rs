@@ -132,7 +132,6 @@ fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette, room: &
         let _ = writeln!(page, "<p class=\"about\">{}</p>", prose(&first.about));
     }
     page.push_str(&sweep::section(points, palette));
-    page.push_str(&against_rate::section(points, palette));
     page.push_str(&road_tables(points, palette));
     if let [only] = points {
         details_of(page, only, palette, room);
@@ -156,10 +155,12 @@ fn road_tables(points: &[WorkOutcome], palette: &Palette) -> String {
     for road in roads {
         let _ = write!(
             text,
-            "<h3><i class=\"{}\"></i>The road: {}</h3>\n<div class=\"scroll\"><table class=\"road\"><thead><tr>\
+            "<h3><i class=\"{}\"></i>The road: {}</h3>\n<div class=\"scroll\" role=\"region\" aria-label=\"the road of {}, {}\" tabindex=\"0\"><table class=\"road\"><thead><tr>\
              <th scope=\"col\" class=\"text\">change</th><th scope=\"col\">{}</th><th scope=\"col\">to the step before</th>\
              <th scope=\"col\" class=\"text\">limit</th></tr></thead><tbody>",
             palette.class(&road.variant),
+            escape(&road.variant),
+            escape(&points[0].name),
             escape(&road.variant),
             escape(&title)
         );
@@ -294,8 +295,9 @@ fn role_table(work: &WorkOutcome, palette: &Palette) -> String {
         rows.push_str(&role_row(variant, &roles, palette));
     }
     format!(
-        "<h3>Every role</h3>\n<div class=\"scroll\"><table class=\"roles\"><thead><tr>{head}</tr></thead>\
-         <tbody>{rows}</tbody></table></div>\n"
+        "<h3>Every role</h3>\n<div class=\"scroll\" role=\"region\" aria-label=\"every role, {}\" tabindex=\"0\"><table class=\"roles\"><thead><tr>{head}</tr></thead>\
+         <tbody>{rows}</tbody></table></div>\n",
+        escape(&work.title())
     )
 }
 
@@ -379,6 +381,60 @@ mod tests {
         ] {
             let opened = count(&format!("<{element} ")) + count(&format!("<{element}>"));
             assert_eq!(opened, count(&format!("</{element}>")), "{element}");
+        }
+    }
+
+    #[test]
+    fn the_keyboard_reaches_charts_and_tables_that_scroll_and_all_of_them_have_names() {
+        let page = page();
+        for part in page.split("<svg class=\"chart").skip(1) {
+            let tag = part.split("><title>").next().expect("a tag");
+            assert!(
+                tag.contains("role=\"img\" tabindex=\"0\" data-hover='[["),
+                "{tag}"
+            );
+        }
+        let parts: Vec<&str> = page.split("<div class=\"scroll\"").skip(1).collect();
+        assert!(!parts.is_empty());
+        let mut names: Vec<&str> = Vec::new();
+        for part in parts {
+            let tag = part.split('>').next().expect("a tag");
+            assert!(
+                tag.contains("role=\"region\"") && tag.contains("tabindex=\"0\""),
+                "{tag}"
+            );
+            names.push(tag.split("aria-label=\"").nth(1).expect("a name"));
+        }
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "{names:?}");
+    }
+
+    #[test]
+    fn heads_of_tables_say_what_they_are_of_and_headings_leave_no_step_out() {
+        let page = page();
+        for part in page
+            .split("<th")
+            .skip(1)
+            .filter(|part| !part.starts_with("ead"))
+        {
+            assert!(
+                part.split('>').next().expect("a tag").contains("scope="),
+                "{part}"
+            );
+            assert!(
+                !part[part.find('>').expect("its end")..].starts_with("></th>"),
+                "{part}"
+            );
+        }
+        let mut before = 0;
+        for part in page.split("<h").skip(1) {
+            let Some(level) = part.chars().next().and_then(|letter| letter.to_digit(10)) else {
+                continue;
+            };
+            assert!(level <= before + 1, "h{level} behind h{before}: {part}");
+            before = level;
         }
     }
 

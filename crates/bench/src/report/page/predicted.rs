@@ -33,7 +33,7 @@ pub(super) fn section(outcome: &Outcome, environment: &Environment, palette: &Pa
     format!(
         "<section>\n<h2>Prediction beside measurement</h2>\n<p class=\"about\">Each row as the others predict it that differ \
          in connections or CPUs only, by the model of <code>onrush bench predict --check</code>: {}. An error of +10 % is a \
-         prediction that is a tenth too high.</p>\n<div class=\"scroll\"><table class=\"roles\"><thead><tr>\
+         prediction that is a tenth too high.</p>\n<div class=\"scroll\" role=\"region\" aria-label=\"predictions\" tabindex=\"0\"><table class=\"roles\"><thead><tr>\
          <th scope=\"col\" class=\"text\">variant</th><th scope=\"col\" class=\"text\">work</th><th scope=\"col\">connections</th>\
          <th scope=\"col\">measured</th><th scope=\"col\">predicted</th><th scope=\"col\">error</th>\
          <th scope=\"col\" class=\"text\">full first, by the model</th></tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n",

@@ -5,7 +5,6 @@ use std::fmt::Write;
 
 use onrush_chart::{
     Axis, Column, Heat, HeatCell, HeatGroup, HeatRow, Plot, Scale, Size, Stack, escape, figure,
-    plain_number,
 };
 use onrush_measure::units;
 
@@ -49,7 +48,7 @@ pub(super) fn section(work: &WorkOutcome, palette: &Palette, room: &mut Room) ->
             }
             let _ = writeln!(
                 body,
-                "<h4 class=\"trial\"><i class=\"{}\"></i>{}, round {}</h4>\n<div class=\"grid3\">\n{charts}</div>",
+                "<h3 class=\"trial\"><i class=\"{}\"></i>{}, round {}</h3>\n<div class=\"grid3\">\n{charts}</div>",
                 palette.class(&variant.name),
                 escape(&variant.name),
                 trial.round
@@ -155,8 +154,14 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
+/// In five letters at most: it stands at the end of a row.
 fn events_text(rate: f64) -> String {
-    format!("{}/s", plain_number((rate * 10.0).round() / 10.0))
+    match rate {
+        ..1e3 => format!("{rate:.0}/s"),
+        ..1e4 => format!("{:.1}k/s", rate / 1e3),
+        ..1e6 => format!("{:.0}k/s", rate / 1e3),
+        _ => format!("{:.1}M/s", rate / 1e6),
+    }
 }
 
 /// Each CPU a row, and below them what interrupted it, and the lines of network devices.
@@ -187,7 +192,10 @@ fn heat(variant: &VariantOutcome, trial: &Trial) -> Option<String> {
     let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
     let heat = Heat {
         title: title(variant, trial, "CPUs and interrupts by second"),
-        description: format!("rows for {}, darker where there was more", names.join(", ")),
+        description: format!(
+            "rows for {}, stronger where there was more",
+            names.join(", ")
+        ),
         x: time_axis(trial.window_s, 1),
         groups,
         x_text: seconds_text,
@@ -195,7 +203,7 @@ fn heat(variant: &VariantOutcome, trial: &Trial) -> Option<String> {
     let all = trial.samples.iter().map(|sample| sample.cpus.len()).max()?;
     let subtitle = match all > cpus.len() {
         true => format!("the {} fullest of {all} CPUs", cpus.len()),
-        false => "darker: more; the largest at the end".to_owned(),
+        false => "stronger: more; the largest at the end".to_owned(),
     };
     Some(figure("CPUs and interrupts", &subtitle, &heat.svg()))
 }
@@ -330,7 +338,7 @@ mod tests {
         ] {
             assert!(html.contains(said), "{said} in {html}");
         }
-        assert_eq!(html.matches("<h4").count(), 3, "one round of each variant");
+        assert_eq!(html.matches("<h3").count(), 3, "one round of each variant");
     }
 
     #[test]
@@ -352,7 +360,7 @@ mod tests {
         let outcome = outcome();
         let palette = Palette::of(&outcome);
         let two = section(&outcome.works[0], &palette, &mut Room(2));
-        assert_eq!(two.matches("<h4").count(), 2);
+        assert_eq!(two.matches("<h3").count(), 2);
         assert!(two.contains("1 trial more: see samples.csv"), "{two}");
     }
 

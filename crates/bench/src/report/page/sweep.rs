@@ -10,6 +10,7 @@ use onrush_chart::{
 
 use super::super::number::number;
 use super::across::{Across, without};
+use super::against_rate;
 use super::curves::capitalized;
 use super::palette::Palette;
 use crate::outcome::{Trial, VariantOutcome, WorkOutcome};
@@ -31,6 +32,7 @@ pub(super) fn section(points: &[WorkOutcome], palette: &Palette) -> String {
         .filter_map(Metric::parse)
         .filter_map(|metric| chart(points, &across, &metric, palette))
         .collect();
+    let charts = charts + &against_rate::charts(points, &across, palette);
     if charts.is_empty() {
         return charts;
     }
