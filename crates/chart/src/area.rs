@@ -26,7 +26,7 @@ pub struct Stack {
 }
 
 /// Edges of more columns than this would be a black band: who sees no colours has lightness there.
-const EDGES_MAX: usize = 120;
+const EDGES_MAX: usize = 60;
 /// Columns that end and begin this close to each other, in units of the drawing, touch.
 const TOUCHES: f64 = 0.05;
 

@@ -13,7 +13,9 @@ use super::curves::time_axis;
 use super::interfaces;
 use super::palette::Palette;
 use super::window::{seconds_text, span, title};
-use crate::limits::{CPUS_DRAWN_MAX, HEAT_ROWS_MAX, ROUNDS_DRAWN_MAX, TRIALS_DRAWN_MAX};
+use crate::limits::{
+    CPUS_DRAWN_MAX, HEAT_ROWS_MAX, HEAT_ROWS_TOGETHER, ROUNDS_DRAWN_MAX, TRIALS_DRAWN_MAX,
+};
 use crate::outcome::{CpuUse, Sample, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::Role;
 
@@ -85,7 +87,7 @@ fn charts(variant: &VariantOutcome, trial: &Trial) -> String {
     for cpu in fullest(trial, CPUS_DRAWN_MAX) {
         figures.push_str(&areas(variant, trial, cpu));
     }
-    figures.push_str(&heat(variant, trial).unwrap_or_default());
+    figures.push_str(&heat(variant, trial));
     interfaces::charts(variant, trial, &mut figures);
     figures
 }
@@ -164,9 +166,38 @@ fn events_text(rate: f64) -> String {
     }
 }
 
-/// Each CPU a row, and below them what interrupted it, and the lines of network devices.
-fn heat(variant: &VariantOutcome, trial: &Trial) -> Option<String> {
+/// Each CPU a row, and rows of what interrupted it, and of the lines of network devices: one map, or one for each kind
+/// where there are many.
+fn heat(variant: &VariantOutcome, trial: &Trial) -> String {
     let cpus = fullest(trial, HEAT_ROWS_MAX);
+    let groups = groups(trial, &cpus);
+    let all = trial.samples.iter().map(|sample| sample.cpus.len()).max();
+    let subtitle = match all {
+        Some(all) if all > cpus.len() => format!("the {} fullest of {all} CPUs", cpus.len()),
+        Some(_) | None => "stronger: more; the largest at the end".to_owned(),
+    };
+    let rows: usize = groups.iter().map(|group| group.rows.len()).sum();
+    let maps: Vec<Vec<HeatGroup>> = match rows > HEAT_ROWS_TOGETHER {
+        true => groups.into_iter().map(|group| vec![group]).collect(),
+        false => vec![groups],
+    };
+    let mut figures = String::new();
+    for map in maps.into_iter().filter(|map| !map.is_empty()) {
+        let names: Vec<&str> = map.iter().map(|group| group.name.as_str()).collect();
+        let names = names.join(", ");
+        let heat = Heat {
+            title: title(variant, trial, &format!("{names} by second")),
+            description: "a row for each CPU or line, stronger where there was more".into(),
+            x: time_axis(trial.window_s, 1),
+            groups: map,
+            x_text: seconds_text,
+        };
+        figures.push_str(&figure("CPUs and interrupts", &subtitle, &heat.svg()));
+    }
+    figures
+}
+
+fn groups(trial: &Trial, cpus: &[usize]) -> Vec<HeatGroup> {
     let of_cpu = |value: fn(&Sample, usize) -> f64| {
         let row = |cpu: &usize| row(trial, format!("CPU {cpu}"), |sample| value(sample, *cpu));
         cpus.iter().map(row).collect::<Vec<HeatRow>>()
@@ -178,34 +209,15 @@ fn heat(variant: &VariantOutcome, trial: &Trial) -> Option<String> {
         text: percent,
     };
     if busy.rows.iter().all(|row| row.cells.is_empty()) {
-        return None;
+        return Vec::new();
     }
     let counted = [
         events("interrupts", of_cpu(interrupts)),
         events("softirqs for received packets", of_cpu(received)),
         events("interrupts of network devices", device_rows(trial)),
     ];
-    let groups: Vec<HeatGroup> = [busy]
-        .into_iter()
-        .chain(counted.into_iter().flatten())
-        .collect();
-    let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
-    let heat = Heat {
-        title: title(variant, trial, "CPUs and interrupts by second"),
-        description: format!(
-            "rows for {}, stronger where there was more",
-            names.join(", ")
-        ),
-        x: time_axis(trial.window_s, 1),
-        groups,
-        x_text: seconds_text,
-    };
-    let all = trial.samples.iter().map(|sample| sample.cpus.len()).max()?;
-    let subtitle = match all > cpus.len() {
-        true => format!("the {} fullest of {all} CPUs", cpus.len()),
-        false => "stronger: more; the largest at the end".to_owned(),
-    };
-    Some(figure("CPUs and interrupts", &subtitle, &heat.svg()))
+    let counted = counted.into_iter().flatten();
+    [busy].into_iter().chain(counted).collect()
 }
 
 /// Rows with something in them, on the scale of the largest; none where there is nothing.
@@ -353,6 +365,20 @@ mod tests {
             html.contains("busy") && !html.contains("interrupts of"),
             "{html}"
         );
+    }
+
+    #[test]
+    fn each_kind_of_many_rows_has_a_map_of_its_own() {
+        let maps = |html: &str| html.matches("class=\"chart heat\"").count();
+        assert_eq!(maps(&drawn_of(|_| ())), 3, "one for each variant");
+        let many = drawn_of(|trial| {
+            for sample in &mut trial.samples {
+                let first = sample.cpus[0];
+                sample.cpus = (0..40).map(|cpu| CpuUse { cpu, ..first }).collect();
+            }
+        });
+        // Busy, and for one CPU interrupts and softirqs.
+        assert!(maps(&many) == 9 && many.contains("CPU 39"), "{many}");
     }
 
     #[test]
