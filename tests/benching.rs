@@ -126,6 +126,37 @@ fn a_quick_run_measures_and_reports() {
 }
 
 #[test]
+fn the_summary_goes_to_standard_output_where_that_is_asked_for() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = experiment(directory.path(), "60s");
+    let out = directory.path().join("out");
+    let finished = run_onrush(&[
+        "bench",
+        "--quick",
+        &path,
+        "--out",
+        &out.display().to_string(),
+        "--markdown",
+        "-",
+    ]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let summary = fs::read_to_string(out.join("summary.md")).expect("it is there");
+    assert_eq!(finished.out, summary);
+    assert!(finished.err.contains("report: "), "{finished:?}");
+}
+
+#[test]
+fn a_summary_never_replaces_the_experiment() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = experiment(directory.path(), "60s");
+    let finished = run_onrush(&["bench", "--quick", &path, "--markdown", &path]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.err.contains("would overwrite"), "{finished:?}");
+    let text = fs::read_to_string(&path).expect("it stays");
+    assert!(text.starts_with("\nname = \"tiny\""), "{text}");
+}
+
+#[test]
 fn a_profile_is_a_flame_graph_or_the_reason_why_there_is_none() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "60s");

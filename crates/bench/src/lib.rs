@@ -52,6 +52,8 @@ pub struct Ended {
     pub exit: Exit,
     /// The table of results for a terminal, and where the report is; or what was asked for instead.
     pub summary: String,
+    /// The summary of a result as Markdown, as `summary.md` has it; none where nothing was measured.
+    pub markdown: Option<String>,
 }
 
 /// Runs an experiment from its file to its report, or says what it would do.
@@ -88,6 +90,7 @@ pub fn run(options: Options) -> Result<Ended, Error> {
     let said = |summary| Ended {
         exit: Exit::Done,
         summary,
+        markdown: None,
     };
     match options.task {
         Task::List => Ok(said(report::list(&experiment, &onrush))),
@@ -155,8 +158,12 @@ fn measure(
             "{text}\nTrials are kept in {out}/trials.jsonl: `onrush bench --resume {out}` writes the results when they can be written."
         );
     }
-    let summary = written?;
+    let texts = written?;
     let exit = measured.outcome.exit();
     measured.close();
-    Ok(Ended { exit, summary })
+    Ok(Ended {
+        exit,
+        summary: texts.terminal,
+        markdown: Some(texts.markdown),
+    })
 }

@@ -173,3 +173,19 @@ pub const ANSWER_LINES_MAX: usize = 8_192;
 pub const COMMAND_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Round trips by which clocks are compared: the shortest of so many met no queue.
 pub const CLOCK_TRIPS: u32 = 16;
+
+/// Trials that a page shows second by second: one of an hour has some ten charts and 0.4 MB, and a
+/// browser opens 3 MB in 0.2 s.
+pub const TRIALS_DRAWN_MAX: usize = 48;
+/// Rounds of a variant that are all shown so; of more, the one in the middle is.
+pub const ROUNDS_DRAWN_MAX: usize = 2;
+/// CPUs of a trial that have a chart of their own; the others have their row in the map.
+pub const CPUS_DRAWN_MAX: usize = 8;
+/// Rows of a kind in a map: as many as fit on a screen or a printed page, one below the other.
+pub const HEAT_ROWS_MAX: usize = 64;
+/// Rows of all kinds in one map: about as high as two charts, which stand beside it.
+pub const HEAT_ROWS_TOGETHER: usize = 32;
+/// Interfaces in a chart: more lines, each for two directions, are not told apart.
+pub const INTERFACES_DRAWN_MAX: usize = 4;
+/// Charts of latency by rate, one for each combination of a sweep's other parameters: two rows of a wide page.
+pub const RATE_CHARTS_MAX: usize = 6;

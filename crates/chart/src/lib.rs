@@ -3,20 +3,29 @@
 //!
 //! A chart is drawn for 380 units of width, the width of a phone: there it is shown at its own size, and a wide page
 //! shows three beside each other, so its letters are never shrunk. Every chart carries a title and a description for
-//! those who cannot see it, and its values for the pointer (`data-hover`, read by `script.js`).
+//! those who cannot see it, and its values for pointer and keyboard (`data-hover`, read by `script.js`).
 #![forbid(unsafe_code)]
 
+mod area;
+mod file;
+mod heat;
+mod hover;
 mod mark;
 mod page;
 mod strip;
 mod ticks;
 
-pub use mark::legend_mark;
-pub use page::{charts, figure, page};
+pub use area::{Column, Stack};
+pub use file::charts;
+pub use heat::{Heat, HeatCell, HeatGroup, HeatRow};
+pub use mark::{legend_area, legend_mark};
+pub use page::{figure, page};
 pub use strip::{StripRow, Target, bullet, strip};
 pub use ticks::{linear_ticks, log_ticks, percentile_ticks, plain_number, tail, time_tick};
 
 use std::fmt::Write;
+
+use hover::Hover;
 
 /// Escapes text for HTML and SVG.
 pub fn escape(text: &str) -> String {
@@ -84,26 +93,6 @@ pub struct Line {
     pub segments: Vec<Vec<(f64, f64)>>,
     /// What its points stand for: an x, and the smallest and the largest value there.
     pub ranges: Vec<(f64, f64, f64)>,
-}
-
-/// One column of a stack, from bottom to top.
-#[derive(Debug, Clone)]
-pub struct Column {
-    /// Where it begins on the x axis.
-    pub from: f64,
-    /// Where it ends.
-    pub to: f64,
-    /// The heights of its parts.
-    pub parts: Vec<f64>,
-}
-
-/// Columns and what their parts are.
-#[derive(Debug, Clone, Default)]
-pub struct Stack {
-    /// Name and colour class of each part.
-    pub parts: Vec<(&'static str, &'static str)>,
-    /// By x.
-    pub columns: Vec<Column>,
 }
 
 /// A chart.
@@ -188,15 +177,21 @@ impl Plot {
     pub fn svg(&self) -> String {
         let frame = self.size.frame();
         let mut svg = format!(
-            "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" data-hover=\"{}\"><title>{}</title><desc>{}</desc>",
+            "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" tabindex=\"0\" {}><title>{}</title><desc>{}</desc>",
             frame.width,
             frame.height,
-            escape(&self.hover()),
+            hover::attribute(&self.hover()),
             escape(&self.title),
             escape(&self.description)
         );
         self.draw_grid(&mut svg, &frame);
-        self.draw_stack(&mut svg);
+        area::draw(
+            &mut svg,
+            &self.stack,
+            self.y.scale.end(),
+            |value| self.x(value),
+            |value| self.y(value),
+        );
         for line in &self.lines {
             self.draw_line(&mut svg, line);
         }
@@ -260,30 +255,6 @@ impl Plot {
         );
     }
 
-    fn draw_stack(&self, svg: &mut String) {
-        let top = self.y.scale.end();
-        for column in &self.stack.columns {
-            // A hair of background between columns, as long as they are wide enough to spare it.
-            let (left, right) = (self.x(column.from), self.x(column.to));
-            let gap = if right - left > 5.0 { 1.0 } else { 0.0 };
-            let mut bottom = 0.0;
-            for (part, (_, class)) in column.parts.iter().zip(&self.stack.parts) {
-                let (y_bottom, y_top) = (self.y(bottom), self.y((bottom + part).min(top)));
-                bottom += part;
-                if y_bottom - y_top < 0.05 {
-                    continue;
-                }
-                let _ = write!(
-                    svg,
-                    "<rect class=\"{class}\" x=\"{:.1}\" y=\"{y_top:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
-                    left,
-                    (right - left - gap).max(0.5),
-                    y_bottom - y_top
-                );
-            }
-        }
-    }
-
     fn draw_line(&self, svg: &mut String, line: &Line) {
         for (x, low, high) in &line.ranges {
             let _ = write!(
@@ -297,9 +268,10 @@ impl Plot {
         }
         let dashed = if line.is_dashed { " dashed" } else { "" };
         for segment in &line.segments {
-            let points: Vec<String> = segment
+            let places = segment.iter().map(|(x, y)| (self.x(*x), self.y(*y)));
+            let points: Vec<String> = thinned(places.collect())
                 .iter()
-                .map(|(x, y)| format!("{:.1},{:.1}", self.x(*x), self.y(*y)))
+                .map(|(x, y)| format!("{x:.1},{y:.1}"))
                 .collect();
             let _ = write!(
                 svg,
@@ -308,7 +280,8 @@ impl Plot {
                 points.join(" ")
             );
             // Few points are shown as what they are: measurements, not a curve.
-            if segment.len() <= 12 && !line.is_dashed {
+            let is_measured = !line.is_dashed || !line.ranges.is_empty();
+            if segment.len() <= 12 && is_measured {
                 for (x, y) in segment {
                     svg.push_str(&mark::mark(&line.class, self.x(*x), self.y(*y)));
                 }
@@ -316,43 +289,42 @@ impl Plot {
         }
     }
 
-    /// `[[place, "99 %", [["name", "class", "value"], …]], …]`, by place.
     fn hover(&self) -> String {
-        type Entry = (f64, String, Vec<(String, String, String)>);
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut add = |place: f64, head: String, row: (String, String, String)| {
-            let known = entries
-                .iter_mut()
-                .find(|(at, ..)| (*at - place).abs() < 0.75);
-            match known {
-                Some((_, _, rows)) => rows.push(row),
-                None => entries.push((place, head, vec![row])),
-            }
-        };
+        let mut hover = Hover::default();
         for line in &self.lines {
             for (x, y) in line.segments.iter().flatten() {
-                let row = (line.name.clone(), line.class.clone(), (self.y_text)(*y));
-                add(self.x(*x), (self.x_text)(*x), row);
+                let row = (line.name.as_str(), line.class.as_str(), *y);
+                hover.add(self.x(*x), *x, row);
             }
         }
-        for column in &self.stack.columns {
+        for column in area::thinned(&self.stack, |value| self.x(value)) {
             let place = (self.x(column.from) + self.x(column.to)) / 2.0;
             for (part, (name, class)) in column.parts.iter().zip(&self.stack.parts) {
-                let row = ((*name).into(), (*class).into(), (self.y_text)(*part));
-                add(place, (self.x_text)(column.to), row);
+                hover.add(place, column.to, (*name, *class, *part));
             }
         }
-        entries.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let places: Vec<_> = entries
-            .into_iter()
-            .map(|(place, head, rows)| (tenths(place), head, rows))
-            .collect();
-        serde_json::to_string(&places).unwrap_or_default()
+        hover.json(self.x_text, self.y_text)
     }
 }
 
-fn tenths(value: f64) -> f64 {
-    (value * 10.0).round() / 10.0
+/// Two points for each unit of width at most, the highest and the lowest: no peak is lost where points are many.
+fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let mut kept = Vec::new();
+    for group in points.chunk_by(|a, b| a.0.floor() == b.0.floor()) {
+        let by_height = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+        let (Some(low), Some(high)) = (
+            group.iter().min_by(by_height),
+            group.iter().max_by(by_height),
+        ) else {
+            continue;
+        };
+        match (group.len(), low.0 <= high.0) {
+            (..=2, _) => kept.extend_from_slice(group),
+            (_, true) => kept.extend([*low, *high]),
+            (_, false) => kept.extend([*high, *low]),
+        }
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -362,5 +334,20 @@ mod tests {
     #[test]
     fn markup_in_names_is_escaped() {
         assert_eq!(escape("<a & 'b'>"), "&lt;a &amp; &#39;b&#39;&gt;");
+    }
+
+    #[test]
+    fn peaks_of_a_long_line_stay() {
+        let height = |at: u32| match at {
+            1_000 => 99.0,
+            2_000 => -99.0,
+            _ => f64::from(at % 7),
+        };
+        let points = (0..3_600).map(|at| (f64::from(at) / 3_600.0 * 320.0, height(at)));
+        let kept = thinned(points.collect());
+        assert!(kept.len() <= 640, "{}", kept.len());
+        assert!(kept.is_sorted_by(|a, b| a.0 <= b.0));
+        let has = |height: f64| kept.iter().any(|point| point.1 == height);
+        assert!(has(99.0) && has(-99.0));
     }
 }

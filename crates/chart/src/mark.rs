@@ -34,6 +34,14 @@ pub fn legend_mark(class: &str) -> String {
     )
 }
 
+/// A part of a stack alone, with its upper edge, for a legend.
+pub fn legend_area(class: &str) -> String {
+    format!(
+        "<svg class=\"mark\" width=\"20\" height=\"12\" viewBox=\"0 0 20 12\" aria-hidden=\"true\">\
+         <path class=\"area {class}\" d=\"M0 3H20V12H0Z\"/><path class=\"edge {class}\" d=\"M0 3H20\"/></svg>"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

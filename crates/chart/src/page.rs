@@ -2,17 +2,26 @@
 
 use crate::escape;
 
-const STYLE: &str = include_str!("style.css");
+/// The style sheet of all pages.
+pub(crate) const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
+
+/// How the values of charts are read without a pointer.
+const KEYS: &str = "<p class=\"keys\">Values of a chart: point at it, or go to it with Tab and along it with the arrow keys.</p>\n";
 
 /// A whole page with this title around `body`, which is markup.
 pub fn page(title: &str, body: &str) -> String {
     let title = escape(title);
+    let keys = if body.contains("data-hover") {
+        KEYS
+    } else {
+        ""
+    };
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}{keys}</main>\n\
          <div id=\"tip\" role=\"status\" hidden></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
     )
 }
@@ -26,44 +35,11 @@ pub fn figure(title: &str, subtitle: &str, svg: &str) -> String {
     )
 }
 
-/// The charts of a page as files of their own: the title of each, and an SVG that brings its style sheet.
-pub fn charts(page: &str) -> Vec<(String, String)> {
-    const BEGIN: &str = "<svg class=\"chart\"";
-    const END: &str = "</svg>";
-    let parts = page.split(BEGIN).skip(1);
-    let charts = parts.filter_map(|part| {
-        let (body, _) = part.split_once(END)?;
-        let (_, titled) = body.split_once("<title>")?;
-        let (title, _) = titled.split_once("</title>")?;
-        let (attributes, content) = body.split_once('>')?;
-        let svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\"{attributes}><style>{STYLE}\n\
-             :root {{ background: var(--paper); font-family: system-ui, sans-serif; }}</style>{content}{END}\n"
-        );
-        Some((title.to_owned(), svg))
-    });
-    charts.collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
 
-    #[test]
-    fn charts_are_files_with_a_title_and_a_style_sheet() {
-        let svg = "<svg class=\"chart\" viewBox=\"0 0 1 1\"><title>a &amp; b</title><line/></svg>";
-        let page = page(
-            "t",
-            &format!("{}<svg class=\"mark\"></svg>{}", figure("a", "", svg), svg),
-        );
-        let charts = charts(&page);
-        assert_eq!(charts.len(), 2);
-        assert_eq!(charts[0].0, "a &amp; b");
-        let text = &charts[0].1;
-        assert!(
-            text.contains("xmlns=") && text.contains("<style>") && text.contains("<line/></svg>")
-        );
-    }
+    use super::*;
 
     #[test]
     fn a_page_fetches_nothing_and_escapes_its_title() {
@@ -72,5 +48,65 @@ mod tests {
         for reference in ["http://", "https://", "src=", "@import", "url("] {
             assert!(!page.contains(reference), "{reference}");
         }
+    }
+    /// The variables of a style sheet that are colours.
+    fn colours(text: &'static str) -> BTreeMap<&'static str, [f64; 3]> {
+        let variable = |declaration: &'static str| {
+            let (name, value) = declaration.trim().split_once(": #")?;
+            let number = u32::from_str_radix(value, 16).ok()?;
+            let part = |shift: u32| f64::from(number >> shift & 0xff) / 255.0;
+            let name = name.rsplit("--").next()?;
+            Some((name, [part(16), part(8), part(0)]))
+        };
+        text.split(';').filter_map(variable).collect()
+    }
+
+    /// Relative luminance and contrast by WCAG 2.2.
+    fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
+        let linear = |part: f64| match part {
+            ..=0.04045 => part / 12.92,
+            _ => ((part + 0.055) / 1.055).powf(2.4),
+        };
+        let luminance =
+            |[r, g, b]: [f64; 3]| 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+        let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+        a.max(b) / a.min(b)
+    }
+
+    #[test]
+    fn text_and_lines_stand_out_from_what_is_behind_them() {
+        let (light, rest) = STYLE.split_once("@media screen").expect("a dark part");
+        let (dark, _) = rest.split_once("\n}\n").expect("its end");
+        for colours in [colours(light), colours(dark)] {
+            let mut pairs = Vec::new();
+            for text in ["ink", "soft", "faint", "blue"] {
+                pairs.extend(["paper", "card", "wash"].map(|behind| (text, behind, 4.5)));
+            }
+            let washes = [
+                ("good", "good-wash", 4.5),
+                ("bad", "bad-wash", 4.5),
+                ("doubt", "doubt-wash", 4.5),
+            ];
+            pairs.extend(washes);
+            for state in ["good", "bad", "doubt"] {
+                pairs.push((state, "paper", 4.5));
+            }
+            let lines = [
+                "blue", "teal", "indigo", "sky", "cyan", "leaf", "amber", "plum", "grey", "rust",
+                "moss", "rose", "dark",
+            ];
+            pairs.extend(lines.map(|line| (line, "paper", 3.0)));
+            for (text, behind, least) in pairs {
+                let found = contrast(colours[text], colours[behind]);
+                assert!(found >= least, "{text} on {behind}: {found:.2}");
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_has_no_pointer_is_told_of_the_keys() {
+        let keys = |body: &str| page("t", body).contains("class=\"keys\"");
+        assert!(keys("<svg data-hover=\"[]\"></svg>") && !keys("<p>no chart</p>"));
+        assert!(SCRIPT.contains("keydown") && SCRIPT.contains("\"focus\""));
     }
 }

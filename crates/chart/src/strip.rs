@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::hover::{Hover, attribute};
 use super::{escape, linear_ticks, plain_number};
 
 /// One row of a strip: a variant and its rounds.
@@ -40,8 +41,9 @@ pub fn strip(title: &str, unit: &str, rows: &[StripRow], text: fn(f64) -> String
         .map(|row| format!("{}: {}", row.name, row.median_text))
         .collect();
     let mut svg = format!(
-        "<svg class=\"chart\" viewBox=\"0 0 380 {:.0}\" role=\"img\"><title>{}</title><desc>{}</desc>",
+        "<svg class=\"chart\" viewBox=\"0 0 380 {:.0}\" role=\"img\" tabindex=\"0\" {}><title>{}</title><desc>{}</desc>",
         bottom + 34.0,
+        attribute(&hover(rows, x, text)),
         escape(title),
         escape(&format!("Median of each variant. {}", described.join("; ")))
     );
@@ -56,24 +58,33 @@ pub fn strip(title: &str, unit: &str, rows: &[StripRow], text: fn(f64) -> String
         );
     }
     for (index, row) in rows.iter().enumerate() {
-        draw_row(&mut svg, row, TOP + ROW * index as f64, x, text);
+        draw_row(&mut svg, row, TOP + ROW * index as f64, x);
     }
     let _ = write!(
         svg,
-        "<text class=\"axis\" x=\"{RIGHT}\" y=\"{}\" text-anchor=\"end\">{}</text></svg>",
+        "<text class=\"axis\" x=\"{RIGHT}\" y=\"{}\" text-anchor=\"end\">{}</text>\
+         <line class=\"cursor\" y1=\"{TOP}\" y2=\"{bottom}\" x1=\"0\" x2=\"0\"/></svg>",
         bottom + 29.0,
         escape(unit)
     );
     svg
 }
 
-fn draw_row(
-    svg: &mut String,
-    row: &StripRow,
-    top: f64,
-    x: impl Fn(f64) -> f64,
-    text: fn(f64) -> String,
-) {
+/// Each round at the place of its dot.
+fn hover(rows: &[StripRow], x: impl Fn(f64) -> f64, text: fn(f64) -> String) -> String {
+    let names: Vec<(String, &StripRow, f64)> = rows
+        .iter()
+        .flat_map(|row| row.rounds.iter().map(move |round| (row, round)))
+        .map(|(row, (round, value))| (format!("{}, round {round}", row.name), row, *value))
+        .collect();
+    let mut hover = Hover::default();
+    for (name, row, value) in &names {
+        hover.add(x(*value), *value, (name, &row.class, *value));
+    }
+    hover.json(text, text)
+}
+
+fn draw_row(svg: &mut String, row: &StripRow, top: f64, x: impl Fn(f64) -> f64) {
     let line = top + 26.0;
     let _ = write!(
         svg,
@@ -88,13 +99,12 @@ fn draw_row(
         row.class,
         x(row.median)
     );
-    for (round, value) in &row.rounds {
+    for (_, value) in &row.rounds {
         let _ = write!(
             svg,
-            "<circle class=\"round {}\" cx=\"{:.1}\" cy=\"{line}\" r=\"4\"><title>round {round}: {}</title></circle>",
+            "<circle class=\"round {}\" cx=\"{:.1}\" cy=\"{line}\" r=\"4\"/>",
             row.class,
-            x(*value),
-            escape(&text(*value))
+            x(*value)
         );
     }
     let _ = write!(

@@ -9,7 +9,6 @@ mod share;
 mod wire;
 mod written;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,7 +17,8 @@ use onrush_bench::scenario::nearest;
 use onrush_bench::schedule::Seed;
 use onrush_bench::{Choice, Options, Task};
 
-use crate::terminal::{Out, say};
+use self::written::Written;
+use crate::terminal::say;
 
 /// What is made of results that were written before, and what a machine or a link can do.
 #[derive(clap::Subcommand)]
@@ -45,6 +45,7 @@ enum Results {
   onrush bench --quick --out /tmp/check my.toml      whether an experiment works, in short
   onrush bench --dry-run my.toml                     what it would do, in which order, for how long
   onrush bench --only 'file/nginx' --only connections=100 my.toml
+  onrush bench --markdown - my.toml 2> progress      the summary for a README or a comment
   onrush bench --resume DIR                          go on with a run that was interrupted
   onrush bench predict --machine server.toml         what a machine can do (docs/predict.md)
 
@@ -60,6 +61,9 @@ pub(crate) struct Args {
     /// Write the results here [default: a directory named after the experiment and the time]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write the summary to a file as Markdown, too; - is standard output, and what people read then goes to standard error
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "list"])]
+    markdown: Option<PathBuf>,
     /// Few rounds and short windows: checks that an experiment works, proves nothing
     #[arg(long)]
     quick: bool,
@@ -126,7 +130,7 @@ pub(crate) fn run(mut args: Args) -> ExitCode {
             let served = onrush_bench::serve_agent(&directory).map(|()| ExitCode::SUCCESS);
             ended(served.map_err(anyhow::Error::new))
         }
-        None => measure(args),
+        None => ended(measure(args)),
     }
 }
 
@@ -138,24 +142,17 @@ fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
     })
 }
 
-fn measure(args: Args) -> ExitCode {
+fn measure(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(hint) = args.experiment.as_deref().and_then(meant_in_words) {
         say(format_args!("{hint}"));
-        return ExitCode::from(1);
+        return Ok(ExitCode::from(1));
     }
-    match onrush_bench::run(args.options()) {
-        Ok(ended) => {
-            let _ = Out::standard().write_all(ended.summary.as_bytes());
-            ExitCode::from(ended.exit.code())
-        }
-        Err(error) => {
-            say(format_args!(
-                "onrush bench: {:#}",
-                anyhow::Error::new(error)
-            ));
-            ExitCode::from(1)
-        }
-    }
+    let inputs: Vec<PathBuf> = args.experiment.iter().cloned().collect();
+    let files = Written::open(&[("--markdown", args.markdown.as_deref())], &inputs)?;
+    let ended = onrush_bench::run(args.options())?;
+    written::show(files.out(), &ended.summary);
+    files.write(|_| ended.markdown.clone().unwrap_or_default())?;
+    Ok(ExitCode::from(ended.exit.code()))
 }
 
 /// What there is to say of a command line that cannot be read, where it is one of ours with a verb that is none.

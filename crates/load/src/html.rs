@@ -262,7 +262,7 @@ fn percentiles(body: &mut String, report: &Report) {
         body,
         "<section>\n<h2>Percentiles</h2>\n<p class=\"about\">As far as at least ten values lie above them; below each, \
          between which times the true one lies with 95 %.{bounded}</p>\n\
-         <div class=\"scroll\"><table class=\"roles times\"><thead><tr><th scope=\"col\"></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
+         <div class=\"scroll\" role=\"region\" aria-label=\"times\" tabindex=\"0\"><table class=\"roles times\"><thead><tr><th scope=\"col\"></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
     );
 }
 
@@ -288,7 +288,7 @@ fn kinds(body: &mut String, report: &Report) {
     let rows: String = report.by_request.iter().map(row).collect();
     let _ = write!(
         body,
-        "<section>\n<h2>Requests</h2>\n<p class=\"about\">Times are of responses alone.</p>\n<div class=\"scroll\"><table class=\"figures\"><thead><tr><th scope=\"col\" class=\"text\">request</th>\
+        "<section>\n<h2>Requests</h2>\n<p class=\"about\">Times are of responses alone.</p>\n<div class=\"scroll\" role=\"region\" aria-label=\"requests\" tabindex=\"0\"><table class=\"figures\"><thead><tr><th scope=\"col\" class=\"text\">request</th>\
          <th scope=\"col\">responses</th><th scope=\"col\">unexpected</th><th scope=\"col\">mean</th><th scope=\"col\">p50</th>\
          <th scope=\"col\">p99</th><th scope=\"col\">largest</th></tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
     );

@@ -94,24 +94,50 @@ pub fn read(directory: &Path) -> Result<Vec<Measured>, Error> {
             format!("{error}; expected what `onrush bench` writes"),
         )
     })?;
-    let experiment = scenario::parse(&path.display().to_string(), &environment.experiment)?;
-    let raw = directory.join("raw.csv");
-    let lines = lines(&raw)?;
-    let measured: Vec<Measured> = rows(&experiment, &lines, &environment.commands)
-        .map_err(|message| Error::Input(path.clone(), message))?;
+    let raw_path = directory.join("raw.csv");
+    let raw = text_of(&raw_path)?;
+    let run = RunTexts {
+        raw: (&raw_path, &raw),
+        experiment: (&path, &environment.experiment),
+        commands: &environment.commands,
+    };
+    let measured = run.measured()?;
     if measured.is_empty() {
         let message = "no variant has a valid round at full speed: expected at least one";
-        return Err(Error::Input(raw, message.to_owned()));
+        return Err(Error::Input(raw_path, message.to_owned()));
     }
     Ok(measured)
+}
+
+/// What a run has written, with the files that errors name.
+pub struct RunTexts<'a> {
+    /// `raw.csv`.
+    pub raw: (&'a Path, &'a str),
+    /// The experiment, and the file that it stands in.
+    pub experiment: (&'a Path, &'a str),
+    /// The command line of each role by `work / variant / role`.
+    pub commands: &'a BTreeMap<String, Vec<String>>,
+}
+
+impl RunTexts<'_> {
+    /// As [`read`]; empty when no variant has a valid round at full speed.
+    ///
+    /// # Errors
+    /// When one of them is not what `onrush bench` writes.
+    pub fn measured(&self) -> Result<Vec<Measured>, Error> {
+        let (path, experiment) = self.experiment;
+        let experiment = scenario::parse(&path.display().to_string(), experiment)?;
+        let lines = lines(self.raw.0, self.raw.1)?;
+        rows(&experiment, &lines, self.commands)
+            .map_err(|message| Error::Input(path.into(), message))
+    }
 }
 
 fn text_of(path: &Path) -> Result<String, Error> {
     onrush_file::read_text(path, OUTPUT_BYTES_MAX).map_err(|error| Error::Read(path.into(), error))
 }
 
-fn lines(path: &Path) -> Result<Lines, Error> {
-    let text = text_of(path)?;
+fn lines(path: &Path, text: &str) -> Result<Lines, Error> {
     let mut lines = Lines::new();
     for line in csv::Reader::from_reader(text.as_bytes()).deserialize() {
         let line: Line = line.map_err(|error| {

@@ -199,7 +199,8 @@ pub fn wire(link: LinkRate, sizes: &[Size], packets: PacketsPerRequest) -> Strin
 
 const NOTHING: &str = "–";
 
-fn cells_of<R>(one: &Checked<R>) -> Vec<String> {
+/// A row's figure, what was predicted, how far that is off, and what would be full first.
+pub fn cells_of<R>(one: &Checked<R>) -> Vec<String> {
     let predicted = one.predicted.map(|(rps, _)| rate(rps));
     let error = one.error().map(|error| format!("{:+.0} %", error * 100.0));
     let full = one
@@ -214,7 +215,8 @@ fn cells_of<R>(one: &Checked<R>) -> Vec<String> {
     ]
 }
 
-fn median<R>(checked: &[Checked<R>]) -> String {
+/// The middle of the errors, in words.
+pub fn median<R>(checked: &[Checked<R>]) -> String {
     let rows = checked.len();
     match median_error(checked) {
         Some(error) => format!("median error {:.1} % of {rows} rows", error * 100.0),

@@ -4,6 +4,7 @@ mod charts;
 pub mod clock;
 mod csv;
 pub mod flame;
+mod notes;
 mod number;
 mod page;
 mod plan;
@@ -114,11 +115,19 @@ fn check_room(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes every file, each of them whole or not at all; the table for a terminal, and where the report is.
+/// A result as text.
+pub struct Texts {
+    /// The table for a terminal, and where the report is.
+    pub terminal: String,
+    /// `summary.md`.
+    pub markdown: String,
+}
+
+/// Writes every file, each of them whole or not at all.
 ///
 /// # Errors
 /// When a file cannot be written.
-pub fn write_all(out: &Path, measured: &Measured) -> Result<String, Error> {
+pub fn write_all(out: &Path, measured: &Measured) -> Result<Texts, Error> {
     let outcome = &measured.outcome;
     let write = |name: &str, text: String| {
         debug_assert!(NAMES.contains(&name), "{name} was looked at before");
@@ -128,10 +137,8 @@ pub fn write_all(out: &Path, measured: &Measured) -> Result<String, Error> {
         written.map_err(|source| Error::Write(path, source))
     };
     // The small ones first: a disk may have room for these.
-    write(
-        "summary.md",
-        summary::markdown(outcome, &measured.environment),
-    )?;
+    let markdown = summary::markdown(outcome, &measured.environment);
+    write("summary.md", markdown.clone())?;
     write("raw.csv", csv::raw(outcome))?;
     write("environment.json", json(&measured.environment))?;
     write("result.json", json(outcome))?;
@@ -140,11 +147,11 @@ pub fn write_all(out: &Path, measured: &Measured) -> Result<String, Error> {
     charts::write(out, &html)?;
     write("report.html", html)?;
     let page = out.join("report.html");
-    Ok(format!(
-        "{}report: {}\n",
-        table::terminal(outcome),
-        page.display()
-    ))
+    let table = table::terminal(outcome);
+    Ok(Texts {
+        terminal: format!("{table}report: {}\n", page.display()),
+        markdown,
+    })
 }
 
 fn json(value: &impl serde::Serialize) -> String {

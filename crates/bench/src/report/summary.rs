@@ -1,5 +1,6 @@
 //! `summary.md`: the table and the machine, ready to be put into a README.
 
+use super::notes::notes;
 use super::road::roads;
 use super::table::{Row, costs, headline, limits, row};
 use crate::environment::Environment;
@@ -35,6 +36,7 @@ pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
             text.push_str(&format!("- {}, {line}\n", work.title()));
         }
     }
+    text.push_str(&notes_on_rounds(outcome));
     text.push_str(&format!("\n{}\n\n", outcome.placement_rule));
     for (name, program) in &environment.programs {
         if let Some(version) = &program.version {
@@ -43,6 +45,21 @@ pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
     }
     // Names and what programs print are text: no markup of a page that shows this.
     text.replace('<', "&lt;")
+}
+
+/// Which rounds are invalid and why, and what else a reader must know of them; empty where there is nothing.
+fn notes_on_rounds(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for work in &outcome.works {
+        for note in notes(work) {
+            let rounds = note.rounds.map_or(String::new(), |it| format!(" ({it})"));
+            text.push_str(&format!("- {}, {}{rounds}\n", work.title(), note.text));
+        }
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("\nNotes on rounds:\n\n{text}"),
+    }
 }
 
 /// A table for each variant of a work that is a road.
@@ -129,5 +146,19 @@ mod tests {
             .collect();
         assert_eq!(bars, [9, 9, 9, 9], "{text}");
         assert!(text.contains("| 0.85 |") || text.contains("≤ 0.85"));
+    }
+
+    #[test]
+    fn limits_and_invalid_rounds_are_said() {
+        let mut outcome = outcome();
+        let trial = &mut outcome.works[0].variants[2].trials[1];
+        trial.invalid.push("7 of 100 requests failed".into());
+        let text = markdown(&outcome, &Environment::default());
+        for said in [
+            "- fixed response, onrush epoll: CPU 1 was full",
+            "- fixed response, nginx: invalid, 7 of 100 requests failed (round 2)\n",
+        ] {
+            assert!(text.contains(said), "{said} in {text}");
+        }
     }
 }

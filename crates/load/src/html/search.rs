@@ -152,7 +152,7 @@ fn table(body: &mut String, trials: &[Trial]) {
     let rows: String = trials.iter().enumerate().map(row).collect();
     let _ = write!(
         body,
-        "<section>\n<h2>Trials</h2>\n<div class=\"scroll\"><table class=\"figures numbered\"><thead><tr><th scope=\"col\"></th>\
+        "<section>\n<h2>Trials</h2>\n<div class=\"scroll\" role=\"region\" aria-label=\"trials\" tabindex=\"0\"><table class=\"figures numbered\"><thead><tr><th scope=\"col\"></th>\
          <th scope=\"col\">asked for /s</th><th scope=\"col\">responses /s</th><th scope=\"col\">p50</th><th scope=\"col\">p99</th>\
          <th scope=\"col\">p99.9</th><th scope=\"col\">condition</th><th scope=\"col\"></th></tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
     );

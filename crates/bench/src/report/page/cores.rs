@@ -1,6 +1,6 @@
 //! CPUs over time: a small chart for each set of CPUs that roles share.
 
-use onrush_chart::{Axis, Column, Line, Plot, Scale, Size, Stack, figure};
+use onrush_chart::{Axis, Column, Line, Plot, Scale, Size, Stack, figure, legend_area};
 use onrush_measure::compare::Rounds;
 
 use super::curves::time_axis;
@@ -9,12 +9,25 @@ use crate::outcome::{CpuUse, Sample, Trial, VariantOutcome};
 use crate::scenario::Role;
 use crate::verdict::mean_use;
 
-const PARTS: [(&str, &str); 4] = [
+/// What a CPU's time was spent on: name and colour class, from bottom to top.
+pub(super) const PARTS: [(&str, &str); 5] = [
     ("user", "user"),
     ("system", "system"),
     ("softirq", "softirq"),
+    ("irq", "irq"),
     ("steal", "steal"),
 ];
+
+/// A CPU's shares in the order of [`PARTS`].
+pub(super) fn parts(cpu: &CpuUse) -> Vec<f64> {
+    vec![cpu.user, cpu.system, cpu.softirq, cpu.irq, cpu.steal]
+}
+
+/// What the areas are, as entries of a list.
+pub(super) fn legend() -> String {
+    let entry = |(name, class): &(&str, &str)| format!("<li>{}{name}</li>", legend_area(class));
+    PARTS.iter().map(entry).collect()
+}
 
 /// The charts of a variant.
 pub(super) fn charts(variant: &VariantOutcome) -> Vec<String> {
@@ -60,7 +73,7 @@ fn history(variant: &VariantOutcome, cpus: &[usize]) -> Option<History> {
             columns.push(Column {
                 from: start + from,
                 to: start + to,
-                parts: vec![mean.user, mean.system, mean.softirq + mean.irq, mean.steal],
+                parts: parts(&mean),
             });
             top.push((start + (from + to) / 2.0, fullest_of(sample, cpus)));
         }

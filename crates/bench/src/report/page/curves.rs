@@ -174,7 +174,7 @@ fn latency_lines(work: &WorkOutcome, palette: &Palette) -> Vec<Line> {
     lines
 }
 
-fn log_scale(ticks: &[f64]) -> Scale {
+pub(super) fn log_scale(ticks: &[f64]) -> Scale {
     let first = ticks.first().copied().unwrap_or(1.0);
     let last = ticks.last().copied().unwrap_or(10.0);
     Scale::Log(first, last.max(first * 1.5))
@@ -188,7 +188,7 @@ fn percentile_text(tail: f64) -> String {
     )
 }
 
-fn time_text(us: f64) -> String {
+pub(super) fn time_text(us: f64) -> String {
     number(us, "µs")
 }
 

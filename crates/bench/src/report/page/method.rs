@@ -63,7 +63,7 @@ pub(super) fn section(page: &mut String, outcome: &Outcome, environment: &Enviro
     let files: String = environment
         .files
         .iter()
-        .map(|(name, text)| format!("<h4>{}</h4><pre>{}</pre>", escape(name), escape(text)))
+        .map(|(name, text)| format!("<h3>{}</h3><pre>{}</pre>", escape(name), escape(text)))
         .collect();
     if !files.is_empty() {
         details(page, "Files the programs were given", &files);
@@ -108,7 +108,7 @@ fn commands(environment: &Environment) -> String {
         .iter()
         .map(|(name, line)| {
             format!(
-                "<h4>{}</h4><pre>{}</pre>",
+                "<h3>{}</h3><pre>{}</pre>",
                 escape(name),
                 escape(&line.join(" "))
             )

@@ -1,10 +1,16 @@
 //! `report.html`: one file that opens offline. Everything on it is inline; nothing is fetched.
 
+mod across;
+mod against_rate;
 mod cores;
 mod curves;
+mod interfaces;
 mod method;
+mod predicted;
 mod results;
+mod seconds;
 mod sweep;
+mod window;
 
 mod palette;
 
@@ -14,6 +20,8 @@ use onrush_chart::escape;
 
 use self::palette::Palette;
 use self::results::{key_figures, results_table};
+use self::seconds::Room;
+use super::notes::notes;
 use super::number::number;
 use super::road::roads;
 use super::summary::machine;
@@ -29,10 +37,12 @@ pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
     let mut body = String::new();
     header(&mut body, outcome, environment, &palette);
     let _ = write!(body, "{}", results_table(outcome, &palette));
+    let mut room = Room::of_page();
     let is_same = |a: &WorkOutcome, b: &WorkOutcome| a.name == b.name;
     for points in outcome.works.chunk_by(is_same) {
-        section(&mut body, points, &palette);
+        section(&mut body, points, &palette, &mut room);
     }
+    body.push_str(&predicted::section(outcome, environment, &palette));
     method::section(&mut body, outcome, environment);
     onrush_chart::page(&format!("{} · onrush bench", outcome.experiment), &body)
 }
@@ -106,7 +116,7 @@ fn header(page: &mut String, outcome: &Outcome, environment: &Environment, palet
 // One section per work.
 
 /// A work, with all its points where it is swept.
-fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette) {
+fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette, room: &mut Room) {
     let first = &points[0];
     let count = |number: usize| onrush_measure::units::count(number as u64);
     let size = match points {
@@ -124,12 +134,12 @@ fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette) {
     page.push_str(&sweep::section(points, palette));
     page.push_str(&road_tables(points, palette));
     if let [only] = points {
-        details_of(page, only, palette);
+        details_of(page, only, palette, room);
     } else {
         for work in points {
             let point = escape(&work.point.to_string());
             let _ = writeln!(page, "<details><summary>{point}</summary>");
-            details_of(page, work, palette);
+            details_of(page, work, palette, room);
             page.push_str("</details>\n");
         }
     }
@@ -145,10 +155,12 @@ fn road_tables(points: &[WorkOutcome], palette: &Palette) -> String {
     for road in roads {
         let _ = write!(
             text,
-            "<h3><i class=\"{}\"></i>The road: {}</h3>\n<div class=\"scroll\"><table class=\"road\"><thead><tr>\
+            "<h3><i class=\"{}\"></i>The road: {}</h3>\n<div class=\"scroll\" role=\"region\" aria-label=\"the road of {}, {}\" tabindex=\"0\"><table class=\"road\"><thead><tr>\
              <th scope=\"col\" class=\"text\">change</th><th scope=\"col\">{}</th><th scope=\"col\">to the step before</th>\
              <th scope=\"col\" class=\"text\">limit</th></tr></thead><tbody>",
             palette.class(&road.variant),
+            escape(&road.variant),
+            escape(&points[0].name),
             escape(&road.variant),
             escape(&title)
         );
@@ -168,7 +180,7 @@ fn road_tables(points: &[WorkOutcome], palette: &Palette) -> String {
 }
 
 /// Everything about one point.
-fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette) {
+fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette, room: &mut Room) {
     page.push_str(&legend(work, palette));
     page.push_str("<div class=\"grid3\">\n");
     for figure in curves::of_work(work, palette) {
@@ -177,6 +189,7 @@ fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette) {
     page.push_str("</div>\n");
     page.push_str(&role_table(work, palette));
     page.push_str(&cpu_rows(work, palette));
+    page.push_str(&seconds::section(work, palette, room));
     page.push_str(&profiles(work));
     page.push_str(&trouble(work));
 }
@@ -249,8 +262,8 @@ fn cpu_rows(work: &WorkOutcome, palette: &Palette) -> String {
         return rows;
     }
     format!(
-        "<h3>What was the limit</h3>\n<ul class=\"legend\"><li><i class=\"user\"></i>user</li><li><i class=\"system\"></i>system</li>\
-         <li><i class=\"softirq\"></i>softirq and interrupts</li><li><i class=\"steal\"></i>steal</li></ul>\n{rows}"
+        "<h3>What was the limit</h3>\n<ul class=\"legend\">{}</ul>\n{rows}",
+        cores::legend()
     )
 }
 
@@ -282,8 +295,9 @@ fn role_table(work: &WorkOutcome, palette: &Palette) -> String {
         rows.push_str(&role_row(variant, &roles, palette));
     }
     format!(
-        "<h3>Every role</h3>\n<div class=\"scroll\"><table class=\"roles\"><thead><tr>{head}</tr></thead>\
-         <tbody>{rows}</tbody></table></div>\n"
+        "<h3>Every role</h3>\n<div class=\"scroll\" role=\"region\" aria-label=\"every role, {}\" tabindex=\"0\"><table class=\"roles\"><thead><tr>{head}</tr></thead>\
+         <tbody>{rows}</tbody></table></div>\n",
+        escape(&work.title())
     )
 }
 
@@ -324,46 +338,21 @@ fn role_row(variant: &VariantOutcome, roles: &[Role], palette: &Palette) -> Stri
 
 /// What a reader must know: invalid rounds, and notes that hold for some.
 fn trouble(work: &WorkOutcome) -> String {
-    let mut items: Vec<(String, Vec<u32>)> = Vec::new();
-    let mut add =
-        |text: String, round: u32| match items.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, rounds)) => rounds.push(round),
-            None => items.push((text, vec![round])),
-        };
-    let mut most = 0;
-    for variant in &work.variants {
-        most = most.max(variant.trials.len());
-        for trial in &variant.trials {
-            for (kind, texts) in lists(trial) {
-                for text in texts {
-                    add(format!("{}: {kind}{text}", variant.name), trial.round);
-                }
-            }
-        }
-    }
-    if items.is_empty() {
+    let notes = notes(work);
+    if notes.is_empty() {
         return String::new();
     }
-    let lines: String = items
+    let lines: String = notes
         .iter()
-        .map(|(text, rounds)| {
-            let which = if rounds.len() == most {
-                String::new()
-            } else {
-                let list: Vec<_> = rounds.iter().map(u32::to_string).collect();
-                format!(" <small>round {}</small>", list.join(", "))
-            };
-            format!("<li>{}{which}</li>", escape(text))
+        .map(|note| match &note.rounds {
+            None => format!("<li>{}</li>", escape(&note.text)),
+            Some(rounds) => format!("<li>{} <small>{rounds}</small></li>", escape(&note.text)),
         })
         .collect();
     format!(
         "<details class=\"trouble\"><summary>Notes on these rounds ({})</summary><ul>{lines}</ul></details>\n",
-        items.len()
+        notes.len()
     )
-}
-
-fn lists(trial: &Trial) -> [(&'static str, &[String]); 2] {
-    [("invalid, ", &trial.invalid), ("", &trial.notes)]
 }
 
 #[cfg(test)]
@@ -394,6 +383,60 @@ mod tests {
         ] {
             let opened = count(&format!("<{element} ")) + count(&format!("<{element}>"));
             assert_eq!(opened, count(&format!("</{element}>")), "{element}");
+        }
+    }
+
+    #[test]
+    fn the_keyboard_reaches_charts_and_tables_that_scroll_and_all_of_them_have_names() {
+        let page = page();
+        for part in page.split("<svg class=\"chart").skip(1) {
+            let tag = part.split("><title>").next().expect("a tag");
+            assert!(
+                tag.contains("role=\"img\" tabindex=\"0\" data-hover='[["),
+                "{tag}"
+            );
+        }
+        let parts: Vec<&str> = page.split("<div class=\"scroll\"").skip(1).collect();
+        assert!(!parts.is_empty());
+        let mut names: Vec<&str> = Vec::new();
+        for part in parts {
+            let tag = part.split('>').next().expect("a tag");
+            assert!(
+                tag.contains("role=\"region\"") && tag.contains("tabindex=\"0\""),
+                "{tag}"
+            );
+            names.push(tag.split("aria-label=\"").nth(1).expect("a name"));
+        }
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "{names:?}");
+    }
+
+    #[test]
+    fn heads_of_tables_say_what_they_are_of_and_headings_leave_no_step_out() {
+        let page = page();
+        for part in page
+            .split("<th")
+            .skip(1)
+            .filter(|part| !part.starts_with("ead"))
+        {
+            assert!(
+                part.split('>').next().expect("a tag").contains("scope="),
+                "{part}"
+            );
+            assert!(
+                !part[part.find('>').expect("its end")..].starts_with("></th>"),
+                "{part}"
+            );
+        }
+        let mut before = 0;
+        for part in page.split("<h").skip(1) {
+            let Some(level) = part.chars().next().and_then(|letter| letter.to_digit(10)) else {
+                continue;
+            };
+            assert!(level <= before + 1, "h{level} behind h{before}: {part}");
+            before = level;
         }
     }
 

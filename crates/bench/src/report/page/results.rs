@@ -66,7 +66,7 @@ pub(super) fn results_table(outcome: &Outcome, palette: &Palette) -> String {
         head.push_str("<th scope=\"col\">spread</th>");
     }
     if columns.target {
-        head.push_str("<th scope=\"col\">target</th><th scope=\"col\"></th><th scope=\"col\" class=\"text\">verdict</th>");
+        head.push_str("<th scope=\"col\">target</th><th scope=\"col\"><span class=\"unseen\">beside it</span></th><th scope=\"col\" class=\"text\">verdict</th>");
     }
     let mut body = String::new();
     for work in &outcome.works {

@@ -9,13 +9,12 @@ use onrush_chart::{
 };
 
 use super::super::number::number;
+use super::across::{Across, without};
+use super::against_rate;
 use super::curves::capitalized;
 use super::palette::Palette;
 use crate::outcome::{Trial, VariantOutcome, WorkOutcome};
-use crate::scenario::{Metric, Point, Unit};
-
-/// Beyond this factor between the smallest and the largest value of a parameter, each factor of ten gets the same room.
-const LOG_FROM: f64 = 8.0;
+use crate::scenario::{Metric, Unit};
 
 /// Legend and charts of the points of one work; empty for a work with one point.
 pub(super) fn section(points: &[WorkOutcome], palette: &Palette) -> String {
@@ -33,6 +32,7 @@ pub(super) fn section(points: &[WorkOutcome], palette: &Palette) -> String {
         .filter_map(Metric::parse)
         .filter_map(|metric| chart(points, &across, &metric, palette))
         .collect();
+    let charts = charts + &against_rate::charts(points, &across, palette);
     if charts.is_empty() {
         return charts;
     }
@@ -40,150 +40,6 @@ pub(super) fn section(points: &[WorkOutcome], palette: &Palette) -> String {
         "{}<div class=\"grid3\">\n{charts}</div>\n",
         legend(points, &across, palette)
     )
-}
-
-/// What the horizontal axis is.
-struct Across {
-    parameter: String,
-    /// The values in the order of the axis, and where they lie on it.
-    places: Vec<(String, f64)>,
-    scale: Scale,
-    /// The parameter, and those whose values follow from its value, such as the CPUs from their number.
-    along: Vec<String>,
-    /// The values of all other parameters, each combination once.
-    others: Vec<Point>,
-}
-
-impl Across {
-    /// The first parameter that is a number everywhere and has several values, or else the first one with several.
-    fn of(points: &[WorkOutcome]) -> Option<Across> {
-        let first = points.first()?;
-        let parameters = first.point.settings().iter();
-        let candidates: Vec<(String, Vec<String>)> = parameters
-            .map(|setting| {
-                let parameter = setting.parameter.clone();
-                let values = values(points, &parameter);
-                (parameter, values)
-            })
-            .filter(|(_, values)| values.len() > 1)
-            .collect();
-        let is_number = |(_, values): &&(String, Vec<String>)| {
-            values.iter().all(|value| quantity(value).is_some())
-        };
-        let chosen = candidates.iter().find(is_number);
-        let (parameter, values) = chosen.or_else(|| candidates.first())?;
-        let numbers: Option<Vec<f64>> = values.iter().map(|value| quantity(value)).collect();
-        let (places, scale) = match numbers {
-            Some(numbers) => on_a_number_line(values, &numbers),
-            None => side_by_side(values),
-        };
-        let along: Vec<String> = first
-            .point
-            .settings()
-            .iter()
-            .map(|setting| setting.parameter.clone())
-            .filter(|other| other == parameter || follows(points, other, parameter))
-            .collect();
-        let mut others: Vec<Point> = Vec::new();
-        for work in points {
-            let rest = without(&work.point, &along);
-            if !others.contains(&rest) {
-                others.push(rest);
-            }
-        }
-        Some(Across {
-            parameter: parameter.clone(),
-            places,
-            scale,
-            along,
-            others,
-        })
-    }
-
-    fn place(&self, work: &WorkOutcome) -> Option<f64> {
-        let value = work.point.value(&self.parameter)?;
-        let mut places = self.places.iter();
-        places
-            .find(|(known, _)| known == value)
-            .map(|(_, place)| *place)
-    }
-
-    fn axis(&self) -> Axis {
-        // As many words as fit below 320 units.
-        let step = self.places.len().div_ceil(7);
-        let ticks = self.places.iter().step_by(step);
-        Axis {
-            label: self.parameter.clone(),
-            scale: self.scale,
-            ticks: ticks
-                .map(|(value, place)| (*place, value.clone()))
-                .collect(),
-        }
-    }
-}
-
-fn values(points: &[WorkOutcome], parameter: &str) -> Vec<String> {
-    let mut values: Vec<String> = Vec::new();
-    for value in points.iter().filter_map(|work| work.point.value(parameter)) {
-        if !values.iter().any(|known| known == value) {
-            values.push(value.to_owned());
-        }
-    }
-    values
-}
-
-/// A number, also with `k` and `m`, which are factors of ten here: on an axis 1,024 and 1,000 are the same place.
-fn quantity(text: &str) -> Option<f64> {
-    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, 1e3),
-        None => match text.strip_suffix(['m', 'M']) {
-            Some(digits) => (digits, 1e6),
-            None => (text, 1.0),
-        },
-    };
-    let number: f64 = digits.parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some(number * factor)
-}
-
-fn on_a_number_line(values: &[String], numbers: &[f64]) -> (Vec<(String, f64)>, Scale) {
-    let mut places: Vec<(String, f64)> = values.iter().cloned().zip(numbers.to_vec()).collect();
-    places.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let (least, most) = (places[0].1, places[places.len() - 1].1);
-    let scale = if least > 0.0 && most / least >= LOG_FROM {
-        Scale::Log(least, most)
-    } else {
-        // Two values that are one number, such as 1k and 1000, still need an axis.
-        Scale::Linear(least, most.max(least + 1e-9))
-    };
-    (places, scale)
-}
-
-fn side_by_side(values: &[String]) -> (Vec<(String, f64)>, Scale) {
-    let places = values.iter().cloned().zip((0..).map(f64::from)).collect();
-    let last = values.len().saturating_sub(1).max(1);
-    (places, Scale::Linear(-0.3, last as f64 + 0.3))
-}
-
-/// Whether the value of `other` is always the same where that of `parameter` is, and not everywhere.
-fn follows(points: &[WorkOutcome], other: &str, parameter: &str) -> bool {
-    let values: Vec<[Option<&str>; 2]> = points
-        .iter()
-        .map(|work| [parameter, other].map(|name| work.point.value(name)))
-        .collect();
-    let agree = |[of, its]: &[Option<&str>; 2]| {
-        values
-            .iter()
-            .all(|[same, value]| same != of || value == its)
-    };
-    values.iter().all(agree) && values.iter().any(|[_, its]| *its != values[0][1])
-}
-
-fn without(point: &Point, along: &[String]) -> Point {
-    let rest = point.settings().iter();
-    rest.filter(|setting| !along.contains(&setting.parameter))
-        .fold(Point::default(), |point, setting| {
-            point.with(&setting.parameter, &setting.value)
-        })
 }
 
 fn legend(points: &[WorkOutcome], across: &Across, palette: &Palette) -> String {
@@ -339,6 +195,7 @@ fn described(lines: &[Line], across: &Across, metric: &Metric) -> String {
 mod tests {
     use super::*;
     use crate::report::sample::outcome;
+    use crate::scenario::Point;
 
     /// The sample's work at these points.
     fn swept(points: &[Point]) -> Vec<WorkOutcome> {

@@ -1,0 +1,67 @@
+//! What a reader must know of a work's rounds: which are invalid and why, and notes that hold for some. Pure.
+
+use crate::outcome::WorkOutcome;
+
+/// A sentence about rounds of a variant.
+pub(super) struct Note {
+    /// With the variant in front.
+    pub(super) text: String,
+    /// `round 1, 3`; none where it holds for all.
+    pub(super) rounds: Option<String>,
+}
+
+/// Of all variants of a work, each sentence once.
+pub(super) fn notes(work: &WorkOutcome) -> Vec<Note> {
+    let mut items: Vec<(String, Vec<u32>)> = Vec::new();
+    let mut add =
+        |text: String, round: u32| match items.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, rounds)) => rounds.push(round),
+            None => items.push((text, vec![round])),
+        };
+    let mut most = 0;
+    for variant in &work.variants {
+        most = most.max(variant.trials.len());
+        for trial in &variant.trials {
+            for (kind, texts) in [("invalid, ", &trial.invalid), ("", &trial.notes)] {
+                for text in texts {
+                    add(format!("{}: {kind}{text}", variant.name), trial.round);
+                }
+            }
+        }
+    }
+    let note = |(text, rounds): (String, Vec<u32>)| Note {
+        text,
+        rounds: (rounds.len() != most).then(|| {
+            let list: Vec<_> = rounds.iter().map(u32::to_string).collect();
+            format!("round {}", list.join(", "))
+        }),
+    };
+    items.into_iter().map(note).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample::outcome;
+
+    #[test]
+    fn a_sentence_names_the_rounds_that_it_holds_for() {
+        let mut work = outcome().works.remove(0);
+        for variant in &mut work.variants {
+            variant.trials.iter_mut().for_each(|it| it.notes.clear());
+        }
+        let trials = &mut work.variants[0].trials;
+        trials[0].invalid.push("it failed".into());
+        trials[2].invalid.push("it failed".into());
+        trials
+            .iter_mut()
+            .for_each(|it| it.notes.push("slow".into()));
+        let said: Vec<(String, Option<String>)> = notes(&work)
+            .into_iter()
+            .map(|note| (note.text, note.rounds))
+            .collect();
+        let failed = "onrush epoll: invalid, it failed".to_owned();
+        let slow = "onrush epoll: slow".to_owned();
+        assert_eq!(said, [(failed, Some("round 1, 3".into())), (slow, None)]);
+    }
+}

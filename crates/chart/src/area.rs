@@ -1,0 +1,184 @@
+//! A stack of areas: what the parts of a column make together, over the width of a chart. Pure.
+//!
+//! Each part is one path, however many columns there are, and a second one on its upper edge whose strokes differ from
+//! part to part, for those who see no colours.
+
+use std::fmt::Write;
+
+/// One column of a stack, from bottom to top.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Where it begins on the x axis.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// The heights of its parts.
+    pub parts: Vec<f64>,
+}
+
+/// Columns and what their parts are.
+#[derive(Debug, Clone, Default)]
+pub struct Stack {
+    /// Name and colour class of each part.
+    pub parts: Vec<(&'static str, &'static str)>,
+    /// By x.
+    pub columns: Vec<Column>,
+}
+
+/// Edges of more columns than this would be a black band: who sees no colours has lightness there.
+const EDGES_MAX: usize = 60;
+/// Columns that end and begin this close to each other, in units of the drawing, touch.
+const TOUCHES: f64 = 0.05;
+
+/// Two columns for each unit of width at most: the one with the most in it and the one with the least.
+pub(crate) fn thinned(stack: &Stack, x: impl Fn(f64) -> f64) -> Vec<Column> {
+    let total = |column: &Column| column.parts.iter().sum::<f64>();
+    let unit = |column: &Column| x((column.from + column.to) / 2.0).floor();
+    let mut columns = Vec::new();
+    for group in stack.columns.chunk_by(|a, b| unit(a) == unit(b)) {
+        let [first, .., last] = group else {
+            columns.extend_from_slice(group);
+            continue;
+        };
+        if group.len() == 2 {
+            columns.extend_from_slice(group);
+            continue;
+        }
+        let by_total =
+            |a: &(usize, &Column), b: &(usize, &Column)| total(a.1).total_cmp(&total(b.1));
+        let columns_of = || group.iter().enumerate();
+        let (Some((most_at, most)), Some((least_at, least))) =
+            (columns_of().max_by(by_total), columns_of().min_by(by_total))
+        else {
+            continue;
+        };
+        let (from, middle, to) = (first.from, (first.from + last.to) / 2.0, last.to);
+        let (earlier, later) = match most_at <= least_at {
+            true => (most, least),
+            false => (least, most),
+        };
+        let part = |from, to, column: &Column| Column {
+            from,
+            to,
+            parts: column.parts.clone(),
+        };
+        columns.push(part(from, middle, earlier));
+        columns.push(part(middle, to, later));
+    }
+    columns
+}
+
+/// Draws the parts from bottom to top, and no higher than `top`; `x` and `y` say where values lie.
+pub(crate) fn draw(
+    svg: &mut String,
+    stack: &Stack,
+    top: f64,
+    x: impl Fn(f64) -> f64,
+    y: impl Fn(f64) -> f64,
+) {
+    let columns = thinned(stack, &x);
+    let mut bottoms = vec![0.0; columns.len()];
+    for (index, (_, class)) in stack.parts.iter().enumerate() {
+        let mut area = String::new();
+        let mut edge = String::new();
+        let mut run: Vec<Step> = Vec::new();
+        for (column, bottom) in columns.iter().zip(&mut bottoms) {
+            let part = column.parts.get(index).copied().unwrap_or(0.0);
+            let step = Step {
+                left: x(column.from),
+                right: x(column.to),
+                low: y(*bottom),
+                high: y((*bottom + part).min(top)),
+            };
+            *bottom = (*bottom + part).min(top);
+            let touches = |last: &Step| (step.left - last.right).abs() < TOUCHES;
+            if step.low - step.high < 0.05 || !run.last().is_none_or(touches) {
+                finish(&mut run, &mut area, &mut edge);
+            }
+            if step.low - step.high >= 0.05 {
+                run.push(step);
+            }
+        }
+        finish(&mut run, &mut area, &mut edge);
+        if !area.is_empty() {
+            let _ = write!(svg, "<path class=\"area {class}\" d=\"{area}\"/>");
+        }
+        if !edge.is_empty() && columns.len() <= EDGES_MAX {
+            let _ = write!(svg, "<path class=\"edge {class}\" d=\"{edge}\"/>");
+        }
+    }
+}
+
+/// A part of one column, in the units of the drawing.
+struct Step {
+    left: f64,
+    right: f64,
+    low: f64,
+    high: f64,
+}
+
+/// Writes steps that touch as one closed area, and the upper edge of it.
+fn finish(run: &mut Vec<Step>, area: &mut String, edge: &mut String) {
+    let Some(first) = run.first() else {
+        return;
+    };
+    let mut upper = format!("M{:.1} {:.1}", first.left, first.high);
+    for step in run.iter() {
+        let _ = write!(upper, "V{:.1}H{:.1}", step.high, step.right);
+    }
+    edge.push_str(&upper);
+    area.push_str(&upper);
+    for step in run.iter().rev() {
+        let _ = write!(area, "V{:.1}H{:.1}", step.low, step.left);
+    }
+    area.push('Z');
+    run.clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(from: f64, parts: &[f64]) -> Column {
+        Column {
+            from,
+            to: from + 1.0,
+            parts: parts.into(),
+        }
+    }
+
+    #[test]
+    fn no_peak_and_no_gap_is_lost_where_columns_are_many() {
+        let at = |second: u32| match second {
+            1_234 => column(f64::from(second), &[0.9, 0.1]),
+            2_345 => column(f64::from(second), &[0.0, 0.0]),
+            _ => column(f64::from(second), &[0.3, 0.1]),
+        };
+        let stack = Stack {
+            parts: vec![("a", "a"), ("b", "b")],
+            columns: (0..3_600).map(at).collect(),
+        };
+        let columns = thinned(&stack, |t| t / 3_600.0 * 320.0);
+        assert!(columns.len() <= 640, "{}", columns.len());
+        let total = |column: &Column| column.parts.iter().sum::<f64>();
+        assert!(columns.iter().any(|column| total(column) == 1.0));
+        assert!(columns.iter().any(|column| total(column) == 0.0));
+        for pair in columns.windows(2) {
+            assert_eq!(pair[0].to, pair[1].from);
+        }
+    }
+
+    #[test]
+    fn few_columns_stay_as_they_are() {
+        let columns = vec![
+            column(0.0, &[1.0]),
+            column(1.0, &[2.0]),
+            column(2.0, &[3.0]),
+        ];
+        let stack = Stack {
+            parts: vec![("a", "a")],
+            columns: columns.clone(),
+        };
+        assert_eq!(thinned(&stack, |t| t * 100.0), columns);
+    }
+}

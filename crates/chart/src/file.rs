@@ -1,0 +1,241 @@
+//! The charts of a page as files of their own, for slides, documents and converters: an SVG that brings its colours.
+//!
+//! Programs that turn SVG into pictures know neither variables of style sheets nor what a page around a chart has. So
+//! the rules for charts are taken from the page's style sheet, once for light and once for dark, with all colours written
+//! out, and what only a page can use (values for the pointer, the cursor) is left out.
+
+use std::fmt::Write;
+
+use super::page::STYLE;
+
+/// Where the style sheet's colours for the dark begin.
+const DARK: &str = "@media screen and (prefers-color-scheme: dark)";
+
+/// The charts of a page: the title of each, and an SVG that brings its style sheet.
+pub fn charts(page: &str) -> Vec<(String, String)> {
+    const BEGIN: &str = "<svg class=\"chart";
+    const END: &str = "</svg>";
+    let style = style();
+    let parts = page.split(BEGIN).skip(1);
+    let charts = parts.filter_map(|part| {
+        let (body, _) = part.split_once(END)?;
+        let (_, titled) = body.split_once("<title>")?;
+        let (title, _) = titled.split_once("</title>")?;
+        // Values for the pointer may hold what looks like the end of the tag: it ends at the title.
+        let at = body.find("><title>")?;
+        let (classes, attributes) = body[..at].split_once('"')?;
+        let attributes = without(attributes, "data-hover");
+        let attributes = without(&attributes, "tabindex");
+        let content = body[at + 1..].split("<line class=\"cursor\"").next()?;
+        let svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart{classes}\"{attributes}><style>{style}</style>\
+             <rect class=\"paper\" width=\"100%\" height=\"100%\"/>{content}{END}\n"
+        );
+        Some((title.to_owned(), svg))
+    });
+    charts.collect()
+}
+
+/// Attributes without the one of this name, in quotes of either kind.
+fn without(attributes: &str, name: &str) -> String {
+    let Some((before, rest)) = attributes.split_once(&format!(" {name}=")) else {
+        return attributes.to_owned();
+    };
+    let quote = rest.chars().next().unwrap_or('"');
+    let after = rest.splitn(3, quote).nth(2).unwrap_or_default();
+    format!("{before}{after}")
+}
+
+/// The rules for charts, light ones first.
+fn style() -> String {
+    let (light, rest) = STYLE.split_once(DARK).unwrap_or((STYLE, ""));
+    let (dark, rules) = rest.split_once("\n}\n").unwrap_or(("", rest));
+    let (light, dark) = (Colours::of(light), Colours::of(dark));
+    let fonts =
+        ".chart text { font-family: system-ui, \"DejaVu Sans\", sans-serif; font-size: 11px; }";
+    format!(
+        "{fonts}\n{}\n@media (prefers-color-scheme: dark) {{\n{}\n}}\n",
+        light.rules(rules),
+        dark.rules(rules)
+    )
+}
+
+/// The variables of a style sheet.
+struct Colours<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Colours<'a> {
+    fn of(text: &'a str) -> Colours<'a> {
+        let variable = |declaration: &'a str| {
+            // The first one stands behind the brace.
+            let (_, variable) = declaration.split_once("--")?;
+            let (name, value) = variable.split_once(':')?;
+            Some((name, value.trim()))
+        };
+        Colours(text.split(';').filter_map(variable).collect())
+    }
+
+    /// The rules for charts with colours in the place of variables.
+    fn rules(&self, rules: &str) -> String {
+        let mut text = format!(".paper {{ fill: {}; }}", self.value("paper"));
+        let classes = classes(rules);
+        for (selectors, declarations) in each_rule(rules) {
+            let wanted = selectors.split(',').map(str::trim);
+            let wanted: Vec<&str> = wanted.filter(|it| is_of_charts(it)).collect();
+            if wanted.is_empty() || declarations.contains("--c:") {
+                continue;
+            }
+            if declarations.contains("var(--c") {
+                for (class, colour) in &classes {
+                    let selectors = wanted.iter().map(|it| format!("{it}.{class}"));
+                    let selectors: Vec<String> = selectors.collect();
+                    let of_class = declarations
+                        .replace("var(--c, var(--faint))", &format!("var(--{colour})"))
+                        .replace("var(--c)", &format!("var(--{colour})"));
+                    let _ = write!(
+                        text,
+                        "\n{} {{{}}}",
+                        selectors.join(", "),
+                        self.written(&of_class)
+                    );
+                }
+            } else {
+                let _ = write!(
+                    text,
+                    "\n{} {{{}}}",
+                    wanted.join(", "),
+                    self.written(declarations)
+                );
+            }
+        }
+        text
+    }
+
+    fn value(&self, name: &str) -> &str {
+        let mut all = self.0.iter();
+        all.find(|(known, _)| *known == name)
+            .map_or("currentColor", |(_, value)| value)
+    }
+
+    fn written(&self, declarations: &str) -> String {
+        let mut text = String::new();
+        let mut parts = declarations.split("var(--");
+        text.push_str(parts.next().unwrap_or_default());
+        for part in parts {
+            let (name, rest) = part.split_once(')').unwrap_or((part, ""));
+            let _ = write!(text, "{}{rest}", self.value(name));
+        }
+        text
+    }
+}
+
+/// Colour classes, and the variable that each of them is.
+fn classes(rules: &str) -> Vec<(&str, &str)> {
+    each_rule(rules)
+        .filter_map(|(selector, declarations)| {
+            let (_, class) = selector.rsplit_once('.')?;
+            let colour = declarations.trim().strip_prefix("--c: var(--")?;
+            Some((class, colour.split(')').next()?))
+        })
+        .collect()
+}
+
+/// Selectors and declarations of each rule that stands in no other.
+fn each_rule(rules: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = rules;
+    std::iter::from_fn(move || {
+        loop {
+            let (head, behind) = rest.split_once('{')?;
+            let head = head.rsplit("*/").next()?.trim();
+            // The rules of an at-rule end with a brace of their own.
+            let end = match head.starts_with('@') {
+                true => matching(behind)?,
+                false => behind.find('}')?,
+            };
+            rest = &behind[end + 1..];
+            if !head.starts_with('@') {
+                return Some((head, &behind[..end]));
+            }
+        }
+    })
+}
+
+/// Where the brace is that closes one that was opened before `text`.
+fn matching(text: &str) -> Option<usize> {
+    let mut depth = 1;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn is_of_charts(selector: &str) -> bool {
+    let mut starts = [".chart ", ".heat ", ".edge."].iter();
+    starts.any(|start| selector.starts_with(start)) && !selector.ends_with(".cursor")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Axis, Line, Plot, Scale, Size, Stack, figure, page};
+
+    fn chart(title: &str) -> String {
+        let axis = || Axis {
+            label: String::new(),
+            scale: Scale::Linear(0.0, 1.0),
+            ticks: vec![(0.5, "half".into())],
+        };
+        let line = Line {
+            name: "a".into(),
+            class: "o1".into(),
+            is_dashed: false,
+            segments: vec![vec![(0.0, 0.0), (1.0, 1.0)]],
+            ranges: Vec::new(),
+        };
+        let plot = Plot {
+            title: title.into(),
+            description: String::new(),
+            x: axis(),
+            y: axis(),
+            lines: vec![line],
+            stack: Stack::default(),
+            rules: Vec::new(),
+            size: Size::Small,
+            x_text: |x| x.to_string(),
+            y_text: |y| y.to_string(),
+        };
+        plot.svg()
+    }
+
+    #[test]
+    fn charts_are_files_with_a_title_and_colours_written_out() {
+        let drawn = chart("a & b");
+        let body = format!(
+            "{}<svg class=\"mark\"></svg>{drawn}",
+            figure("a", "", &drawn)
+        );
+        let charts = charts(&page("t", &body));
+        assert_eq!(charts.len(), 2);
+        assert_eq!(charts[0].0, "a &amp; b");
+        let text = &charts[0].1;
+        for said in [
+            "<svg xmlns=",
+            ".chart .line.o1 { fill: none; stroke: #1f5fd0;",
+            ".chart .line.o1 { fill: none; stroke: #7aa7ff;",
+            ".chart .line.fullest { fill: none; stroke: #191b1f;",
+            "<rect class=\"paper\"",
+            "</svg>",
+        ] {
+            assert!(text.contains(said), "{said} in {text}");
+        }
+        for left in ["var(", "data-hover", "tabindex", "cursor", "currentColor"] {
+            assert!(!text.contains(left), "{left} in {text}");
+        }
+    }
+}
