@@ -8,33 +8,36 @@ pub(super) struct Note {
     pub(super) text: String,
     /// `round 1, 3`; none where it holds for all.
     pub(super) rounds: Option<String>,
+    /// Whether these rounds must not be used.
+    pub(super) is_invalid: bool,
 }
 
 /// Of all variants of a work, each sentence once.
 pub(super) fn notes(work: &WorkOutcome) -> Vec<Note> {
-    let mut items: Vec<(String, Vec<u32>)> = Vec::new();
-    let mut add =
-        |text: String, round: u32| match items.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, rounds)) => rounds.push(round),
-            None => items.push((text, vec![round])),
-        };
+    let mut items: Vec<(String, Vec<u32>, bool)> = Vec::new();
     let mut most = 0;
     for variant in &work.variants {
         most = most.max(variant.trials.len());
         for trial in &variant.trials {
-            for (kind, texts) in [("invalid, ", &trial.invalid), ("", &trial.notes)] {
-                for text in texts {
-                    add(format!("{}: {kind}{text}", variant.name), trial.round);
+            let invalid = trial.invalid.iter();
+            let invalid = invalid.map(|text| (format!("{}: invalid, {text}", variant.name), true));
+            let notes = trial.notes.iter();
+            let notes = notes.map(|text| (format!("{}: {text}", variant.name), false));
+            for (text, is_invalid) in invalid.chain(notes) {
+                match items.iter_mut().find(|(known, ..)| *known == text) {
+                    Some((_, rounds, _)) => rounds.push(trial.round),
+                    None => items.push((text, vec![trial.round], is_invalid)),
                 }
             }
         }
     }
-    let note = |(text, rounds): (String, Vec<u32>)| Note {
+    let note = |(text, rounds, is_invalid): (String, Vec<u32>, bool)| Note {
         text,
         rounds: (rounds.len() != most).then(|| {
             let list: Vec<_> = rounds.iter().map(u32::to_string).collect();
             format!("round {}", list.join(", "))
         }),
+        is_invalid,
     };
     items.into_iter().map(note).collect()
 }

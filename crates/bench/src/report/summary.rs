@@ -36,7 +36,7 @@ pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
             text.push_str(&format!("- {}, {line}\n", work.title()));
         }
     }
-    text.push_str(&notes_on_rounds(outcome));
+    text.push_str(&invalid_rounds(outcome));
     text.push_str(&format!("\n{}\n\n", outcome.placement_rule));
     for (name, program) in &environment.programs {
         if let Some(version) = &program.version {
@@ -47,18 +47,19 @@ pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
     text.replace('<', "&lt;")
 }
 
-/// Which rounds are invalid and why, and what else a reader must know of them; empty where there is nothing.
-fn notes_on_rounds(outcome: &Outcome) -> String {
+/// Which rounds are invalid and why; empty where all are valid. What else is said of rounds fills pages, and stands on
+/// that of the report.
+fn invalid_rounds(outcome: &Outcome) -> String {
     let mut text = String::new();
     for work in &outcome.works {
-        for note in notes(work) {
+        for note in notes(work).into_iter().filter(|note| note.is_invalid) {
             let rounds = note.rounds.map_or(String::new(), |it| format!(" ({it})"));
             text.push_str(&format!("- {}, {}{rounds}\n", work.title(), note.text));
         }
     }
     match text.is_empty() {
         true => text,
-        false => format!("\nNotes on rounds:\n\n{text}"),
+        false => format!("\nInvalid rounds:\n\n{text}"),
     }
 }
 

@@ -87,8 +87,8 @@ fn charts(variant: &VariantOutcome, trial: &Trial) -> String {
     for cpu in fullest(trial, CPUS_DRAWN_MAX) {
         figures.push_str(&areas(variant, trial, cpu));
     }
-    figures.push_str(&heat(variant, trial));
     interfaces::charts(variant, trial, &mut figures);
+    figures.push_str(&heat(variant, trial));
     figures
 }
 
@@ -182,6 +182,10 @@ fn heat(variant: &VariantOutcome, trial: &Trial) -> String {
         false => vec![groups],
     };
     let mut figures = String::new();
+    if maps.len() > 1 {
+        // Rows of their own: maps are higher than what would stand beside them.
+        figures.push_str("</div>\n<div class=\"grid3\">\n");
+    }
     for map in maps.into_iter().filter(|map| !map.is_empty()) {
         let names: Vec<&str> = map.iter().map(|group| group.name.as_str()).collect();
         let names = names.join(", ");
