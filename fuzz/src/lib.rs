@@ -5,6 +5,8 @@
 mod support;
 #[path = "../../crates/convert/tests/support/checks.rs"]
 mod convert_checks;
+#[path = "../../crates/bench/tests/support/archive_checks.rs"]
+mod archive_checks;
 #[path = "../../crates/bench/tests/support/report_checks.rs"]
 mod report_checks;
 #[path = "../../crates/tls/tests/support/mod.rs"]
@@ -68,4 +70,19 @@ pub fn convert_haproxy(input: &[u8]) {
 /// What any client may print is a report whose numbers can be measured, or a sentence.
 pub fn client_report(input: &[u8]) {
     report_checks::any(input);
+}
+
+/// Lines between us and an agent are understood, and said again, or refused.
+pub fn agent_lines(input: &[u8]) {
+    onrush_bench::run::hear_anything(input);
+}
+
+/// Any `raw.csv` has rows that can be compared, or a sentence with its place.
+pub fn archive_rows(input: &[u8]) {
+    archive_checks::rows(input);
+}
+
+/// The same of `environment.json`.
+pub fn archive_facts(input: &[u8]) {
+    archive_checks::facts(input);
 }

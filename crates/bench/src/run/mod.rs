@@ -40,6 +40,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use self::agent::serve as serve_agent;
 pub use self::journal::{Earlier, Header};
+pub use self::wire::hear_anything;
 
 use self::interrupt::Interrupt;
 use self::journal::Journal;

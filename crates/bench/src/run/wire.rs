@@ -205,6 +205,28 @@ pub(super) fn understand<T: DeserializeOwned>(line: &str) -> io::Result<T> {
     serde_json::from_str(line).map_err(io::Error::other)
 }
 
+/// Hears any bytes as either end would: lines that are understood are said again and still are. What is said is ours
+/// alone, so this is what tests and the fuzzer see of it.
+pub fn hear_anything(bytes: &[u8]) {
+    let mut stream = bytes;
+    while let Ok(Some(line)) = hear(&mut stream) {
+        if let Ok(asked) = understand::<Asked>(&line) {
+            said_again(&asked);
+        }
+        if let Ok(said) = understand::<Said>(&line) {
+            said_again(&said);
+        }
+    }
+}
+
+fn said_again<T: Serialize + DeserializeOwned>(value: &T) {
+    let mut text = Vec::new();
+    say(&mut text, value).expect("memory takes what was understood");
+    let line = hear(&mut &text[..]);
+    let line = line.expect("it fits where it came from").expect("a line");
+    understand::<T>(&line).expect("what was understood once is understood again");
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;

@@ -1,0 +1,51 @@
+//! What holds for any bytes in the files of a result, for generated tests and the fuzzer.
+
+use std::path::Path;
+
+use onrush_bench::archive::{Facts, Rows, Unusable};
+use onrush_bench::scenario::Metric;
+
+/// Rows whose numbers can be compared, or a sentence with its place.
+pub(crate) fn rows(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match Rows::parse(&text, Path::new("raw.csv")) {
+        Err(why) => says_where(&why, "raw.csv"),
+        Ok(rows) => {
+            assert!(!rows.entrants.is_empty(), "{text}");
+            for entrant in &rows.entrants {
+                assert_eq!(rows.of(&entrant.subject), Some(entrant));
+                for metric in entrant
+                    .metrics
+                    .keys()
+                    .filter_map(|name| Metric::parse(name))
+                {
+                    let sound = entrant.sound(&metric);
+                    assert!(sound.rounds.len() <= sound.all);
+                    let numbers = sound.rounds.iter().map(|(number, _)| *number);
+                    assert!(numbers.is_sorted(), "{sound:?}");
+                    assert!(
+                        sound.rounds.iter().all(|(_, value)| *value > 0.0),
+                        "{sound:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Facts that are the same as themselves, or a sentence with its place.
+pub(crate) fn facts(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match Facts::parse(&text, Path::new("environment.json")) {
+        Err(why) => says_where(&why, "environment.json"),
+        Ok(facts) => {
+            let _ = facts.experiment();
+            assert_eq!(facts.differences(&facts.clone()), []);
+        }
+    }
+}
+
+fn says_where(why: &Unusable, file: &str) {
+    let said = why.to_string();
+    assert!(said.contains(file), "{said}");
+}
