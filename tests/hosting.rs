@@ -170,6 +170,27 @@ fn roles_run_under_agents_and_come_on_one_time_line() {
     );
 }
 
+#[test]
+fn the_end_of_a_client_on_another_host_is_looked_at() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = experiment(directory.path(), "1s", HERE, HERE);
+    let text = fs::read_to_string(&path).expect("it was written");
+    let load = text
+        .lines()
+        .find(|line| line.starts_with("onrush = [\"load\""));
+    let ends_badly = "command = [\"sh\", \"-c\", \"{onrush} load http://{target}/ -c {connections} -t 1 -d {duration} --json {json}; exit 7\"]";
+    let text = text.replace(load.expect("a client"), ends_badly);
+    fs::write(&path, text).expect("it is ours");
+    let out = directory.path().join("out");
+    let finished = run_onrush(&["bench", &path, "--out", &out.display().to_string()]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let result = json(&out, "result.json");
+    let trial = &result["works"][0]["variants"][0]["trials"][0];
+    let reasons = trial["invalid"].as_array().expect("a list");
+    let said = Value::from("the client ended with exit status 7");
+    assert!(reasons.contains(&said), "{trial}");
+}
+
 /// A run in the middle of a long window, with its agents' directories.
 fn long_run(directory: &Path) -> (Program, Vec<(u32, String)>) {
     let path = experiment(directory, "30m", HERE, HERE);

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use onrush_bench::limits::CONNECTIONS_MAX;
 use onrush_bench::predict::check::{leave_one_out, published_cost};
 use onrush_bench::predict::measured::{self, Measured};
 use onrush_bench::predict::rows::published;
@@ -44,12 +45,21 @@ pub(super) struct Args {
     variant: Option<String>,
 
     /// Asked for on so many connections [default: those of the cost]
-    #[arg(long, value_name = "COUNT", conflicts_with = "check", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", conflicts_with = "check", value_parser = connections)]
     connections: Option<u32>,
 
     /// Predict rows whose figure is known, each from all others, and print how far off that is
     #[arg(long, conflicts_with = "machine")]
     check: bool,
+}
+
+/// So many as a machine can have at a time.
+fn connections(text: &str) -> Result<u32, String> {
+    let count = text.parse().ok();
+    let count = count.filter(|count| (1..=CONNECTIONS_MAX).contains(&u64::from(*count)));
+    count.ok_or_else(|| {
+        format!("expected a whole number of connections from 1 to {CONNECTIONS_MAX}")
+    })
 }
 
 /// Predicts, and says how it went.
