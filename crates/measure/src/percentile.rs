@@ -85,7 +85,9 @@ pub fn interval_ranks(count: u64, percentile: f64, confidence: f64) -> Option<(u
 /// count`): the exact probability, for independent samples of any distribution.
 pub fn median_coverage(count: u64, low: u64, high: u64) -> f64 {
     let binomial = Binomial::new(count, 0.5);
-    (low..high).map(|below| binomial.probability(below)).sum()
+    let outcomes = (low..high).map(|below| binomial.probability(below));
+    // The sum of nothing, of which a single value has nothing else, is -0.0.
+    outcomes.sum::<f64>() + 0.0
 }
 
 /// Probabilities of a binomial distribution, exact but for rounding: relative to the most likely
@@ -290,6 +292,7 @@ mod tests {
     #[test]
     fn the_coverage_of_the_median_by_all_of_five_rounds_is_fifteen_sixteenths() {
         assert!((median_coverage(5, 1, 5) - 0.9375).abs() < 1e-12);
+        assert!(median_coverage(1, 1, 1).is_sign_positive());
         assert!((median_coverage(8, 2, 7) - (1.0 - 18.0 / 256.0)).abs() < 1e-12);
     }
 }

@@ -120,9 +120,21 @@ fn line(
             None => notes(&figure.metric, ours, &pairs, standing)
                 .into_iter()
                 .chain(undecided)
+                .chain(what_is_shown(&shown, &pairs, standing))
                 .collect(),
         },
     }
+}
+
+/// Of which rounds the numbers are, where half of them or more do not count, and some do: curves have only those.
+fn what_is_shown(
+    shown: &[(f64, Option<f64>)],
+    pairs: &[Pair],
+    standing: Standing,
+) -> Option<String> {
+    let some_count = pairs.iter().any(|pair| pair.spoilt.is_none());
+    (standing == Standing::Falls && some_count && shown.len() > 1)
+        .then(|| "the numbers here are of all rounds, too few of which count".to_owned())
 }
 
 /// Why a side was not measured at all.
@@ -411,6 +423,13 @@ mod tests {
         ours.trials[1].invalid.push("3 requests failed".into());
         let line = &figure_lines(&figure(None, None), &[ours])[0];
         assert_eq!(line.verdict, Verdict::Invalid);
+        assert_eq!(
+            line.notes,
+            [
+                "rounds 1, 2: 3 requests failed",
+                "the numbers here are of all rounds, too few of which count"
+            ]
+        );
     }
 
     #[test]

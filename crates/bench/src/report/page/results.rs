@@ -13,7 +13,14 @@ use crate::verdict::Verdict;
 /// The numbers an experiment without targets is about: the first figure of every work.
 pub(super) fn key_figures(outcome: &Outcome, palette: &Palette) -> String {
     let mut tiles = String::new();
-    for work in &outcome.works {
+    // Of a work that is swept, the points are what its curves show.
+    let works: Vec<&WorkOutcome> = outcome
+        .works
+        .chunk_by(|a, b| a.name == b.name)
+        .filter(|points| points.len() == 1)
+        .flatten()
+        .collect();
+    for work in &works {
         let Some(first) = work.figures.first() else {
             continue;
         };
@@ -22,10 +29,15 @@ pub(super) fn key_figures(outcome: &Outcome, palette: &Palette) -> String {
             let class = palette.class(&line.ours);
             let _ = write!(
                 tiles,
-                "<div class=\"tile\"><b>{}</b><span><i class=\"{class}\"></i>{}</span><small>{}</small></div>",
+                "<div class=\"tile\"><b>{}</b><span><i class=\"{class}\"></i>{}</span><small>{}{}</small>{}</div>",
                 escape(&row.ours_value),
                 escape(&row.ours),
-                escape(&row.figure)
+                escape(&row.figure),
+                match works.len() {
+                    1 => String::new(),
+                    _ => format!(", {}", escape(&work.title())),
+                },
+                badge(line.verdict)
             );
         }
     }
@@ -40,6 +52,8 @@ struct Columns {
     theirs: bool,
     spread: bool,
     target: bool,
+    /// Also where there is no target: a number that does not count is told from one that does.
+    verdict: bool,
 }
 
 /// The table. On a narrow screen every line becomes a card, each cell with its column's name.
@@ -53,6 +67,9 @@ pub(super) fn results_table(outcome: &Outcome, palette: &Palette) -> String {
             .lines()
             .any(|(_, line)| line.value.is_some_and(|value| value.count > 1)),
         target: outcome.lines().any(|(_, line)| line.target.is_some()),
+        verdict: outcome
+            .lines()
+            .any(|(_, line)| line.verdict != Verdict::Measured),
     };
     if !columns.theirs && !columns.target {
         return matrix(outcome, palette);
@@ -66,7 +83,10 @@ pub(super) fn results_table(outcome: &Outcome, palette: &Palette) -> String {
         head.push_str("<th scope=\"col\">spread</th>");
     }
     if columns.target {
-        head.push_str("<th scope=\"col\">target</th><th scope=\"col\"><span class=\"unseen\">beside it</span></th><th scope=\"col\" class=\"text\">verdict</th>");
+        head.push_str("<th scope=\"col\">target</th><th scope=\"col\"><span class=\"unseen\">beside it</span></th>");
+    }
+    if columns.verdict {
+        head.push_str("<th scope=\"col\" class=\"text\">verdict</th>");
     }
     let mut body = String::new();
     for work in &outcome.works {
@@ -142,20 +162,22 @@ fn matrix_row(work: &WorkOutcome, title: &str, names: &[&str]) -> String {
         notes(&remarks)
     );
     for name in names {
-        let cell = lines
-            .iter()
-            .find(|line| line.ours == *name)
-            .map(|line| row(work, line));
-        let Some(cell) = cell else {
+        let Some(line) = lines.iter().find(|line| line.ours == *name) else {
             html.push_str("<td></td>");
             continue;
         };
+        let cell = row(work, line);
         let spread = if cell.spread.is_empty() {
             String::new()
         } else {
             format!("<small>{}</small>", escape(&cell.spread))
         };
-        let _ = write!(html, "<td>{}{spread}</td>", escape(&cell.ours_value));
+        let _ = write!(
+            html,
+            "<td>{}{spread}{}</td>",
+            escape(&cell.ours_value),
+            badge(line.verdict)
+        );
     }
     html.push_str("</tr>");
     html
@@ -195,7 +217,15 @@ fn table_row(
         let ratio = if cells.value.is_empty() {
             String::new()
         } else {
-            format!("<b class=\"num\">{}</b>", escape(&cells.value))
+            // What does not count does not stand out.
+            let element = match line.verdict {
+                Verdict::Invalid | Verdict::NotMeasured => "span",
+                Verdict::Reached | Verdict::Missed | Verdict::Measured => "b",
+            };
+            format!(
+                "<{element} class=\"num\">{}</{element}>",
+                escape(&cells.value)
+            )
         };
         html.push_str(&cell("ratio", "", ratio));
     }
@@ -205,6 +235,8 @@ fn table_row(
     if columns.target {
         html.push_str(&cell("target", "", escape(&cells.target)));
         html.push_str(&cell("", "bar", bar(line)));
+    }
+    if columns.verdict {
         html.push_str(&cell("verdict", "text", badge(line.verdict)));
     }
     html.push_str("</tr>");
