@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use super::legend;
+
 /// One column of a stack, from bottom to top.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
@@ -78,7 +80,7 @@ pub(crate) fn draw(
 ) {
     let columns = thinned(stack, &x);
     let mut bottoms = vec![0.0; columns.len()];
-    for (index, (_, class)) in stack.parts.iter().enumerate() {
+    for (index, (name, class)) in stack.parts.iter().enumerate() {
         let mut area = String::new();
         let mut edge = String::new();
         let mut run: Vec<Step> = Vec::new();
@@ -101,7 +103,8 @@ pub(crate) fn draw(
         }
         finish(&mut run, &mut area, &mut edge);
         if !area.is_empty() {
-            let _ = write!(svg, "<path class=\"area {class}\" d=\"{area}\"/>");
+            let path = format!("<path class=\"area {class}\" d=\"{area}\"/>");
+            svg.push_str(&legend::series(name, &path));
         }
         if !edge.is_empty() && columns.len() <= EDGES_MAX {
             let _ = write!(svg, "<path class=\"edge {class}\" d=\"{edge}\"/>");

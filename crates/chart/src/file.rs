@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 
+use super::legend;
 use super::page::STYLE;
 
 /// Where the style sheet's colours for the dark begin.
@@ -27,9 +28,11 @@ pub fn charts(page: &str) -> Vec<(String, String)> {
         let attributes = without(attributes, "data-hover");
         let attributes = without(&attributes, "tabindex");
         let content = body[at + 1..].split("<line class=\"cursor\"").next()?;
+        let (head, height) = legend::head(title, content);
+        let attributes = higher(&attributes, height);
         let svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart{classes}\"{attributes}><style>{style}</style>\
-             <rect class=\"paper\" width=\"100%\" height=\"100%\"/>{content}{END}\n"
+             <rect class=\"paper\" width=\"100%\" height=\"100%\"/>{head}<g transform=\"translate(0 {height:.1})\">{content}</g>{END}\n"
         );
         Some((title.to_owned(), svg))
     });
@@ -44,6 +47,18 @@ fn without(attributes: &str, name: &str) -> String {
     let quote = rest.chars().next().unwrap_or('"');
     let after = rest.splitn(3, quote).nth(2).unwrap_or_default();
     format!("{before}{after}")
+}
+
+/// Attributes with a drawing that is so much higher.
+fn higher(attributes: &str, by: f64) -> String {
+    const VIEW: &str = " viewBox=\"0 0 ";
+    let parts = attributes.split_once(VIEW).and_then(|(before, rest)| {
+        let (size, after) = rest.split_once('"')?;
+        let (width, height) = size.split_once(' ')?;
+        let height: f64 = height.parse().ok()?;
+        Some(format!("{before}{VIEW}{width} {:.1}\"{after}", height + by))
+    });
+    parts.unwrap_or_else(|| attributes.to_owned())
 }
 
 /// The rules for charts, light ones first.
@@ -230,6 +245,8 @@ mod tests {
             ".chart .line.o1 { fill: none; stroke: #7aa7ff;",
             ".chart .line.fullest { fill: none; stroke: #191b1f;",
             "<rect class=\"paper\"",
+            "<text class=\"name\" x=\"8\" y=\"15.0\">a &amp; b</text>",
+            "<text class=\"tick\" x=\"34.0\" y=\"31.0\">a</text>",
             "</svg>",
         ] {
             assert!(text.contains(said), "{said} in {text}");

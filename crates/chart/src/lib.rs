@@ -10,6 +10,7 @@ mod area;
 mod file;
 mod heat;
 mod hover;
+mod legend;
 mod mark;
 mod page;
 mod strip;
@@ -193,7 +194,9 @@ impl Plot {
             |value| self.y(value),
         );
         for line in &self.lines {
-            self.draw_line(&mut svg, line);
+            let mut drawn = String::new();
+            self.draw_line(&mut drawn, line);
+            svg.push_str(&legend::series(&escape(&line.name), &drawn));
         }
         let _ = write!(
             svg,

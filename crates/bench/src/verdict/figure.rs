@@ -60,9 +60,8 @@ fn line(
     ours: &VariantOutcome,
     theirs: Option<&VariantOutcome>,
 ) -> FigureLine {
-    let pairs: Vec<Pair> = ours
-        .trials
-        .iter()
+    let trials = ours.trials.iter();
+    let pairs: Vec<Pair> = trials
         .map(|trial| pair(figure, variants, (ours, trial), theirs))
         .collect();
     let spoilt = pairs.iter().filter(|pair| pair.spoilt.is_some()).count();
@@ -115,14 +114,14 @@ fn line(
             Some(_) => Verdict::Invalid,
             None => verdict(figure, value.map(|value| value.median), standing),
         },
-        notes: match left_out(ours, theirs) {
-            Some(why) => vec![why],
-            None => notes(&figure.metric, ours, &pairs, standing)
-                .into_iter()
-                .chain(undecided)
-                .chain(what_is_shown(&shown, &pairs, standing))
-                .collect(),
-        },
+        notes: left_out(ours, theirs).map_or_else(
+            || {
+                let notes = notes(&figure.metric, ours, &pairs, standing).into_iter();
+                let shown = what_is_shown(&shown, &pairs, standing);
+                notes.chain(undecided).chain(shown).collect()
+            },
+            |why| vec![why],
+        ),
     }
 }
 
