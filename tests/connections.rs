@@ -100,6 +100,8 @@ fn every_kind_of_connection_is_listed_as_what_it_is() {
             (&"HTTP/1".into(), &Value::Null)
         );
         assert_eq!(one["request"], Value::Null, "{one}");
+        // Ages are known to 17 ms, and the oldest is to come first.
+        server.connection(&["--older", "50ms"]);
         // A client that does not read.
         let mut slow = connect(public);
         slow.send(BULK);

@@ -35,7 +35,8 @@ impl Views {
 
 /// The requests that are under way, the oldest first, and the cores that did not answer in time.
 pub(crate) async fn requests(core: &Core, inspector: &Inspector) -> (Vec<RequestView>, Vec<usize>) {
-    let ask = |number, promise| inspector.requests(number, promise);
+    let asked = core.now_exact();
+    let ask = |number, promise| inspector.requests(number, asked, promise);
     let (all, silent) = ask_all(core, inspector.cores(), ask).await;
     let mut all = all.concat();
     all.sort_unstable_by_key(|view| std::cmp::Reverse(view.age));
@@ -54,7 +55,8 @@ pub(crate) async fn connections(
     inspector: &Inspector,
     query: &ConnectionQuery,
 ) -> (Vec<ConnectionsView>, Vec<usize>) {
-    let ask = |number, promise| inspector.connections(number, query.clone(), promise);
+    let asked = core.now_exact();
+    let ask = |number, promise| inspector.connections(number, (query.clone(), asked), promise);
     ask_all(core, inspector.cores(), ask).await
 }
 

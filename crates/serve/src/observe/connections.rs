@@ -40,7 +40,7 @@ pub struct ConnectionView {
     pub introduced: Option<SocketAddr>,
     /// What its handshake agreed on.
     pub tls: Option<TlsView>,
-    /// How long ago it was accepted.
+    /// For how long it had been accepted when somebody asked, to 17 ms.
     pub age: Duration,
     /// How long neither side has sent anything, where the kernel says so: over TCP.
     pub idle: Option<Duration>,
@@ -92,10 +92,10 @@ pub(crate) fn begin(stream: &Transport, listener: u16, worker: &Worker) {
 }
 
 /// Finds the connections of a core that `query` asks for, a portion in each turn. One that comes or goes meanwhile may be
-/// among them or not.
+/// among them or not. A core may come to it late, so ages are those at the moment when somebody `asked`.
 pub(super) async fn look(
     worker: Rc<Worker>,
-    query: ConnectionQuery,
+    (query, asked): (ConnectionQuery, Instant),
     promise: Promise<ConnectionsView>,
 ) {
     let core = &worker.core;
@@ -126,7 +126,7 @@ pub(super) async fn look(
     let mut requests = requests(&candidates, &worker);
     found.listed = candidates
         .iter()
-        .filter_map(|candidate| view(candidate, &mut requests, &worker))
+        .filter_map(|candidate| view(candidate, &mut requests, asked, &worker))
         .collect();
     promise.keep(found);
 }
@@ -204,6 +204,7 @@ fn requests(candidates: &[Candidate], worker: &Worker) -> HashMap<u32, RequestVi
 fn view(
     candidate: &Candidate,
     requests: &mut HashMap<u32, RequestView>,
+    asked: Instant,
     worker: &Worker,
 ) -> Option<ConnectionView> {
     let (core, place) = (&worker.core, candidate.place);
@@ -213,7 +214,9 @@ fn view(
         }
         let listener = worker.registry.listener_at(accepted.note().kind);
         let info = accepted.tcp_info();
-        let age = accepted.age(core.now());
+        let now = core.now_exact();
+        // One that came behind the question has no age.
+        let age = accepted.age(now).saturating_sub(now.since(asked));
         Some(ConnectionView {
             core: core.id(),
             number: candidate.number,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onrush_engine::{Handle, NotPosted, Promise};
+use onrush_engine::{Handle, Instant, NotPosted, Promise};
 
 use super::connections::{self, ConnectionQuery, ConnectionsView};
 use super::live::RequestView;
@@ -56,35 +56,36 @@ impl Inspector {
         })
     }
 
-    /// Asks a core for the requests that are under way there.
+    /// Asks a core for the requests that are under way there, with their ages at `asked`, the same moment for all cores.
     ///
     /// # Errors
     /// When the core does not take the question.
     pub fn requests(
         &self,
         core: usize,
+        asked: Instant,
         requests: Promise<Vec<RequestView>>,
     ) -> Result<(), NotPosted> {
         self.ask(core, move |service| {
             let core = &service.worker.core;
-            requests.keep(service.worker.live.views(core.id(), core.now_exact()));
+            requests.keep(service.worker.live.views(core.id(), asked));
         })
     }
 
     /// Asks a core for those of its clients' connections that `query` asks for. The core looks for them in as many turns as it
-    /// takes.
+    /// takes. Ages are those at `asked`, the same moment for all cores, so that they can be sorted together.
     ///
     /// # Errors
     /// When the core does not take the question.
     pub fn connections(
         &self,
         core: usize,
-        query: ConnectionQuery,
+        (query, asked): (ConnectionQuery, Instant),
         promise: Promise<ConnectionsView>,
     ) -> Result<(), NotPosted> {
         self.ask(core, move |service| {
             let worker = &service.worker;
-            let looking = connections::look(Rc::clone(worker), query, promise);
+            let looking = connections::look(Rc::clone(worker), (query, asked), promise);
             worker.spawn_aside(INSPECTION, looking);
         })
     }
