@@ -4,13 +4,32 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::Role;
+use crate::scenario::{Role, Sharing};
 
 /// The rule in words, for the head of every report.
 pub const RULE: &str = "Every role is pinned and stays where it is. With enough CPUs each role has its own: equal \
     neighbouring shares in the order client, proxy, server, the rest to the role under test. With fewer CPUs than roles \
     the role under test has the last CPU to itself and all others share the rest. The control client has a CPU of its \
-    own when one is left, else it shares the client's.";
+    own when one is left, else it shares the client's. In works that say `placement = \"together\"` all roles share the same CPUs.";
+
+/// How much of the machine roles get.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Room {
+    /// Whether each has its own.
+    pub sharing: Sharing,
+    /// The most CPUs of a role, so that a program with one thread is not given a second CPU to wander to.
+    pub each_max: Option<usize>,
+}
+
+impl From<Option<usize>> for Room {
+    /// Each has its own, and so many at most.
+    fn from(each_max: Option<usize>) -> Room {
+        Room {
+            sharing: Sharing::Apart,
+            each_max,
+        }
+    }
+}
 
 /// CPUs by role.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,15 +61,26 @@ impl Placement {
 }
 
 /// Shares out `cpus` (neighbours first: siblings of one core beside each other) by [`RULE`].
-///
-/// `each_max` limits every share, so that a program with one thread is not given a second CPU to wander to.
-pub fn place(
-    cpus: &[usize],
-    roles: &[Role],
-    under_test: Role,
-    each_max: Option<usize>,
-) -> Placement {
+pub fn place(cpus: &[usize], roles: &[Role], under_test: Role, room: impl Into<Room>) -> Placement {
     assert!(!cpus.is_empty(), "a process has at least one CPU");
+    let Room { sharing, each_max } = room.into();
+    match sharing {
+        Sharing::Apart => apart(cpus, roles, under_test, each_max),
+        Sharing::Together => together(cpus, roles, each_max),
+    }
+}
+
+fn together(cpus: &[usize], roles: &[Role], each_max: Option<usize>) -> Placement {
+    let count = each_max.unwrap_or(cpus.len()).clamp(1, cpus.len());
+    let mut shared = cpus[..count].to_vec();
+    shared.sort_unstable();
+    let shares = roles.iter().map(|role| (*role, shared.clone()));
+    Placement {
+        cpus: shares.collect(),
+    }
+}
+
+fn apart(cpus: &[usize], roles: &[Role], under_test: Role, each_max: Option<usize>) -> Placement {
     let mains: Vec<Role> = roles
         .iter()
         .copied()
@@ -149,6 +179,30 @@ mod tests {
             placed(1, &[Client, Proxy, Server, Control], Proxy, None),
             "client [0], proxy [0], server [0], control [0]"
         );
+    }
+
+    #[test]
+    fn together_all_have_the_first_ones() {
+        let place = |each_max| {
+            let room = Room {
+                sharing: Sharing::Together,
+                each_max,
+            };
+            place(&[4, 6, 5], &[Client, Proxy, Server], Proxy, room)
+        };
+        for (each_max, cpus) in [
+            (Some(1), vec![4]),
+            (Some(2), vec![4, 6]),
+            (None, vec![4, 5, 6]),
+        ] {
+            let placement = place(each_max);
+            assert!(
+                placement.cpus.values().all(|of| *of == cpus),
+                "{placement:?}"
+            );
+            assert_eq!(placement.cpus.len(), 3);
+        }
+        assert_eq!(place(Some(8)).of(Client), [4, 5, 6]);
     }
 
     #[test]

@@ -12,7 +12,14 @@ use crate::limits::OUTPUT_BYTES_MAX;
 use crate::scenario::{self, Experiment, Role, Variant, Work};
 
 /// Values of a work by these names say how much of the machine it has and not what it is.
-const NAMES_OF_ROOM: [&str; 5] = ["cores", "count", "cpus", "threads", "connections"];
+const NAMES_OF_ROOM: [&str; 6] = [
+    "cores",
+    "count",
+    "cpus",
+    "cpus_per_role",
+    "threads",
+    "connections",
+];
 
 /// One variant of a work at full speed: medians over its rounds.
 #[derive(Debug, Clone, PartialEq)]

@@ -55,7 +55,7 @@ use self::subject::Context;
 use crate::environment::{self, Environment, usable_cpus};
 use crate::error::Error;
 use crate::outcome::{Outcome, SCHEMA, VariantOutcome, WorkOutcome, metrics_of_rounds};
-use crate::placement::{self, place};
+use crate::placement::{self, Room, place};
 use crate::report::clock::rfc3339;
 use crate::scenario::{Experiment, Program, Role, Variant, Work};
 use crate::schedule::Schedule;
@@ -246,7 +246,10 @@ fn works(
     let variant = |work: &Work, variant: &Variant| {
         let under_test = work.under_test(variant);
         let roles: Vec<Role> = variant.roles.keys().copied().collect();
-        let each_max = work.cpus_per_role.or(experiment.cpus_per_role);
+        let room = Room {
+            sharing: work.sharing,
+            each_max: work.cpus_per_role.or(experiment.cpus_per_role),
+        };
         VariantOutcome {
             name: variant.name.clone(),
             ours: experiment.programs[&variant.roles[&under_test]].is_ours(),
@@ -254,8 +257,8 @@ fn works(
             programs: variant.roles.clone(),
             hosts: hosts_of(variant),
             placement: match &variant.remote {
-                Some(remote) => hosts.placement(remote, under_test, each_max),
-                None => place(cpus, &roles, under_test, each_max),
+                Some(remote) => hosts.placement(remote, under_test, room),
+                None => place(cpus, &roles, under_test, room),
             },
             left_out: missing_of(variant, missing),
             disagreeing: Default::default(),

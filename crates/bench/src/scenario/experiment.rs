@@ -87,6 +87,16 @@ pub enum Collect {
     Off,
 }
 
+/// Whether roles have CPUs of their own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// As far as there are enough.
+    #[default]
+    Apart,
+    /// All roles have the same ones: what a chain does on one CPU, or on a few.
+    Together,
+}
+
 /// Load before a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WarmUp {
@@ -188,6 +198,8 @@ pub struct Work {
     pub rate: Option<Rate>,
     /// The number of CPUs each role gets at most, where it differs from that of the experiment.
     pub cpus_per_role: Option<usize>,
+    /// Whether roles have CPUs of their own.
+    pub sharing: Sharing,
     /// Who does it, in file order.
     pub variants: Vec<Variant>,
     /// What is compared, in file order.

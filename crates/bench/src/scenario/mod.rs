@@ -21,8 +21,8 @@ mod value;
 
 pub use collected::{Collected, OfMachine, OfRole};
 pub use experiment::{
-    Bound, Collect, Experiment, Figure, Launch, Order, Program, Quick, Rate, Variant, WarmUp, Work,
-    title,
+    Bound, Collect, Experiment, Figure, Launch, Order, Program, Quick, Rate, Sharing, Variant,
+    WarmUp, Work, title,
 };
 pub use metric::Metric;
 pub use nature::{Nature, Unit};

@@ -191,7 +191,7 @@ fn quick(section: &Section<'_>) -> Read<Quick> {
 mod tests {
     use super::*;
     use crate::scenario::Collect;
-    use crate::scenario::{Access, Bound, Rate, Role, Ssh, Work};
+    use crate::scenario::{Access, Bound, Rate, Role, Sharing, Ssh, Work};
 
     const GOOD: &str = r#"
 name = "small"
@@ -308,6 +308,21 @@ at_most = 0.85
         let second = &experiment.works[1];
         assert_eq!(second.variants[0].roles[&Role::Server], "nginx");
         assert_eq!(second.cpus_per_role, Some(2));
+    }
+
+    #[test]
+    fn roles_may_share_their_cpus() {
+        let placed = |line: &str| {
+            let text = GOOD.replace("connections = 100", &format!("connections = 100\n{line}"));
+            read(&text).map(|experiment| experiment.works[0].sharing)
+        };
+        assert_eq!(placed("").ok(), Some(Sharing::Apart));
+        assert_eq!(
+            placed("placement = \"together\"").ok(),
+            Some(Sharing::Together)
+        );
+        let mistake = placed("placement = \"togehter\"").expect_err("a misspelling");
+        assert!(mistake.to_string().contains("together"), "{mistake}");
     }
 
     #[test]

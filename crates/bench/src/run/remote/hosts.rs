@@ -14,7 +14,7 @@ use super::reach::{self, Copy, Way};
 use super::slurm::Allocation;
 use crate::environment::{ClockOffset, HostFacts};
 use crate::limits::CPUS_OF_HOST_MAX;
-use crate::placement::{Placement, place};
+use crate::placement::{Placement, Room, place};
 use crate::scenario::{Access, Experiment, Remote, RemoteHost, Role, Slurm, Variant};
 
 /// A machine with its agent.
@@ -125,13 +125,13 @@ impl Hosts {
         &self,
         remote: &Remote,
         under_test: Role,
-        each_max: Option<usize>,
+        room: Room,
     ) -> Placement {
         let mut placement = Placement::default();
         for (index, host) in remote.hosts.iter().enumerate() {
             let roles = remote.roles_on(index);
             for node in self.nodes_of(&host.name) {
-                let placed = place(&node.connection.hello.cpus, &roles, under_test, each_max);
+                let placed = place(&node.connection.hello.cpus, &roles, under_test, room);
                 for (role, cpus) in placed.cpus {
                     let numbers = cpus.iter().map(|cpu| cpu + node.first_cpu);
                     placement.cpus.entry(role).or_default().extend(numbers);

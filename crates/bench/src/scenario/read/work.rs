@@ -7,7 +7,7 @@ use super::variant::{check_use, variant_exists, variants};
 use crate::limits::WORKS_MAX;
 use crate::scenario::section::{At, Read, Section, name, unknown};
 use crate::scenario::value::parse_count;
-use crate::scenario::{Point, Rate, Role, Variant, Work};
+use crate::scenario::{Point, Rate, Role, Sharing, Variant, Work};
 
 const WORK_KEYS: &[&str] = &[
     "name",
@@ -21,6 +21,7 @@ const WORK_KEYS: &[&str] = &[
     "control",
     "set",
     "collect",
+    "placement",
     "hosts",
     "sweep",
     "point",
@@ -89,11 +90,26 @@ fn work<'a>(
             .unwrap_or(100) as u32,
         rate,
         cpus_per_role: cpus_per_role.map(|count| count as usize),
+        sharing: sharing(section)?,
         variants,
         figures,
         point: point.value,
         is_road: section.flag("road")?.unwrap_or(false),
     })
+}
+
+fn sharing(section: &Section<'_>) -> Read<Sharing> {
+    let Some(text) = section.text("placement")? else {
+        return Ok(Sharing::default());
+    };
+    match text.value.as_str() {
+        "apart" => Ok(Sharing::Apart),
+        "together" => Ok(Sharing::Together),
+        other => {
+            let said = unknown("placement", other, &["apart", "together"]);
+            Err(section.source.mistake(text.span, said))
+        }
+    }
 }
 
 /// The number that a parameter has at a point; one that the work gives, too, is a mistake.
