@@ -50,6 +50,13 @@ fn the_rows_of_a_run_on_the_page_are_predicted_so() {
 }
 
 #[test]
+fn the_rows_of_capacity_on_the_page_are_predicted_so() {
+    let run = repository().join("runs/2026-11-24-capacity");
+    let rows = measured::read(&run).expect("the run is in the repository");
+    check_page("capacity", &text::measured(&series::leave_one_out(&rows)));
+}
+
+#[test]
 fn the_link_on_the_page_is_the_arithmetic() {
     let sizes = ["64", "1500", "9000"].map(|size| Size::parse(size).expect("a size"));
     let packets = PacketsPerRequest::parse("2").expect("a number");
