@@ -81,9 +81,11 @@ impl Across {
     /// The axis with its values.
     pub(super) fn axis(&self) -> Axis {
         let ends = |(place, text): &(f64, String)| {
-            let half = text.chars().count() as f64 * LETTER / 2.0;
+            let width = text.chars().count() as f64 * LETTER;
             let middle = self.scale.place(*place);
-            (middle - half, middle + half)
+            // The last word ends where the axis does.
+            let end = (middle + width / 2.0).min(1.0);
+            (end - width, end)
         };
         let touches = |kept: &[(f64, String)], tick: &(f64, String)| {
             kept.last()
@@ -204,5 +206,9 @@ mod tests {
             ["1000", "5000", "10000", "30000"]
         );
         assert_eq!(ticks(&["1", "2", "4"]), ["1", "2", "4"]);
+        assert_eq!(
+            ticks(&["1", "2", "5", "10", "20", "50", "100", "200", "500", "1000"]),
+            ["1", "2", "5", "10", "20", "50", "100", "200", "1000"]
+        );
     }
 }
