@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use onrush_chart::{
     Axis, Line, Plot, Scale, Size, Stack, escape, figure, legend_mark, linear_ticks, log_ticks,
-    plain_number, time_tick,
+    plain_number,
 };
 
 use super::super::number::number;
 use super::across::{Across, LOG_FROM, without};
-use super::curves::{log_scale, time_text};
+use super::curves::{latency_axis, log_scale, time_text};
 use super::palette::Palette;
 use crate::limits::RATE_CHARTS_MAX;
 use crate::outcome::{Trial, VariantOutcome, WorkOutcome};
@@ -56,14 +56,7 @@ fn chart(
         title: format!("{}: latency by rate{beside}", points[0].name),
         description: described(&lines),
         x: rate_axis(least, most),
-        y: Axis {
-            label: String::new(),
-            scale: log_scale(&y_ticks),
-            ticks: y_ticks
-                .iter()
-                .map(|tick| (*tick, time_tick(*tick)))
-                .collect(),
-        },
+        y: latency_axis(&y_ticks),
         lines,
         stack: Stack::default(),
         rules: Vec::new(),

@@ -126,14 +126,7 @@ fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
             scale: Scale::Log(2.0, last),
             ticks: percentile_ticks(last),
         },
-        y: Axis {
-            label: String::new(),
-            scale: log_scale(&y_ticks),
-            ticks: y_ticks
-                .iter()
-                .map(|tick| (*tick, time_tick(*tick)))
-                .collect(),
-        },
+        y: latency_axis(&y_ticks),
         lines,
         stack: Stack::default(),
         rules: Vec::new(),
@@ -172,6 +165,15 @@ fn latency_lines(work: &WorkOutcome, palette: &Palette) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// A vertical axis of latencies with these ticks, in microseconds.
+pub(super) fn latency_axis(ticks: &[f64]) -> Axis {
+    Axis {
+        label: String::new(),
+        scale: log_scale(ticks),
+        ticks: ticks.iter().map(|tick| (*tick, time_tick(*tick))).collect(),
+    }
 }
 
 pub(super) fn log_scale(ticks: &[f64]) -> Scale {
