@@ -9,22 +9,27 @@ use super::problem::Problem;
 use crate::tree::Tree;
 
 /// Who may use whom, as in the table of ARCHITECTURE.md. A crate that is not named here may use nothing.
-const EDGES: [(&str, &[&str]); 15] = [
+const EDGES: [(&str, &[&str]); 16] = [
     ("engine", &[]),
     ("file", &[]),
     ("tls", &["engine", "file"]),
     ("http", &[]),
     ("measure", &[]),
+    ("packet", &[]),
     ("chart", &["measure"]),
     ("config", &[]),
     (
         "serve",
-        &["engine", "file", "tls", "http", "measure", "config"],
+        &[
+            "engine", "file", "tls", "http", "measure", "packet", "config",
+        ],
     ),
     ("admin", &["engine", "http", "serve"]),
     (
         "load",
-        &["engine", "file", "tls", "http", "measure", "chart"],
+        &[
+            "engine", "file", "tls", "http", "measure", "packet", "chart",
+        ],
     ),
     ("convert", &["file", "config"]),
     ("tune", &["file"]),

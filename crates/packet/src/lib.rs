@@ -1,0 +1,16 @@
+//! What both ends of a run of test packets say to each other, and what the receiving end counts. Pure: no I/O and no
+//! clock; times come in as nanoseconds that somebody else measured.
+//!
+//! ```text
+//!  load udp://  ── Data (run, flow, sequence, time) ──> sink: Tally of the flow
+//!               ── Question (run, flow) ──────────────> sink
+//!               <───────────── Report (the Tally), no longer than its question ──
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod header;
+pub mod report;
+pub mod tally;
+pub mod window;
+
+pub mod limits;

@@ -1,0 +1,181 @@
+//! What a receiver says when it is asked about a flow. A report is never longer than the question, so that nobody can have a
+//! sink send more to a third party than was sent to it.
+//!
+//! ```text
+//!  header (18) | received 8 | bytes 8 | duplicated 8 | reordered 8 | too late 8 | next 8 | jitter, nanoseconds 8
+//!              | dropped 8 | receiver's CPU time, nanoseconds 8 | core 2 | answers 1 | nothing 5
+//! ```
+
+use crate::header::{Flow, HEADER_BYTES, Header, Kind};
+use crate::tally::Tally;
+
+/// Bytes of a report, and the fewest of a question.
+pub const REPORT_BYTES: usize = HEADER_BYTES + 9 * 8 + 8;
+
+/// What a flow's receiver does with datagrams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// It counts them.
+    Sink,
+    /// It counts them and sends them back.
+    Echo,
+}
+
+/// What a receiver says of a flow.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Report {
+    /// Which flow.
+    pub flow: Flow,
+    /// The number of the question.
+    pub question: u32,
+    /// What has come of it.
+    pub tally: Tally,
+    /// Datagrams that its socket had no room for since it was made, as the kernel counts them (SO_RXQ_OVFL, socket(7)): of all
+    /// flows of the socket. The kernel says so with the next datagram that it has room for.
+    pub dropped: u64,
+    /// CPU time of the thread that owns the socket since it began, in nanoseconds.
+    pub cpu: u64,
+    /// The number of that thread's core in its program: flows of one core have one socket and one thread.
+    pub core: u16,
+    /// What it does with datagrams.
+    pub role: Role,
+}
+
+/// A question about a flow, of the fewest bytes that a report needs.
+pub fn question(flow: Flow, number: u32) -> [u8; REPORT_BYTES] {
+    let header = Header {
+        kind: Kind::Question,
+        flow,
+        sequence: number,
+        sent: 0,
+    };
+    let mut bytes = [0; REPORT_BYTES];
+    bytes[..HEADER_BYTES].copy_from_slice(&header.bytes());
+    bytes
+}
+
+/// Which flow a datagram asks about, and the question's number; `None` for one that asks nothing, or is shorter than the report
+/// would be.
+pub fn read_question(datagram: &[u8]) -> Option<(Flow, u32)> {
+    let header = Header::read(datagram)?;
+    match header.kind {
+        Kind::Question if datagram.len() >= REPORT_BYTES => Some((header.flow, header.sequence)),
+        Kind::Question | Kind::Data | Kind::Report => None,
+    }
+}
+
+impl Report {
+    /// Its bytes.
+    pub fn bytes(&self) -> [u8; REPORT_BYTES] {
+        let header = Header {
+            kind: Kind::Report,
+            flow: self.flow,
+            sequence: self.question,
+            sent: 0,
+        };
+        let Tally {
+            received,
+            bytes: payload,
+            duplicated,
+            reordered,
+            too_late,
+            next,
+            jitter,
+        } = self.tally;
+        let numbers = [
+            received,
+            payload,
+            duplicated,
+            reordered,
+            too_late,
+            next,
+            jitter.to_bits(),
+            self.dropped,
+            self.cpu,
+        ];
+        let mut bytes = [0; REPORT_BYTES];
+        bytes[..HEADER_BYTES].copy_from_slice(&header.bytes());
+        let (body, rest) = bytes[HEADER_BYTES..].as_chunks_mut::<8>();
+        debug_assert!(rest.is_empty());
+        for (place, number) in body.iter_mut().zip(numbers) {
+            *place = number.to_be_bytes();
+        }
+        let last = body.last_mut().expect("a report has ten numbers");
+        last[..2].copy_from_slice(&self.core.to_be_bytes());
+        last[2] = match self.role {
+            Role::Sink => 0,
+            Role::Echo => 1,
+        };
+        bytes
+    }
+
+    /// The report that a datagram is; `None` for another one.
+    pub fn read(datagram: &[u8]) -> Option<Report> {
+        let header = Header::read(datagram)?;
+        let whole: &[u8; REPORT_BYTES] = datagram.try_into().ok()?;
+        let (body, _) = whole[HEADER_BYTES..].as_chunks::<8>();
+        let number = |at: usize| u64::from_be_bytes(body[at]);
+        let role = match body[9][2] {
+            0 => Role::Sink,
+            1 => Role::Echo,
+            _ => return None,
+        };
+        let jitter = f64::from_bits(number(6));
+        match header.kind {
+            Kind::Report if jitter.is_finite() => {}
+            Kind::Report | Kind::Data | Kind::Question => return None,
+        }
+        Some(Report {
+            flow: header.flow,
+            question: header.sequence,
+            tally: Tally {
+                received: number(0),
+                bytes: number(1),
+                duplicated: number(2),
+                reordered: number(3),
+                too_late: number(4),
+                next: number(5),
+                jitter,
+            },
+            dropped: number(7),
+            cpu: number(8),
+            core: u16::from_be_bytes([body[9][0], body[9][1]]),
+            role,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FLOW: Flow = Flow { run: 7, number: 3 };
+
+    #[test]
+    fn a_question_is_as_long_as_its_report() {
+        let asked = question(FLOW, 9);
+        assert_eq!(read_question(&asked), Some((FLOW, 9)));
+        assert_eq!(read_question(&asked[..REPORT_BYTES - 1]), None);
+        assert_eq!(Report::read(&asked), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_report_is_read_as_it_was_written(numbers: [u64; 8], jitter in 0.0..1e12f64, core: u16, echoes: bool) {
+            let [received, bytes, duplicated, reordered, too_late, next, dropped, cpu] = numbers;
+            let tally = Tally { received, bytes, duplicated, reordered, too_late, next, jitter };
+            let role = if echoes { Role::Echo } else { Role::Sink };
+            let report = Report { flow: FLOW, question: 4, tally, dropped, cpu, core, role };
+            prop_assert_eq!(Report::read(&report.bytes()), Some(report));
+        }
+
+        #[test]
+        fn any_bytes_are_a_report_or_none(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+            if let Some(report) = Report::read(&bytes) {
+                prop_assert_eq!(Report::read(&report.bytes()), Some(report));
+            }
+        }
+    }
+}

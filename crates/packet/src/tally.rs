@@ -1,0 +1,146 @@
+//! What a receiver has counted of one flow.
+
+use crate::header::Header;
+use crate::window::{Arrived, Window};
+
+/// What has come of a flow. Each datagram that has come is in exactly one of `received`, `duplicated` and `too_late`.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Tally {
+    /// Datagrams that came for the first time.
+    pub received: u64,
+    /// Bytes of payload of these, headers of this format among them.
+    pub bytes: u64,
+    /// Datagrams that had come before.
+    pub duplicated: u64,
+    /// Of those received, how many came behind one with a higher number (RFC 4737 3.3).
+    pub reordered: u64,
+    /// Datagrams that came so late that it is not known whether they had come before; see
+    /// [`WINDOW`](crate::limits::WINDOW).
+    pub too_late: u64,
+    /// The number behind the highest one that came.
+    pub next: u64,
+    /// How much the time on the way varies, in nanoseconds, smoothed as in RFC 3550 6.4.1. The clocks of both ends need
+    /// not agree, only run alike.
+    pub jitter: f64,
+}
+
+impl Tally {
+    /// Numbers below the highest one that have not come, as far as that is known: those behind the highest are not among them.
+    pub fn missing(&self) -> u64 {
+        self.next.saturating_sub(self.received)
+    }
+
+    /// Adds what was counted of another flow. The jitter is the larger one; the sum of the highest numbers is how many were sent
+    /// at least.
+    pub fn add(&mut self, other: &Tally) {
+        self.received += other.received;
+        self.bytes += other.bytes;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.too_late += other.too_late;
+        self.next += other.next;
+        self.jitter = self.jitter.max(other.jitter);
+    }
+}
+
+/// One flow, as its receiver knows it.
+#[derive(Clone, Debug, Default)]
+pub struct Counter {
+    window: Window,
+    tally: Tally,
+    /// Arrival less departure of the datagram before, in nanoseconds of two clocks.
+    transit: Option<i64>,
+}
+
+impl Counter {
+    /// What has come so far.
+    pub fn tally(&self) -> Tally {
+        Tally {
+            next: self.window.next(),
+            ..self.tally
+        }
+    }
+
+    /// A datagram of the flow with so many bytes has come at `now`, in nanoseconds of the receiver's clock.
+    #[inline]
+    pub fn arrive(&mut self, header: &Header, bytes: usize, now: u64) {
+        match self.window.arrive(header.sequence) {
+            Arrived::InOrder => self.transit(header, now),
+            Arrived::Reordered => self.tally.reordered += 1,
+            Arrived::Duplicate => {
+                self.tally.duplicated += 1;
+                return;
+            }
+            Arrived::TooLate => {
+                self.tally.too_late += 1;
+                return;
+            }
+        }
+        self.tally.received += 1;
+        self.tally.bytes += bytes as u64;
+    }
+
+    /// Takes the time on the way into the jitter. Only of datagrams in their order: RFC 3550 takes neighbours by arrival, and
+    /// what was reordered would count twice.
+    fn transit(&mut self, header: &Header, now: u64) {
+        let transit = now.wrapping_sub(header.sent).cast_signed();
+        if let Some(before) = self.transit.replace(transit) {
+            let difference = transit.wrapping_sub(before).unsigned_abs() as f64;
+            self.tally.jitter += (difference - self.tally.jitter) / 16.0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::{Flow, Kind};
+
+    fn header(sequence: u32, sent: u64) -> Header {
+        Header {
+            kind: Kind::Data,
+            flow: Flow { run: 1, number: 0 },
+            sequence,
+            sent,
+        }
+    }
+
+    #[test]
+    fn each_datagram_is_counted_once() {
+        let mut counter = Counter::default();
+        for number in [0, 1, 5, 3, 3, 6] {
+            counter.arrive(&header(number, 0), 100, 0);
+        }
+        let tally = counter.tally();
+        assert_eq!((tally.received, tally.bytes), (5, 500));
+        assert_eq!((tally.duplicated, tally.reordered), (1, 1));
+        assert_eq!((tally.next, tally.missing()), (7, 2));
+    }
+
+    #[test]
+    fn jitter_is_of_times_on_the_way_whatever_the_clocks() {
+        let ahead = 1 << 40;
+        let mut steady = Counter::default();
+        let mut shaken = Counter::default();
+        for number in 0..1000u32 {
+            let sent = u64::from(number) * 1000;
+            steady.arrive(&header(number, sent), 18, sent + ahead);
+            let way = if number % 2 == 0 { 0 } else { 160 };
+            shaken.arrive(&header(number, sent), 18, sent + ahead + way);
+        }
+        assert_eq!(steady.tally().jitter, 0.0);
+        // Each differs from the one before by 160 ns, which is where the smoothing comes to.
+        let jitter = shaken.tally().jitter;
+        assert!((159.0..=160.0).contains(&jitter), "{jitter}");
+    }
+
+    #[test]
+    fn tallies_of_flows_add_up() {
+        let mut sum = Tally::default();
+        let mut counter = Counter::default();
+        counter.arrive(&header(1, 0), 20, 0);
+        sum.add(&counter.tally());
+        sum.add(&counter.tally());
+        assert_eq!((sum.received, sum.next, sum.missing()), (2, 4, 2));
+    }
+}

@@ -1,0 +1,178 @@
+//! Which numbers of a flow have come: what tells lost, duplicated and reordered datagrams apart.
+
+use crate::limits::WINDOW;
+
+/// What the arrival of a number was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrived {
+    /// The next one, or one further ahead.
+    InOrder,
+    /// One for the first time, behind one with a higher number (RFC 4737 3.3).
+    Reordered,
+    /// One that had come before.
+    Duplicate,
+    /// One so far behind that it cannot be known whether it had come before.
+    TooLate,
+}
+
+/// The numbers of a flow that have come, as far as they are remembered. Numbers on the wire have 32 bits; here they go on.
+#[derive(Clone, Debug)]
+pub struct Window {
+    /// The number behind the highest one that has come.
+    next: u64,
+    /// One bit for each of the [`WINDOW`] numbers below `next`, set when it has come; number `n` is bit `n % WINDOW`.
+    come: Box<[u64]>,
+}
+
+impl Default for Window {
+    fn default() -> Window {
+        Window {
+            next: 0,
+            come: vec![0; (WINDOW / 64) as usize].into(),
+        }
+    }
+}
+
+impl Window {
+    /// The number behind the highest one that has come: how many have been sent at least.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Number `sequence`, as it is on the wire, has come. Of the numbers that it may stand for it is the one next to the
+    /// highest so far (RFC 1982).
+    #[inline]
+    pub fn arrive(&mut self, sequence: u32) -> Arrived {
+        let ahead = sequence.wrapping_sub(self.next as u32);
+        if ahead == 0 {
+            self.note(self.next);
+            self.next += 1;
+            return Arrived::InOrder;
+        }
+        self.arrive_elsewhere(ahead.cast_signed())
+    }
+
+    #[cold]
+    fn arrive_elsewhere(&mut self, ahead: i32) -> Arrived {
+        let Some(number) = self.next.checked_add_signed(ahead.into()) else {
+            return Arrived::TooLate;
+        };
+        if ahead > 0 {
+            self.forget(self.next, number);
+            self.note(number);
+            self.next = number + 1;
+            return Arrived::InOrder;
+        }
+        if self.next - number > WINDOW {
+            return Arrived::TooLate;
+        }
+        match self.has_come(number) {
+            true => Arrived::Duplicate,
+            false => {
+                self.note(number);
+                Arrived::Reordered
+            }
+        }
+    }
+
+    /// Numbers `from` to `to`, without it, have not come.
+    fn forget(&mut self, from: u64, to: u64) {
+        if to - from >= WINDOW {
+            self.come.fill(0);
+            return;
+        }
+        for number in from..to {
+            let (word, bit) = place(number);
+            self.come[word] &= !bit;
+        }
+    }
+
+    fn note(&mut self, number: u64) {
+        let (word, bit) = place(number);
+        self.come[word] |= bit;
+    }
+
+    fn has_come(&self, number: u64) -> bool {
+        let (word, bit) = place(number);
+        self.come[word] & bit != 0
+    }
+}
+
+/// The word and the bit of a number.
+fn place(number: u64) -> (usize, u64) {
+    let at = number % WINDOW;
+    ((at / 64) as usize, 1 << (at % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn each_kind_of_arrival_is_known() {
+        let mut window = Window::default();
+        let arrivals = [0, 1, 3, 2, 2, 3, 10, 4].map(|number| window.arrive(number));
+        use Arrived::{Duplicate, InOrder, Reordered};
+        let expected = [
+            InOrder, InOrder, InOrder, Reordered, Duplicate, Duplicate, InOrder, Reordered,
+        ];
+        assert_eq!(arrivals, expected);
+        assert_eq!(window.next(), 11);
+    }
+
+    #[test]
+    fn what_is_behind_the_window_is_too_late_to_be_known() {
+        let mut window = Window::default();
+        window.arrive(WINDOW as u32);
+        assert_eq!(window.arrive(0), Arrived::TooLate);
+        assert_eq!(window.arrive(1), Arrived::Reordered);
+        assert_eq!(window.arrive(1), Arrived::Duplicate);
+        // Before the first there is none.
+        assert_eq!(Window::default().arrive(u32::MAX), Arrived::TooLate);
+    }
+
+    #[test]
+    fn numbers_go_on_where_those_on_the_wire_wrap() {
+        let mut window = Window::default();
+        for step in 1..=8u64 {
+            let number = step * (1 << 30);
+            assert_eq!(window.arrive(number as u32), Arrived::InOrder);
+            assert_eq!(window.next(), number + 1);
+        }
+    }
+
+    proptest! {
+        /// Against a set of all that has come.
+        #[test]
+        fn a_window_agrees_with_a_set(steps in prop::collection::vec((-70_000i64..70_000, 0u8..4), 1..400)) {
+            let mut window = Window::default();
+            let mut come = BTreeSet::new();
+            let mut next = 0u64;
+            for (jump, kind) in steps {
+                let number = match kind {
+                    0 => next,
+                    1 => next.saturating_add_signed(jump / 1000),
+                    _ => next.saturating_add_signed(jump),
+                };
+                let arrived = window.arrive(number as u32);
+                let expected = if number >= next {
+                    Arrived::InOrder
+                } else if next - number > WINDOW {
+                    Arrived::TooLate
+                } else if come.contains(&number) {
+                    Arrived::Duplicate
+                } else {
+                    Arrived::Reordered
+                };
+                prop_assert_eq!(arrived, expected, "{} with {} next", number, next);
+                come.insert(number);
+                next = next.max(number + 1);
+            }
+            prop_assert_eq!(window.next(), next);
+        }
+    }
+}
