@@ -22,6 +22,7 @@ mod converting;
 mod encryption;
 mod examples;
 mod explaining;
+mod far_ends;
 mod faulting;
 mod files;
 mod forwarding;

@@ -272,7 +272,7 @@ impl Serve {
         words.extend(arguments);
         if !arguments
             .iter()
-            .any(|word| ["--listen", "--config"].contains(word))
+            .any(|word| ["--listen", "--config", "--echo", "--sink"].contains(word))
         {
             words.extend(["--listen", "127.0.0.1:0"]);
         }
@@ -298,6 +298,9 @@ impl Serve {
                 .next()
                 .expect("split gives one")
                 .trim_end_matches(" with TLS")
+                .split(" (")
+                .next()
+                .expect("split gives one")
                 .to_owned(),
             program,
             greeting,

@@ -10,20 +10,32 @@ use super::limits::FLOWS_MAX;
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     all: IndexMap<Flow, Counter>,
+    /// The place of the one that had the last datagram, which has the next one, too, as a rule.
+    last: usize,
 }
 
 impl Flows {
     /// A test datagram of so many bytes has come at `now`, in nanoseconds of our clock. When there are as many flows as may be,
     /// the first to have begun is forgotten.
     pub(super) fn arrive(&mut self, header: &Header, bytes: usize, now: u64) {
-        if let Some(counter) = self.all.get_mut(&header.flow) {
+        if let Some((flow, counter)) = self.all.get_index_mut(self.last)
+            && *flow == header.flow
+        {
             return counter.arrive(header, bytes, now);
+        }
+        self.last = self.place_of(header.flow);
+        self.all[self.last].arrive(header, bytes, now);
+    }
+
+    fn place_of(&mut self, flow: Flow) -> usize {
+        if let Some(place) = self.all.get_index_of(&flow) {
+            return place;
         }
         if self.all.len() == FLOWS_MAX {
             self.all.shift_remove_index(0);
         }
-        let counter = self.all.entry(header.flow).or_default();
-        counter.arrive(header, bytes, now);
+        let (place, _) = self.all.insert_full(flow, Counter::default());
+        place
     }
 
     /// What has come of a flow; of one that is not known, nothing.

@@ -162,6 +162,8 @@ impl Cache {
 
     /// All that are there now are no more from `at` on.
     pub(super) fn flush(&mut self, at: Seconds) {
+        // It is a change of all of them.
+        self.cas += 1;
         if let Items::Stored(store) = &mut self.items {
             store.flush(at);
         }

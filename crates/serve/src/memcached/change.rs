@@ -80,10 +80,13 @@ pub(super) fn count(
         return Counted::NotFound;
     };
     cache.counts.count_hits += 1;
-    if only_at.is_some_and(|cas| cas != there.cas) {
+    if there.bytes().is_empty() {
+        return Counted::NotNumeric;
+    }
+    if only_at.is_some_and(|cas| cas != 0 && cas != there.cas) {
         return Counted::Exists;
     }
-    let Some(before) = unsigned(&there.value).filter(|_| !there.bytes().is_empty()) else {
+    let Some(before) = unsigned(&there.value) else {
         return Counted::NotNumeric;
     };
     let number = match step.direction {

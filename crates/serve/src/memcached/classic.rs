@@ -6,8 +6,9 @@ use super::change::{Counted, Wish, count, store};
 use super::command::{Reply, Step, Store};
 use super::item::{Expiry, Item, Moment, Seconds};
 
-/// What is answered to a `version`: clients read a number, and may show the rest.
-const VERSION_NUMBER: &str = concat!(env!("CARGO_PKG_VERSION"), "-onrush");
+/// What is answered to a `version`: whose commands these are, since clients take from it which there are, and libmemcached refuses
+/// a server whose first number is 0.
+const VERSION_NUMBER: &str = concat!("1.6.18-onrush-", env!("CARGO_PKG_VERSION"));
 
 /// Where classic commands say what came of them.
 pub(super) struct Teller<'a> {
@@ -86,6 +87,9 @@ pub(super) fn touch(cache: &mut Cache, key: &[u8], exptime: i32, now: Moment) ->
         return "NOT_FOUND";
     };
     item.expiry = Expiry::meant(exptime, now);
+    // As far as memcached tells it is a look, too.
+    item.is_fetched = true;
+    item.accessed = now.seconds;
     cache.counts.touch_hits += 1;
     "TOUCHED"
 }
