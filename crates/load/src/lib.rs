@@ -29,6 +29,8 @@ mod connection;
 mod core_run;
 mod protocol;
 
+pub mod packets;
+
 mod backlog;
 mod dispatch;
 mod gate;

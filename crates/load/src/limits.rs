@@ -268,3 +268,40 @@ pub const FIND_TRIALS_MAX: usize = 200;
 
 /// Seconds that the full-screen view remembers: two for each column of the widest terminals.
 pub const LIVE_ROWS_MAX: usize = 1024;
+
+/// Bytes of a datagram's payload: 65,535 less the headers of IPv4 and UDP.
+pub const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+/// Messages of one call for datagrams: what the engine takes at a time.
+pub(crate) const MESSAGES_PER_CALL: usize = 32;
+
+/// Datagrams that the kernel makes of one message, in all versions that make any (`UDP_MAX_SEGMENTS`).
+pub(crate) const SEGMENTS_MAX: usize = 64;
+
+/// At a rate, datagrams that leave together are those of this time at most: queues of real devices hold about as much.
+pub(crate) const BURST_TIME_MAX: Duration = Duration::from_millis(1);
+
+/// Sizes of datagrams that are taken in turn; more are a range.
+pub(crate) const SIZES_MAX: usize = 1024;
+
+/// Datagrams of a flow that are on their way to an echo and back: as many as numbers are remembered on the other side. Each takes
+/// 32 bytes.
+pub(crate) const FLIGHT_MAX: u64 = onrush_packet::limits::WINDOW;
+
+/// Sockets that send datagrams: a flow has 16 bits for its number.
+pub const FLOWS_MAX: usize = 1 << 16;
+
+/// How long a datagram's echo is waited for when nothing is said: longer than any queue on the way holds it.
+pub const ECHO_TIMEOUT_DEFAULT: Duration = Duration::from_secs(1);
+
+/// How long a report is waited for before the question is asked again; the round trip of a satellite link.
+pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_millis(600);
+
+/// How often a question is asked: behind a run the far end has as long to take what waits in its socket.
+pub(crate) const QUESTIONS_MAX: u32 = 5;
+
+/// Between two questions whose reports must agree for what was on the way to have come.
+pub(crate) const REPORT_SETTLED: Duration = Duration::from_millis(20);
+
+/// How often within its timeout a run looks whether the last echoes have come.
+pub(crate) const LANDING_LOOKS: u32 = 200;

@@ -19,14 +19,17 @@ pub enum Scheme {
     Http,
     /// With TLS.
     Https,
+    /// Datagrams, which are no HTTP.
+    Udp,
 }
 
 impl Scheme {
     /// The port of a URL without one (RFC 9110 4.2.1, 4.2.2).
-    fn port(self) -> u16 {
+    fn port(self) -> Option<u16> {
         match self {
-            Scheme::Http => 80,
-            Scheme::Https => 443,
+            Scheme::Http => Some(80),
+            Scheme::Https => Some(443),
+            Scheme::Udp => None,
         }
     }
 }
@@ -75,7 +78,7 @@ impl Target {
     pub fn of_url(url: &str) -> Result<Target, String> {
         let invalid = |why: &str| {
             format!(
-                "{url:?} is not a URL to load: {why}; expected one such as http://127.0.0.1:8080/ or unix:/run/a.sock:/"
+                "{url:?} is not a URL to load: {why}; expected one such as http://127.0.0.1:8080/, unix:/run/a.sock:/ or udp://127.0.0.1:9000"
             )
         };
         if let Some(bad) = url.chars().find(|letter| !letter.is_ascii_graphic()) {
@@ -85,8 +88,11 @@ impl Target {
             None if url.starts_with("unix:") => (Scheme::Http, url),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("udp") => (Scheme::Udp, rest),
             _ => {
-                return Err(invalid("it does not begin with http://, https:// or unix:"));
+                return Err(invalid(
+                    "it does not begin with http://, https://, unix: or udp://",
+                ));
             }
         };
         // A fragment is never sent (RFC 9110 4.2.5).
@@ -96,6 +102,9 @@ impl Target {
             None => tcp(rest, scheme),
         }
         .map_err(|why| invalid(&why))?;
+        if scheme == Scheme::Udp && !path.is_empty() {
+            return Err(invalid("datagrams have no path"));
+        }
         let path = if path.starts_with('/') {
             path.to_owned()
         } else {
@@ -108,6 +117,14 @@ impl Target {
             host,
             path,
         })
+    }
+
+    /// Whether datagrams are sent there, which are no requests.
+    pub fn is_datagrams(&self) -> bool {
+        match self.scheme {
+            Scheme::Udp => true,
+            Scheme::Http | Scheme::Https => false,
+        }
     }
 
     /// The name that a server's certificate must be for.
@@ -145,8 +162,32 @@ impl Place {
         &self,
         is_fit: impl Fn(&SocketAddr) -> bool,
     ) -> Result<Option<Address>, Error> {
+        let fit = match self.addresses(is_fit)? {
+            Addresses::Unix(address) => return Ok(Some(address)),
+            Addresses::Ip(fit) => fit,
+        };
+        let chosen = first_that_accepts(&fit).or(fit.first().copied());
+        Ok(chosen.map(Address::Tcp))
+    }
+
+    /// The address to send datagrams to, of those that `is_fit`: the first, since nobody accepts or refuses them before they
+    /// are sent.
+    ///
+    /// # Errors
+    /// When the name cannot be resolved.
+    pub(crate) fn resolve_datagrams(
+        &self,
+        is_fit: impl Fn(&SocketAddr) -> bool,
+    ) -> Result<Option<Address>, Error> {
+        Ok(match self.addresses(is_fit)? {
+            Addresses::Unix(address) => Some(address),
+            Addresses::Ip(fit) => fit.first().copied().map(Address::Tcp),
+        })
+    }
+
+    fn addresses(&self, is_fit: impl Fn(&SocketAddr) -> bool) -> Result<Addresses, Error> {
         let (host, port) = match self {
-            Place::Unix(path) => return Ok(Some(Address::Unix(path.clone()))),
+            Place::Unix(path) => return Ok(Addresses::Unix(Address::Unix(path.clone()))),
             Place::Tcp(host, port) => (host.as_str(), *port),
         };
         let unresolved = |why: String| {
@@ -159,10 +200,16 @@ impl Place {
         if addresses.is_empty() {
             return Err(unresolved("it has no address".to_owned()));
         }
-        let fit: Vec<SocketAddr> = addresses.into_iter().filter(is_fit).collect();
-        let chosen = first_that_accepts(&fit).or(fit.first().copied());
-        Ok(chosen.map(Address::Tcp))
+        Ok(Addresses::Ip(
+            addresses.into_iter().filter(is_fit).collect(),
+        ))
     }
+}
+
+/// What a place is, resolved.
+enum Addresses {
+    Unix(Address),
+    Ip(Vec<SocketAddr>),
 }
 
 impl fmt::Display for Place {
@@ -206,7 +253,7 @@ fn tcp(rest: &str, scheme: Scheme) -> Result<Parts<'_>, String> {
     if written.contains('@') {
         return Err("user and password are not sent; use -H 'Authorization: …'".to_owned());
     }
-    let (host, port) = authority(written, Some(scheme.port()))?;
+    let (host, port) = authority(written, scheme.port())?;
     Ok((Place::Tcp(host.to_owned(), port), written.to_owned(), path))
 }
 

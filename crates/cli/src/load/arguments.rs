@@ -14,10 +14,10 @@ use onrush_load::threshold::Threshold;
 
 use super::output::{self, Output};
 use super::value::{Cpus, count, cpus, duration, io_driver};
-use super::{pace, reach, requests, results};
+use super::{datagrams, pace, reach, requests, results};
 
 /// How long a run takes when nothing is said: wrk's default.
-const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+pub(super) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 success; 1 usage, or what this machine does not allow; 2 nothing could be reached; 3 errors during the run, \
@@ -33,7 +33,7 @@ segment says that nothing of the request had arrived; a reset is an error, for t
 Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
-const NOT_OF_SELFTEST: [&str; 63] = [
+const NOT_OF_SELFTEST: [&str; 69] = [
     "urls",
     "connections",
     "threads",
@@ -97,6 +97,12 @@ const NOT_OF_SELFTEST: [&str; 63] = [
     "busy_poll",
     "cpus",
     "find_max",
+    "size",
+    "one_way",
+    "round_trip",
+    "send",
+    "depth",
+    "bandwidth",
 ];
 
 /// Makes HTTP/1.1 requests and reports rate, errors and latencies.
@@ -111,7 +117,7 @@ pub(crate) struct Args {
     pub(super) results: Option<Results>,
 
     // Not a doc comment: rustdoc would read the brackets as a link.
-    #[arg(help = "http[s]://host[:port]/path?query, or unix:/path/to/socket:/path; several of one server are asked for in a mix", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
+    #[arg(help = "http[s]://host[:port]/path?query, or unix:/path/to/socket:/path, several of one server are asked for in a mix; or udp://host:port for datagrams", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
     pub(super) urls: Vec<Target>,
 
     /// Test this program against a server of its own with known delays, and this machine: are the figures right?
@@ -163,6 +169,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub(super) reach: reach::ReachArgs,
+
+    #[command(flatten)]
+    pub(super) packets: datagrams::PacketArgs,
 
     /// How to talk to the kernel: auto, epoll or io_uring
     #[arg(long, help_heading = "Threads", default_value = "auto", value_parser = io_driver)]

@@ -141,6 +141,16 @@ impl ReachArgs {
         [cacert, cert, key].into_iter().flatten()
     }
 
+    /// The one address that datagrams come from, where one is given.
+    pub(super) fn only_source(&self) -> Result<Option<IpAddr>, String> {
+        match &self.source {
+            None => Ok(None),
+            Some(sources) => sources.only().map(Some).ok_or_else(|| {
+                format!("--source {sources}: datagrams come from one address; make a run for each other at the same time")
+            }),
+        }
+    }
+
     /// What the flags mean for `target`, or why they cannot.
     pub(super) fn reach(self, target: &Target) -> Result<Reach, String> {
         if target.scheme == Scheme::Http
