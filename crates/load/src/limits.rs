@@ -252,6 +252,9 @@ pub const FIND_RATE_START: u64 = 1000;
 /// about as much.
 pub const FIND_PRECISION: f64 = 1.05;
 
+/// The same of datagrams, whose rates a link or a queue bounds exactly.
+pub const FIND_PACKETS_PRECISION: f64 = 1.01;
+
 /// A trial whose target responded to less than this share of what was due, or usually has it under way, did not keep up.
 pub const FIND_RATE_KEPT: f64 = 0.99;
 

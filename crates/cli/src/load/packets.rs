@@ -2,9 +2,11 @@
 
 use std::io::Write;
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 use onrush_load::error::Error;
 use onrush_load::find_max::{self, Answer, COLUMNS as TRIAL_COLUMNS, Held, Search, Step, Trial};
+use onrush_load::limits::FIND_PACKETS_PRECISION;
 use onrush_load::pace::Pace;
 use onrush_load::packets::report::Report;
 use onrush_load::packets::run;
@@ -132,18 +134,17 @@ fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u
         condition.text()
     );
     let asked = options.pace.rate_asked(options.flows as u64);
-    let mut search = Search::new(asked.map(|rate| rate.round() as u64));
+    let start = asked.map(|rate| rate.round() as u64);
+    let mut search = Search::new(start).narrowed_to(FIND_PACKETS_PRECISION);
     let answer = loop {
-        match search.next() {
+        let trial = match search.next() {
             Step::Done(answer) => break Some(answer),
-            Step::Try(rate) => {
-                let Some(trial) = trial(condition, rate, options, &end)? else {
-                    break None;
-                };
-                let _ = writeln!(out, "{trial}");
-                search.record(trial);
-            }
-        }
+            Step::Try(rate) => trial(condition, rate, &short(options), &end)?,
+            Step::Confirm(rate) => trial(condition, rate, options, &end)?,
+        };
+        let Some(trial) = trial else { break None };
+        let _ = writeln!(out, "{trial}");
+        search.record(trial);
     };
     let sentence = answer.as_ref().map_or(
         "ended before anything was found".to_owned(),
@@ -163,6 +164,21 @@ fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u
         Some(Answer::Never { .. } | Answer::Unsteady { .. }) | None => EXIT_NOT_FOUND,
     })
 }
+
+/// A trial on the way to the answer: a fourth as long, for which a queue that fills is still seen (RFC 2544 24 has short trials on the
+/// way, and long ones at its end).
+fn short(options: &Options) -> Options {
+    let mut short = options.clone();
+    let after = options
+        .stop
+        .after
+        .map(|after| (after / 4).max(TRIAL_MIN).min(after));
+    short.stop.after = after;
+    short
+}
+
+/// The shortest trial on the way.
+const TRIAL_MIN: Duration = Duration::from_millis(500);
 
 /// One run at `rate`; none when the user has ended the search.
 fn trial(

@@ -40,7 +40,7 @@ pub(super) fn run(
     let answer = loop {
         match search.next() {
             Step::Done(answer) => break Some(answer),
-            Step::Try(rate) => {
+            Step::Try(rate) | Step::Confirm(rate) => {
                 let Some(report) = trial(rate, options, &end)? else {
                     break None;
                 };

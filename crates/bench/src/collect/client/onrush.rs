@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::packets;
 use super::report::{ClientReport, is_good_status, latency, status_warnings, sum};
 use super::words::json;
 use crate::outcome::Second;
@@ -58,7 +59,16 @@ struct SecondJson {
     errors: u64,
 }
 
+/// Which kind of result a file has; one of requests does not say.
+#[derive(Deserialize)]
+struct KindJson {
+    kind: Option<String>,
+}
+
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
+    if json::<KindJson>(text)?.kind.as_deref() == Some(packets::KIND) {
+        return packets::read(text);
+    }
     let json: Json = json(text)?;
     let bad = json
         .statuses
