@@ -3,8 +3,10 @@
 mod arguments;
 mod as_tool;
 mod live;
+mod memcached;
 mod output;
 mod pace;
+mod populate;
 mod reach;
 mod requests;
 mod results;
@@ -69,12 +71,13 @@ fn load(mut args: Args) -> Result<u8, Error> {
         return search::run(&condition, &options, &output, &found.files);
     }
     let after = options.stop.after;
-    let plan = Plan::new(options)?;
+    let mut plan = Plan::new(options)?;
     let length = Length {
         after,
         count: plan.count(),
     };
     let files = output.open(&found.files)?;
+    populate::populate(&mut plan)?;
     let running = run::start(plan)?;
     signals::stop_on_signal(running.stopper())?;
     let report = output.watch(running, length)?;
