@@ -5,9 +5,11 @@ mod as_tool;
 mod datagrams;
 mod end;
 mod live;
+mod memcached;
 mod output;
 mod pace;
 mod packets;
+mod populate;
 mod reach;
 mod requests;
 mod results;
@@ -92,12 +94,13 @@ fn load(mut args: Args, given: &[String]) -> Result<u8, Error> {
         return search::run(&condition, &options, &output, &found.files);
     }
     let after = options.stop.after;
-    let plan = Plan::new(options)?;
+    let mut plan = Plan::new(options)?;
     let length = Length {
         after,
         count: plan.count(),
     };
     let files = output.open(&found.files)?;
+    populate::populate(&mut plan)?;
     let running = run::start(plan)?;
     signals::stop_on_signal(running.stopper())?;
     let report = output.watch(running, length)?;

@@ -20,9 +20,11 @@ pub mod stop;
 
 pub mod moment;
 mod part;
+pub mod populate;
 pub mod run;
 mod seconds;
 
+pub mod memcached;
 pub mod requests;
 
 mod connection;
@@ -65,6 +67,7 @@ pub mod threshold;
 pub mod verdict;
 
 pub mod selftest;
+pub mod untrusted;
 
 pub mod error;
 pub mod limits;

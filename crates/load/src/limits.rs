@@ -285,7 +285,7 @@ pub(crate) const SEGMENTS_MAX: usize = 64;
 pub(crate) const BURST_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// Sizes of datagrams that are taken in turn; more are a range.
-pub(crate) const SIZES_MAX: usize = 1024;
+pub(crate) const DATAGRAM_SIZES_MAX: usize = 1024;
 
 /// Datagrams of a flow that are on their way to an echo and back: as many as numbers are remembered on the other side. Each takes
 /// 32 bytes.
@@ -308,3 +308,52 @@ pub(crate) const REPORT_SETTLED: Duration = Duration::from_millis(20);
 
 /// How often within its timeout a run looks whether the last echoes have come.
 pub(crate) const LANDING_LOOKS: u32 = 200;
+
+// Bounds of memcached (memcached.rs, protocol/memcached.rs).
+
+/// Keys that have values, unless something else is asked for: those of 100 bytes fit the memory that a server has when nothing is
+/// said (64 MB), and a cache of a processor does not hold them.
+pub const KEYS_DEFAULT: u64 = 10_000;
+
+/// Most keys: their numbers are computed with as floating-point ones, which hold whole numbers up to 2^53; and no server has
+/// the memory for so many.
+pub const KEYS_MAX: u64 = 1_000_000_000_000;
+
+/// Bytes of a key: memcached's (doc/protocol.txt).
+pub const KEY_BYTES_MAX: usize = 250;
+
+/// Bytes of a key, unless something else is asked for: the least that memcaslap takes, and half of what keys had at Facebook.
+pub const KEY_BYTES_DEFAULT: usize = 16;
+
+/// Bytes of a value: the largest item that a server takes when nothing is said is 1 MiB (`-I`), and one that takes more gets no
+/// more from here.
+pub const VALUE_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of a value, unless something else is asked for: mcblaster's.
+pub const VALUE_BYTES_DEFAULT: usize = 100;
+
+/// Sizes in a list of weights, which is searched for each size.
+pub const SIZES_MAX: usize = 1000;
+
+/// The weight of a command.
+pub const RATIO_MAX: u32 = 1_000_000;
+
+/// Keys of a get. With the shortest ones more would not fit [`REQUEST_BYTES_MAX`].
+pub const MULTIGET_MAX: u64 = 10_000;
+
+/// The longest time until something may be forgotten: memcached takes more than 30 days for a date (doc/protocol.txt).
+pub const EXPIRY_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Bytes of a line of an answer, its end among them: one with the longest key, four numbers of 64 bits and an opaque has 400, and
+/// what servers say of errors is a sentence. A line that is longer is none.
+pub(crate) const LINE_BYTES_MAX: usize = 2048;
+
+/// Different errors of a server that are counted by their words; those that come later are counted as one.
+pub(crate) const ERRORS_NAMED_MAX: usize = 32;
+
+/// Characters of an error that are kept.
+pub(crate) const ERROR_BYTES_MAX: usize = 120;
+
+/// Requests sent at once on a connection while keys are stored before a run: sixteen share a call to the kernel on both sides,
+/// and the waits of a single connection are no longer what it takes.
+pub(crate) const FILL_BATCH: u64 = 16;

@@ -14,6 +14,7 @@ use crate::core_run::{CoreRun, End};
 use crate::gate::Gate;
 use crate::limits::{BEAT, SOFT_STOP, SPARE_SECONDS};
 use crate::plan::Plan;
+use crate::protocol::Counts;
 use crate::record::Record;
 use crate::rows::Reading;
 use crate::standing::Thread;
@@ -66,6 +67,8 @@ pub(crate) struct Outcome {
     pub(crate) answered_until: Option<Duration>,
     /// The responses of each connection.
     pub(crate) responses: Vec<u64>,
+    /// What its protocol counts beside them.
+    pub(crate) counts: Option<Counts>,
 }
 
 /// Core `core.id()`'s part of the run, from its start to its end.
@@ -101,6 +104,7 @@ pub(crate) fn run_core(
         before: run.recorder.before(),
         answered_until: run.answered_until(),
         responses: run.recorder.responses_by_connection(),
+        counts: run.codec.counts(),
     }
 }
 

@@ -11,6 +11,9 @@ use onrush_tls::Connector;
 
 use crate::error::Error;
 use crate::limits::{BATCH_BYTES_MAX, TIMEOUT_DEFAULT};
+use crate::memcached;
+use crate::memcached::filled::Filled;
+use crate::memcached::workload::Workload;
 use crate::pace::arrivals::{ArrivalPlan, Share};
 use crate::pace::{Pace, Start};
 use crate::protocol::Protocol;
@@ -69,6 +72,8 @@ pub struct Options {
     pub headers: Vec<(String, String)>,
     /// What is sent, where it is more than the target.
     pub asks: Asks,
+    /// What is sent to a target that speaks memcached.
+    pub memcached: memcached::Asks,
     /// How long nothing may arrive while a response is due.
     pub timeout: Duration,
     /// How connections reach their server.
@@ -100,6 +105,7 @@ impl Options {
             method: "GET".to_owned(),
             headers: Vec::new(),
             asks: Asks::default(),
+            memcached: memcached::Asks::default(),
             timeout: TIMEOUT_DEFAULT,
             reach: Reach::default(),
         }
@@ -172,8 +178,10 @@ pub(crate) fn check_header(name: &str, value: &str) -> Result<(), String> {
 pub struct Plan {
     pub(crate) options: Options,
     pub(crate) protocol: Protocol,
-    /// For `https://`.
+    /// For schemes with TLS.
     pub(crate) connector: Option<Connector>,
+    /// What was stored before the run.
+    pub(crate) filled: Option<Filled>,
 }
 
 impl Plan {
@@ -183,11 +191,17 @@ impl Plan {
     /// [`Error::Invalid`] with the reason and what would work.
     pub fn new(options: Options) -> Result<Plan, Error> {
         check(&options).map_err(Error::Invalid)?;
-        let mix = mix(&options).map_err(Error::Invalid)?;
+        let protocol = protocol(&options).map_err(Error::Invalid)?;
+        Plan::of(options, protocol)
+    }
+
+    /// Those of `options`, whatever they say of what is sent, with the requests of `protocol`.
+    pub(crate) fn of(options: Options, protocol: Protocol) -> Result<Plan, Error> {
         let plan = Plan {
             connector: connector(&options).map_err(Error::Invalid)?,
             options,
-            protocol: Protocol::Http1(Arc::new(mix)),
+            protocol,
+            filled: None,
         };
         let options = &plan.options;
         let bytes = plan.protocol.request_bytes();
@@ -291,7 +305,7 @@ impl Plan {
 
 /// What makes TLS connections, when the target speaks it.
 fn connector(options: &Options) -> Result<Option<Connector>, String> {
-    if options.target.scheme == Scheme::Http {
+    if !options.target.scheme.has_tls() {
         return Ok(None);
     }
     match Connector::new(options.reach.tls.clone()) {
@@ -302,6 +316,23 @@ fn connector(options: &Options) -> Result<Option<Connector>, String> {
             .collect::<Vec<_>>()
             .join("; ")),
     }
+}
+
+/// What the target speaks, and the requests that are asked for.
+fn protocol(options: &Options) -> Result<Protocol, String> {
+    Ok(match options.target.scheme {
+        Scheme::Http | Scheme::Https => Protocol::Http1(Arc::new(mix(options)?)),
+        Scheme::Memcached | Scheme::Memcacheds => {
+            let workload = Workload::new(&options.memcached, options.seed)?;
+            Protocol::Memcached(Arc::new(workload))
+        }
+        Scheme::Udp => {
+            return Err(format!(
+                "{} sends datagrams, which are no requests: see packets::run",
+                options.target.url
+            ));
+        }
+    })
 }
 
 /// The requests that are asked for; without any the one that target, method and fields make.

@@ -243,9 +243,23 @@ impl Record {
 
     /// Responses of a server that did not do what it was asked for.
     pub(crate) fn refusals(&self) -> u64 {
-        let refusals = (0..).zip(&self.said);
-        let refusals = refusals.filter(|(number, _)| (self.outcomes.is_refusal)(*number));
-        refusals.map(|(_, count)| count).sum()
+        self.said_as(self.outcomes.is_refusal)
+    }
+
+    /// Responses that a server that is well has for no request.
+    pub(crate) fn failed_responses(&self) -> u64 {
+        self.said_as(self.outcomes.is_failure)
+    }
+
+    /// Responses that are known to be false.
+    pub(crate) fn false_responses(&self) -> u64 {
+        self.said_as(self.outcomes.is_false)
+    }
+
+    fn said_as(&self, is_one: fn(u16) -> bool) -> u64 {
+        let said = (0..).zip(&self.said);
+        let said = said.filter(|(number, _)| is_one(*number));
+        said.map(|(_, count)| count).sum()
     }
 
     /// Adds what another core has counted.

@@ -3,6 +3,7 @@
 pub mod asked;
 pub mod histograms;
 pub mod latency;
+pub mod memcached;
 pub mod rows;
 mod text;
 
@@ -22,6 +23,7 @@ use crate::figures::{Figures, Kind};
 use crate::history::History;
 use crate::limits::KINDS_SHOWN_MAX;
 use crate::plan::Plan;
+use crate::protocol;
 use crate::record::Record;
 use crate::threshold;
 use crate::times::Times;
@@ -33,6 +35,7 @@ use asked::Asked;
 use found::{Found, Window, evidence, silence};
 use histograms::Histograms;
 use latency::Latency;
+use memcached::MemcachedRow;
 use number::{microseconds, per_second, rounded};
 use rows::{Busy, PartRow, RequestRow, SecondRow, TlsRow};
 use warnings::warnings;
@@ -104,6 +107,9 @@ pub struct Report {
     /// Of these, those whose response came shortly behind it.
     #[serde(default)]
     pub late: u64,
+    /// What memcached's commands, keys and values came to; none with another protocol.
+    #[serde(default)]
+    pub memcached: Option<MemcachedRow>,
     /// What speaks for or against the run.
     #[serde(default)]
     pub evidence: Evidence,
@@ -202,6 +208,10 @@ impl Report {
             missed: evidence.missed,
             unfinished: evidence.unfinished,
             late: record.late,
+            memcached: MemcachedRow::of(
+                outcomes.iter().map(|core| core.counts.as_ref()),
+                plan.filled.as_ref(),
+            ),
             stopped_because: found.reason,
             seconds: seconds(&found.history),
             by_request: by_request(plan, &record),
@@ -252,6 +262,14 @@ impl Report {
     pub fn other_warnings(&self) -> &[String] {
         let reasons = self.verdict.reasons.len();
         self.warnings.get(reasons..).unwrap_or_default()
+    }
+
+    /// The names of the classes of responses that rows have counts of.
+    pub(crate) fn class_names(&self) -> [&'static str; 5] {
+        match self.memcached {
+            None => protocol::http1::OUTCOMES.classes,
+            Some(_) => protocol::memcached::OUTCOMES.classes,
+        }
     }
 
     /// Responses, and whatever has none.

@@ -133,6 +133,9 @@ impl View<'_> {
             resent: standing.resent,
             timeouts: standing.failures_of(Failure::Timeout),
             unasked: standing.failures_of(Failure::UnexpectedBytes),
+            // What responses said is told at the end.
+            failed_responses: 0,
+            false_responses: 0,
             is_count_consistent: standing.sent == tally.last_bytes + failures + standing.in_flight,
             send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
             duration_s: seconds,

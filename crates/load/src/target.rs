@@ -2,6 +2,9 @@
 //!
 //! `http://host[:port][/path][?query]` with port 80 and path `/` by default, IPv6 addresses in brackets; `https://` with
 //! port 443; for Unix sockets `unix:/path/to/socket[:/path]`, as nginx writes it, with or without a scheme before it.
+//!
+//! `memcached://host[:port]` or `memcached://unix:/path/to/socket`, with port 11211 by default, and `memcacheds://` with TLS:
+//! neither has a path.
 
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -21,6 +24,10 @@ pub enum Scheme {
     Https,
     /// Datagrams, which are no HTTP.
     Udp,
+    /// memcached's own protocols, without TLS.
+    Memcached,
+    /// The same with TLS.
+    Memcacheds,
 }
 
 impl Scheme {
@@ -29,7 +36,25 @@ impl Scheme {
         match self {
             Scheme::Http => Some(80),
             Scheme::Https => Some(443),
+            // memcached's default, with TLS as well (-Z).
+            Scheme::Memcached | Scheme::Memcacheds => Some(11211),
             Scheme::Udp => None,
+        }
+    }
+
+    /// Whether it is spoken over TLS.
+    pub fn has_tls(self) -> bool {
+        match self {
+            Scheme::Http | Scheme::Memcached | Scheme::Udp => false,
+            Scheme::Https | Scheme::Memcacheds => true,
+        }
+    }
+
+    /// Whether it is one of HTTP.
+    pub fn is_http(self) -> bool {
+        match self {
+            Scheme::Http | Scheme::Https => true,
+            Scheme::Memcached | Scheme::Memcacheds | Scheme::Udp => false,
         }
     }
 }
@@ -89,12 +114,24 @@ impl Target {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("udp") => (Scheme::Udp, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("memcached") => {
+                (Scheme::Memcached, rest)
+            }
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("memcacheds") => {
+                (Scheme::Memcacheds, rest)
+            }
             _ => {
                 return Err(invalid(
-                    "it does not begin with http://, https://, unix: or udp://",
+                    "it does not begin with http://, https://, memcached://, memcacheds://, udp:// or unix:",
                 ));
             }
         };
+        if let Scheme::Memcached | Scheme::Memcacheds = scheme {
+            let place = Target::of_memcached(url, scheme, rest);
+            return place.map_err(|why| {
+                format!("{url:?} is no server of memcached: {why}; expected one such as memcached://127.0.0.1:11211 or memcached://unix:/run/memcached.sock")
+            });
+        }
         // A fragment is never sent (RFC 9110 4.2.5).
         let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
         let (place, host, path) = match rest.strip_prefix("unix:") {
@@ -121,10 +158,40 @@ impl Target {
 
     /// Whether datagrams are sent there, which are no requests.
     pub fn is_datagrams(&self) -> bool {
-        match self.scheme {
-            Scheme::Udp => true,
-            Scheme::Http | Scheme::Https => false,
-        }
+        self.scheme == Scheme::Udp
+    }
+
+    /// A server without paths: host and port, or a socket.
+    fn of_memcached(url: &str, scheme: Scheme, rest: &str) -> Result<Target, String> {
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let place = match rest.strip_prefix("unix:") {
+            Some(path) if path.starts_with('/') => Place::Unix(PathBuf::from(path)),
+            Some(_) => return Err("the path of a Unix socket is absolute".to_owned()),
+            None if rest.contains('@') => {
+                return Err("user and password are not sent: they are SASL's, which exists in the binary protocol only, and that one is not spoken".to_owned());
+            }
+            None if rest.contains(['/', '?', '#']) => {
+                return Err(
+                    "it has a path, and memcached has none: keys are made by --keys and --key-size"
+                        .to_owned(),
+                );
+            }
+            None => {
+                let (host, port) = authority(rest, scheme.port())?;
+                Place::Tcp(host.to_owned(), port)
+            }
+        };
+        let host = match &place {
+            Place::Tcp(host, _) => host.clone(),
+            Place::Unix(_) => "localhost".to_owned(),
+        };
+        Ok(Target {
+            url: url.to_owned(),
+            scheme,
+            place,
+            host,
+            path: String::new(),
+        })
     }
 
     /// The name that a server's certificate must be for.
@@ -340,6 +407,10 @@ mod tests {
             ("HTTPS://[::1]", "::1 443 [::1] /"),
             ("https://a:8443/", "a 8443 a:8443 /"),
             ("https://unix:/run/a.sock:/b", "/run/a.sock localhost /b"),
+            ("memcached://a", "a 11211 a "),
+            ("MEMCACHED://a:1/", "a 1 a "),
+            ("memcacheds://[::1]:2", "::1 2 ::1 "),
+            ("memcached://unix:/run/m.sock", "/run/m.sock localhost "),
         ] {
             assert_eq!(read(url), expected, "of {url}");
         }
@@ -370,6 +441,10 @@ mod tests {
             ("http://a/\r\nX: y", "must be percent-encoded"),
             ("http://a/\u{e9}", "must be percent-encoded"),
             ("unix:run/a.sock", "is absolute"),
+            ("memcached://", "names no host"),
+            ("memcached://unix:m.sock", "is absolute"),
+            ("memcached://a/key", "memcached has none"),
+            ("memcached://u:p@a", "SASL"),
         ] {
             let sentence = read(url);
             assert!(sentence.contains(part), "{sentence}");

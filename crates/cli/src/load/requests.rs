@@ -88,6 +88,7 @@ pub(super) struct RequestArgs {
 }
 
 /// What was found in files.
+#[derive(Default)]
 pub(super) struct Found {
     /// All that were read, those that are named in others among them.
     pub(super) files: Vec<PathBuf>,
@@ -112,6 +113,29 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 impl RequestArgs {
+    /// The first flag that says something.
+    pub(super) fn first_given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--header", !self.headers.is_empty()),
+            ("--method", self.method.is_some()),
+            ("--body", self.body.is_some()),
+            ("--body-file", self.body_file.is_some()),
+            ("--weights", !self.weights.is_empty()),
+            ("--requests-file", self.requests_file.is_some()),
+            ("--har", self.har.is_some()),
+            ("--replay", self.replay.is_some()),
+            ("--in-turn", self.in_turn),
+            ("--data", self.data.is_some()),
+            ("--cookies", self.cookies),
+            ("--user", self.user.is_some()),
+            ("--bearer", self.bearer.is_some()),
+            ("--expect-status", !self.expect_status.is_empty()),
+            ("--expect-body", self.expect_body.is_some()),
+        ];
+        let mut given = flags.into_iter().filter(|(_, is_given)| *is_given);
+        given.next().map(|(flag, _)| flag)
+    }
+
     /// The files that are named here.
     fn files(&self) -> Vec<PathBuf> {
         let body = self.body.as_deref().and_then(|body| body.strip_prefix('@'));

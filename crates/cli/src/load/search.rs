@@ -19,6 +19,7 @@ use onrush_load::threshold::{Fate, Threshold};
 use super::end::End;
 use super::exit::EXIT_NOT_FOUND;
 use super::output::{Form, Output};
+use super::populate::populate;
 
 /// Searches and shows each trial; the exit code.
 pub(super) fn run(
@@ -28,6 +29,8 @@ pub(super) fn run(
     inputs: &[PathBuf],
 ) -> Result<u8, Error> {
     let files = output.open(inputs)?;
+    // Once: all trials find the same keys.
+    populate(&mut Plan::new(options.clone())?)?;
     let end = End::on_signal()?;
     let mut out = output.out();
     let _ = writeln!(

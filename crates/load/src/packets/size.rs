@@ -5,7 +5,7 @@ use std::fmt;
 use onrush_engine::random::Random;
 use onrush_packet::header::HEADER_BYTES;
 
-use crate::limits::{DATAGRAM_BYTES_MAX, SIZES_MAX};
+use crate::limits::{DATAGRAM_BYTES_MAX, DATAGRAM_SIZES_MAX};
 
 /// Sizes of payloads, in bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,8 +75,10 @@ impl Sizes {
             None => {
                 let sizes: Result<Vec<u16>, String> = text.split(',').map(one).collect();
                 let sizes = sizes.map_err(expected)?;
-                if sizes.len() > SIZES_MAX {
-                    return Err(expected(format!("it has more than {SIZES_MAX} sizes")));
+                if sizes.len() > DATAGRAM_SIZES_MAX {
+                    return Err(expected(format!(
+                        "it has more than {DATAGRAM_SIZES_MAX} sizes"
+                    )));
                 }
                 SizeKind::Listed(sizes.into())
             }

@@ -115,6 +115,8 @@ pub(super) fn evidence(
         resent: record.resent,
         timeouts: record.failures_of(Failure::Timeout),
         unasked: record.failures_of(Failure::UnexpectedBytes),
+        failed_responses: record.failed_responses(),
+        false_responses: record.false_responses(),
         is_count_consistent: record.sent == accounted
             && times.is_consistent(measured + record.late - record.late_unmeasured),
         send_lag_p99_us: (measured > 0).then(|| units::microseconds(times.send_lag.value_at(99.0))),

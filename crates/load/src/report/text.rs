@@ -19,6 +19,9 @@ impl fmt::Display for Report {
         )?;
         writeln!(out, "errors       {}", self.errors_line())?;
         writeln!(out, "statuses     {}", self.statuses_line())?;
+        if let Some(memcached) = &self.memcached {
+            write!(out, "{memcached}")?;
+        }
         if let Some(line) = self.clock_line() {
             writeln!(out, "started      {line}")?;
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use onrush_measure::units;
 
 use super::Report;
+use super::memcached::MemcachedRow;
 use super::number::rounded;
 use crate::failure::Failure;
 use crate::limits::RATE_MISSED_SHARE;
@@ -59,6 +60,7 @@ pub(super) fn warnings(
             plan.protocol.outcomes().refusals,
         ));
     }
+    warnings.extend(report.memcached.iter().flat_map(MemcachedRow::warnings));
     if let Some(reason) = &report.stopped_because {
         warnings.push(format!("ended early: {reason}"));
     }
