@@ -10,12 +10,12 @@ mod protobuf;
 mod tables;
 mod text;
 
-use onrush_serve::{GroupView, sum_groups, sum_traffic};
+use onrush_serve::{GroupView, sum_datagrams, sum_groups, sum_traffic};
 
 use self::accept::Format;
 use self::family::Families;
 use self::process::{PROCESS, Process};
-use self::tables::{CORE, GROUP, GROUP_TRAFFIC, SERVER, TRAFFIC};
+use self::tables::{CORE, DATAGRAMS, GROUP, GROUP_TRAFFIC, SERVER, TRAFFIC};
 use self::text::Dialect;
 use crate::readiness::Phase;
 use crate::response::Response;
@@ -45,6 +45,11 @@ pub(crate) fn respond(views: &Views, facts: &Facts, phase: Phase, accept: &str) 
             .map(|view| (vec![(label, (&*view.name).into())], view));
         families.add(prefix, &TRAFFIC, named);
     }
+    let datagrams = sum_datagrams(cores().map(|view| &*view.datagrams));
+    let named = datagrams
+        .iter()
+        .map(|view| (vec![("listener", (&*view.name).into())], view));
+    families.add("onrush_listener_", &DATAGRAMS, named);
     let named = group_traffic
         .iter()
         .map(|view| (vec![("group", (&*view.name).into())], view));

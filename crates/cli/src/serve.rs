@@ -40,7 +40,7 @@ use args::plan as plan_of;
 use arrival::arrival;
 use asked::{Asked, hasten};
 use control::Control;
-use describe::describe;
+use describe::{describe, describe_protocol};
 use error_log::ErrorLog;
 use privileges::{Inherited, Privileges};
 use reload::Reloading;
@@ -264,8 +264,11 @@ fn announcement(
 ) -> String {
     let addresses: Vec<String> = server
         .addresses()
-        .zip(server.speaks_tls())
-        .map(|(address, is_tls)| format!("{address}{}", if is_tls { " with TLS" } else { "" }))
+        .zip(server.speaks_tls().zip(server.speaks()))
+        .map(|(address, (is_tls, protocol))| {
+            let tls = if is_tls { " with TLS" } else { "" };
+            format!("{address}{}{tls}", describe_protocol(protocol))
+        })
         .collect();
     let cores = server.cpus().len();
     let cpus: Vec<String> = server

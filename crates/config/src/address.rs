@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::limits;
-use crate::plan::{Address, Listen, ServerAddress};
+use crate::plan::{Address, Listen, Networks, ServerAddress};
 use crate::value::{Invalid, is_host_name, is_number};
 
 /// An address to listen on: `0.0.0.0:80`, `[::]:80`, `localhost:80` (IPv4), `:80` or `80` for every
@@ -30,6 +30,33 @@ pub fn parse_listen(text: &str) -> Result<Listen, Invalid> {
     };
     let address = SocketAddr::new(IpAddr::V4(ip), port);
     Ok(Listen::plain(Address::Tcp(address)))
+}
+
+/// Whether an echo or a sink may listen there without being told that it is for everybody: on the loopback, on private
+/// networks, and on Unix sockets. Every address of this machine (`0.0.0.0`) is for everybody.
+///
+/// Fails with a sentence that can go on with what else is expected.
+pub fn check_reach(address: &Address) -> Result<(), Invalid> {
+    match address {
+        Address::Unix(_) => Ok(()),
+        Address::Tcp(address) if Networks::private().contain(address.ip()) => Ok(()),
+        Address::Tcp(address) => Err(Invalid::new(format!(
+            "anybody may be able to reach {address}, and to have others hit by what they did not ask for: expected an address of the loopback or of a private network"
+        ))),
+    }
+}
+
+/// Whether datagrams can be received there.
+///
+/// Fails with a sentence that can go on with what else is expected.
+pub fn check_datagrams(address: &Address) -> Result<(), Invalid> {
+    match address {
+        Address::Tcp(_) => Ok(()),
+        Address::Unix(path) => Err(Invalid::new(format!(
+            "unix:{} is a Unix socket, and UDP is wanted there: expected an IP address and a port",
+            path.display()
+        ))),
+    }
 }
 
 fn not_a_listen(text: &str) -> Invalid {

@@ -47,6 +47,27 @@ pub const UPSTREAMS_MAX: usize = ROUTES_MAX;
 /// nothing; a port that needs no privilege.
 pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
+/// Memory of one core's items where a listener speaks memcached: memcached's own default for all of them together.
+pub const MEMORY_DEFAULT: u64 = 64 * 1024 * 1024;
+
+/// The least that may be said: a thousand small items, so that a test of evictions need not be large.
+pub const MEMORY_MIN: u64 = 64 * 1024;
+
+/// The most that may be said: more than a machine has for one core, and far from where sums overflow.
+pub const MEMORY_MAX: u64 = 1024 * 1024 * 1024 * 1024;
+
+/// The longest value where nothing is said: memcached's own default (`-I 1m`), which clients expect.
+pub const ITEM_BYTES_MAX_DEFAULT: u32 = 1024 * 1024;
+
+/// The longest that may be said: a value is held as a whole while it arrives. memcached takes as much at most.
+pub const ITEM_BYTES_MAX: u32 = 1024 * 1024 * 1024;
+
+/// Receive buffers of sockets for datagrams: a kernel gives no less than the first, and what it counts in has 31 bits, of which it
+/// takes the double.
+pub const RECEIVE_BUFFER_MIN: u32 = 4 * 1024;
+/// See [`RECEIVE_BUFFER_MIN`].
+pub const RECEIVE_BUFFER_MAX: u32 = 1024 * 1024 * 1024 - 1;
+
 /// The ports that something can listen on, in sentences (RFC 6335, section 6).
 pub const PORTS: &str = "1 to 65535";
 

@@ -16,6 +16,7 @@ mod health;
 mod listen;
 mod pattern;
 mod process;
+mod protocol;
 mod request_limits;
 mod rewrite;
 mod route;
@@ -50,6 +51,7 @@ pub use listen::{Address, Certificate, ClientCertificates, Listen, Tls, TlsProfi
 pub use network::{Network, Networks};
 pub use pattern::Pattern;
 pub use process::{Account, Landlock, Process, RunAs};
+pub use protocol::{FarEnd, Memcached, Protocol, Transport};
 pub use request_limits::RequestLimits;
 pub(crate) use rewrite::RewritePiece;
 pub use rewrite::{Rewrite, TargetPart};
@@ -80,7 +82,7 @@ pub struct Plan {
     /// Where to accept connections; never empty, no address twice (but for port 0, which is a new
     /// one each time).
     pub listen: Vec<Listen>,
-    /// How to respond; the first match in this order. Never empty. A request that none matches is
+    /// How to respond; the first match in this order. Empty only where nothing listens for HTTP. A request that none matches is
     /// refused with 404.
     pub routes: Vec<Route>,
     /// The groups of servers that [`Action::Forward`] points into by index.
@@ -203,6 +205,8 @@ pub enum OneLiner {
     Forward(Vec<ServerAddress>),
     /// `--forward https://…`, once or more.
     ForwardTls(Vec<ServerAddress>),
+    /// `--echo ADDRESS` and `--sink ADDRESS`: the places to listen say all, and none of them is one of HTTP.
+    FarEnds,
 }
 
 /// A route asks for a listener that there is none of.
@@ -277,21 +281,22 @@ impl Plan {
     pub fn one_liner(what: OneLiner, listen: Vec<Listen>) -> Plan {
         let mut upstreams = Vec::new();
         let action = match what {
-            OneLiner::Files(root) => Action::Files(Files::beneath(root)),
-            OneLiner::Respond { status, body } => Action::Respond {
+            OneLiner::Files(root) => Some(Action::Files(Files::beneath(root))),
+            OneLiner::Respond { status, body } => Some(Action::Respond {
                 status,
                 body,
                 headers: Vec::new(),
-            },
-            OneLiner::Synthetic => Action::Synthetic,
+            }),
+            OneLiner::Synthetic => Some(Action::Synthetic),
             OneLiner::Forward(addresses) => {
                 upstreams.push(Upstream::of(addresses));
-                Action::forward(0)
+                Some(Action::forward(0))
             }
             OneLiner::ForwardTls(addresses) => {
                 upstreams.push(Upstream::of_tls(addresses));
-                Action::forward(0)
+                Some(Action::forward(0))
             }
+            OneLiner::FarEnds => None,
         };
         Plan {
             threads: Threads::default(),
@@ -303,7 +308,7 @@ impl Plan {
             } else {
                 listen
             },
-            routes: vec![Route::to(action)],
+            routes: action.map(Route::to).into_iter().collect(),
             upstreams,
             forwarded: Forwarded::default(),
             request_body_max: Some(limits::REQUEST_BODY_MAX_DEFAULT),

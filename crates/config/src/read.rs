@@ -19,6 +19,7 @@ mod health;
 mod listen;
 mod log;
 mod process;
+mod protocol;
 mod reach;
 mod request_limits;
 mod response;
@@ -140,7 +141,8 @@ fn schemes(file: &Section<'_, '_>, listen: &[Listen], forwarded: &Forwarded) -> 
         };
         (listen.name.clone(), schemes)
     };
-    is_known.then(|| listen.iter().map(of_listen).collect())
+    let listen = listen.iter().filter(|listen| listen.is_http());
+    is_known.then(|| listen.map(of_listen).collect())
 }
 
 const THREADS: Kind<Threads> = Kind {

@@ -1,6 +1,7 @@
 //! A datagram socket, seen by the task that owns it: UDP over IPv4 and IPv6, in batches.
 
 pub(crate) mod batch;
+pub(crate) mod claim;
 pub(crate) mod control;
 mod headers;
 
@@ -22,6 +23,7 @@ use crate::socket::option;
 use crate::state::State;
 
 use batch::{ReceiveBatch, Segmentation, SendBatch};
+use claim::DatagramClaim;
 use control::Family;
 
 /// A datagram socket of this core. Dropping it closes it.
@@ -41,18 +43,32 @@ impl Datagram {
     /// As in socket(2) and bind(2).
     pub fn bind(core: &Core, address: SocketAddr) -> Result<Self, Error> {
         let state = &mut *core.inner().state.borrow_mut();
-        let (key, local) = state.bind_datagrams(address)?;
+        let bound = state.bind_datagrams(address)?;
+        Ok(Self::of(core, state, bound))
+    }
+
+    /// The socket of this core on a claimed address, which it takes once.
+    ///
+    /// # Errors
+    /// `EADDRINUSE` when it has taken it before, or the claim was made for fewer cores; and when the kernel refuses to watch it.
+    pub fn open(core: &Core, claim: &DatagramClaim) -> Result<Self, Error> {
+        let state = &mut *core.inner().state.borrow_mut();
+        let bound = state.open_datagrams(claim.address(), || claim.take(core.id()))?;
+        Ok(Self::of(core, state, bound))
+    }
+
+    fn of(core: &Core, state: &State, (key, local): (Key, SocketAddr)) -> Self {
         // A kernel that does not know the option passes the control message over and sends everything as one datagram.
         let segmentation = match set_option(state, key, libc::SOL_UDP, libc::UDP_SEGMENT, 0) {
             Ok(()) => Segmentation::Kernel,
             Err(_) => Segmentation::Engine,
         };
-        Ok(Self {
+        Self {
             core: core.clone(),
             key,
             local: Cell::new(local),
             segmentation: Cell::new(segmentation),
-        })
+        }
     }
 
     /// From now on datagrams without an address go to `peer`, and those of nobody else are received. What had arrived before
@@ -123,6 +139,21 @@ impl Datagram {
         options
             .try_for_each(|(level, option)| self.switch_on(level, option))
             .map_err(|errno| Error::os(Op::Bind, errno))
+    }
+
+    /// From now on [`ReceiveBatch::dropped`] is known (SO_RXQ_OVFL, socket(7)). Whether the kernel, from Linux 2.6.33 on, says so;
+    /// a simulated network does not.
+    pub fn tell_drops(&self) -> bool {
+        self.switch_on(libc::SOL_SOCKET, libc::SO_RXQ_OVFL).is_ok()
+    }
+
+    /// Receives what has arrived, and then nothing: [`Datagram::recv_unless_stopping`] ends once more with
+    /// [`crate::Kind::Stopping`], as on a core that was asked to stop.
+    pub fn end(&self) {
+        let inner = self.core.inner();
+        let socket = &mut inner.state.borrow_mut().sockets[self.key];
+        socket.is_unwanted = true;
+        inner.tasks.wake_once(&mut socket.recv_waiter);
     }
 
     fn switch_on(&self, level: c_int, option: c_int) -> Result<(), Errno> {

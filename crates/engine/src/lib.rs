@@ -71,6 +71,7 @@ pub use core::stopped::Stopped;
 pub use cores::{Cores, Setup, start};
 pub use datagram::Datagram;
 pub use datagram::batch::{Message, ReceiveBatch, Received, Segmentation, SendBatch};
+pub use datagram::claim::DatagramClaim;
 pub use datagram::control::Ecn;
 pub use driver::choice::{Choice, Io, choose};
 pub use driver::simulation::Simulation;

@@ -120,9 +120,11 @@ pub(crate) fn needed(plan: &Plan, cores: usize) -> u64 {
 }
 
 fn of_idle_server(plan: &Plan, cores: usize) -> u64 {
-    let listens = plan.listen.len() as u64;
+    let transports = || plan.listen.iter().map(|listen| listen.protocol.transport());
+    let listens = transports().filter(|it| it.has_tcp()).count() as u64;
+    let ports = transports().filter(|it| it.has_udp()).count() as u64;
     // Each listener has a descriptor more, for a process that takes over.
-    let of_core = DESCRIPTORS_PER_CORE + 2 * listens + count_file_routes(plan) as u64;
+    let of_core = DESCRIPTORS_PER_CORE + 2 * listens + ports + count_file_routes(plan) as u64;
     let of_names = resolve::descriptors_needed(&plan.upstreams);
     let of_admin = match plan.admin {
         Admin::Off => 0,

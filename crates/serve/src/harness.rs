@@ -13,12 +13,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_config::Plan;
-use onrush_engine::{Address, Claim, Core, Error, Input, Io, Listener, Simulation, Stream};
+use onrush_config::plan::Protocol;
+use onrush_engine::{
+    Address, Claim, Core, DatagramClaim, Error, Input, Io, Listener, Simulation, Stream,
+};
 
 use crate::crowd::Crowd;
 use crate::descriptors::Shares;
 use crate::observe::trace::Tracing;
 use crate::server;
+use crate::server::hold::Hold;
 use crate::service::Service;
 use crate::site::Resources;
 
@@ -255,11 +259,12 @@ impl TestCore {
 
     /// With the first `listeners` of the configuration.
     fn prepared_at(&self, listeners: usize, resources: &Resources) -> (Vec<Address>, Rc<Service>) {
-        let claims: Vec<_> = (0..listeners).map(|_| Arc::new(claim())).collect();
-        let addresses = claims.iter().map(|claim| claim.address().clone());
-        let addresses = addresses.collect();
+        let listen = resources.plan.listen.iter().take(listeners);
+        let holds: Vec<_> = listen.map(|listen| hold(&listen.protocol)).collect();
+        let addresses = holds.iter().map(Hold::address).collect();
         let crowd = Crowd::new(resources.shares);
-        let prepared = server::prepare(&self.core, resources, &crowd, &claims);
+        let prepared = server::prepare(&self.core, resources, &crowd, &holds);
+        let claims = holds.into_iter().filter_map(|hold| hold.streams);
         self.claims.borrow_mut().extend(claims);
         (addresses, prepared.expect("the plan can be served").0)
     }
@@ -317,6 +322,27 @@ pub(crate) fn resources(plan: &Plan, shares: Shares, before: Option<&Resources>)
         .expect("a thread for passwords")
 }
 
+/// At some address, whatever the plan says of it.
+fn hold(protocol: &Protocol) -> Hold {
+    let transport = protocol.transport();
+    loop {
+        let streams = transport.has_tcp().then(|| Arc::new(claim()));
+        let address = match streams.as_ref().map(|claim| claim.address()) {
+            Some(Address::Tcp(address)) => *address,
+            Some(Address::Unix(_)) | None => ([127, 0, 0, 1], 0).into(),
+        };
+        let datagrams = match transport.has_udp() {
+            false => None,
+            true => match DatagramClaim::new(address, 1, None) {
+                Ok(claim) => Some(Arc::new(claim)),
+                Err(error) if error.is_address_in_use() => continue,
+                Err(error) => panic!("{error}"),
+            },
+        };
+        return Hold { streams, datagrams };
+    }
+}
+
 fn claim() -> Claim {
     Claim::new(&Address::Tcp(([127, 0, 0, 1], 0).into())).expect("a free port")
 }
@@ -352,6 +378,14 @@ impl Peer {
         send_bytes(&self.stream, bytes)
             .await
             .expect("the other side takes it");
+    }
+
+    /// Sends `bytes` while the test goes on; the other side may have had enough before all of it is sent.
+    pub(crate) fn send_apart(&self, bytes: &[u8]) {
+        let (stream, bytes) = (Rc::clone(&self.stream), bytes.to_vec());
+        self.stream.core().spawn(async move {
+            let _ = send_bytes(&stream, &bytes).await;
+        });
     }
 
     /// Ends this side.

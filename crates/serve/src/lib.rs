@@ -40,6 +40,12 @@ mod reply;
 mod request_context;
 mod route;
 
+mod datagrams;
+mod echo;
+mod far_end;
+pub mod memcached;
+mod sink;
+
 mod access;
 mod admit;
 
@@ -86,6 +92,7 @@ pub use meter::Totals;
 pub use observe::connections::{
     ConnectionOrder, ConnectionQuery, ConnectionState, ConnectionView, ConnectionsView, TlsView,
 };
+pub use observe::datagrams::DatagramView;
 pub use observe::effort::{ATTEMPTS_MAX, EffortView};
 pub use observe::handshakes::HandshakesView;
 pub use observe::inspector::{Inspector, ServerChange};
@@ -94,7 +101,9 @@ pub use observe::live::{RequestView, Stage};
 pub use observe::native::{NATIVE_SCHEMA, NativeBuckets};
 pub use observe::trace::spans::SpansView;
 pub use observe::traffic::TrafficView;
-pub use observe::view::{CoreView, GroupView, ServerState, ServerView, sum_groups, sum_traffic};
+pub use observe::view::{
+    CoreView, GroupView, ServerState, ServerView, sum_datagrams, sum_groups, sum_traffic,
+};
 pub use observe::work::{ProfileView, WAIT_NAME};
 pub use onrush_tls::Failure as HandshakeFailure;
 pub use permissions::{Denied, denied, is_unreadable};

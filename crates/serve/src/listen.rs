@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onrush_engine::{Error, Input, Stream};
+use onrush_engine::{Core, Error, Input, Stream};
 use onrush_http::Parsed;
 use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::{self, ProxyHeader};
@@ -13,10 +13,14 @@ use onrush_tls::{Acceptor, HandshakeError, Transport};
 use crate::admit::connections::Counted;
 use crate::client::{Client, Origin};
 use crate::connection;
+use crate::echo;
+use crate::far_end::FarEnd;
+use crate::memcached;
 use crate::observe::connections::{ConnectionState, note};
 use crate::observe::work::{CLIENT, HANDSHAKE, INTRODUCTION};
 use crate::service::Service;
-use crate::site::place::Place;
+use crate::sink;
+use crate::site::place::{Place, Spoken};
 use crate::worker::Worker;
 
 /// Gives a connection, which came by `place`, a task of its own, unless there are as many as there may be.
@@ -41,8 +45,7 @@ pub(crate) fn greet(stream: Stream, place: &Rc<Place>, service: &Rc<Service>) {
         None => {
             let client = Client::new(Scheme::Http, Origin::OfSocket);
             let stream = Transport::plain(stream);
-            let way = (place.listener, service);
-            serve_apart(stream, Input::default(), client, way, counted);
+            serve_apart(stream, Input::default(), client, (place, service), counted);
         }
         Some(acceptor) => {
             note(ConnectionState::Handshake);
@@ -50,7 +53,7 @@ pub(crate) fn greet(stream: Stream, place: &Rc<Place>, service: &Rc<Service>) {
             let acceptor = Arc::clone(acceptor);
             let core = service.worker.core.clone();
             let connection = (stream, Input::default(), counted);
-            let way = (place.listener, service);
+            let way = (Rc::clone(place), service);
             core.spawn_as(HANDSHAKE, encrypted(connection, acceptor, client, way));
         }
     }
@@ -61,7 +64,7 @@ async fn encrypted(
     (stream, mut received, counted): (Stream, Input, Option<Counted>),
     acceptor: Arc<Acceptor>,
     client: Client,
-    (listener, service): (u16, Rc<Service>),
+    (place, service): (Rc<Place>, Rc<Service>),
 ) {
     let worker = &service.worker;
     let patience = service.site().settings.timeouts.tls_handshake;
@@ -74,24 +77,19 @@ async fn encrypted(
         worker.identities.forget(stream.place());
         return;
     }
-    let place = stream.place();
+    let slot = stream.place();
     let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
     drop(acceptor);
     match accepted {
         Ok(transport) => {
             transport.with_info(|info| worker.registry.handshakes.complete(info));
-            serve_apart(
-                transport,
-                Input::default(),
-                client,
-                (listener, service),
-                counted,
-            );
+            let way = (&place, service);
+            serve_apart(transport, Input::default(), client, way, counted);
         }
         Err(error) => {
             worker.meter.handshake_failed();
             worker.registry.handshakes.failed(&error);
-            worker.identities.forget(place);
+            worker.identities.forget(slot);
             // Who comes and goes, or is too slow, need not be written about: scanners do nothing else.
             if !matches!(error, HandshakeError::Connection(_) | HandshakeError::Ended) {
                 worker.log.failure(
@@ -144,28 +142,53 @@ async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>
         service.worker.identities.introduce(stream.place(), client);
     }
     let client = Client::new(scheme, origin);
-    let way = (place.listener, service);
-    match &place.acceptor {
-        None => serve_apart(Transport::plain(stream), rest, client, way, counted),
-        Some(acceptor) => {
-            stream.core().works_as(HANDSHAKE);
-            stream.change_note(|note| note::at(note, ConnectionState::Handshake));
-            let connection = (stream, rest, counted);
-            encrypted(connection, Arc::clone(acceptor), client, way).await;
-        }
-    }
+    let Some(acceptor) = place.acceptor.clone() else {
+        let transport = Transport::plain(stream);
+        return serve_apart(transport, rest, client, (&place, service), counted);
+    };
+    stream.core().works_as(HANDSHAKE);
+    stream.change_note(|note| note::at(note, ConnectionState::Handshake));
+    let connection = (stream, rest, counted);
+    encrypted(connection, acceptor, client, (place, service)).await;
 }
 
-/// Serves a connection in a task of its own: what came before its first request is given up with the present one.
+/// Serves a connection in a task of its own: what came before its first request is given up with the present one. What is spoken
+/// there is asked here, once.
 fn serve_apart(
     transport: Transport,
     received: Input,
     client: Client,
-    (listener, service): (u16, Rc<Service>),
+    (place, service): (&Rc<Place>, Rc<Service>),
     counted: Option<Counted>,
 ) {
     let core = transport.core().clone();
-    let served = connection::serve(transport, received, client, (listener, service));
+    let way = (place.listener, service);
+    match &place.spoken {
+        Spoken::Http => {
+            let served = connection::serve(transport, received, client, way);
+            spawn_counted(&core, served, counted);
+        }
+        Spoken::Memcached(desk) => {
+            let client = FarEnd::begin(transport, received, way);
+            let served = memcached::connection::serve(client, Rc::clone(desk));
+            spawn_counted(&core, served, counted);
+        }
+        Spoken::Echo => {
+            let client = FarEnd::begin(transport, received, way);
+            spawn_counted(&core, echo::serve(client), counted);
+        }
+        Spoken::Sink => {
+            let client = FarEnd::begin(transport, received, way);
+            spawn_counted(&core, sink::serve(client), counted);
+        }
+    }
+}
+
+fn spawn_counted(
+    core: &Core,
+    served: impl Future<Output = ()> + 'static,
+    counted: Option<Counted>,
+) {
     match counted {
         None => core.spawn_as(CLIENT, served),
         // In a task around it: where there is no bound, connections have no room for what counts.

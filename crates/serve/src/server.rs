@@ -2,6 +2,7 @@
 
 mod apply;
 mod handover;
+pub(crate) mod hold;
 mod listening;
 mod parts;
 mod passing;
@@ -12,8 +13,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak, mpsc};
 use std::time::Duration;
 
-use onrush_config::plan::Listen;
-use onrush_engine::{Address, Choice, Claim, Core, Cores, Handle, Keeper, Promise};
+use onrush_config::plan::{Listen, Protocol};
+use onrush_engine::{Address, Choice, Claim, Core, Cores, Handle, Promise};
 use onrush_tls::Watch;
 
 use crate::accept::Accepting;
@@ -36,6 +37,7 @@ use crate::site::{Resources, Site};
 use crate::start_error::StartError;
 use crate::worker::Worker;
 use apply::Order;
+use hold::{Hold, managed, streams, streams_weak};
 use listening::Listeners;
 
 pub use apply::{Applied, ApplyError};
@@ -44,7 +46,7 @@ pub use handover::{Handed, Handover, Manner};
 /// A server that accepts connections.
 pub struct Server {
     /// In the order of the addresses of the configuration in force.
-    claims: Vec<Arc<Claim>>,
+    holds: Vec<Hold>,
     /// Of the configuration in force.
     resources: Arc<Resources>,
     /// Of configurations before it, as far as requests may be left.
@@ -82,8 +84,8 @@ impl Server {
                 }
             }
         }
-        let mut claims = self.claims.iter();
-        let Some(errno) = claims.find_map(|claim| claim.by_cpu_refused()) else {
+        let refused = streams(&self.holds).find_map(|claim| claim.by_cpu_refused());
+        let Some(errno) = refused else {
             return Ok(self);
         };
         match Accepting::refused(self.resources.plan.accept, errno) {
@@ -121,20 +123,24 @@ impl Server {
     }
 
     /// Where it listens, with the ports that were chosen.
-    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
-        self.claims.iter().map(|claim| claim.address())
+    pub fn addresses(&self) -> impl Iterator<Item = Address> {
+        self.holds.iter().map(Hold::address)
     }
 
-    /// What it listens by, as long as it does.
+    /// What it accepts connections by, as long as it does.
     pub fn claims(&self) -> impl Iterator<Item = Weak<Claim>> {
-        self.claims.iter().map(Arc::downgrade)
+        streams_weak(&self.holds)
     }
 
     /// Those of them that a service manager keeps, whose queues all cores share.
     pub fn passed(&self) -> impl Iterator<Item = &Address> {
-        let kept = self.claims.iter();
-        let kept = kept.filter(|claim| claim.keeper() == Keeper::Manager);
-        kept.map(|claim| claim.address())
+        managed(&self.holds).map(|claim| claim.address())
+    }
+
+    /// Of each of its addresses, what is spoken there.
+    pub fn speaks(&self) -> impl Iterator<Item = &Protocol> {
+        let listen = self.resources.plan.listen.iter();
+        listen.map(|listen| &listen.protocol)
     }
 
     /// Of each of these, whether TLS is spoken there.
@@ -169,7 +175,7 @@ impl Server {
     /// Accepts those who wait and no others, lets what is in flight finish for as long as the plan says, and returns what
     /// was done.
     pub fn stop(self) -> Totals {
-        self.claims.iter().for_each(|claim| claim.withdraw());
+        streams(&self.holds).for_each(|claim| claim.withdraw());
         self.cores.stop(self.resources.plan.timeouts.drain);
         let totals = self.cores.join().into_iter().sum();
         match self.logs.iter().map(|log| log.close(LOG_PATIENCE)).sum() {
@@ -192,7 +198,9 @@ impl Server {
     /// # Errors
     /// When there are no descriptors left.
     pub fn handover(&self) -> io::Result<Handover> {
-        let listening = self.resources.plan.listen.iter().zip(&self.claims);
+        let listening = self.resources.plan.listen.iter().zip(&self.holds);
+        let listening =
+            listening.filter_map(|(listen, hold)| Some((listen, hold.streams.as_ref()?)));
         let handed = |(listen, claim): (&Listen, &Arc<Claim>)| {
             Ok(Handed {
                 written: listen.address.to_string(),
@@ -208,13 +216,14 @@ impl Server {
 
     /// The other process has nothing to do any more with what was inherited from it.
     pub fn take_over(&self) {
-        self.claims.iter().for_each(|claim| claim.take_over());
+        streams(&self.holds).for_each(|claim| claim.take_over());
     }
 
     /// Another process has taken the addresses at these places of the [handover](Server::handover). When this one stops, it
     /// leaves their queues to it.
     pub fn hand_over(&self, taken: &[usize]) {
-        let claims = taken.iter().filter_map(|&place| self.claims.get(place));
+        let claims = taken.iter();
+        let claims = claims.filter_map(|&place| streams(&self.holds).nth(place));
         claims.for_each(|claim| claim.hand_over());
     }
 
@@ -234,10 +243,10 @@ fn serve_on(
     core: &Core,
     resources: &Resources,
     crowd: &Arc<Crowd>,
-    claims: &[Arc<Claim>],
+    holds: &[Hold],
     ready: &mpsc::Sender<Result<Promise<Order>, StartError>>,
 ) -> Totals {
-    match prepare(core, resources, crowd, claims) {
+    match prepare(core, resources, crowd, holds) {
         Ok((service, listeners)) => {
             let worker = &service.worker;
             let (order, orders) = core.promise();
@@ -263,7 +272,7 @@ pub(crate) fn prepare(
     core: &Core,
     resources: &Resources,
     crowd: &Arc<Crowd>,
-    claims: &[Arc<Claim>],
+    holds: &[Hold],
 ) -> Result<(Rc<Service>, Listeners), StartError> {
     let worker = Worker::new(core.clone(), crowd, resources.plan.timeouts.drain);
     let site = Site::new(&worker, resources, None)
@@ -274,7 +283,7 @@ pub(crate) fn prepare(
         core.bound_accepted(Arc::clone(&crowd.allowance));
     }
     let listeners = Listeners::default()
-        .with(core, claims, &service.site())
+        .with(worker, holds, &service.site())
         .map_err(|(address, error)| StartError::Listen(address, error))?;
     listeners.take_over(&Listeners::default(), &service);
     // On one core whoever has no room makes it.

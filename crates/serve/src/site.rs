@@ -87,11 +87,17 @@ impl Site {
         let places = plan.listen.iter().zip(&resources.encryption.acceptors);
         let bounds = Bounds::new(plan, &resources.client_counts);
         let mut occurrences: HashMap<_, usize> = HashMap::new();
+        let before_places = before.map_or(&[][..], |site| &site.places);
         let place = |(listen, acceptor): (&plan::Listen, &Option<_>)| {
             let seen = occurrences.entry(listen.address.to_string()).or_default();
             let listen = (listen, *seen);
             *seen += 1;
-            Place::new(listen, acceptor.as_ref(), bounds.clone(), &worker.registry)
+            Place::new(
+                listen,
+                acceptor.as_ref(),
+                bounds.clone(),
+                (worker, before_places),
+            )
         };
         let places: Vec<_> = places.map(place).collect();
         let site = Rc::new(Self {

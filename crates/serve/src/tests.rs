@@ -16,6 +16,7 @@ mod encoding;
 mod error_pages;
 mod explaining;
 mod failures;
+mod far_ends;
 mod fields;
 mod forwarded;
 mod garbage;

@@ -26,7 +26,7 @@ fn checked(text: &str) -> Checked {
 fn started(text: &str) -> (Server, SocketAddr) {
     let server = Server::start(checked(text)).expect("it can be served");
     let address = match server.addresses().next() {
-        Some(Address::Tcp(address)) => *address,
+        Some(Address::Tcp(address)) => address,
         other => panic!("{other:?}"),
     };
     (server, address)
@@ -193,8 +193,8 @@ fn a_directory_that_is_gone_by_then_leaves_the_configuration_in_force() {
 
 /// The ports that are listened on.
 fn ports(server: &Server) -> Vec<SocketAddr> {
-    let tcp = |address: &Address| match address {
-        Address::Tcp(address) => *address,
+    let tcp = |address: Address| match address {
+        Address::Tcp(address) => address,
         other => panic!("{other}"),
     };
     server.addresses().map(tcp).collect()

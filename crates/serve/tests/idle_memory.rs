@@ -99,7 +99,7 @@ fn an_idle_connection_costs_no_more_than_is_said() {
 /// What each of so many connections costs as fills the server's tables from half to full.
 fn bytes_each(kind: &'static Kind, io: Io, behind: SocketAddr) -> usize {
     let server = started(kind, io, behind);
-    let Some(Address::Tcp(address)) = server.addresses().next().cloned() else {
+    let Some(Address::Tcp(address)) = server.addresses().next() else {
         panic!("it listens on TCP");
     };
     let (half, full) = (256 / kind.sockets, 512 / kind.sockets);

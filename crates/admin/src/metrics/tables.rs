@@ -1,8 +1,8 @@
 //! What there is at `/metrics`: a table for each type of thing.
 
 use onrush_serve::{
-    ATTEMPTS_MAX, Class, CoreView, Duty, GroupView, HandshakeFailure, ServerState, ServerView,
-    Stage, TrafficView,
+    ATTEMPTS_MAX, Class, CoreView, DatagramView, Duty, GroupView, HandshakeFailure, ServerState,
+    ServerView, Stage, TrafficView,
 };
 
 use super::family::Kind::{Counter, Gauge, Histogram};
@@ -217,6 +217,46 @@ pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
         kind: Histogram,
         help: "How long new connections to servers took, TLS included; without those that failed.",
         read: |traffic| durations(&traffic.effort.connected),
+    },
+];
+
+/// Of listeners that echo or drop datagrams.
+pub(super) const DATAGRAMS: [Row<DatagramView>; 6] = [
+    Row {
+        name: "datagrams_received_total",
+        kind: Counter,
+        help: "Datagrams that have come.",
+        read: |datagrams| one(datagrams.received),
+    },
+    Row {
+        name: "datagrams_received_bytes_total",
+        kind: Counter,
+        help: "Bytes of these, without any headers.",
+        read: |datagrams| one(datagrams.received_bytes),
+    },
+    Row {
+        name: "datagrams_sent_total",
+        kind: Counter,
+        help: "Datagrams that were sent back, reports among them.",
+        read: |datagrams| one(datagrams.sent),
+    },
+    Row {
+        name: "datagrams_foreign_total",
+        kind: Counter,
+        help: "Of those received, how many were no test datagrams.",
+        read: |datagrams| one(datagrams.foreign),
+    },
+    Row {
+        name: "datagrams_dropped_total",
+        kind: Counter,
+        help: "Messages that the kernel had no room for (SO_RXQ_OVFL), each of one datagram or of several that it had put together.",
+        read: |datagrams| one(datagrams.dropped),
+    },
+    Row {
+        name: "datagrams_failed_total",
+        kind: Counter,
+        help: "Datagrams that could not be answered, or were not since they came from the port that they went to.",
+        read: |datagrams| one(datagrams.failed),
     },
 ];
 

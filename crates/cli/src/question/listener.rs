@@ -14,7 +14,7 @@ pub(super) struct Chosen {
 }
 
 /// # Errors
-/// When there is none of the name that is `asked` for.
+/// When there is none of the name that is `asked` for, or none that speaks HTTP.
 pub(super) fn choose(
     plan: &Plan,
     request: &Request,
@@ -25,7 +25,14 @@ pub(super) fn choose(
         let address = parse_listen(asked).ok().map(|listen| listen.address);
         let is_it =
             |listen: &Listen| listen.name == asked || address.as_ref() == Some(&listen.address);
-        let Some(index) = all.iter().position(is_it) else {
+        let found = all.iter().position(is_it);
+        if let Some(other) = found.map(|index| &all[index]).filter(|it| !it.is_http()) {
+            bail!(
+                "--listener {asked:?}: it speaks {}, and no requests come by it",
+                other.protocol
+            );
+        }
+        let Some(index) = found else {
             let names: Vec<&str> = all.iter().map(|listen| &*listen.name).collect();
             bail!(
                 "--listener {asked:?}: there is no such listener: expected one of {}",
@@ -36,7 +43,13 @@ pub(super) fn choose(
         return Ok(Chosen { index, notes });
     }
     let mut notes = Vec::new();
-    let mut fitting: Vec<usize> = (0..all.len())
+    let of_http: Vec<usize> = (0..all.len()).filter(|&at| all[at].is_http()).collect();
+    if of_http.is_empty() {
+        bail!("no listener speaks HTTP: there are no requests to explain");
+    }
+    let mut fitting: Vec<usize> = of_http
+        .iter()
+        .copied()
         .filter(|&index| speaks(&all[index], request.scheme))
         .collect();
     if fitting.is_empty() {
@@ -44,7 +57,7 @@ pub(super) fn choose(
         notes.push(format!(
             "no listener speaks {scheme}: a proxy in front of them is to have"
         ));
-        fitting = (0..all.len()).collect();
+        fitting = of_http;
     }
     let has_port = |index: &usize| {
         let port = match &all[*index].address {

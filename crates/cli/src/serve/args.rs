@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::ValueEnum;
-use onrush_config::address::{ServerUrl, parse_listen, parse_server_url};
-use onrush_config::plan::{Accept, Io, Listen, OneLiner, Plan};
+use onrush_config::address::{
+    ServerUrl, check_datagrams, check_reach, parse_listen, parse_server_url,
+};
+use onrush_config::plan::{Accept, FarEnd, Io, Listen, OneLiner, Plan, Protocol};
 use onrush_config::value::{parse_cpus, parse_respond, parse_run_as, parse_threads, parse_tls};
 
 use super::written::{Audience, Written};
@@ -20,6 +22,8 @@ use super::written::{Audience, Written};
   onrush serve --forward http://10.0.0.1:8000       a proxy in front of one server
   onrush serve ./public --tls self-signed           files over https
   onrush serve ./public --listen :80 --user www-data   started by root, which it does not stay
+  onrush serve --echo 127.0.0.1:7                   whatever comes goes back, over TCP and UDP
+  onrush serve --sink 10.0.0.1:9                    whatever comes is counted and dropped
   onrush serve --config onrush.toml                 all of it at once
 
 Exit codes: 0 stopped by a signal, or another process has its place (SIGUSR2), 1 usage or configuration error, or the server could not start, or standard output could not be written.")]
@@ -36,6 +40,15 @@ pub(crate) struct Args {
     /// Forward every request to this server; may be repeated
     #[arg(long, value_name = "URL", group = "what")]
     forward: Vec<String>,
+    /// Send back whatever comes to this address, over TCP and UDP (RFC 862); may be repeated, and beside --sink
+    #[arg(long, value_name = "ADDR", conflicts_with = "what")]
+    echo: Vec<String>,
+    /// Count and drop whatever comes to this address, over TCP and UDP (RFC 863); may be repeated
+    #[arg(long, value_name = "ADDR", conflicts_with = "what")]
+    sink: Vec<String>,
+    /// Let --echo and --sink listen where anybody may reach them, not only on the loopback and private networks
+    #[arg(long)]
+    public: bool,
     /// Read everything from this file (TOML)
     #[arg(long, value_name = "FILE", group = "what")]
     pub(super) config: Option<PathBuf>,
@@ -92,11 +105,20 @@ pub(super) fn plan(
     written: Option<&Written>,
     audience: Audience,
 ) -> anyhow::Result<Plan> {
-    let listen = listen(args)?;
+    let far_ends = far_ends(args)?;
+    let listen = match far_ends.is_empty() {
+        true => listen(args)?,
+        false => far_ends,
+    };
     let mut plan = match written {
         Some(written) => {
             let mut plan = written.plan(audience)?;
             if !listen.is_empty() {
+                if plan.routes.is_empty() {
+                    bail!(
+                        "--listen: the file has no [[route]], which would say what is responded there"
+                    );
+                }
                 plan.listen_at(listen)
                     .map_err(|error| anyhow::anyhow!("--listen: {error}"))?;
             }
@@ -132,6 +154,52 @@ pub(super) fn plan(
     Ok(plan)
 }
 
+/// Echoes and sinks, which have addresses of their own.
+fn far_ends(args: &Args) -> anyhow::Result<Vec<Listen>> {
+    let flags = [
+        (
+            "--echo",
+            &args.echo,
+            Protocol::Echo as fn(FarEnd) -> Protocol,
+        ),
+        ("--sink", &args.sink, Protocol::Sink),
+    ];
+    let mut all = Vec::new();
+    for (flag, addresses, protocol) in flags {
+        for text in addresses {
+            let listen = far_end(text, args).map_err(|error| anyhow::anyhow!("{flag}: {error}"))?;
+            all.push(Listen {
+                protocol: protocol(FarEnd::default()),
+                ..listen
+            });
+        }
+    }
+    if all.is_empty() {
+        if args.public {
+            bail!("--public goes with --echo and --sink");
+        }
+        return Ok(all);
+    }
+    if !args.listen.is_empty() || args.tls.is_some() {
+        bail!(
+            "--listen and --tls are for HTTP: --echo and --sink have their own addresses, and a file says more (--config)"
+        );
+    }
+    if let Some(twice) = first_repeated(all.iter().map(|listen| &listen.address)) {
+        bail!("{twice} is given twice to --echo and --sink");
+    }
+    Ok(all)
+}
+
+fn far_end(text: &str, args: &Args) -> anyhow::Result<Listen> {
+    let listen = parse_listen(text)?;
+    check_datagrams(&listen.address)?;
+    match check_reach(&listen.address) {
+        Err(why) if !args.public => bail!("{why}, or --public"),
+        Ok(()) | Err(_) => Ok(listen),
+    }
+}
+
 /// Where to listen by the flags; nowhere when they leave it to the file or the default.
 fn listen(args: &Args) -> anyhow::Result<Vec<Listen>> {
     let mut listen: Vec<Listen> = args
@@ -162,6 +230,9 @@ fn listen(args: &Args) -> anyhow::Result<Vec<Listen>> {
 }
 
 fn one_liner(args: &Args) -> anyhow::Result<OneLiner> {
+    if !args.echo.is_empty() || !args.sink.is_empty() {
+        return Ok(OneLiner::FarEnds);
+    }
     if let Some(directory) = &args.directory {
         return Ok(OneLiner::Files(directory.clone()));
     }
@@ -175,7 +246,7 @@ fn one_liner(args: &Args) -> anyhow::Result<OneLiner> {
     }
     if args.forward.is_empty() {
         bail!(
-            "nothing to serve: give a directory, --respond, --synthetic, --forward or --config (see --help)"
+            "nothing to serve: give a directory, --respond, --synthetic, --forward, --echo, --sink or --config (see --help)"
         );
     }
     let urls: Vec<ServerUrl> = args

@@ -1,9 +1,15 @@
 //! What is served, in the words of the start-up line.
 
-use onrush_config::plan::{Action, Host, PathMatch, Plan, Scheme, ValueMatch, When};
+use onrush_config::plan::{
+    Action, FarEnd, Host, Listen, Memcached, PathMatch, Plan, Protocol, Scheme, Transport,
+    ValueMatch, When,
+};
 
 /// What a plan serves: a clause when it has one route, otherwise a line for each.
 pub(super) fn describe(plan: &Plan) -> String {
+    if !plan.listen.iter().any(Listen::is_http) {
+        return "no HTTP".into();
+    }
     if let [route] = plan.routes.as_slice() {
         return describe_action(&route.action, plan);
     }
@@ -34,6 +40,30 @@ pub(super) fn describe(plan: &Plan) -> String {
         text += &format!("\n  and {} more", plan.routes.len() - ROUTES_SHOWN_MAX);
     }
     text
+}
+
+/// What is spoken at an address, behind it; nothing where that is HTTP.
+pub(super) fn describe_protocol(protocol: &Protocol) -> String {
+    match protocol {
+        Protocol::Http => String::new(),
+        Protocol::Memcached(Memcached::Stored { memory, .. }) => {
+            format!(" (memcached, {memory} bytes on each core)")
+        }
+        Protocol::Memcached(Memcached::Synthetic { value_bytes }) => {
+            format!(" (memcached, every key with {value_bytes} bytes)")
+        }
+        Protocol::Echo(far_end) | Protocol::Sink(far_end) => {
+            format!(" ({protocol} over {})", describe_transport(far_end))
+        }
+    }
+}
+
+fn describe_transport(far_end: &FarEnd) -> &'static str {
+    match far_end.transport {
+        Transport::Tcp => "TCP",
+        Transport::Udp => "UDP",
+        Transport::Both => "TCP and UDP",
+    }
 }
 
 /// What a request has to be beside its host, its path and its scheme: ` (GET; from 10.0.0.0/8; header X-Beta)`.

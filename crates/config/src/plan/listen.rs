@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::file::FilePath;
 use super::network::Networks;
+use super::protocol::Protocol;
 use crate::limits;
 
 /// One place to accept connections.
@@ -20,6 +21,8 @@ pub struct Listen {
     /// Who begins its connections with the PROXY protocol (version 1 or 2); must, and may. Others
     /// speak for themselves.
     pub proxy_protocol: Option<Networks>,
+    /// What is spoken here. Where it is not HTTP there are no routes, and nobody begins with the PROXY protocol.
+    pub protocol: Protocol,
 }
 
 impl Listen {
@@ -30,6 +33,23 @@ impl Listen {
             address,
             tls: None,
             proxy_protocol: None,
+            protocol: Protocol::Http,
+        }
+    }
+
+    /// Whether the kernel chooses its port.
+    pub fn is_any_port(&self) -> bool {
+        match &self.address {
+            Address::Tcp(address) => address.port() == 0,
+            Address::Unix(_) => false,
+        }
+    }
+
+    /// Whether requests come by it.
+    pub fn is_http(&self) -> bool {
+        match self.protocol {
+            Protocol::Http => true,
+            Protocol::Memcached(_) | Protocol::Echo(_) | Protocol::Sink(_) => false,
         }
     }
 }

@@ -80,6 +80,23 @@ impl Networks {
         ])
     }
 
+    /// Those that no router of the public internet leads to: the loopback, private networks (RFC 1918, RFC 4193) and links.
+    pub fn private() -> Networks {
+        let network = |address: IpAddr, prefix| Network { address, prefix };
+        let v4 = |bytes: [u8; 4], prefix| network(bytes.into(), prefix);
+        let v6 = |first: u16, prefix| network([first, 0, 0, 0, 0, 0, 0, 0].into(), prefix);
+        Networks(vec![
+            v4([127, 0, 0, 0], 8),
+            v4([10, 0, 0, 0], 8),
+            v4([172, 16, 0, 0], 12),
+            v4([192, 168, 0, 0], 16),
+            v4([169, 254, 0, 0], 16),
+            network(Ipv6Addr::LOCALHOST.into(), 128),
+            v6(0xfc00, 7),
+            v6(0xfe80, 10),
+        ])
+    }
+
     /// Whether every address of `other` is one of these too, as far as single networks tell.
     pub fn cover(&self, other: &Networks) -> bool {
         let is_covered = |other: &Network| self.0.iter().any(|network| network.covers(other));
@@ -142,6 +159,35 @@ mod tests {
         }
         let some = Networks(vec![network("10.0.0.0/8"), network("::1")]);
         assert!(Networks::everybody().cover(&some) && !some.cover(&Networks::everybody()));
+    }
+
+    #[test]
+    fn private_is_what_no_public_router_leads_to() {
+        for (address, is_private) in [
+            ("127.0.0.1", true),
+            ("10.255.255.255", true),
+            ("172.16.0.1", true),
+            ("172.32.0.1", false),
+            ("192.168.1.1", true),
+            ("169.254.1.1", true),
+            ("0.0.0.0", false),
+            ("203.0.113.1", false),
+            ("::1", true),
+            ("::", false),
+            ("fd00::1", true),
+            ("fe80::1", true),
+            ("fec0::1", false),
+            ("2001:db8::1", false),
+            ("::ffff:10.0.0.1", true),
+            ("::ffff:8.8.8.8", false),
+        ] {
+            let address = address.parse().expect(address);
+            assert_eq!(
+                Networks::private().contain(address),
+                is_private,
+                "{address}"
+            );
+        }
     }
 
     #[test]

@@ -43,6 +43,16 @@ pub(super) enum Listeners<'a> {
     Unknown,
 }
 
+impl Listeners<'_> {
+    /// Whether it is certain that none of them speaks HTTP.
+    pub(super) fn speak_http_nowhere(self) -> bool {
+        match self {
+            Listeners::All(all) => !all.iter().any(Listen::is_http),
+            Listeners::Unknown => false,
+        }
+    }
+}
+
 /// The conditions of a route, negated ones included.
 pub(super) fn read_when(
     route: &Section<'_, '_>,
@@ -122,7 +132,10 @@ fn read_listeners(
     let mut names: Vec<String> = Vec::new();
     for text in texts {
         match named(&text, all, findings) {
-            Some(name) if !names.contains(name) => names.push(name.clone()),
+            Some(listen) if !listen.is_http() => {
+                findings.error(text.span(), speaks_another(&text, listen));
+            }
+            Some(listen) if !names.contains(&listen.name) => names.push(listen.name.clone()),
             Some(_) => {}
             None => findings.error(text.span(), unknown_listener(text.get_ref(), all)),
         }
@@ -130,22 +143,29 @@ fn read_listeners(
     names
 }
 
-/// The name of the listener that a text means: its name, or else its address as it may be written.
+/// The listener that a text means: by its name, or else by its address as it may be written.
 fn named<'l>(
     written: &Spanned<String>,
     all: &'l [Listen],
     findings: &Findings<'_>,
-) -> Option<&'l String> {
+) -> Option<&'l Listen> {
     let text = written.get_ref();
     if let Some(named) = all.iter().find(|listen| listen.name == *text) {
-        return Some(&named.name);
+        return Some(named);
     }
     let address = match parse_listen(text).ok()?.address {
         Address::Unix(path) => Address::Unix(findings.beneath(&path, &written.span())),
         address @ Address::Tcp(_) => address,
     };
-    let found = all.iter().find(|listen| listen.address == address);
-    found.map(|listen| &listen.name)
+    all.iter().find(|listen| listen.address == address)
+}
+
+fn speaks_another(text: &Spanned<String>, listen: &Listen) -> String {
+    format!(
+        "listener {:?} speaks {} and has no routes: expected one that speaks http",
+        text.get_ref(),
+        listen.protocol
+    )
 }
 
 fn unknown_listener(text: &str, all: &[Listen]) -> String {

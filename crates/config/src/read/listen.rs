@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use toml::de::DeValue;
 
 use super::kinds::{NETWORK, place_of_value, read_networks};
+use super::protocol::read_protocol;
 use crate::address::{is_group_name, parse_listen};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
@@ -15,7 +16,19 @@ use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 use crate::written::{as_text, is_false, is_true};
 
-const KEYS: Keys = Keys::new(&["address", "name", "tls", "proxy_protocol"]);
+const KEYS: Keys = Keys::new(&[
+    "address",
+    "name",
+    "tls",
+    "proxy_protocol",
+    "protocol",
+    "memory",
+    "item_bytes_max",
+    "synthetic",
+    "transport",
+    "receive_buffer",
+    "public",
+]);
 
 const ADDRESS: Kind<Listen> = Kind {
     expected: "an address such as \"0.0.0.0:80\"",
@@ -80,6 +93,7 @@ fn read_one(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Li
     let name = section.read("name", NAME, findings);
     let tls = read_tls(section, findings);
     let proxy_protocol = read_proxy_protocol(section, address.as_ref(), findings);
+    let protocol = read_protocol(section, address.as_ref(), findings);
     let address = match address?.address {
         Address::Unix(path) => {
             Address::Unix(findings.beneath(&path, &place_of_value(section, "address")))
@@ -91,6 +105,7 @@ fn read_one(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Li
         address,
         tls,
         proxy_protocol,
+        protocol: protocol?,
     })
 }
 

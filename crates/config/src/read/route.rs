@@ -79,7 +79,13 @@ pub(super) fn read_routes(
                 .is_some_and(|list| list.is_empty())
         })
     };
-    if !file.is_meant("route") || is_empty("route") {
+    let has_none = !file.is_meant("route") || is_empty("route");
+    if listeners.speak_http_nowhere() {
+        if !has_none {
+            let message = "there is no [[listen]] that speaks http, and so nobody who could ask for a [[route]]: expected one, or no [[route]]";
+            findings.error(file.place("route"), message);
+        }
+    } else if has_none {
         findings.error(
             0..0,
             "there is no [[route]]: expected at least one, to say how to respond",

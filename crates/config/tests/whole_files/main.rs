@@ -10,6 +10,7 @@ mod listen;
 mod listener;
 mod log;
 mod process;
+mod protocol;
 mod route;
 mod support;
 mod tracing;

@@ -261,6 +261,12 @@ impl ReceiveBatch {
         arrivals.flat_map(|(arrival, memory)| datagrams(arrival, memory))
     }
 
+    /// How many messages the socket had dropped for want of room when the last of these was put into its queue, since it was
+    /// made, modulo 2^32. `None` unless the socket was asked to [say so](crate::Datagram::tell_drops).
+    pub fn dropped(&self) -> Option<u32> {
+        self.arrivals.last()?.facts.dropped
+    }
+
     /// Forgets what has arrived.
     pub fn clear(&mut self) {
         self.arrivals.clear();
@@ -293,6 +299,7 @@ impl ReceiveBatch {
                 to: Some(to),
                 ecn,
                 segment: None,
+                dropped: None,
             },
             is_truncated: length < bytes.len(),
         });

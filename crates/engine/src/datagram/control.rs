@@ -79,14 +79,14 @@ pub(super) fn read_name(name: &Name) -> Option<SocketAddr> {
     }
 }
 
-/// Room for the control messages of one message: packet information of IPv6 takes 40 bytes, traffic class and segment size
-/// 24 each.
+/// Room for the control messages of one message: packet information of IPv6 takes 40 bytes, traffic class, segment size and what
+/// was dropped 24 each.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-pub(super) struct Control(pub(super) [u8; 88]);
+pub(super) struct Control(pub(super) [u8; 112]);
 
 impl Control {
-    pub(super) const EMPTY: Control = Control([0; 88]);
+    pub(super) const EMPTY: Control = Control([0; 112]);
 }
 
 /// A `struct cmsghdr`: a length with itself, a level and a type; what follows is aligned to 8 bytes.
@@ -176,6 +176,8 @@ pub(crate) struct Facts {
     pub(crate) ecn: Ecn,
     /// Bytes of each datagram but the last, where there is more than one.
     pub(crate) segment: Option<u16>,
+    /// What its socket had dropped until then, modulo 2^32.
+    pub(crate) dropped: Option<u32>,
 }
 
 /// Reads the control messages that the kernel has written. Those that nobody has asked for are passed over.
@@ -205,6 +207,9 @@ pub(super) fn read_facts(control: &[u8]) -> Facts {
             }
             (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                 facts.ecn = integer(data).map_or(Ecn::NotCapable, |class| Ecn::of(class as u8));
+            }
+            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                facts.dropped = integer(data).map(c_int::cast_unsigned);
             }
             (libc::SOL_UDP, libc::UDP_GRO) => {
                 facts.segment = integer(data).and_then(|segment| u16::try_from(segment).ok());
@@ -272,19 +277,21 @@ mod tests {
         };
         writer.put(libc::SOL_SOCKET, libc::SCM_TIMESTAMP, &[7; 16]);
         writer.put(libc::SOL_UDP, libc::UDP_GRO, &1472_i32.to_ne_bytes());
+        writer.put(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, &u32::MAX.to_ne_bytes());
         writer.put(libc::IPPROTO_IP, libc::IP_TOS, &[3]);
         let length = writer.length;
         let expected = Facts {
             to: None,
             ecn: Ecn::Congested,
             segment: Some(1472),
+            dropped: Some(u32::MAX),
         };
         assert_eq!(read_facts(&control.0[..length]), expected);
         for cut in 0..length {
             read_facts(&control.0[..cut]);
         }
         for byte in 0..=u8::MAX {
-            read_facts(&[byte; 88]);
+            read_facts(&[byte; 112]);
         }
     }
 }

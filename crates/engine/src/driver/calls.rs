@@ -270,14 +270,12 @@ pub(super) fn reset_at_close(socket: &Socket) {
     let _ = set_socket_linger(socket.descriptor(), Some(Duration::ZERO));
 }
 
-/// A datagram socket on an address, and the address that it got.
+/// The datagram socket that `open` makes, and the address that it has.
 pub(super) fn bind(
-    address: SocketAddr,
     open: impl FnOnce() -> Result<OwnedFd, Errno>,
     sockets: &mut Sockets,
 ) -> Result<(Key, SocketAddr), Errno> {
     let descriptor = open()?;
-    rustix::net::bind(&descriptor, &address)?;
     let bound = local(&descriptor)?;
     let mut socket = Socket::new(Some(descriptor));
     socket.readable = true;

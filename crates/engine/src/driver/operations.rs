@@ -173,7 +173,7 @@ pub(crate) trait Operations {
         now: Instant,
     ) -> Result<(), Errno>;
 
-    /// A datagram socket on `address`, and the address that it got. Where that takes a descriptor, `open` makes it.
+    /// A datagram socket on `address`, and the address that it got. Where that takes a descriptor, `open` makes it and binds it.
     fn bind_datagrams(
         &mut self,
         address: SocketAddr,

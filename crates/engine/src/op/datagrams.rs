@@ -4,13 +4,13 @@
 
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::task::Poll;
 
 use rustix::io::Errno;
-use rustix::net::sockopt::set_ipv6_v6only;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::datagram::batch::{ReceiveBatch, Segmentation, SendBatch, Sending};
+use crate::datagram::claim::open;
 use crate::datagram::control::Family;
 use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
@@ -24,19 +24,19 @@ impl State {
         &mut self,
         address: SocketAddr,
     ) -> Result<(Key, SocketAddr), Error> {
-        let open = || {
-            let family = match address {
-                SocketAddr::V4(_) => AddressFamily::INET,
-                SocketAddr::V6(_) => AddressFamily::INET6,
-            };
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            let socket = socket_with(family, SocketType::DGRAM, flags, None)?;
-            if address.is_ipv6() {
-                // As for listeners: an address means what it says.
-                set_ipv6_v6only(&socket, true)?;
-            }
+        self.open_datagrams(address, || {
+            let socket = open(address)?;
+            rustix::net::bind(&socket, &address)?;
             Ok(socket)
-        };
+        })
+    }
+
+    /// The same with a socket that `open` makes, bound to `address`. Not called on a simulated network.
+    pub(crate) fn open_datagrams(
+        &mut self,
+        address: SocketAddr,
+        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+    ) -> Result<(Key, SocketAddr), Error> {
         self.driver
             .bind_datagrams(address, open, &mut self.sockets)
             .map_err(|errno| Error::os(Op::Bind, errno))

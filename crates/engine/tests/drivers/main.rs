@@ -4,6 +4,7 @@ mod ground;
 
 mod accepting;
 mod backpressure;
+mod claimed_datagrams;
 mod claims;
 mod connecting;
 mod datagrams;

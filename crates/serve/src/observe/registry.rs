@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::datagrams::{DatagramTraffic, DatagramView};
 use super::handshakes::Handshakes;
 use super::latency::class;
 use super::traffic::{Ended, Traffic, TrafficView};
@@ -41,6 +42,8 @@ pub(crate) struct Registry {
     places: RefCell<Places>,
     routes: RefCell<Names>,
     groups: RefCell<Names>,
+    /// Datagrams of listeners. What goes beyond the bound shares the last one.
+    datagrams: RefCell<Vec<Rc<DatagramTraffic>>>,
     /// Requests that no route took.
     unrouted: Rc<Traffic>,
     /// TLS handshakes of clients.
@@ -56,6 +59,7 @@ impl Default for Registry {
             places: RefCell::default(),
             routes: RefCell::default(),
             groups: RefCell::default(),
+            datagrams: RefCell::default(),
             unrouted: Rc::new(Traffic::new(NO_ROUTE.to_owned())),
             handshakes: Handshakes::default(),
             in_flight: Cell::new(0),
@@ -81,6 +85,33 @@ impl Registry {
         let names = &mut *self.names(kind).borrow_mut();
         let place = names.place(name);
         Rc::clone(&names.all[place])
+    }
+
+    /// The datagrams of the listener of this name.
+    pub(crate) fn datagrams(&self, name: &str) -> Rc<DatagramTraffic> {
+        let all = &mut *self.datagrams.borrow_mut();
+        if let Some(known) = all.iter().find(|traffic| traffic.name() == name) {
+            return Rc::clone(known);
+        }
+        if all.len() >= SERIES_MAX {
+            all.retain(|traffic| Rc::strong_count(traffic) > 1);
+        }
+        if let Some(last) = all.get(SERIES_MAX - 1) {
+            return Rc::clone(last);
+        }
+        let name = match all.len() {
+            length if length < SERIES_MAX - 1 => name,
+            _ => OTHERS,
+        };
+        let traffic = Rc::new(DatagramTraffic::new(name.to_owned()));
+        all.push(Rc::clone(&traffic));
+        traffic
+    }
+
+    /// Of all listeners that have datagrams.
+    pub(crate) fn datagram_views(&self) -> Vec<DatagramView> {
+        let all = self.datagrams.borrow();
+        all.iter().map(|traffic| traffic.view()).collect()
     }
 
     /// The number of a place to listen, the same for as long as the core lives; `name` is what a new one is called. The 65,535th and those behind it, which
@@ -219,6 +250,23 @@ mod tests {
         let name = |place| registry.listener_at(place).map(|it| it.name().to_owned());
         let names = [0, 1, 2].map(|place| name(place).unwrap_or_default());
         assert_eq!(names, ["public", "127.0.0.1:81", ""]);
+    }
+
+    #[test]
+    fn datagrams_are_counted_by_listener_within_the_bound() {
+        let registry = Registry::default();
+        let first = registry.datagrams("sink");
+        first.received(100);
+        assert!(Rc::ptr_eq(&first, &registry.datagrams("sink")));
+        let used: Vec<_> = (0..2 * SERIES_MAX)
+            .map(|number| registry.datagrams(&number.to_string()))
+            .collect();
+        assert_eq!(registry.datagram_views().len(), SERIES_MAX);
+        assert_eq!(used[2 * SERIES_MAX - 1].name(), OTHERS);
+        drop(used);
+        assert_eq!(registry.datagrams("echo").name(), "echo");
+        let views = registry.datagram_views();
+        assert_eq!((&*views[0].name, views[0].received), ("sink", 1));
     }
 
     #[test]

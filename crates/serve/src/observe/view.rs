@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use onrush_engine::clock::{ThreadTime, thread_time};
 
+use super::datagrams::DatagramView;
 use super::handshakes::HandshakesView;
 use super::latency::Histogram;
 use super::live::Stage;
@@ -41,6 +42,8 @@ pub struct CoreView {
     pub stages: [u64; Stage::ALL.len()],
     /// One for each address that it listens or has listened on.
     pub listeners: Vec<TrafficView>,
+    /// One for each listener that has or has had datagrams.
+    pub datagrams: Vec<DatagramView>,
     /// One for each route of this configuration and earlier ones.
     pub routes: Vec<TrafficView>,
     /// One for each group, likewise.
@@ -148,6 +151,7 @@ impl CoreView {
             handshakes: registry.handshakes.view(),
             stages: worker.live.stages(),
             listeners: registry.views(Kind::Listener),
+            datagrams: registry.datagram_views(),
             routes: registry.views(Kind::Route),
             group_traffic: registry.views(Kind::Group),
             groups: site.groups.iter().map(|group| group.view()).collect(),
@@ -158,6 +162,18 @@ impl CoreView {
 /// Adds up what several cores say of things of the same names, in the order of the first one that has them.
 pub fn sum_traffic<'v>(views: impl IntoIterator<Item = &'v [TrafficView]>) -> Vec<TrafficView> {
     let mut sums: Vec<TrafficView> = Vec::new();
+    for view in views.into_iter().flatten() {
+        match sums.iter_mut().find(|sum| sum.name == view.name) {
+            Some(sum) => *sum += view,
+            None => sums.push(view.clone()),
+        }
+    }
+    sums
+}
+
+/// The same for the datagrams of listeners.
+pub fn sum_datagrams<'v>(views: impl IntoIterator<Item = &'v [DatagramView]>) -> Vec<DatagramView> {
+    let mut sums: Vec<DatagramView> = Vec::new();
     for view in views.into_iter().flatten() {
         match sums.iter_mut().find(|sum| sum.name == view.name) {
             Some(sum) => *sum += view,

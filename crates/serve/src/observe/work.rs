@@ -25,9 +25,11 @@ pub(crate) const MIRROR: Work = Work::task(7);
 pub(crate) const UPKEEP: Work = Work::task(8);
 /// What the admin interface asks for that takes more than one turn.
 pub(crate) const INSPECTION: Work = Work::task(9);
+/// Datagrams of echoes and sinks.
+pub(crate) const DATAGRAMS: Work = Work::task(10);
 
 /// All of them with a name, those that the core does itself first.
-const NAMES: [(Work, &str); 16] = [
+const NAMES: [(Work, &str); 17] = [
     (Work::WAIT, "wait"),
     (Work::EVENTS, "events"),
     (Work::TIMERS, "timers"),
@@ -43,6 +45,7 @@ const NAMES: [(Work, &str); 16] = [
     (MIRROR, "mirror"),
     (UPKEEP, "upkeep"),
     (INSPECTION, "inspection"),
+    (DATAGRAMS, "datagrams"),
     (Work::TASK, "other"),
 ];
 

@@ -17,11 +17,12 @@ use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_config::plan::Listen;
-use onrush_engine::{Address, Claim, Core, Keeper, Promise, Reply};
+use onrush_engine::{Address, Core, Promise, Reply};
 
 use super::Server;
+use super::hold::{Hold, managed, streams};
 use super::listening::Listeners;
-use super::parts::{access_log, claim, shares, tracing};
+use super::parts::{Claiming, access_log, shares, tracing};
 use super::passing::others;
 use crate::accept::{self, Accepting, Arrival};
 use crate::check::Checked;
@@ -109,7 +110,7 @@ pub(super) struct Order {
 }
 
 enum Step {
-    Prepare(Arc<Resources>, Arc<[Arc<Claim>]>),
+    Prepare(Arc<Resources>, Arc<[Hold]>),
     TakeOver,
     Forget,
 }
@@ -140,9 +141,9 @@ impl Server {
         let shares = shares(self.resources.shares.limit, &plan, self.cpus.len())
             .map_err(|(needed, limit)| StartError::Descriptors { needed, limit })?;
         let accepting = self.accepting_of(&plan, arrival.as_ref())?;
-        let claims = self.claims_of(&plan.listen, accepting.as_ref())?;
-        let mut left = beside(&self.claims, &claims).into_iter();
-        if let Some(kept) = left.find(|claim| claim.keeper() == Keeper::Manager) {
+        let holds = self.holds_of(&plan.listen, accepting.as_ref())?;
+        let left = beside(&self.holds, &holds);
+        if let Some(kept) = managed(&left).next() {
             return Err(ApplyError::Kept(kept.address().clone()));
         }
         let before = Some(&*self.resources);
@@ -154,18 +155,17 @@ impl Server {
         let resources = Arc::new(resources);
         let resolver = Resolver::start(&resources.plan.upstreams, &resources.all_endpoints)
             .map_err(StartError::Resolver)?;
-        let listening: Arc<[_]> = claims.clone().into();
+        let listening: Arc<[_]> = holds.clone().into();
         let prepare = || Step::Prepare(Arc::clone(&resources), Arc::clone(&listening));
         if let Err(error) = self.tell(prepare) {
             self.tell(|| Step::Forget)?;
             return Err(error);
         }
-        let removed = beside(&self.claims, &claims);
-        removed.iter().for_each(|claim| claim.withdraw());
-        let added = beside(&claims, &self.claims);
+        streams(&left).for_each(|claim| claim.withdraw());
+        let added = beside(&holds, &self.holds);
         self.tell(|| Step::TakeOver)?;
         self.crowd.share_anew(shares);
-        self.claims = claims;
+        self.holds = holds;
         self.accepting = accepting;
         self._watch = resources.encryption.watch();
         self._resolver = resolver;
@@ -188,7 +188,7 @@ impl Server {
             number,
             replaced: Arc::clone(&before.generation),
             added: addresses(&added),
-            removed: addresses(&removed),
+            removed: addresses(&left),
         })
     }
 
@@ -202,32 +202,34 @@ impl Server {
         if let Some(accepting) = &self.accepting {
             return Ok(Some(accepting.clone()));
         }
-        let kept = self.claims.iter();
-        let kept = kept.filter(|claim| claim.keeper() == Keeper::Manager);
-        let kept: Vec<_> = kept.map(|claim| claim.address().clone()).collect();
+        let kept: Vec<_> = managed(&self.holds)
+            .map(|claim| claim.address().clone())
+            .collect();
         let own = others(&kept, &plan.listen);
         accept::choose(plan.accept, &self.cpus, &own, arrival, None).map_err(StartError::Accept)
     }
 
     /// Claims on the addresses of a configuration: the present ones where they are, and new ones.
-    fn claims_of(
+    fn holds_of(
         &self,
         listen: &[Listen],
         accepting: Option<&Accepting>,
-    ) -> Result<Vec<Arc<Claim>>, StartError> {
-        let there = self.resources.plan.listen.iter().zip(&self.claims);
+    ) -> Result<Vec<Hold>, StartError> {
+        let there = self.resources.plan.listen.iter().zip(&self.holds);
         let mut there: Vec<_> = there.map(Some).collect();
-        let claim_of = |listen: &Listen| {
+        let claiming = Claiming {
+            accepting,
+            cpus: &self.cpus,
+        };
+        let hold_of = |listen: &Listen| {
             // Each stands for one: port 0 is another port each time that it is written.
             let mut present = there.iter_mut();
             let same = present
                 .find(|there| there.is_some_and(|(before, _)| before.address == listen.address));
-            match same.and_then(Option::take) {
-                Some((_, claim)) => Ok(Arc::clone(claim)),
-                None => claim(listen, None, accepting, &self.cpus),
-            }
+            let before = same.and_then(Option::take).map(|(_, hold)| hold);
+            claiming.hold(listen, before, None)
         };
-        listen.iter().map(claim_of).collect()
+        listen.iter().map(hold_of).collect()
     }
 
     /// Has all cores do one step, and waits until they have.
@@ -252,15 +254,14 @@ impl Server {
     }
 }
 
-/// Those claims that are not among `others`.
-fn beside(claims: &[Arc<Claim>], others: &[Arc<Claim>]) -> Vec<Arc<Claim>> {
-    let is_among = |claim: &&Arc<Claim>| others.iter().any(|other| Arc::ptr_eq(other, claim));
-    let beside = claims.iter().filter(|claim| !is_among(claim));
-    beside.map(Arc::clone).collect()
+/// Those of `holds` of which nothing is among `others`.
+fn beside(holds: &[Hold], others: &[Hold]) -> Vec<Hold> {
+    let beside = holds.iter().filter(|hold| hold.is_beside(others));
+    beside.cloned().collect()
 }
 
-fn addresses(claims: &[Arc<Claim>]) -> Vec<Address> {
-    claims.iter().map(|claim| claim.address().clone()).collect()
+fn addresses(holds: &[Hold]) -> Vec<Address> {
+    holds.iter().map(Hold::address).collect()
 }
 
 /// What differs between two plans and cannot.
@@ -287,8 +288,8 @@ pub(super) async fn follow(
     let mut prepared = None;
     while let Some(order) = next(&core, &mut orders).await {
         let outcome = match order.step {
-            Step::Prepare(resources, claims) => {
-                let next = prepare(&service, &listeners, &resources, &claims);
+            Step::Prepare(resources, holds) => {
+                let next = prepare(&service, &listeners, &resources, &holds);
                 next.map(|next| prepared = Some(next))
             }
             Step::TakeOver => {
@@ -316,12 +317,12 @@ fn prepare(
     service: &Service,
     listeners: &Listeners,
     resources: &Resources,
-    claims: &[Arc<Claim>],
+    holds: &[Hold],
 ) -> Result<(Rc<Site>, Listeners), StartError> {
     let site = Site::new(&service.worker, resources, Some(&service.site()))
         .map_err(|(path, error)| StartError::Directory(path, error))?;
     let listeners = listeners
-        .with(&service.worker.core, claims, &site)
+        .with(&service.worker, holds, &site)
         .map_err(|(address, error)| StartError::Listen(address, error))?;
     Ok((site, listeners))
 }

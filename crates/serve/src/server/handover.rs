@@ -62,6 +62,9 @@ impl Inheritance {
 
     /// A claim on the address of `listen`, where the other process has one that is written in the same way.
     pub(super) fn claim(&mut self, listen: &Listen) -> Option<Claim> {
+        if !listen.protocol.transport().has_tcp() {
+            return None;
+        }
         let written = listen.address.to_string();
         let is_meant = |handed: &&mut Option<Handed>| {
             handed

@@ -5,15 +5,18 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onrush_engine::{Address, Claim, Core, Error, Handshakes, Kind, Listener};
+use onrush_engine::{Address, Claim, DatagramClaim, Error, Handshakes, Kind, Listener};
 
+use super::hold::Hold;
 use crate::crowd::room::{is_want_of_room, wait_for_room};
+use crate::datagrams::port::Port;
 use crate::limits::{ACCEPT_PAUSE, ACCEPTS_PER_TURN, STOP_HANDSHAKES, STOP_LOOK};
 use crate::listen;
-use crate::observe::work::ACCEPT;
+use crate::observe::work::{ACCEPT, DATAGRAMS};
 use crate::service::Service;
 use crate::site::Site;
 use crate::site::place::Place;
+use crate::worker::Worker;
 
 /// The listener of one address.
 pub(super) struct Listening {
@@ -31,56 +34,115 @@ enum State {
     Accepting,
 }
 
+/// What a core has of one address.
+struct Ends {
+    streams: Option<Rc<Listening>>,
+    datagrams: Option<Rc<Port>>,
+}
+
 /// The listeners of a core, in the order of the addresses that its configuration has.
 #[derive(Default)]
 pub(crate) struct Listeners {
-    all: Vec<Rc<Listening>>,
+    all: Vec<Ends>,
 }
 
 impl Listeners {
-    /// Those of `claims` for the places of `site`: the ones of these listeners that are there already, and new ones. Nobody
-    /// is accepted by the new ones before they [take over](Listeners::take_over).
+    /// Those of `holds` for the places of `site`: the ones of these listeners that are there already, and new ones. Nobody
+    /// is accepted or heard by the new ones before they [take over](Listeners::take_over).
     ///
     /// # Errors
     /// When the kernel refuses a listener, with its address.
     pub(super) fn with(
         &self,
-        core: &Core,
-        claims: &[Arc<Claim>],
+        worker: &Worker,
+        holds: &[Hold],
         site: &Site,
     ) -> Result<Listeners, (Address, Error)> {
-        let listening = |(claim, place): (&Arc<Claim>, &Rc<Place>)| {
-            let mut all = self.all.iter();
-            if let Some(there) = all.find(|listening| Arc::ptr_eq(&listening.claim, claim)) {
-                return Ok(Rc::clone(there));
-            }
-            let listener = Listener::new(core, claim);
-            let listener = listener.map_err(|error| (claim.address().clone(), error))?;
-            Ok(Rc::new(Listening {
-                claim: Arc::clone(claim),
-                listener,
-                place: RefCell::new(Rc::clone(place)),
-                state: Cell::new(State::Opened),
-            }))
+        let ends = |(hold, place): (&Hold, &Rc<Place>)| {
+            let streams = hold.streams.as_ref();
+            let streams = streams.map(|claim| self.listening(worker, claim, place));
+            let datagrams = hold.datagrams.as_ref();
+            let datagrams = datagrams.map(|claim| self.port(worker, claim, place));
+            Ok(Ends {
+                streams: streams.transpose()?,
+                datagrams: datagrams.transpose()?,
+            })
         };
-        let all: Result<_, _> = claims.iter().zip(&site.places).map(listening).collect();
+        let all: Result<_, _> = holds.iter().zip(&site.places).map(ends).collect();
         Ok(Listeners { all: all? })
+    }
+
+    fn listening(
+        &self,
+        worker: &Worker,
+        claim: &Arc<Claim>,
+        place: &Rc<Place>,
+    ) -> Result<Rc<Listening>, (Address, Error)> {
+        let mut all = self.streams();
+        if let Some(there) = all.find(|listening| Arc::ptr_eq(&listening.claim, claim)) {
+            return Ok(Rc::clone(there));
+        }
+        let listener = Listener::new(&worker.core, claim);
+        let listener = listener.map_err(|error| (claim.address().clone(), error))?;
+        Ok(Rc::new(Listening {
+            claim: Arc::clone(claim),
+            listener,
+            place: RefCell::new(Rc::clone(place)),
+            state: Cell::new(State::Opened),
+        }))
+    }
+
+    fn port(
+        &self,
+        worker: &Worker,
+        claim: &Arc<DatagramClaim>,
+        place: &Rc<Place>,
+    ) -> Result<Rc<Port>, (Address, Error)> {
+        let mut all = self.datagrams();
+        if let Some(there) = all.find(|port| port.is_of(claim)) {
+            return Ok(Rc::clone(there));
+        }
+        let port = Port::new(claim, place, worker);
+        port.map(Rc::new)
+            .map_err(|error| (Address::Tcp(claim.address()), error))
+    }
+
+    fn streams(&self) -> impl Iterator<Item = &Rc<Listening>> {
+        self.all.iter().filter_map(|ends| ends.streams.as_ref())
+    }
+
+    fn datagrams(&self) -> impl Iterator<Item = &Rc<Port>> {
+        self.all.iter().filter_map(|ends| ends.datagrams.as_ref())
     }
 
     /// Takes the place of `before`, with the site that is in force now: whom the listeners of addresses that are left have in
     /// their queues is served, and nobody after them.
     pub(super) fn take_over(&self, before: &Listeners, service: &Rc<Service>) {
-        for (listening, place) in self.all.iter().zip(&service.site().places) {
-            listening.place.replace(Rc::clone(place));
-            if listening.state.replace(State::Accepting) == State::Opened {
-                let accepting = accept_all(Rc::clone(listening), Rc::clone(service));
-                service.worker.spawn_aside(ACCEPT, accepting);
+        let worker = &service.worker;
+        for (ends, place) in self.all.iter().zip(&service.site().places) {
+            if let Some(listening) = &ends.streams {
+                listening.place.replace(Rc::clone(place));
+                if listening.state.replace(State::Accepting) == State::Opened {
+                    let accepting = accept_all(Rc::clone(listening), Rc::clone(service));
+                    worker.spawn_aside(ACCEPT, accepting);
+                }
+            }
+            if let Some(port) = &ends.datagrams {
+                port.take_over(place, worker);
+                if !before.datagrams().any(|other| Rc::ptr_eq(other, port)) {
+                    let running = Rc::clone(port).run(Rc::clone(worker));
+                    worker.spawn_aside(DATAGRAMS, running);
+                }
             }
         }
-        for listening in &before.all {
-            let is_left = |other: &Rc<Listening>| Rc::ptr_eq(other, listening);
-            if !self.all.iter().any(is_left) {
+        for listening in before.streams() {
+            if !self.streams().any(|other| Rc::ptr_eq(other, listening)) {
                 listening.listener.end();
+            }
+        }
+        for port in before.datagrams() {
+            if !self.datagrams().any(|other| Rc::ptr_eq(other, port)) {
+                port.end();
             }
         }
     }

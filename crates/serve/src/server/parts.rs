@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::thread;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Address as PlanAddress, Io as PlanIo, Listen};
-use onrush_engine::{Address, Claim, Error, Io};
+use onrush_config::plan::{Address as PlanAddress, Io as PlanIo, Listen, Protocol};
+use onrush_engine::{Address, Claim, DatagramClaim, Error, Io};
 
+use super::hold::Hold;
 use crate::accept::{Accepting, By};
 use crate::check::Found;
 use crate::descriptors::{Shares, needed};
@@ -78,40 +79,117 @@ pub(super) fn tracing(
     opened.map(Some).map_err(StartError::Tracing)
 }
 
-/// A claim on the address of `listen`: the `inherited` one, if there is any.
-pub(super) fn claim(
-    listen: &Listen,
-    inherited: Option<Claim>,
-    accepting: Option<&Accepting>,
-    cpus: &[Option<usize>],
-) -> Result<Arc<Claim>, StartError> {
-    let claim = match inherited {
-        Some(claim) => claim,
-        None => {
-            let address = match &listen.address {
-                PlanAddress::Tcp(address) => Address::Tcp(*address),
-                PlanAddress::Unix(path) => Address::Unix(path.clone()),
-            };
-            claim_patiently(&address).map_err(|error| StartError::Listen(address, error))?
+/// What claims on addresses are made for.
+pub(super) struct Claiming<'a> {
+    pub(super) accepting: Option<&'a Accepting>,
+    pub(super) cpus: &'a [Option<usize>],
+}
+
+impl Claiming<'_> {
+    /// What `listen` needs of its address: of the one `before`, which is the same address, what there is; the `inherited` claim;
+    /// and new ones.
+    pub(super) fn hold(
+        &self,
+        listen: &Listen,
+        before: Option<&Hold>,
+        inherited: Option<Claim>,
+    ) -> Result<Hold, StartError> {
+        let mut attempts_left = CLAIM_ATTEMPTS;
+        let mut inherited = inherited;
+        loop {
+            attempts_left -= 1;
+            let held = self.hold_once(listen, before, inherited.take());
+            match held {
+                // The port that was chosen for connections is somebody's for datagrams.
+                Err(StartError::Listen(_, error))
+                    if listen.is_any_port() && error.is_address_in_use() && attempts_left > 0 => {}
+                held => return held,
+            }
         }
-    };
-    let is_by_cpu = accepting.is_some_and(|accepting| accepting.by == By::Cpu);
-    Ok(Arc::new(match is_by_cpu {
-        true => {
-            let cpus: Vec<usize> = cpus.iter().copied().flatten().collect();
-            claim.by_cpu(&cpus)
+    }
+
+    fn hold_once(
+        &self,
+        listen: &Listen,
+        before: Option<&Hold>,
+        inherited: Option<Claim>,
+    ) -> Result<Hold, StartError> {
+        let transport = listen.protocol.transport();
+        let streams = match before.and_then(|before| before.streams.as_ref()) {
+            _ if !transport.has_tcp() => None,
+            Some(there) => Some(Arc::clone(there)),
+            None => Some(self.streams(listen, inherited)?),
+        };
+        let datagrams = match before.and_then(|before| before.datagrams.as_ref()) {
+            _ if !transport.has_udp() => None,
+            Some(there) => Some(Arc::clone(there)),
+            None => {
+                let beside = streams.as_ref().map(|claim| claim.address());
+                Some(self.datagrams(listen, beside)?)
+            }
+        };
+        Ok(Hold { streams, datagrams })
+    }
+
+    fn streams(&self, listen: &Listen, inherited: Option<Claim>) -> Result<Arc<Claim>, StartError> {
+        let claim = match inherited {
+            Some(claim) => claim,
+            None => {
+                let address = address_of(listen);
+                claim_patiently(|| Claim::new(&address))
+                    .map_err(|error| StartError::Listen(address, error))?
+            }
+        };
+        let is_by_cpu = self.accepting.is_some_and(|it| it.by == By::Cpu);
+        Ok(Arc::new(match is_by_cpu {
+            true => {
+                let cpus: Vec<usize> = self.cpus.iter().copied().flatten().collect();
+                claim.by_cpu(&cpus)
+            }
+            false => claim,
+        }))
+    }
+
+    /// At the port of the claim `beside` it, if there is one.
+    fn datagrams(
+        &self,
+        listen: &Listen,
+        beside: Option<&Address>,
+    ) -> Result<Arc<DatagramClaim>, StartError> {
+        let address = beside.cloned().unwrap_or_else(|| address_of(listen));
+        let Address::Tcp(socket) = address else {
+            unreachable!("no plan has datagrams at a Unix socket")
+        };
+        let asked = match &listen.protocol {
+            Protocol::Echo(far_end) | Protocol::Sink(far_end) => far_end.receive_buffer,
+            Protocol::Http | Protocol::Memcached(_) => None,
+        };
+        let claim = claim_patiently(|| DatagramClaim::new(socket, self.cpus.len(), asked));
+        let claim = claim.map_err(|error| StartError::Listen(address, error))?;
+        let given = claim.receive_buffer();
+        if let Some(asked) = asked.filter(|&asked| given < asked as usize) {
+            tracing::warn!(
+                "{socket}: receive_buffer is {given} bytes in place of {asked}, since the sysctl net.core.rmem_max allows no more; raise it, or start as root"
+            );
         }
-        false => claim,
-    }))
+        Ok(Arc::new(claim))
+    }
+}
+
+fn address_of(listen: &Listen) -> Address {
+    match &listen.address {
+        PlanAddress::Tcp(address) => Address::Tcp(*address),
+        PlanAddress::Unix(path) => Address::Unix(path.clone()),
+    }
 }
 
 /// Claims an address that may still be in use by a server which has been killed: io_uring gives sockets back a moment
 /// after its process has gone, and whoever supervises servers starts the next one at once.
-fn claim_patiently(address: &Address) -> Result<Claim, Error> {
+fn claim_patiently<T>(claim: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     let mut attempts_left = CLAIM_ATTEMPTS;
     loop {
         attempts_left -= 1;
-        match Claim::new(address) {
+        match claim() {
             Err(error) if error.is_address_in_use() && attempts_left > 0 => {
                 thread::sleep(CLAIM_PAUSE);
             }

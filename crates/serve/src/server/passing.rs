@@ -92,6 +92,9 @@ pub(super) fn others(kept: &[Address], all: &[Listen]) -> Vec<Listen> {
 }
 
 fn is_meant(address: &Address, listen: &Listen) -> bool {
+    if !listen.protocol.transport().has_tcp() {
+        return false;
+    }
     match (address, &listen.address) {
         (Address::Tcp(passed), PlanAddress::Tcp(planned)) => passed == planned,
         (Address::Unix(passed), PlanAddress::Unix(planned)) => passed == planned,

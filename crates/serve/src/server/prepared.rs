@@ -9,13 +9,13 @@ use std::sync::{Arc, mpsc};
 use onrush_config::Plan;
 use onrush_config::plan::{Accept, Io, LogTarget};
 use onrush_engine::{
-    Address, Choice, Claim, Identity, Keeper, Passed, Setup, choose, descriptors,
-    may_change_identity,
+    Address, Choice, Identity, Passed, Setup, choose, descriptors, may_change_identity,
 };
 
 use super::Server;
 use super::handover::{Handover, Inheritance, Manner};
-use super::parts::{access_log, claim, io_of, shares, tracing};
+use super::hold::{Hold, managed, streams};
+use super::parts::{Claiming, access_log, io_of, shares, tracing};
 use super::passing::Passing;
 use super::serve_on;
 use crate::accept::{self, Accepting};
@@ -37,7 +37,7 @@ pub struct Prepared {
     choice: Choice,
     cpus: Vec<Option<usize>>,
     accepting: Option<Accepting>,
-    claims: Vec<Arc<Claim>>,
+    holds: Vec<Hold>,
     /// Places in the handover.
     taken: Vec<usize>,
 }
@@ -111,17 +111,21 @@ impl Prepared {
             .map_err(|(needed, limit)| StartError::Descriptors { needed, limit })?;
         let manner = Manner::new(choice.io, cpus.len(), accepting.as_ref());
         let mut inheritance = Inheritance::new(handover, manner)?;
-        let claims = plan.listen.iter().map(|listen| {
+        let claiming = Claiming {
+            accepting: accepting.as_ref(),
+            cpus: &cpus,
+        };
+        let holds = plan.listen.iter().map(|listen| {
             let inherited = match inheritance.claim(listen) {
                 Some(inherited) => Some(inherited),
                 None => passing.claim(listen)?,
             };
-            claim(listen, inherited, accepting.as_ref(), &cpus)
+            claiming.hold(listen, None, inherited)
         });
-        let claims: Vec<_> = claims.collect::<Result<_, _>>()?;
+        let holds: Vec<_> = holds.collect::<Result<_, _>>()?;
         if plan.process.run_as.is_some() {
             // A socket of another user could not join in the sharing of an address.
-            for claim in &claims {
+            for claim in streams(&holds) {
                 let listening = claim.listen(cpus.len());
                 listening.map_err(|error| StartError::Listen(claim.address().clone(), error))?;
             }
@@ -134,15 +138,13 @@ impl Prepared {
             choice,
             cpus,
             accepting,
-            claims,
+            holds,
         })
     }
 
     /// Files of Unix sockets that a service manager has made, and removes.
     pub fn managed_sockets(&self) -> Vec<PathBuf> {
-        let kept = self.claims.iter();
-        let kept = kept.filter(|claim| claim.keeper() == Keeper::Manager);
-        let paths = kept.filter_map(|claim| match claim.address() {
+        let paths = managed(&self.holds).filter_map(|claim| match claim.address() {
             Address::Unix(path) => Some(path.clone()),
             Address::Tcp(_) => None,
         });
@@ -160,7 +162,7 @@ impl Prepared {
     /// # Errors
     /// When the system refuses it, with the name of the file.
     pub fn hand_to(&self, identity: &Identity) -> Result<(), (String, io::Error)> {
-        for claim in &self.claims {
+        for claim in streams(&self.holds) {
             let given = claim.give_file_to(identity);
             given.map_err(|error| (claim.address().to_string(), error))?;
         }
@@ -194,14 +196,14 @@ impl Prepared {
         let crowd = Crowd::new(shares);
         let (first, everybody) = (Arc::clone(&resources), Arc::clone(&crowd));
         let (ready, readiness) = mpsc::channel();
-        let listening = self.claims.clone();
+        let listening = self.holds.clone();
         let cores = onrush_engine::start(&setup, move |core| {
             serve_on(&core, &first, &everybody, &listening, &ready)
         })
         .map_err(StartError::Core)?;
         let server = Server {
             _watch: resources.encryption.watch(),
-            claims: self.claims,
+            holds: self.holds,
             logs: resources.access_log.iter().cloned().collect(),
             traces: resources.tracing.iter().map(Arc::downgrade).collect(),
             spans,

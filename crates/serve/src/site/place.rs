@@ -3,12 +3,21 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onrush_config::plan::{self, Networks};
+use onrush_config::plan::{self, Networks, Protocol};
 use onrush_engine::Stream;
 use onrush_tls::Acceptor;
 
 use crate::admit::connections::Bounds;
-use crate::observe::registry::Registry;
+use crate::memcached::desk::{Desk, moment};
+use crate::worker::Worker;
+
+/// What is spoken with those who connect.
+pub(crate) enum Spoken {
+    Http,
+    Memcached(Rc<Desk>),
+    Echo,
+    Sink,
+}
 
 /// One place to accept connections.
 pub(crate) struct Place {
@@ -21,22 +30,43 @@ pub(crate) struct Place {
     introducers: Option<Networks>,
     /// How many connections clients may have, here and elsewhere.
     pub(crate) bounds: Option<Rc<Bounds>>,
+    pub(crate) spoken: Spoken,
+}
+
+impl Spoken {
+    fn new(protocol: &Protocol, before: Option<&Spoken>, worker: &Worker) -> Self {
+        match (protocol, before) {
+            (Protocol::Http, _) => Spoken::Http,
+            (Protocol::Memcached(plan), Some(Spoken::Memcached(desk))) if desk.plan() == *plan => {
+                Spoken::Memcached(Rc::clone(desk))
+            }
+            (Protocol::Memcached(plan), _) => {
+                Spoken::Memcached(Rc::new(Desk::new(*plan, moment(&worker.core))))
+            }
+            (Protocol::Echo(_), _) => Spoken::Echo,
+            (Protocol::Sink(_), _) => Spoken::Sink,
+        }
+    }
 }
 
 impl Place {
-    /// `occurrence` places before it have the same address, with port 0.
+    /// `occurrence` places before it have the same address, with port 0. What its clients have stored goes on from the place that
+    /// was there `before`, in another configuration, as long as both have room for the same.
     pub(crate) fn new(
         (plan, occurrence): (&plan::Listen, usize),
         acceptor: Option<&Arc<Acceptor>>,
         bounds: Option<Rc<Bounds>>,
-        registry: &Registry,
+        (worker, before): (&Worker, &[Rc<Place>]),
     ) -> Rc<Self> {
         let address = match occurrence {
             0 => plan.address.to_string(),
             before => format!("{} #{before}", plan.address),
         };
+        let listener = worker.registry.place(&address, &plan.name);
+        let before = before.iter().find(|place| place.listener == listener);
         Rc::new(Self {
-            listener: registry.place(&address, &plan.name),
+            spoken: Spoken::new(&plan.protocol, before.map(|place| &place.spoken), worker),
+            listener,
             name: plan.name.clone(),
             acceptor: acceptor.map(Arc::clone),
             introducers: plan.proxy_protocol.clone(),

@@ -188,11 +188,11 @@ impl Operations for Epoll {
 
     fn bind_datagrams(
         &mut self,
-        address: SocketAddr,
+        _: SocketAddr,
         open: impl FnOnce() -> Result<OwnedFd, Errno>,
         sockets: &mut Sockets,
     ) -> Result<(Key, SocketAddr), Errno> {
-        let (key, bound) = calls::bind(address, open, sockets)?;
+        let (key, bound) = calls::bind(open, sockets)?;
         Ok((self.registered(key, sockets)?, bound))
     }
 

@@ -274,11 +274,11 @@ impl Operations for Ring {
 
     fn bind_datagrams(
         &mut self,
-        address: SocketAddr,
+        _: SocketAddr,
         open: impl FnOnce() -> Result<OwnedFd, Errno>,
         sockets: &mut Sockets,
     ) -> Result<(Key, SocketAddr), Errno> {
-        calls::bind(address, open, sockets)
+        calls::bind(open, sockets)
     }
 
     fn connect_datagrams(

@@ -22,13 +22,15 @@ pub enum ConnectionState {
     Sending,
     /// It has become a tunnel.
     Tunnel,
+    /// It came by a listener that speaks something else than HTTP.
+    Open,
     /// Our side has ended, the client's not yet.
     Closing,
 }
 
 impl ConnectionState {
     /// All of them, in the order in which they come.
-    pub const ALL: [ConnectionState; 9] = [
+    pub const ALL: [ConnectionState; 10] = [
         ConnectionState::Introduction,
         ConnectionState::Handshake,
         ConnectionState::Idle,
@@ -37,6 +39,7 @@ impl ConnectionState {
         ConnectionState::Request,
         ConnectionState::Sending,
         ConnectionState::Tunnel,
+        ConnectionState::Open,
         ConnectionState::Closing,
     ];
 
@@ -45,7 +48,8 @@ impl ConnectionState {
         match self {
             ConnectionState::Introduction
             | ConnectionState::Handshake
-            | ConnectionState::Tunnel => None,
+            | ConnectionState::Tunnel
+            | ConnectionState::Open => None,
             ConnectionState::Idle
             | ConnectionState::Head
             | ConnectionState::Body
@@ -66,6 +70,7 @@ impl ConnectionState {
             ConnectionState::Request => "request",
             ConnectionState::Sending => "sending",
             ConnectionState::Tunnel => "tunnel",
+            ConnectionState::Open => "open",
             ConnectionState::Closing => "closing",
         }
     }

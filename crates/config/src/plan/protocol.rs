@@ -1,0 +1,111 @@
+//! What is spoken at a place to listen: HTTP, or what the far end of a run of load that is none has to speak.
+
+use std::fmt;
+
+use crate::limits;
+
+/// What is spoken with those who connect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1: routes say what the responses are.
+    #[default]
+    Http,
+    /// memcached's text protocol, classic and meta commands.
+    Memcached(Memcached),
+    /// Whatever comes goes back (RFC 862).
+    Echo(FarEnd),
+    /// Whatever comes is dropped (RFC 863).
+    Sink(FarEnd),
+}
+
+impl Protocol {
+    /// As it is written.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Protocol::Http => "http",
+            Protocol::Memcached(_) => "memcached",
+            Protocol::Echo(_) => "echo",
+            Protocol::Sink(_) => "sink",
+        }
+    }
+
+    /// What comes by TCP or a Unix socket, and what by UDP.
+    pub fn transport(&self) -> Transport {
+        match self {
+            Protocol::Http | Protocol::Memcached(_) => Transport::Tcp,
+            Protocol::Echo(far_end) | Protocol::Sink(far_end) => far_end.transport,
+        }
+    }
+}
+
+/// As it is written.
+impl fmt::Display for Protocol {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+/// A memcached server, as far as a run of load needs one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memcached {
+    /// What is set can be got, on the same core.
+    Stored {
+        /// Bytes that the items of one core may take, with what it costs to keep them.
+        memory: u64,
+        /// Bytes of a value; no more than `memory`.
+        item_bytes_max: u32,
+    },
+    /// Every key is there, with a value of so many bytes, and nothing is kept.
+    Synthetic {
+        /// Bytes of a value.
+        value_bytes: u32,
+    },
+}
+
+impl Default for Memcached {
+    fn default() -> Memcached {
+        Memcached::Stored {
+            memory: limits::MEMORY_DEFAULT,
+            item_bytes_max: limits::ITEM_BYTES_MAX_DEFAULT,
+        }
+    }
+}
+
+/// An echo or a sink.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FarEnd {
+    /// What carries the bytes.
+    pub transport: Transport,
+    /// Bytes that the kernel keeps of datagrams that wait for a core; none for what it keeps anyway.
+    pub receive_buffer: Option<u32>,
+}
+
+/// What carries bytes to a place to listen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// Streams: TCP, or a Unix socket.
+    Tcp,
+    /// Datagrams.
+    Udp,
+    /// TCP and UDP at the same port.
+    #[default]
+    Both,
+}
+
+impl Transport {
+    /// Whether connections are accepted.
+    pub fn has_tcp(self) -> bool {
+        match self {
+            Transport::Tcp | Transport::Both => true,
+            Transport::Udp => false,
+        }
+    }
+
+    /// Whether datagrams are received.
+    pub fn has_udp(self) -> bool {
+        match self {
+            Transport::Udp | Transport::Both => true,
+            Transport::Tcp => false,
+        }
+    }
+}

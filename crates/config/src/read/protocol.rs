@@ -1,0 +1,175 @@
+//! What is spoken at a `[[listen]]`, and the keys that only one protocol has.
+
+use std::ops::RangeInclusive;
+
+use super::kinds::place_of_value;
+use crate::address::{check_datagrams, check_reach};
+use crate::diagnostic::Findings;
+use crate::limits;
+use crate::plan::{FarEnd, Listen, Memcached, Protocol, Transport};
+use crate::section::{Keys, Kind, Section};
+use crate::value::{self, Invalid};
+
+/// As the key says it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    Http,
+    Memcached,
+    Echo,
+    Sink,
+}
+
+const NAME: Kind<Name> = Kind {
+    expected: "\"http\", \"memcached\", \"echo\" or \"sink\"",
+    parse: |text| {
+        let known = [
+            ("http", Name::Http),
+            ("memcached", Name::Memcached),
+            ("echo", Name::Echo),
+            ("sink", Name::Sink),
+        ];
+        value::choose("protocol", text, &known)
+    },
+};
+
+const TRANSPORT: Kind<Transport> = Kind {
+    expected: "\"tcp\", \"udp\" or \"both\"",
+    parse: |text| {
+        let known = [
+            ("tcp", Transport::Tcp),
+            ("udp", Transport::Udp),
+            ("both", Transport::Both),
+        ];
+        value::choose("transport", text, &known)
+    },
+};
+
+const SIZE: Kind<u64> = Kind {
+    expected: "a size such as \"64m\"",
+    parse: value::parse_size,
+};
+
+const OF_HTTP: [&str; 1] = ["proxy_protocol"];
+const OF_MEMCACHED: [&str; 3] = ["memory", "item_bytes_max", "synthetic"];
+const OF_FAR_ENDS: [&str; 3] = ["transport", "receive_buffer", "public"];
+
+/// What the place speaks; `listen` is where it is, if that could be read. Nothing where the protocol itself is wrong.
+pub(super) fn read_protocol(
+    section: &Section<'_, '_>,
+    listen: Option<&Listen>,
+    findings: &mut Findings<'_>,
+) -> Option<Protocol> {
+    let name = match section.has("protocol") {
+        true => section.read("protocol", NAME, findings)?,
+        false => Name::Http,
+    };
+    let mut refuse = |keys: &[&str], whose: &str| {
+        let reason = format!("goes with protocol = {whose}: expected one of these, or no such key");
+        section.refuse(keys, &reason, findings);
+    };
+    if name != Name::Http {
+        refuse(&OF_HTTP, "\"http\"");
+    }
+    if name != Name::Memcached {
+        refuse(&OF_MEMCACHED, "\"memcached\"");
+    }
+    match name {
+        Name::Http | Name::Memcached => refuse(&OF_FAR_ENDS, "\"echo\" or \"sink\""),
+        Name::Echo | Name::Sink => {}
+    }
+    Some(match name {
+        Name::Http => Protocol::Http,
+        Name::Memcached => Protocol::Memcached(read_memcached(section, findings)),
+        Name::Echo => Protocol::Echo(read_far_end(section, listen, findings)),
+        Name::Sink => Protocol::Sink(read_far_end(section, listen, findings)),
+    })
+}
+
+fn read_memcached(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Memcached {
+    if let Some(value) = section.value("synthetic") {
+        const EXPECTED: &str = "a table such as { value_bytes = 100 }";
+        let reason = "says what is kept, and with synthetic nothing is: expected one of them";
+        section.refuse(&["memory", "item_bytes_max"], reason, findings);
+        let keys = Keys::new(&["value_bytes"]);
+        let synthetic = Section::of("synthetic", value, EXPECTED, keys, findings);
+        let bytes = synthetic.and_then(|synthetic| {
+            synthetic.require("value_bytes", "a size such as 100", findings);
+            let range = 0..=u64::from(limits::ITEM_BYTES_MAX);
+            read_bytes(&synthetic, "value_bytes", range, findings)
+        });
+        return Memcached::Synthetic {
+            value_bytes: bytes.unwrap_or_default() as u32,
+        };
+    }
+    let range = limits::MEMORY_MIN..=limits::MEMORY_MAX;
+    let memory = read_bytes(section, "memory", range, findings).unwrap_or(limits::MEMORY_DEFAULT);
+    let longest = u64::from(limits::ITEM_BYTES_MAX);
+    let asked = read_bytes(section, "item_bytes_max", 1..=longest, findings);
+    if let Some(asked) = asked.filter(|&asked| asked > memory) {
+        let message =
+            format!("item_bytes_max of {asked} is more than memory, {memory}: expected less");
+        findings.error(section.place("item_bytes_max"), message);
+    }
+    let item_bytes_max = asked.unwrap_or(limits::ITEM_BYTES_MAX_DEFAULT.into());
+    Memcached::Stored {
+        memory,
+        item_bytes_max: item_bytes_max.min(memory) as u32,
+    }
+}
+
+fn read_far_end(
+    section: &Section<'_, '_>,
+    listen: Option<&Listen>,
+    findings: &mut Findings<'_>,
+) -> FarEnd {
+    let transport = section.read("transport", TRANSPORT, findings);
+    let transport = transport.unwrap_or_default();
+    if transport != Transport::Tcp {
+        let reason = "is not spoken over UDP: expected transport = \"tcp\" beside it";
+        section.refuse(&["tls"], reason, findings);
+    }
+    if transport == Transport::Tcp {
+        let reason = "is for datagrams: expected transport = \"udp\" or \"both\"";
+        section.refuse(&["receive_buffer"], reason, findings);
+    }
+    let is_public = section.truth("public", findings) == Some(true);
+    if let Some(listen) = listen {
+        let mut refuse = |checked: Result<(), Invalid>, or: &str| {
+            if let Err(why) = checked {
+                findings.error(
+                    place_of_value(section, "address"),
+                    format!("{why}, or {or}"),
+                );
+            }
+        };
+        if !is_public {
+            refuse(check_reach(&listen.address), "public = true");
+        }
+        if transport.has_udp() {
+            refuse(check_datagrams(&listen.address), "transport = \"tcp\"");
+        }
+    }
+    let range = limits::RECEIVE_BUFFER_MIN.into()..=limits::RECEIVE_BUFFER_MAX.into();
+    let receive_buffer = read_bytes(section, "receive_buffer", range, findings);
+    FarEnd {
+        transport,
+        receive_buffer: receive_buffer.map(|bytes| bytes as u32),
+    }
+}
+
+/// A size that is in `range`.
+fn read_bytes(
+    section: &Section<'_, '_>,
+    key: &str,
+    range: RangeInclusive<u64>,
+    findings: &mut Findings<'_>,
+) -> Option<u64> {
+    let bytes = section.read_number(key, SIZE, findings)?;
+    if range.contains(&bytes) {
+        return Some(bytes);
+    }
+    let (least, most) = (range.start(), range.end());
+    let message = format!("{key} of {bytes} bytes is out of range: expected {least} to {most}");
+    findings.error(section.place(key), message);
+    None
+}

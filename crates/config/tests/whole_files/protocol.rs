@@ -1,0 +1,131 @@
+//! `[[listen]] protocol`: what it means, and what is said about keys that do not go with it.
+
+use onrush_config::plan::*;
+
+use crate::support::{check_errors, parsed};
+
+/// What is spoken at a private address with these keys.
+fn spoken(keys: &str) -> Protocol {
+    let text = format!("[[listen]]\naddress = \"10.0.0.1:80\"\n{keys}");
+    let parsed = parsed(&text);
+    assert_eq!(parsed.warnings, [], "{text}");
+    assert_eq!(parsed.plan.routes, [], "nobody asks for one");
+    let listen = parsed.plan.listen.into_iter().next();
+    listen.expect("one place").protocol
+}
+
+#[test]
+fn each_protocol_has_its_keys_and_defaults() {
+    let far_end = FarEnd::default();
+    assert_eq!(far_end.transport, Transport::Both);
+    for (keys, protocol) in [
+        (
+            "protocol = \"memcached\"",
+            Protocol::Memcached(Memcached::default()),
+        ),
+        (
+            "protocol = \"memcached\"\nmemory = \"1g\"\nitem_bytes_max = \"4m\"\ntls = \"self-signed\"",
+            Protocol::Memcached(Memcached::Stored {
+                memory: 1 << 30,
+                item_bytes_max: 4 << 20,
+            }),
+        ),
+        (
+            "protocol = \"memcached\"\nmemory = \"100k\"",
+            Protocol::Memcached(Memcached::Stored {
+                memory: 100 << 10,
+                item_bytes_max: 100 << 10,
+            }),
+        ),
+        (
+            "protocol = \"memcached\"\nsynthetic = { value_bytes = 100 }",
+            Protocol::Memcached(Memcached::Synthetic { value_bytes: 100 }),
+        ),
+        ("protocol = \"echo\"", Protocol::Echo(far_end)),
+        (
+            "protocol = \"sink\"\ntransport = \"udp\"\nreceive_buffer = \"4m\"",
+            Protocol::Sink(FarEnd {
+                transport: Transport::Udp,
+                receive_buffer: Some(4 << 20),
+            }),
+        ),
+        (
+            "protocol = \"echo\"\ntransport = \"tcp\"\ntls = \"self-signed\"",
+            Protocol::Echo(FarEnd {
+                transport: Transport::Tcp,
+                receive_buffer: None,
+            }),
+        ),
+    ] {
+        assert_eq!(spoken(keys), protocol, "{keys}");
+    }
+    let public = "[[listen]]\naddress = \":7\"\nprotocol = \"echo\"\npublic = true";
+    assert!(!parsed(public).plan.listen[0].is_http());
+}
+
+#[test]
+fn everything_wrong_is_named() {
+    check_errors(&[
+        (
+            "[[listen]]\naddress = \":7\"\nprotocol = \"ecko\"",
+            &["3:12: unknown protocol \"ecko\"; nearest: \"echo\""],
+        ),
+        (
+            "[[listen]]\naddress = \":7\"\nprotocol = \"echo\"",
+            &[
+                "2:11: anybody may be able to reach 0.0.0.0:7, and to have others hit by what they did not ask for: expected an address of the loopback or of a private network, or public = true",
+            ],
+        ),
+        (
+            "[[listen]]\naddress = \"unix:/run/x.sock\"\nprotocol = \"sink\"",
+            &[
+                "2:11: unix:/run/x.sock is a Unix socket, and UDP is wanted there: expected an IP address and a port, or transport = \"tcp\"",
+            ],
+        ),
+        (
+            "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"echo\"\ntls = \"self-signed\"\nproxy_protocol = false\nmemory = \"1m\"",
+            &[
+                "4:1: tls is not spoken over UDP: expected transport = \"tcp\" beside it",
+                "5:1: proxy_protocol goes with protocol = \"http\": expected one of these, or no such key",
+                "6:1: memory goes with protocol = \"memcached\": expected one of these, or no such key",
+            ],
+        ),
+        (
+            "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"memcached\"\nmemory = \"1m\"\nitem_bytes_max = \"2m\"\npublic = true",
+            &[
+                "5:1: item_bytes_max of 2097152 is more than memory, 1048576: expected less",
+                "6:1: public goes with protocol = \"echo\" or \"sink\": expected one of these, or no such key",
+            ],
+        ),
+        (
+            "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"memcached\"\nmemory = \"1\"\n[[listen]]\naddress = \"127.0.0.1:8\"\nprotocol = \"memcached\"\nsynthetic = true",
+            &[
+                "4:1: memory of 1 bytes is out of range: expected 65536 to 1099511627776",
+                "8:13: synthetic is true or false: expected a table such as { value_bytes = 100 }",
+            ],
+        ),
+        (
+            "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"sink\"\ntransport = \"tcp\"\nreceive_buffer = \"1m\"",
+            &["5:1: receive_buffer is for datagrams: expected transport = \"udp\" or \"both\""],
+        ),
+        (
+            "[[listen]]\naddress = \"127.0.0.1:7\"\nmemory = \"1m\"\ntransport = \"udp\"",
+            &[
+                "3:1: memory goes with protocol = \"memcached\": expected one of these, or no such key",
+                "4:1: transport goes with protocol = \"echo\" or \"sink\": expected one of these, or no such key",
+            ],
+        ),
+        (
+            "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"sink\"",
+            &[
+                "4:3: there is no [[listen]] that speaks http, and so nobody who could ask for a [[route]]: expected one, or no [[route]]",
+            ],
+        ),
+        (
+            "[[listen]]\naddress = \"127.0.0.1:7\"\nname = \"bin\"\nprotocol = \"sink\"\n[[listen]]\naddress = \":80\"\n[[route]]\nlistener = \"bin\"\nsynthetic = true",
+            &[
+                "8:12: listener \"bin\" speaks sink and has no routes: expected one that speaks http",
+            ],
+        ),
+    ]);
+}

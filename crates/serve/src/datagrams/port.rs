@@ -1,0 +1,207 @@
+//! The socket of one core, and what becomes of what arrives there.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use onrush_engine::clock::thread_time;
+use onrush_engine::{Datagram, DatagramClaim, Error, Kind, ReceiveBatch, Received};
+use onrush_packet::header::{self, Header};
+use onrush_packet::report::{Report, Role, read_question};
+
+use super::flows::Flows;
+use super::limits::MESSAGES_PER_CALL;
+use super::replies::{Replies, Way};
+use crate::observe::datagrams::DatagramTraffic;
+use crate::site::place::{Place, Spoken};
+use crate::worker::Worker;
+
+/// The socket of one core for the datagrams of a listener.
+pub(crate) struct Port {
+    claim: Arc<DatagramClaim>,
+    socket: Datagram,
+    /// What is done there: as the site in force has it, or the last one that had the address.
+    place: RefCell<Rc<Place>>,
+    state: RefCell<State>,
+}
+
+struct State {
+    flows: Flows,
+    traffic: Rc<DatagramTraffic>,
+    /// What the kernel has said last of what it dropped, modulo 2^32, and all of it.
+    dropped_said: u32,
+    dropped: u64,
+}
+
+impl Port {
+    /// Takes the core's socket of a claim. Nothing is received before it is [run](Port::run).
+    ///
+    /// # Errors
+    /// When the kernel refuses to watch it, or to say where datagrams were sent to.
+    pub(crate) fn new(
+        claim: &Arc<DatagramClaim>,
+        place: &Rc<Place>,
+        worker: &Worker,
+    ) -> Result<Self, Error> {
+        let socket = Datagram::open(&worker.core, claim)?;
+        // Where the kernel does not, each message is one datagram, and none is said to be dropped.
+        socket.coalesce();
+        socket.tell_drops();
+        if claim.address().ip().is_unspecified() {
+            // An answer has to come from where the question went.
+            socket.tell_control()?;
+        }
+        Ok(Self {
+            claim: Arc::clone(claim),
+            socket,
+            place: RefCell::new(Rc::clone(place)),
+            state: RefCell::new(State {
+                flows: Flows::default(),
+                traffic: worker.registry.datagrams(&place.name),
+                dropped_said: 0,
+                dropped: 0,
+            }),
+        })
+    }
+
+    pub(crate) fn is_of(&self, claim: &Arc<DatagramClaim>) -> bool {
+        Arc::ptr_eq(&self.claim, claim)
+    }
+
+    /// From now on it is what `place` says. What was counted of flows is kept.
+    pub(crate) fn take_over(&self, place: &Rc<Place>, worker: &Worker) {
+        self.state.borrow_mut().traffic = worker.registry.datagrams(&place.name);
+        self.place.replace(Rc::clone(place));
+    }
+
+    /// Nobody is heard any more.
+    pub(crate) fn end(&self) {
+        self.socket.end();
+    }
+
+    /// Receives until the core stops, or it is ended.
+    pub(crate) async fn run(self: Rc<Self>, worker: Rc<Worker>) {
+        let mut received = ReceiveBatch::new(MESSAGES_PER_CALL, usize::MAX);
+        let mut replies = Replies::default();
+        // Whoever goes on sending must not keep a core that is to stop.
+        while !worker.core.is_stopping() {
+            match self.socket.recv_unless_stopping(&mut received).await {
+                Ok(_) => {}
+                Err(error) if error.kind == Kind::Stopping => return,
+                // An error of an earlier datagram, which is over with it.
+                Err(_) => self.state.borrow().traffic.failed(1),
+            }
+            let mut done = 0;
+            while let Some(next) = self.take(&received, done, &mut replies, &worker) {
+                done = next;
+                self.send(&mut replies).await;
+            }
+            received.clear();
+        }
+    }
+
+    /// Counts what was received from number `from` on, and writes what goes back, as far as there is room; says which is next.
+    /// `None` when nothing is left, and nothing is to be sent.
+    fn take(
+        &self,
+        received: &ReceiveBatch,
+        from: usize,
+        replies: &mut Replies,
+        worker: &Worker,
+    ) -> Option<usize> {
+        let state = &mut *self.state.borrow_mut();
+        state.note_dropped(received);
+        let role = match self.place.borrow().spoken {
+            Spoken::Echo => Role::Echo,
+            Spoken::Sink | Spoken::Http | Spoken::Memcached(_) => Role::Sink,
+        };
+        let now = worker.core.now_exact().nanoseconds();
+        let mut next = from;
+        for datagram in received.iter().skip(from) {
+            if replies.are_full() {
+                break;
+            }
+            next += 1;
+            self.take_one(&datagram, (role, now), (state, replies), worker);
+        }
+        let is_over = next == from && replies.batch().is_empty();
+        (!is_over).then_some(next)
+    }
+
+    fn take_one(
+        &self,
+        datagram: &Received<'_>,
+        (role, now): (Role, u64),
+        (state, replies): (&mut State, &mut Replies),
+        worker: &Worker,
+    ) {
+        let bytes = datagram.bytes;
+        state.traffic.received(bytes.len());
+        let way = Way {
+            to: datagram.from,
+            from: datagram.to,
+        };
+        if let Some((flow, question)) = read_question(bytes) {
+            let report = Report {
+                flow,
+                question,
+                tally: state.flows.tally(flow),
+                dropped: state.dropped,
+                cpu: thread_time().ran.as_nanos() as u64,
+                core: worker.core.id() as u16,
+                role,
+            };
+            return self.reply(way, &report.bytes(), (state, replies), worker);
+        }
+        match Header::read(bytes) {
+            Some(header) if header.kind == header::Kind::Data => {
+                state.flows.arrive(&header, bytes.len(), now);
+            }
+            Some(_) | None => state.traffic.foreign(),
+        }
+        match role {
+            Role::Echo => self.reply(way, bytes, (state, replies), worker),
+            Role::Sink => {}
+        }
+    }
+
+    /// Answers a datagram with these bytes, which are no more than it had.
+    fn reply(
+        &self,
+        way: Way,
+        bytes: &[u8],
+        (state, replies): (&State, &mut Replies),
+        worker: &Worker,
+    ) {
+        // Two echoes would go on for ever, once somebody has sent one a datagram in the name of the other.
+        let is_of_another_echo = way.to.port() == self.claim.address().port();
+        if is_of_another_echo || replies.push(way, bytes, &worker.core).is_err() {
+            state.traffic.failed(1);
+        }
+    }
+
+    async fn send(&self, replies: &mut Replies) {
+        let batch = replies.batch();
+        while !batch.is_empty() {
+            let sent = self.socket.send(batch).await;
+            let state = self.state.borrow();
+            match sent {
+                Ok(datagrams) => state.traffic.sent(datagrams as u64),
+                // The one that failed is out of the batch.
+                Err(_) => state.traffic.failed(1),
+            }
+        }
+    }
+}
+
+impl State {
+    fn note_dropped(&mut self, received: &ReceiveBatch) {
+        let Some(said) = received.dropped() else {
+            return;
+        };
+        let more = said.wrapping_sub(self.dropped_said);
+        self.dropped_said = said;
+        self.dropped += u64::from(more);
+        self.traffic.dropped(more.into());
+    }
+}

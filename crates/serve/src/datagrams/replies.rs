@@ -1,0 +1,145 @@
+//! Datagrams that go back: those of one size to one peer leave as one message, which the kernel parts.
+
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU16;
+
+use onrush_engine::{BUFFER_BYTES, Buffer, Core, Ecn, Error, Kind, Message, Op, SendBatch};
+
+use super::limits::{REPLIES_PER_CALL, SEGMENTS_MAX};
+
+/// What goes back of what has been received.
+#[derive(Default)]
+pub(super) struct Replies {
+    batch: SendBatch,
+    /// What the last one can be joined by.
+    open: Option<Open>,
+}
+
+/// From whom to whom a datagram goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Way {
+    pub(super) to: SocketAddr,
+    /// The address of ours that it was sent to, where we have several.
+    pub(super) from: Option<IpAddr>,
+}
+
+struct Open {
+    way: Way,
+    /// Bytes of each datagram, of which only the last may have fewer.
+    segment: usize,
+    count: usize,
+    buffer: Buffer,
+}
+
+impl Open {
+    fn takes(&self, way: Way, bytes: &[u8]) -> bool {
+        self.way == way
+            && self.count < SEGMENTS_MAX
+            && (1..=self.segment).contains(&bytes.len())
+            && self.buffer.len() == self.count * self.segment
+            && self.buffer.room() >= bytes.len()
+    }
+}
+
+impl Replies {
+    /// Whether they have to leave before there are more.
+    pub(super) fn are_full(&self) -> bool {
+        // One is open.
+        self.batch.len() + 1 >= REPLIES_PER_CALL
+    }
+
+    /// Adds a datagram.
+    ///
+    /// # Errors
+    /// When the core has no buffer for it: it is lost.
+    pub(super) fn push(&mut self, way: Way, bytes: &[u8], core: &Core) -> Result<(), Error> {
+        if let Some(open) = self.open.as_mut().filter(|open| open.takes(way, bytes)) {
+            let fits = open.buffer.put(bytes);
+            debug_assert!(fits, "it was asked");
+            open.count += 1;
+            return Ok(());
+        }
+        self.close();
+        // As much as may join it, where that takes a wide one.
+        let mut buffer = core.buffer_for((bytes.len() * SEGMENTS_MAX) as u64)?;
+        if buffer.room() < bytes.len() {
+            debug_assert!(bytes.len() > BUFFER_BYTES);
+            return Err(Error::new(Op::Buffer, Kind::NoBuffers));
+        }
+        let fits = buffer.put(bytes);
+        debug_assert!(fits, "it was asked");
+        self.open = Some(Open {
+            way,
+            segment: bytes.len(),
+            count: 1,
+            buffer,
+        });
+        Ok(())
+    }
+
+    /// What is to be sent, with the last one.
+    pub(super) fn batch(&mut self) -> &mut SendBatch {
+        self.close();
+        &mut self.batch
+    }
+
+    fn close(&mut self) {
+        let Some(open) = self.open.take() else {
+            return;
+        };
+        let segment = u16::try_from(open.segment).ok().and_then(NonZeroU16::new);
+        let message = Message {
+            to: Some(open.way.to),
+            from: open.way.from,
+            ecn: Ecn::NotCapable,
+            segment: segment.filter(|_| open.count > 1),
+            payload: open.buffer.into(),
+        };
+        let pushed = self.batch.push(message);
+        debug_assert!(
+            pushed.is_ok(),
+            "whoever adds has asked whether they are full"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_engine::Simulation;
+
+    fn way(port: u16) -> Way {
+        Way {
+            to: ([127, 0, 0, 1], port).into(),
+            from: None,
+        }
+    }
+
+    /// Messages that these datagrams make: their ports and sizes.
+    fn messages(datagrams: &[(u16, usize)]) -> usize {
+        let core = Core::simulated(Simulation::with_seed(1));
+        let mut replies = Replies::default();
+        for (port, length) in datagrams {
+            assert!(!replies.are_full());
+            replies.push(way(*port), &vec![7; *length], &core).unwrap();
+        }
+        replies.batch().len()
+    }
+
+    #[test]
+    fn datagrams_of_a_size_to_one_peer_are_one_message() {
+        for (datagrams, expected) in [
+            (&[(1, 100); 64][..], 1),
+            (&[(1, 100); 65], 2),
+            (&[(1, 100), (2, 100), (1, 100)], 3),
+            (&[(1, 100), (1, 100), (1, 50)], 1),
+            (&[(1, 100), (1, 50), (1, 100)], 2),
+            (&[(1, 50), (1, 100)], 2),
+            (&[(1, 0), (1, 0)], 2),
+            (&[(1, 1400); 64], 2),
+            (&[(1, 65_507); 3], 3),
+        ] {
+            assert_eq!(messages(datagrams), expected, "{:?}", datagrams[0]);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What the clients of a listener see of one core: its items, or as many as they like of which none is kept; and what has been
+//! asked of it.
+
+use onrush_config::plan::Memcached;
+
+use super::item::{Expiry, Item, Moment, Seconds, value};
+use super::store::Store;
+
+/// The items of a listener on one core. No other core sees them.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    items: Items,
+    item_bytes_max: u32,
+    /// The number of the last change.
+    cas: u64,
+    pub(super) counts: Counts,
+    began: Seconds,
+}
+
+#[derive(Debug)]
+enum Items {
+    Stored(Store),
+    /// Each key has what is in the first place. The second is a copy of it, which whoever has found it may change.
+    Synthetic(Box<[Item; 2]>),
+}
+
+impl Items {
+    fn find(&mut self, key: &[u8], now: Seconds) -> Option<&mut Item> {
+        match self {
+            Items::Stored(store) => store.find(key, now),
+            Items::Synthetic(items) => {
+                let [item, copy] = &mut **items;
+                copy.clone_from(item);
+                Some(copy)
+            }
+        }
+    }
+}
+
+/// What has been asked for since the start, or since a client had it begin anew.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Keys that were asked for.
+    pub(crate) gets: u64,
+    pub(crate) get_hits: u64,
+    pub(crate) sets: u64,
+    pub(crate) touches: u64,
+    pub(crate) touch_hits: u64,
+    pub(crate) deletes: u64,
+    pub(crate) delete_hits: u64,
+    pub(crate) counts: u64,
+    pub(crate) count_hits: u64,
+    pub(crate) flushes: u64,
+    pub(crate) metas: u64,
+    /// Items that were stored.
+    pub(crate) stored: u64,
+}
+
+/// What came of the wish to store a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stored {
+    /// With this number.
+    As(u64),
+    /// The key is there, or is not, as the command does not want it.
+    Not,
+    /// It has another number.
+    Exists,
+    NotFound,
+}
+
+impl Cache {
+    pub(crate) fn new(plan: Memcached, now: Moment) -> Self {
+        let (items, item_bytes_max) = match plan {
+            Memcached::Stored {
+                memory,
+                item_bytes_max,
+            } => (Items::Stored(Store::new(memory)), item_bytes_max),
+            Memcached::Synthetic { value_bytes } => {
+                let bytes = vec![b'x'; value_bytes as usize];
+                let mut item = Item::new(value(&[&bytes]), 0, Expiry::Never);
+                item.cas = 1;
+                let items = Items::Synthetic(Box::new([item.clone(), item]));
+                (items, onrush_config::limits::ITEM_BYTES_MAX)
+            }
+        };
+        Self {
+            items,
+            item_bytes_max,
+            cas: 0,
+            counts: Counts::default(),
+            began: now.seconds,
+        }
+    }
+
+    /// Whether a value of this length may be stored.
+    pub(super) fn takes(&self, length: u32) -> bool {
+        length <= self.item_bytes_max
+    }
+
+    pub(super) fn item_bytes_max(&self) -> u32 {
+        self.item_bytes_max
+    }
+
+    pub(super) fn age(&self, now: Seconds) -> u64 {
+        now.0.saturating_sub(self.began.0)
+    }
+
+    /// The items that are kept, where any are.
+    pub(super) fn store(&self) -> Option<&Store> {
+        match &self.items {
+            Items::Stored(store) => Some(store),
+            Items::Synthetic(_) => None,
+        }
+    }
+
+    pub(super) fn find(&mut self, key: &[u8], now: Seconds) -> Option<&mut Item> {
+        self.items.find(key, now)
+    }
+
+    /// The item of a key that a client has asked for, which is counted.
+    pub(super) fn get(&mut self, key: &[u8], now: Seconds) -> Option<&mut Item> {
+        let Self { items, counts, .. } = self;
+        counts.gets += 1;
+        let found = items.find(key, now);
+        counts.get_hits += u64::from(found.is_some());
+        found
+    }
+
+    /// Gives a key this item, whatever it had, and says by which number.
+    pub(super) fn set(&mut self, key: &[u8], item: Item, now: Seconds) -> Stored {
+        self.cas += 1;
+        let item = Item {
+            cas: self.cas,
+            accessed: now,
+            ..item
+        };
+        self.counts.stored += 1;
+        let is_stored = match &mut self.items {
+            Items::Stored(store) => store.set(key, item, now),
+            Items::Synthetic(_) => true,
+        };
+        match is_stored {
+            true => Stored::As(self.cas),
+            false => Stored::Not,
+        }
+    }
+
+    /// The number of a change of an item that stays where it is.
+    pub(super) fn next_cas(&mut self) -> u64 {
+        self.cas += 1;
+        self.cas
+    }
+
+    /// Whether there was one.
+    pub(super) fn remove(&mut self, key: &[u8], now: Seconds) -> bool {
+        let is_there = self.find(key, now).is_some();
+        if let Items::Stored(store) = &mut self.items {
+            store.remove(key);
+        }
+        is_there
+    }
+
+    /// All that are there now are no more from `at` on.
+    pub(super) fn flush(&mut self, at: Seconds) {
+        if let Items::Stored(store) = &mut self.items {
+            store.flush(at);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What commands do to items, whichever way a client has said it: classic or meta.
+
+use std::rc::Rc;
+
+use super::cache::{Cache, Stored};
+use super::command::{Direction, Mode, Step};
+use super::item::{Expiry, Item, Seconds, value};
+use super::number::unsigned;
+
+/// A value to store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wish<'l> {
+    pub(super) key: &'l [u8],
+    pub(super) mode: Mode,
+    pub(super) flags: u32,
+    pub(super) expiry: Expiry,
+    pub(super) value: &'l [u8],
+    /// Where it is appended or prepended: only to what has this number.
+    pub(super) only_at: Option<u64>,
+    /// With [`Mode::Cas`], a value that comes too late is stored all the same and marked as stale.
+    pub(super) is_invalidating: bool,
+}
+
+/// Stores a value, if what is there is as its mode wants it.
+pub(super) fn store(cache: &mut Cache, wish: Wish<'_>, now: Seconds) -> Stored {
+    cache.counts.sets += 1;
+    let there = cache.find(wish.key, now).cloned();
+    let new = || Item::new(value(&[wish.value]), wish.flags, wish.expiry);
+    let item = match (wish.mode, there) {
+        (Mode::Set, _) | (Mode::Add, None) | (Mode::Replace, Some(_)) => new(),
+        (Mode::Add, Some(_)) => return Stored::Not,
+        (Mode::Replace | Mode::Append | Mode::Prepend, None) => return Stored::Not,
+        (Mode::Cas(_), None) => return Stored::NotFound,
+        (Mode::Cas(cas), Some(there)) if cas == there.cas => new(),
+        (Mode::Cas(cas), Some(there)) if wish.is_invalidating && cas < there.cas => Item {
+            expiry: there.expiry,
+            is_stale: true,
+            is_won: there.is_won,
+            ..new()
+        },
+        (Mode::Cas(_), Some(_)) => return Stored::Exists,
+        (mode, Some(there)) => {
+            if wish.only_at.is_some_and(|cas| cas != 0 && cas != there.cas) {
+                return Stored::Exists;
+            }
+            let parts = match mode {
+                Mode::Prepend => [wish.value, there.bytes()],
+                _ => [there.bytes(), wish.value],
+            };
+            let length = parts.iter().map(|part| part.len()).sum::<usize>();
+            if !u32::try_from(length).is_ok_and(|length| cache.takes(length)) {
+                return Stored::Not;
+            }
+            Item::new(value(&parts), there.flags, there.expiry)
+        }
+    };
+    cache.set(wish.key, item, now)
+}
+
+/// What came of the wish to count.
+#[derive(Debug)]
+pub(super) enum Counted {
+    /// The number that it is now.
+    To(u64),
+    NotFound,
+    /// It has another number than was asked for.
+    Exists,
+    NotNumeric,
+}
+
+/// Adds to a number, or takes from it. Above 64 bits it begins anew, and below 0 it does not go.
+pub(super) fn count(
+    cache: &mut Cache,
+    (key, step): (&[u8], Step),
+    only_at: Option<u64>,
+    now: Seconds,
+) -> Counted {
+    cache.counts.counts += 1;
+    let Some(there) = cache.find(key, now).cloned() else {
+        return Counted::NotFound;
+    };
+    cache.counts.count_hits += 1;
+    if only_at.is_some_and(|cas| cas != there.cas) {
+        return Counted::Exists;
+    }
+    let Some(before) = unsigned(&there.value).filter(|_| !there.bytes().is_empty()) else {
+        return Counted::NotNumeric;
+    };
+    let number = match step.direction {
+        Direction::Up => before.wrapping_add(step.by),
+        Direction::Down => before.saturating_sub(step.by),
+    };
+    let item = Item {
+        value: padded(number, there.bytes().len()),
+        ..there
+    };
+    cache.set(key, item, now);
+    Counted::To(number)
+}
+
+/// A number as it is kept: a value does not become shorter by counting (protocol.txt, "Increment/Decrement").
+fn padded(number: u64, length: usize) -> Rc<[u8]> {
+    let mut text = number.to_string();
+    while text.len() < length {
+        text.push(' ');
+    }
+    value(&[text.as_bytes()])
+}

@@ -1,0 +1,170 @@
+//! Classic commands: set, delete, incr and their like.
+
+use super::answers::Answers;
+use super::cache::{Cache, Counts, Stored};
+use super::change::{Counted, Wish, count, store};
+use super::command::{Reply, Step, Store};
+use super::item::{Expiry, Item, Moment, Seconds};
+
+/// What is answered to a `version`: clients read a number, and may show the rest.
+const VERSION_NUMBER: &str = concat!(env!("CARGO_PKG_VERSION"), "-onrush");
+
+/// Where classic commands say what came of them.
+pub(super) struct Teller<'a> {
+    pub(super) answers: &'a mut Answers,
+    pub(super) reply: Reply,
+}
+
+impl Teller<'_> {
+    pub(super) fn say(self, text: &str) {
+        if self.reply == Reply::Wanted {
+            self.answers.line(text.as_bytes());
+        }
+    }
+}
+
+/// A key of a `get`, or of a `gets` with the item's number behind its length.
+pub(super) fn answer_value(key: &[u8], item: &Item, cas: Option<u64>, answers: &mut Answers) {
+    answers.text(b"VALUE ");
+    answers.text(key);
+    answers.text(b" ");
+    answers.number(item.flags.into());
+    answers.text(b" ");
+    answers.number(item.bytes().len() as u64);
+    if let Some(cas) = cas {
+        answers.text(b" ");
+        answers.number(cas);
+    }
+    answers.text(b"\r\n");
+    answers.value(&item.value);
+}
+
+/// Stores the `value` that has come behind its command.
+pub(super) fn put(cache: &mut Cache, asked: Store<'_>, value: &[u8], now: Moment) -> &'static str {
+    let wish = Wish {
+        key: asked.key,
+        mode: asked.mode,
+        flags: asked.flags,
+        expiry: Expiry::meant(asked.exptime, now),
+        value,
+        only_at: None,
+        is_invalidating: false,
+    };
+    match store(cache, wish, now.seconds) {
+        Stored::As(_) => "STORED",
+        Stored::Not => "NOT_STORED",
+        Stored::Exists => "EXISTS",
+        Stored::NotFound => "NOT_FOUND",
+    }
+}
+
+pub(super) fn delete(cache: &mut Cache, key: &[u8], now: Seconds) -> &'static str {
+    cache.counts.deletes += 1;
+    match cache.remove(key, now) {
+        true => {
+            cache.counts.delete_hits += 1;
+            "DELETED"
+        }
+        false => "NOT_FOUND",
+    }
+}
+
+pub(super) fn step(cache: &mut Cache, key: &[u8], step: Step, now: Seconds, teller: Teller<'_>) {
+    match count(cache, (key, step), None, now) {
+        Counted::To(number) => teller.say(itoa::Buffer::new().format(number)),
+        // Nobody has asked for a number.
+        Counted::NotFound | Counted::Exists => teller.say("NOT_FOUND"),
+        Counted::NotNumeric => {
+            teller.say("CLIENT_ERROR cannot increment or decrement non-numeric value");
+        }
+    }
+}
+
+pub(super) fn touch(cache: &mut Cache, key: &[u8], exptime: i32, now: Moment) -> &'static str {
+    cache.counts.touches += 1;
+    let Some(item) = cache.find(key, now.seconds) else {
+        return "NOT_FOUND";
+    };
+    item.expiry = Expiry::meant(exptime, now);
+    cache.counts.touch_hits += 1;
+    "TOUCHED"
+}
+
+pub(super) fn flush_all(cache: &mut Cache, delay: i32, now: Moment) -> &'static str {
+    cache.counts.flushes += 1;
+    let at = match Expiry::meant(delay, now) {
+        Expiry::At(at) if delay > 0 => at,
+        Expiry::At(_) | Expiry::Never => now.seconds,
+    };
+    cache.flush(at);
+    "OK"
+}
+
+pub(super) fn version(answers: &mut Answers) {
+    answers.text(b"VERSION ");
+    answers.line(VERSION_NUMBER.as_bytes());
+}
+
+/// What has been asked, of this core. Tools ask for other topics in passing: those with nothing to say have an end only.
+pub(super) fn stats(cache: &mut Cache, topic: Option<&[u8]>, now: Moment, answers: &mut Answers) {
+    match topic {
+        None => {
+            // No number, and wanted by those who read the others.
+            answers.text(b"STAT version ");
+            answers.line(VERSION_NUMBER.as_bytes());
+            answer_stats(&general(cache, now), answers);
+        }
+        Some(b"settings") => {
+            let of_settings = [
+                ("maxbytes", cache.store().map_or(0, |store| store.memory())),
+                ("item_size_max", cache.item_bytes_max().into()),
+            ];
+            answer_stats(&of_settings, answers);
+        }
+        Some(b"items" | b"slabs" | b"sizes" | b"conns") => answer_stats(&[], answers),
+        Some(b"reset") => {
+            cache.counts = Counts::default();
+            answers.line(b"RESET");
+        }
+        Some(_) => answers.line(b"ERROR"),
+    }
+}
+
+fn answer_stats(all: &[(&str, u64)], answers: &mut Answers) {
+    for (name, number) in all {
+        answers.text(b"STAT ");
+        answers.text(name.as_bytes());
+        answers.text(b" ");
+        answers.number(*number);
+        answers.text(b"\r\n");
+    }
+    answers.line(b"END");
+}
+
+/// By the names that memcached has for them.
+fn general(cache: &Cache, now: Moment) -> Vec<(&'static str, u64)> {
+    let counts = cache.counts;
+    let store = |of: fn(&super::store::Store) -> u64| cache.store().map_or(0, of);
+    vec![
+        ("pid", std::process::id().into()),
+        ("uptime", cache.age(now.seconds)),
+        ("time", now.unix),
+        ("pointer_size", 8 * size_of::<usize>() as u64),
+        ("cmd_get", counts.gets),
+        ("cmd_set", counts.sets),
+        ("cmd_flush", counts.flushes),
+        ("cmd_touch", counts.touches),
+        ("cmd_meta", counts.metas),
+        ("get_hits", counts.get_hits),
+        ("get_misses", counts.gets - counts.get_hits),
+        ("delete_hits", counts.delete_hits),
+        ("delete_misses", counts.deletes - counts.delete_hits),
+        ("touch_hits", counts.touch_hits),
+        ("touch_misses", counts.touches - counts.touch_hits),
+        ("total_items", counts.stored),
+        ("limit_maxbytes", store(|store| store.memory())),
+        ("curr_items", store(|store| store.len() as u64)),
+        ("bytes", store(|store| store.bytes())),
+        ("evictions", store(|store| store.evicted())),
+    ]
+}

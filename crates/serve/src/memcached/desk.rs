@@ -1,0 +1,117 @@
+//! Where the clients of a listener are answered on one core: its items, and room for the answers of whoever has its turn.
+
+use std::cell::RefCell;
+
+use onrush_config::plan::Memcached;
+use onrush_engine::Core;
+
+use super::answers::{Answers, Piece};
+use super::cache::Cache;
+use super::item::{Moment, Seconds};
+use super::session::{Next, Session};
+
+/// What the clients of a listener share on one core.
+pub(crate) struct Desk {
+    plan: Memcached,
+    inner: RefCell<Inner>,
+}
+
+struct Inner {
+    cache: Cache,
+    answers: Answers,
+}
+
+impl Desk {
+    pub(crate) fn new(plan: Memcached, now: Moment) -> Self {
+        Self {
+            plan,
+            inner: RefCell::new(Inner {
+                cache: Cache::new(plan, now),
+                answers: Answers::default(),
+            }),
+        }
+    }
+
+    /// What it was made of.
+    pub(crate) fn plan(&self) -> Memcached {
+        self.plan
+    }
+
+    /// Answers what a client has said, as far as it is complete. Says how many bytes of it are done with, what is next, and what
+    /// came of `send`, which gets the answers.
+    pub(super) fn answer<T>(
+        &self,
+        session: &mut Session,
+        input: &[u8],
+        now: Moment,
+        send: impl FnOnce(&mut dyn Iterator<Item = Piece<'_>>) -> T,
+    ) -> (usize, Next, T) {
+        let Inner { cache, answers } = &mut *self.inner.borrow_mut();
+        let (done, next) = session.hear(input, cache, now, answers);
+        let sent = send(&mut answers.pieces());
+        answers.clear();
+        (done, next, sent)
+    }
+}
+
+/// The moment that it is for the clients of a core.
+pub(crate) fn moment(core: &Core) -> Moment {
+    Moment {
+        seconds: Seconds(core.now().nanoseconds() / 1_000_000_000),
+        unix: core.unix_seconds(),
+    }
+}
+
+/// Bytes of a stranger, the first of which says how they are cut, are answered the same in pieces and as a whole. For the
+/// fuzzer, and for tests.
+///
+/// # Panics
+/// When they are not.
+pub fn hear_anything(bytes: &[u8]) {
+    let Some((&cut, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let whole = answers_to(bytes, bytes.len().max(1));
+    let pieces = answers_to(bytes, usize::from(cut) + 1);
+    assert!(
+        whole == pieces,
+        "in pieces of {}: {} and as a whole {}",
+        usize::from(cut) + 1,
+        pieces.escape_ascii(),
+        whole.escape_ascii()
+    );
+}
+
+/// What a new client is answered by a small cache, when its bytes come in pieces of this size.
+fn answers_to(bytes: &[u8], piece: usize) -> Vec<u8> {
+    let now = Moment {
+        seconds: Seconds(1_000),
+        unix: 1_700_000_000,
+    };
+    let plan = Memcached::Stored {
+        memory: 4 * 1024,
+        item_bytes_max: 2 * 1024,
+    };
+    let (mut cache, mut answers) = (Cache::new(plan, now), Answers::default());
+    let (mut session, mut all, mut input) = (Session::default(), Vec::new(), Vec::new());
+    for piece in bytes.chunks(piece) {
+        input.extend_from_slice(piece);
+        loop {
+            let (done, next) = session.hear(&input, &mut cache, now, &mut answers);
+            input.drain(..done);
+            for piece in answers.pieces() {
+                match piece {
+                    Piece::Text(text) => all.extend_from_slice(text),
+                    Piece::Value(value) => all.extend_from_slice(value),
+                }
+            }
+            answers.clear();
+            match next {
+                Next::Flush => {}
+                Next::Receive => break,
+                Next::Close => return all,
+            }
+        }
+    }
+    all
+}

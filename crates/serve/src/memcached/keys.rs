@@ -1,0 +1,163 @@
+//! The keys of a `get`, which has as many as it likes: they are answered one by one, so that no line of them has to be held as
+//! a whole, nor the answers to it.
+
+use super::answers::Answers;
+use super::cache::Cache;
+use super::classic::answer_value;
+use super::command::KEY_BYTES_MAX;
+use super::item::{Expiry, Moment};
+use super::line::without_return;
+use super::number::signed_32;
+
+/// A `get` whose keys are being answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keys {
+    number: Number,
+    /// Each item that is found expires so, from now on.
+    touch: Option<i32>,
+}
+
+/// Whether the item's number is answered, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Number {
+    Asked,
+    Unasked,
+}
+
+/// What came of a part of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Answered {
+    /// The line has ended.
+    All,
+    /// The rest of it is to come.
+    SoFar,
+    /// There is no room for more answers.
+    UpTo,
+    /// A key is too long: the rest of the line is to be passed over.
+    Bad,
+}
+
+/// How a line of keys begins.
+#[derive(Debug)]
+pub(super) enum Begun {
+    /// Keys begin behind so many bytes.
+    Keys(Keys, usize),
+    Bad(&'static str),
+    /// It is another command.
+    No,
+}
+
+const BAD_LINE: &str = "CLIENT_ERROR bad command line format";
+
+/// What the line at the start of `bytes` is. Of a line whose end has not come only a `get` or `gets` can be said to be one.
+pub(super) fn begin(bytes: &[u8], line: Option<&[u8]>) -> Begun {
+    let shown = line.unwrap_or(bytes);
+    let start = shown.iter().take_while(|&&byte| byte == b' ').count();
+    let words = &shown[start..];
+    let name = words.split(|&byte| byte == b' ').next().unwrap_or_default();
+    let (number, touches) = match name {
+        b"get" => (Number::Unasked, false),
+        b"gets" => (Number::Asked, false),
+        b"gat" => (Number::Unasked, true),
+        b"gats" => (Number::Asked, true),
+        _ => return Begun::No,
+    };
+    let behind = start + name.len();
+    let Some(line) = line else {
+        return match touches {
+            true => Begun::No,
+            false => Begun::Keys(
+                Keys {
+                    number,
+                    touch: None,
+                },
+                behind,
+            ),
+        };
+    };
+    let mut rest = line[behind..].split(|&byte| byte == b' ');
+    let mut rest = rest.by_ref().filter(|word| !word.is_empty());
+    let Some(first) = rest.next() else {
+        return Begun::Bad("ERROR");
+    };
+    let (touch, behind) = match touches {
+        false if first.len() > KEY_BYTES_MAX => return Begun::Bad(BAD_LINE),
+        false => (None, behind),
+        true => match signed_32(first) {
+            None => return Begun::Bad("CLIENT_ERROR invalid exptime argument"),
+            Some(exptime) => {
+                let before = line[behind..].iter().take_while(|&&byte| byte == b' ');
+                (Some(exptime), behind + before.count() + first.len())
+            }
+        },
+    };
+    // Before any of it is answered.
+    if rest.any(|key| key.len() > KEY_BYTES_MAX) {
+        return Begun::Bad(BAD_LINE);
+    }
+    Begun::Keys(Keys { number, touch }, behind)
+}
+
+impl Keys {
+    /// Answers the keys of what has come of the line, and says how many bytes of it are done with.
+    pub(super) fn answer(
+        self,
+        bytes: &[u8],
+        cache: &mut Cache,
+        now: Moment,
+        answers: &mut Answers,
+    ) -> (usize, Answered) {
+        let mut done = 0;
+        loop {
+            let rest = &bytes[done..];
+            let Some(end) = memchr::memchr2(b' ', b'\n', rest) else {
+                return match rest.len() > KEY_BYTES_MAX + 1 {
+                    true => (done, Answered::Bad),
+                    false => (done, Answered::SoFar),
+                };
+            };
+            let is_last = rest[end] == b'\n';
+            let key = match is_last {
+                true => without_return(&rest[..end]),
+                false => &rest[..end],
+            };
+            if key.len() > KEY_BYTES_MAX {
+                return (done, Answered::Bad);
+            }
+            if answers.are_full() && !key.is_empty() {
+                return (done, Answered::UpTo);
+            }
+            done += end + 1;
+            if !key.is_empty() {
+                self.answer_one(key, cache, now, answers);
+            }
+            if is_last {
+                answers.line(b"END");
+                return (done, Answered::All);
+            }
+        }
+    }
+
+    fn answer_one(self, key: &[u8], cache: &mut Cache, now: Moment, answers: &mut Answers) {
+        let found = match self.touch {
+            None => cache.get(key, now.seconds),
+            Some(exptime) => {
+                cache.counts.touches += 1;
+                let found = cache.get(key, now.seconds).is_some();
+                cache.counts.touch_hits += u64::from(found);
+                let mut item = cache.find(key, now.seconds);
+                if let Some(item) = &mut item {
+                    item.expiry = Expiry::meant(exptime, now);
+                }
+                item
+            }
+        };
+        let Some(item) = found else {
+            return;
+        };
+        item.is_fetched = true;
+        item.accessed = now.seconds;
+        let cas = (self.number == Number::Asked).then_some(item.cas);
+        answer_value(key, item, cas, answers);
+    }
+}

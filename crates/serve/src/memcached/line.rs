@@ -1,0 +1,60 @@
+//! A command line, in its words.
+
+use super::limits::WORDS_MAX;
+
+/// The words of a line; those beyond the bound are left out.
+#[derive(Debug)]
+pub(super) struct Words<'l> {
+    /// The first `count` are of any meaning.
+    words: [&'l [u8]; WORDS_MAX],
+    count: usize,
+}
+
+impl<'l> Words<'l> {
+    /// Those of a line without its end. Only blanks part words.
+    pub(super) fn of(line: &'l [u8]) -> Self {
+        let mut words: [&[u8]; WORDS_MAX] = [b""; WORDS_MAX];
+        let mut count = 0;
+        let all = line.split(|&byte| byte == b' ');
+        for (place, word) in words.iter_mut().zip(all.filter(|word| !word.is_empty())) {
+            *place = word;
+            count += 1;
+        }
+        Self { words, count }
+    }
+
+    pub(super) fn all(&self) -> &[&'l [u8]] {
+        &self.words[..self.count]
+    }
+}
+
+/// The line at the start of `bytes` without its end, and how many bytes it has with it; `None` while its end is to come.
+pub(super) fn first(bytes: &[u8]) -> Option<(&[u8], usize)> {
+    let end = memchr::memchr(b'\n', bytes)?;
+    Some((without_return(&bytes[..end]), end + 1))
+}
+
+/// A line may end with LF alone.
+pub(super) fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_parted_by_blanks_and_bounded() {
+        assert_eq!(Words::of(b"").all().len(), 0);
+        assert_eq!(Words::of(b"  get  a\tb ").all(), [&b"get"[..], b"a\tb"]);
+        let many = "w ".repeat(WORDS_MAX + 10);
+        assert_eq!(Words::of(many.as_bytes()).all().len(), WORDS_MAX);
+    }
+
+    #[test]
+    fn a_line_ends_with_a_line_feed_and_perhaps_a_return_before_it() {
+        assert_eq!(first(b"mn\r\nmn"), Some((&b"mn"[..], 4)));
+        assert_eq!(first(b"mn\nmn"), Some((&b"mn"[..], 3)));
+        assert_eq!(first(b"mn\r"), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! Numbers of memcached's text protocol, as strtol(3) reads them: white space and a sign may stand before the digits, and
+//! white space with anything behind it after them. The server that clients were written for takes them so.
+
+/// A number without a sign, 64 bits at most.
+pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
+    let (is_negative, magnitude) = magnitude(text)?;
+    match is_negative && magnitude > 0 {
+        true => None,
+        false => Some(magnitude),
+    }
+}
+
+/// The same with 32 bits.
+pub(super) fn unsigned_32(text: &[u8]) -> Option<u32> {
+    unsigned(text)?.try_into().ok()
+}
+
+/// A number with a sign or without one, 32 bits at most.
+pub(super) fn signed_32(text: &[u8]) -> Option<i32> {
+    let (is_negative, magnitude) = magnitude(text)?;
+    let magnitude = i64::try_from(magnitude).ok()?;
+    let number = match is_negative {
+        true => -magnitude,
+        false => magnitude,
+    };
+    number.try_into().ok()
+}
+
+fn magnitude(text: &[u8]) -> Option<(bool, u64)> {
+    let start = text.iter().position(|&byte| !is_space(byte))?;
+    let text = &text[start..];
+    let (is_negative, digits) = match text.first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let count = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let (digits, rest) = digits.split_at(count.count());
+    if digits.is_empty() || rest.first().is_some_and(|&byte| !is_space(byte)) {
+        return None;
+    }
+    let mut number: u64 = 0;
+    for digit in digits {
+        number = number
+            .checked_mul(10)?
+            .checked_add(u64::from(digit - b'0'))?;
+    }
+    Some((is_negative, number))
+}
+
+/// isspace(3).
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_that_strtol_takes() {
+        for (text, number) in [
+            ("0", Some(0)),
+            ("+5", Some(5)),
+            (" 12\r\n", Some(12)),
+            ("12 34", Some(12)),
+            ("-0", Some(0)),
+            ("-1", None),
+            ("", None),
+            ("+", None),
+            ("5x", None),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+        ] {
+            assert_eq!(unsigned(text.as_bytes()), number, "{text:?}");
+        }
+        assert_eq!(unsigned_32(b"4294967295"), Some(u32::MAX));
+        assert_eq!(unsigned_32(b"4294967296"), None);
+        assert_eq!(signed_32(b"-2147483648"), Some(i32::MIN));
+        assert_eq!(signed_32(b"2147483648"), None);
+    }
+}

@@ -1,0 +1,339 @@
+//! What a client of memcached's text protocol says, and what it is answered. Pure: bytes come in, and answers are written, in
+//! whatever pieces the bytes have come.
+
+use std::mem;
+
+use super::answers::Answers;
+use super::cache::Cache;
+use super::classic::{self, Teller};
+use super::command::{Command, Mode, Refusal, Reply, Store};
+use super::item::{END, Moment};
+use super::keys::{self, Answered, Begun, Keys};
+use super::limits::{LINE_MAX, VALUE_AHEAD};
+use super::line::{self, Words};
+use super::meta::Meta;
+use super::metas;
+
+/// A client, between what has come and what is to come.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    expect: Expect,
+}
+
+/// What comes next.
+#[derive(Debug, Default)]
+enum Expect {
+    /// A command.
+    #[default]
+    Line,
+    /// More keys of a command.
+    Keys(Keys),
+    /// The data block of a command, whose line this is: of so many bytes, of which these have come.
+    Data {
+        line: Box<[u8]>,
+        bytes: usize,
+        come: Vec<u8>,
+    },
+    /// So many bytes that nobody wants.
+    Skip(u64),
+    /// The rest of a line that nobody wants.
+    SkipLine,
+}
+
+/// What has to happen before the client is heard on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// More has to come.
+    Receive,
+    /// The answers have to leave.
+    Flush,
+    /// The answers have to leave, and the connection ends.
+    Close,
+}
+
+/// How far a step has come.
+enum Step {
+    /// So many bytes are done with.
+    Done(usize),
+    Stop(Next),
+    /// Both.
+    Last(usize, Next),
+}
+
+/// What commands are carried out on.
+struct At<'a> {
+    cache: &'a mut Cache,
+    now: Moment,
+    answers: &'a mut Answers,
+}
+
+impl Session {
+    /// Answers what stands in `input` as far as it is complete, and says how many bytes are done with. Where more has to come,
+    /// less is left than a buffer has room for.
+    pub(crate) fn hear(
+        &mut self,
+        input: &[u8],
+        cache: &mut Cache,
+        now: Moment,
+        answers: &mut Answers,
+    ) -> (usize, Next) {
+        let mut at = At {
+            cache,
+            now,
+            answers,
+        };
+        let mut done = 0;
+        loop {
+            let rest = &input[done..];
+            if rest.is_empty() {
+                return (done, Next::Receive);
+            }
+            if at.answers.are_full() {
+                return (done, Next::Flush);
+            }
+            match self.step(rest, &mut at) {
+                Step::Done(bytes) => done += bytes,
+                Step::Stop(next) => return (done, next),
+                Step::Last(bytes, next) => return (done + bytes, next),
+            }
+        }
+    }
+
+    /// How many commands, whole or not, are under way: for tests of what is between them.
+    #[cfg(test)]
+    pub(super) fn is_between_commands(&self) -> bool {
+        matches!(self.expect, Expect::Line)
+    }
+
+    fn step(&mut self, rest: &[u8], at: &mut At<'_>) -> Step {
+        match mem::take(&mut self.expect) {
+            Expect::Line => self.hear_line(rest, at),
+            Expect::Keys(keys) => self.hear_keys(keys, 0, rest, at),
+            Expect::Data { line, bytes, come } => self.hear_data((line, bytes, come), rest, at),
+            Expect::Skip(bytes) => {
+                let skipped = bytes.min(rest.len() as u64);
+                if skipped < bytes {
+                    self.expect = Expect::Skip(bytes - skipped);
+                }
+                Step::Done(skipped as usize)
+            }
+            Expect::SkipLine => match memchr::memchr(b'\n', rest) {
+                Some(end) => Step::Done(end + 1),
+                None => {
+                    self.expect = Expect::SkipLine;
+                    Step::Done(rest.len())
+                }
+            },
+        }
+    }
+
+    fn hear_line(&mut self, rest: &[u8], at: &mut At<'_>) -> Step {
+        if rest[0] == BINARY {
+            let text = b"CLIENT_ERROR the binary protocol is not spoken here";
+            at.answers.line(text);
+            return Step::Stop(Next::Close);
+        }
+        let found = line::first(rest);
+        if found.is_none() && rest.len() <= LINE_MAX {
+            return Step::Stop(Next::Receive);
+        }
+        match keys::begin(rest, found.map(|(line, _)| line)) {
+            Begun::Keys(keys, behind) => return self.hear_keys(keys, behind, rest, at),
+            Begun::Bad(text) => {
+                at.answers.line(text.as_bytes());
+                let bytes = found.map_or(rest.len(), |(_, bytes)| bytes);
+                return Step::Done(bytes);
+            }
+            Begun::No => {}
+        }
+        let Some((line, bytes)) = found else {
+            // Whatever this is, it is no command of any client.
+            at.answers.line(b"CLIENT_ERROR line too long");
+            return Step::Stop(Next::Close);
+        };
+        let words = Words::of(line);
+        let block = &rest[bytes..];
+        match Command::read(words.all()) {
+            Ok(Command::Store(store)) => self.begin_data((line, bytes), store.length, block, at),
+            Ok(Command::MetaStore(_, _, length)) => {
+                self.begin_data((line, bytes), length, block, at)
+            }
+            Ok(Command::Quit) => Step::Last(bytes, Next::Close),
+            Ok(command) => {
+                if let Err(refusal) = act(command, at) {
+                    self.refuse(refusal, at);
+                }
+                Step::Done(bytes)
+            }
+            Err(refusal) => {
+                self.refuse(refusal, at);
+                Step::Done(bytes)
+            }
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal, at: &mut At<'_>) {
+        if let Some(text) = refusal.text {
+            at.answers.line(text.as_bytes());
+        }
+        if refusal.skip > 0 {
+            self.expect = Expect::Skip(refusal.skip);
+        }
+    }
+
+    /// A data block of so many bytes, and its end, follows the line.
+    fn begin_data(
+        &mut self,
+        (line, bytes): (&[u8], usize),
+        length: u32,
+        block: &[u8],
+        at: &mut At<'_>,
+    ) -> Step {
+        let block_bytes = length as usize + END.len();
+        if !at.cache.takes(length) {
+            refuse_too_large(line, at);
+            self.expect = Expect::Skip(block_bytes as u64);
+            return Step::Done(bytes);
+        }
+        if block.len() >= block_bytes {
+            store(line, &block[..block_bytes], at);
+            return Step::Done(bytes + block_bytes);
+        }
+        let mut come = Vec::with_capacity(block_bytes.min(VALUE_AHEAD));
+        come.extend_from_slice(block);
+        self.expect = Expect::Data {
+            line: line.into(),
+            bytes: block_bytes,
+            come,
+        };
+        Step::Done(bytes + block.len())
+    }
+
+    fn hear_data(
+        &mut self,
+        (line, bytes, mut come): (Box<[u8]>, usize, Vec<u8>),
+        rest: &[u8],
+        at: &mut At<'_>,
+    ) -> Step {
+        let wanted = (bytes - come.len()).min(rest.len());
+        come.extend_from_slice(&rest[..wanted]);
+        if come.len() < bytes {
+            self.expect = Expect::Data { line, bytes, come };
+        } else {
+            store(&line, &come, at);
+        }
+        Step::Done(wanted)
+    }
+
+    fn hear_keys(&mut self, keys: Keys, behind: usize, rest: &[u8], at: &mut At<'_>) -> Step {
+        let (done, answered) = keys.answer(&rest[behind..], at.cache, at.now, at.answers);
+        let done = behind + done;
+        match answered {
+            Answered::All => Step::Done(done),
+            Answered::SoFar => {
+                self.expect = Expect::Keys(keys);
+                Step::Last(done, Next::Receive)
+            }
+            Answered::UpTo => {
+                self.expect = Expect::Keys(keys);
+                Step::Last(done, Next::Flush)
+            }
+            Answered::Bad => {
+                at.answers.line(b"CLIENT_ERROR bad command line format");
+                self.expect = Expect::SkipLine;
+                Step::Done(done)
+            }
+        }
+    }
+}
+
+/// What every request of memcached's binary protocol begins with, and no command.
+const BINARY: u8 = 0x80;
+
+/// A value that is too large takes the one before with it: who cannot have the new one must not get the old.
+fn refuse_too_large(line: &[u8], at: &mut At<'_>) {
+    let words = Words::of(line);
+    let (key, is_said, replaces) = match Command::read(words.all()) {
+        Ok(Command::Store(Store {
+            key, mode, reply, ..
+        })) => (key.to_vec(), reply == Reply::Wanted, mode == Mode::Set),
+        Ok(Command::MetaStore(meta, _, _)) => (meta.key.into_owned(), true, true),
+        Ok(_) | Err(_) => return,
+    };
+    if replaces {
+        at.cache.remove(&key, at.now.seconds);
+    }
+    if is_said {
+        at.answers.line(b"SERVER_ERROR object too large for cache");
+    }
+}
+
+/// Carries out a command whose data block is there, with its end.
+fn store(line: &[u8], block: &[u8], at: &mut At<'_>) {
+    let words = Words::of(line);
+    let value = block.strip_suffix(END);
+    let bad = "CLIENT_ERROR bad data chunk";
+    match Command::read(words.all()) {
+        Ok(Command::Store(store)) => {
+            let text = match value {
+                Some(value) => classic::put(at.cache, store, value, at.now),
+                None => bad,
+            };
+            let reply = store.reply;
+            let answers = &mut *at.answers;
+            Teller { answers, reply }.say(text);
+        }
+        Ok(Command::MetaStore(meta, mode, _)) => match value {
+            Some(value) => put_meta((&meta, mode, value), at),
+            None => at.answers.line(bad.as_bytes()),
+        },
+        // Lines of other commands have no data block.
+        Ok(_) | Err(_) => {}
+    }
+}
+
+fn put_meta(what: (&Meta<'_>, Mode, &[u8]), at: &mut At<'_>) {
+    metas::put(at.cache, what, at.now, at.answers);
+}
+
+/// Carries out a command without a data block.
+fn act(command: Command<'_>, at: &mut At<'_>) -> Result<(), Refusal> {
+    let At {
+        cache,
+        now,
+        answers,
+    } = at;
+    let now = *now;
+    match command {
+        Command::Delete(key, reply) => {
+            let text = classic::delete(cache, key, now.seconds);
+            Teller { answers, reply }.say(text);
+        }
+        Command::Count(key, step, reply) => {
+            classic::step(cache, key, step, now.seconds, Teller { answers, reply });
+        }
+        Command::Touch(key, exptime, reply) => {
+            let text = classic::touch(cache, key, exptime, now);
+            Teller { answers, reply }.say(text);
+        }
+        Command::FlushAll(delay, reply) => {
+            let text = classic::flush_all(cache, delay, now);
+            Teller { answers, reply }.say(text);
+        }
+        Command::Version => classic::version(answers),
+        // There is one level of it.
+        Command::Verbosity(reply) => Teller { answers, reply }.say("OK"),
+        Command::Stats(topic) => classic::stats(cache, topic, now, answers),
+        Command::MetaGet(meta) => metas::get(cache, &meta, now, answers),
+        Command::MetaDelete(meta) => metas::delete(cache, &meta, now, answers),
+        Command::MetaCount(meta, direction) => {
+            return metas::step(cache, (&meta, direction), now, answers);
+        }
+        Command::MetaNoop => answers.line(b"MN"),
+        Command::MetaDebug(meta) => metas::debug(cache, &meta, now, answers),
+        Command::Store(_) | Command::MetaStore(..) | Command::Quit => {
+            unreachable!("whoever has read the line has taken these")
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! The items of one core, within a bound on their memory: when there is no room for another, a hand goes round over all of
+//! them and takes out the first that nobody has asked for since it came by last (the clock algorithm). Expired ones go first.
+
+use indexmap::IndexMap;
+
+use super::item::{Item, Seconds};
+
+/// The items of one core. No other thread sees them.
+#[derive(Debug)]
+pub(crate) struct Store {
+    /// Entries have places, which the hand goes over. One that is taken out leaves its place to the last one.
+    entries: IndexMap<Box<[u8]>, Entry>,
+    /// The place that it comes to next.
+    hand: usize,
+    /// Invariant: the sum of the costs of all entries, and at most `memory`.
+    bytes: u64,
+    memory: u64,
+    /// Items of an era before this one are no more.
+    era: u32,
+    /// When the next era begins, if a client has said so.
+    next_era: Option<Seconds>,
+    evicted: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    item: Item,
+    era: u32,
+    /// It has been asked for since the hand came by.
+    is_wanted: bool,
+}
+
+/// What an item takes beside its key and value: its entry, its place in the index, and what the allocator keeps for itself.
+const COST: u64 = 160;
+
+fn cost(key: &[u8], item: &Item) -> u64 {
+    COST + key.len() as u64 + item.value.len() as u64
+}
+
+impl Store {
+    pub(crate) fn new(memory: u64) -> Self {
+        Self {
+            entries: IndexMap::new(),
+            hand: 0,
+            bytes: 0,
+            memory,
+            era: 0,
+            next_era: None,
+            evicted: 0,
+        }
+    }
+
+    /// The item of a key, to look at and to change but for its value: see [`Store::set`].
+    pub(crate) fn find(&mut self, key: &[u8], now: Seconds) -> Option<&mut Item> {
+        self.turn_era(now);
+        let era = self.era;
+        let place = self.entries.get_index_of(key)?;
+        let entry = &self.entries[place];
+        if entry.era != era || entry.item.expiry.has_come(now) {
+            self.take_out(place);
+            return None;
+        }
+        let entry = &mut self.entries[place];
+        entry.is_wanted = true;
+        Some(&mut entry.item)
+    }
+
+    /// Gives a key this item in the place of what it had. `false` when it takes more than there may be.
+    #[must_use]
+    pub(crate) fn set(&mut self, key: &[u8], item: Item, now: Seconds) -> bool {
+        self.turn_era(now);
+        self.remove(key);
+        let cost = cost(key, &item);
+        if cost > self.memory {
+            return false;
+        }
+        while self.bytes + cost > self.memory {
+            self.evict(now);
+        }
+        self.bytes += cost;
+        let entry = Entry {
+            item,
+            era: self.era,
+            is_wanted: false,
+        };
+        self.entries.insert(key.into(), entry);
+        true
+    }
+
+    /// Whether there was one.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
+        let place = self.entries.get_index_of(key);
+        place.map(|place| self.take_out(place)).is_some()
+    }
+
+    /// All that are there now are no more from `at` on.
+    pub(crate) fn flush(&mut self, at: Seconds) {
+        self.next_era = Some(at);
+    }
+
+    /// Items that are kept, those that have expired included.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// What they take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// How many were taken out to make room for others.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    fn turn_era(&mut self, now: Seconds) {
+        if self.next_era.is_some_and(|at| at <= now) {
+            self.next_era = None;
+            self.era = self.era.wrapping_add(1);
+        }
+    }
+
+    /// Takes out one. There must be one: what takes less than all memory needs others to have no room.
+    fn evict(&mut self, now: Seconds) {
+        loop {
+            if self.hand >= self.entries.len() {
+                self.hand = 0;
+            }
+            let entry = &mut self.entries[self.hand];
+            let is_over = entry.era != self.era || entry.item.expiry.has_come(now);
+            if !is_over && entry.is_wanted {
+                entry.is_wanted = false;
+                self.hand += 1;
+                continue;
+            }
+            self.evicted += u64::from(!is_over);
+            self.take_out(self.hand);
+            // The one that has this place now is nearly always the youngest.
+            self.hand += 1;
+            return;
+        }
+    }
+
+    fn take_out(&mut self, place: usize) {
+        if let Some((key, entry)) = self.entries.swap_remove_index(place) {
+            self.bytes -= cost(&key, &entry.item);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memcached::item::{Expiry, value};
+
+    const NOW: Seconds = Seconds(10);
+
+    fn item(length: usize, expiry: Expiry) -> Item {
+        Item::new(value(&[&vec![b'x'; length]]), 0, expiry)
+    }
+
+    fn filled(count: usize) -> Store {
+        let mut store = Store::new(count as u64 * (COST + 4 + 102));
+        for number in 0..count {
+            let key = format!("{number:04}");
+            assert!(store.set(key.as_bytes(), item(100, Expiry::Never), NOW));
+        }
+        assert_eq!((store.bytes(), store.len()), (store.memory(), count));
+        store
+    }
+
+    #[test]
+    fn what_nobody_has_asked_for_makes_room() {
+        let mut store = filled(100);
+        for number in 0..50 {
+            assert!(store.find(format!("{number:04}").as_bytes(), NOW).is_some());
+        }
+        for number in 100..150 {
+            let key = format!("{number:04}");
+            assert!(store.set(key.as_bytes(), item(100, Expiry::Never), NOW));
+            assert!(store.bytes() <= store.memory());
+        }
+        assert_eq!(store.evicted(), 50);
+        let has = |number: usize, store: &mut Store| {
+            store.find(format!("{number:04}").as_bytes(), NOW).is_some()
+        };
+        assert!((0..50).all(|number| has(number, &mut store)));
+        // The youngest takes the place of one that is taken out, so that here and there one is missed.
+        let old = (50..100).filter(|&number| has(number, &mut store)).count();
+        assert!(old <= 1, "{old}");
+    }
+
+    #[test]
+    fn an_item_of_another_size_takes_what_it_takes_and_what_is_too_large_is_refused() {
+        let mut store = filled(10);
+        assert!(store.set(b"0000", item(300, Expiry::Never), NOW));
+        assert!(store.bytes() <= store.memory() && store.len() < 10);
+        assert!(!store.set(b"0000", item(100_000, Expiry::Never), NOW));
+        assert!(
+            store.find(b"0000", NOW).is_none(),
+            "the old value is gone, too"
+        );
+        while store.len() > 0 {
+            let key = store.entries.get_index(0).unwrap().0.clone();
+            assert!(store.remove(&key));
+        }
+        assert_eq!(store.bytes(), 0);
+    }
+
+    #[test]
+    fn what_has_expired_is_not_found_and_goes_before_what_is_wanted() {
+        let mut store = filled(10);
+        store.find(b"0003", NOW).unwrap().expiry = Expiry::At(Seconds(11));
+        for number in 0..10 {
+            assert!(store.find(format!("{number:04}").as_bytes(), NOW).is_some());
+        }
+        let later = Seconds(11);
+        assert!(store.set(b"0010", item(100, Expiry::Never), later));
+        assert!(store.find(b"0003", later).is_none());
+        // The hand came by three that were wanted before.
+        assert_eq!((store.evicted(), store.len()), (0, 10));
+    }
+
+    #[test]
+    fn a_flush_takes_effect_when_it_is_time() {
+        let mut store = filled(3);
+        store.flush(Seconds(20));
+        assert!(store.find(b"0001", Seconds(19)).is_some());
+        assert!(store.find(b"0001", Seconds(20)).is_none());
+        assert!(store.set(b"0001", item(1, Expiry::Never), Seconds(20)));
+        assert!(store.find(b"0001", Seconds(20)).is_some());
+        assert!(store.find(b"0002", Seconds(20)).is_none());
+    }
+}

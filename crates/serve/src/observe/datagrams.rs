@@ -1,0 +1,106 @@
+//! What one core counts of the datagrams of a listener.
+
+use std::cell::Cell;
+use std::ops::AddAssign;
+
+/// Of one listener. No other thread sees it.
+#[derive(Debug)]
+pub(crate) struct DatagramTraffic {
+    name: String,
+    received: Cell<u64>,
+    received_bytes: Cell<u64>,
+    sent: Cell<u64>,
+    foreign: Cell<u64>,
+    dropped: Cell<u64>,
+    failed: Cell<u64>,
+}
+
+fn add(counter: &Cell<u64>, more: u64) {
+    counter.set(counter.get() + more);
+}
+
+impl DatagramTraffic {
+    pub(crate) fn new(name: String) -> Self {
+        Self {
+            name,
+            received: Cell::default(),
+            received_bytes: Cell::default(),
+            sent: Cell::default(),
+            foreign: Cell::default(),
+            dropped: Cell::default(),
+            failed: Cell::default(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[inline]
+    pub(crate) fn received(&self, bytes: usize) {
+        add(&self.received, 1);
+        add(&self.received_bytes, bytes as u64);
+    }
+
+    /// One of those received is no test datagram.
+    #[inline]
+    pub(crate) fn foreign(&self) {
+        add(&self.foreign, 1);
+    }
+
+    pub(crate) fn sent(&self, datagrams: u64) {
+        add(&self.sent, datagrams);
+    }
+
+    /// The kernel had no room for so many messages.
+    pub(crate) fn dropped(&self, messages: u64) {
+        add(&self.dropped, messages);
+    }
+
+    /// So many could not be answered, or were not to be.
+    pub(crate) fn failed(&self, datagrams: u64) {
+        add(&self.failed, datagrams);
+    }
+
+    pub(crate) fn view(&self) -> DatagramView {
+        DatagramView {
+            name: self.name.clone(),
+            received: self.received.get(),
+            received_bytes: self.received_bytes.get(),
+            sent: self.sent.get(),
+            foreign: self.foreign.get(),
+            dropped: self.dropped.get(),
+            failed: self.failed.get(),
+        }
+    }
+}
+
+/// What is known of the datagrams of a listener: of one core, or of all.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DatagramView {
+    /// What it is called.
+    pub name: String,
+    /// Datagrams that have come.
+    pub received: u64,
+    /// Their bytes, without any headers.
+    pub received_bytes: u64,
+    /// Datagrams that were sent back, reports among them.
+    pub sent: u64,
+    /// Of those received, how many were no test datagrams.
+    pub foreign: u64,
+    /// Messages that the kernel had no room for, of one datagram or of several that it had put together.
+    pub dropped: u64,
+    /// Datagrams that could not be answered, and those that were not because they came from the port that they went to.
+    pub failed: u64,
+}
+
+impl AddAssign<&DatagramView> for DatagramView {
+    fn add_assign(&mut self, other: &DatagramView) {
+        self.received += other.received;
+        self.received_bytes += other.received_bytes;
+        self.sent += other.sent;
+        self.foreign += other.foreign;
+        self.dropped += other.dropped;
+        self.failed += other.failed;
+    }
+}
