@@ -10,13 +10,14 @@ use tempfile::TempDir;
 use crate::program::{End, Finished, Program, until};
 
 /// Each program with the Debian package that has it.
-const PACKAGES: [(&str, &str); 6] = [
+const PACKAGES: [(&str, &str); 7] = [
     ("curl", "curl"),
     ("openssl", "openssl"),
     ("ab", "apache2-utils"),
     ("wrk", "wrk"),
     ("nginx", "nginx-light"),
     ("haproxy", "haproxy"),
+    ("python3", "python3"),
 ];
 
 /// A program of others, with these words behind it.

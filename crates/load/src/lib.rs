@@ -27,6 +27,7 @@ pub mod requests;
 
 mod connection;
 mod core_run;
+pub mod journey;
 mod protocol;
 
 mod backlog;

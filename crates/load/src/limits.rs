@@ -41,6 +41,23 @@ pub const KINDS_SHOWN_MAX: usize = 100;
 /// each other.
 pub const BATCH_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of a response's body that a journey looks into, before and behind content codings: a page or a list is shorter, and
+/// each user of a step that looks into bodies may hold as many.
+pub const BODY_KEPT_MAX: usize = 1024 * 1024;
+
+/// Bytes of a value that a journey takes and sends in a path or a field: cookies may have 4096 (RFC 6265 6.1), and servers
+/// refuse heads of more than 8 KiB.
+pub const VALUE_IN_HEAD_MAX: usize = 8 * 1024;
+
+/// Steps of a file of journeys. Each has figures of its own, as kinds of requests have ([`KINDS_SHOWN_MAX`]).
+pub const STEPS_MAX: usize = 100;
+
+/// The longest pause before a step: somebody who comes back after an hour begins anew.
+pub const THINK_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// Memory of a compiled regular expression; the library's own bound is ten times as large. One of a page of text takes 100 KB.
+pub const REGEX_BYTES_MAX: usize = 1 << 20;
+
 /// The highest rate that can be asked for: one request per nanosecond, the clock's resolution.
 pub const RATE_MAX: u64 = 1_000_000_000;
 

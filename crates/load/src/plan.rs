@@ -10,12 +10,15 @@ use onrush_measure::units;
 use onrush_tls::Connector;
 
 use crate::error::Error;
+use crate::journey::Journeys;
+use crate::journey::record::JourneysRecord;
 use crate::limits::{BATCH_BYTES_MAX, TIMEOUT_DEFAULT};
 use crate::pace::arrivals::{ArrivalPlan, Share};
 use crate::pace::{Pace, Start};
 use crate::protocol::Protocol;
 use crate::protocol::request::RequestKind;
 use crate::reach::Reach;
+use crate::record::Record;
 use crate::requests::mix::Mix;
 use crate::requests::{Asks, Request};
 use crate::stop::{Budget, Stop};
@@ -69,6 +72,8 @@ pub struct Options {
     pub headers: Vec<(String, String)>,
     /// What is sent, where it is more than the target.
     pub asks: Asks,
+    /// What users do, where requests are steps of journeys; those stand in [`asks`](Self::asks), in their order.
+    pub journeys: Option<Arc<Journeys>>,
     /// How long nothing may arrive while a response is due.
     pub timeout: Duration,
     /// How connections reach their server.
@@ -100,6 +105,7 @@ impl Options {
             method: "GET".to_owned(),
             headers: Vec::new(),
             asks: Asks::default(),
+            journeys: None,
             timeout: TIMEOUT_DEFAULT,
             reach: Reach::default(),
         }
@@ -172,6 +178,8 @@ pub(crate) fn check_header(name: &str, value: &str) -> Result<(), String> {
 pub struct Plan {
     pub(crate) options: Options,
     pub(crate) protocol: Protocol,
+    /// Journeys and the mix that their steps are made after; none where connections send a mix.
+    pub(crate) journeys: Option<(Arc<Journeys>, Arc<Mix>)>,
     /// For `https://`.
     pub(crate) connector: Option<Connector>,
 }
@@ -181,13 +189,19 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Invalid`] with the reason and what would work.
-    pub fn new(options: Options) -> Result<Plan, Error> {
+    pub fn new(mut options: Options) -> Result<Plan, Error> {
         check(&options).map_err(Error::Invalid)?;
-        let mix = mix(&options).map_err(Error::Invalid)?;
+        let mix = Arc::new(mix(&options).map_err(Error::Invalid)?);
+        if options.journeys.as_ref().is_some_and(|of| of.has_setup()) {
+            // What users do before they begin is no part of the run.
+            options.connecting = Connecting::Before;
+        }
+        let journeys = options.journeys.clone();
         let plan = Plan {
             connector: connector(&options).map_err(Error::Invalid)?,
             options,
-            protocol: Protocol::Http1(Arc::new(mix)),
+            journeys: journeys.map(|journeys| (journeys, Arc::clone(&mix))),
+            protocol: Protocol::Http1(mix),
         };
         let options = &plan.options;
         let bytes = plan.protocol.request_bytes();
@@ -223,6 +237,15 @@ impl Plan {
     /// The kinds of requests.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &RequestKind> {
         (0..self.protocol.kinds()).map(|place| self.protocol.kind(place))
+    }
+
+    /// Empty counters of a core.
+    pub(crate) fn record(&self) -> Record {
+        let outcomes = self.protocol.outcomes();
+        match &self.journeys {
+            None => Record::of(outcomes, self.protocol.kinds()),
+            Some((journeys, _)) => Record::of_journeys(outcomes, JourneysRecord::of(journeys)),
+        }
     }
 
     /// How many connections this generator makes.

@@ -33,7 +33,7 @@ segment says that nothing of the request had arrived; a reset is an error, for t
 Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
-const NOT_OF_SELFTEST: [&str; 63] = [
+const NOT_OF_SELFTEST: [&str; 64] = [
     "urls",
     "connections",
     "threads",
@@ -49,6 +49,7 @@ const NOT_OF_SELFTEST: [&str; 63] = [
     "body_file",
     "weights",
     "requests_file",
+    "journeys",
     "har",
     "replay",
     "replay_speed",
@@ -180,7 +181,7 @@ pub(crate) struct Args {
     pub(super) output: Output,
 
     /// Search the highest rate at which this holds, such as 'p99 < 1ms', by many runs of -d each, from -R on
-    #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at", "stairs", "burst", "rate_per_connection", "think", "shard", "replay", "catch_up"])]
+    #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at", "stairs", "burst", "rate_per_connection", "think", "shard", "replay", "journeys", "catch_up"])]
     pub(super) find_max: Option<Threshold>,
 }
 

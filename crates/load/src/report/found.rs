@@ -96,7 +96,7 @@ pub(super) fn evidence(
     Evidence {
         threads: outcomes.iter().map(thread_evidence).collect(),
         rate_asked: due.map(per_second).map(rounded),
-        rate_achieved: rounded(per_second(record.sent as f64)),
+        rate_achieved: rounded(per_second(record.begun as f64)),
         missed: outcomes.iter().map(|core| core.missed).sum(),
         connections_asked: connections,
         connections_achieved: record.connections_max,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use onrush_measure::units;
 
-use super::{Latency, Report};
+use super::{Latency, Report, journeys};
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,6 +52,7 @@ impl fmt::Display for Report {
         }
         self.write_times(out)?;
         self.write_kinds(out)?;
+        journeys::write(out, self.setup.as_ref(), &self.journeys)?;
         if let Some(cpu_us) = self.cpu_us_per_request {
             let shares: Vec<String> = self
                 .cores

@@ -70,12 +70,16 @@ fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> 
     let elapsed = Duration::from_secs_f64(report.duration_s);
     let asked = plan.due_within(elapsed)?;
     let in_flight = report.options.connections as f64 * report.options.pipeline as f64;
-    let finished = record.tally.requests as f64;
+    let finished = finished(record) as f64;
     let is_missed = asked - finished > in_flight.max(asked * RATE_MISSED_SHARE);
     is_missed.then(|| {
         format!(
-            "{} requests per second were asked for and {:.0} finished: the wait of those that started late is part of their latency",
+            "{} {} per second were asked for and {:.0} finished: the wait of those that started late is part of their latency",
             units::count((asked / report.duration_s).round() as u64),
+            match record.journeys {
+                None => "requests",
+                Some(_) => "journeys",
+            },
             finished / report.duration_s,
         )
     })
@@ -84,6 +88,17 @@ fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> 
 /// Whether neither the time nor the count that was asked for was reached.
 fn is_early(report: &Report, plan: &Plan, record: &Record) -> bool {
     let in_time = |after: Duration| report.duration_s >= rounded(after.as_secs_f64());
-    let in_count = |count: u64| record.tally.requests + report.missed >= count;
+    let in_count = |count: u64| finished(record) + report.missed >= count;
     !plan.options.stop.after.is_some_and(in_time) && !plan.count().is_some_and(in_count)
+}
+
+/// How much of what the pace asked for has ended, well or not: requests, or journeys.
+fn finished(record: &Record) -> u64 {
+    let Some(journeys) = &record.journeys else {
+        return record.tally.requests;
+    };
+    let ended = journeys.journeys.iter();
+    ended
+        .map(|journey| journey.completed + journey.failed)
+        .sum()
 }
