@@ -369,7 +369,7 @@ fn what_does_not_go_with_journeys_is_refused_by_name() {
     fs::write(&file, example()).expect("it is ours");
     for (arguments, expected) in [
         (&["--pipeline", "2"][..], "leave --pipeline out"),
-        (&["-r", "2"], "leave -r out"),
+        (&["-r", "2"], "leave -r and --connections-per-second out"),
         (&["--find-max", "p99<1s"], "cannot be used with"),
         (&["--body", "x"], "cannot be used with"),
         (&["http://127.0.0.1:9/b"], "give one URL"),

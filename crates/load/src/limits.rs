@@ -234,6 +234,10 @@ pub const SEGMENTS_MIN: u64 = 1000;
 /// in which several generators are added up.
 pub const START_LATE_MAX: Duration = Duration::from_millis(10);
 
+/// The share of local ports that connections may keep which ended during a run: with half of them gone, one that is twice as
+/// long, or the next one within a minute, finds none.
+pub const PORTS_SHARE_MAX: f64 = 0.5;
+
 // Bounds of thresholds (threshold.rs).
 
 /// How many times its rate so far the rest of a run of a set time may reach before a judgement made ahead of its end is

@@ -5,7 +5,7 @@ mod check;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onrush_engine::{Instant, Io};
+use onrush_engine::{Address, Instant, Io};
 use onrush_measure::units;
 use onrush_tls::Connector;
 
@@ -248,6 +248,18 @@ impl Plan {
         }
     }
 
+    /// Whether each request of an open loop has a connection of its own.
+    pub(crate) fn is_of_connections(&self) -> bool {
+        let is_open = matches!(self.options.pace, Pace::Open(_));
+        is_open && self.options.requests_per_connection == Some(1)
+    }
+
+    /// Whether connections are made again and again, each from a local port.
+    pub(crate) fn watches_ports(&self, address: &Address) -> bool {
+        let is_tcp = matches!(address, Address::Tcp(_));
+        is_tcp && self.options.requests_per_connection.is_some()
+    }
+
     /// How many connections this generator makes.
     pub(crate) fn connections(&self) -> usize {
         let connections = self.options.connections as u64;
@@ -266,7 +278,9 @@ impl Plan {
             Pace::EachConnection(rate) => Some(rate.get() * self.connections() as u64),
             Pace::Closed | Pace::Think(_) | Pace::Open(_) => {
                 let rate = self.options.pace.rate_asked(0)?;
-                Some(self.options.shard.share().count_of(rate.round() as u64))
+                // Of one every few seconds it is told as one a second; the evidence has it exactly.
+                let rate = rate.round().max(1.0) as u64;
+                Some(self.options.shard.share().count_of(rate))
             }
         }
     }

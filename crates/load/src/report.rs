@@ -38,7 +38,7 @@ use histograms::Histograms;
 use journeys::JourneyRow;
 use latency::Latency;
 use number::{microseconds, per_second, rounded};
-use rows::{Busy, PartRow, RequestRow, SecondRow, TlsRow};
+use rows::{Busy, PartRow, PortsRow, RequestRow, SecondRow, TlsRow};
 use warnings::warnings;
 
 /// The names over the columns of the lines that show a run's seconds; h1load's.
@@ -99,6 +99,9 @@ pub struct Report {
     pub tls: Option<TlsRow>,
     /// Requests sent again because the server had closed a kept-alive connection before it saw them; not errors.
     pub resent: u64,
+    /// What became of local ports, where connections carried so many requests only; none over Unix sockets and in sums.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<PortsRow>,
     /// Requests that were due and never sent.
     #[serde(default)]
     pub missed: u64,
@@ -209,6 +212,7 @@ impl Report {
             connections: record.established,
             tls: record.handshakes.map(TlsRow::of),
             resent: record.resent,
+            ports: found.ports.map(|ports| PortsRow::of(plan, ports)),
             missed: evidence.missed,
             unfinished: evidence.unfinished,
             late: record.late,

@@ -178,6 +178,7 @@ impl View<'_> {
     /// None while they still come one by one.
     fn connections_asked(&self) -> u64 {
         match self.elapsed > self.plan.options.start.duration() {
+            true if self.plan.is_of_connections() => self.standing.connections_max,
             true => self.plan.connections() as u64,
             false => 0,
         }

@@ -33,7 +33,7 @@ segment says that nothing of the request had arrived; a reset is an error, for t
 Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
-const NOT_OF_SELFTEST: [&str; 64] = [
+const NOT_OF_SELFTEST: [&str; 65] = [
     "urls",
     "connections",
     "threads",
@@ -61,6 +61,7 @@ const NOT_OF_SELFTEST: [&str; 64] = [
     "expect_status",
     "expect_body",
     "rate",
+    "connections_per_second",
     "spacing",
     "stairs",
     "burst",
@@ -141,11 +142,11 @@ pub(crate) struct Args {
     pub(super) count: Option<u64>,
 
     /// Requests per connection; the last one carries Connection: close
-    #[arg(short, long, value_name = "COUNT", value_parser = count)]
+    #[arg(short, long, value_name = "COUNT", value_parser = count, conflicts_with = "connections_per_second")]
     pub(super) requests: Option<u64>,
 
     /// Requests sent at once on a connection, before the first of their responses
-    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count, conflicts_with = "connections_per_second")]
     pub(super) pipeline: u64,
 
     /// How long nothing may arrive while a response is due [default: 10s]
@@ -220,7 +221,7 @@ impl Args {
             start_at: paced.start_at,
             shard: paced.shard,
             seed: paced.seed,
-            requests_per_connection: self.requests,
+            requests_per_connection: self.requests.or(paced.requests_per_connection),
             pipeline: self.pipeline,
             timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
             ..Options::new(urls[0].clone())

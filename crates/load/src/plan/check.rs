@@ -53,7 +53,7 @@ fn check_journeys(options: &Options) -> Result<(), String> {
     }
     if options.requests_per_connection.is_some() {
         return Err(
-            "how long users keep their connections is said in the file (connection = \"per journey\", or \"new\" at a step): leave -r out"
+            "how long users keep their connections is said in the file (connection = \"per journey\", or \"new\" at a step): leave -r and --connections-per-second out"
                 .to_owned(),
         );
     }

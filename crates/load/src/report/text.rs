@@ -39,6 +39,19 @@ impl fmt::Display for Report {
                 units::plural(resent, "request")
             )?,
         }
+        if let Some(ports) = &self.ports {
+            writeln!(
+                out,
+                "ports        {} of {}; connections in TIME_WAIT: {} before, {} at the end",
+                units::plural(ports.local, "local port"),
+                match ports.addresses {
+                    1 => "one address".to_owned(),
+                    more => format!("each of {} addresses", units::count(more)),
+                },
+                units::count(ports.time_wait_before),
+                units::count(ports.time_wait_after),
+            )?;
+        }
         if let Some(tls) = &self.tls {
             writeln!(
                 out,

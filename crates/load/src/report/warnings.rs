@@ -7,7 +7,7 @@ use onrush_measure::units;
 use super::Report;
 use super::number::rounded;
 use crate::failure::Failure;
-use crate::limits::RATE_MISSED_SHARE;
+use crate::limits::{PORTS_SHARE_MAX, RATE_MISSED_SHARE};
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::stop::Prospect;
@@ -29,6 +29,7 @@ pub(super) fn warnings(
     if let Some(error) = &record.connect_error {
         warnings.push(format!("not all connections could be made: {error}"));
     }
+    warnings.extend(ports_taken(report));
     if let Some(reason) = record.protocol_error {
         let name = plan.protocol.name();
         warnings.push(format!("some responses were not {name}: {reason}"));
@@ -83,6 +84,19 @@ fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> 
             finished / report.duration_s,
         )
     })
+}
+
+/// When the connections that ended keep so many ports that a longer run finds none.
+fn ports_taken(report: &Report) -> Option<String> {
+    let ports = report
+        .ports
+        .filter(|ports| ports.share() > PORTS_SHARE_MAX)?;
+    Some(format!(
+        "{} connections in TIME_WAIT keep more than {:.0} % of the {} local ports for a minute, and where none is free connections fail (connect_no_local_port): give more addresses (--source 10.0.0.2-10.0.0.9), widen net.ipv4.ip_local_port_range, or make fewer connections per second",
+        units::count(ports.time_wait_after),
+        PORTS_SHARE_MAX * 100.0,
+        units::count(ports.local * ports.addresses),
+    ))
 }
 
 /// Whether neither the time nor the count that was asked for was reached.
