@@ -30,6 +30,7 @@ mod generating;
 mod hanging_up;
 mod hosting;
 mod including;
+mod journeys;
 mod judging;
 mod limiting;
 mod loading;

@@ -19,7 +19,7 @@ pub struct Evidence {
     /// Requests that were due and never sent: further behind than may be caught up with, or still waiting for a free
     /// connection at the end.
     pub missed: u64,
-    /// Connections that were to be open at once.
+    /// Connections that were to be open at once; where each carries one request at a rate, as many as it took.
     pub connections_asked: u64,
     /// Connections that were open at once, at most.
     pub connections_achieved: u64,

@@ -29,6 +29,7 @@ pub mod requests;
 
 mod connection;
 mod core_run;
+pub mod journey;
 mod protocol;
 
 pub mod packets;

@@ -41,6 +41,23 @@ pub const KINDS_SHOWN_MAX: usize = 100;
 /// each other.
 pub const BATCH_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of a response's body that a journey looks into, before and behind content codings: a page or a list is shorter, and
+/// each user of a step that looks into bodies may hold as many.
+pub const BODY_KEPT_MAX: usize = 1024 * 1024;
+
+/// Bytes of a value that a journey takes and sends in a path or a field: cookies may have 4096 (RFC 6265 6.1), and servers
+/// refuse heads of more than 8 KiB.
+pub const VALUE_IN_HEAD_MAX: usize = 8 * 1024;
+
+/// Steps of a file of journeys. Each has figures of its own, as kinds of requests have ([`KINDS_SHOWN_MAX`]).
+pub const STEPS_MAX: usize = 100;
+
+/// The longest pause before a step: somebody who comes back after an hour begins anew.
+pub const THINK_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// Memory of a compiled regular expression; the library's own bound is ten times as large. One of a page of text takes 100 KB.
+pub const REGEX_BYTES_MAX: usize = 1 << 20;
+
 /// The highest rate that can be asked for: one request per nanosecond, the clock's resolution.
 pub const RATE_MAX: u64 = 1_000_000_000;
 
@@ -216,6 +233,10 @@ pub const SEGMENTS_MIN: u64 = 1000;
 /// How late a run may begin that was set to begin at a moment: longer than timers are late, and short beside a second,
 /// in which several generators are added up.
 pub const START_LATE_MAX: Duration = Duration::from_millis(10);
+
+/// The share of local ports that connections may keep which ended during a run: with half of them gone, one that is twice as
+/// long, or the next one within a minute, finds none.
+pub const PORTS_SHARE_MAX: f64 = 0.5;
 
 // Bounds of thresholds (threshold.rs).
 

@@ -7,6 +7,7 @@ pub mod part;
 pub mod times;
 
 mod clock;
+mod journeys;
 mod members;
 mod rates;
 mod rows;
@@ -104,6 +105,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         add_counts(&mut report, &part.report);
     }
     report.by_request = by_request(parts)?;
+    (report.setup, report.journeys) = journeys::sum(parts)?;
     Ok(report)
 }
 

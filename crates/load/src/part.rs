@@ -12,6 +12,7 @@ use onrush_measure::second::Tally;
 use crate::connection;
 use crate::core_run::{CoreRun, End};
 use crate::gate::Gate;
+use crate::journey::user::{self, Users};
 use crate::limits::{BEAT, SOFT_STOP, SPARE_SECONDS};
 use crate::plan::Plan;
 use crate::protocol::Counts;
@@ -80,8 +81,13 @@ pub(crate) fn run_core(
     messages: &Sender<Message>,
 ) -> Outcome {
     let run = CoreRun::new(core, plan, address);
+    let users = Users::of(plan);
     for (index, number) in (0..).zip(plan.connections_of(core.id())) {
-        core.spawn(connection::run(Rc::clone(&run), index, number));
+        let run = Rc::clone(&run);
+        match &users {
+            None => core.spawn(connection::run(run, index, number)),
+            Some(users) => core.spawn(user::run(Rc::clone(users), run, index, number)),
+        }
     }
     run.spawn_release();
     core.spawn(lead(

@@ -5,11 +5,13 @@ mod check;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onrush_engine::{Instant, Io};
+use onrush_engine::{Address, Instant, Io};
 use onrush_measure::units;
 use onrush_tls::Connector;
 
 use crate::error::Error;
+use crate::journey::Journeys;
+use crate::journey::record::JourneysRecord;
 use crate::limits::{BATCH_BYTES_MAX, TIMEOUT_DEFAULT};
 use crate::memcached;
 use crate::memcached::filled::Filled;
@@ -19,6 +21,7 @@ use crate::pace::{Pace, Start};
 use crate::protocol::Protocol;
 use crate::protocol::request::RequestKind;
 use crate::reach::Reach;
+use crate::record::Record;
 use crate::requests::mix::Mix;
 use crate::requests::{Asks, Request};
 use crate::stop::{Budget, Stop};
@@ -74,6 +77,8 @@ pub struct Options {
     pub asks: Asks,
     /// What is sent to a target that speaks memcached.
     pub memcached: memcached::Asks,
+    /// What users do, where requests are steps of journeys; those stand in [`asks`](Self::asks), in their order.
+    pub journeys: Option<Arc<Journeys>>,
     /// How long nothing may arrive while a response is due.
     pub timeout: Duration,
     /// How connections reach their server.
@@ -106,6 +111,7 @@ impl Options {
             headers: Vec::new(),
             asks: Asks::default(),
             memcached: memcached::Asks::default(),
+            journeys: None,
             timeout: TIMEOUT_DEFAULT,
             reach: Reach::default(),
         }
@@ -178,6 +184,8 @@ pub(crate) fn check_header(name: &str, value: &str) -> Result<(), String> {
 pub struct Plan {
     pub(crate) options: Options,
     pub(crate) protocol: Protocol,
+    /// Journeys and the mix that their steps are made after; none where connections send a mix.
+    pub(crate) journeys: Option<(Arc<Journeys>, Arc<Mix>)>,
     /// For schemes with TLS.
     pub(crate) connector: Option<Connector>,
     /// What was stored before the run.
@@ -189,17 +197,26 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Invalid`] with the reason and what would work.
-    pub fn new(options: Options) -> Result<Plan, Error> {
+    pub fn new(mut options: Options) -> Result<Plan, Error> {
         check(&options).map_err(Error::Invalid)?;
+        if options.journeys.as_ref().is_some_and(|of| of.has_setup()) {
+            // What users do before they begin is no part of the run.
+            options.connecting = Connecting::Before;
+        }
         let protocol = protocol(&options).map_err(Error::Invalid)?;
         Plan::of(options, protocol)
     }
 
     /// Those of `options`, whatever they say of what is sent, with the requests of `protocol`.
     pub(crate) fn of(options: Options, protocol: Protocol) -> Result<Plan, Error> {
+        let mut journeys = None;
+        if let (Some(walked), Protocol::Http1(mix)) = (&options.journeys, &protocol) {
+            journeys = Some((Arc::clone(walked), Arc::clone(mix)));
+        }
         let plan = Plan {
             connector: connector(&options).map_err(Error::Invalid)?,
             options,
+            journeys,
             protocol,
             filled: None,
         };
@@ -239,6 +256,27 @@ impl Plan {
         (0..self.protocol.kinds()).map(|place| self.protocol.kind(place))
     }
 
+    /// Empty counters of a core.
+    pub(crate) fn record(&self) -> Record {
+        let outcomes = self.protocol.outcomes();
+        match &self.journeys {
+            None => Record::of(outcomes, self.protocol.kinds()),
+            Some((journeys, _)) => Record::of_journeys(outcomes, JourneysRecord::of(journeys)),
+        }
+    }
+
+    /// Whether each request of an open loop has a connection of its own.
+    pub(crate) fn is_of_connections(&self) -> bool {
+        let is_open = matches!(self.options.pace, Pace::Open(_));
+        is_open && self.options.requests_per_connection == Some(1)
+    }
+
+    /// Whether connections are made again and again, each from a local port.
+    pub(crate) fn watches_ports(&self, address: &Address) -> bool {
+        let is_tcp = matches!(address, Address::Tcp(_));
+        is_tcp && self.options.requests_per_connection.is_some()
+    }
+
     /// How many connections this generator makes.
     pub(crate) fn connections(&self) -> usize {
         let connections = self.options.connections as u64;
@@ -257,7 +295,9 @@ impl Plan {
             Pace::EachConnection(rate) => Some(rate.get() * self.connections() as u64),
             Pace::Closed | Pace::Think(_) | Pace::Open(_) => {
                 let rate = self.options.pace.rate_asked(0)?;
-                Some(self.options.shard.share().count_of(rate.round() as u64))
+                // Of one every few seconds it is told as one a second; the evidence has it exactly.
+                let rate = rate.round().max(1.0) as u64;
+                Some(self.options.shard.share().count_of(rate))
             }
         }
     }

@@ -31,6 +31,17 @@ pub enum Scheme {
 }
 
 impl Scheme {
+    /// Its name, without the colon.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+            Scheme::Udp => "udp",
+            Scheme::Memcached => "memcached",
+            Scheme::Memcacheds => "memcacheds",
+        }
+    }
+
     /// The port of a URL without one (RFC 9110 4.2.1, 4.2.2).
     fn port(self) -> Option<u16> {
         match self {

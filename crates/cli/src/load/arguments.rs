@@ -33,7 +33,7 @@ segment says that nothing of the request had arrived; a reset is an error, for t
 Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
-const NOT_OF_SELFTEST: [&str; 81] = [
+const NOT_OF_SELFTEST: [&str; 83] = [
     "urls",
     "connections",
     "threads",
@@ -49,6 +49,7 @@ const NOT_OF_SELFTEST: [&str; 81] = [
     "body_file",
     "weights",
     "requests_file",
+    "journeys",
     "har",
     "replay",
     "replay_speed",
@@ -72,6 +73,7 @@ const NOT_OF_SELFTEST: [&str; 81] = [
     "gets",
     "verify",
     "rate",
+    "connections_per_second",
     "spacing",
     "stairs",
     "burst",
@@ -158,11 +160,11 @@ pub(crate) struct Args {
     pub(super) count: Option<u64>,
 
     /// Requests per connection; the last one carries Connection: close
-    #[arg(short, long, value_name = "COUNT", value_parser = count)]
+    #[arg(short, long, value_name = "COUNT", value_parser = count, conflicts_with = "connections_per_second")]
     pub(super) requests: Option<u64>,
 
     /// Requests sent at once on a connection, before the first of their responses
-    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count, conflicts_with = "connections_per_second")]
     pub(super) pipeline: u64,
 
     /// How long nothing may arrive while a response is due [default: 10s]
@@ -204,7 +206,7 @@ pub(crate) struct Args {
     pub(super) output: Output,
 
     /// Search the highest rate at which this holds, such as 'p99 < 1ms', by many runs of -d each, from -R on
-    #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at", "stairs", "burst", "rate_per_connection", "think", "shard", "replay", "catch_up"])]
+    #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at", "stairs", "burst", "rate_per_connection", "think", "shard", "replay", "journeys", "catch_up"])]
     pub(super) find_max: Option<Threshold>,
 }
 
@@ -243,7 +245,7 @@ impl Args {
             start_at: paced.start_at,
             shard: paced.shard,
             seed: paced.seed,
-            requests_per_connection: self.requests,
+            requests_per_connection: self.requests.or(paced.requests_per_connection),
             pipeline: self.pipeline,
             timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
             ..Options::new(urls[0].clone())

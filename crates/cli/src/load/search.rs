@@ -39,7 +39,7 @@ pub(super) fn run(
         condition.text()
     );
     let asked = options.pace.rate_asked(options.connections as u64);
-    let mut search = Search::new(asked.map(|rate| rate.round() as u64));
+    let mut search = Search::new(asked.map(|rate| rate.round().max(1.0) as u64));
     let answer = loop {
         match search.next() {
             Step::Done(answer) => break Some(answer),

@@ -17,7 +17,9 @@ use crate::requests::mix::Mix;
 use heads::Heads;
 pub(crate) use incoming::Incoming;
 use incoming::STATUS_MIN;
+pub(crate) use incoming::outcome;
 use sending::Sending;
+pub(crate) use sending::{Bodies, part};
 
 /// Statuses.
 pub(crate) static OUTCOMES: Outcomes = Outcomes {

@@ -49,7 +49,7 @@ impl Sources {
     }
 
     /// How many they are.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.ranges.iter().map(|range| range.count).sum()
     }
 

@@ -61,7 +61,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         latency: latency(
             json.latency_us.mean,
             json.latency_us.max,
-            json.latency_us.percentiles.into_iter(),
+            json.latency_us.percentiles,
         ),
         seconds: rows(&json.seconds),
         ..ClientReport::default()
