@@ -239,7 +239,10 @@ fn what_has_no_equal_is_one_sentence_with_a_way_and_exit_code_1() {
         (&["wrk2", "-d", "1s", url], "-R COUNT"),
         (&["h1load", "--tls-ver", "TLS1.1", url], "--tls-ver"),
         (&["h1load"], "no URL"),
-        (&["ab", "-n", "5", url], "expected h1load, wrk or wrk2"),
+        (
+            &["ab", "-n", "5", url],
+            "expected h1load, wrk, wrk2 or mcblaster",
+        ),
     ] {
         let finished = load_as(words[0], &words[1..]);
         assert_eq!(finished.code, Some(1), "{words:?}: {finished:?}");

@@ -1,4 +1,4 @@
-//! The whole binary, as its users run it: beside curl, ab, wrk, nginx and HAProxy, over real sockets, with real signals.
+//! The whole binary, as its users run it: beside curl, ab, wrk, nginx, HAProxy and memcached, over real sockets, with real signals.
 //!
 //! Nothing here asserts a time, sleeps, or takes a fixed port: conditions are waited for, with a deadline.
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ mod allocating;
 mod asking;
 mod balancing;
 mod benching;
+mod caching;
 mod command_lines;
 mod comparing;
 mod confinement;
@@ -30,6 +31,7 @@ mod generating;
 mod hanging_up;
 mod hosting;
 mod including;
+mod journeys;
 mod judging;
 mod limiting;
 mod loading;

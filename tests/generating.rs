@@ -28,7 +28,7 @@ fn read(path: &Path) -> Value {
 }
 
 /// Starts the parts of a run all at once, each by its command, and waits for their ends; and then merges them.
-fn run_together(mut commands: Vec<Command>, directory: &Path) -> (Finished, Value) {
+pub(crate) fn run_together(mut commands: Vec<Command>, directory: &Path) -> (Finished, Value) {
     let count = commands.len();
     let moment = soon();
     let parts: Vec<Program> = commands

@@ -299,3 +299,22 @@ fn ctrl_c_ends_a_run_with_its_report() {
     assert!(finished.out.contains("\nrequests "), "{finished:?}");
     assert!(finished.out.contains("ended early"), "{finished:?}");
 }
+
+#[test]
+fn each_connection_of_a_rate_carries_one_request_and_ports_are_told() {
+    for io in drivers() {
+        let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
+        let rate = ["--connections-per-second", "200", "-n", "100", "-c", "20"];
+        let more = ["--source", "127.0.0.1-127.0.0.4", "--io", io];
+        let (code, result) = load(&serve.url("/"), &[&rate[..], &more].concat());
+        assert_eq!(code, Some(0), "{result}");
+        let begun = number(&result, "requests");
+        assert_eq!(begun + number(&result, "missed"), 100, "{result}");
+        assert_eq!(number(&result, "connections"), begun);
+        let totals = serve.stop();
+        assert_eq!((totals.connections(), totals.requests()), (begun, begun));
+        let ports = &result["ports"];
+        assert_eq!(number(ports, "addresses"), 4, "{ports}");
+        assert!(number(ports, "local") > 0, "{ports}");
+    }
+}

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::program::{End, Finished, Program, until};
 
 /// Each program with the Debian package that has it.
-const PACKAGES: [(&str, &str); 7] = [
+const PACKAGES: [(&str, &str); 8] = [
     ("curl", "curl"),
     ("openssl", "openssl"),
     ("ab", "apache2-utils"),
@@ -18,6 +18,7 @@ const PACKAGES: [(&str, &str); 7] = [
     ("nginx", "nginx-light"),
     ("haproxy", "haproxy"),
     ("memcached", "memcached"),
+    ("python3", "python3"),
 ];
 
 /// A program of others, with these words behind it.

@@ -1,4 +1,4 @@
-//! What the targets call: the checks that the http, tls, convert, bench and serve crates' own tests use, on bytes the fuzzer thinks of. Inputs
+//! What the targets call: the checks that the http, tls, convert, bench, load and serve crates' own tests use, on bytes the fuzzer thinks of. Inputs
 //! that once failed are kept in `crashes/<target>/` and read again by those tests.
 
 #[path = "../../crates/http/tests/support/mod.rs"]
@@ -85,6 +85,11 @@ pub fn archive_rows(input: &[u8]) {
 /// The same of `environment.json`.
 pub fn archive_facts(input: &[u8]) {
     archive_checks::facts(input);
+}
+
+/// Whatever a server of memcached says comes to the same in any pieces, and to an end.
+pub fn memcached_answers(input: &[u8]) {
+    onrush_load::untrusted::memcached_answers(input);
 }
 
 /// Commands of memcached's text protocol are answered the same in any pieces.

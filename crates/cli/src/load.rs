@@ -2,9 +2,14 @@
 
 mod arguments;
 mod as_tool;
+mod datagrams;
+mod end;
 mod live;
+mod memcached;
 mod output;
 mod pace;
+mod packets;
+mod populate;
 mod reach;
 mod requests;
 mod results;
@@ -20,6 +25,7 @@ use std::process::ExitCode;
 
 use onrush_load::error::Error;
 use onrush_load::plan::Plan;
+use onrush_load::target::Target;
 use onrush_load::{Io, run, selftest};
 
 pub(crate) use self::arguments::Args;
@@ -29,8 +35,10 @@ use self::length::Length;
 use crate::terminal::{Out, say};
 
 /// Runs the verb to its exit code.
-pub(crate) fn run(args: Args) -> ExitCode {
-    let code = load(args).unwrap_or_else(|error| {
+///
+/// `given` are the flags on the command line, by their names in this program.
+pub(crate) fn run(args: Args, given: &[String]) -> ExitCode {
+    let code = load(args, given).unwrap_or_else(|error| {
         say(format_args!("onrush load: {error}"));
         match error {
             Error::Invalid(_) => EXIT_USAGE,
@@ -47,7 +55,19 @@ fn test(io: Io) -> Result<u8, Error> {
     Ok(if test.is_right() { 0 } else { EXIT_ERRORS })
 }
 
-fn load(mut args: Args) -> Result<u8, Error> {
+/// Refuses conditions about what is lost, which requests are not.
+fn refuse_loss(args: &Args) -> Result<(), Error> {
+    let mut conditions = args.output.conditions().chain(&args.find_max);
+    match conditions.find(|condition| condition.is_about_loss()) {
+        None => Ok(()),
+        Some(condition) => Err(Error::Invalid(format!(
+            "{}: requests are not lost, they fail: ask for errors, or use udp://",
+            condition.text()
+        ))),
+    }
+}
+
+fn load(mut args: Args, given: &[String]) -> Result<u8, Error> {
     match args.results.take() {
         Some(Results::Merge(args)) => return results::run_merge(&args),
         Some(Results::Compare(args)) => return results::run_compare(&args),
@@ -59,6 +79,11 @@ fn load(mut args: Args) -> Result<u8, Error> {
     if args.selftest {
         return test(args.io);
     }
+    datagrams::check_flags(&args.urls, given)?;
+    if args.urls.iter().any(Target::is_datagrams) {
+        return packets::run(args);
+    }
+    refuse_loss(&args)?;
     let urls = std::mem::take(&mut args.urls);
     let output = std::mem::take(&mut args.output);
     let condition = args.find_max.take();
@@ -69,12 +94,13 @@ fn load(mut args: Args) -> Result<u8, Error> {
         return search::run(&condition, &options, &output, &found.files);
     }
     let after = options.stop.after;
-    let plan = Plan::new(options)?;
+    let mut plan = Plan::new(options)?;
     let length = Length {
         after,
         count: plan.count(),
     };
     let files = output.open(&found.files)?;
+    populate::populate(&mut plan)?;
     let running = run::start(plan)?;
     signals::stop_on_signal(running.stopper())?;
     let report = output.watch(running, length)?;

@@ -16,7 +16,8 @@ mod tune;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// So that memory that is refused is a sentence and an exit code.
 #[global_allocator]
@@ -74,10 +75,30 @@ enum Verb {
     Manual(shipped::Manual),
 }
 
+/// The command line, and which flags of its verb were given on it, by their names in this program.
+fn parse() -> Result<(Arguments, Vec<String>), clap::Error> {
+    let command = Arguments::command();
+    let matches = command.clone().try_get_matches()?;
+    let arguments = Arguments::from_arg_matches(&matches)?;
+    let Some((verb, matches)) = matches.subcommand() else {
+        return Ok((arguments, Vec::new()));
+    };
+    let flags = command
+        .find_subcommand(verb)
+        .into_iter()
+        .flat_map(Command::get_arguments);
+    let is_given = |flag: &&Arg| {
+        let source = matches.value_source(flag.get_id().as_str());
+        source == Some(ValueSource::CommandLine)
+    };
+    let given = flags.filter(is_given).map(|flag| flag.get_id().to_string());
+    Ok((arguments, given.collect()))
+}
+
 fn main() -> ExitCode {
     // clap exits with 2 on a usage error; ours is 1, since 2 says that a target could not be reached.
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    let (arguments, given) = match parse() {
+        Ok(parsed) => parsed,
         Err(error) => {
             let printed = error.print();
             if let Some(hint) = bench::hint(std::env::args().skip(1)) {
@@ -98,7 +119,7 @@ fn main() -> ExitCode {
         Verb::Convert(args) => convert::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
         Verb::Top(args) => top::run(&args),
-        Verb::Load(args) => load::run(*args),
+        Verb::Load(args) => load::run(*args, &given),
         Verb::Bench(args) => bench::run(args),
         Verb::Tune(args) => tune::run(args),
         Verb::Completions(args) => shipped::completions(&args, Arguments::command()),

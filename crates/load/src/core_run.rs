@@ -4,6 +4,7 @@
 mod dialer;
 mod loss;
 pub(crate) mod recorder;
+pub(crate) mod stepping;
 mod supply;
 
 use std::cell::Cell;
@@ -147,7 +148,7 @@ impl CoreRun {
             worked: self.plan.options.busy_poll.then(|| self.core.take_worked()),
             busy_max: self.core.take_busy_max(),
             stalled: self.core.take_stalled(),
-            unfinished: self.supply.in_flight(),
+            unfinished: self.in_flight(),
         };
         self.end.set(Some(end));
         end
@@ -160,7 +161,8 @@ impl CoreRun {
         let mut record = self.recorder.record.replace(empty);
         let now = self.core.now_exact();
         self.supply.take_waits(&mut record.unanswered, now);
-        record.sent = self.supply.sent();
+        record.begun = self.supply.sent();
+        record.sent = sent(&record, record.begun);
         let samples = self.recorder.samples();
         samples.for_each(|info| record.add_tcp(info));
         record
@@ -190,9 +192,11 @@ impl CoreRun {
     fn standing(&self) -> Standing {
         let record = self.recorder.record.borrow();
         let (supply, end) = (&self.supply, self.end.get());
+        let in_flight = in_flight(&record, supply.in_flight());
         Standing {
-            sent: supply.sent(),
-            in_flight: end.map_or(supply.in_flight(), |end| end.unfinished),
+            begun: supply.sent(),
+            sent: sent(&record, supply.sent()),
+            in_flight: end.map_or(in_flight, |end| end.unfinished),
             missed: supply.missed(),
             resent: record.resent,
             connections_max: record.connections_max,
@@ -240,7 +244,12 @@ impl CoreRun {
         }
     }
 
-    fn is_over(&self) -> bool {
+    /// Requests without a response yet.
+    fn in_flight(&self) -> u64 {
+        in_flight(&self.recorder.record.borrow(), self.supply.in_flight())
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
         self.end.get().is_some()
     }
 
@@ -329,4 +338,16 @@ impl CoreRun {
             self.core.stop(Duration::ZERO);
         }
     }
+}
+
+/// How many requests were sent, of so many that the pace asked for: a journey is several.
+fn sent(record: &Record, begun: u64) -> u64 {
+    let journeys = record.journeys.as_ref();
+    journeys.map_or(begun, |journeys| journeys.requests_sent)
+}
+
+/// How many requests have no response yet, of so many turns that have not ended: a user on its journey may wait for none.
+fn in_flight(record: &Record, turns: u64) -> u64 {
+    let journeys = record.journeys.as_ref();
+    journeys.map_or(turns, |journeys| journeys.in_flight)
 }

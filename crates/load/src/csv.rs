@@ -3,12 +3,13 @@
 use crate::report::Report;
 use crate::report::rows::SecondRow;
 
-/// The names of the columns.
-pub const HEADER: &str = "time_s,unix_s,connections,requests,errors,rps,bytes_per_s,ttfb_us,ttlb_us,p50_us,p99_us,p99_9_us,max_us,service_p99_us,1xx,2xx,3xx,4xx,5xx";
+/// The names of the columns, before those of classes of responses.
+const HEADER: &str = "time_s,unix_s,connections,requests,errors,rps,bytes_per_s,ttfb_us,ttlb_us,p50_us,p99_us,p99_9_us,max_us,service_p99_us";
 
-/// All rows under [`HEADER`]. What is not known is empty, never 0.
+/// All rows under their names. What is not known is empty, never 0.
 pub fn of(report: &Report) -> String {
-    let mut text = format!("{HEADER}\n");
+    let classes = report.class_names().join(",").replace(' ', "_");
+    let mut text = format!("{HEADER},{classes}\n");
     for row in &report.seconds {
         text.push_str(&line(row, report.began_unix_s));
         text.push('\n');

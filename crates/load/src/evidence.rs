@@ -19,7 +19,7 @@ pub struct Evidence {
     /// Requests that were due and never sent: further behind than may be caught up with, or still waiting for a free
     /// connection at the end.
     pub missed: u64,
-    /// Connections that were to be open at once.
+    /// Connections that were to be open at once; where each carries one request at a rate, as many as it took.
     pub connections_asked: u64,
     /// Connections that were open at once, at most.
     pub connections_achieved: u64,
@@ -59,6 +59,12 @@ pub struct Evidence {
     /// Responses behind which bytes came that nobody had asked for.
     #[serde(default)]
     pub unasked: u64,
+    /// Responses that a server that is well has for no request of the run, such as error lines of memcached.
+    #[serde(default)]
+    pub failed_responses: u64,
+    /// Responses that are known to be another request's, or nobody's, such as values of other keys.
+    #[serde(default)]
+    pub false_responses: u64,
     /// Whether requests = responses + failures + unfinished, and every histogram holds as many values as it should.
     pub is_count_consistent: bool,
     /// The time from intended start to written that 99 of 100 requests did not exceed; none without requests.

@@ -36,13 +36,23 @@ pub(crate) enum Failure {
     UnexpectedBody,
     /// Bytes came behind a response that nobody had asked for.
     UnexpectedBytes,
+    /// A check of a journey's step does not hold.
+    CheckFailed,
+    /// A response has no value that its step takes from it, or one that cannot be sent where it is wanted.
+    NoValue,
+    /// A body that a step looks into is longer than what is kept of it.
+    BodyTooLong,
+    /// A body that a step looks into is coded in a way that is not read here.
+    BodyCoded,
+    /// A redirect leads to another server, to nowhere, or is one too many.
+    RedirectRefused,
     /// Anything else the kernel said.
     Other,
 }
 
 impl Failure {
     /// All kinds, in the order of reports.
-    pub(crate) const ALL: [Failure; 16] = [
+    pub(crate) const ALL: [Failure; 21] = [
         Failure::ConnectRefused,
         Failure::ConnectTimeout,
         Failure::ConnectNoPort,
@@ -58,6 +68,11 @@ impl Failure {
         Failure::UnexpectedStatus,
         Failure::UnexpectedBody,
         Failure::UnexpectedBytes,
+        Failure::CheckFailed,
+        Failure::NoValue,
+        Failure::BodyTooLong,
+        Failure::BodyCoded,
+        Failure::RedirectRefused,
         Failure::Other,
     ];
 
@@ -79,7 +94,39 @@ impl Failure {
             Failure::UnexpectedStatus => "unexpected_status",
             Failure::UnexpectedBody => "unexpected_body",
             Failure::UnexpectedBytes => "unexpected_bytes",
+            Failure::CheckFailed => "check_failed",
+            Failure::NoValue => "no_value",
+            Failure::BodyTooLong => "body_too_long",
+            Failure::BodyCoded => "body_coded",
+            Failure::RedirectRefused => "redirect_refused",
             Failure::Other => "other",
+        }
+    }
+
+    /// Whether it is of a response that came, and is counted among the responses, too.
+    pub(crate) fn has_response(self) -> bool {
+        match self {
+            Failure::UnexpectedStatus
+            | Failure::UnexpectedBody
+            | Failure::UnexpectedBytes
+            | Failure::CheckFailed
+            | Failure::NoValue
+            | Failure::BodyTooLong
+            | Failure::BodyCoded
+            | Failure::RedirectRefused => true,
+            Failure::ConnectRefused
+            | Failure::ConnectTimeout
+            | Failure::ConnectNoPort
+            | Failure::ConnectNoDescriptor
+            | Failure::ConnectOther
+            | Failure::Handshake
+            | Failure::ClosedUnanswered
+            | Failure::ResetUnanswered
+            | Failure::Reset
+            | Failure::Timeout
+            | Failure::EarlyClose
+            | Failure::Protocol
+            | Failure::Other => false,
         }
     }
 
@@ -102,6 +149,18 @@ impl Failure {
         match error {
             NotConnected::Failed(error) => Failure::of_connect(*error),
             NotConnected::Handshake(_) => Failure::Handshake,
+        }
+    }
+
+    /// What a request without a response counts as.
+    pub(crate) fn of_lost(lost: Lost) -> Failure {
+        match lost {
+            Lost::Unwritten | Lost::Ended => Failure::ClosedUnanswered,
+            Lost::Failed(error) => Failure::of_unanswered(error),
+            Lost::Broken(error) => Failure::of_exchange(error),
+            Lost::Cut => Failure::EarlyClose,
+            Lost::Unasked => Failure::UnexpectedBytes,
+            Lost::Refused(_) => Failure::Protocol,
         }
     }
 

@@ -108,8 +108,10 @@ impl Trial {
 /// What to do next.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
-    /// Make a trial at this rate.
+    /// Make a trial at this rate, on the way.
     Try(u64),
+    /// Make one more at this rate, which is the answer if it holds: trials may be short before, not here.
+    Confirm(u64),
     /// The search has ended.
     Done(Answer),
 }
@@ -161,6 +163,8 @@ pub enum Ceiling {
 #[derive(Clone, Debug)]
 pub struct Search {
     start: u64,
+    /// The ratio of the lowest rate that failed and the highest that held to which it narrows.
+    precision: f64,
     trials: Vec<Trial>,
 }
 
@@ -169,8 +173,14 @@ impl Search {
     pub fn new(start: Option<u64>) -> Search {
         Search {
             start: start.unwrap_or(FIND_RATE_START).clamp(1, RATE_MAX),
+            precision: FIND_PRECISION,
             trials: Vec::new(),
         }
+    }
+
+    /// The same, narrowed to this ratio, above 1, of the lowest rate that failed and the highest that held.
+    pub fn narrowed_to(self, precision: f64) -> Search {
+        Search { precision, ..self }
     }
 
     /// A trial is over.
@@ -204,7 +214,7 @@ impl Search {
             |score: &&Score| score.leaning() == Some(true) && score.rate < lowest_failed.rate;
         match scores.iter().filter(below).max_by_key(|score| score.rate) {
             None => downwards(lowest_failed.rate),
-            Some(highest) => narrow(*highest, lowest_failed),
+            Some(highest) => self.narrow(*highest, lowest_failed),
         }
     }
 
@@ -215,6 +225,20 @@ impl Search {
             Some(highest) if highest.rate >= RATE_MAX => confirm(*highest, Ceiling::Rates),
             Some(highest) => Step::Try((highest.rate * 2).min(RATE_MAX)),
         }
+    }
+
+    fn narrow(&self, highest: Score, lowest_failed: &Score) -> Step {
+        let (held, failed) = (highest.rate, lowest_failed.rate);
+        let middle = (held as f64 * failed as f64).sqrt().round() as u64;
+        if failed as f64 / held as f64 > self.precision && held < middle && middle < failed {
+            return Step::Try(round(middle, held, failed));
+        }
+        let ceiling = match lowest_failed {
+            failed if failed.is_generators => Ceiling::Generator,
+            failed if 2 * failed.not_kept > failed.trials - failed.held => Ceiling::Target,
+            _ => Ceiling::Condition,
+        };
+        confirm(highest, ceiling)
     }
 
     /// By rate.
@@ -252,21 +276,7 @@ fn downwards(lowest_failed: u64) -> Step {
     }
 }
 
-fn narrow(highest: Score, lowest_failed: &Score) -> Step {
-    let (held, failed) = (highest.rate, lowest_failed.rate);
-    let middle = (held as f64 * failed as f64).sqrt().round() as u64;
-    if failed as f64 / held as f64 > FIND_PRECISION && held < middle && middle < failed {
-        return Step::Try(round(middle, held, failed));
-    }
-    let ceiling = match lowest_failed {
-        failed if failed.is_generators => Ceiling::Generator,
-        failed if 2 * failed.not_kept > failed.trials - failed.held => Ceiling::Target,
-        _ => Ceiling::Condition,
-    };
-    confirm(highest, ceiling)
-}
-
-/// To two digits where that stays between the two: a rate that people can read and ask for again.
+/// To three digits where that stays between the two: a rate that people can read and ask for again.
 fn round(rate: u64, above: u64, below: u64) -> u64 {
     let digit = 10_u64.pow((rate.max(1).ilog10()).saturating_sub(2));
     let rounded = (rate + digit / 2) / digit * digit;
@@ -279,7 +289,7 @@ fn round(rate: u64, above: u64, below: u64) -> u64 {
 
 fn confirm(highest: Score, ceiling: Ceiling) -> Step {
     if highest.doubt() > DOUBT_MAX {
-        return Step::Try(highest.rate);
+        return Step::Confirm(highest.rate);
     }
     Step::Done(Answer::Found {
         rate: highest.rate,

@@ -1,5 +1,6 @@
 //! What the machine did with this process while it measured: CPU time given and withheld, as the kernel tells it.
 
+pub(crate) mod ports;
 mod quota;
 
 use std::fs;

@@ -1,6 +1,7 @@
 //! A result as one page that opens offline: figures, verdict, charts. Pure.
 
 mod charts;
+mod journeys;
 mod search;
 mod time;
 
@@ -49,6 +50,7 @@ pub fn page(report: &Report) -> String {
     body.push_str("</section>\n");
     percentiles(&mut body, report);
     kinds(&mut body, report);
+    journeys::journeys(&mut body, report);
     counts(&mut body, report);
     asked(&mut body, report);
     onrush_chart::page(&format!("{} · onrush load", report.target), &body)

@@ -20,14 +20,19 @@ pub mod stop;
 
 pub mod moment;
 mod part;
+pub mod populate;
 pub mod run;
 mod seconds;
 
+pub mod memcached;
 pub mod requests;
 
 mod connection;
 mod core_run;
+pub mod journey;
 mod protocol;
+
+pub mod packets;
 
 mod backlog;
 mod dispatch;
@@ -63,6 +68,7 @@ pub mod threshold;
 pub mod verdict;
 
 pub mod selftest;
+pub mod untrusted;
 
 pub mod error;
 pub mod limits;

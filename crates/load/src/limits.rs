@@ -41,6 +41,23 @@ pub const KINDS_SHOWN_MAX: usize = 100;
 /// each other.
 pub const BATCH_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of a response's body that a journey looks into, before and behind content codings: a page or a list is shorter, and
+/// each user of a step that looks into bodies may hold as many.
+pub const BODY_KEPT_MAX: usize = 1024 * 1024;
+
+/// Bytes of a value that a journey takes and sends in a path or a field: cookies may have 4096 (RFC 6265 6.1), and servers
+/// refuse heads of more than 8 KiB.
+pub const VALUE_IN_HEAD_MAX: usize = 8 * 1024;
+
+/// Steps of a file of journeys. Each has figures of its own, as kinds of requests have ([`KINDS_SHOWN_MAX`]).
+pub const STEPS_MAX: usize = 100;
+
+/// The longest pause before a step: somebody who comes back after an hour begins anew.
+pub const THINK_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// Memory of a compiled regular expression; the library's own bound is ten times as large. One of a page of text takes 100 KB.
+pub const REGEX_BYTES_MAX: usize = 1 << 20;
+
 /// The highest rate that can be asked for: one request per nanosecond, the clock's resolution.
 pub const RATE_MAX: u64 = 1_000_000_000;
 
@@ -217,6 +234,10 @@ pub const SEGMENTS_MIN: u64 = 1000;
 /// in which several generators are added up.
 pub const START_LATE_MAX: Duration = Duration::from_millis(10);
 
+/// The share of local ports that connections may keep which ended during a run: with half of them gone, one that is twice as
+/// long, or the next one within a minute, finds none.
+pub const PORTS_SHARE_MAX: f64 = 0.5;
+
 // Bounds of thresholds (threshold.rs).
 
 /// How many times its rate so far the rest of a run of a set time may reach before a judgement made ahead of its end is
@@ -252,6 +273,9 @@ pub const FIND_RATE_START: u64 = 1000;
 /// about as much.
 pub const FIND_PRECISION: f64 = 1.05;
 
+/// The same of datagrams, whose rates a link or a queue bounds exactly.
+pub const FIND_PACKETS_PRECISION: f64 = 1.01;
+
 /// A trial whose target responded to less than this share of what was due, or usually has it under way, did not keep up.
 pub const FIND_RATE_KEPT: f64 = 0.99;
 
@@ -268,3 +292,89 @@ pub const FIND_TRIALS_MAX: usize = 200;
 
 /// Seconds that the full-screen view remembers: two for each column of the widest terminals.
 pub const LIVE_ROWS_MAX: usize = 1024;
+
+/// Bytes of a datagram's payload: 65,535 less the headers of IPv4 and UDP.
+pub const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+/// Messages of one call for datagrams: what the engine takes at a time.
+pub(crate) const MESSAGES_PER_CALL: usize = 32;
+
+/// Datagrams that the kernel makes of one message, in all versions that make any (`UDP_MAX_SEGMENTS`).
+pub(crate) const SEGMENTS_MAX: usize = 64;
+
+/// At a rate, datagrams that leave together are those of this time at most: queues of real devices hold about as much.
+pub(crate) const BURST_TIME_MAX: Duration = Duration::from_millis(1);
+
+/// Sizes of datagrams that are taken in turn; more are a range.
+pub(crate) const DATAGRAM_SIZES_MAX: usize = 1024;
+
+/// Datagrams of a flow that are on their way to an echo and back: as many as numbers are remembered on the other side. Each takes
+/// 32 bytes.
+pub(crate) const FLIGHT_MAX: u64 = onrush_packet::limits::WINDOW;
+
+/// Sockets that send datagrams: a flow has 16 bits for its number.
+pub const FLOWS_MAX: usize = 1 << 16;
+
+/// How long a datagram's echo is waited for when nothing is said: longer than any queue on the way holds it.
+pub const ECHO_TIMEOUT_DEFAULT: Duration = Duration::from_secs(1);
+
+/// How long a report is waited for before the question is asked again; the round trip of a satellite link.
+pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_millis(600);
+
+/// How often a question is asked: behind a run the far end has as long to take what waits in its socket.
+pub(crate) const QUESTIONS_MAX: u32 = 5;
+
+/// Between two questions whose reports must agree for what was on the way to have come.
+pub(crate) const REPORT_SETTLED: Duration = Duration::from_millis(20);
+
+/// How often within its timeout a run looks whether the last echoes have come.
+pub(crate) const LANDING_LOOKS: u32 = 200;
+
+// Bounds of memcached (memcached.rs, protocol/memcached.rs).
+
+/// Keys that have values, unless something else is asked for: those of 100 bytes fit the memory that a server has when nothing is
+/// said (64 MB), and a cache of a processor does not hold them.
+pub const KEYS_DEFAULT: u64 = 10_000;
+
+/// Most keys: their numbers are computed with as floating-point ones, which hold whole numbers up to 2^53; and no server has
+/// the memory for so many.
+pub const KEYS_MAX: u64 = 1_000_000_000_000;
+
+/// Bytes of a key: memcached's (doc/protocol.txt).
+pub const KEY_BYTES_MAX: usize = 250;
+
+/// Bytes of a key, unless something else is asked for: the least that memcaslap takes, and half of what keys had at Facebook.
+pub const KEY_BYTES_DEFAULT: usize = 16;
+
+/// Bytes of a value: the largest item that a server takes when nothing is said is 1 MiB (`-I`), and one that takes more gets no
+/// more from here.
+pub const VALUE_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of a value, unless something else is asked for: mcblaster's.
+pub const VALUE_BYTES_DEFAULT: usize = 100;
+
+/// Sizes in a list of weights, which is searched for each size.
+pub const SIZES_MAX: usize = 1000;
+
+/// The weight of a command.
+pub const RATIO_MAX: u32 = 1_000_000;
+
+/// Keys of a get. With the shortest ones more would not fit [`REQUEST_BYTES_MAX`].
+pub const MULTIGET_MAX: u64 = 10_000;
+
+/// The longest time until something may be forgotten: memcached takes more than 30 days for a date (doc/protocol.txt).
+pub const EXPIRY_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Bytes of a line of an answer, its end among them: one with the longest key, four numbers of 64 bits and an opaque has 400, and
+/// what servers say of errors is a sentence. A line that is longer is none.
+pub(crate) const LINE_BYTES_MAX: usize = 2048;
+
+/// Different errors of a server that are counted by their words; those that come later are counted as one.
+pub(crate) const ERRORS_NAMED_MAX: usize = 32;
+
+/// Characters of an error that are kept.
+pub(crate) const ERROR_BYTES_MAX: usize = 120;
+
+/// Requests sent at once on a connection while keys are stored before a run: sixteen share a call to the kernel on both sides,
+/// and the waits of a single connection are no longer what it takes.
+pub(crate) const FILL_BATCH: u64 = 16;

@@ -7,6 +7,7 @@ pub mod part;
 pub mod times;
 
 mod clock;
+mod journeys;
 mod members;
 mod rates;
 mod rows;
@@ -22,6 +23,7 @@ use crate::report::Report;
 use crate::report::asked::Asked;
 use crate::report::histograms::Histograms;
 use crate::report::latency::Latency;
+use crate::report::memcached::MemcachedRow;
 use crate::report::rows::{PartRow, RequestRow, TlsRow};
 use crate::standing::response_mean_us;
 use crate::times::Times;
@@ -85,6 +87,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         missed: sum(|report| report.missed),
         unfinished: sum(|report| report.unfinished),
         late: sum(|report| report.late),
+        memcached: memcached(parts),
         evidence: evidence(parts, &span, &times, &measured),
         stopped_because: stopped_because(parts),
         seconds,
@@ -102,12 +105,21 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         add_counts(&mut report, &part.report);
     }
     report.by_request = by_request(parts)?;
+    (report.setup, report.journeys) = journeys::sum(parts)?;
     Ok(report)
 }
 
 fn tls(parts: &[Part]) -> Option<TlsRow> {
     let rows = parts.iter().filter_map(|part| part.report.tls.clone());
     rows.reduce(sum_tls)
+}
+
+fn memcached(parts: &[Part]) -> Option<MemcachedRow> {
+    let mut rows = parts
+        .iter()
+        .filter_map(|part| part.report.memcached.as_ref());
+    let first = rows.next()?.clone();
+    Some(rows.fold(first, MemcachedRow::sum))
 }
 
 fn stopped_because(parts: &[Part]) -> Option<String> {
@@ -172,6 +184,8 @@ fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> 
         resent: sum(|evidence| evidence.resent),
         timeouts: sum(|evidence| evidence.timeouts),
         unasked: sum(|evidence| evidence.unasked),
+        failed_responses: sum(|evidence| evidence.failed_responses),
+        false_responses: sum(|evidence| evidence.false_responses),
         is_count_consistent: all().all(|evidence| evidence.is_count_consistent),
         send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
         duration_s: thousandths(span.length()),

@@ -61,7 +61,7 @@ impl Pace {
     pub fn rate_asked(&self, connections: u64) -> Option<f64> {
         match self {
             Pace::Closed | Pace::Think(_) => None,
-            Pace::Open(ArrivalPlan::Spaced { profile, .. }) => Some(profile.rate().get() as f64),
+            Pace::Open(ArrivalPlan::Spaced { profile, .. }) => Some(profile.rate_per_second()),
             Pace::Open(ArrivalPlan::Bursts { size, every }) => {
                 Some(*size as f64 / every.as_secs_f64())
             }

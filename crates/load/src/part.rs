@@ -12,8 +12,10 @@ use onrush_measure::second::Tally;
 use crate::connection;
 use crate::core_run::{CoreRun, End};
 use crate::gate::Gate;
+use crate::journey::user::{self, Users};
 use crate::limits::{BEAT, SOFT_STOP, SPARE_SECONDS};
 use crate::plan::Plan;
+use crate::protocol::Counts;
 use crate::record::Record;
 use crate::rows::Reading;
 use crate::standing::Thread;
@@ -66,6 +68,8 @@ pub(crate) struct Outcome {
     pub(crate) answered_until: Option<Duration>,
     /// The responses of each connection.
     pub(crate) responses: Vec<u64>,
+    /// What its protocol counts beside them.
+    pub(crate) counts: Option<Counts>,
 }
 
 /// Core `core.id()`'s part of the run, from its start to its end.
@@ -77,8 +81,13 @@ pub(crate) fn run_core(
     messages: &Sender<Message>,
 ) -> Outcome {
     let run = CoreRun::new(core, plan, address);
+    let users = Users::of(plan);
     for (index, number) in (0..).zip(plan.connections_of(core.id())) {
-        core.spawn(connection::run(Rc::clone(&run), index, number));
+        let run = Rc::clone(&run);
+        match &users {
+            None => core.spawn(connection::run(run, index, number)),
+            Some(users) => core.spawn(user::run(Rc::clone(users), run, index, number)),
+        }
     }
     run.spawn_release();
     core.spawn(lead(
@@ -101,6 +110,7 @@ pub(crate) fn run_core(
         before: run.recorder.before(),
         answered_until: run.answered_until(),
         responses: run.recorder.responses_by_connection(),
+        counts: run.codec.counts(),
     }
 }
 

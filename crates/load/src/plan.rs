@@ -5,17 +5,23 @@ mod check;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onrush_engine::{Instant, Io};
+use onrush_engine::{Address, Instant, Io};
 use onrush_measure::units;
 use onrush_tls::Connector;
 
 use crate::error::Error;
+use crate::journey::Journeys;
+use crate::journey::record::JourneysRecord;
 use crate::limits::{BATCH_BYTES_MAX, TIMEOUT_DEFAULT};
+use crate::memcached;
+use crate::memcached::filled::Filled;
+use crate::memcached::workload::Workload;
 use crate::pace::arrivals::{ArrivalPlan, Share};
 use crate::pace::{Pace, Start};
 use crate::protocol::Protocol;
 use crate::protocol::request::RequestKind;
 use crate::reach::Reach;
+use crate::record::Record;
 use crate::requests::mix::Mix;
 use crate::requests::{Asks, Request};
 use crate::stop::{Budget, Stop};
@@ -69,6 +75,10 @@ pub struct Options {
     pub headers: Vec<(String, String)>,
     /// What is sent, where it is more than the target.
     pub asks: Asks,
+    /// What is sent to a target that speaks memcached.
+    pub memcached: memcached::Asks,
+    /// What users do, where requests are steps of journeys; those stand in [`asks`](Self::asks), in their order.
+    pub journeys: Option<Arc<Journeys>>,
     /// How long nothing may arrive while a response is due.
     pub timeout: Duration,
     /// How connections reach their server.
@@ -100,6 +110,8 @@ impl Options {
             method: "GET".to_owned(),
             headers: Vec::new(),
             asks: Asks::default(),
+            memcached: memcached::Asks::default(),
+            journeys: None,
             timeout: TIMEOUT_DEFAULT,
             reach: Reach::default(),
         }
@@ -172,8 +184,12 @@ pub(crate) fn check_header(name: &str, value: &str) -> Result<(), String> {
 pub struct Plan {
     pub(crate) options: Options,
     pub(crate) protocol: Protocol,
-    /// For `https://`.
+    /// Journeys and the mix that their steps are made after; none where connections send a mix.
+    pub(crate) journeys: Option<(Arc<Journeys>, Arc<Mix>)>,
+    /// For schemes with TLS.
     pub(crate) connector: Option<Connector>,
+    /// What was stored before the run.
+    pub(crate) filled: Option<Filled>,
 }
 
 impl Plan {
@@ -181,13 +197,28 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Invalid`] with the reason and what would work.
-    pub fn new(options: Options) -> Result<Plan, Error> {
+    pub fn new(mut options: Options) -> Result<Plan, Error> {
         check(&options).map_err(Error::Invalid)?;
-        let mix = mix(&options).map_err(Error::Invalid)?;
+        if options.journeys.as_ref().is_some_and(|of| of.has_setup()) {
+            // What users do before they begin is no part of the run.
+            options.connecting = Connecting::Before;
+        }
+        let protocol = protocol(&options).map_err(Error::Invalid)?;
+        Plan::of(options, protocol)
+    }
+
+    /// Those of `options`, whatever they say of what is sent, with the requests of `protocol`.
+    pub(crate) fn of(options: Options, protocol: Protocol) -> Result<Plan, Error> {
+        let mut journeys = None;
+        if let (Some(walked), Protocol::Http1(mix)) = (&options.journeys, &protocol) {
+            journeys = Some((Arc::clone(walked), Arc::clone(mix)));
+        }
         let plan = Plan {
             connector: connector(&options).map_err(Error::Invalid)?,
             options,
-            protocol: Protocol::Http1(Arc::new(mix)),
+            journeys,
+            protocol,
+            filled: None,
         };
         let options = &plan.options;
         let bytes = plan.protocol.request_bytes();
@@ -225,6 +256,27 @@ impl Plan {
         (0..self.protocol.kinds()).map(|place| self.protocol.kind(place))
     }
 
+    /// Empty counters of a core.
+    pub(crate) fn record(&self) -> Record {
+        let outcomes = self.protocol.outcomes();
+        match &self.journeys {
+            None => Record::of(outcomes, self.protocol.kinds()),
+            Some((journeys, _)) => Record::of_journeys(outcomes, JourneysRecord::of(journeys)),
+        }
+    }
+
+    /// Whether each request of an open loop has a connection of its own.
+    pub(crate) fn is_of_connections(&self) -> bool {
+        let is_open = matches!(self.options.pace, Pace::Open(_));
+        is_open && self.options.requests_per_connection == Some(1)
+    }
+
+    /// Whether connections are made again and again, each from a local port.
+    pub(crate) fn watches_ports(&self, address: &Address) -> bool {
+        let is_tcp = matches!(address, Address::Tcp(_));
+        is_tcp && self.options.requests_per_connection.is_some()
+    }
+
     /// How many connections this generator makes.
     pub(crate) fn connections(&self) -> usize {
         let connections = self.options.connections as u64;
@@ -243,7 +295,9 @@ impl Plan {
             Pace::EachConnection(rate) => Some(rate.get() * self.connections() as u64),
             Pace::Closed | Pace::Think(_) | Pace::Open(_) => {
                 let rate = self.options.pace.rate_asked(0)?;
-                Some(self.options.shard.share().count_of(rate.round() as u64))
+                // Of one every few seconds it is told as one a second; the evidence has it exactly.
+                let rate = rate.round().max(1.0) as u64;
+                Some(self.options.shard.share().count_of(rate))
             }
         }
     }
@@ -291,7 +345,7 @@ impl Plan {
 
 /// What makes TLS connections, when the target speaks it.
 fn connector(options: &Options) -> Result<Option<Connector>, String> {
-    if options.target.scheme == Scheme::Http {
+    if !options.target.scheme.has_tls() {
         return Ok(None);
     }
     match Connector::new(options.reach.tls.clone()) {
@@ -302,6 +356,23 @@ fn connector(options: &Options) -> Result<Option<Connector>, String> {
             .collect::<Vec<_>>()
             .join("; ")),
     }
+}
+
+/// What the target speaks, and the requests that are asked for.
+fn protocol(options: &Options) -> Result<Protocol, String> {
+    Ok(match options.target.scheme {
+        Scheme::Http | Scheme::Https => Protocol::Http1(Arc::new(mix(options)?)),
+        Scheme::Memcached | Scheme::Memcacheds => {
+            let workload = Workload::new(&options.memcached, options.seed)?;
+            Protocol::Memcached(Arc::new(workload))
+        }
+        Scheme::Udp => {
+            return Err(format!(
+                "{} sends datagrams, which are no requests: see packets::run",
+                options.target.url
+            ));
+        }
+    })
 }
 
 /// The requests that are asked for; without any the one that target, method and fields make.

@@ -7,6 +7,7 @@
 //! ```
 
 pub(crate) mod http1;
+pub(crate) mod memcached;
 pub(crate) mod request;
 pub(crate) mod response;
 
@@ -17,7 +18,9 @@ use std::sync::Arc;
 
 use onrush_tls::Transport;
 
+use crate::memcached::workload::Workload;
 use crate::requests::mix::Mix;
+pub(crate) use memcached::counts::Counts;
 use request::{Last, RequestKind};
 use response::{Outcomes, Response, Step};
 
@@ -25,6 +28,7 @@ use response::{Outcomes, Response, Step};
 #[derive(Clone, Debug)]
 pub(crate) enum Protocol {
     Http1(Arc<Mix>),
+    Memcached(Arc<Workload>),
     #[cfg(test)]
     Lines(lines::Lines),
 }
@@ -34,6 +38,7 @@ impl Protocol {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Protocol::Http1(_) => "HTTP/1.1",
+            Protocol::Memcached(_) => "memcached",
             #[cfg(test)]
             Protocol::Lines(_) => "lines",
         }
@@ -43,6 +48,7 @@ impl Protocol {
     pub(crate) fn outcomes(&self) -> &'static Outcomes {
         match self {
             Protocol::Http1(_) => &http1::OUTCOMES,
+            Protocol::Memcached(_) => &memcached::OUTCOMES,
             #[cfg(test)]
             Protocol::Lines(_) => &lines::OUTCOMES,
         }
@@ -52,6 +58,7 @@ impl Protocol {
     pub(crate) fn kinds(&self) -> usize {
         match self {
             Protocol::Http1(mix) => mix.recipes().len(),
+            Protocol::Memcached(workload) => workload.kinds().len(),
             #[cfg(test)]
             Protocol::Lines(_) => 1,
         }
@@ -61,6 +68,7 @@ impl Protocol {
     pub(crate) fn kind(&self, place: usize) -> &RequestKind {
         match self {
             Protocol::Http1(mix) => &mix.recipes()[place].kind,
+            Protocol::Memcached(workload) => &workload.kinds()[place],
             #[cfg(test)]
             Protocol::Lines(lines) => lines.kind(),
         }
@@ -71,6 +79,7 @@ impl Protocol {
     pub(crate) fn kind_of(&self, number: u64) -> usize {
         match self {
             Protocol::Http1(mix) => mix.choose(number),
+            Protocol::Memcached(workload) => workload.kind_of(number),
             #[cfg(test)]
             Protocol::Lines(_) => 0,
         }
@@ -80,6 +89,7 @@ impl Protocol {
     pub(crate) fn request_bytes(&self) -> usize {
         match self {
             Protocol::Http1(mix) => mix.request_bytes(),
+            Protocol::Memcached(workload) => workload.bytes_max(),
             #[cfg(test)]
             Protocol::Lines(_) => lines::REQUEST_BYTES_MAX,
         }
@@ -89,6 +99,7 @@ impl Protocol {
     pub(crate) fn may_exceed(&self, bytes: usize) -> bool {
         match self {
             Protocol::Http1(mix) => mix.bytes_max() > bytes,
+            Protocol::Memcached(workload) => workload.bytes_max() > bytes,
             #[cfg(test)]
             Protocol::Lines(_) => lines::REQUEST_BYTES_MAX > bytes,
         }
@@ -99,6 +110,9 @@ impl Protocol {
     pub(crate) fn codec(&self, connections: usize, batch: u64) -> Codec {
         match self {
             Protocol::Http1(mix) => Codec::Http1(http1::Codec::new(mix, connections, batch)),
+            Protocol::Memcached(workload) => {
+                Codec::Memcached(memcached::Codec::new(workload, connections))
+            }
             #[cfg(test)]
             Protocol::Lines(_) => Codec::Lines,
         }
@@ -106,9 +120,9 @@ impl Protocol {
 }
 
 /// One core's side of a protocol.
-#[cfg_attr(test, expect(clippy::large_enum_variant, reason = "each core has one"))]
 pub(crate) enum Codec {
     Http1(http1::Codec),
+    Memcached(memcached::Codec),
     #[cfg(test)]
     Lines,
 }
@@ -126,6 +140,8 @@ impl Codec {
     ) -> u64 {
         match self {
             Codec::Http1(codec) => codec.queue(stream, connection, (number, count), last),
+            // Nothing is said behind the last: a connection just ends.
+            Codec::Memcached(codec) => codec.queue(stream, connection, (number, count)),
             #[cfg(test)]
             Codec::Lines => lines::queue(stream, (number, count)),
         }
@@ -136,8 +152,19 @@ impl Codec {
     pub(crate) fn incoming(&self, connection: u32, number: u64) -> Incoming<'_> {
         match self {
             Codec::Http1(codec) => Incoming::Http1(codec.incoming(connection, number)),
+            Codec::Memcached(codec) => Incoming::Memcached(codec.incoming(connection, number)),
             #[cfg(test)]
             Codec::Lines => Incoming::Lines(lines::Incoming::default()),
+        }
+    }
+
+    /// What the protocol counts of its own beside responses; none where it has nothing of the kind.
+    pub(crate) fn counts(&self) -> Option<Counts> {
+        match self {
+            Codec::Http1(_) => None,
+            Codec::Memcached(codec) => Some(codec.counts()),
+            #[cfg(test)]
+            Codec::Lines => None,
         }
     }
 }
@@ -145,6 +172,7 @@ impl Codec {
 /// The response to one request, as far as it has come.
 pub(crate) enum Incoming<'c> {
     Http1(http1::Incoming<'c>),
+    Memcached(memcached::Incoming<'c>),
     #[cfg(test)]
     Lines(lines::Incoming),
 }
@@ -156,6 +184,7 @@ impl Incoming<'_> {
     pub(crate) fn step(&mut self, input: &[u8]) -> (usize, Step) {
         match self {
             Incoming::Http1(incoming) => incoming.step(input),
+            Incoming::Memcached(incoming) => incoming.step(input),
             #[cfg(test)]
             Incoming::Lines(incoming) => incoming.step(input),
         }
@@ -166,6 +195,7 @@ impl Incoming<'_> {
     pub(crate) fn unseen(&self) -> u64 {
         match self {
             Incoming::Http1(incoming) => incoming.unseen(),
+            Incoming::Memcached(incoming) => incoming.unseen(),
             #[cfg(test)]
             Incoming::Lines(_) => 0,
         }
@@ -175,6 +205,7 @@ impl Incoming<'_> {
     pub(crate) fn pass_unseen(&mut self, count: u64) {
         match self {
             Incoming::Http1(incoming) => incoming.pass_unseen(count),
+            Incoming::Memcached(incoming) => incoming.pass_unseen(count),
             #[cfg(test)]
             Incoming::Lines(_) => unreachable!("there are none"),
         }
@@ -184,6 +215,8 @@ impl Incoming<'_> {
     pub(crate) fn end(&self) -> Option<Response> {
         match self {
             Incoming::Http1(incoming) => incoming.end(),
+            // Its answers end by what they say.
+            Incoming::Memcached(_) => None,
             #[cfg(test)]
             Incoming::Lines(_) => None,
         }

@@ -133,7 +133,7 @@ pub(crate) fn check_host(plan: &Plan, address: &Address) -> Result<(), Error> {
             )));
         }
     }
-    let Some(allowed) = fs::read_to_string(PORT_RANGE).ok().and_then(parse_range) else {
+    let Some(allowed) = local_ports() else {
         // Without /proc nothing can be said ahead.
         return Ok(());
     };
@@ -150,6 +150,11 @@ fn parse_range(text: String) -> Option<RangeInclusive<u16>> {
         (Some(Ok(low)), Some(Ok(high))) => Some(low..=high),
         _ => None,
     }
+}
+
+/// The ports that the kernel gives to connections; `None` where it does not say.
+pub(crate) fn local_ports() -> Option<RangeInclusive<u16>> {
+    fs::read_to_string(PORT_RANGE).ok().and_then(parse_range)
 }
 
 fn check_ports(

@@ -9,6 +9,7 @@ use onrush_measure::second::Tally;
 use onrush_tls::{Info, Version};
 
 use crate::failure::{Failure, NotConnected};
+use crate::journey::record::JourneysRecord;
 use crate::limits::KINDS_SHOWN_MAX;
 use crate::protocol::response::{Met, Outcome, Outcomes};
 use crate::times::{ResponseTimes, Times};
@@ -55,6 +56,10 @@ pub(crate) struct Record {
     pub(crate) unexpected: Option<String>,
     /// Of each kind of request, where there are several and not too many.
     pub(crate) kinds: Box<[KindRecord]>,
+    /// What the pace asked for and was begun, as is known at the end: requests, or journeys.
+    pub(crate) begun: u64,
+    /// Of journeys, where users go them. Boxed: most runs have none.
+    pub(crate) journeys: Option<Box<JourneysRecord>>,
 }
 
 /// What came of the requests of one kind.
@@ -100,6 +105,16 @@ impl Record {
             protocol_error: None,
             unexpected: None,
             kinds: vec![KindRecord::default(); shown].into(),
+            begun: 0,
+            journeys: None,
+        }
+    }
+
+    /// For a run of journeys.
+    pub(crate) fn of_journeys(outcomes: &'static Outcomes, journeys: JourneysRecord) -> Record {
+        Record {
+            journeys: Some(Box::new(journeys)),
+            ..Record::new(outcomes)
         }
     }
 
@@ -243,9 +258,23 @@ impl Record {
 
     /// Responses of a server that did not do what it was asked for.
     pub(crate) fn refusals(&self) -> u64 {
-        let refusals = (0..).zip(&self.said);
-        let refusals = refusals.filter(|(number, _)| (self.outcomes.is_refusal)(*number));
-        refusals.map(|(_, count)| count).sum()
+        self.said_as(self.outcomes.is_refusal)
+    }
+
+    /// Responses that a server that is well has for no request.
+    pub(crate) fn failed_responses(&self) -> u64 {
+        self.said_as(self.outcomes.is_failure)
+    }
+
+    /// Responses that are known to be false.
+    pub(crate) fn false_responses(&self) -> u64 {
+        self.said_as(self.outcomes.is_false)
+    }
+
+    fn said_as(&self, is_one: fn(u16) -> bool) -> u64 {
+        let said = (0..).zip(&self.said);
+        let said = said.filter(|(number, _)| is_one(*number));
+        said.map(|(_, count)| count).sum()
     }
 
     /// Adds what another core has counted.
@@ -282,6 +311,12 @@ impl Record {
                 sum.unexpected += more.unexpected;
                 sum.response.merge(&more.response);
             }
+        }
+        self.begun += other.begun;
+        match (&mut self.journeys, &other.journeys) {
+            (Some(sum), Some(more)) => sum.merge(more),
+            (sum @ None, more) => sum.clone_from(more),
+            (Some(_), None) => {}
         }
     }
 }

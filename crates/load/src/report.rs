@@ -2,7 +2,9 @@
 
 pub mod asked;
 pub mod histograms;
+pub mod journeys;
 pub mod latency;
+pub mod memcached;
 pub mod rows;
 mod text;
 
@@ -20,8 +22,11 @@ use crate::evidence::Evidence;
 use crate::failure::Failure;
 use crate::figures::{Figures, Kind};
 use crate::history::History;
+use crate::journey::Journeys;
+use crate::journey::record::JourneysRecord;
 use crate::limits::KINDS_SHOWN_MAX;
 use crate::plan::Plan;
+use crate::protocol;
 use crate::record::Record;
 use crate::threshold;
 use crate::times::Times;
@@ -32,9 +37,11 @@ use crate::wall_clock::ClockRow;
 use asked::Asked;
 use found::{Found, Window, evidence, silence};
 use histograms::Histograms;
+use journeys::JourneyRow;
 use latency::Latency;
+use memcached::MemcachedRow;
 use number::{microseconds, per_second, rounded};
-use rows::{Busy, PartRow, RequestRow, SecondRow, TlsRow};
+use rows::{Busy, PartRow, PortsRow, RequestRow, SecondRow, TlsRow};
 use warnings::warnings;
 
 /// The names over the columns of the lines that show a run's seconds; h1load's.
@@ -95,6 +102,9 @@ pub struct Report {
     pub tls: Option<TlsRow>,
     /// Requests sent again because the server had closed a kept-alive connection before it saw them; not errors.
     pub resent: u64,
+    /// What became of local ports, where connections carried so many requests only; none over Unix sockets and in sums.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<PortsRow>,
     /// Requests that were due and never sent.
     #[serde(default)]
     pub missed: u64,
@@ -104,6 +114,9 @@ pub struct Report {
     /// Of these, those whose response came shortly behind it.
     #[serde(default)]
     pub late: u64,
+    /// What memcached's commands, keys and values came to; none with another protocol.
+    #[serde(default)]
+    pub memcached: Option<MemcachedRow>,
     /// What speaks for or against the run.
     #[serde(default)]
     pub evidence: Evidence,
@@ -127,6 +140,12 @@ pub struct Report {
     /// [`KINDS_SHOWN_MAX`].
     #[serde(default)]
     pub by_request: Vec<RequestRow>,
+    /// What came of each journey, where users go them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub journeys: Vec<JourneyRow>,
+    /// What came of what users do before they begin; its requests are in no other figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<JourneyRow>,
     /// When the run began, in seconds since 1970-01-01T00:00:00Z by this machine's clock; none in results of versions
     /// that did not say.
     #[serde(default)]
@@ -199,12 +218,19 @@ impl Report {
             connections: record.established,
             tls: record.handshakes.map(TlsRow::of),
             resent: record.resent,
+            ports: found.ports.map(|ports| PortsRow::of(plan, ports)),
             missed: evidence.missed,
             unfinished: evidence.unfinished,
             late: record.late,
+            memcached: MemcachedRow::of(
+                outcomes.iter().map(|core| core.counts.as_ref()),
+                plan.filled.as_ref(),
+            ),
             stopped_because: found.reason,
             seconds: seconds(&found.history),
             by_request: by_request(plan, &record),
+            journeys: of_journeys(plan, &record, journeys::rows).unwrap_or_default(),
+            setup: of_journeys(plan, &record, journeys::setup).flatten(),
             began_unix_s: found.began.map(|began| microseconds(began.seconds())),
             clock: ClockRow::new(found.began, plan.options.start_at),
             histograms: Some(Histograms::of(&times, &record.unanswered)),
@@ -254,6 +280,14 @@ impl Report {
         self.warnings.get(reasons..).unwrap_or_default()
     }
 
+    /// The names of the classes of responses that rows have counts of.
+    pub(crate) fn class_names(&self) -> [&'static str; 5] {
+        match self.memcached {
+            None => protocol::http1::OUTCOMES.classes,
+            Some(_) => protocol::memcached::OUTCOMES.classes,
+        }
+    }
+
     /// Responses, and whatever has none.
     pub fn tried(&self) -> u64 {
         self.requests + self.errors - self.unexpected()
@@ -266,10 +300,8 @@ impl Report {
 
     /// Of the errors, responses that were other than expected.
     fn unexpected(&self) -> u64 {
-        let kinds = ["unexpected_status", "unexpected_body", "unexpected_bytes"];
-        let counts = kinds
-            .iter()
-            .filter_map(|kind| self.errors_by_kind.get(*kind));
+        let kinds = Failure::ALL.into_iter().filter(|kind| kind.has_response());
+        let counts = kinds.filter_map(|kind| self.errors_by_kind.get(kind.name()));
         counts.sum()
     }
 
@@ -313,6 +345,16 @@ fn by_request(plan: &Plan, record: &Record) -> Vec<RequestRow> {
         )
     });
     rows.collect()
+}
+
+/// What `make` makes of journeys; none where there are none.
+fn of_journeys<T>(
+    plan: &Plan,
+    record: &Record,
+    make: impl FnOnce(&Journeys, &JourneysRecord) -> T,
+) -> Option<T> {
+    let (journeys, _) = plan.journeys.as_ref()?;
+    Some(make(journeys, record.journeys.as_ref()?))
 }
 
 /// A row for each second that is kept.

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use crate::target::Target;
 use data::Data;
+use template::Names;
 
 /// What a run sends.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +36,18 @@ pub struct Asks {
     pub data: Option<Data>,
     /// Whether each connection keeps the cookies it is given, and sends them back.
     pub cookies: bool,
+    /// The values that journeys take from responses, which texts may name; see [`Journeys`](crate::journey::Journeys).
+    pub taken: Vec<String>,
+}
+
+impl Asks {
+    /// What may be named in texts.
+    pub(crate) fn names(&self) -> Names<'_> {
+        Names {
+            data: self.data.as_ref(),
+            taken: &self.taken,
+        }
+    }
 }
 
 /// Which request of a mix comes when.
@@ -148,7 +161,7 @@ impl Statuses {
 ///
 /// # Errors
 /// A sentence that says why it cannot be asked there.
-fn place(target: &Target, url: &str) -> Result<(String, String), String> {
+pub(crate) fn place(target: &Target, url: &str) -> Result<(String, String), String> {
     if url.starts_with('/') {
         if let Some(bad) = url.chars().find(|letter| !letter.is_ascii_graphic()) {
             return Err(format!("{bad:?} in {url:?} must be percent-encoded"));

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::gate::Gate;
 use crate::history::History;
 use crate::host::HostTime;
+use crate::host::ports::Ports;
 use crate::limits::{DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, SOFT_STOP, START_AHEAD_MAX};
 use crate::moment::Moment;
 use crate::part::{Message, Outcome, run_core};
@@ -45,6 +46,7 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
     let gate = Arc::new(Gate::new(plan.options.threads, plan.options.start_at));
     let their_gate = Arc::clone(&gate);
     let host = HostTime::now();
+    let ports = plan.watches_ports(&address).then(Ports::now).flatten();
     let history = History::new();
     let main = move |core: Core| {
         run_core(
@@ -65,6 +67,7 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
         choice,
         gate,
         host,
+        ports,
         history,
         reason: Arc::default(),
     })
@@ -112,6 +115,8 @@ pub struct Running {
     gate: Arc<Gate>,
     /// The machine's time before the run.
     host: HostTime,
+    /// Its ports before the run, where that is looked at.
+    ports: Option<Ports>,
     /// Made before the run, so that the run's memory does not grow.
     history: History,
     reason: Arc<OnceLock<String>>,
@@ -229,6 +234,7 @@ impl Running {
             history: self.history,
             began: self.gate.began(),
             host,
+            ports: self.ports.zip(Ports::now()),
             prospect,
             reason: self.reason.get().cloned(),
         }))

@@ -24,6 +24,8 @@ pub(crate) fn response_mean_us(times: &Times) -> Option<f64> {
 /// What one core has come to so far, or the sum over all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Standing {
+    /// What the pace asked for and was begun: requests, or journeys.
+    pub(crate) begun: u64,
     /// Requests that were taken to be sent.
     pub(crate) sent: u64,
     /// Of these, those without a response yet.
@@ -46,6 +48,7 @@ pub(crate) struct Standing {
 
 impl AddAssign for Standing {
     fn add_assign(&mut self, other: Standing) {
+        self.begun += other.begun;
         self.sent += other.sent;
         self.in_flight += other.in_flight;
         self.missed += other.missed;
@@ -113,7 +116,7 @@ impl View<'_> {
                 .map(|thread| self.thread(thread))
                 .collect(),
             rate_asked: due.map(per_second),
-            rate_achieved: per_second(standing.sent as f64),
+            rate_achieved: per_second(standing.begun as f64),
             missed: self.waiting() + standing.missed,
             connections_asked: self.connections_asked(),
             connections_achieved: standing.connections_max,
@@ -133,6 +136,9 @@ impl View<'_> {
             resent: standing.resent,
             timeouts: standing.failures_of(Failure::Timeout),
             unasked: standing.failures_of(Failure::UnexpectedBytes),
+            // What responses said is told at the end.
+            failed_responses: 0,
+            false_responses: 0,
             is_count_consistent: standing.sent == tally.last_bytes + failures + standing.in_flight,
             send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
             duration_s: seconds,
@@ -169,12 +175,13 @@ impl View<'_> {
         };
         let due = self.plan.count().unwrap_or(u64::MAX).min(due as u64);
         let standing = self.standing;
-        due.saturating_sub(standing.sent + standing.missed + self.plan.options.threads as u64)
+        due.saturating_sub(standing.begun + standing.missed + self.plan.options.threads as u64)
     }
 
     /// None while they still come one by one.
     fn connections_asked(&self) -> u64 {
         match self.elapsed > self.plan.options.start.duration() {
+            true if self.plan.is_of_connections() => self.standing.connections_max,
             true => self.plan.connections() as u64,
             false => 0,
         }
@@ -206,6 +213,7 @@ mod tests {
         };
         let mut standing = Standing::default();
         standing += Standing {
+            begun: sent,
             sent,
             in_flight,
             connections_max: 10,

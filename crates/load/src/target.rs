@@ -2,6 +2,9 @@
 //!
 //! `http://host[:port][/path][?query]` with port 80 and path `/` by default, IPv6 addresses in brackets; `https://` with
 //! port 443; for Unix sockets `unix:/path/to/socket[:/path]`, as nginx writes it, with or without a scheme before it.
+//!
+//! `memcached://host[:port]` or `memcached://unix:/path/to/socket`, with port 11211 by default, and `memcacheds://` with TLS:
+//! neither has a path.
 
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -19,14 +22,50 @@ pub enum Scheme {
     Http,
     /// With TLS.
     Https,
+    /// Datagrams, which are no HTTP.
+    Udp,
+    /// memcached's own protocols, without TLS.
+    Memcached,
+    /// The same with TLS.
+    Memcacheds,
 }
 
 impl Scheme {
-    /// The port of a URL without one (RFC 9110 4.2.1, 4.2.2).
-    fn port(self) -> u16 {
+    /// Its name, without the colon.
+    pub(crate) fn name(self) -> &'static str {
         match self {
-            Scheme::Http => 80,
-            Scheme::Https => 443,
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+            Scheme::Udp => "udp",
+            Scheme::Memcached => "memcached",
+            Scheme::Memcacheds => "memcacheds",
+        }
+    }
+
+    /// The port of a URL without one (RFC 9110 4.2.1, 4.2.2).
+    fn port(self) -> Option<u16> {
+        match self {
+            Scheme::Http => Some(80),
+            Scheme::Https => Some(443),
+            // memcached's default, with TLS as well (-Z).
+            Scheme::Memcached | Scheme::Memcacheds => Some(11211),
+            Scheme::Udp => None,
+        }
+    }
+
+    /// Whether it is spoken over TLS.
+    pub fn has_tls(self) -> bool {
+        match self {
+            Scheme::Http | Scheme::Memcached | Scheme::Udp => false,
+            Scheme::Https | Scheme::Memcacheds => true,
+        }
+    }
+
+    /// Whether it is one of HTTP.
+    pub fn is_http(self) -> bool {
+        match self {
+            Scheme::Http | Scheme::Https => true,
+            Scheme::Memcached | Scheme::Memcacheds | Scheme::Udp => false,
         }
     }
 }
@@ -75,7 +114,7 @@ impl Target {
     pub fn of_url(url: &str) -> Result<Target, String> {
         let invalid = |why: &str| {
             format!(
-                "{url:?} is not a URL to load: {why}; expected one such as http://127.0.0.1:8080/ or unix:/run/a.sock:/"
+                "{url:?} is not a URL to load: {why}; expected one such as http://127.0.0.1:8080/, unix:/run/a.sock:/ or udp://127.0.0.1:9000"
             )
         };
         if let Some(bad) = url.chars().find(|letter| !letter.is_ascii_graphic()) {
@@ -85,10 +124,25 @@ impl Target {
             None if url.starts_with("unix:") => (Scheme::Http, url),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("udp") => (Scheme::Udp, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("memcached") => {
+                (Scheme::Memcached, rest)
+            }
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("memcacheds") => {
+                (Scheme::Memcacheds, rest)
+            }
             _ => {
-                return Err(invalid("it does not begin with http://, https:// or unix:"));
+                return Err(invalid(
+                    "it does not begin with http://, https://, memcached://, memcacheds://, udp:// or unix:",
+                ));
             }
         };
+        if let Scheme::Memcached | Scheme::Memcacheds = scheme {
+            let place = Target::of_memcached(url, scheme, rest);
+            return place.map_err(|why| {
+                format!("{url:?} is no server of memcached: {why}; expected one such as memcached://127.0.0.1:11211 or memcached://unix:/run/memcached.sock")
+            });
+        }
         // A fragment is never sent (RFC 9110 4.2.5).
         let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
         let (place, host, path) = match rest.strip_prefix("unix:") {
@@ -96,6 +150,9 @@ impl Target {
             None => tcp(rest, scheme),
         }
         .map_err(|why| invalid(&why))?;
+        if scheme == Scheme::Udp && !path.is_empty() {
+            return Err(invalid("datagrams have no path"));
+        }
         let path = if path.starts_with('/') {
             path.to_owned()
         } else {
@@ -107,6 +164,44 @@ impl Target {
             place,
             host,
             path,
+        })
+    }
+
+    /// Whether datagrams are sent there, which are no requests.
+    pub fn is_datagrams(&self) -> bool {
+        self.scheme == Scheme::Udp
+    }
+
+    /// A server without paths: host and port, or a socket.
+    fn of_memcached(url: &str, scheme: Scheme, rest: &str) -> Result<Target, String> {
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let place = match rest.strip_prefix("unix:") {
+            Some(path) if path.starts_with('/') => Place::Unix(PathBuf::from(path)),
+            Some(_) => return Err("the path of a Unix socket is absolute".to_owned()),
+            None if rest.contains('@') => {
+                return Err("user and password are not sent: they are SASL's, which exists in the binary protocol only, and that one is not spoken".to_owned());
+            }
+            None if rest.contains(['/', '?', '#']) => {
+                return Err(
+                    "it has a path, and memcached has none: keys are made by --keys and --key-size"
+                        .to_owned(),
+                );
+            }
+            None => {
+                let (host, port) = authority(rest, scheme.port())?;
+                Place::Tcp(host.to_owned(), port)
+            }
+        };
+        let host = match &place {
+            Place::Tcp(host, _) => host.clone(),
+            Place::Unix(_) => "localhost".to_owned(),
+        };
+        Ok(Target {
+            url: url.to_owned(),
+            scheme,
+            place,
+            host,
+            path: String::new(),
         })
     }
 
@@ -145,8 +240,32 @@ impl Place {
         &self,
         is_fit: impl Fn(&SocketAddr) -> bool,
     ) -> Result<Option<Address>, Error> {
+        let fit = match self.addresses(is_fit)? {
+            Addresses::Unix(address) => return Ok(Some(address)),
+            Addresses::Ip(fit) => fit,
+        };
+        let chosen = first_that_accepts(&fit).or(fit.first().copied());
+        Ok(chosen.map(Address::Tcp))
+    }
+
+    /// The address to send datagrams to, of those that `is_fit`: the first, since nobody accepts or refuses them before they
+    /// are sent.
+    ///
+    /// # Errors
+    /// When the name cannot be resolved.
+    pub(crate) fn resolve_datagrams(
+        &self,
+        is_fit: impl Fn(&SocketAddr) -> bool,
+    ) -> Result<Option<Address>, Error> {
+        Ok(match self.addresses(is_fit)? {
+            Addresses::Unix(address) => Some(address),
+            Addresses::Ip(fit) => fit.first().copied().map(Address::Tcp),
+        })
+    }
+
+    fn addresses(&self, is_fit: impl Fn(&SocketAddr) -> bool) -> Result<Addresses, Error> {
         let (host, port) = match self {
-            Place::Unix(path) => return Ok(Some(Address::Unix(path.clone()))),
+            Place::Unix(path) => return Ok(Addresses::Unix(Address::Unix(path.clone()))),
             Place::Tcp(host, port) => (host.as_str(), *port),
         };
         let unresolved = |why: String| {
@@ -159,10 +278,16 @@ impl Place {
         if addresses.is_empty() {
             return Err(unresolved("it has no address".to_owned()));
         }
-        let fit: Vec<SocketAddr> = addresses.into_iter().filter(is_fit).collect();
-        let chosen = first_that_accepts(&fit).or(fit.first().copied());
-        Ok(chosen.map(Address::Tcp))
+        Ok(Addresses::Ip(
+            addresses.into_iter().filter(is_fit).collect(),
+        ))
     }
+}
+
+/// What a place is, resolved.
+enum Addresses {
+    Unix(Address),
+    Ip(Vec<SocketAddr>),
 }
 
 impl fmt::Display for Place {
@@ -206,7 +331,7 @@ fn tcp(rest: &str, scheme: Scheme) -> Result<Parts<'_>, String> {
     if written.contains('@') {
         return Err("user and password are not sent; use -H 'Authorization: …'".to_owned());
     }
-    let (host, port) = authority(written, Some(scheme.port()))?;
+    let (host, port) = authority(written, scheme.port())?;
     Ok((Place::Tcp(host.to_owned(), port), written.to_owned(), path))
 }
 
@@ -293,6 +418,10 @@ mod tests {
             ("HTTPS://[::1]", "::1 443 [::1] /"),
             ("https://a:8443/", "a 8443 a:8443 /"),
             ("https://unix:/run/a.sock:/b", "/run/a.sock localhost /b"),
+            ("memcached://a", "a 11211 a "),
+            ("MEMCACHED://a:1/", "a 1 a "),
+            ("memcacheds://[::1]:2", "::1 2 ::1 "),
+            ("memcached://unix:/run/m.sock", "/run/m.sock localhost "),
         ] {
             assert_eq!(read(url), expected, "of {url}");
         }
@@ -323,6 +452,10 @@ mod tests {
             ("http://a/\r\nX: y", "must be percent-encoded"),
             ("http://a/\u{e9}", "must be percent-encoded"),
             ("unix:run/a.sock", "is absolute"),
+            ("memcached://", "names no host"),
+            ("memcached://unix:m.sock", "is absolute"),
+            ("memcached://a/key", "memcached has none"),
+            ("memcached://u:p@a", "SASL"),
         ] {
             let sentence = read(url);
             assert!(sentence.contains(part), "{sentence}");

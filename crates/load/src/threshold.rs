@@ -5,8 +5,8 @@
 //! metric    := [time "."] statistic | count
 //! time      := response | service | send_lag | first_byte (ttfb) | connect | tls       response when left out
 //! statistic := p50 … p99.9999 | mean | min | max
-//! count     := errors | timeouts | missed | resent | rps | status.404 | status.5xx
-//! op        := > | >= | < | <=
+//! count     := errors | loss | timeouts | missed | resent | rps | status.404 | status.5xx
+//! op        := > | >= | < | <= | =
 //! value     := a time (5ms), a share (0.1%) or a number (10, 2k)
 //! ```
 
@@ -41,6 +41,7 @@ enum Op {
     AtLeast,
     Below,
     AtMost,
+    Equal,
 }
 
 /// Why a text is no condition.
@@ -121,7 +122,7 @@ impl Threshold {
             let end = text.trim_end().chars().count() + 1;
             return Err(mistake(
                 end,
-                "a condition compares: metric, then >, >=, < or <=, then a value, such as p99 > 5ms",
+                "a condition compares: metric, then >, >=, <, <= or =, then a value, such as p99 > 5ms",
             ));
         };
         let length = text[at..]
@@ -132,7 +133,7 @@ impl Threshold {
             let found = &text[at..at + length];
             mistake(
                 column(text, at),
-                format!("{found} is no comparison: use >, >=, < or <="),
+                format!("{found} is no comparison: use >, >=, <, <= or ="),
             )
         })?;
         let name_at = text.len() - text.trim_start().len();
@@ -142,6 +143,12 @@ impl Threshold {
         let value = rest.trim();
         let mut metric =
             Metric::parse(name).map_err(|message| mistake(column(text, name_at), message))?;
+        if op == Op::Equal && !matches!(metric, Metric::Counted(..)) {
+            return Err(mistake(
+                column(text, at),
+                format!("{name} is hardly ever exactly so much: use <= or >="),
+            ));
+        }
         let value = metric
             .read_value(value)
             .map_err(|message| mistake(column(text, value_at), message))?;
@@ -166,6 +173,11 @@ impl Threshold {
         )
     }
 
+    /// Whether it is about datagrams that were lost, which requests are not.
+    pub fn is_about_loss(&self) -> bool {
+        matches!(self.metric, Metric::Counted(Counted::Loss, _))
+    }
+
     /// Whether a run under way knows its figure.
     ///
     /// # Errors
@@ -176,6 +188,9 @@ impl Threshold {
                 "single statuses are known only at the end of a run: ask for their class, status.{}xx",
                 status / 100
             )),
+            Metric::Counted(Counted::Loss, _) => {
+                Err("what was lost is known only at the end of a run".to_owned())
+            }
             Metric::Counted(Counted::Timeouts | Counted::Missed, _) => Err(
                 "timeouts and missed requests are known only at the end of a run: ask for errors, or for a percentile"
                     .to_owned(),
@@ -307,6 +322,7 @@ impl Op {
             ">=" => Op::AtLeast,
             "<" => Op::Below,
             "<=" => Op::AtMost,
+            "=" | "==" => Op::Equal,
             _ => return None,
         })
     }
@@ -317,6 +333,7 @@ impl Op {
             Op::AtLeast => measured >= value,
             Op::Below => measured < value,
             Op::AtMost => measured <= value,
+            Op::Equal => measured == value,
         }
     }
 }

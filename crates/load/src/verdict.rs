@@ -18,7 +18,10 @@ use generator::{
     throttling,
 };
 use reason::{Reason, State};
-use responses::{counts, failures, measured, no_response, resent, silence, unanswered, unasked};
+use responses::{
+    counts, failed_responses, failures, false_responses, measured, no_response, resent, silence,
+    unanswered, unasked,
+};
 
 /// The judgement of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -49,6 +52,8 @@ impl Verdict {
             silence(evidence),
             failures(evidence),
             unasked(evidence),
+            false_responses(evidence),
+            failed_responses(evidence),
             unanswered(evidence),
             resent(evidence),
             start(evidence),

@@ -9,6 +9,7 @@ mod k6;
 mod memcaslap;
 mod oha;
 mod onrush;
+mod packets;
 mod sockperf;
 mod vegeta;
 mod wrk;

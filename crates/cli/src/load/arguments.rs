@@ -14,10 +14,10 @@ use onrush_load::threshold::Threshold;
 
 use super::output::{self, Output};
 use super::value::{Cpus, count, cpus, duration, io_driver};
-use super::{pace, reach, requests, results};
+use super::{datagrams, memcached, pace, reach, requests, results};
 
 /// How long a run takes when nothing is said: wrk's default.
-const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+pub(super) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 success; 1 usage, or what this machine does not allow; 2 nothing could be reached; 3 errors during the run, \
@@ -33,7 +33,7 @@ segment says that nothing of the request had arrived; a reset is an error, for t
 Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
-const NOT_OF_SELFTEST: [&str; 63] = [
+const NOT_OF_SELFTEST: [&str; 83] = [
     "urls",
     "connections",
     "threads",
@@ -49,6 +49,7 @@ const NOT_OF_SELFTEST: [&str; 63] = [
     "body_file",
     "weights",
     "requests_file",
+    "journeys",
     "har",
     "replay",
     "replay_speed",
@@ -59,7 +60,20 @@ const NOT_OF_SELFTEST: [&str; 63] = [
     "bearer",
     "expect_status",
     "expect_body",
+    "protocol",
+    "ratio",
+    "keys",
+    "key_distribution",
+    "key_size",
+    "value_size",
+    "expiry",
+    "populate",
+    "hit_ratio",
+    "multiget",
+    "gets",
+    "verify",
     "rate",
+    "connections_per_second",
     "spacing",
     "stairs",
     "burst",
@@ -97,9 +111,15 @@ const NOT_OF_SELFTEST: [&str; 63] = [
     "busy_poll",
     "cpus",
     "find_max",
+    "size",
+    "one_way",
+    "round_trip",
+    "send",
+    "depth",
+    "bandwidth",
 ];
 
-/// Makes HTTP/1.1 requests and reports rate, errors and latencies.
+/// Makes requests over HTTP/1.1 or to memcached, and reports rate, errors and latencies.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = AFTER_HELP,
@@ -111,14 +131,14 @@ pub(crate) struct Args {
     pub(super) results: Option<Results>,
 
     // Not a doc comment: rustdoc would read the brackets as a link.
-    #[arg(help = "http[s]://host[:port]/path?query, or unix:/path/to/socket:/path; several of one server are asked for in a mix", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
+    #[arg(help = "http[s]://host[:port]/path?query, unix:/path/to/socket:/path, memcached[s]://host[:port] or memcached://unix:/path/to/socket; several of one server of HTTP are asked for in a mix; or udp://host:port for datagrams", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
     pub(super) urls: Vec<Target>,
 
     /// Test this program against a server of its own with known delays, and this machine: are the figures right?
     #[arg(long, conflicts_with_all = NOT_OF_SELFTEST)]
     pub(super) selftest: bool,
 
-    /// Take the command line of another tool, h1load, wrk or wrk2, which is all that follows, and print what it would;
+    /// Take the command line of another tool, h1load, wrk, wrk2 or mcblaster, which is all that follows, and print what it would;
     /// -h behind its name says what is taken
     #[arg(long = "as", value_name = "TOOL", num_args = 1.., allow_hyphen_values = true, exclusive = true)]
     pub(super) as_tool: Vec<String>,
@@ -140,11 +160,11 @@ pub(crate) struct Args {
     pub(super) count: Option<u64>,
 
     /// Requests per connection; the last one carries Connection: close
-    #[arg(short, long, value_name = "COUNT", value_parser = count)]
+    #[arg(short, long, value_name = "COUNT", value_parser = count, conflicts_with = "connections_per_second")]
     pub(super) requests: Option<u64>,
 
     /// Requests sent at once on a connection, before the first of their responses
-    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count, conflicts_with = "connections_per_second")]
     pub(super) pipeline: u64,
 
     /// How long nothing may arrive while a response is due [default: 10s]
@@ -159,10 +179,16 @@ pub(crate) struct Args {
     pub(super) asked: requests::RequestArgs,
 
     #[command(flatten)]
+    pub(super) memcached: memcached::MemcachedArgs,
+
+    #[command(flatten)]
     pub(super) pace: pace::PaceArgs,
 
     #[command(flatten)]
     pub(super) reach: reach::ReachArgs,
+
+    #[command(flatten)]
+    pub(super) packets: datagrams::PacketArgs,
 
     /// How to talk to the kernel: auto, epoll or io_uring
     #[arg(long, help_heading = "Threads", default_value = "auto", value_parser = io_driver)]
@@ -180,7 +206,7 @@ pub(crate) struct Args {
     pub(super) output: Output,
 
     /// Search the highest rate at which this holds, such as 'p99 < 1ms', by many runs of -d each, from -R on
-    #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at", "stairs", "burst", "rate_per_connection", "think", "shard", "replay", "catch_up"])]
+    #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at", "stairs", "burst", "rate_per_connection", "think", "shard", "replay", "journeys", "catch_up"])]
     pub(super) find_max: Option<Threshold>,
 }
 
@@ -219,15 +245,13 @@ impl Args {
             start_at: paced.start_at,
             shard: paced.shard,
             seed: paced.seed,
-            requests_per_connection: self.requests,
+            requests_per_connection: self.requests.or(paced.requests_per_connection),
             pipeline: self.pipeline,
             timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
             ..Options::new(urls[0].clone())
         };
-        let mut found = self
-            .asked
-            .apply(urls, &mut options)
-            .map_err(Error::Invalid)?;
+        let mut found =
+            requested(self.asked, self.memcached, urls, &mut options).map_err(Error::Invalid)?;
         found.files.extend(self.reach.files().cloned());
         let reach = self.reach.reach(&options.target);
         options.reach = reach.map_err(Error::Invalid)?;
@@ -238,6 +262,26 @@ impl Args {
         }
         Ok((options, found))
     }
+}
+
+/// Fills in what is sent to the servers of `urls`, by the flags of their protocol; those of the other one are refused.
+fn requested(
+    http: requests::RequestArgs,
+    memcached: memcached::MemcachedArgs,
+    urls: &[Target],
+    options: &mut Options,
+) -> Result<requests::Found, String> {
+    if urls.iter().all(|url| url.scheme.is_http()) {
+        return match memcached.first_given() {
+            None => http.apply(urls, options),
+            Some(flag) => Err(format!(
+                "{flag} is about memcached, which is not spoken with {}: use memcached://, or leave it out",
+                urls[0].url
+            )),
+        };
+    }
+    options.memcached = memcached.asks(urls, http.first_given())?;
+    Ok(requests::Found::default())
 }
 
 #[cfg(test)]
@@ -339,6 +383,61 @@ mod tests {
     }
 
     #[test]
+    fn flags_of_the_other_protocol_are_refused_by_their_names() {
+        for flag in [
+            "-H a:b",
+            "-X PUT",
+            "--body x",
+            "--body-file x",
+            "--weights 1",
+            "--requests-file x",
+            "--har x",
+            "--replay x",
+            "--in-turn",
+            "--data x",
+            "--cookies",
+            "-u a:b",
+            "--bearer x",
+            "--expect-status 200",
+            "--expect-body x",
+        ] {
+            let error = options(&format!("memcached://a {flag}")).unwrap_err();
+            assert!(
+                error.contains("is about HTTP, which is not spoken"),
+                "{flag}: {error}"
+            );
+        }
+        for flag in [
+            "--protocol meta",
+            "--ratio 9:1",
+            "--keys 5",
+            "--key-distribution uniform",
+            "--key-size 20",
+            "--value-size 20",
+            "--expiry 5s",
+            "--populate",
+            "--hit-ratio 1",
+            "--multiget 2",
+            "--gets",
+            "--verify",
+        ] {
+            let name = flag.split(' ').next().unwrap();
+            let error = options(&format!("http://a {flag}")).unwrap_err();
+            assert!(
+                error.contains(&format!("{name} is about memcached")),
+                "{flag}: {error}"
+            );
+            options(&format!("memcached://a {flag}")).unwrap();
+        }
+        let error = options("memcached://a memcached://b").unwrap_err();
+        assert!(error.contains("a second URL"), "{error}");
+        let error = options("http://a memcached://b").unwrap_err();
+        assert!(error.contains("a second URL"), "{error}");
+        let error = options("memcached://a -k").unwrap_err();
+        assert!(error.contains("use memcacheds://"), "{error}");
+    }
+
+    #[test]
     fn what_cannot_be_read_is_refused_with_its_reason() {
         for (line, part) in [
             ("http://a/ -d x", "is not a duration"),
@@ -351,6 +450,18 @@ mod tests {
             ("http://a/ --burst 10/0s", "again after more than no time"),
             ("ftp://a/", "does not begin with http://"),
             ("/a", "does not begin with http://"),
+            (
+                "memcached://a --protocol binary",
+                "deprecated it since 1.6.0",
+            ),
+            ("memcached://a --ratio x", "is no ratio"),
+            ("memcached://a --expiry 500ms", "expected whole seconds"),
+            ("memcached://a --hit-ratio 2", "is no share"),
+            ("memcached://a --key-size 251", "is no size of keys"),
+            (
+                "memcached://a --key-distribution gauss",
+                "is no distribution of keys",
+            ),
         ] {
             let error = options(line).unwrap_err();
             assert!(error.contains(part), "{line}: {error}");

@@ -5,6 +5,7 @@
 
 mod h1load;
 mod line;
+mod mcblaster;
 mod wrk;
 
 use std::io::Write;
@@ -22,6 +23,7 @@ use onrush_load::verdict::reason::State;
 
 use self::line::{Line, Printer, Run};
 use super::arguments::Args;
+use super::populate::populate;
 use super::signals::stop_on_signal;
 use crate::terminal::{Out, say};
 
@@ -31,11 +33,12 @@ pub(super) fn run(words: &[String]) -> Result<u8, Error> {
     let (tool, words) = words.split_first().expect("clap wants one at least");
     let read: fn(&[String]) -> Result<Line, String> = match tool.as_str() {
         "h1load" => h1load::read,
+        "mcblaster" => mcblaster::read,
         "wrk" => |words: &[String]| wrk::read(wrk::Tool::Wrk, words),
         "wrk2" => |words: &[String]| wrk::read(wrk::Tool::Wrk2, words),
         _ => {
             return Err(Error::Invalid(format!(
-                "{tool:?} is no tool whose command lines are known: expected h1load, wrk or wrk2"
+                "{tool:?} is no tool whose command lines are known: expected h1load, wrk, wrk2 or mcblaster"
             )));
         }
     };
@@ -57,7 +60,9 @@ impl Run {
         if self.verbose {
             say(format_args!("onrush load {}", quoted(&self.native)));
         }
-        let running = run::start(Plan::new(options(&self.native)?)?)?;
+        let mut plan = Plan::new(options(&self.native)?)?;
+        populate(&mut plan)?;
+        let running = run::start(plan)?;
         let stopper = running.stopper();
         stop_on_signal(stopper.clone())?;
         // Somebody who stops reading does not stop the run.
@@ -95,6 +100,7 @@ impl Printer {
         match self {
             Printer::H1load { lines, .. } => lines.header() + "\n",
             Printer::Wrk(text) => text.head(),
+            Printer::Mcblaster => String::new(),
         }
     }
 
@@ -102,6 +108,7 @@ impl Printer {
         match self {
             Printer::H1load { lines, .. } => lines.second(moment) + "\n",
             Printer::Wrk(text) => text.second(moment).unwrap_or_default(),
+            Printer::Mcblaster => String::new(),
         }
     }
 
@@ -112,6 +119,7 @@ impl Printer {
             }
             Printer::H1load { .. } => String::new(),
             Printer::Wrk(text) => text.report(report),
+            Printer::Mcblaster => dialect::mcblaster::report(report),
         }
     }
 }
@@ -232,6 +240,9 @@ mod tests {
     #[test]
     fn other_tools_are_refused_with_those_that_are_known() {
         let error = run(&["ab".to_owned()]).unwrap_err().to_string();
-        assert!(error.contains("expected h1load, wrk or wrk2"), "{error}");
+        assert!(
+            error.contains("expected h1load, wrk, wrk2 or mcblaster"),
+            "{error}"
+        );
     }
 }

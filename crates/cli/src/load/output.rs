@@ -4,10 +4,11 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use onrush_load::error::Error;
+use onrush_load::figures::Figures;
 use onrush_load::moment::Moment;
 use onrush_load::report::{COLUMNS, Report};
 use onrush_load::run::Running;
-use onrush_load::threshold::{Fate, Threshold};
+use onrush_load::threshold::{Fate, Outcome, Threshold};
 use onrush_load::verdict::reason::State;
 use onrush_load::{csv, hdr, html};
 
@@ -127,12 +128,26 @@ impl Output {
 
     /// What becomes of the conditions.
     pub(super) fn judge(&self, report: &mut Report) {
-        let figures = report.figures();
+        report.thresholds = self.judged(&report.figures());
+    }
+
+    /// The same of the figures of any run.
+    pub(super) fn judged(&self, figures: &Figures) -> Vec<Outcome> {
         let judged = self
             .fail_if
             .iter()
-            .map(|threshold| threshold.judge(&figures));
-        report.thresholds = judged.collect();
+            .map(|threshold| threshold.judge(figures));
+        judged.collect()
+    }
+
+    /// Whether seconds are shown in lines.
+    pub(super) fn shows_lines(&self) -> bool {
+        !self.quiet
+    }
+
+    /// The conditions of the run.
+    pub(super) fn conditions(&self) -> impl Iterator<Item = &Threshold> {
+        self.fail_if.iter().chain(&self.stop_if)
     }
 
     fn watch_lines(&self, running: Running, extent: Length) -> Result<Report, Error> {

@@ -10,15 +10,21 @@ use onrush_load::pace::{Pace, Start};
 use onrush_load::plan::{Connecting, Shard};
 use onrush_load::wall_clock::WallTime;
 
-use super::value::{Switch, count, duration, rate};
+use super::value::{Rate, Switch, count, duration, rate, rate_per};
 
 /// When requests start, and what counts.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Pace")]
 pub(super) struct PaceArgs {
-    /// Requests per second in all, whatever the responses do; latency counts from the intended start
-    #[arg(short = 'R', long, value_name = "PER_SECOND", value_parser = rate)]
-    rate: Option<NonZeroU64>,
+    /// Requests per second in all, or per minute or hour (6k/m, 90/h), whatever the responses do; latency counts from the
+    /// intended start
+    #[arg(short = 'R', long, value_name = "RATE", value_parser = rate_per)]
+    rate: Option<Rate>,
+
+    /// Connections per second in all, each for one request, whatever becomes of earlier ones: -R with -r 1, and none is made before.
+    /// -c is how many may be open at once
+    #[arg(long, value_name = "RATE", value_parser = rate_per, conflicts_with = "connect_first")]
+    connections_per_second: Option<Rate>,
 
     /// How requests lie around their rate: evenly, each anywhere in its own time, or with independent gaps as the
     /// requests of many users (Poisson) [default: even]
@@ -100,6 +106,8 @@ pub(super) struct Paced {
     pub(super) start: Start,
     pub(super) warm_up: Duration,
     pub(super) connecting: Connecting,
+    /// Requests after which a connection is closed, where the pace says it.
+    pub(super) requests_per_connection: Option<u64>,
     pub(super) catch_up: Option<Duration>,
     pub(super) start_at: Option<WallTime>,
     pub(super) shard: Shard,
@@ -167,6 +175,9 @@ fn shard(text: &str) -> Result<ShardArg, String> {
     Ok(ShardArg(Shard { index, count }))
 }
 
+/// The flag for a rate of connections.
+const PER_SECOND: &str = "--connections-per-second";
+
 impl PaceArgs {
     /// What the flags mean together, or why they cannot.
     pub(super) fn paced(self) -> Result<Paced, String> {
@@ -176,6 +187,7 @@ impl PaceArgs {
             (None, Some(time)) => Start::Stairs(time),
             (None, None) => Start::AtOnce,
         };
+        let is_of_connections = self.connections_per_second.is_some();
         let is_open = self.rate.is_some() || self.stairs.is_some() || self.burst.is_some();
         let has_rate = is_open || self.rate_per_connection.is_some();
         let connecting = match self.connect_first {
@@ -188,6 +200,7 @@ impl PaceArgs {
             duration: self.stairs.map(|stairs| stairs.duration()),
             pace: self.pace(start),
             start,
+            requests_per_connection: is_of_connections.then_some(1),
             warm_up: self.warm_up.unwrap_or_default(),
             connecting,
             catch_up: self.catch_up,
@@ -209,8 +222,8 @@ impl PaceArgs {
                 seed: self.seed,
             })
         };
-        if let Some(rate) = self.rate {
-            return spaced(start.profile(rate));
+        if let Some(Rate { count, period }) = self.rate.or(self.connections_per_second) {
+            return spaced(start.profile(count).per(period));
         }
         if let Some(stairs) = &self.stairs {
             return spaced(Profile::stairs(stairs));
@@ -229,6 +242,7 @@ impl PaceArgs {
     fn refuse(&self) -> Result<(), String> {
         let paces = [
             ("-R", self.rate.is_some()),
+            (PER_SECOND, self.connections_per_second.is_some()),
             ("--stairs", self.stairs.is_some()),
             ("--burst", self.burst.is_some()),
             ("--rate-per-connection", self.rate_per_connection.is_some()),
@@ -255,12 +269,14 @@ impl PaceArgs {
                 "{pace} has no way to full load but its own: use --warm-up, or --ramp with -R"
             ));
         }
-        if self.spacing.is_some() && !matches!(pace, Some("-R" | "--stairs")) {
+        if self.spacing.is_some() && !matches!(pace, Some("-R" | PER_SECOND | "--stairs")) {
             return Err(
                 "--spacing is about the requests of a rate: use it with -R or --stairs".into(),
             );
         }
-        if self.catch_up.is_some() && !matches!(pace, Some("-R" | "--stairs" | "--burst")) {
+        if self.catch_up.is_some()
+            && !matches!(pace, Some("-R" | PER_SECOND | "--stairs" | "--burst"))
+        {
             return Err("--catch-up is about requests that are due, and in a closed loop none is: use it with -R".into());
         }
         if has_start && matches!(self.connect_first, Some(Switch::On)) && self.rate.is_none() {
@@ -312,10 +328,41 @@ mod tests {
     }
 
     #[test]
+    fn connections_per_second_are_a_rate_of_which_none_is_made_before() {
+        let paced = paced("--connections-per-second 600/m --spacing jittered")
+            .ok()
+            .unwrap();
+        assert_eq!(paced.pace.rate_asked(1), Some(10.0));
+        assert_eq!(paced.connecting, Connecting::AtStart);
+        assert_eq!(paced.requests_per_connection, Some(1));
+    }
+
+    #[test]
     fn stairs_end_with_their_last_step() {
         let paced = paced("--stairs 10k:30k:10k/20s").ok().unwrap();
         assert_eq!(paced.duration, Some(Duration::from_secs(60)));
         assert_eq!(paced.pace.rate_asked(1), Some(30_000.0));
+    }
+
+    #[test]
+    fn a_rate_may_be_per_minute_or_hour() {
+        let asked = |line| paced(line).ok().unwrap().pace.rate_asked(1);
+        for (line, rate) in [
+            ("-R 100", 100.0),
+            ("-R 100/s", 100.0),
+            ("-R 6k/m", 100.0),
+            ("--rate 90/m", 1.5),
+            ("--rate 900/h", 0.25),
+        ] {
+            assert_eq!(asked(line), Some(rate), "{line}");
+        }
+        assert_eq!(
+            paced("-R 6k/m").ok().unwrap().pace,
+            paced("-R 100").ok().unwrap().pace
+        );
+        for line in ["-R 5/d", "-R 0/m", "-R 5/", "-R /s"] {
+            assert!(paced(line).is_err(), "{line}");
+        }
     }
 
     #[test]
@@ -335,6 +382,7 @@ mod tests {
     fn what_excludes_each_other_is_refused_with_a_way_out() {
         for (line, part) in [
             ("-R 5 -T 5", "-R and -T both say when"),
+            ("-R 5 --connections-per-second 5", "both say when"),
             ("--burst 5/1s --stairs 1:2:1/1s", "give one of them"),
             ("--ramp 5 -s 5", "give one of them"),
             ("--burst 5/1s --ramp 5", "use --warm-up"),

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use onrush_load::reach::{ProxyVersion, Reach, Sources};
-use onrush_load::target::{Place, Scheme, Target};
+use onrush_load::target::{Place, Target};
 use onrush_load::{Cipher, ClientSetup, Group, Resume, Verify, Version};
 
 use super::value::Switch;
@@ -141,14 +141,28 @@ impl ReachArgs {
         [cacert, cert, key].into_iter().flatten()
     }
 
+    /// The one address that datagrams come from, where one is given.
+    pub(super) fn only_source(&self) -> Result<Option<IpAddr>, String> {
+        match &self.source {
+            None => Ok(None),
+            Some(sources) => sources.only().map(Some).ok_or_else(|| {
+                format!("--source {sources}: datagrams come from one address; make a run for each other at the same time")
+            }),
+        }
+    }
+
     /// What the flags mean for `target`, or why they cannot.
     pub(super) fn reach(self, target: &Target) -> Result<Reach, String> {
-        if target.scheme == Scheme::Http
+        if !target.scheme.has_tls()
             && let Some(flag) = self.tls.first_given()
         {
             return Err(format!(
-                "{flag} is about TLS, which is not spoken with {}: use https://, or leave it out",
-                target.url
+                "{flag} is about TLS, which is not spoken with {}: use {}, or leave it out",
+                target.url,
+                match target.scheme.is_http() {
+                    true => "https://",
+                    false => "memcacheds://",
+                }
             ));
         }
         Ok(Reach {

@@ -2,9 +2,11 @@
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use onrush_load::journey;
 use onrush_load::limits::{ACCESS_LOG_BYTES_MAX, BODY_BYTES_MAX, REQUESTS_BYTES_MAX};
 use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
@@ -40,6 +42,11 @@ pub(super) struct RequestArgs {
     /// Requests to send, a JSON object in each line: url, method, headers, body or body_file, weight, expect
     #[arg(long, value_name = "FILE", conflicts_with_all = ["har", "replay", "body", "body_file", "method"])]
     requests_file: Option<PathBuf>,
+
+    /// What users do: requests in order, later ones with values of earlier responses, out of a TOML file (docs/journeys.md). -c
+    /// says how many users there are, -n counts journeys, -R those that begin each second
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["requests_file", "har", "replay", "weights", "in_turn", "cookies", "body", "body_file", "method", "expect_status", "expect_body"])]
+    journeys: Option<PathBuf>,
 
     /// Requests that a browser has recorded: those to the URL's server, in turn
     #[arg(long, value_name = "FILE", conflicts_with_all = ["replay", "body", "body_file", "method"])]
@@ -88,6 +95,7 @@ pub(super) struct RequestArgs {
 }
 
 /// What was found in files.
+#[derive(Default)]
 pub(super) struct Found {
     /// All that were read, those that are named in others among them.
     pub(super) files: Vec<PathBuf>,
@@ -112,12 +120,37 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 impl RequestArgs {
+    /// The first flag that says something.
+    pub(super) fn first_given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--header", !self.headers.is_empty()),
+            ("--method", self.method.is_some()),
+            ("--body", self.body.is_some()),
+            ("--body-file", self.body_file.is_some()),
+            ("--weights", !self.weights.is_empty()),
+            ("--requests-file", self.requests_file.is_some()),
+            ("--journeys", self.journeys.is_some()),
+            ("--har", self.har.is_some()),
+            ("--replay", self.replay.is_some()),
+            ("--in-turn", self.in_turn),
+            ("--data", self.data.is_some()),
+            ("--cookies", self.cookies),
+            ("--user", self.user.is_some()),
+            ("--bearer", self.bearer.is_some()),
+            ("--expect-status", !self.expect_status.is_empty()),
+            ("--expect-body", self.expect_body.is_some()),
+        ];
+        let mut given = flags.into_iter().filter(|(_, is_given)| *is_given);
+        given.next().map(|(flag, _)| flag)
+    }
+
     /// The files that are named here.
     fn files(&self) -> Vec<PathBuf> {
         let body = self.body.as_deref().and_then(|body| body.strip_prefix('@'));
         let named = [
             &self.body_file,
             &self.requests_file,
+            &self.journeys,
             &self.har,
             &self.replay,
             &self.data,
@@ -141,6 +174,7 @@ impl RequestArgs {
             },
             data: self.data.as_deref().map(data).transpose()?,
             cookies: self.cookies,
+            ..Asks::default()
         };
         options.asks.requests = match (&self.requests_file, &self.har, &self.replay) {
             (Some(path), ..) => {
@@ -165,7 +199,18 @@ impl RequestArgs {
                 only_one(urls, "--replay")?;
                 self.replay(path, &urls[0], options, &mut notes)?
             }
-            (None, None, None) => self.of_urls(urls)?,
+            (None, None, None) => match &self.journeys {
+                Some(path) => {
+                    only_one(urls, "--journeys")?;
+                    let found = journey::parse(&read(path, REQUESTS_BYTES_MAX)?, path, &urls[0])?;
+                    files.extend(found.files);
+                    options.asks.cookies = true;
+                    options.asks.taken = found.journeys.taken();
+                    options.journeys = Some(Arc::new(found.journeys));
+                    found.requests
+                }
+                None => self.of_urls(urls)?,
+            },
         };
         for request in &mut options.asks.requests {
             // What a file says of its own request is meant for it.

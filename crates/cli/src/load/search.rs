@@ -3,8 +3,6 @@
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use onrush_load::error::Error;
 use onrush_load::find_max::{self, Answer, COLUMNS, Held, Search, Step, Trial};
@@ -16,12 +14,12 @@ use onrush_load::pace::profile::Profile;
 use onrush_load::plan::{Options, Plan};
 use onrush_load::report::Report;
 use onrush_load::run;
-use onrush_load::run::Stopper;
 use onrush_load::threshold::{Fate, Threshold};
 
+use super::end::End;
 use super::exit::EXIT_NOT_FOUND;
 use super::output::{Form, Output};
-use super::signals::on_signal;
+use super::populate::populate;
 
 /// Searches and shows each trial; the exit code.
 pub(super) fn run(
@@ -31,6 +29,8 @@ pub(super) fn run(
     inputs: &[PathBuf],
 ) -> Result<u8, Error> {
     let files = output.open(inputs)?;
+    // Once: all trials find the same keys.
+    populate(&mut Plan::new(options.clone())?)?;
     let end = End::on_signal()?;
     let mut out = output.out();
     let _ = writeln!(
@@ -39,11 +39,11 @@ pub(super) fn run(
         condition.text()
     );
     let asked = options.pace.rate_asked(options.connections as u64);
-    let mut search = Search::new(asked.map(|rate| rate.round() as u64));
+    let mut search = Search::new(asked.map(|rate| rate.round().max(1.0) as u64));
     let answer = loop {
         match search.next() {
             Step::Done(answer) => break Some(answer),
-            Step::Try(rate) => {
+            Step::Try(rate) | Step::Confirm(rate) => {
                 let Some(report) = trial(rate, options, &end)? else {
                     break None;
                 };
@@ -87,7 +87,8 @@ fn trial(rate: u64, options: &Options, end: &End) -> Result<Option<Report>, Erro
         ..options.clone()
     };
     let running = run::start(Plan::new(options)?)?;
-    end.watch(running.stopper());
+    let stopper = running.stopper();
+    end.watch(move || stopper.stop());
     let report = running.finish(|_| ())?;
     Ok((!end.is_over()).then_some(report))
 }
@@ -133,42 +134,4 @@ fn judged(condition: &Threshold, rate: u64, report: &Report) -> Result<Trial, Er
         Fate::Passed | Fate::Undecided => Held::No,
     };
     Ok(Trial::new(rate, held, outcome.measured, report))
-}
-
-/// The user's wish to end, which ends the trial under way.
-struct End {
-    is_over: Arc<AtomicBool>,
-    stopper: Arc<Mutex<Option<Stopper>>>,
-}
-
-impl End {
-    fn on_signal() -> Result<End, Error> {
-        let end = End {
-            is_over: Arc::default(),
-            stopper: Arc::default(),
-        };
-        let (is_over, stopper) = (Arc::clone(&end.is_over), Arc::clone(&end.stopper));
-        on_signal(move || {
-            is_over.store(true, Ordering::Relaxed);
-            let stopper = stopper.lock().map(|stopper| stopper.clone());
-            if let Ok(Some(stopper)) = stopper {
-                stopper.stop();
-            }
-        })?;
-        Ok(end)
-    }
-
-    fn watch(&self, stopper: Stopper) {
-        if let Ok(mut watched) = self.stopper.lock() {
-            *watched = Some(stopper.clone());
-        }
-        // A signal between two trials found nothing to stop.
-        if self.is_over() {
-            stopper.stop();
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
-    }
 }

@@ -26,6 +26,38 @@ pub(super) fn rate(text: &str) -> Result<NonZeroU64, String> {
     NonZeroU64::new(count(text)?).ok_or_else(|| expected.to_owned())
 }
 
+/// A rate over another period than a second, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Rate {
+    pub(super) count: NonZeroU64,
+    pub(super) period: Duration,
+}
+
+/// So many per second, or in what stands behind a stroke: `100`, `100/s`, `6k/m`, `90/h`.
+pub(super) fn rate_per(text: &str) -> Result<Rate, String> {
+    let (count, unit) = text.split_once('/').unwrap_or((text, "s"));
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        _ => {
+            return Err(format!(
+                "{text:?} is no rate: expected requests per second such as 1000, or per second, minute or hour such as 100/s, 6k/m or 90/h"
+            ));
+        }
+    };
+    let count = rate(count)?;
+    let rate = match NonZeroU64::new(count.get() / seconds) {
+        Some(each_second) if count.get() % seconds == 0 => (each_second, 1),
+        _ => (count, seconds),
+    };
+    let (count, seconds) = rate;
+    Ok(Rate {
+        count,
+        period: Duration::from_secs(seconds),
+    })
+}
+
 /// As wrk and h1load have it, a bare number is seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let bare = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();

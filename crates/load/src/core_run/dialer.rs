@@ -55,6 +55,13 @@ impl Dialer {
 
     /// Makes a connection before the run, where that is wanted; `None` where it is not or cannot be made.
     pub(crate) async fn connect_before(&self, record: &RefCell<Record>) -> Option<Transport> {
+        let made = self.connect_ahead(record).await;
+        self.ready();
+        made
+    }
+
+    /// The same, and the run does not begin before [`ready`](Self::ready) is said, too.
+    pub(crate) async fn connect_ahead(&self, record: &RefCell<Record>) -> Option<Transport> {
         if self.plan.options.connecting == Connecting::AtStart {
             return None;
         }
@@ -62,17 +69,23 @@ impl Dialer {
             let left = at.since(WallTime::now());
             self.core.sleep(left.saturating_sub(CONNECT_AHEAD)).await;
         }
-        let made = self.connect(record).await;
-        self.opening.set(self.opening.get() - 1);
-        if self.opening.get() == 0 {
-            self.opened.give();
-        }
-        match made {
+        match self.connect(record).await {
             Ok(stream) => Some(stream),
             Err(error) => {
                 record.borrow_mut().connect_failed(&error);
                 None
             }
+        }
+    }
+
+    /// One of those who connect before the run is ready for it.
+    pub(crate) fn ready(&self) {
+        if self.plan.options.connecting == Connecting::AtStart {
+            return;
+        }
+        self.opening.set(self.opening.get() - 1);
+        if self.opening.get() == 0 {
+            self.opened.give();
         }
     }
 

@@ -33,13 +33,12 @@ impl CoreRun {
                 record.resent += work.due;
                 return;
             }
-            Ok(()) | Err(Lost::Ended) => Failure::ClosedUnanswered,
-            Err(Lost::Failed(error)) => Failure::of_unanswered(error),
-            Err(Lost::Broken(error)) => Failure::of_exchange(error),
-            Err(Lost::Cut) => Failure::EarlyClose,
-            Err(Lost::Refused(reason)) => {
-                record.protocol_error = Some(reason);
-                Failure::Protocol
+            Ok(()) => Failure::ClosedUnanswered,
+            Err(lost) => {
+                if let Lost::Refused(reason) = lost {
+                    record.protocol_error = Some(reason);
+                }
+                Failure::of_lost(lost)
             }
         };
         match work.due {
@@ -59,7 +58,20 @@ impl CoreRun {
     /// Whether what is due may be sent again after `end`: the server cannot have read it, and nothing changes if it is
     /// done twice.
     fn may_repeat(&self, stream: &Transport, work: &Work, end: &Result<(), Lost>) -> bool {
-        let is_unread = match end {
+        let protocol = &self.plan.protocol;
+        let mut numbers = work.number..work.number + work.due;
+        self.is_unread(stream, work, end)
+            && numbers.all(|number| protocol.kind(protocol.kind_of(number)).is_repeatable)
+    }
+
+    /// Whether the server cannot have read what is due.
+    pub(super) fn is_unread(
+        &self,
+        stream: &Transport,
+        work: &Work,
+        end: &Result<(), Lost>,
+    ) -> bool {
+        match end {
             // What was pipelined behind a response with `Connection: close` has not been looked at (RFC 9112 9.6).
             Ok(()) => true,
             // The kernel did not take it, which with a small batch means all of it.
@@ -74,9 +86,6 @@ impl CoreRun {
             Err(
                 Lost::Unwritten | Lost::Unasked | Lost::Broken(_) | Lost::Cut | Lost::Refused(_),
             ) => false,
-        };
-        let protocol = &self.plan.protocol;
-        let mut numbers = work.number..work.number + work.due;
-        is_unread && numbers.all(|number| protocol.kind(protocol.kind_of(number)).is_repeatable)
+        }
     }
 }

@@ -56,9 +56,8 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(super) fn new(plan: &Plan, connections: usize) -> Recorder {
-        let protocol = &plan.protocol;
         Recorder {
-            record: RefCell::new(Record::of(protocol.outcomes(), protocol.kinds())),
+            record: RefCell::new(plan.record()),
             measured_from: Cell::default(),
             skips_first: plan.options.skip_first,
             last_response: Cell::default(),

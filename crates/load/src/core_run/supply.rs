@@ -236,7 +236,7 @@ impl Supply {
     }
 
     /// So many of the requests of `work` have had a response or have failed.
-    pub(super) fn landed(&self, work: &mut Work, requests: u64) {
+    pub(crate) fn landed(&self, work: &mut Work, requests: u64) {
         work.due -= requests;
         self.note_waiting(work);
         let in_flight = self.in_flight.get() - requests;

@@ -51,7 +51,9 @@ impl Model {
         let mut search = Search::new(start);
         loop {
             match search.next() {
-                Step::Try(rate) => search.record(self.trial(rate, bound_us, &random)),
+                Step::Try(rate) | Step::Confirm(rate) => {
+                    search.record(self.trial(rate, bound_us, &random));
+                }
                 Step::Done(answer) => return (answer, search.trials().len()),
             }
         }
@@ -172,7 +174,7 @@ fn a_target_like_a_coin_ends_the_search_without_a_promise() {
     let (mut promised, mut ended) = (0, 0);
     for seed in 0..200 {
         let (random, mut search) = (Random::new(seed), Search::new(None));
-        while let Step::Try(rate) = search.next() {
+        while let Step::Try(rate) | Step::Confirm(rate) = search.next() {
             search.record(coin(rate, &random));
         }
         ended += 1;
@@ -181,6 +183,32 @@ fn a_target_like_a_coin_ends_the_search_without_a_promise() {
     // Looking again after each trial finds five in a row sooner or later: the bound is on each rate, not on all.
     assert_eq!(ended, 200);
     assert!(promised < 200, "{promised}");
+}
+
+#[test]
+fn a_search_that_is_narrowed_further_confirms_what_it_found() {
+    let random = Random::new(1);
+    let mut search = Search::new(None).narrowed_to(1.01);
+    let mut confirmed = Vec::new();
+    let answer = loop {
+        match search.next() {
+            Step::Try(rate) => search.record(STEADY.trial(rate, 1000.0, &random)),
+            Step::Confirm(rate) => {
+                confirmed.push(rate);
+                search.record(STEADY.trial(rate, 1000.0, &random));
+            }
+            Step::Done(answer) => break answer,
+        }
+    };
+    let rate = found(&answer);
+    assert!(confirmed.iter().all(|of| *of == rate), "{confirmed:?}");
+    let trials = search.trials().iter();
+    let failed = trials.filter(|trial| trial.held != Held::Yes);
+    let lowest_failed = failed.map(|trial| trial.rate).min().unwrap();
+    assert!(
+        lowest_failed as f64 / rate as f64 <= 1.011,
+        "{rate} {lowest_failed}"
+    );
 }
 
 #[test]

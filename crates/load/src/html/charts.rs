@@ -27,7 +27,7 @@ pub(super) fn of(report: &Report, times: Option<&Times>, waits: &Unanswered) -> 
         rate(&joined),
         percentiles_over_time(&joined),
         times.and_then(|times| by_percentile(times, waits)),
-        responses(&joined),
+        responses(&joined, report.class_names()),
         connections(&joined),
         times.and_then(distribution),
     ];
@@ -309,13 +309,14 @@ pub(super) fn percentile_text(tail: f64) -> String {
 }
 
 /// Responses by class of status, and what has none on top of them.
-fn responses(points: &[Point]) -> Option<String> {
-    const PARTS: [(&str, &str); 6] = [
-        ("2xx", "o2"),
-        ("3xx", "o4"),
-        ("1xx", "t3"),
-        ("4xx", "t1"),
-        ("5xx", "t4"),
+fn responses(points: &[Point], classes: [&'static str; 5]) -> Option<String> {
+    let [informed, fine, elsewhere, refused, failed] = classes;
+    let parts = [
+        (fine, "o2"),
+        (elsewhere, "o4"),
+        (informed, "t3"),
+        (refused, "t1"),
+        (failed, "t4"),
         ("no response", "t6"),
     ];
     let columns: Vec<Column> = points
@@ -340,7 +341,7 @@ fn responses(points: &[Point]) -> Option<String> {
         return None;
     }
     let is_there = |part: usize| columns.iter().any(|column| column.parts[part] > 0.0);
-    let entries: String = PARTS
+    let entries: String = parts
         .iter()
         .enumerate()
         .filter(|(part, _)| is_there(*part))
@@ -353,7 +354,7 @@ fn responses(points: &[Point]) -> Option<String> {
         y: count_axis(largest),
         lines: Vec::new(),
         stack: Stack {
-            parts: PARTS.into(),
+            parts: parts.into(),
             columns,
         },
         rules: Vec::new(),

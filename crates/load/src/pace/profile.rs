@@ -4,12 +4,15 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Nanoseconds of a second. A request per second makes one *unit* each nanosecond, and so many are one request.
+/// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// Requests per second over time. It never falls to zero for ever: every request is due at some time.
+/// Requests per second over time, or per another period. It never falls to zero for ever: every request is due at some time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Profile {
+    /// Nanoseconds of the period that rates are per. A request per period makes one *unit* each nanosecond, and so many are
+    /// one request.
+    period: u64,
     /// In the order of time, the first from 0 on.
     stretches: Vec<Stretch>,
     /// What holds behind the last.
@@ -91,6 +94,7 @@ impl Builder {
 
     fn then(self, rate: NonZeroU64) -> Profile {
         Profile {
+            period: SECOND,
             stretches: self.stretches,
             rate,
             begin: self.begin,
@@ -177,6 +181,14 @@ impl Profile {
         builder.then(last)
     }
 
+    /// The same with its rates per `period` instead of per second; no time stands for a nanosecond.
+    pub fn per(self, period: Duration) -> Profile {
+        Profile {
+            period: nanoseconds(period).max(1),
+            ..self
+        }
+    }
+
     /// When request `number` is due, counted from 0, in nanoseconds since the beginning.
     pub fn time_of(&self, number: u64) -> u64 {
         self.time_of_part(number, 0)
@@ -184,7 +196,9 @@ impl Profile {
 
     /// When `number` requests and `part` billionths of one are due.
     pub(super) fn time_of_part(&self, number: u64, part: u64) -> u64 {
-        let wanted = 2 * (u128::from(number) * u128::from(SECOND) + u128::from(part));
+        let period = u128::from(self.period);
+        let part = u128::from(part) * period / u128::from(SECOND);
+        let wanted = 2 * (u128::from(number) * period + part);
         if wanted > self.before || self.stretches.is_empty() {
             let rest = wanted - self.before;
             let time = rest.div_ceil(2 * u128::from(self.rate.get()));
@@ -212,9 +226,9 @@ impl Profile {
         low
     }
 
-    /// The rate at its end, which the profile leads to.
-    pub fn rate(&self) -> NonZeroU64 {
-        self.rate
+    /// The requests per second at its end, which the profile leads to.
+    pub fn rate_per_second(&self) -> f64 {
+        self.rate.get() as f64 * SECOND as f64 / self.period as f64
     }
 }
 
@@ -235,6 +249,23 @@ mod tests {
         assert_eq!(profile.time_of(0), 0);
         assert_eq!(profile.time_of(3_000_000), 1_000_000 * SECOND);
         assert_eq!(profile.count_before(Duration::from_secs(1000)), 3000);
+    }
+
+    #[test]
+    fn a_rate_per_minute_is_even_over_its_minute() {
+        let profile = Profile::steady(rate(90)).per(SECOND_ * 60);
+        assert_eq!(profile.count_before(SECOND_ * 60), 90);
+        assert_eq!(
+            [profile.time_of(3), profile.time_of(90)],
+            [2 * SECOND, 60 * SECOND]
+        );
+        assert_eq!(profile.time_of_part(0, SECOND / 2), SECOND / 3 + 1);
+        assert_eq!(profile.rate_per_second(), 1.5);
+        let whole = Profile::steady(rate(6000)).per(SECOND_ * 60);
+        let same = Profile::steady(rate(100));
+        assert!((0..1000).all(|number| whole.time_of(number) == same.time_of(number)));
+        let ramp = Profile::ramp(rate(3600), SECOND_ * 10).per(SECOND_ * 3600);
+        assert_eq!(ramp.count_before(SECOND_ * 10), 5);
     }
 
     #[test]

@@ -38,8 +38,31 @@ pub(super) fn check(options: &Options) -> Result<(), String> {
     if options.pipeline == 0 || options.requests_per_connection == Some(0) {
         return Err("a connection sends at least one request at a time and in all".to_owned());
     }
+    check_journeys(options)?;
     check_times(options)?;
     options.reach.check(&options.target)
+}
+
+/// What cannot be said of users.
+fn check_journeys(options: &Options) -> Result<(), String> {
+    if options.journeys.is_none() {
+        return Ok(());
+    }
+    if options.pipeline > 1 {
+        return Err("a user waits for each response: leave --pipeline out".to_owned());
+    }
+    if options.requests_per_connection.is_some() {
+        return Err(
+            "how long users keep their connections is said in the file (connection = \"per journey\", or \"new\" at a step): leave -r and --connections-per-second out"
+                .to_owned(),
+        );
+    }
+    match options.pace {
+        Pace::Open(ArrivalPlan::Listed(_)) => {
+            Err("the times of a log are those of its own requests: a journey has none".to_owned())
+        }
+        Pace::Closed | Pace::Think(_) | Pace::Open(_) | Pace::EachConnection(_) => Ok(()),
+    }
 }
 
 pub(super) fn check_times(options: &Options) -> Result<(), String> {

@@ -19,6 +19,8 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     name: |number| NAMES[usize::from(number)].to_owned(),
     is_refusal: |number| number == 2,
     refusals: "were errors of the server",
+    is_failure: |_| false,
+    is_false: |_| false,
 };
 
 /// `get`, a number, and the end of the line.

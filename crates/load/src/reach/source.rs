@@ -40,8 +40,16 @@ impl Sources {
         self.ranges.is_empty()
     }
 
+    /// The address, where it is one.
+    pub fn only(&self) -> Option<IpAddr> {
+        match self.ranges[..] {
+            [Range { first, count: 1 }] => Some(first),
+            _ => None,
+        }
+    }
+
     /// How many they are.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.ranges.iter().map(|range| range.count).sum()
     }
 

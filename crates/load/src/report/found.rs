@@ -12,6 +12,7 @@ use crate::evidence::{Evidence, OwnPart, ThreadEvidence};
 use crate::failure::Failure;
 use crate::history::History;
 use crate::host::HostTime;
+use crate::host::ports::Ports;
 use crate::part::Outcome;
 use crate::plan::Plan;
 use crate::record::Record;
@@ -34,6 +35,8 @@ pub(crate) struct Found<'a> {
     pub(crate) began: Option<WallTime>,
     /// The machine's time before and after the run.
     pub(crate) host: (HostTime, HostTime),
+    /// Its ports before and after, where that is looked at.
+    pub(crate) ports: Option<(Ports, Ports)>,
     pub(crate) prospect: Prospect,
     /// Why the caller ended it.
     pub(crate) reason: Option<String>,
@@ -85,7 +88,11 @@ pub(super) fn evidence(
         host: (before, after),
         ..
     } = found;
-    let connections = plan.connections() as u64;
+    let connections = match plan.is_of_connections() {
+        // As many as it took.
+        true => record.connections_max,
+        false => plan.connections() as u64,
+    };
     let seconds = elapsed.as_secs_f64();
     let due = plan.due_within(elapsed);
     let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
@@ -96,7 +103,7 @@ pub(super) fn evidence(
     Evidence {
         threads: outcomes.iter().map(thread_evidence).collect(),
         rate_asked: due.map(per_second).map(rounded),
-        rate_achieved: rounded(per_second(record.sent as f64)),
+        rate_achieved: rounded(per_second(record.begun as f64)),
         missed: outcomes.iter().map(|core| core.missed).sum(),
         connections_asked: connections,
         connections_achieved: record.connections_max,
@@ -115,6 +122,8 @@ pub(super) fn evidence(
         resent: record.resent,
         timeouts: record.failures_of(Failure::Timeout),
         unasked: record.failures_of(Failure::UnexpectedBytes),
+        failed_responses: record.failed_responses(),
+        false_responses: record.false_responses(),
         is_count_consistent: record.sent == accounted
             && times.is_consistent(measured + record.late - record.late_unmeasured),
         send_lag_p99_us: (measured > 0).then(|| units::microseconds(times.send_lag.value_at(99.0))),

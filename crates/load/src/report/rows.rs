@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::asked::ShardRow;
 use super::latency::Latency;
 use super::number::{per_second, rounded, share_of};
+use crate::host::ports::Ports;
 use crate::part::Outcome;
+use crate::plan::Plan;
 use crate::record::Handshakes;
 use crate::rows::Row;
 
@@ -44,6 +46,40 @@ impl TlsRow {
             version: handshakes.version.name().to_owned(),
             cipher: handshakes.cipher.to_owned(),
         }
+    }
+}
+
+/// The local ports of a run that makes its connections again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PortsRow {
+    /// Ports that the kernel gives to connections from one address, or those that were given for it.
+    pub local: u64,
+    /// Addresses that connections came from.
+    pub addresses: u64,
+    /// Connections of all programs that had ended less than a minute before and kept their port (TIME_WAIT), at the beginning.
+    pub time_wait_before: u64,
+    /// The same at the end.
+    pub time_wait_after: u64,
+}
+
+impl PortsRow {
+    pub(super) fn of(plan: &Plan, (before, after): (Ports, Ports)) -> PortsRow {
+        let reach = &plan.options.reach;
+        PortsRow {
+            local: reach
+                .source_ports
+                .as_ref()
+                .map_or(after.local, |ports| ports.len() as u64),
+            addresses: reach.sources.count().max(1),
+            time_wait_before: before.time_wait,
+            time_wait_after: after.time_wait,
+        }
+    }
+
+    /// The share of the ports of all addresses that the connections kept which ended during the run.
+    pub(super) fn share(&self) -> f64 {
+        let kept = self.time_wait_after.saturating_sub(self.time_wait_before);
+        kept as f64 / (self.local * self.addresses).max(1) as f64
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use onrush_measure::units;
 
-use super::{Latency, Report};
+use super::{Latency, Report, journeys};
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -19,6 +19,9 @@ impl fmt::Display for Report {
         )?;
         writeln!(out, "errors       {}", self.errors_line())?;
         writeln!(out, "statuses     {}", self.statuses_line())?;
+        if let Some(memcached) = &self.memcached {
+            write!(out, "{memcached}")?;
+        }
         if let Some(line) = self.clock_line() {
             writeln!(out, "started      {line}")?;
         }
@@ -30,28 +33,10 @@ impl fmt::Display for Report {
                 units::count(self.late)
             )?;
         }
-        write!(out, "connections  {}", units::count(self.connections))?;
-        match self.resent {
-            0 => writeln!(out)?,
-            resent => writeln!(
-                out,
-                "; {} sent again after the server had closed",
-                units::plural(resent, "request")
-            )?,
-        }
-        if let Some(tls) = &self.tls {
-            writeln!(
-                out,
-                "TLS          {}, {} resumed, mean {}; {} {}",
-                units::plural(tls.handshakes, "handshake"),
-                units::count(tls.resumed),
-                units::nanoseconds(tls.mean_us * 1000.0),
-                tls.version,
-                tls.cipher,
-            )?;
-        }
+        self.write_connections(out)?;
         self.write_times(out)?;
         self.write_kinds(out)?;
+        journeys::write(out, self.setup.as_ref(), &self.journeys)?;
         if let Some(cpu_us) = self.cpu_us_per_request {
             let shares: Vec<String> = self
                 .cores
@@ -75,6 +60,44 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// How many connections there were, what ports they took, and how they were encrypted.
+    fn write_connections(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "connections  {}", units::count(self.connections))?;
+        match self.resent {
+            0 => writeln!(out)?,
+            resent => writeln!(
+                out,
+                "; {} sent again after the server had closed",
+                units::plural(resent, "request")
+            )?,
+        }
+        if let Some(ports) = &self.ports {
+            writeln!(
+                out,
+                "ports        {} of {}; connections in TIME_WAIT: {} before, {} at the end",
+                units::plural(ports.local, "local port"),
+                match ports.addresses {
+                    1 => "one address".to_owned(),
+                    more => format!("each of {} addresses", units::count(more)),
+                },
+                units::count(ports.time_wait_before),
+                units::count(ports.time_wait_after),
+            )?;
+        }
+        if let Some(tls) = &self.tls {
+            writeln!(
+                out,
+                "TLS          {}, {} resumed, mean {}; {} {}",
+                units::plural(tls.handshakes, "handshake"),
+                units::count(tls.resumed),
+                units::nanoseconds(tls.mean_us * 1000.0),
+                tls.version,
+                tls.cipher,
+            )?;
+        }
+        Ok(())
+    }
+
     /// The three latencies beside each other: what the user waited for, what the server took, how late it was asked.
     fn write_times(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.latency_us.mean.is_none() {

@@ -5,9 +5,10 @@ use std::time::Duration;
 use onrush_measure::units;
 
 use super::Report;
+use super::memcached::MemcachedRow;
 use super::number::rounded;
 use crate::failure::Failure;
-use crate::limits::RATE_MISSED_SHARE;
+use crate::limits::{PORTS_SHARE_MAX, RATE_MISSED_SHARE};
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::stop::Prospect;
@@ -29,6 +30,7 @@ pub(super) fn warnings(
     if let Some(error) = &record.connect_error {
         warnings.push(format!("not all connections could be made: {error}"));
     }
+    warnings.extend(ports_taken(report));
     if let Some(reason) = record.protocol_error {
         let name = plan.protocol.name();
         warnings.push(format!("some responses were not {name}: {reason}"));
@@ -59,6 +61,7 @@ pub(super) fn warnings(
             plan.protocol.outcomes().refusals,
         ));
     }
+    warnings.extend(report.memcached.iter().flat_map(MemcachedRow::warnings));
     if let Some(reason) = &report.stopped_because {
         warnings.push(format!("ended early: {reason}"));
     }
@@ -70,20 +73,48 @@ fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> 
     let elapsed = Duration::from_secs_f64(report.duration_s);
     let asked = plan.due_within(elapsed)?;
     let in_flight = report.options.connections as f64 * report.options.pipeline as f64;
-    let finished = record.tally.requests as f64;
+    let finished = finished(record) as f64;
     let is_missed = asked - finished > in_flight.max(asked * RATE_MISSED_SHARE);
     is_missed.then(|| {
         format!(
-            "{} requests per second were asked for and {:.0} finished: the wait of those that started late is part of their latency",
+            "{} {} per second were asked for and {:.0} finished: the wait of those that started late is part of their latency",
             units::count((asked / report.duration_s).round() as u64),
+            match record.journeys {
+                None => "requests",
+                Some(_) => "journeys",
+            },
             finished / report.duration_s,
         )
     })
 }
 
+/// When the connections that ended keep so many ports that a longer run finds none.
+fn ports_taken(report: &Report) -> Option<String> {
+    let ports = report
+        .ports
+        .filter(|ports| ports.share() > PORTS_SHARE_MAX)?;
+    Some(format!(
+        "{} connections in TIME_WAIT keep more than {:.0} % of the {} local ports for a minute, and where none is free connections fail (connect_no_local_port): give more addresses (--source 10.0.0.2-10.0.0.9), widen net.ipv4.ip_local_port_range, or make fewer connections per second",
+        units::count(ports.time_wait_after),
+        PORTS_SHARE_MAX * 100.0,
+        units::count(ports.local * ports.addresses),
+    ))
+}
+
 /// Whether neither the time nor the count that was asked for was reached.
 fn is_early(report: &Report, plan: &Plan, record: &Record) -> bool {
     let in_time = |after: Duration| report.duration_s >= rounded(after.as_secs_f64());
-    let in_count = |count: u64| record.tally.requests + report.missed >= count;
+    let in_count = |count: u64| finished(record) + report.missed >= count;
     !plan.options.stop.after.is_some_and(in_time) && !plan.count().is_some_and(in_count)
+}
+
+/// How much of what the pace asked for has ended, well or not: requests, or journeys.
+fn finished(record: &Record) -> u64 {
+    let Some(journeys) = &record.journeys else {
+        return record.tally.requests;
+    };
+    let ended = journeys.journeys.iter();
+    ended
+        .map(|journey| journey.completed + journey.failed)
+        .sum()
 }

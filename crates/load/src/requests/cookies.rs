@@ -38,6 +38,14 @@ impl Cookie {
             is_gone,
         })
     }
+
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.value
+    }
 }
 
 impl Jar {

@@ -8,7 +8,7 @@ use onrush_http::Method;
 use super::cookies::Jar;
 use super::data::Data;
 use super::expect::Expected;
-use super::template::{Template, Values};
+use super::template::{Names, Place, Template, Values};
 use super::{Asks, Body, Order, Request};
 use crate::limits::{BODY_BYTES_MAX, BODY_COPIED_MAX, REQUEST_BYTES_MAX};
 use crate::protocol::request::{Last, RequestKind};
@@ -108,12 +108,7 @@ impl Mix {
         match &self.order {
             Order::InTurn => (number % kinds as u64) as usize,
             Order::Listed(list) => list[(number % list.len() as u64) as usize] as usize,
-            Order::ByWeight => {
-                let sum = self.weights[kinds - 1];
-                let bits = Random::stream(!self.seed, number).bits();
-                let point = random::scaled(bits, sum);
-                self.weights.partition_point(|&end| end <= point)
-            }
+            Order::ByWeight => choose(&self.weights, self.seed, number),
         }
     }
 
@@ -125,13 +120,31 @@ impl Mix {
         jar: Option<&Jar>,
         out: &mut Vec<u8>,
     ) -> Option<&Arc<[u8]>> {
-        let recipe = &self.recipes[self.choose(number)];
-        let values = Values {
+        let values = self.values(number);
+        self.write_recipe(self.choose(number), &values, &[], (last, jar), out)
+    }
+
+    /// What variables stand for in request `number`, or in the requests of journey `number`.
+    pub(crate) fn values(&self, number: u64) -> Values<'_> {
+        Values {
             number,
             random: Random::stream(self.seed, number),
             data: self.data.as_ref(),
-        };
-        recipe.head.write(&values, out);
+        }
+    }
+
+    /// Appends a request after the recipe at `place` to `out`, with the values that were `taken` before. Returns what
+    /// [`write`](Self::write) does.
+    pub(crate) fn write_recipe(
+        &self,
+        place: usize,
+        values: &Values<'_>,
+        taken: &[Vec<u8>],
+        (last, jar): (Last, Option<&Jar>),
+        out: &mut Vec<u8>,
+    ) -> Option<&Arc<[u8]>> {
+        let recipe = &self.recipes[place];
+        recipe.head.write(values, taken, out);
         if let Some(jar) = jar {
             jar.write(out);
         }
@@ -150,7 +163,7 @@ impl Mix {
             Content::Written(body) => {
                 // Its length is known behind it and stands before it.
                 let at = out.len();
-                body.write(&values, out);
+                body.write(values, taken, out);
                 let mut digits = itoa::Buffer::new();
                 let length = digits.format(out.len() - at).as_bytes();
                 let line = LENGTH.iter().chain(length).chain(HEAD_END);
@@ -182,6 +195,14 @@ impl Mix {
     }
 }
 
+/// Which of several is the one with this number, where each comes as often as its weight says: `ends` are the sums of the
+/// weights up to and with each.
+pub(crate) fn choose(ends: &[u64], seed: u64, number: u64) -> usize {
+    let sum = ends[ends.len() - 1];
+    let point = random::scaled(Random::stream(!seed, number).bits(), sum);
+    ends.partition_point(|&end| end <= point)
+}
+
 const LENGTH: &[u8] = b"Content-Length: ";
 
 /// The end of a last field, and of the head.
@@ -207,22 +228,25 @@ impl Recipe {
         let common = common.iter().filter(|(name, _)| !has(headers, name));
         let fields: Vec<(String, String)> = headers.iter().chain(common).cloned().collect();
         check_fields(&fields, asks.cookies)?;
-        let mut text = format!("{} {} HTTP/1.1\r\n", request.method, request.path);
+        let names = asks.names();
+        let line = format!("{} {} HTTP/1.1\r\n", request.method, request.path);
+        let line = Template::parse(&line, names, Place::Target)?;
+        let mut text = String::new();
         if !has(&fields, "host") {
             text += &format!("Host: {}\r\n", request.host);
         }
         let is_target = |value: &[u8]| value.iter().all(u8::is_ascii_graphic);
-        check_values(&request.path, data, "a path: percent-encode it", is_target)?;
+        check_values(&request.path, names, "a path: percent-encode it", is_target)?;
         for (name, value) in &fields {
             check_values(
                 value,
-                data,
+                names,
                 "the value of a field",
                 onrush_http::is_field_value,
             )?;
             text += &format!("{name}: {value}\r\n");
         }
-        let head = Template::parse(&text, data)?;
+        let head = line.and(Template::parse(&text, names, Place::Other)?);
         if head.bytes_max(data) + END_BYTES_MAX > REQUEST_BYTES_MAX {
             return Err(format!(
                 "the request is too long: expected {REQUEST_BYTES_MAX} bytes at most before its body"
@@ -236,7 +260,7 @@ impl Recipe {
             },
             method,
             head,
-            content: content(request, has(&fields, "content-length"), data)?,
+            content: content(request, has(&fields, "content-length"), names)?,
             expected: Expected::new(&request.expect),
         })
     }
@@ -274,7 +298,7 @@ fn is_idempotent(method: Method) -> bool {
 }
 
 /// What becomes of a request's body; `is_announced`: a field says that there is none.
-fn content(request: &Request, is_announced: bool, data: Option<&Data>) -> Result<Content, String> {
+fn content(request: &Request, is_announced: bool, names: Names<'_>) -> Result<Content, String> {
     let too_large = |bytes: usize| {
         format!("a body of {bytes} bytes is too large: expected {BODY_BYTES_MAX} at most")
     };
@@ -288,8 +312,8 @@ fn content(request: &Request, is_announced: bool, data: Option<&Data>) -> Result
             "the length of a body is counted here: leave the field Content-Length out".to_owned(),
         ),
         Body::Text(text) => {
-            let body = Template::parse(text, data)?;
-            match body.bytes_max(data) {
+            let body = Template::parse(text, names, Place::Other)?;
+            match body.bytes_max(names.data) {
                 bytes if bytes > BODY_BYTES_MAX => Err(too_large(bytes)),
                 _ => Ok(Content::Written(body)),
             }
@@ -327,14 +351,15 @@ fn check_fields(fields: &[(String, String)], cookies: bool) -> Result<(), String
 /// Refuses data that cannot stand where `text` does.
 fn check_values(
     text: &str,
-    data: Option<&Data>,
+    names: Names<'_>,
     place: &str,
     fits: impl Fn(&[u8]) -> bool + Copy,
 ) -> Result<(), String> {
-    let Some(data) = data else {
+    let Some(data) = names.data else {
         return Ok(());
     };
-    let columns: Vec<usize> = Template::parse(text, Some(data))?.columns().collect();
+    let text = Template::parse(text, names, Place::Other)?;
+    let columns: Vec<usize> = text.columns().collect();
     columns
         .into_iter()
         .try_for_each(|column| data.check(column, place, fits))

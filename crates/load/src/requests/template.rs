@@ -22,6 +22,25 @@ enum Piece {
     },
     /// What the request's row has in this column.
     Data(usize),
+    /// The value with this number that a journey has taken from a response.
+    Taken(usize, Place),
+}
+
+/// Where a text stands in its request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// In its first line: what may not stand there is percent-encoded.
+    Target,
+    /// In a field or in the body.
+    Other,
+}
+
+/// What may be named in a text beside what every text can have.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'n> {
+    pub(crate) data: Option<&'n Data>,
+    /// The values that journeys take from responses, by their numbers.
+    pub(crate) taken: &'n [String],
 }
 
 /// Everything that variables stand for in one request.
@@ -35,11 +54,11 @@ pub(crate) struct Values<'d> {
 const DIGITS_MAX: usize = 20;
 
 impl Template {
-    /// Reads `text`; its columns are those of `data`.
+    /// Reads `text`, which stands at `place` and may name what `names` has.
     ///
     /// # Errors
     /// A sentence about the first variable that is none.
-    pub(crate) fn parse(text: &str, data: Option<&Data>) -> Result<Template, String> {
+    pub(crate) fn parse(text: &str, names: Names<'_>, place: Place) -> Result<Template, String> {
         let mut pieces = Vec::new();
         let mut bytes = Vec::new();
         let mut rest = text;
@@ -55,7 +74,7 @@ impl Template {
                     if !bytes.is_empty() {
                         pieces.push(Piece::Bytes(std::mem::take(&mut bytes).into()));
                     }
-                    pieces.push(variable(name, data)?);
+                    pieces.push(variable(name, names, place)?);
                 }
             }
             rest = behind;
@@ -67,6 +86,14 @@ impl Template {
         Ok(Template {
             pieces: pieces.into(),
         })
+    }
+
+    /// This text and then `other`.
+    pub(crate) fn and(self, other: Template) -> Template {
+        let pieces = self.pieces.into_iter().chain(other.pieces);
+        Template {
+            pieces: pieces.collect(),
+        }
     }
 
     /// Text without variables, whatever stands in it.
@@ -82,12 +109,13 @@ impl Template {
         self.pieces.iter().all(is_fixed)
     }
 
-    /// The most bytes that it comes to.
+    /// The most bytes that it comes to, without values that are taken from responses: those have bounds of their own.
     pub(crate) fn bytes_max(&self, data: Option<&Data>) -> usize {
         let bytes = |piece: &Piece| match piece {
             Piece::Bytes(bytes) => bytes.len(),
             Piece::Counter | Piece::Random { .. } => DIGITS_MAX,
             Piece::Data(column) => data.map_or(0, |data| data.bytes_max(*column)),
+            Piece::Taken(..) => 0,
         };
         self.pieces.iter().map(bytes).sum()
     }
@@ -96,12 +124,12 @@ impl Template {
     pub(crate) fn columns(&self) -> impl Iterator<Item = usize> + '_ {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Data(column) => Some(*column),
-            Piece::Bytes(_) | Piece::Counter | Piece::Random { .. } => None,
+            Piece::Bytes(_) | Piece::Counter | Piece::Random { .. } | Piece::Taken(..) => None,
         })
     }
 
-    /// Appends to `out` what it is for one request.
-    pub(crate) fn write(&self, values: &Values<'_>, out: &mut Vec<u8>) {
+    /// Appends to `out` what it is for one request, or for one of a journey that has `taken` these values.
+    pub(crate) fn write(&self, values: &Values<'_>, taken: &[Vec<u8>], out: &mut Vec<u8>) {
         let mut digits = itoa::Buffer::new();
         for piece in &self.pieces {
             match piece {
@@ -115,13 +143,40 @@ impl Template {
                     let data = values.data.expect("a column is of data that is there");
                     out.extend_from_slice(data.value(values.number, *column));
                 }
+                Piece::Taken(number, Place::Other) => out.extend_from_slice(&taken[*number]),
+                Piece::Taken(number, Place::Target) => encode(&taken[*number], out),
             }
         }
     }
 }
 
+/// Appends `value`, percent-encoding what may stand nowhere in a path or a query (RFC 3986 3.3, 3.4); a percent sign stays,
+/// for a value out of a link is encoded already.
+fn encode(value: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in value {
+        match byte {
+            b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {}
+            0x21..=0x7e => {
+                out.push(byte);
+                continue;
+            }
+            _ => {}
+        }
+        let [high, low] = [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]);
+        out.extend_from_slice(&[b'%', high, low]);
+    }
+}
+
+/// The names of all variables in `text`, those that are none among them.
+pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
+    let pieces = text.split("{{").skip(1);
+    pieces.filter_map(|piece| piece.split_once("}}").map(|(name, _)| name))
+}
+
 /// What `{{name}}` stands for.
-fn variable(name: &str, data: Option<&Data>) -> Result<Piece, String> {
+fn variable(name: &str, names: Names<'_>, place: Place) -> Result<Piece, String> {
+    let Names { data, taken } = names;
     if name == "counter" {
         return Ok(Piece::Counter);
     }
@@ -143,14 +198,32 @@ fn variable(name: &str, data: Option<&Data>) -> Result<Piece, String> {
         };
         return data.column(column).map(Piece::Data);
     }
+    if let Some(number) = taken.iter().position(|taken| taken == name) {
+        return Ok(Piece::Taken(number, place));
+    }
+    let or_taken = match taken {
+        [] => String::new(),
+        _ => format!(
+            ", a value that a step takes ({})",
+            taken
+                .iter()
+                .map(|name| format!("{{{{{name}}}}}"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+    };
     Err(format!(
-        "{{{{{name}}}}} is no variable: expected {{{{counter}}}}, {{{{random:LOW-HIGH}}}} or {{{{data:COLUMN}}}}, and {{{{}}}} for two braces"
+        "{{{{{name}}}}} is no variable: expected {{{{counter}}}}, {{{{random:LOW-HIGH}}}} or {{{{data:COLUMN}}}}{or_taken}, and {{{{}}}} for two braces"
     ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn names(data: Option<&Data>) -> Names<'_> {
+        Names { data, taken: &[] }
+    }
 
     fn data() -> Data {
         Data::parse("user,word\nann,\"a,b\"\nbob,c\n", "d.csv").unwrap()
@@ -159,13 +232,13 @@ mod tests {
     fn written(text: &str, number: u64) -> String {
         let data = data();
         let mut out = Vec::new();
-        let template = Template::parse(text, Some(&data)).unwrap();
+        let template = Template::parse(text, names(Some(&data)), Place::Other).unwrap();
         let values = Values {
             number,
             random: Random::stream(1, number),
             data: Some(&data),
         };
-        template.write(&values, &mut out);
+        template.write(&values, &[], &mut out);
         assert!(out.len() <= template.bytes_max(Some(&data)));
         String::from_utf8(out).unwrap()
     }
@@ -203,6 +276,31 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_was_taken_stands_as_it_is_but_for_what_no_path_can_have() {
+        let taken = ["id".to_owned(), "token".to_owned()];
+        let names = Names {
+            data: None,
+            taken: &taken,
+        };
+        let line = Template::parse("/{{id}}?{{token}}", names, Place::Target).unwrap();
+        let field = Template::parse(" {{token}}", names, Place::Other).unwrap();
+        let values = Values {
+            number: 0,
+            random: Random::new(1),
+            data: None,
+        };
+        let mut out = Vec::new();
+        let values_taken = ["a/b%20\u{e9}".into(), b"x y\r\n#&=".to_vec()];
+        line.and(field).write(&values, &values_taken, &mut out);
+        let expected = "/a/b%20%C3%A9?x%20y%0D%0A%23&= x y\r\n#&=";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        let error = Template::parse("{{tokne}}", names, Place::Other).unwrap_err();
+        assert!(error.contains("({{id}}, {{token}})"), "{error}");
+        let all: Vec<&str> = super::names("{{a}} {{}} {{b:c}} {{d").collect();
+        assert_eq!(all, ["a", "", "b:c"]);
+    }
+
+    #[test]
     fn what_is_no_variable_is_refused_with_what_was_expected() {
         let data = data();
         for (text, part) in [
@@ -213,10 +311,10 @@ mod tests {
             ("{{random:0-18446744073709551615}}", "is no range"),
             ("{{data:name}}", "expected one of user, word"),
         ] {
-            let error = Template::parse(text, Some(&data)).unwrap_err();
+            let error = Template::parse(text, names(Some(&data)), Place::Other).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
-        let error = Template::parse("{{data:user}}", None).unwrap_err();
+        let error = Template::parse("{{data:user}}", names(None), Place::Other).unwrap_err();
         assert!(error.contains("--data"), "{error}");
     }
 }

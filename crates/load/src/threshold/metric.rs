@@ -13,6 +13,8 @@ pub(super) enum Metric {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Counted {
     Errors,
+    /// Datagrams that did not come.
+    Loss,
     Timeouts,
     Missed,
     Resent,
@@ -27,7 +29,7 @@ pub(super) enum Unit {
     Number,
 }
 
-const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_lag., first_byte., connect. or tls. before it for other times than the response time; errors, timeouts, missed, resent, rps, status.404 or status.5xx";
+const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_lag., first_byte., connect. or tls. before it for other times than the response time; errors, loss (of datagrams), timeouts, missed, resent, rps, status.404 or status.5xx";
 
 impl Metric {
     pub(super) fn parse(name: &str) -> Result<Metric, String> {
@@ -41,6 +43,7 @@ impl Metric {
         match name {
             "rps" => return Ok(Metric::Rate),
             "errors" => return counted(Counted::Errors),
+            "loss" => return counted(Counted::Loss),
             "timeouts" => return counted(Counted::Timeouts),
             "missed" => return counted(Counted::Missed),
             "resent" => return counted(Counted::Resent),
@@ -106,7 +109,7 @@ impl Counted {
         match self {
             // Where no response came, nobody can say that one to what is open would have.
             Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
-            Counted::Errors => figures.errors,
+            Counted::Errors | Counted::Loss => figures.errors,
             Counted::Resent => figures.resent,
             Counted::Timeouts => figures.timeouts,
             Counted::Missed => figures.missed,
@@ -125,9 +128,11 @@ impl Counted {
         match self {
             Counted::Status(_) | Counted::Class(_) => figures.responses,
             Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
-            Counted::Errors | Counted::Timeouts | Counted::Missed | Counted::Resent => {
-                figures.responses + figures.errors - figures.unexpected
-            }
+            Counted::Errors
+            | Counted::Loss
+            | Counted::Timeouts
+            | Counted::Missed
+            | Counted::Resent => figures.responses + figures.errors - figures.unexpected,
         }
     }
 }

@@ -115,6 +115,41 @@ pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
     ))
 }
 
+/// What is known to be another request's may be anywhere.
+pub(super) fn false_responses(evidence: &Evidence) -> Option<Reason> {
+    let share = evidence.false_responses as f64 / evidence.responses.max(1) as f64;
+    let (judge, bound): (Judge, String) = match evidence.false_responses {
+        0 => return None,
+        _ if share > FAILED_SHARE_INVALID => {
+            let bound = format!("at most {}", per_cent(FAILED_SHARE_INVALID));
+            (invalid, bound)
+        }
+        _ => (suspect, "none".to_owned()),
+    };
+    Some(judge(
+        "responses that are not those of their requests",
+        format!(
+            "{} ({})",
+            units::count(evidence.false_responses),
+            per_cent(share)
+        ),
+        bound,
+        "a value is not that of its key: somebody else stores under the same keys (--seed and the sizes must be those that they were stored with), or the target mixes them up",
+    ))
+}
+
+/// The times of errors are among those of all responses.
+pub(super) fn failed_responses(evidence: &Evidence) -> Option<Reason> {
+    let share = evidence.failed_responses as f64 / evidence.responses.max(1) as f64;
+    without_response(
+        share,
+        "responses that are errors of the server",
+        evidence.failed_responses,
+        FAILED_SHARE_INVALID,
+        "their times are among those of all responses: see what the target said",
+    )
+}
+
 pub(super) fn unanswered(evidence: &Evidence) -> Option<Reason> {
     let open = evidence.unfinished.saturating_sub(evidence.late);
     let mut share = open as f64 / evidence.requests_sent.max(1) as f64;

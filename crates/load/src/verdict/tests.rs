@@ -57,6 +57,30 @@ fn responses_with_more_bytes_than_they_should_have_are_doubted_and_half_of_them_
 }
 
 #[test]
+fn false_responses_are_doubted_from_the_first_on_and_errors_from_one_in_a_hundred_on() {
+    for (false_responses, failed_responses, expected) in [
+        (1, 0, Some(State::Suspect)),
+        (500, 0, Some(State::Suspect)),
+        (501, 0, Some(State::Invalid)),
+        (0, 10, None),
+        (0, 11, Some(State::Suspect)),
+        (0, 501, Some(State::Invalid)),
+    ] {
+        let evidence = Evidence {
+            false_responses,
+            failed_responses,
+            ..good()
+        };
+        let verdict = Verdict::of(&evidence);
+        let reason = verdict.reasons.first();
+        assert_eq!(reason.map(|reason| reason.state), expected, "{verdict}");
+        if let Some(reason) = reason {
+            assert!(reason.what.starts_with("responses that are"), "{verdict}");
+        }
+    }
+}
+
+#[test]
 fn a_run_that_measured_nothing_is_invalid_whatever_responses_it_got() {
     for count in [0, 5] {
         let found = only_reason(&Evidence {

@@ -1,10 +1,11 @@
 //! The JSON of runs against `docs/load-result.schema.json`.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
+use onrush_load::memcached::ratio::Ratio;
 use onrush_load::merge::merge;
 use onrush_load::merge::part::Part;
 use onrush_load::plan::{Options, Shard};
@@ -14,14 +15,35 @@ use serde_json::{Map, Value};
 
 use crate::{options, respond_to_all, run, server};
 
+const SCHEMA: &str = include_str!("../../../../docs/load-result.schema.json");
+
 /// The JSON of `report`, which is as the schema says.
 #[track_caller]
 fn checked(report: &Report) -> Value {
-    let schema = include_str!("../../../../docs/load-result.schema.json");
-    let schema: Value = serde_json::from_str(schema).unwrap();
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let json: Value = serde_json::from_str(&report.to_json()).unwrap();
-    check(&json, &schema, "result");
+    check(&json, &resolved(&schema, &schema), "result");
     json
+}
+
+/// `part` of the schema `whole`, with what its references lead to in their places.
+fn resolved(part: &Value, whole: &Value) -> Value {
+    match part {
+        Value::Object(fields) => match fields.get("$ref").and_then(Value::as_str) {
+            Some(reference) => {
+                let path = reference.strip_prefix('#').expect("it is one of this file");
+                let found = whole.pointer(path).expect("it leads somewhere");
+                resolved(found, whole)
+            }
+            None => {
+                let fields = fields.iter();
+                let fields = fields.map(|(key, value)| (key.clone(), resolved(value, whole)));
+                Value::Object(fields.collect())
+            }
+        },
+        Value::Array(items) => items.iter().map(|item| resolved(item, whole)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => part.clone(),
+    }
 }
 
 /// What a server does with the requests of a connection.
@@ -139,6 +161,67 @@ fn the_json_of_a_sum_is_what_the_schema_says() {
     assert!(json["service_us"]["at_least"].is_array(), "{json}");
 }
 
+/// A server of memcached that knows no key, and has no memory for any.
+fn memcached() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("memcached://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut out = stream.try_clone().unwrap();
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    let said: &[u8] = match line.split(' ').next() {
+                        Some("get") => b"END\r\n",
+                        Some("set") => b"SERVER_ERROR out of memory storing object\r\n",
+                        // The lines that are values.
+                        _ => b"",
+                    };
+                    if out.write_all(said).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    url
+}
+
+#[test]
+fn the_json_of_a_run_with_memcached_and_of_its_sum_is_what_the_schema_says() {
+    let url = &memcached();
+    let parts: Vec<Part> = thread::scope(|scope| {
+        let running = [0, 1].map(|index| {
+            scope.spawn(move || {
+                let mut options = options(url, 200);
+                options.shard = Shard { index, count: 2 };
+                options.memcached.ratio = Ratio::parse("1:1").unwrap();
+                let report = run(options);
+                Part {
+                    name: format!("{index}.json"),
+                    report,
+                }
+            })
+        });
+        running.map(|part| part.join().unwrap()).into()
+    });
+    for part in &parts {
+        let json = checked(&part.report);
+        assert!(json["statuses"]["miss"].as_u64() > Some(0), "{json}");
+    }
+    let json = checked(&merge(&parts).unwrap());
+    let row = &json["memcached"];
+    assert_eq!(
+        row["gets"].as_u64().unwrap() + row["sets"].as_u64().unwrap(),
+        200
+    );
+    assert_eq!(row["gets"], row["misses"]);
+    assert_eq!(
+        row["errors"]["SERVER_ERROR out of memory storing object"],
+        row["sets"]
+    );
+    assert_eq!(json["evidence"]["failed_responses"], row["sets"]);
+}
+
 #[test]
 fn the_check_against_the_schema_finds_what_is_wrong() {
     let schema: Value = serde_json::from_str(
@@ -167,6 +250,11 @@ fn the_check_against_the_schema_finds_what_is_wrong() {
 /// Checks `value` against the parts of JSON Schema that ours is made of; panics where it differs.
 #[track_caller]
 fn check(value: &Value, schema: &Value, place: &str) {
+    if let Some(part) = schema["$ref"].as_str() {
+        let whole: Value = serde_json::from_str(SCHEMA).unwrap();
+        let part = whole.pointer(part.trim_start_matches('#')).unwrap();
+        return check(value, part, place);
+    }
     let types = match &schema["type"] {
         Value::Array(types) => types.clone(),
         Value::Null => Vec::new(),
@@ -217,11 +305,22 @@ fn check_object(object: &Map<String, Value>, schema: &Value, place: &str) {
             check(value, known, &place);
             continue;
         }
-        // Keys that are numbers: the one pattern stands for all of them.
+        // Keys that nobody knows beforehand.
+        if schema["additionalProperties"].is_object() {
+            check(value, &schema["additionalProperties"], &place);
+            continue;
+        }
+        // Keys that are numbers, or kinds: the one pattern stands for all of them.
         let patterns = schema["patternProperties"].as_object();
-        let pattern = patterns.and_then(|patterns| patterns.values().next());
-        let is_number = key.parse::<f64>().is_ok();
-        let Some(pattern) = pattern.filter(|_| is_number) else {
+        let pattern = patterns.and_then(|patterns| patterns.iter().next());
+        let is_kind = |pattern: &str| {
+            pattern.contains("a-z")
+                && key
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        };
+        let fits = |pattern: &str| key.parse::<f64>().is_ok() || is_kind(pattern);
+        let Some((_, pattern)) = pattern.filter(|(pattern, _)| fits(pattern)) else {
             panic!("{place} is not in the schema");
         };
         check(value, pattern, &place);

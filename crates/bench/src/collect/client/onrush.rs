@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::packets;
 use super::report::{ClientReport, is_good_status, latency, status_warnings, sum};
 use super::words::json;
 use crate::outcome::Second;
@@ -58,17 +59,29 @@ struct SecondJson {
     errors: u64,
 }
 
+/// Which kind of result a file has; one of requests does not say.
+#[derive(Deserialize)]
+struct KindJson {
+    kind: Option<String>,
+}
+
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
+    if json::<KindJson>(text)?.kind.as_deref() == Some(packets::KIND) {
+        return packets::read(text);
+    }
     let json: Json = json(text)?;
-    let bad = json
-        .statuses
-        .iter()
-        .filter(|(status, _)| !is_good_status(status));
+    // What is no number is an outcome of another protocol than HTTP: those that are errors are among its errors.
+    let statuses = || {
+        let all = json.statuses.iter();
+        all.filter(|(status, _)| status.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let bad = statuses().filter(|(status, _)| !is_good_status(status));
     let errors = sum([json.errors]
         .into_iter()
         .chain(bad.map(|(_, count)| *count)));
+    let bad = status_warnings(statuses());
     let mut warnings = json.warnings;
-    warnings.extend(status_warnings(&json.statuses));
+    warnings.extend(bad);
     let rows = json.seconds.iter().map(|row| Second {
         t: row.t,
         rps: row.rps,
@@ -123,6 +136,10 @@ mod tests {
         );
         let report = read(&text).expect("a report");
         assert_eq!(report.distrust, ["not sent: 3 % (bound: 1 %)"]);
+        let cached =
+            r#"{"requests":2,"errors":0,"duration_s":1,"rps":2,"statuses":{"hit":1,"miss":1}}"#;
+        let report = read(cached).expect("a report");
+        assert_eq!((report.errors, report.warnings.len()), (0, 0));
         let without = r#"{"requests":1,"errors":0,"duration_s":1,"rps":1}"#;
         assert!(read(without).expect("a report").distrust.is_empty());
     }

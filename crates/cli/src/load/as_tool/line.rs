@@ -33,6 +33,7 @@ pub(super) enum Printer {
         percentiles: bool,
     },
     Wrk(dialect::wrk::Text),
+    Mcblaster,
 }
 
 /// The value of the option that the parser has just read.

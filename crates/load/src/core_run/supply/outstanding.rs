@@ -28,12 +28,18 @@ impl Waiting {
 }
 
 impl Supply {
-    pub(super) fn note_waiting(&self, work: &Work) {
+    /// The requests of `work` wait for their responses.
+    pub(in crate::core_run) fn note_waiting(&self, work: &Work) {
         self.waiting[work.index as usize].set(Waiting {
             start: work.start,
             ready: work.ready,
             count: work.due + work.rest,
         });
+    }
+
+    /// Connection `index` of the core waits for no response.
+    pub(in crate::core_run) fn note_no_wait(&self, index: u32) {
+        self.waiting[index as usize].take();
     }
 
     /// Adds to `sum` what requests that were sent have waited for their responses until `now`. Costs a look at each connection.

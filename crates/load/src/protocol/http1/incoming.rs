@@ -153,14 +153,19 @@ impl<'c> Body<'c> {
             None => Met::Yes,
         };
         Response {
-            outcome: Outcome {
-                number: self.status - STATUS_MIN,
-                // 2xx is the second; there is no 0xx.
-                class: (self.status / 100 - 1) as u8,
-            },
+            outcome: outcome(self.status),
             keep_alive: self.keep_alive,
             met,
         }
+    }
+}
+
+/// What a response with this status says.
+pub(crate) fn outcome(status: u16) -> Outcome {
+    Outcome {
+        number: status - STATUS_MIN,
+        // 2xx is the second; there is no 0xx.
+        class: (status / 100 - 1) as u8,
     }
 }
 

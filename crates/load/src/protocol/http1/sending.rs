@@ -31,8 +31,20 @@ pub(super) enum Sending {
 pub(super) struct Each {
     /// One request.
     text: RefCell<Vec<u8>>,
-    /// Bodies that are not copied, by their place in memory: each core has its own.
-    bodies: RefCell<HashMap<usize, Rc<[u8]>>>,
+    bodies: Bodies,
+}
+
+/// Bodies that are not copied into requests, by their place in memory: each core has its own.
+#[derive(Default)]
+pub(crate) struct Bodies(RefCell<HashMap<usize, Rc<[u8]>>>);
+
+impl Bodies {
+    /// The core's own `body`.
+    pub(crate) fn own(&self, body: &Arc<[u8]>) -> Rc<[u8]> {
+        let mut bodies = self.0.borrow_mut();
+        let own = bodies.entry(Arc::as_ptr(body).addr());
+        Rc::clone(own.or_insert_with(|| Rc::from(&**body)))
+    }
 }
 
 impl Sending {
@@ -41,7 +53,7 @@ impl Sending {
         if !mix.is_one() {
             return Sending::Each(Each {
                 text: RefCell::default(),
-                bodies: RefCell::default(),
+                bodies: Bodies::default(),
             });
         }
         let request = mix.request(Last::No);
@@ -110,16 +122,14 @@ impl Each {
         stream.queue(part(stream.core(), &text));
         let bytes = text.len() + body.map_or(0, |body| body.len());
         if let Some(body) = body {
-            let mut bodies = self.bodies.borrow_mut();
-            let own = bodies.entry(Arc::as_ptr(body).addr());
-            stream.queue(Rc::clone(own.or_insert_with(|| Rc::from(&**body))));
+            stream.queue(self.bodies.own(body));
         }
         bytes as u64
     }
 }
 
 /// In a buffer of the core where it fits into one that is free.
-fn part(core: &Core, text: &[u8]) -> Part {
+pub(crate) fn part(core: &Core, text: &[u8]) -> Part {
     if let Ok(mut buffer) = core.buffer()
         && buffer.put(text)
     {

@@ -1,0 +1,128 @@
+//! The file of `onrush load udp://… --json`: datagrams that came, and those that were lost.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::report::{ClientReport, latency};
+use super::words::json;
+use crate::outcome::Second;
+use crate::scenario::Counted;
+
+/// The `kind` of such a file.
+pub(super) const KIND: &str = "packets";
+
+/// The parts that are used here; others are ignored, since keys are only added.
+#[derive(Deserialize)]
+struct Json {
+    way: String,
+    duration_s: f64,
+    sent: u64,
+    sent_bytes: u64,
+    sent_per_s: f64,
+    received: Option<u64>,
+    received_per_s: Option<f64>,
+    losses: Option<LossesJson>,
+    #[serde(default)]
+    latency_us: LatencyJson,
+    #[serde(default)]
+    seconds: Vec<SecondJson>,
+}
+
+#[derive(Deserialize)]
+struct LossesJson {
+    lost: u64,
+    unaccounted: u64,
+}
+
+#[derive(Deserialize, Default)]
+struct LatencyJson {
+    mean: Option<f64>,
+    max: Option<f64>,
+    #[serde(default)]
+    percentiles: BTreeMap<String, f64>,
+}
+
+#[derive(Deserialize)]
+struct SecondJson {
+    t: f64,
+    sent: u64,
+}
+
+pub(super) fn read(text: &str) -> Result<ClientReport, String> {
+    let json: Json = json(text)?;
+    let mut report = ClientReport {
+        counted: Counted::Datagrams,
+        duration_s: json.duration_s,
+        requests: json.received.unwrap_or(json.sent),
+        rps: json.received_per_s.unwrap_or(json.sent_per_s),
+        errors: json.losses.as_ref().map_or(0, |losses| losses.lost),
+        bytes_per_s: (json.duration_s > 0.0).then(|| json.sent_bytes as f64 / json.duration_s),
+        latency: latency(
+            json.latency_us.mean,
+            json.latency_us.max,
+            json.latency_us.percentiles,
+        ),
+        seconds: rows(&json.seconds),
+        ..ClientReport::default()
+    };
+    report.notes.push(format!(
+        "datagrams are counted here ({}): `requests` are those that came, `errors` those that were lost, and rows those that were sent",
+        json.way.replace('_', " ")
+    ));
+    if json.received.is_none() {
+        report.warnings.push(
+            "nobody said how many datagrams came: `requests` are those that were sent".to_owned(),
+        );
+    }
+    if let Some(losses) = json.losses.filter(|losses| losses.unaccounted > 0) {
+        let unaccounted = losses.unaccounted;
+        report.warnings.push(format!(
+            "{unaccounted} lost datagrams are in no counter of the machine that sent them"
+        ));
+    }
+    Ok(report)
+}
+
+/// Each second's rate, from the end of the one before.
+fn rows(seconds: &[SecondJson]) -> Vec<Second> {
+    let mut before = 0.0;
+    let mut rows = Vec::with_capacity(seconds.len());
+    for second in seconds {
+        let time = (second.t - before).max(1e-9);
+        rows.push(Second {
+            t: second.t,
+            rps: second.sent as f64 / time,
+            errors: 0,
+        });
+        before = second.t;
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_and_what_was_lost_is_read() {
+        let text = r#"{"kind":"packets","way":"one_way","duration_s":2.0,"sent":100,"sent_bytes":6400,"sent_per_s":50.0,
+            "received":90,"received_per_s":45.0,"losses":{"lost":10,"found":[],"unaccounted":3},"latency_us":{"percentiles":{}},
+            "seconds":[{"t":1.0,"sent":60,"received":0},{"t":2.0,"sent":40,"received":0}]}"#;
+        let report = read(text).expect("a report");
+        assert_eq!((report.requests, report.errors), (90, 10));
+        assert_eq!(report.counted, Counted::Datagrams);
+        let rates: Vec<f64> = report.seconds.iter().map(|row| row.rps).collect();
+        assert_eq!(rates, [60.0, 40.0]);
+        assert!(report.warnings[0].starts_with("3 lost datagrams"));
+        assert_eq!(report.latency, None);
+    }
+
+    #[test]
+    fn without_a_count_of_what_came_it_is_said() {
+        let text = r#"{"kind":"packets","way":"one_way","duration_s":1.0,"sent":7,"sent_bytes":448,"sent_per_s":7.0}"#;
+        let report = read(text).expect("a report");
+        assert_eq!((report.requests, report.errors), (7, 0));
+        assert!(report.warnings[0].contains("nobody said"));
+    }
+}

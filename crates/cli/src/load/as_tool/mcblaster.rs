@@ -1,0 +1,242 @@
+//! The command line of mcblaster.
+
+use lexopt::Arg;
+use onrush_load::limits::RATIO_MAX;
+
+use super::line::{Line, Printer, Run, parser, value};
+
+const HELP: &str = "\
+onrush load --as mcblaster [option]... HOST
+
+  -p PORT  the server's TCP port; it must be given
+  -r RATE  gets per second, evenly spaced
+  -w RATE  sets per second; gets and sets come by chance, in the proportion of their rates
+  -c N     connections for each thread (1)
+  -t N     threads (as many as there are CPUs)
+  -d N     how many seconds the run takes (no bound)
+  -k N     keys (1); with -r all are stored before the run
+  -z N     bytes of values (100)
+  -q       no line about options that have no effect
+  -n, -s N, -x N
+           have no effect here
+  -v       say on standard error which command line of onrush load this is
+
+Gets over UDP (-u) are not made.
+";
+
+/// The run of mcblaster goes on until something ends it: the longest there is.
+const NO_END: &str = "8760h";
+
+/// mcblaster's bounds.
+const KEYS_MAX: u64 = 10_000_000;
+const VALUE_MAX: u64 = 64_000;
+
+/// What the options come to.
+struct Wanted {
+    port: Option<u64>,
+    gets: u64,
+    sets: u64,
+    connections: u64,
+    threads: u64,
+    duration_s: Option<u64>,
+    keys: u64,
+    value: u64,
+    quiet: bool,
+    verbose: bool,
+    notes: Vec<String>,
+    hosts: Vec<String>,
+}
+
+/// Reads it, or says what is wrong with it.
+pub(super) fn read(words: &[String]) -> Result<Line, String> {
+    let mut parser = parser(words);
+    let cpus = std::thread::available_parallelism();
+    let mut wanted = Wanted {
+        port: None,
+        gets: 0,
+        sets: 0,
+        connections: 1,
+        threads: cpus.map_or(1, |cpus| cpus.get() as u64),
+        duration_s: None,
+        keys: 1,
+        value: 100,
+        quiet: false,
+        verbose: false,
+        notes: Vec::new(),
+        hosts: Vec::new(),
+    };
+    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
+        match arg {
+            Arg::Short('h') => return Ok(Line::Help(HELP)),
+            Arg::Short(letter) => wanted.take(letter, &mut parser)?,
+            Arg::Long(name) => return Err(format!("--{name} is no option of mcblaster")),
+            Arg::Value(host) => wanted.hosts.push(host.to_string_lossy().into_owned()),
+        }
+    }
+    wanted.line()
+}
+
+impl Wanted {
+    /// Takes the option `letter` and its value.
+    fn take(&mut self, letter: char, parser: &mut lexopt::Parser) -> Result<(), String> {
+        let mut number = |most| number(letter, most, &value(parser)?);
+        match letter {
+            'p' => self.port = Some(number(65_535)?),
+            'r' => self.gets = number(u64::from(u32::MAX))?,
+            'w' => self.sets = number(u64::from(u32::MAX))?,
+            'c' => self.connections = number(1 << 20)?,
+            't' => self.threads = number(1024)?,
+            'd' => self.duration_s = Some(number(u64::from(u32::MAX))?),
+            'k' => self.keys = number(KEYS_MAX)?,
+            'z' => self.value = number(VALUE_MAX)?,
+            'q' => self.quiet = true,
+            'v' => self.verbose = true,
+            'u' => {
+                return Err("-u: gets over UDP are not made; memcached has UDP off unless it is given -U, and -p asks over TCP".to_owned());
+            }
+            'n' => self
+                .notes
+                .push("-n has no effect: what is sent at once leaves at once".to_owned()),
+            's' | 'x' => {
+                number(u64::from(u32::MAX))?;
+                self.notes.push(format!(
+                    "-{letter} has no effect: {}",
+                    match letter {
+                        's' => "the kernel sizes the buffers of sockets",
+                        _ => "it is about UDP",
+                    }
+                ));
+            }
+            _ => return Err(format!("-{letter} is no option of mcblaster")),
+        }
+        Ok(())
+    }
+
+    fn line(self) -> Result<Line, String> {
+        let mut hosts = self.hosts.iter();
+        let host = hosts.next().ok_or("there is no host")?;
+        if let Some(more) = hosts.next() {
+            return Err(format!(
+                "{more:?} behind the host {host:?}: mcblaster takes one"
+            ));
+        }
+        let port = self.port.ok_or("there is no port: -p says which")?;
+        let rate = self.gets + self.sets;
+        if rate == 0 {
+            return Err(
+                "there is no rate: -r says how many gets per second, -w how many sets".to_owned(),
+            );
+        }
+        let (gets, sets) = reduced(self.gets, self.sets);
+        let host = match host.contains(':') && !host.starts_with('[') {
+            true => format!("[{host}]"),
+            false => host.clone(),
+        };
+        let mut native = vec![
+            format!("--rate={rate}"),
+            format!("--ratio={gets}:{sets}"),
+            format!("--connections={}", self.connections * self.threads),
+            format!("--threads={}", self.threads),
+            match self.duration_s {
+                Some(seconds) => format!("--duration={seconds}s"),
+                None => format!("--duration={NO_END}"),
+            },
+            format!("--keys={}", self.keys),
+            // As mcblaster's are long where they are longest: `k-`, and a number.
+            format!("--key-size={}", 2 + (self.keys - 1).to_string().len()),
+            format!("--value-size={}", self.value),
+        ];
+        if self.gets > 0 {
+            native.push("--populate".to_owned());
+        }
+        native.push(format!("memcached://{host}:{port}"));
+        Ok(Line::Run(Run {
+            native,
+            printer: Printer::Mcblaster,
+            verbose: self.verbose,
+            is_capped: false,
+            stop_on_connect_failure: false,
+            notes: match self.quiet {
+                true => Vec::new(),
+                false => self.notes,
+            },
+        }))
+    }
+}
+
+/// A whole number from 1 on, as mcblaster wants all of them.
+fn number(letter: char, most: u64, text: &str) -> Result<u64, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("-{letter} {text}: expected a whole number from 1 to {most}"))
+}
+
+/// The proportion of two rates in numbers that a ratio may have.
+fn reduced(gets: u64, sets: u64) -> (u64, u64) {
+    let (mut divisor, mut rest) = (gets, sets);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    let (gets, sets) = (gets / divisor, sets / divisor);
+    let scale = gets.max(sets).div_ceil(u64::from(RATIO_MAX)).max(1);
+    // What is asked for at all does not vanish.
+    let part = |rate: u64| (rate / scale).max(rate.min(1));
+    (part(gets), part(sets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::native;
+    use super::*;
+
+    #[test]
+    fn its_command_lines_become_ours() {
+        for (line, expected) in [
+            (
+                "-p 11211 -t 1 -c 20 -z 100 -d 10 -r 100000 -k 2000 host",
+                "--rate=100000 --ratio=1:0 --connections=20 --threads=1 --duration=10s --keys=2000 --key-size=6 --value-size=100 --populate memcached://host:11211",
+            ),
+            (
+                "-p 7425 -t 8 -z 50 -k 2000000 -d 30 -w 1000 -c 10 -r 1 10.0.0.1",
+                "--rate=1001 --ratio=1:1000 --connections=80 --threads=8 --duration=30s --keys=2000000 --key-size=9 --value-size=50 --populate memcached://10.0.0.1:7425",
+            ),
+            (
+                "-t2 -p1 -w5 ::1",
+                "--rate=5 --ratio=0:1 --connections=2 --threads=2 --duration=8760h --keys=1 --key-size=3 --value-size=100 memcached://[::1]:1",
+            ),
+        ] {
+            let expected = expected.replace("memcached://[::1]:1", "'memcached://[::1]:1'");
+            assert_eq!(native(read, line).as_deref(), Ok(&*expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn proportions_stay_within_what_a_ratio_may_have() {
+        assert_eq!(reduced(300_000, 100_000), (3, 1));
+        assert_eq!(reduced(4_000_000_001, 1), (999_750, 1));
+        assert_eq!(reduced(5, 0), (1, 0));
+        assert_eq!(reduced(0, 5), (0, 1));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_reason() {
+        for (line, part) in [
+            ("-r 1 host", "there is no port"),
+            ("-p 1 host", "there is no rate"),
+            ("-p 1 -r 1", "there is no host"),
+            ("-p 1 -r 1 a b", "mcblaster takes one"),
+            (
+                "-p 0 -r 1 a",
+                "-p 0: expected a whole number from 1 to 65535",
+            ),
+            ("-p 1 -r x a", "-r x: expected a whole number"),
+            ("-u 11211 -r 1 a", "over UDP are not made"),
+            ("-p 1 -z 64001 -w 1 a", "from 1 to 64000"),
+            ("-y a", "-y is no option of mcblaster"),
+            ("--gets 5 a", "--gets is no option of mcblaster"),
+        ] {
+            let error = native(read, line).unwrap_err();
+            assert!(error.contains(part), "{line}: {error}");
+        }
+    }
+}

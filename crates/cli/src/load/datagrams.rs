@@ -1,0 +1,136 @@
+//! Flags of `onrush load udp://…`: how datagrams are made and sent, and which other flags are about requests.
+
+use std::num::NonZeroU64;
+
+use onrush_load::error::Error;
+use onrush_load::packets::Way;
+use onrush_load::packets::departure::Departure;
+use onrush_load::packets::size::Sizes;
+use onrush_load::target::Target;
+
+/// How datagrams are made and sent.
+#[derive(clap::Args, Debug, Default)]
+#[command(next_help_heading = "Datagrams (udp://)")]
+pub(super) struct PacketArgs {
+    /// Bytes of payload: 64, several in turn such as 64,512,1400, any of a range such as 64-1400, or imix [default: 64]
+    #[arg(long, value_name = "BYTES", value_parser = Sizes::parse)]
+    pub(super) size: Option<Sizes>,
+
+    /// Datagrams go there and are counted there, by onrush serve --sink [default: what is there says which way]
+    #[arg(long, conflicts_with = "round_trip")]
+    one_way: bool,
+
+    /// Datagrams come back from an echo, such as onrush serve --echo
+    #[arg(long)]
+    round_trip: bool,
+
+    /// How they leave: each by a call of its own, up to 32 in a call, or up to 64 in a message that the kernel parts
+    /// [default: single]
+    #[arg(long, value_name = "HOW", value_parser = departure)]
+    pub(super) send: Option<Departure>,
+
+    /// Datagrams of each socket on their way at once, in round trips without a rate [default: 1]
+    #[arg(long, value_name = "COUNT", value_parser = super::value::count)]
+    pub(super) depth: Option<u64>,
+
+    /// Bits of payload per second in all, such as 100M, instead of -R
+    #[arg(long, value_name = "BITS", value_parser = bits, conflicts_with = "rate")]
+    bandwidth: Option<NonZeroU64>,
+}
+
+/// Flags that runs of datagrams take, beside those of [`PacketArgs`].
+const TAKEN: [&str; 19] = [
+    "urls",
+    "connections",
+    "threads",
+    "duration",
+    "count",
+    "timeout",
+    "rate",
+    "spacing",
+    "stairs",
+    "burst",
+    "seed",
+    "source",
+    "io",
+    "busy_poll",
+    "cpus",
+    "json",
+    "fail_if",
+    "quiet",
+    "find_max",
+];
+
+/// Flags of [`PacketArgs`].
+const OWN: [&str; 6] = [
+    "size",
+    "one_way",
+    "round_trip",
+    "send",
+    "depth",
+    "bandwidth",
+];
+
+fn departure(text: &str) -> Result<Departure, String> {
+    let found = Departure::ALL
+        .into_iter()
+        .find(|departure| departure.name() == text);
+    found.ok_or_else(|| format!("{text:?} is no way to send: expected single, batch or offload"))
+}
+
+/// A number of bits with a unit of a thousand, as iperf3 has them.
+fn bits(text: &str) -> Result<NonZeroU64, String> {
+    let expected =
+        || format!("{text:?} is no bandwidth: expected bits per second such as 500k, 100M or 10G");
+    let (digits, factor) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let number: u64 = digits.parse().map_err(|_| expected())?;
+    let bits = number.checked_mul(factor).ok_or_else(expected)?;
+    NonZeroU64::new(bits).ok_or_else(expected)
+}
+
+/// Refuses flags of the other kind of run: those that `given` has, by their names in this program.
+///
+/// # Errors
+/// A sentence with the first of them.
+pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Error> {
+    let is_udp = targets.iter().any(Target::is_datagrams);
+    let flag = |id: &str| format!("--{}", id.replace('_', "-"));
+    let wrong = given.iter().find(|id| match is_udp {
+        true => !TAKEN.contains(&id.as_str()) && !OWN.contains(&id.as_str()),
+        false => OWN.contains(&id.as_str()),
+    });
+    let Some(wrong) = wrong else { return Ok(()) };
+    Err(Error::Invalid(match is_udp {
+        true => format!(
+            "{} is about requests, and udp:// sends datagrams: leave it out",
+            flag(wrong)
+        ),
+        false => format!(
+            "{} is about datagrams: use it with udp://HOST:PORT",
+            flag(wrong)
+        ),
+    }))
+}
+
+impl PacketArgs {
+    /// The rate that a bandwidth comes to with datagrams of these sizes.
+    pub(super) fn rate(&self, sizes: &Sizes) -> Option<NonZeroU64> {
+        let bits = self.bandwidth?.get() as f64;
+        let rate = bits / 8.0 / sizes.mean();
+        Some(NonZeroU64::new(rate.round() as u64).unwrap_or(NonZeroU64::MIN))
+    }
+
+    /// Which way they go, where that is said.
+    pub(super) fn way(&self) -> Option<Way> {
+        match (self.one_way, self.round_trip) {
+            (true, _) => Some(Way::OneWay),
+            (false, true) => Some(Way::RoundTrip),
+            (false, false) => None,
+        }
+    }
+}

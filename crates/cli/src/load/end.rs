@@ -1,0 +1,52 @@
+//! The user's wish to end a search, which ends the trial under way.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use onrush_load::error::Error;
+
+use super::signals::on_signal;
+
+/// What ends the trial under way.
+type Stop = Box<dyn Fn() + Send>;
+
+/// The user's wish to end a search.
+pub(super) struct End {
+    is_over: Arc<AtomicBool>,
+    stop: Arc<Mutex<Option<Stop>>>,
+}
+
+impl End {
+    /// The first signal is that wish.
+    pub(super) fn on_signal() -> Result<End, Error> {
+        let end = End {
+            is_over: Arc::default(),
+            stop: Arc::default(),
+        };
+        let (is_over, stop) = (Arc::clone(&end.is_over), Arc::clone(&end.stop));
+        on_signal(move || {
+            is_over.store(true, Ordering::Relaxed);
+            if let Ok(stop) = stop.lock()
+                && let Some(stop) = &*stop
+            {
+                stop();
+            }
+        })?;
+        Ok(end)
+    }
+
+    /// From now on it calls `stop`, which ends the trial under way.
+    pub(super) fn watch(&self, stop: impl Fn() + Send + 'static) {
+        // A signal between two trials found nothing to stop.
+        if self.is_over() {
+            stop();
+        }
+        if let Ok(mut watched) = self.stop.lock() {
+            *watched = Some(Box::new(stop));
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+}

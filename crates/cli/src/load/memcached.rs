@@ -1,0 +1,142 @@
+//! Flags that say what is asked of memcached.
+
+use std::time::Duration;
+
+use onrush_load::memcached::keys::{self, Distribution};
+use onrush_load::memcached::ratio::Ratio;
+use onrush_load::memcached::sizes::Sizes;
+use onrush_load::memcached::{Asks, Dialect, Populate, Verify, Versions};
+use onrush_load::target::Target;
+
+use super::value::{count, duration};
+
+/// What is asked of memcached.
+#[derive(clap::Args, Debug, Default)]
+#[command(next_help_heading = "memcached")]
+pub(super) struct MemcachedArgs {
+    /// The commands to speak: text (get, set …), meta (mg, ms …), or meta-quiet, which leaves unsaid what goes as usual
+    /// [default: text]
+    #[arg(long, value_name = "NAME", value_parser = Dialect::parse)]
+    protocol: Option<Dialect>,
+
+    /// How often each command comes, get:set:delete:incr, such as 9:1 [default: 1, gets only]
+    #[arg(long, value_name = "RATIO", value_parser = Ratio::parse)]
+    ratio: Option<Ratio>,
+
+    /// How many keys have values [default: 10k]
+    #[arg(long, value_name = "COUNT", value_parser = count)]
+    keys: Option<u64>,
+
+    /// Which keys are asked for: uniform, zipf:S, sequential, or hot:SHARE for one key [default: uniform]
+    #[arg(long, value_name = "HOW", value_parser = Distribution::parse)]
+    key_distribution: Option<Distribution>,
+
+    /// Bytes of keys: a number, a range 20-40, weights 20:9,40:1, or facebook [default: 16]
+    #[arg(long, value_name = "SIZE", value_parser = Sizes::of_keys)]
+    key_size: Option<Sizes>,
+
+    /// Bytes of values, in the same way [default: 100]
+    #[arg(long, value_name = "SIZE", value_parser = Sizes::of_values)]
+    value_size: Option<Sizes>,
+
+    /// After how long the server may forget what is stored, up to 30 days [default: never]
+    #[arg(long, value_name = "TIME", value_parser = expiry)]
+    expiry: Option<Duration>,
+
+    /// Store all keys before the run; that is counted apart
+    #[arg(long)]
+    populate: bool,
+
+    /// The share of keys of gets that are among those that are stored, such as 0.9 or 90% [default: all]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    hit_ratio: Option<f64>,
+
+    /// Keys of a get [default: 1]
+    #[arg(long, value_name = "COUNT", value_parser = count)]
+    multiget: Option<u64>,
+
+    /// Ask for the version of values, too (gets, or mg with c)
+    #[arg(long)]
+    gets: bool,
+
+    /// Look at every byte of values: each must be that of its key
+    #[arg(long)]
+    verify: bool,
+}
+
+fn expiry(text: &str) -> Result<Duration, String> {
+    let expiry = duration(text)?;
+    if expiry.is_zero() || expiry.subsec_nanos() > 0 {
+        return Err(format!(
+            "{text:?} is no time that memcached knows: expected whole seconds from 1s on; without --expiry nothing is forgotten"
+        ));
+    }
+    Ok(expiry)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    keys::share(text)
+        .ok_or_else(|| format!("{text:?} is no share: expected 0 to 1 or 0% to 100%, such as 0.9"))
+}
+
+impl MemcachedArgs {
+    /// The first flag that says something.
+    pub(super) fn first_given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--protocol", self.protocol.is_some()),
+            ("--ratio", self.ratio.is_some()),
+            ("--keys", self.keys.is_some()),
+            ("--key-distribution", self.key_distribution.is_some()),
+            ("--key-size", self.key_size.is_some()),
+            ("--value-size", self.value_size.is_some()),
+            ("--expiry", self.expiry.is_some()),
+            ("--populate", self.populate),
+            ("--hit-ratio", self.hit_ratio.is_some()),
+            ("--multiget", self.multiget.is_some()),
+            ("--gets", self.gets),
+            ("--verify", self.verify),
+        ];
+        let mut given = flags.into_iter().filter(|(_, is_given)| *is_given);
+        given.next().map(|(flag, _)| flag)
+    }
+
+    /// What is asked of the server of `urls`, of which there is at least one; `other` is a flag that has no meaning there.
+    pub(super) fn asks(self, urls: &[Target], other: Option<&str>) -> Result<Asks, String> {
+        if let [_, second, ..] = urls {
+            return Err(format!(
+                "{} is a second URL, and a run asks one server of memcached: make a run for each, at the same time, and add them up with onrush load merge",
+                second.url
+            ));
+        }
+        if let Some(flag) = other {
+            return Err(format!(
+                "{flag} is about HTTP, which is not spoken with {}: leave it out; what is asked of memcached say --ratio, --keys and --value-size",
+                urls[0].url
+            ));
+        }
+        let none = Asks::default();
+        Ok(Asks {
+            dialect: self.protocol.unwrap_or(none.dialect),
+            ratio: self.ratio.unwrap_or(none.ratio),
+            versions: match self.gets {
+                true => Versions::Yes,
+                false => Versions::No,
+            },
+            keys: self.keys.unwrap_or(none.keys),
+            distribution: self.key_distribution.unwrap_or(none.distribution),
+            key_sizes: self.key_size.unwrap_or(none.key_sizes),
+            value_sizes: self.value_size.unwrap_or(none.value_sizes),
+            expiry: self.expiry,
+            hit_ratio: self.hit_ratio,
+            multiget: self.multiget.unwrap_or(none.multiget),
+            populate: match self.populate {
+                true => Populate::Yes,
+                false => Populate::No,
+            },
+            verify: match self.verify {
+                true => Verify::Yes,
+                false => Verify::No,
+            },
+        })
+    }
+}

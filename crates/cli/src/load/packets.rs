@@ -1,0 +1,238 @@
+//! `onrush load udp://…`: flags -> a run of datagrams, or a search of many -> lines, a summary, files, an exit code.
+
+use std::io::Write;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use onrush_load::error::Error;
+use onrush_load::find_max::{self, Answer, COLUMNS as TRIAL_COLUMNS, Held, Search, Step, Trial};
+use onrush_load::limits::FIND_PACKETS_PRECISION;
+use onrush_load::pace::Pace;
+use onrush_load::packets::report::Report;
+use onrush_load::packets::run;
+use onrush_load::packets::size::Sizes;
+use onrush_load::packets::text::COLUMNS;
+use onrush_load::packets::{Options, Plan};
+use onrush_load::stop::Stop;
+use onrush_load::target::Target;
+use onrush_load::threshold::{Fate, Threshold};
+use onrush_load::verdict::reason::State;
+
+use super::arguments::{Args, DURATION_DEFAULT};
+use super::end::End;
+use super::exit::{EXIT_ERRORS, EXIT_INVALID, EXIT_NOT_FOUND, EXIT_THRESHOLD};
+use super::output::{Form, Output};
+use super::signals::on_signal;
+
+/// What is asked of a run by the flags.
+fn options(args: Args, target: Target) -> Result<Options, Error> {
+    let paced = args.pace.paced().map_err(Error::Invalid)?;
+    let sizes = args.packets.size.clone().unwrap_or(Sizes::one(64));
+    let defaults = Options::new(target);
+    let source = args.reach.only_source().map_err(Error::Invalid)?;
+    let after = match (args.duration, args.count) {
+        (None, None) => paced.duration.or(Some(DURATION_DEFAULT)),
+        (after, _) => after,
+    };
+    Ok(Options {
+        way: args.packets.way(),
+        flows: usize::try_from(args.connections).unwrap_or(usize::MAX),
+        threads: usize::try_from(args.threads).unwrap_or(usize::MAX),
+        cpus: args.cpus.map(|cpus| cpus.0).unwrap_or_default(),
+        io: args.io,
+        busy_poll: args.busy_poll,
+        stop: Stop {
+            after,
+            count: args.count,
+        },
+        pace: args.packets.rate(&sizes).map_or(paced.pace, Pace::rate),
+        sizes,
+        departure: args.packets.send.unwrap_or_default(),
+        depth: args.packets.depth.unwrap_or(1),
+        timeout: args.timeout.unwrap_or(defaults.timeout),
+        source,
+        seed: paced.seed,
+        ..defaults
+    })
+}
+
+/// Runs it to its exit code.
+pub(super) fn run(mut args: Args) -> Result<u8, Error> {
+    let mut urls = std::mem::take(&mut args.urls);
+    let target = match urls.len() {
+        1 => urls.remove(0),
+        _ => {
+            return Err(Error::Invalid(
+                "datagrams go to one place: give one udp://HOST:PORT, and make a run for each other at the same time".to_owned(),
+            ));
+        }
+    };
+    let output = std::mem::take(&mut args.output);
+    let condition = args.find_max.take();
+    let options = options(args, target)?;
+    match condition {
+        Some(condition) => search(&condition, &options, &output),
+        None => one(options, &output),
+    }
+}
+
+/// One run.
+fn one(options: Options, output: &Output) -> Result<u8, Error> {
+    let plan = Plan::new(options)?;
+    let files = output.open(&[])?;
+    let running = run::start(plan)?;
+    let stopper = running.stopper();
+    on_signal(move || stopper.stop())?;
+    let mut out = output.out();
+    let is_shown = output.shows_lines();
+    if is_shown {
+        let _ = writeln!(out, "{}\n{COLUMNS}", running.headline());
+    }
+    let mut report = running.finish(|second| {
+        if is_shown {
+            let _ = writeln!(out, "{second}");
+        }
+    })?;
+    report.thresholds = output.judged(&report.figures());
+    if is_shown {
+        let _ = writeln!(out);
+    }
+    let _ = write!(out, "{report}");
+    files.write(|form, file| match form {
+        Form::Json => writeln!(file, "{}", report.to_json()),
+        Form::Csv | Form::Html | Form::Hdr => unreachable!("they are refused with udp://"),
+    })?;
+    Ok(exit_code(&report))
+}
+
+/// What the run is worth to whoever started it. Datagrams that are lost are what is measured, unless a condition says how many
+/// are too many.
+fn exit_code(report: &Report) -> u8 {
+    let is_failed = report
+        .thresholds
+        .iter()
+        .any(|outcome| outcome.fate != Fate::Passed);
+    if is_failed {
+        EXIT_THRESHOLD
+    } else if report.verdict.state == State::Invalid {
+        EXIT_INVALID
+    } else if report.unsent() > 0 || report.wrong_length > 0 {
+        EXIT_ERRORS
+    } else {
+        0
+    }
+}
+
+/// The highest rate at which `condition` holds, by many runs.
+fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u8, Error> {
+    let files = output.open(&[])?;
+    let end = End::on_signal()?;
+    let mut out = output.out();
+    let _ = writeln!(
+        out,
+        "the highest rate at which {}\n{TRIAL_COLUMNS}",
+        condition.text()
+    );
+    let asked = options.pace.rate_asked(options.flows as u64);
+    let start = asked.map(|rate| rate.round() as u64);
+    let mut search = Search::new(start).narrowed_to(FIND_PACKETS_PRECISION);
+    let answer = loop {
+        let trial = match search.next() {
+            Step::Done(answer) => break Some(answer),
+            Step::Try(rate) => trial(condition, rate, &short(options), &end)?,
+            Step::Confirm(rate) => trial(condition, rate, options, &end)?,
+        };
+        let Some(trial) = trial else { break None };
+        let _ = writeln!(out, "{trial}");
+        search.record(trial);
+    };
+    let sentence = answer.as_ref().map_or(
+        "ended before anything was found".to_owned(),
+        Answer::to_string,
+    );
+    let _ = writeln!(out, "\n{}: {sentence}", condition.text());
+    files.write(|form, file| match form {
+        Form::Json => writeln!(
+            file,
+            "{}",
+            find_max::to_json(condition.text(), answer.as_ref(), search.trials())
+        ),
+        Form::Csv | Form::Html | Form::Hdr => unreachable!("they are refused with udp://"),
+    })?;
+    Ok(match answer {
+        Some(Answer::Found { .. }) => 0,
+        Some(Answer::Never { .. } | Answer::Unsteady { .. }) | None => EXIT_NOT_FOUND,
+    })
+}
+
+/// A trial on the way to the answer: a fourth as long, for which a queue that fills is still seen (RFC 2544 24 has short trials on the
+/// way, and long ones at its end).
+fn short(options: &Options) -> Options {
+    let mut short = options.clone();
+    let after = options
+        .stop
+        .after
+        .map(|after| (after / 4).max(TRIAL_MIN).min(after));
+    short.stop.after = after;
+    short
+}
+
+/// The shortest trial on the way.
+const TRIAL_MIN: Duration = Duration::from_millis(500);
+
+/// One run at `rate`; none when the user has ended the search.
+fn trial(
+    condition: &Threshold,
+    rate: u64,
+    options: &Options,
+    end: &End,
+) -> Result<Option<Trial>, Error> {
+    let rate =
+        NonZeroU64::new(rate).ok_or_else(|| Error::Invalid("a rate of 0 is none".to_owned()))?;
+    let options = Options {
+        pace: Pace::rate(rate),
+        ..options.clone()
+    };
+    let running = run::start(Plan::new(options)?)?;
+    let stopper = running.stopper();
+    end.watch(move || stopper.stop());
+    let report = running.finish(|_| ())?;
+    if end.is_over() {
+        return Ok(None);
+    }
+    if !report.is_counted() {
+        return Err(Error::Invalid(format!(
+            "nobody says how many datagrams come to {}: a search needs onrush serve --sink or an echo there",
+            report.url
+        )));
+    }
+    let outcome = condition.judge(&report.figures());
+    // What could not be sent in time was not sent at this rate.
+    let is_short = report.skipped as f64 > report.sent as f64 * SKIPPED_SHARE_MAX;
+    let held = match outcome.fate {
+        _ if is_short => Held::GeneratorLimit,
+        Fate::Failed => Held::Yes,
+        Fate::Passed => Held::No,
+        Fate::Undecided => {
+            return Err(Error::Invalid(format!(
+                "a trial at {rate} datagrams per second cannot tell whether {} holds: {}; make trials longer (-d)",
+                condition.text(),
+                outcome.measured
+            )));
+        }
+    };
+    let latency = &report.latency_us;
+    Ok(Some(Trial {
+        rate: rate.get(),
+        held,
+        measured: outcome.measured,
+        rps: report.received_per_s.unwrap_or(0.0),
+        p50_us: latency.percentile("50"),
+        p99_us: latency.percentile("99"),
+        p99_9_us: latency.percentile("99.9"),
+        at_least: Vec::new(),
+    }))
+}
+
+/// Of a trial's datagrams so many may be skipped: those of the last moment are, at any rate.
+const SKIPPED_SHARE_MAX: f64 = 0.005;

@@ -1,0 +1,17 @@
+//! Storing keys before a run.
+
+use onrush_load::error::Error;
+use onrush_load::memcached::filled::Filled;
+use onrush_load::plan::Plan;
+use onrush_load::populate;
+
+use crate::terminal::say;
+
+/// Stores all keys before the run, where that is asked for, and says when some could not be.
+pub(super) fn populate(plan: &mut Plan) -> Result<(), Error> {
+    let filled = populate::populate(plan)?;
+    if let Some(complaint) = filled.and_then(Filled::complaint) {
+        say(format_args!("onrush load: {complaint}"));
+    }
+    Ok(())
+}

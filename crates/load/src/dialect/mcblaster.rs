@@ -1,0 +1,199 @@
+//! mcblaster's output at the end of a run: counts, times and their distribution in buckets of 100 us, for each type of request.
+//! Pure.
+
+use std::fmt::Write;
+
+use onrush_measure::histogram::Histogram;
+
+use crate::report::Report;
+use crate::report::rows::RequestRow;
+
+/// Width of a bucket, and where buckets end, in microseconds: mcblaster's.
+const BUCKET_US: u64 = 100;
+const OVER_US: u64 = 10_000;
+
+/// One type of request.
+struct Kind {
+    name: &'static str,
+    measured: u64,
+    /// Answers that were errors, values of other keys among them.
+    unexpected: u64,
+    times: Histogram,
+}
+
+/// The text, times from the intended start of requests.
+///
+/// What went wrong with requests that have no answer is not known by type: it stands under the first.
+pub fn report(report: &Report) -> String {
+    let kinds = kinds(report);
+    let wrong = report.statuses.get("wrong_value").copied().unwrap_or(0);
+    // Requests without an answer: they were sent, too.
+    let mut lost = report.evidence.failures + report.unfinished;
+    let mut timeouts = of(report, "timeout") + report.unfinished;
+    let mut invalid = of(report, "protocol") + of(report, "unexpected_bytes");
+    let mut text = String::new();
+    for kind in &kinds {
+        let wrong = if kind.name == "get" { wrong } else { 0 };
+        let sent = kind.measured + std::mem::take(&mut lost);
+        let us = |ns: u64| ns / 1000;
+        let _ = write!(
+            text,
+            "\n\
+             Request type   : {}\n\
+             Requests sent  : {sent}\n\
+             Rate per second: {:.0}\n\
+             Measured RTTs  : {}\n\
+             RTT min/avg/max: {}/{}/{} usec\n\
+             Timeouts       : {}\n\
+             Errors         : {}\n\
+             Invalid replies: {}\n",
+            kind.name,
+            sent as f64 / report.duration_s.max(f64::MIN_POSITIVE),
+            kind.measured,
+            us(kind.times.min()),
+            us(kind.times.mean() as u64),
+            us(kind.times.max()),
+            std::mem::take(&mut timeouts),
+            kind.unexpected.saturating_sub(wrong),
+            std::mem::take(&mut invalid) + wrong,
+        );
+    }
+    for kind in &kinds {
+        let _ = writeln!(text, "\nRTT distribution for '{}' requests:", kind.name);
+        text.push_str(&buckets(&kind.times));
+    }
+    text
+}
+
+/// The types that have answers: gets, then sets.
+fn kinds(report: &Report) -> Vec<Kind> {
+    let row = |name: &'static str, row: &RequestRow| {
+        Some(Kind {
+            name,
+            measured: row.requests,
+            unexpected: row.unexpected,
+            // What cannot be read was not written by a run.
+            times: Histogram::from_base64(&row.histogram).ok()?,
+        })
+    };
+    let mut all = Vec::new();
+    for name in ["get", "set"] {
+        let mut rows = report.by_request.iter();
+        match rows.find(|row| row.name == name) {
+            Some(found) => all.extend(row(name, found)),
+            // Of one type there is no row of its own.
+            None if report.options.method == name => all.push(Kind {
+                name,
+                measured: report.requests,
+                unexpected: of(report, "unexpected_status") + of(report, "unexpected_body"),
+                times: report.times.response.clone(),
+            }),
+            None => {}
+        }
+    }
+    all.retain(|kind| kind.measured > 0);
+    all
+}
+
+/// How often something went wrong.
+fn of(report: &Report, kind: &str) -> u64 {
+    report.errors_by_kind.get(kind).copied().unwrap_or(0)
+}
+
+/// A line for each bucket that has times, and one for those beyond the last.
+fn buckets(times: &Histogram) -> String {
+    let mut counts = [0_u64; (OVER_US / BUCKET_US) as usize];
+    let mut over = 0;
+    for (ns, count) in times.recorded() {
+        match counts.get_mut((ns / 1000 / BUCKET_US) as usize) {
+            Some(sum) => *sum += count,
+            None => over += count,
+        }
+    }
+    let mut text = String::new();
+    for (from, count) in (0..).step_by(BUCKET_US as usize).zip(counts) {
+        if count > 0 {
+            let _ = writeln!(text, "[{from:>3}-{:>3}]\t: {count}", from + BUCKET_US);
+        }
+    }
+    let _ = writeln!(text, "Over {OVER_US:>6} usec: {over}");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::asked::Asked;
+
+    fn times(us: &[u64]) -> Histogram {
+        let mut times = Histogram::new();
+        us.iter().for_each(|us| times.record(us * 1000));
+        times
+    }
+
+    #[test]
+    fn gets_alone_are_told_as_mcblaster_does() {
+        let mut run = Report {
+            requests: 4,
+            duration_s: 2.0,
+            options: Asked {
+                method: "get".to_owned(),
+                ..Asked::default()
+            },
+            ..Report::default()
+        };
+        run.times.response = times(&[40, 60, 150, 20_000]);
+        let text = report(&run);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[..6],
+            [
+                "",
+                "Request type   : get",
+                "Requests sent  : 4",
+                "Rate per second: 2",
+                "Measured RTTs  : 4",
+                "RTT min/avg/max: 40/5062/20000 usec",
+            ]
+        );
+        assert_eq!(
+            lines[9..],
+            [
+                "",
+                "RTT distribution for 'get' requests:",
+                "[  0-100]\t: 2",
+                "[100-200]\t: 1",
+                "Over  10000 usec: 1",
+            ]
+        );
+    }
+
+    #[test]
+    fn gets_and_sets_have_a_block_each_and_what_is_lost_stands_under_the_first() {
+        let row = |name: &str, us: &[u64], unexpected| {
+            RequestRow::new(name.to_owned(), us.len() as u64, unexpected, &times(us))
+        };
+        let run = Report {
+            requests: 3,
+            unfinished: 2,
+            duration_s: 1.0,
+            by_request: vec![row("get", &[500, 600], 1), row("set", &[700], 0)],
+            statuses: [("wrong_value".to_owned(), 1)].into(),
+            ..Report::default()
+        };
+        let text = report(&run);
+        let of = |name: &str| -> Vec<&str> {
+            let lines = text.lines().filter_map(|line| line.strip_prefix(name));
+            lines.collect()
+        };
+        assert_eq!(of("Request type   : "), ["get", "set"]);
+        assert_eq!(of("Requests sent  : "), ["4", "1"]);
+        assert_eq!(of("Timeouts       : "), ["2", "0"]);
+        assert_eq!(of("Errors         : "), ["0", "0"]);
+        assert_eq!(of("Invalid replies: "), ["1", "0"]);
+        assert!(
+            text.contains("RTT distribution for 'set' requests:\n[700-800]\t: 1\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! What a response must be like for its step to have gone well.
+
+use memchr::memmem::Finder;
+use regex::bytes::Regex;
+use serde_json::Value;
+
+use super::response::Response;
+use super::take::text;
+use crate::requests::Statuses;
+
+/// One check of a step.
+#[derive(Clone, Debug)]
+pub(crate) struct Check {
+    pub(crate) name: String,
+    pub(super) severity: Severity,
+    pub(super) test: Test,
+}
+
+/// What a failed check means for the journey.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Severity {
+    /// It ends.
+    Required,
+    /// It goes on.
+    Counted,
+}
+
+/// What is looked at, and what must be true of it.
+#[derive(Clone, Debug)]
+pub(super) enum Test {
+    Status(Box<[Statuses]>),
+    /// The first field with this name.
+    Header(String, Condition),
+    /// Where a pointer leads in a body of JSON (RFC 6901).
+    Json(String, Condition),
+    Body(Condition),
+}
+
+/// What must be true.
+#[derive(Clone, Debug)]
+pub(super) enum Condition {
+    /// It is there.
+    Exists,
+    /// It is this: a text, or in JSON any value.
+    Equals(Value),
+    Contains(Box<Finder<'static>>),
+    Matches(Regex),
+}
+
+impl Test {
+    /// Whether it looks into the body.
+    pub(super) fn is_of_body(&self) -> bool {
+        match self {
+            Test::Json(..) | Test::Body(_) => true,
+            Test::Status(_) | Test::Header(..) => false,
+        }
+    }
+
+    /// Whether `response` is so.
+    pub(super) fn holds(&self, response: &Response) -> bool {
+        match self {
+            Test::Status(statuses) => {
+                let is_one = |of: &Statuses| (of.from..=of.to).contains(&response.status);
+                statuses.iter().any(is_one)
+            }
+            Test::Header(name, condition) => {
+                let field = response.fields(name).next();
+                field.is_some_and(|value| condition.holds(value))
+            }
+            Test::Json(pointer, condition) => {
+                let found = response.json().and_then(|json| json.pointer(pointer));
+                found.is_some_and(|value| condition.holds_of_json(value))
+            }
+            Test::Body(condition) => condition.holds(response.body()),
+        }
+    }
+}
+
+impl Condition {
+    fn holds(&self, bytes: &[u8]) -> bool {
+        match self {
+            Condition::Exists => true,
+            Condition::Equals(value) => text(value).is_some_and(|text| text.as_bytes() == bytes),
+            Condition::Contains(finder) => finder.find(bytes).is_some(),
+            Condition::Matches(regex) => regex.is_match(bytes),
+        }
+    }
+
+    fn holds_of_json(&self, value: &Value) -> bool {
+        match self {
+            Condition::Exists => true,
+            Condition::Equals(expected) => match (expected.as_f64(), value.as_f64()) {
+                // 1 and 1.0 are one number (RFC 8259 6 leaves it to the reader).
+                (Some(expected), Some(value)) => expected == value,
+                _ => expected == value,
+            },
+            Condition::Contains(_) | Condition::Matches(_) => {
+                text(value).is_some_and(|text| self.holds(text.as_bytes()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_check_looks_at_what_it_names() {
+        let body = br#"{"count": 3, "list": ["a"], "name": "shop", "none": null}"#;
+        let response = Response::of(201, &[("Content-Type", "application/json")], body);
+        let statuses = |texts: &[&str]| {
+            let parsed = texts.iter().map(|text| Statuses::parse(text).unwrap());
+            Test::Status(parsed.collect())
+        };
+        let contains = |text: &str| Condition::Contains(Box::new(Finder::new(text).into_owned()));
+        let matches = |text: &str| Condition::Matches(Regex::new(text).unwrap());
+        let header = |name: &str, condition| Test::Header(name.to_owned(), condition);
+        let json = |pointer: &str, condition| Test::Json(pointer.to_owned(), condition);
+        for (test, expected) in [
+            (statuses(&["200", "201"]), true),
+            (statuses(&["2xx"]), true),
+            (statuses(&["200"]), false),
+            (header("content-type", Condition::Exists), true),
+            (header("etag", Condition::Exists), false),
+            (header("content-type", contains("json")), true),
+            (
+                header("content-type", Condition::Equals(json!("application/json"))),
+                true,
+            ),
+            (
+                header("content-type", Condition::Equals(json!("json"))),
+                false,
+            ),
+            (json("/count", Condition::Equals(json!(3.0))), true),
+            (json("/count", Condition::Equals(json!("3"))), false),
+            (json("/list", Condition::Equals(json!(["a"]))), true),
+            (json("/name", matches("^sh")), true),
+            (json("/none", Condition::Exists), true),
+            (json("/none", contains("n")), false),
+            (json("/absent", Condition::Exists), false),
+            (Test::Body(contains("\"list\"")), true),
+            (Test::Body(matches("^shop")), false),
+        ] {
+            assert_eq!(test.holds(&response), expected, "{test:?}");
+        }
+    }
+}

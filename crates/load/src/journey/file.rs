@@ -1,0 +1,308 @@
+//! A file of journeys, in TOML; `docs/journeys.md` is the format.
+
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::steps::{Connection, Journey, Journeys, Lifetime, Step, Think};
+use super::take::{Take, Used, Value};
+use crate::limits::{BODY_BYTES_MAX, STEPS_MAX, THINK_MAX};
+use crate::plan::check_header;
+use crate::requests::template::names;
+use crate::requests::{Body, Expect, Request, lines, place};
+use crate::target::Target;
+use table::{FileTable, StepTable, named, texts};
+
+/// What came of a file of journeys.
+#[derive(Debug)]
+pub struct Found {
+    /// What users do.
+    pub journeys: Journeys,
+    /// The requests of their steps, in the order of [`Journeys`].
+    pub requests: Vec<Request>,
+    /// The files of bodies that were read.
+    pub files: Vec<PathBuf>,
+}
+
+/// Reads the journeys in `text`, the content of the file at `path`; files of bodies are looked for beside it. `target` says
+/// where connections go.
+///
+/// # Errors
+/// A sentence with the file, and the line or the step.
+pub fn parse(text: &str, path: &Path, target: &Target) -> Result<Found, String> {
+    let shown = path.display();
+    let file: FileTable = toml::from_str(text).map_err(|error| {
+        let before = &text[..error.span().map_or(0, |span| span.start.min(text.len()))];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, str::len) + 1;
+        format!("{shown}:{line}:{column}: {}", error.message())
+    })?;
+    let mut reader = Reader {
+        path,
+        target,
+        values: Vec::new(),
+        requests: Vec::new(),
+        files: Vec::new(),
+    };
+    let journeys = reader
+        .journeys(file)
+        .map_err(|why| format!("{shown}: {why}"))?;
+    Ok(Found {
+        journeys,
+        requests: reader.requests,
+        files: reader.files,
+    })
+}
+
+struct Reader<'f> {
+    path: &'f Path,
+    target: &'f Target,
+    values: Vec<Value>,
+    requests: Vec<Request>,
+    files: Vec<PathBuf>,
+}
+
+impl Reader<'_> {
+    fn journeys(&mut self, file: FileTable) -> Result<Journeys, String> {
+        let lifetime = match file.connection.as_deref() {
+            None | Some("kept") => Lifetime::Kept,
+            Some("per journey") => Lifetime::PerJourney,
+            Some(other) => {
+                return Err(format!(
+                    "connection is {other:?}: expected \"kept\" or \"per journey\""
+                ));
+            }
+        };
+        if file.journey.is_empty() {
+            return Err(
+                "there are no journeys: expected a table [[journey]] with a name and steps"
+                    .to_owned(),
+            );
+        }
+        let setup = self.steps(&[], file.setup, "the setup")?;
+        let mut sum = 0;
+        let (mut journeys, mut weights) = (Vec::<Journey>::new(), Vec::new());
+        for table in file.journey {
+            let name = named(table.name, "a journey")?;
+            if journeys.iter().any(|journey| journey.name == name) {
+                return Err(format!(
+                    "two journeys are called {name:?}: give each its own name"
+                ));
+            }
+            if table.step.is_empty() {
+                return Err(format!(
+                    "journey {name:?} has no steps: expected tables [[journey.step]] with a name and a url"
+                ));
+            }
+            let steps = self.steps(&setup, table.step, &format!("journey {name:?}"))?;
+            sum += table.weight.map_or(1, |weight| u64::from(weight.get()));
+            weights.push(sum);
+            journeys.push(Journey { name, steps });
+        }
+        let journeys = Journeys {
+            setup,
+            journeys: journeys.into(),
+            lifetime,
+            values: std::mem::take(&mut self.values).into(),
+            weights: weights.into(),
+        };
+        if self.requests.len() > STEPS_MAX {
+            return Err(format!(
+                "{} steps are too many: expected {STEPS_MAX} at most, each has figures of its own",
+                self.requests.len()
+            ));
+        }
+        Ok(journeys)
+    }
+
+    /// The steps of one journey, which comes behind those of `before`.
+    fn steps(
+        &mut self,
+        before: &[Step],
+        tables: Vec<StepTable>,
+        whose: &str,
+    ) -> Result<Box<[Step]>, String> {
+        let mut steps: Vec<Step> = Vec::new();
+        for table in tables {
+            let name = named(table.name.clone(), &format!("a step of {whose}"))?;
+            let is_first = steps.is_empty();
+            let taken = before.iter().chain(&steps);
+            let taken: Vec<usize> = taken
+                .flat_map(|step| step.takes.iter().map(|take| take.value))
+                .collect();
+            let step = match steps.iter().any(|step| step.name == name) {
+                true => Err("another step has the same name".to_owned()),
+                false => self.step(name.clone(), table, &taken),
+            };
+            let step = step.map_err(|why| format!("{whose}, step {name:?}: {why}"))?;
+            if is_first && step.think != Think::default() {
+                return Err(format!(
+                    "{whose}, step {name:?}: the first step begins when its user does: think stands at later ones, and -T pauses between journeys"
+                ));
+            }
+            steps.push(step);
+        }
+        Ok(steps.into())
+    }
+
+    /// One step, before which the values with the numbers `taken` have been taken.
+    fn step(&mut self, name: String, table: StepTable, taken: &[usize]) -> Result<Step, String> {
+        let think = table.think.as_deref().map(think).transpose()?;
+        let connection = match table.connection.as_deref() {
+            None | Some("kept") => Connection::Kept,
+            Some("new") => Connection::New,
+            Some(other) => {
+                return Err(format!(
+                    "connection is {other:?}: expected \"new\" or \"kept\""
+                ));
+            }
+        };
+        let redirects = table.redirects.unwrap_or(0);
+        let checks = table.check.iter().map(table::check);
+        let checks = checks.collect::<Result<Box<[_]>, String>>()?;
+        let mut takes = Vec::new();
+        for (name, take) in &table.take {
+            let source = table::source(take).map_err(|why| format!("take.{name}: {why}"))?;
+            takes.push(Take {
+                value: self.value(name)?,
+                source,
+                default: take.default.clone(),
+            });
+        }
+        let request = self.request(table)?;
+        self.note_uses(&request, taken)?;
+        self.requests.push(request);
+        Ok(Step {
+            name,
+            recipe: self.requests.len() - 1,
+            think: think.unwrap_or_default(),
+            connection,
+            redirects,
+            takes: takes.into(),
+            checks,
+        })
+    }
+
+    /// The number of the value called `name`.
+    fn value(&mut self, name: &str) -> Result<usize, String> {
+        if name.is_empty() || name == "counter" || name.contains([':', '{', '}']) {
+            return Err(format!(
+                "take.{name}: this is no name for a value: expected one without colon and braces, and not counter"
+            ));
+        }
+        if let Some(number) = self.values.iter().position(|value| value.name == name) {
+            return Ok(number);
+        }
+        self.values.push(Value {
+            name: name.to_owned(),
+            used: Used::InBody,
+        });
+        Ok(self.values.len() - 1)
+    }
+
+    /// Notes where `request` sends values, and refuses those that were not taken before.
+    fn note_uses(&mut self, request: &Request, taken: &[usize]) -> Result<(), String> {
+        let fields = request.headers.iter().map(|(_, value)| value.as_str());
+        let head = fields.chain([request.path.as_str()]).flat_map(names);
+        let body = match &request.body {
+            Body::Text(text) => text.as_str(),
+            Body::None | Body::Bytes(_) => "",
+        };
+        let uses = head
+            .map(|name| (name, Used::InHead))
+            .chain(names(body).map(|name| (name, Used::InBody)));
+        for (name, used) in uses {
+            let found = self.values.iter().position(|value| value.name == name);
+            let is_general = name.is_empty() || name == "counter" || name.contains(':');
+            match found {
+                Some(number) if taken.contains(&number) => {
+                    if used == Used::InHead {
+                        self.values[number].used = used;
+                    }
+                }
+                _ if is_general => {}
+                _ => {
+                    return Err(format!(
+                        "it sends {{{{{name}}}}}, which no step before it takes: write take.{name} at an earlier one"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, table: StepTable) -> Result<Request, String> {
+        let (host, path) = place(self.target, &table.url)?;
+        let body = match (table.body, table.body_file) {
+            (Some(_), Some(_)) => {
+                return Err("body and body_file are two bodies: leave one of them out".to_owned());
+            }
+            (Some(text), None) => Body::Text(text),
+            (None, Some(file)) => {
+                let file = self.path.with_file_name(file);
+                let bytes = onrush_file::read(&file, BODY_BYTES_MAX as u64)
+                    .map_err(|error| format!("{}: {error}", file.display()))?;
+                self.files.push(file);
+                Body::Bytes(bytes.into())
+            }
+            (None, None) => Body::None,
+        };
+        let mut headers = Vec::new();
+        for (name, value) in &table.headers {
+            if name.eq_ignore_ascii_case("cookie") {
+                return Err(format!(
+                    "header {name:?}: a user sends back the cookies that it was given: leave it out"
+                ));
+            }
+            for value in texts(value).map_err(|why| format!("header {name:?} {why}"))? {
+                check_header(name, &value)?;
+                headers.push((name.clone(), value));
+            }
+        }
+        let method = table.method;
+        Ok(Request {
+            method: method.unwrap_or_else(|| lines::method_for(&body).to_owned()),
+            host,
+            path,
+            headers,
+            body,
+            expect: Expect::default(),
+            ..Request::of(self.target)
+        })
+    }
+}
+
+/// A pause such as `200ms` or `1s-3s`.
+fn think(text: &str) -> Result<Think, String> {
+    let (shortest, longest) = match text.split_once('-') {
+        Some((shortest, longest)) => (time(shortest), time(longest)),
+        None => (time(text), time(text)),
+    };
+    let think = shortest.zip(longest);
+    let think = think.filter(|(shortest, longest)| shortest <= longest && *longest <= THINK_MAX);
+    let (shortest, longest) = think.ok_or_else(|| {
+        format!(
+            "think is {text:?}: expected a pause such as 200ms or 1.5s, or a range such as 1s-3s, of {} minutes at most",
+            THINK_MAX.as_secs() / 60
+        )
+    })?;
+    Ok(Think { shortest, longest })
+}
+
+fn time(text: &str) -> Option<Duration> {
+    const UNITS: [(&str, f64); 4] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
+    let text = text.trim();
+    let (digits, factor) = UNITS
+        .iter()
+        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
+    let number: f64 = digits.parse().ok()?;
+    let is_plain = digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    is_plain.then_some(())?;
+    Duration::try_from_secs_f64(number * factor).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,346 @@
+//! A response as a journey reads it: with the fields and the body that its step looks into.
+
+use std::cell::OnceCell;
+use std::io::Read;
+
+use flate2::read::{GzDecoder, ZlibDecoder};
+use onrush_http::body::BodyReader;
+use onrush_http::{HeaderSlots, Limits, Method, Parsed, header_is, response};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::limits::BODY_KEPT_MAX;
+use crate::requests::cookies::Cookie;
+
+/// Whether a body is looked into.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wants {
+    Body,
+    HeadAlone,
+}
+
+/// A whole response.
+#[derive(Debug, Default)]
+pub(super) struct Response {
+    pub(super) status: u16,
+    /// Whether the connection can carry another request.
+    pub(super) keep_alive: bool,
+    fields: Vec<(String, Vec<u8>)>,
+    body: Vec<u8>,
+    /// Bytes of it that came; more than `body` has where it is longer than is kept.
+    body_bytes: u64,
+    /// The body as JSON, once somebody asks; `None` where it is none.
+    json: OnceCell<Option<Value>>,
+}
+
+impl Response {
+    /// The values of the fields with this name, in their order.
+    pub(super) fn fields(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        let named = self.fields.iter();
+        let named = named.filter(move |(field, _)| field.eq_ignore_ascii_case(name));
+        named.map(|(_, value)| value.as_slice())
+    }
+
+    /// The cookies that it sets or takes back.
+    pub(super) fn cookies(&self) -> impl Iterator<Item = Cookie> {
+        self.fields("set-cookie").filter_map(Cookie::parse)
+    }
+
+    /// Its body, without codings once [`decode`](Self::decode) has been there.
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Its body as JSON; `None` where it is none.
+    pub(super) fn json(&self) -> Option<&Value> {
+        let json = self
+            .json
+            .get_or_init(|| serde_json::from_slice(&self.body).ok());
+        json.as_ref()
+    }
+
+    /// Makes its body what it was before it was coded.
+    ///
+    /// # Errors
+    /// When it is longer than what is kept, or is coded in a way that is not read here.
+    pub(super) fn decode(&mut self) -> Result<(), Failure> {
+        if self.body_bytes > self.body.len() as u64 {
+            return Err(Failure::BodyTooLong);
+        }
+        let codings: Vec<String> = self
+            .fields("content-encoding")
+            .flat_map(|value| value.split(|&byte| byte == b','))
+            .map(|coding| String::from_utf8_lossy(coding.trim_ascii()).to_lowercase())
+            .filter(|coding| !coding.is_empty() && coding != "identity")
+            .collect();
+        // A response without content has nothing that was coded.
+        if self.body.is_empty() {
+            return Ok(());
+        }
+        // The last coding was applied last (RFC 9110 8.4).
+        for coding in codings.iter().rev() {
+            let bounded = BODY_KEPT_MAX as u64 + 1;
+            let mut plain = Vec::new();
+            let read = match coding.as_str() {
+                "gzip" | "x-gzip" => GzDecoder::new(&*self.body)
+                    .take(bounded)
+                    .read_to_end(&mut plain),
+                "deflate" => ZlibDecoder::new(&*self.body)
+                    .take(bounded)
+                    .read_to_end(&mut plain),
+                _ => return Err(Failure::BodyCoded),
+            };
+            match read {
+                Ok(bytes) if bytes > BODY_KEPT_MAX => return Err(Failure::BodyTooLong),
+                Ok(_) => self.body = plain,
+                Err(_) => return Err(Failure::BodyCoded),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What received bytes come to.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// More must be received.
+    ExpectHead,
+    /// More must be received, of the body.
+    ExpectBody,
+    Done(Response),
+    /// It is no response to the request, for this reason.
+    Refused(&'static str),
+}
+
+/// The response to one request, as far as it has come.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    method: Method,
+    wants: Wants,
+    response: Response,
+    /// None before the head.
+    body: Option<BodyReader>,
+}
+
+impl Incoming {
+    /// The response to a request with this method.
+    pub(super) fn new(method: Method, wants: Wants) -> Incoming {
+        Incoming {
+            method,
+            wants,
+            response: Response::default(),
+            body: None,
+        }
+    }
+
+    /// Steps over what `input` has of the response. Returns how many bytes that are, and what they come to; what is left of
+    /// the input is to be shown again, with more behind it.
+    pub(super) fn step(&mut self, input: &[u8]) -> (usize, Step) {
+        let mut at = 0;
+        let step = self.advance(input, &mut at);
+        (at, step.unwrap_or_else(Step::Refused))
+    }
+
+    fn advance(&mut self, input: &[u8], at: &mut usize) -> Result<Step, &'static str> {
+        while self.body.is_none() {
+            if !self.head(input, at)? {
+                return Ok(Step::ExpectHead);
+            }
+        }
+        let Incoming {
+            wants,
+            response,
+            body: Some(body),
+            ..
+        } = self
+        else {
+            return Ok(Step::ExpectHead);
+        };
+        while *at < input.len() && !body.is_complete() {
+            let step = body.advance(&input[*at..], &Limits::DEFAULT);
+            let step = step.map_err(|refusal| refusal.reason)?;
+            if step.consumed == 0 {
+                break;
+            }
+            if *wants == Wants::Body {
+                response.keep(&input[*at..][step.payload]);
+            }
+            *at += step.consumed;
+        }
+        match body.is_complete() {
+            true => Ok(Step::Done(std::mem::take(response))),
+            false => Ok(Step::ExpectBody),
+        }
+    }
+
+    /// Reads the head at `at`, and moves `at` behind it; whether it is all there.
+    fn head(&mut self, input: &[u8], at: &mut usize) -> Result<bool, &'static str> {
+        if input[*at..].is_empty() {
+            return Ok(false);
+        }
+        let mut slots = HeaderSlots::new();
+        let head = match response::parse(&input[*at..], &mut slots, self.method, &Limits::DEFAULT) {
+            Parsed::Complete(head) => head,
+            Parsed::Partial => return Ok(false),
+            Parsed::Refused(refusal) => return Err(refusal.reason),
+        };
+        *at += head.bytes;
+        match head.status {
+            101 => return Err("switched to a protocol that was not asked for"),
+            // 1xx is not the response yet (RFC 9110 15.2).
+            ..200 => return Ok(true),
+            200.. => {}
+        }
+        self.response.status = head.status;
+        self.response.keep_alive = head.keep_alive;
+        let fields = head.headers.iter();
+        let fields = fields.filter(|field| !header_is(field.name, "date"));
+        self.response.fields = fields
+            .map(|field| (field.name.to_owned(), field.value.to_vec()))
+            .collect();
+        self.body = Some(BodyReader::of_response(head.framing));
+        Ok(true)
+    }
+
+    /// The response, where the end of the connection completes it.
+    pub(super) fn end(&mut self) -> Option<Response> {
+        self.body.as_ref()?.end_of_input().ok()?;
+        let mut response = std::mem::take(&mut self.response);
+        response.keep_alive = false;
+        Some(response)
+    }
+}
+
+impl Response {
+    fn keep(&mut self, payload: &[u8]) {
+        self.body_bytes += payload.len() as u64;
+        let room = BODY_KEPT_MAX - self.body.len();
+        self.body
+            .extend_from_slice(&payload[..payload.len().min(room)]);
+    }
+
+    /// With these fields and this body, as if it had been read.
+    #[cfg(test)]
+    pub(super) fn of(status: u16, fields: &[(&str, &str)], body: &[u8]) -> Response {
+        Response {
+            status,
+            fields: fields
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()))
+                .collect(),
+            body: body.to_vec(),
+            body_bytes: body.len() as u64,
+            ..Response::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::{GzEncoder, ZlibEncoder};
+
+    use super::*;
+
+    /// What `bytes` come to when they arrive in two pieces that part at each place.
+    fn read(bytes: &[u8], method: Method) -> Response {
+        let mut last = None;
+        for cut in 0..=bytes.len() {
+            let mut incoming = Incoming::new(method, Wants::Body);
+            let mut input = bytes[..cut].to_vec();
+            let (consumed, step) = incoming.step(&input);
+            input.drain(..consumed);
+            input.extend_from_slice(&bytes[cut..]);
+            let response = match step {
+                Step::Done(response) => response,
+                Step::ExpectHead | Step::ExpectBody => match incoming.step(&input).1 {
+                    Step::Done(response) => response,
+                    other => panic!("cut at {cut}: {other:?}"),
+                },
+                Step::Refused(reason) => panic!("cut at {cut}: {reason}"),
+            };
+            let seen = (response.status, response.body.clone(), response.keep_alive);
+            if let Some(last) = last.replace(seen.clone()) {
+                assert_eq!(seen, last, "cut at {cut}");
+            }
+            if cut == bytes.len() {
+                return response;
+            }
+        }
+        unreachable!("the last cut is at the end")
+    }
+
+    #[test]
+    fn a_body_in_chunks_is_kept_without_their_lines() {
+        let bytes = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\
+            Set-Cookie: a=1\r\nset-cookie: b=2; Path=/\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+        let response = read(bytes, Method::Get);
+        assert_eq!(response.body(), b"abcde");
+        assert_eq!(response.cookies().count(), 2);
+        assert_eq!(response.fields("link").count(), 0, "of another response");
+    }
+
+    #[test]
+    fn a_response_to_head_has_no_body() {
+        let response = read(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+            Method::Head,
+        );
+        assert_eq!((response.body(), response.keep_alive), (&b""[..], true));
+    }
+
+    #[test]
+    fn a_body_without_a_length_ends_with_its_connection() {
+        let mut incoming = Incoming::new(Method::Get, Wants::Body);
+        let (_, step) = incoming.step(b"HTTP/1.1 200 OK\r\n\r\nabc");
+        assert!(matches!(step, Step::ExpectBody), "{step:?}");
+        let response = incoming.end().unwrap();
+        assert_eq!((response.body(), response.keep_alive), (&b"abc"[..], false));
+        let mut cut = Incoming::new(Method::Get, Wants::Body);
+        cut.step(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc");
+        assert!(cut.end().is_none());
+    }
+
+    fn coded(coding: &str, body: &[u8]) -> Result<Vec<u8>, Failure> {
+        let mut response = Response::of(200, &[("Content-Encoding", coding)], body);
+        response.decode().map(|()| response.body)
+    }
+
+    #[test]
+    fn gzip_and_deflate_are_decoded_and_others_refused() {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(b"hello").unwrap();
+        let gzip = gzip.finish().unwrap();
+        assert_eq!(coded("gzip", &gzip), Ok(b"hello".to_vec()));
+        assert_eq!(coded("X-GZIP", &gzip), Ok(b"hello".to_vec()));
+        let mut deflate = ZlibEncoder::new(Vec::new(), Compression::default());
+        deflate.write_all(&gzip).unwrap();
+        let both = deflate.finish().unwrap();
+        assert_eq!(coded("gzip, deflate", &both), Ok(b"hello".to_vec()));
+        assert_eq!(coded("identity", b"x"), Ok(b"x".to_vec()));
+        assert_eq!(coded("br", b"x"), Err(Failure::BodyCoded));
+        assert_eq!(coded("gzip", b"no gzip"), Err(Failure::BodyCoded));
+        assert_eq!(coded("br", b""), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_longer_than_is_kept_is_refused_before_and_behind_its_coding() {
+        let long = vec![b'a'; BODY_KEPT_MAX + 1];
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(&long).unwrap();
+        let small = gzip.finish().unwrap();
+        assert!(small.len() < BODY_KEPT_MAX);
+        assert_eq!(coded("gzip", &small), Err(Failure::BodyTooLong));
+        let mut incoming = Incoming::new(Method::Get, Wants::Body);
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", long.len());
+        incoming.step(head.as_bytes());
+        let (bytes, step) = incoming.step(&long);
+        let Step::Done(mut response) = step else {
+            panic!("{step:?}");
+        };
+        assert_eq!((bytes, response.body.len()), (long.len(), BODY_KEPT_MAX));
+        assert_eq!(response.decode(), Err(Failure::BodyTooLong));
+    }
+}

@@ -1,0 +1,177 @@
+//! What a step takes from its response, to be sent by later ones.
+
+use regex::bytes::Regex;
+use serde_json::Value as Json;
+
+use super::response::Response;
+use crate::limits::VALUE_IN_HEAD_MAX;
+
+/// Something that steps take from responses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Value {
+    pub(crate) name: String,
+    pub(crate) used: Used,
+}
+
+/// Where a value is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Used {
+    /// In a path or a field, which bounds it.
+    InHead,
+    /// In bodies at most.
+    InBody,
+}
+
+/// One value that is taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Take {
+    /// Its number.
+    pub(super) value: usize,
+    pub(super) source: Source,
+    /// What it is where the response has none.
+    pub(super) default: Option<String>,
+}
+
+/// Where in a response a value stands.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// The first field with this name.
+    Header(String),
+    /// The cookie with this name that is set.
+    Cookie(String),
+    /// Where a pointer leads in a body of JSON (RFC 6901).
+    Json(String),
+    /// The first group of the first match in the body, or all of it where the expression has no group.
+    Regex(Regex),
+}
+
+impl Source {
+    /// Whether it looks into the body.
+    pub(super) fn is_of_body(&self) -> bool {
+        match self {
+            Source::Json(_) | Source::Regex(_) => true,
+            Source::Header(_) | Source::Cookie(_) => false,
+        }
+    }
+
+    fn find(&self, response: &Response) -> Option<Vec<u8>> {
+        match self {
+            Source::Header(name) => response.fields(name).next().map(<[u8]>::to_vec),
+            Source::Cookie(name) => {
+                let mut cookies = response.cookies();
+                let found = cookies.find(|cookie| cookie.name() == name.as_bytes())?;
+                Some(found.value().to_vec())
+            }
+            Source::Json(pointer) => {
+                text(response.json()?.pointer(pointer)?).map(String::into_bytes)
+            }
+            Source::Regex(regex) => {
+                let found = regex.captures(response.body())?;
+                let group = found.get(if found.len() > 1 { 1 } else { 0 })?;
+                Some(group.as_bytes().to_vec())
+            }
+        }
+    }
+}
+
+impl Take {
+    /// The value in `response`; `None` where it has none that can be sent where it is `used`.
+    pub(super) fn find(&self, response: &Response, used: Used) -> Option<Vec<u8>> {
+        let found = self.source.find(response);
+        let value = found.or(self.default.clone().map(String::into_bytes))?;
+        let is_fit = match used {
+            Used::InHead => value.len() <= VALUE_IN_HEAD_MAX && onrush_http::is_field_value(&value),
+            Used::InBody => true,
+        };
+        is_fit.then_some(value)
+    }
+}
+
+/// A value of JSON as it is sent: a text without its quotes, anything else as JSON has it. `null` is none.
+pub(super) fn text(value: &Json) -> Option<String> {
+    match value {
+        Json::Null => None,
+        Json::String(text) => Some(text.clone()),
+        Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => {
+            Some(value.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &[u8] = br#"{"token": "t-1", "items": [{"id": 7}, {"id": "a/b"}], "none": null, "ok": true, "a/b": 1.50}"#;
+
+    fn response() -> Response {
+        let fields = [
+            ("Location", "/next"),
+            ("Set-Cookie", "sid=s-1; Path=/"),
+            ("Set-Cookie", "other=2"),
+        ];
+        Response::of(200, &fields, BODY)
+    }
+
+    fn take(source: Source, used: Used) -> Option<String> {
+        let take = Take {
+            value: 0,
+            source,
+            default: None,
+        };
+        let found = take.find(&response(), used)?;
+        Some(String::from_utf8(found).unwrap())
+    }
+
+    #[test]
+    fn values_come_from_fields_cookies_json_and_text() {
+        let json = |pointer: &str| Source::Json(pointer.to_owned());
+        let regex = |text: &str| Source::Regex(Regex::new(text).unwrap());
+        for (source, expected) in [
+            (Source::Header("location".to_owned()), Some("/next")),
+            (Source::Header("etag".to_owned()), None),
+            (Source::Cookie("other".to_owned()), Some("2")),
+            (Source::Cookie("Other".to_owned()), None),
+            (json("/token"), Some("t-1")),
+            (json("/items/0/id"), Some("7")),
+            (json("/items/1/id"), Some("a/b")),
+            (json("/items/0"), Some(r#"{"id":7}"#)),
+            (json("/a~1b"), Some("1.5")),
+            (json("/ok"), Some("true")),
+            (json("/none"), None),
+            (json("/items/2/id"), None),
+            (regex(r#""id": (\d+)"#), Some("7")),
+            (regex("t-[0-9]"), Some("t-1")),
+            (regex("t-(x)?1"), None),
+            (regex("absent"), None),
+        ] {
+            let shown = format!("{source:?}");
+            assert_eq!(take(source, Used::InHead).as_deref(), expected, "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_no_head_can_have_is_no_value_there() {
+        let lines = Response::of(200, &[], b"a\r\nb");
+        let take = Take {
+            value: 0,
+            source: Source::Regex(Regex::new("(?s).+").unwrap()),
+            default: None,
+        };
+        assert_eq!(take.find(&lines, Used::InHead), None);
+        assert_eq!(take.find(&lines, Used::InBody), Some(b"a\r\nb".to_vec()));
+        let long = Response::of(200, &[], &vec![b'a'; VALUE_IN_HEAD_MAX + 1]);
+        assert_eq!(take.find(&long, Used::InHead), None);
+        assert!(take.find(&long, Used::InBody).is_some());
+    }
+
+    #[test]
+    fn a_default_stands_where_the_response_has_nothing() {
+        let take = Take {
+            value: 0,
+            source: Source::Json("/absent".to_owned()),
+            default: Some("d".to_owned()),
+        };
+        assert_eq!(take.find(&response(), Used::InHead), Some(b"d".to_vec()));
+    }
+}

@@ -1,0 +1,72 @@
+//! What asks cannot be together. Pure.
+
+use super::ratio::Command;
+use super::{Asks, Dialect};
+use crate::limits::{
+    EXPIRY_MAX, KEY_BYTES_MAX, KEYS_MAX, MULTIGET_MAX, REQUEST_BYTES_MAX, VALUE_BYTES_MAX,
+};
+
+/// Says what cannot be, and what would work.
+pub(super) fn check(asks: &Asks) -> Result<(), String> {
+    if !(1..=KEYS_MAX).contains(&asks.keys) {
+        return Err(format!(
+            "--keys {} is out of range: expected 1 to {KEYS_MAX}",
+            asks.keys
+        ));
+    }
+    if !(1..=MULTIGET_MAX).contains(&asks.multiget) {
+        return Err(format!(
+            "--multiget {} is out of range: expected 1 to {MULTIGET_MAX} keys for a get",
+            asks.multiget
+        ));
+    }
+    if asks.multiget > 1 && asks.dialect != Dialect::Text {
+        return Err(
+            "--multiget is of the text protocol, whose get takes many keys: a meta get has one, so send many at once with --pipeline".to_owned(),
+        );
+    }
+    let shortest = 1 + digits(asks.keys - 1);
+    if asks.key_sizes.min() < shortest {
+        return Err(format!(
+            "--key-size {} is too short to tell {} keys apart: expected {shortest} bytes at least, a letter and the key's number",
+            asks.key_sizes.min(),
+            asks.keys
+        ));
+    }
+    if asks.key_sizes.max() > KEY_BYTES_MAX || asks.value_sizes.max() > VALUE_BYTES_MAX {
+        return Err(format!(
+            "keys have {KEY_BYTES_MAX} bytes at most, and values {VALUE_BYTES_MAX}"
+        ));
+    }
+    if asks.expiry.is_some_and(|expiry| expiry > EXPIRY_MAX) {
+        return Err(format!(
+            "--expiry is too long: expected 30 days at most ({}h), for memcached takes a larger number for a date",
+            EXPIRY_MAX.as_secs() / 3600
+        ));
+    }
+    let get_bytes = (1 + asks.key_sizes.max()) * asks.multiget as usize;
+    if asks.multiget > 1 && get_bytes > REQUEST_BYTES_MAX {
+        return Err(format!(
+            "--multiget {} with keys of {} bytes is more than {REQUEST_BYTES_MAX} bytes for a get: use {} keys at most",
+            asks.multiget,
+            asks.key_sizes.max(),
+            REQUEST_BYTES_MAX / (1 + asks.key_sizes.max())
+        ));
+    }
+    if let Some(share) = asks.hit_ratio {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(format!("--hit-ratio {share} is no share: expected 0 to 1"));
+        }
+        if !asks.ratio.has(Command::Get) {
+            return Err("--hit-ratio is about gets, and --ratio has none".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Decimal digits of a number.
+pub(super) fn digits(number: u64) -> usize {
+    number
+        .checked_ilog10()
+        .map_or(1, |digits| digits as usize + 1)
+}

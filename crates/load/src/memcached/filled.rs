@@ -1,0 +1,84 @@
+//! What came of storing all keys before a run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Keys that were stored before a run. They are in none of its counts.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Filled {
+    /// How many were to be.
+    pub keys: u64,
+    /// How many the server says it has stored.
+    pub stored: u64,
+    /// Bytes of their values.
+    pub value_bytes: u64,
+    /// How long it took.
+    pub duration_s: f64,
+    /// What was said instead, and what went wrong, each with its number.
+    pub errors: BTreeMap<String, u64>,
+}
+
+impl Filled {
+    /// What kept keys from being stored, in a sentence; none where all are.
+    pub fn complaint(&self) -> Option<String> {
+        let missing = self.keys.saturating_sub(self.stored);
+        if missing == 0 && self.errors.is_empty() {
+            return None;
+        }
+        let count = onrush_measure::units::count;
+        let errors = self.errors.iter();
+        let errors: Vec<String> = errors
+            .map(|(what, number)| format!("{what} {}", count(*number)))
+            .collect();
+        let errors = match errors.is_empty() {
+            true => "no answer came".to_owned(),
+            false => errors.join(", "),
+        };
+        Some(format!(
+            "--populate: {} of {} were not stored: {errors}",
+            count(missing),
+            onrush_measure::units::plural(self.keys, "key"),
+        ))
+    }
+
+    /// The sum of two generators' parts.
+    pub(crate) fn add(&mut self, more: &Filled) {
+        self.keys += more.keys;
+        self.stored += more.stored;
+        self.value_bytes += more.value_bytes;
+        self.duration_s = self.duration_s.max(more.duration_s);
+        for (what, count) in &more.errors {
+            *self.errors.entry(what.clone()).or_default() += count;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_stored_is_told_with_its_reasons() {
+        let mut filled = Filled {
+            keys: 1000,
+            stored: 1000,
+            ..Filled::default()
+        };
+        assert_eq!(filled.complaint(), None);
+        let more = Filled {
+            keys: 1000,
+            stored: 990,
+            errors: [("SERVER_ERROR out of memory storing object".to_owned(), 10)].into(),
+            ..Filled::default()
+        };
+        filled.add(&more);
+        let complaint = filled.complaint().unwrap();
+        assert!(
+            complaint.contains(
+                "10 of 2,000 keys were not stored: SERVER_ERROR out of memory storing object 10"
+            ),
+            "{complaint}"
+        );
+    }
+}

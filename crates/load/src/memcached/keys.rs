@@ -1,0 +1,238 @@
+//! Which key is asked for how often.
+
+use onrush_engine::random::Random;
+
+/// How requests spread over keys.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub enum Distribution {
+    /// All keys as often.
+    #[default]
+    Uniform,
+    /// The key of rank r in proportion to 1/r^S, for this S above 0.
+    Zipf(f64),
+    /// One after the other, and from the first again.
+    Sequential,
+    /// This share of the requests, above 0 and up to 1, asks for one key; the others spread evenly.
+    Hot(f64),
+}
+
+/// What is expected of a distribution.
+const EXPECTED: &str = "expected uniform, zipf:S with S above 0 and up to 10 such as zipf:0.99, sequential, or hot:SHARE such as hot:0.1 or hot:10%";
+
+impl Distribution {
+    /// Reads `uniform`, `zipf:S`, `sequential` or `hot:SHARE`.
+    ///
+    /// # Errors
+    /// A sentence with what is expected.
+    pub fn parse(text: &str) -> Result<Distribution, String> {
+        let read = match text.split_once(':') {
+            None => match text {
+                "uniform" => Some(Distribution::Uniform),
+                "sequential" => Some(Distribution::Sequential),
+                _ => None,
+            },
+            Some(("zipf", exponent)) => {
+                let exponent: Option<f64> = exponent.parse().ok();
+                let exponent = exponent.filter(|exponent| *exponent > 0.0 && *exponent <= 10.0);
+                exponent.map(Distribution::Zipf)
+            }
+            Some(("hot", part)) => share(part)
+                .filter(|share| *share > 0.0)
+                .map(Distribution::Hot),
+            Some(_) => None,
+        };
+        read.ok_or_else(|| format!("{text:?} is no distribution of keys: {EXPECTED}"))
+    }
+}
+
+/// Reads a share, `0.9` or `90%`, from 0 to 1.
+pub fn share(text: &str) -> Option<f64> {
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    let share = number.parse::<f64>().ok()? / whole;
+    (0.0..=1.0).contains(&share).then_some(share)
+}
+
+/// Draws keys.
+#[derive(Clone, Debug)]
+pub(crate) enum Picker {
+    Uniform,
+    Zipf(Zipf),
+    Sequential,
+    Hot(f64),
+}
+
+impl Picker {
+    /// Of so many keys.
+    pub(crate) fn new(distribution: Distribution, keys: u64) -> Picker {
+        match distribution {
+            Distribution::Uniform => Picker::Uniform,
+            Distribution::Zipf(exponent) => Picker::Zipf(Zipf::new(keys, exponent)),
+            Distribution::Sequential => Picker::Sequential,
+            Distribution::Hot(share) => Picker::Hot(share),
+        }
+    }
+
+    /// The key, of `keys`, that stands at `place` in the order of all that are asked for.
+    #[inline]
+    pub(crate) fn pick(&self, random: &Random, place: u64, keys: u64) -> u64 {
+        match self {
+            Picker::Uniform => random.below(keys),
+            Picker::Sequential => place % keys,
+            Picker::Zipf(zipf) => zipf.rank(random) - 1,
+            Picker::Hot(share) => match random.unit() < *share {
+                true => 0,
+                false => random.below(keys),
+            },
+        }
+    }
+}
+
+/// Zipf-distributed ranks by rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from
+/// monotone discrete distributions", ACM TOMACS 6(3), 1996): no table, and about one draw for each rank.
+///
+/// Ranks are taken from under the hat x^-S by the inverse of its integral, and the few that lie above a rank's own bar are
+/// drawn again.
+#[derive(Clone, Debug)]
+pub(crate) struct Zipf {
+    exponent: f64,
+    ranks: f64,
+    /// The hat's integral at 1.5, less the bar of rank 1, and at the last rank and a half.
+    low: f64,
+    high: f64,
+    /// Within this of the rank below, nothing need be computed.
+    near: f64,
+}
+
+impl Zipf {
+    fn new(keys: u64, exponent: f64) -> Zipf {
+        let ranks = keys as f64;
+        let mut zipf = Zipf {
+            exponent,
+            ranks,
+            low: 0.0,
+            high: 0.0,
+            near: 0.0,
+        };
+        zipf.low = zipf.integral(1.5) - 1.0;
+        zipf.high = zipf.integral(ranks + 0.5);
+        zipf.near = 2.0 - zipf.inverse(zipf.integral(2.5) - 2f64.powf(-exponent));
+        zipf
+    }
+
+    /// The integral of x^-S from 1 to `x`.
+    fn integral(&self, x: f64) -> f64 {
+        let logarithm = x.ln();
+        match (1.0 - self.exponent) * logarithm {
+            // S = 1 and its neighbourhood, where the quotient would lose all its digits.
+            small if small.abs() < 1e-8 => logarithm * (1.0 + small / 2.0),
+            power => power.exp_m1() / (1.0 - self.exponent),
+        }
+    }
+
+    /// Where the integral is `y`.
+    fn inverse(&self, y: f64) -> f64 {
+        match y * (1.0 - self.exponent) {
+            small if small.abs() < 1e-8 => (y * (1.0 - small / 2.0)).exp(),
+            power => (power.max(-1.0).ln_1p() / (1.0 - self.exponent)).exp(),
+        }
+    }
+
+    /// A rank, from 1 on.
+    fn rank(&self, random: &Random) -> u64 {
+        loop {
+            let y = self.high + random.unit() * (self.low - self.high);
+            let x = self.inverse(y);
+            let rank = x.round().clamp(1.0, self.ranks);
+            let is_taken =
+                rank - x <= self.near || y >= self.integral(rank + 0.5) - rank.powf(-self.exponent);
+            if is_taken {
+                return rank as u64;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DRAWS: u64 = 200_000;
+
+    /// How often each of `keys` keys is drawn.
+    fn drawn(text: &str, keys: u64) -> Vec<u64> {
+        let picker = Picker::new(Distribution::parse(text).unwrap(), keys);
+        let mut counts = vec![0; keys as usize];
+        for place in 0..DRAWS {
+            counts[picker.pick(&Random::stream(3, place), place, keys) as usize] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn zipf_is_the_distribution_of_its_definition() {
+        for exponent in [0.5, 0.99, 1.0, 1.2, 3.0] {
+            let counts = drawn(&format!("zipf:{exponent}"), 50);
+            let weights = (1..=50).map(|rank| f64::from(rank).powf(-exponent));
+            let sum: f64 = weights.clone().sum();
+            for (rank, (count, weight)) in counts.iter().zip(weights).enumerate() {
+                let expected = DRAWS as f64 * weight / sum;
+                let bound = 5.0 * expected.sqrt() + 5.0;
+                assert!(
+                    (*count as f64 - expected).abs() < bound,
+                    "zipf:{exponent}, rank {rank}: {count}, expected {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_asked_for_as_often_as_the_distribution_says() {
+        let even = drawn("uniform", 100);
+        // Five standard deviations of a binomial with n = 200,000 and p = 0.01 are 223.
+        assert!(
+            even.iter().all(|count| count.abs_diff(2000) < 223),
+            "{even:?}"
+        );
+        assert_eq!(drawn("sequential", 100), vec![2000; 100]);
+        let hot = drawn("hot:25%", 100);
+        // A quarter, and its part of the rest.
+        assert!(hot[0].abs_diff(51_500) < 1000, "{}", hot[0]);
+        assert!(
+            hot[1..].iter().all(|count| count.abs_diff(1500) < 200),
+            "{hot:?}"
+        );
+    }
+
+    #[test]
+    fn one_key_is_always_drawn() {
+        for text in ["uniform", "zipf:1", "sequential", "hot:1"] {
+            assert_eq!(drawn(text, 1), [DRAWS], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_distribution_is_refused() {
+        for text in [
+            "",
+            "gauss",
+            "zipf",
+            "zipf:0",
+            "zipf:-1",
+            "zipf:nan",
+            "zipf:11",
+            "hot:0",
+            "hot:2",
+            "hot:101%",
+            "uniform:1",
+        ] {
+            let error = Distribution::parse(text).unwrap_err();
+            assert!(
+                error.contains("is no distribution of keys"),
+                "{text}: {error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! How often each command comes.
+
+use crate::limits::RATIO_MAX;
+
+/// What a request does, whatever the words for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Command {
+    Get,
+    Set,
+    Delete,
+    /// Adds one to a counter.
+    Increment,
+}
+
+impl Command {
+    /// In the order of ratios.
+    pub(crate) const ALL: [Command; 4] = [
+        Command::Get,
+        Command::Set,
+        Command::Delete,
+        Command::Increment,
+    ];
+}
+
+/// How often each command comes beside the others: gets, sets, deletes and increments. One of them is not 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ratio([u32; 4]);
+
+impl Default for Ratio {
+    /// Gets only.
+    fn default() -> Ratio {
+        Ratio([1, 0, 0, 0])
+    }
+}
+
+impl Ratio {
+    /// Sets only.
+    pub(crate) const SETS: Ratio = Ratio([0, 1, 0, 0]);
+
+    /// Reads `GET:SET:DELETE:INCR`, of which the later ones may be left out.
+    ///
+    /// # Errors
+    /// A sentence with what is expected.
+    pub fn parse(text: &str) -> Result<Ratio, String> {
+        let expected = || {
+            format!(
+                "{text:?} is no ratio: expected numbers from 0 to {RATIO_MAX} for get:set, get:set:delete or get:set:delete:incr, such as 9:1, of which one is not 0"
+            )
+        };
+        let mut weights = [0; 4];
+        let mut words = text.split(':');
+        for (weight, word) in weights.iter_mut().zip(&mut words) {
+            *weight = word
+                .parse()
+                .ok()
+                .filter(|weight| *weight <= RATIO_MAX)
+                .ok_or_else(expected)?;
+        }
+        match words.next() {
+            None if weights != [0; 4] => Ok(Ratio(weights)),
+            _ => Err(expected()),
+        }
+    }
+
+    /// The weight of each command that comes at all.
+    pub(crate) fn weights(self) -> impl Iterator<Item = (Command, u64)> {
+        let weights = Command::ALL.into_iter().zip(self.0);
+        weights
+            .filter(|(_, weight)| *weight > 0)
+            .map(|(command, weight)| (command, u64::from(weight)))
+    }
+
+    /// Whether `command` comes at all.
+    pub(crate) fn has(self, command: Command) -> bool {
+        self.weights().any(|(own, _)| own == command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_has_a_number_for_each_command_from_gets_on() {
+        for (text, weights) in [
+            ("1", [1, 0, 0, 0]),
+            ("9:1", [9, 1, 0, 0]),
+            ("0:1", [0, 1, 0, 0]),
+            ("30:2:1", [30, 2, 1, 0]),
+            ("0:0:0:1", [0, 0, 0, 1]),
+        ] {
+            assert_eq!(Ratio::parse(text), Ok(Ratio(weights)), "{text}");
+        }
+        for text in [
+            "",
+            "0",
+            "0:0:0:0",
+            "1:",
+            "1:x",
+            "-1:2",
+            "1:1:1:1:1",
+            "1000001",
+            "9/1",
+        ] {
+            let error = Ratio::parse(text).unwrap_err();
+            assert!(
+                error.contains("is no ratio: expected numbers"),
+                "{text}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn commands_that_never_come_have_no_weight() {
+        let ratio = Ratio::parse("9:0:1").unwrap();
+        let weights: Vec<_> = ratio.weights().collect();
+        assert_eq!(weights, [(Command::Get, 9), (Command::Delete, 1)]);
+        assert!(ratio.has(Command::Get) && !ratio.has(Command::Set));
+    }
+}

@@ -1,0 +1,243 @@
+//! How many bytes keys and values have: all the same, evenly within a range, by weights, or as they were at Facebook.
+//!
+//! The last is the pool ETC of Atikoglu, Xu, Frachtenberg, Jiang and Paleczny, "Workload Analysis of a Large-Scale
+//! Key-Value Store" (SIGMETRICS 2012), table 5: keys by a generalized extreme value distribution, values by a
+//! generalized Pareto distribution, with shares of their own for values of less than 15 bytes.
+
+use onrush_engine::random::{Random, scaled};
+
+use crate::limits::{SIZES_MAX, VALUE_BYTES_MAX};
+
+/// How many bytes something has.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Sizes {
+    /// Always so many.
+    Fixed(usize),
+    /// From one number to another, all as often.
+    Range(usize, usize),
+    /// By weight: a size with the sum of the weights up to and with it. Invariant: none is 0, and there is one.
+    Weighted(Box<[(usize, u64)]>),
+    /// Keys of Facebook's ETC.
+    FacebookKeys,
+    /// Values of Facebook's ETC.
+    FacebookValues,
+}
+
+/// Of 100,000 values of ETC, those of 0, 1, 2 … 14 bytes.
+const SHORT_VALUES: [u64; 15] = [
+    536, 47, 17_820, 9_239, 18, 2_740, 65, 606, 23, 837, 837, 8_989, 92, 326, 1_980,
+];
+
+/// What [`SHORT_VALUES`] are parts of.
+const SHORT_OF: u64 = 100_000;
+
+/// Values of 15 bytes and more: from where on, scale and shape.
+const VALUE_START: f64 = 15.0;
+const VALUE_SCALE: f64 = 214.476;
+const VALUE_SHAPE: f64 = 0.348_238;
+
+/// Keys: location, scale and shape.
+const KEY_LOCATION: f64 = 30.7984;
+const KEY_SCALE: f64 = 8.204_49;
+const KEY_SHAPE: f64 = 0.078_688;
+
+impl Sizes {
+    /// Reads sizes of values: `100`, `1k`, a range `10-2000`, weights `100:9,1000:1`, or `facebook`.
+    ///
+    /// # Errors
+    /// A sentence with what is expected.
+    pub fn of_values(text: &str) -> Result<Sizes, String> {
+        match text {
+            "facebook" => Ok(Sizes::FacebookValues),
+            _ => Sizes::parse(text, "values", VALUE_BYTES_MAX),
+        }
+    }
+
+    /// The same of keys, of at most 250 bytes (memcached, doc/protocol.txt).
+    ///
+    /// # Errors
+    /// A sentence with what is expected.
+    pub fn of_keys(text: &str) -> Result<Sizes, String> {
+        match text {
+            "facebook" => Ok(Sizes::FacebookKeys),
+            _ => Sizes::parse(text, "keys", crate::limits::KEY_BYTES_MAX),
+        }
+    }
+
+    fn parse(text: &str, what: &str, most: usize) -> Result<Sizes, String> {
+        let expected = || {
+            format!(
+                "{text:?} is no size of {what}: expected bytes up to {most} such as 100 or 1k, a range such as 10-100, weights such as 100:9,1000:1, or facebook"
+            )
+        };
+        let size = |word: &str| size(word).filter(|size| *size <= most).ok_or_else(expected);
+        if text.contains(':') {
+            let mut sum = 0;
+            let mut sizes = Vec::new();
+            for part in text.split(',') {
+                let (bytes, weight) = part.split_once(':').ok_or_else(expected)?;
+                let weight: u32 = weight.parse().map_err(|_| expected())?;
+                if weight == 0 || sizes.len() == SIZES_MAX {
+                    return Err(expected());
+                }
+                sum += u64::from(weight);
+                sizes.push((size(bytes)?, sum));
+            }
+            return Ok(Sizes::Weighted(sizes.into()));
+        }
+        match text.split_once('-') {
+            None => Ok(Sizes::Fixed(size(text)?)),
+            Some((low, high)) => match (size(low)?, size(high)?) {
+                (low, high) if low <= high => Ok(Sizes::Range(low, high)),
+                _ => Err(expected()),
+            },
+        }
+    }
+
+    /// The size of number `number`, which is always the same for the same seed.
+    #[inline]
+    pub(crate) fn of(&self, seed: u64, number: u64) -> usize {
+        match self {
+            Sizes::Fixed(bytes) => *bytes,
+            Sizes::Range(..) | Sizes::Weighted(_) | Sizes::FacebookKeys | Sizes::FacebookValues => {
+                self.drawn(&Random::stream(seed, number))
+            }
+        }
+    }
+
+    fn drawn(&self, random: &Random) -> usize {
+        match self {
+            Sizes::Fixed(bytes) => *bytes,
+            Sizes::Range(low, high) => low + random.below((high - low) as u64 + 1) as usize,
+            Sizes::Weighted(sizes) => {
+                let sum = sizes.last().map_or(1, |(_, sum)| *sum);
+                let point = random.below(sum);
+                sizes[sizes.partition_point(|(_, end)| *end <= point)].0
+            }
+            Sizes::FacebookKeys => {
+                // The inverse of the distribution function; the exponential of a unit is -ln(u).
+                let bytes = KEY_LOCATION
+                    + KEY_SCALE * (random.exponential().powf(-KEY_SHAPE) - 1.0) / KEY_SHAPE;
+                bytes.max(1.0) as usize
+            }
+            Sizes::FacebookValues => {
+                let mut point = scaled(random.bits(), SHORT_OF);
+                for (bytes, share) in SHORT_VALUES.into_iter().enumerate() {
+                    match point.checked_sub(share) {
+                        None => return bytes,
+                        Some(rest) => point = rest,
+                    }
+                }
+                let tail = (1.0 - random.unit()).powf(-VALUE_SHAPE) - 1.0;
+                let bytes = VALUE_START + VALUE_SCALE * tail / VALUE_SHAPE;
+                (bytes as usize).min(VALUE_BYTES_MAX)
+            }
+        }
+    }
+
+    /// The smallest that there is.
+    pub(crate) fn min(&self) -> usize {
+        match self {
+            Sizes::Fixed(bytes) | Sizes::Range(bytes, _) => *bytes,
+            Sizes::Weighted(sizes) => sizes.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0),
+            // Keys are made long enough for their numbers.
+            Sizes::FacebookKeys => usize::MAX,
+            Sizes::FacebookValues => 0,
+        }
+    }
+
+    /// The largest that there may be.
+    pub(crate) fn max(&self) -> usize {
+        match self {
+            Sizes::Fixed(bytes) | Sizes::Range(_, bytes) => *bytes,
+            Sizes::Weighted(sizes) => sizes.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0),
+            Sizes::FacebookKeys => crate::limits::KEY_BYTES_MAX,
+            Sizes::FacebookValues => VALUE_BYTES_MAX,
+        }
+    }
+}
+
+/// A number of bytes, with `k` or `m` of 1,024.
+fn size(word: &str) -> Option<usize> {
+    let (digits, factor) = match word.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1 << 10),
+        None => match word.strip_suffix(['m', 'M']) {
+            Some(digits) => (digits, 1 << 20),
+            None => (word, 1),
+        },
+    };
+    // `+5` would be a number to the standard library.
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: usize = digits.parse().ok().filter(|_| is_number)?;
+    number.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(sizes: &Sizes, count: u64) -> Vec<usize> {
+        (0..count).map(|number| sizes.of(7, number)).collect()
+    }
+
+    #[test]
+    fn sizes_are_read_and_drawn_within_what_they_say() {
+        for (text, low, high) in [
+            ("100", 100, 100),
+            ("0", 0, 0),
+            ("1k", 1024, 1024),
+            ("10-20", 10, 20),
+            ("5-5", 5, 5),
+            ("100:9,1000:1", 100, 1000),
+        ] {
+            let sizes = Sizes::of_values(text).unwrap();
+            assert_eq!((sizes.min(), sizes.max()), (low, high), "{text}");
+            let drawn = drawn(&sizes, 2000);
+            assert_eq!(drawn.iter().min(), Some(&low), "{text}");
+            assert_eq!(drawn.iter().max(), Some(&high), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_is_refused() {
+        for text in [
+            "", "x", "-1", "+5", "10-", "20-10", "1:0", "1:1,2", "5m-6m-7m", "2000m", "1:x",
+        ] {
+            let error = Sizes::of_values(text).unwrap_err();
+            assert!(error.contains("is no size of values"), "{text}: {error}");
+        }
+        assert!(Sizes::of_keys("251").unwrap_err().contains("up to 250"));
+        assert_eq!(Sizes::of_keys("250"), Ok(Sizes::Fixed(250)));
+    }
+
+    #[test]
+    fn weights_are_shares() {
+        let drawn = drawn(&Sizes::of_values("100:9,1000:1").unwrap(), 100_000);
+        let large = drawn.iter().filter(|bytes| **bytes == 1000).count();
+        // Five standard deviations of a binomial with n = 100,000 and p = 0.1 are 474.
+        assert!(large.abs_diff(10_000) < 474, "{large}");
+    }
+
+    #[test]
+    fn facebooks_sizes_are_those_that_were_published() {
+        let values = drawn(&Sizes::of_values("facebook").unwrap(), 200_000);
+        let share = |wanted: usize| {
+            let count = values.iter().filter(|bytes| **bytes == wanted).count();
+            count as f64 / values.len() as f64
+        };
+        for (bytes, expected) in [(2, 0.1782), (3, 0.09239), (11, 0.08989), (0, 0.00536)] {
+            // Four to six standard deviations.
+            assert!(
+                (share(bytes) - expected).abs() < 0.004,
+                "{bytes}: {}",
+                share(bytes)
+            );
+        }
+        let short = values.iter().filter(|bytes| **bytes < 15).count() as f64;
+        assert!((short / values.len() as f64 - 0.44155).abs() < 0.006);
+        let keys = drawn(&Sizes::of_keys("facebook").unwrap(), 200_000);
+        let mean = keys.iter().sum::<usize>() as f64 / keys.len() as f64;
+        // The mean of the distribution is 36.2; sizes are cut off to whole bytes.
+        assert!((mean - 35.7).abs() < 0.2, "{mean}");
+    }
+}

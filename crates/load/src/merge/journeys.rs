@@ -1,0 +1,34 @@
+//! Journeys of several generators as if one had made them.
+
+use super::part::Part;
+use crate::report::journeys::JourneyRow;
+
+/// What users did before they began, and their journeys.
+///
+/// # Errors
+/// Says which parts do not have the same journeys, or what cannot be read.
+pub(super) fn sum(parts: &[Part]) -> Result<(Option<JourneyRow>, Vec<JourneyRow>), String> {
+    let Some((first, others)) = parts.split_first() else {
+        return Ok((None, Vec::new()));
+    };
+    let mut setup = first.report.setup.clone();
+    let mut journeys = first.report.journeys.clone();
+    for other in others {
+        let wrong = |why: &str| {
+            format!(
+                "{} and {} cannot be merged: {why}; only generators of one load add up",
+                first.name, other.name
+            )
+        };
+        let report = &other.report;
+        if journeys.len() != report.journeys.len() || setup.is_some() != report.setup.is_some() {
+            return Err(wrong("they are not of the same journeys"));
+        }
+        let sums = setup.iter_mut().chain(&mut journeys);
+        let more = report.setup.iter().chain(&report.journeys);
+        for (sum, more) in sums.zip(more) {
+            sum.add(more).map_err(|why| wrong(&why))?;
+        }
+    }
+    Ok((setup, journeys))
+}

@@ -1,0 +1,30 @@
+//! Sends test datagrams and tells the truth about them: how many left, how many came, how late, and where the others were
+//! lost. The far end is a sink that counts (`onrush serve --sink`), an echo, or anything that takes datagrams.
+//!
+//! ```text
+//!  Options ──> plan.rs ──> run.rs ──> part.rs, once per core ──> report.rs
+//!                                       └─ flow.rs, once per socket:
+//!                                          departure (size, schedule) -> send
+//!                                          receive -> flight -> counts
+//! ```
+//! Requests over streams are made by the other half of this crate; what both need (pace, stop, histograms, searches) is the
+//! same.
+
+mod account;
+mod counts;
+pub mod departure;
+mod flight;
+mod flow;
+mod inquiry;
+mod kernel;
+pub(crate) mod part;
+pub mod plan;
+pub mod report;
+pub mod run;
+mod schedule;
+mod sending;
+pub mod size;
+pub mod text;
+mod verdict;
+
+pub use plan::{Options, Plan, Way};

@@ -1,0 +1,243 @@
+//! Where datagrams were lost, by the counters of both ends. Pure.
+//!
+//! ```text
+//!  sent ── own interface, own CPU's queue ── network ── far socket's buffer ── received by the far end
+//!  received here ── own socket's buffer ── network ── sent back by the far end  <──┘
+//! ```
+
+use onrush_measure::units;
+use serde::Serialize;
+
+use super::plan::Way;
+
+/// What is known of a run's datagrams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Facts {
+    pub(crate) way: Way,
+    pub(crate) sent: u64,
+    /// Received at the end of the way: there one way, here behind a round trip; `None` where nobody says.
+    pub(crate) received: Option<u64>,
+    /// Received for the first time by the far end; `None` where it does not say.
+    pub(crate) far_received: Option<u64>,
+    /// What the far end's sockets had no room for.
+    pub(crate) far_dropped: u64,
+    /// What sockets of this network namespace had no room for.
+    pub(crate) own_receive_buffer: u64,
+    /// What interfaces of this network namespace dropped.
+    pub(crate) interfaces: u64,
+    /// What queues of this machine's CPUs had no room for, whoever sent it.
+    pub(crate) backlog: u64,
+}
+
+/// Where datagrams were lost.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Losses {
+    /// Datagrams that left and did not come to the end of their way.
+    pub lost: u64,
+    /// Of these, those lost on the way there and on the way back, where the far end says what it received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub there: Option<u64>,
+    /// See [`there`](Self::there).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub back: Option<u64>,
+    /// Counters in which they are found.
+    pub found: Vec<Place>,
+    /// Those in no counter that this program can read.
+    pub unaccounted: u64,
+}
+
+/// A counter and what it has of the losses.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Place {
+    /// The counter, in words.
+    pub place: String,
+    /// Losses that it explains.
+    pub count: u64,
+    /// What it counted; more than it explains where it counted packets of others.
+    pub counted: u64,
+}
+
+/// What is left to be explained.
+struct Rest {
+    there: u64,
+    back: u64,
+    found: Vec<Place>,
+}
+
+impl Losses {
+    /// Finds losses in counters, the surest first. `None` where nobody says what was received.
+    pub(crate) fn of(facts: &Facts) -> Option<Losses> {
+        let received = facts.received?;
+        let lost = facts.sent.saturating_sub(received);
+        let there = facts
+            .far_received
+            .map(|far| facts.sent.saturating_sub(far).min(lost));
+        let mut rest = match (facts.way, there) {
+            (Way::OneWay, _) => Rest::new(lost, 0),
+            (Way::RoundTrip, Some(there)) => Rest::new(there, lost - there),
+            (Way::RoundTrip, None) => Rest::new(0, lost),
+        };
+        rest.explain_there(
+            "the far end's socket had no room (SO_RXQ_OVFL)",
+            facts.far_dropped,
+        );
+        // One that counts for the whole namespace has those of the far end in it, where that is in the same.
+        let own = facts.own_receive_buffer;
+        rest.explain_back("sockets here had no room (RcvbufErrors)", own);
+        rest.explain("interfaces here (drops of /proc/net/dev)", facts.interfaces);
+        rest.explain(
+            "queues of this machine's CPUs (softnet_stat)",
+            facts.backlog,
+        );
+        let back = there.map(|there| lost - there);
+        Some(Losses {
+            lost,
+            there: there.filter(|_| facts.way == Way::RoundTrip),
+            back: back.filter(|_| facts.way == Way::RoundTrip),
+            unaccounted: rest.there + rest.back,
+            found: rest.found,
+        })
+    }
+
+    /// One line for people.
+    pub(crate) fn line(&self, sent: u64) -> String {
+        let share = self.lost as f64 / sent.max(1) as f64 * 100.0;
+        if self.lost == 0 {
+            return "0".to_owned();
+        }
+        let mut parts: Vec<String> = self
+            .found
+            .iter()
+            .map(|found| format!("{} {}", units::count(found.count), found.place))
+            .collect();
+        if self.unaccounted > 0 {
+            parts.push(format!(
+                "{} in no counter here",
+                units::count(self.unaccounted)
+            ));
+        }
+        let ways = match (self.there, self.back) {
+            (Some(there), Some(back)) => format!(
+                "; {} on the way there, {} on the way back",
+                units::count(there),
+                units::count(back)
+            ),
+            _ => String::new(),
+        };
+        format!(
+            "{} ({share:.4} %): {}{ways}",
+            units::count(self.lost),
+            parts.join(", ")
+        )
+    }
+}
+
+impl Rest {
+    fn new(there: u64, back: u64) -> Rest {
+        Rest {
+            there,
+            back,
+            found: Vec::new(),
+        }
+    }
+
+    fn note(&mut self, place: &str, count: u64, counted: u64) {
+        if count > 0 {
+            self.found.push(Place {
+                place: place.to_owned(),
+                count,
+                counted,
+            });
+        }
+    }
+
+    fn explain_there(&mut self, place: &str, counted: u64) {
+        let count = counted.min(self.there);
+        self.there -= count;
+        self.note(place, count, counted);
+    }
+
+    fn explain_back(&mut self, place: &str, counted: u64) {
+        let count = counted.min(self.back);
+        self.back -= count;
+        self.note(place, count, counted);
+    }
+
+    fn explain(&mut self, place: &str, counted: u64) {
+        let there = counted.min(self.there);
+        self.there -= there;
+        let back = (counted - there).min(self.back);
+        self.back -= back;
+        self.note(place, there + back, counted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FACTS: Facts = Facts {
+        way: Way::OneWay,
+        sent: 100,
+        received: Some(60),
+        far_received: Some(60),
+        far_dropped: 0,
+        own_receive_buffer: 0,
+        interfaces: 0,
+        backlog: 0,
+    };
+
+    fn found(losses: &Losses) -> Vec<u64> {
+        losses.found.iter().map(|found| found.count).collect()
+    }
+
+    #[test]
+    fn what_the_far_socket_dropped_is_found_there() {
+        let losses = Losses::of(&Facts {
+            far_dropped: 30,
+            backlog: 50,
+            ..FACTS
+        })
+        .unwrap();
+        assert_eq!((losses.lost, losses.unaccounted), (40, 0));
+        assert_eq!(found(&losses), [30, 10]);
+        assert_eq!(losses.found[1].counted, 50);
+    }
+
+    #[test]
+    fn what_is_in_no_counter_is_said() {
+        let losses = Losses::of(&Facts {
+            interfaces: 5,
+            ..FACTS
+        })
+        .unwrap();
+        assert_eq!((losses.lost, losses.unaccounted), (40, 35));
+        assert!(losses.line(100).contains("35 in no counter here"));
+    }
+
+    #[test]
+    fn ways_are_told_apart_where_the_far_end_counts() {
+        let facts = Facts {
+            way: Way::RoundTrip,
+            far_received: Some(90),
+            far_dropped: 10,
+            own_receive_buffer: 40,
+            ..FACTS
+        };
+        let losses = Losses::of(&facts).unwrap();
+        assert_eq!((losses.there, losses.back), (Some(10), Some(30)));
+        assert_eq!(found(&losses), [10, 30]);
+        assert_eq!(losses.unaccounted, 0);
+    }
+
+    #[test]
+    fn nothing_is_said_where_nobody_counts() {
+        assert_eq!(
+            Losses::of(&Facts {
+                received: None,
+                ..FACTS
+            }),
+            None
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! Datagrams that an echo has not sent back yet. Pure.
+
+use std::ops::Range;
+
+use crate::limits::FLIGHT_MAX;
+
+/// What is remembered of a datagram.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    number: u64,
+    /// When it should have been sent, and when it was, in nanoseconds of the clock.
+    due: u64,
+    sent: u64,
+    state: SlotState,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum SlotState {
+    Empty,
+    Waiting,
+    /// Nobody waits for it any more.
+    Expired,
+}
+
+/// The times of a datagram that has come back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Landed {
+    pub(super) number: u64,
+    pub(super) due: u64,
+    pub(super) sent: u64,
+    /// Whether it came in time.
+    pub(super) in_time: InTime,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum InTime {
+    Yes,
+    /// Nobody waited for it any more.
+    No,
+}
+
+/// The datagrams of a flow that are on their way, by number.
+#[derive(Debug)]
+pub(super) struct Flight {
+    /// Datagram `n` is at `n % slots.len()`. Invariant: a power of two.
+    slots: Box<[Slot]>,
+    /// The number of the next datagram to be sent.
+    next: u64,
+    /// All below it are back or expired.
+    oldest: u64,
+    waiting: u64,
+}
+
+impl Flight {
+    /// With room for so many on their way, within the limit.
+    pub(super) fn new(most: u64) -> Flight {
+        let empty = Slot {
+            number: 0,
+            due: 0,
+            sent: 0,
+            state: SlotState::Empty,
+        };
+        let slots = most.clamp(1, FLIGHT_MAX).next_power_of_two();
+        Flight {
+            slots: vec![empty; slots as usize].into(),
+            next: 0,
+            oldest: 0,
+            waiting: 0,
+        }
+    }
+
+    /// How many are on their way.
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// The next datagram leaves. One that has its place and is not back is not waited for any more.
+    #[inline]
+    pub(super) fn leave(&mut self, due: u64, sent: u64) {
+        let number = self.next;
+        let slot = self.slot(number);
+        let was = slot.state;
+        *slot = Slot {
+            number,
+            due,
+            sent,
+            state: SlotState::Waiting,
+        };
+        self.next += 1;
+        if was != SlotState::Waiting {
+            self.waiting += 1;
+        }
+    }
+
+    /// Datagrams `numbers` were said to leave and did not.
+    pub(super) fn take_back(&mut self, numbers: Range<u64>) {
+        for number in numbers {
+            let slot = self.slot(number);
+            if slot.number == number && slot.state == SlotState::Waiting {
+                slot.state = SlotState::Empty;
+                self.waiting -= 1;
+            }
+        }
+    }
+
+    /// The datagram with this number on the wire has come back; `None` when none with it was sent, or so long ago that nothing is
+    /// known of it.
+    #[inline]
+    pub(super) fn land(&mut self, sequence: u32) -> Option<Landed> {
+        let behind = (self.next as u32).wrapping_sub(sequence);
+        let number = self.next.checked_sub(behind.into())?;
+        let slot = self.slot(number);
+        if slot.number != number {
+            return None;
+        }
+        let landed = |slot: &Slot, in_time| Landed {
+            number,
+            due: slot.due,
+            sent: slot.sent,
+            in_time,
+        };
+        match slot.state {
+            SlotState::Empty => None,
+            SlotState::Waiting => {
+                slot.state = SlotState::Empty;
+                let landed = landed(slot, InTime::Yes);
+                self.waiting -= 1;
+                Some(landed)
+            }
+            SlotState::Expired => {
+                slot.state = SlotState::Empty;
+                Some(landed(slot, InTime::No))
+            }
+        }
+    }
+
+    /// What was sent before `moment` is not waited for any more.
+    pub(super) fn expire(&mut self, moment: u64) {
+        let len = self.slots.len() as u64;
+        self.oldest = self.oldest.max(self.next.saturating_sub(len));
+        while self.oldest < self.next {
+            let number = self.oldest;
+            let slot = self.slot(number);
+            let is_waiting = slot.number == number && slot.state == SlotState::Waiting;
+            if is_waiting && slot.sent >= moment {
+                return;
+            }
+            if is_waiting {
+                slot.state = SlotState::Expired;
+                self.waiting -= 1;
+            }
+            self.oldest += 1;
+        }
+    }
+
+    fn slot(&mut self, number: u64) -> &mut Slot {
+        let mask = self.slots.len() as u64 - 1;
+        &mut self.slots[(number & mask) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_back_has_its_times_once() {
+        let mut flight = Flight::new(4);
+        flight.leave(10, 11);
+        flight.leave(20, 22);
+        assert_eq!(flight.waiting(), 2);
+        let landed = flight.land(1).unwrap();
+        assert_eq!(
+            (landed.due, landed.sent, landed.in_time),
+            (20, 22, InTime::Yes)
+        );
+        assert_eq!(flight.land(1), None, "a duplicate has none");
+        assert_eq!(flight.land(2), None, "it was never sent");
+        assert_eq!(flight.waiting(), 1);
+    }
+
+    #[test]
+    fn what_is_not_waited_for_may_still_come() {
+        let mut flight = Flight::new(4);
+        flight.leave(1, 1);
+        flight.leave(5, 5);
+        flight.expire(5);
+        assert_eq!(flight.waiting(), 1);
+        assert_eq!(flight.land(0).unwrap().in_time, InTime::No);
+        assert_eq!(flight.land(1).unwrap().in_time, InTime::Yes);
+    }
+
+    #[test]
+    fn a_place_that_is_needed_again_forgets_its_datagram() {
+        let mut flight = Flight::new(2);
+        (0..5).for_each(|at| flight.leave(at, at));
+        assert_eq!(flight.waiting(), 2);
+        assert_eq!(flight.land(0), None);
+        assert_eq!(flight.land(4).unwrap().sent, 4);
+        flight.expire(100);
+        assert_eq!(flight.waiting(), 0);
+    }
+
+    #[test]
+    fn what_did_not_leave_is_not_waited_for() {
+        let mut flight = Flight::new(8);
+        (0..4).for_each(|at| flight.leave(at, at));
+        flight.take_back(1..4);
+        assert_eq!(flight.waiting(), 1);
+        assert_eq!(flight.land(2), None);
+        assert_eq!(flight.land(0).unwrap().sent, 0);
+    }
+
+    #[test]
+    fn numbers_on_the_wire_may_wrap() {
+        let mut flight = Flight::new(2);
+        flight.next = u64::from(u32::MAX);
+        flight.oldest = flight.next;
+        flight.leave(1, 1);
+        flight.leave(2, 2);
+        assert_eq!(flight.land(u32::MAX).unwrap().due, 1);
+        assert_eq!(flight.land(0).unwrap().due, 2);
+    }
+}

@@ -1,0 +1,328 @@
+//! One socket of a run: what it sends, and what comes back over it.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::ops::Range;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use onrush_engine::random::Random;
+use onrush_engine::{Core, Datagram, Errno, Error, Instant, Kind, ReceiveBatch, Received};
+use onrush_packet::header::{self, Header};
+use onrush_packet::report::Report;
+use onrush_packet::tally::Counter;
+
+use super::counts::{Counts, PacketTimes, Unsent};
+use super::flight::{Flight, InTime};
+use super::plan::Way;
+use super::schedule::{Due, Next, Schedule};
+use super::sending::Sending;
+use super::size::Sizes;
+
+/// What the flows of a core share.
+pub(super) struct Shared {
+    pub(super) core: Core,
+    pub(super) counts: RefCell<Counts>,
+    pub(super) times: RefCell<PacketTimes>,
+    pub(super) unsent: RefCell<Unsent>,
+    /// Room for what arrives. Nothing stays in it between two polls.
+    pub(super) arrived: RefCell<ReceiveBatch>,
+    pub(super) sizes: Sizes,
+    /// How long an echo is waited for.
+    pub(super) timeout: Duration,
+    pub(super) way: Way,
+    /// Whether the core never sleeps, so that it can send within a microsecond.
+    pub(super) spins: Spins,
+}
+
+/// How a core waits for a moment that is near.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Spins {
+    Yes,
+    No,
+}
+
+/// One socket of a run.
+pub(super) struct Flow {
+    pub(super) shared: Rc<Shared>,
+    pub(super) socket: Datagram,
+    pub(super) id: header::Flow,
+    pub(super) schedule: Schedule,
+    /// What its sizes are drawn by.
+    random: Random,
+    /// Datagrams that may be on their way where no rate says when they leave.
+    depth: u64,
+    /// Numbers given so far.
+    next: Cell<u64>,
+    flight: RefCell<Flight>,
+    /// Who waits for room on the way.
+    waits: Cell<Option<Waker>>,
+    echoes: RefCell<Counter>,
+    /// The last report of the far end, and who waits for one.
+    pub(super) report: Cell<Option<Report>>,
+    pub(super) asks: Cell<Option<Waker>>,
+}
+
+/// A wait that is shorter is spent in turns of a core that never sleeps, whose timers are coarser.
+const SPIN: Duration = Duration::from_micros(50);
+
+impl Flow {
+    /// The flow `id` over `socket`, whose far end is connected.
+    pub(super) fn new(
+        shared: &Rc<Shared>,
+        socket: Datagram,
+        id: header::Flow,
+        schedule: Schedule,
+        random: Random,
+        depth: u64,
+    ) -> Flow {
+        let most = match (shared.way, schedule.is_paced()) {
+            (Way::OneWay, _) => 1,
+            (Way::RoundTrip, true) => u64::MAX,
+            (Way::RoundTrip, false) => depth,
+        };
+        Flow {
+            shared: Rc::clone(shared),
+            socket,
+            id,
+            schedule,
+            random,
+            depth,
+            next: Cell::new(0),
+            flight: RefCell::new(Flight::new(most)),
+            waits: Cell::new(None),
+            echoes: RefCell::default(),
+            report: Cell::new(None),
+            asks: Cell::new(None),
+        }
+    }
+
+    /// Sends until the run is over.
+    pub(super) async fn send(&self, sending: &mut Sending) {
+        let core = &self.shared.core;
+        loop {
+            let most = self.room(sending.most()).await;
+            let now = core.now_exact();
+            match self.schedule.next(now, most) {
+                Next::Over => return,
+                Next::At(moment) => self.wait_until(now, moment).await,
+                Next::Send(due) => self.send_due(sending, due, now).await,
+            }
+            if core.is_stopping() {
+                return;
+            }
+        }
+    }
+
+    /// How many datagrams may leave at once, `most` at most: at least one, for which it waits.
+    async fn room(&self, most: u64) -> u64 {
+        if self.shared.way == Way::OneWay || self.schedule.is_paced() {
+            return most;
+        }
+        poll_fn(|context| {
+            let waiting = self.flight.borrow().waiting();
+            if waiting < self.depth {
+                return Poll::Ready(most.min(self.depth - waiting));
+            }
+            self.waits.set(Some(context.waker().clone()));
+            Poll::Pending
+        })
+        .await
+    }
+
+    async fn wait_until(&self, now: Instant, moment: Instant) {
+        let core = &self.shared.core;
+        if self.shared.spins == Spins::Yes && moment.since(now) < SPIN {
+            core.yield_now().await;
+        } else {
+            core.sleep_until(moment).await;
+        }
+    }
+
+    /// Sends what is due, as many calls as it takes.
+    async fn send_due(&self, sending: &mut Sending, due: Due, mut now: Instant) {
+        let mut left = due.count;
+        while left > 0 {
+            let first = self.next.get();
+            let header = Header {
+                kind: header::Kind::Data,
+                flow: self.id,
+                sequence: 0,
+                sent: now.nanoseconds(),
+            };
+            let count = sending.load(header, first, left);
+            self.next.set(first + count);
+            if self.shared.way == Way::RoundTrip {
+                let mut flight = self.flight.borrow_mut();
+                (0..count).for_each(|_| flight.leave(due.at.nanoseconds(), now.nanoseconds()));
+            }
+            if self.schedule.is_paced() {
+                let late = now.nanoseconds_since(due.at);
+                self.shared
+                    .times
+                    .borrow_mut()
+                    .lateness
+                    .record_many(late, count);
+            }
+            self.hand_over(sending, first).await;
+            left -= count;
+            if left > 0 {
+                now = self.shared.core.now_exact();
+            }
+        }
+    }
+
+    /// Sends all that is loaded, from number `at` on.
+    async fn hand_over(&self, sending: &mut Sending, mut at: u64) {
+        while !sending.batch().is_empty() {
+            let sent = self.socket.send(sending.batch()).await;
+            match sent {
+                Ok(count) => {
+                    let count = count as u64;
+                    at += count;
+                    let bytes = sending.have_left(count);
+                    let counts = &mut *self.shared.counts.borrow_mut();
+                    counts.sent += count;
+                    counts.sent_bytes += bytes;
+                }
+                Err(error) => {
+                    let refused = sending.refused();
+                    self.not_sent(error, at..at + refused);
+                    at += refused;
+                }
+            }
+        }
+    }
+
+    /// The kernel did not take these datagrams.
+    fn not_sent(&self, error: Error, numbers: Range<u64>) {
+        let count = numbers.end - numbers.start;
+        if self.shared.way == Way::RoundTrip {
+            self.flight.borrow_mut().take_back(numbers);
+        }
+        let errno = match error.kind {
+            Kind::Os(errno) => errno,
+            // Sending has no deadline, and a core that stops lets it be.
+            _ => Errno::CANCELED,
+        };
+        if errno == Errno::CONNREFUSED {
+            self.shared.counts.borrow_mut().refused += 1;
+        }
+        self.shared.unsent.borrow_mut().add(errno, count);
+    }
+
+    /// Receives until the core ends.
+    pub(super) async fn receive(&self) {
+        loop {
+            let patience = self.shared.timeout.min(Duration::from_millis(100));
+            let now = self.shared.core.now_exact();
+            self.socket.set_deadline(Some(now + patience));
+            let received = poll_fn(|_| self.poll_receive()).await;
+            let now = self.shared.core.now_exact();
+            if let Err(error) = received {
+                match error.kind {
+                    Kind::TimedOut => {}
+                    Kind::Os(Errno::CONNREFUSED) => self.shared.counts.borrow_mut().refused += 1,
+                    _ => return,
+                }
+            }
+            self.expire(now);
+        }
+    }
+
+    /// Takes what has arrived; it is looked at here, so that all flows of the core have one room for it.
+    fn poll_receive(&self) -> Poll<Result<(), Error>> {
+        let arrived = &mut *self.shared.arrived.borrow_mut();
+        match self.socket.poll_recv(arrived) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(_)) => {
+                let now = self.shared.core.now_exact();
+                arrived
+                    .iter()
+                    .for_each(|datagram| self.take(&datagram, now));
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+
+    /// A datagram has arrived.
+    fn take(&self, datagram: &Received<'_>, now: Instant) {
+        if let Some(report) = Report::read(datagram.bytes).filter(|report| report.flow == self.id) {
+            self.report.set(Some(report));
+            if let Some(waker) = self.asks.take() {
+                waker.wake();
+            }
+            return;
+        }
+        let header = Header::read(datagram.bytes).filter(|header| {
+            header.flow == self.id
+                && header.kind == header::Kind::Data
+                && self.shared.way == Way::RoundTrip
+        });
+        match header {
+            Some(header) => self.landed(&header, datagram, now),
+            None => self.shared.counts.borrow_mut().foreign += 1,
+        }
+    }
+
+    /// An echo has come.
+    fn landed(&self, header: &Header, datagram: &Received<'_>, now: Instant) {
+        let landed = self.flight.borrow_mut().land(header.sequence);
+        let echoes = &mut *self.echoes.borrow_mut();
+        let before = echoes.tally().received;
+        echoes.arrive(header, datagram.bytes.len(), now.nanoseconds());
+        if echoes.tally().received == before {
+            // One that had come before, or may have: the flow's tally has it.
+            return;
+        }
+        let Some(landed) = landed else {
+            // So late that its times are forgotten; it is in the tally.
+            self.shared.counts.borrow_mut().late += 1;
+            return;
+        };
+        let size = usize::from(self.shared.sizes.of(landed.number, &self.random));
+        if datagram.is_truncated || datagram.bytes.len() != size {
+            self.shared.counts.borrow_mut().wrong_length += 1;
+        }
+        let times = &mut *self.shared.times.borrow_mut();
+        let now = now.nanoseconds();
+        times.response.record(now.saturating_sub(landed.due));
+        times.service.record(now.saturating_sub(landed.sent));
+        if landed.in_time == InTime::No {
+            self.shared.counts.borrow_mut().late += 1;
+        }
+        self.make_room();
+    }
+
+    /// What has been on its way for too long is not waited for any more.
+    fn expire(&self, now: Instant) {
+        if self.shared.way == Way::OneWay {
+            return;
+        }
+        let moment = now.before(self.shared.timeout).nanoseconds();
+        let flight = &mut *self.flight.borrow_mut();
+        let before = flight.waiting();
+        flight.expire(moment);
+        if flight.waiting() < before {
+            self.make_room();
+        }
+    }
+
+    fn make_room(&self) {
+        if let Some(waker) = self.waits.take() {
+            waker.wake();
+        }
+    }
+
+    /// How many datagrams are still waited for.
+    pub(super) fn waiting(&self) -> u64 {
+        self.flight.borrow().waiting()
+    }
+
+    /// What has come back over it, for the counts of its core.
+    pub(super) fn echoes(&self) -> onrush_packet::tally::Tally {
+        self.echoes.borrow().tally()
+    }
+}

@@ -1,0 +1,347 @@
+//! One core's part of a run from its start to its end.
+
+use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use onrush_engine::random::Random;
+use onrush_engine::{Core, Datagram, Error, Instant, ReceiveBatch, Segmentation};
+use onrush_packet::header;
+use onrush_packet::report::Report;
+use onrush_packet::tally::Tally;
+
+use super::counts::{Counts, PacketTimes, Unsent};
+use super::flow::{Flow, Shared, Spins};
+use super::inquiry;
+use super::plan::{Plan, Way};
+use super::schedule::{Schedule, SharedBudget};
+use super::sending::Sending;
+use crate::gate::{Gate, Signal};
+use crate::host::ThreadTime;
+use crate::limits::{DATAGRAM_BYTES_MAX, LANDING_LOOKS, MESSAGES_PER_CALL};
+use crate::stop::Stop;
+
+/// What all cores of a run know.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) plan: Plan,
+    pub(crate) way: Way,
+    pub(crate) far: FarEnd,
+    pub(crate) target: SocketAddr,
+    /// The run's number.
+    pub(crate) run: u32,
+}
+
+/// What the far end is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FarEnd {
+    /// It says what it has counted.
+    Reports,
+    /// It says nothing of the kind.
+    Silent,
+}
+
+/// What a core tells the thread that waits.
+pub(crate) enum Message {
+    /// A second has passed, or the last part of one.
+    Second(usize, Duration, Counts),
+}
+
+/// What one core comes to.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) counts: Counts,
+    pub(crate) times: PacketTimes,
+    pub(crate) unsent: Unsent,
+    /// Datagrams that were due and did not leave.
+    pub(crate) skipped: u64,
+    /// What came back, of all flows.
+    pub(crate) echoes: Tally,
+    /// What the far end said of each flow: before the run and behind it.
+    pub(crate) reports: Vec<(Option<Report>, Option<Report>)>,
+    /// How long datagrams were sent.
+    pub(crate) elapsed: Duration,
+    /// What that cost the thread.
+    pub(crate) time: ThreadTime,
+    /// Whether the kernel made datagrams of messages until the end.
+    pub(crate) segmentation: Segmentation,
+}
+
+/// One core's part of a run.
+struct Part {
+    core: Core,
+    task: Arc<Task>,
+    shared: Rc<Shared>,
+    flows: Vec<Rc<Flow>>,
+    budget: SharedBudget,
+    /// Flows that still send.
+    sending: Cell<usize>,
+    sent: Signal,
+    begin: Cell<Instant>,
+    time_before: Cell<ThreadTime>,
+    /// How long it sent and what that cost, once that is over.
+    end: Cell<Option<(Duration, ThreadTime)>>,
+    skipped: Cell<u64>,
+    reports: RefCell<Vec<(Option<Report>, Option<Report>)>>,
+}
+
+/// Core `core.id()`'s part of the run, from its start to its end.
+pub(crate) fn run_core(
+    core: &Core,
+    task: &Arc<Task>,
+    gate: &Arc<Gate>,
+    messages: &Sender<Message>,
+) -> Result<Outcome, String> {
+    let part = Part::new(core, task).map_err(|error| {
+        format!(
+            "a socket for datagrams to {} cannot be made: {error}",
+            task.target
+        )
+    })?;
+    let part = Rc::new(part);
+    if task.plan.options.busy_poll {
+        core.busy_poll();
+    }
+    for flow in &part.flows {
+        let flow = Rc::clone(flow);
+        core.spawn(async move { flow.receive().await });
+    }
+    core.spawn(lead(Rc::clone(&part), Arc::clone(gate), messages.clone()));
+    core.spawn(end_early(Rc::clone(&part)));
+    core.run();
+    let (elapsed, time) = part.ended();
+    let _ = messages.send(Message::Second(core.id(), elapsed, part.counts()));
+    Ok(part.outcome(elapsed, time))
+}
+
+impl Part {
+    fn new(core: &Core, task: &Arc<Task>) -> Result<Part, Error> {
+        let (plan, options) = (&task.plan, &task.plan.options);
+        let shared = Rc::new(Shared {
+            core: core.clone(),
+            counts: RefCell::default(),
+            times: RefCell::default(),
+            unsent: RefCell::default(),
+            arrived: RefCell::new(ReceiveBatch::new(MESSAGES_PER_CALL, DATAGRAM_BYTES_MAX)),
+            sizes: options.sizes.clone(),
+            timeout: options.timeout,
+            way: task.way,
+            spins: match options.busy_poll {
+                true => Spins::Yes,
+                false => Spins::No,
+            },
+        });
+        let nothing = Stop {
+            after: Some(Duration::ZERO),
+            count: None,
+        };
+        let now = core.now_exact();
+        let budget = Rc::new(Cell::new(
+            nothing.of_core(plan.share_of_core(core.id()), now),
+        ));
+        let turn = plan.segments() as u64;
+        let flows: Result<Vec<Rc<Flow>>, Error> = plan
+            .flows_of(core.id())
+            .map(|number| {
+                let socket = Datagram::bind(core, source_of(options.source, &task.target))?;
+                socket.connect(task.target)?;
+                let id = header::Flow {
+                    run: task.run,
+                    number,
+                };
+                let share = plan.share_of(number);
+                let schedule = Schedule::new(&options.pace, share, turn, &budget);
+                let random = Random::stream(options.seed, number.into());
+                let flow = Flow::new(&shared, socket, id, schedule, random, options.depth);
+                Ok(Rc::new(flow))
+            })
+            .collect();
+        let flows = flows?;
+        Ok(Part {
+            core: core.clone(),
+            task: Arc::clone(task),
+            shared,
+            reports: RefCell::new(vec![(None, None); flows.len()]),
+            sending: Cell::new(flows.len()),
+            flows,
+            budget,
+            sent: Signal::default(),
+            begin: Cell::default(),
+            time_before: Cell::default(),
+            end: Cell::new(None),
+            skipped: Cell::new(0),
+        })
+    }
+
+    /// The run begins.
+    fn start(self: &Rc<Part>, begin: Instant) {
+        let plan = &self.task.plan;
+        let options = &plan.options;
+        self.begin.set(begin);
+        let share = plan.share_of_core(self.core.id());
+        self.budget.set(options.stop.of_core(share, begin));
+        self.time_before.set(ThreadTime::now());
+        for flow in &self.flows {
+            flow.schedule.begin(begin);
+            let (flow, part) = (Rc::clone(flow), Rc::clone(self));
+            self.core.spawn(async move {
+                let options = &part.task.plan.options;
+                let mut sending = Sending::new(
+                    options.departure.messages(),
+                    part.task.plan.segments(),
+                    &options.sizes,
+                    Random::stream(options.seed, flow.id.number.into()),
+                );
+                flow.send(&mut sending).await;
+                part.sending.set(part.sending.get() - 1);
+                if part.sending.get() == 0 {
+                    part.sent.give();
+                }
+            });
+        }
+    }
+
+    /// Sending is over: how long it took and what it cost, the first time this is asked.
+    fn ended(&self) -> (Duration, ThreadTime) {
+        if let Some(end) = self.end.get() {
+            return end;
+        }
+        let now = self.core.now_exact();
+        let end = (
+            now.since(self.begin.get()),
+            ThreadTime::now().since(self.time_before.get()),
+        );
+        self.end.set(Some(end));
+        let until = self.budget.get().end().map_or(now, |end| end.min(now));
+        let skipped = self.flows.iter().map(|flow| flow.schedule.skipped(until));
+        self.skipped.set(skipped.sum());
+        end
+    }
+
+    /// What has been counted so far, with what the flows know of echoes.
+    fn counts(&self) -> Counts {
+        let echoes = self.echoes();
+        Counts {
+            received: echoes.received,
+            received_bytes: echoes.bytes,
+            duplicated: echoes.duplicated,
+            reordered: echoes.reordered,
+            too_late: echoes.too_late,
+            ..*self.shared.counts.borrow()
+        }
+    }
+
+    fn echoes(&self) -> Tally {
+        let mut sum = Tally::default();
+        self.flows.iter().for_each(|flow| sum.add(&flow.echoes()));
+        sum
+    }
+
+    fn outcome(&self, elapsed: Duration, time: ThreadTime) -> Outcome {
+        let by_engine = |flow: &Rc<Flow>| flow.socket.segmentation() == Segmentation::Engine;
+        Outcome {
+            counts: self.counts(),
+            times: self.shared.times.take(),
+            unsent: self.shared.unsent.take(),
+            skipped: self.skipped.get(),
+            echoes: self.echoes(),
+            reports: self.reports.take(),
+            elapsed,
+            time,
+            segmentation: match self.flows.iter().any(by_engine) {
+                true => Segmentation::Engine,
+                false => Segmentation::Kernel,
+            },
+        }
+    }
+
+    /// Asks the far end about all flows at once.
+    async fn ask(self: &Rc<Part>, when: When) {
+        if self.task.far == FarEnd::Silent {
+            return;
+        }
+        let done = Rc::new(Signal::default());
+        let left = Rc::new(Cell::new(self.flows.len()));
+        for (place, flow) in self.flows.iter().enumerate() {
+            let (part, flow) = (Rc::clone(self), Rc::clone(flow));
+            let (done, left) = (Rc::clone(&done), Rc::clone(&left));
+            self.core.spawn(async move {
+                let report = match when {
+                    When::Before => inquiry::ask(&flow).await,
+                    When::After => inquiry::ask_until_settled(&flow).await,
+                };
+                let reports = &mut part.reports.borrow_mut()[place];
+                match when {
+                    When::Before => reports.0 = report,
+                    When::After => reports.1 = report,
+                }
+                left.set(left.get() - 1);
+                if left.get() == 0 {
+                    done.give();
+                }
+            });
+        }
+        done.given().await;
+    }
+
+    /// Waits for what is on its way, as long as one echo is waited for at most.
+    async fn land(&self) {
+        let end = self.core.now_exact() + self.shared.timeout;
+        let pause = self.shared.timeout / LANDING_LOOKS;
+        while self.flows.iter().any(|flow| flow.waiting() > 0) {
+            if self.core.now_exact() >= end {
+                return;
+            }
+            self.core.sleep(pause).await;
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum When {
+    Before,
+    After,
+}
+
+async fn lead(part: Rc<Part>, gate: Arc<Gate>, messages: Sender<Message>) {
+    let core = part.core.clone();
+    part.ask(When::Before).await;
+    part.start(gate.pass(&core).await);
+    core.spawn(tell(Rc::clone(&part), messages));
+    part.sent.given().await;
+    part.ended();
+    part.land().await;
+    part.ask(When::After).await;
+    core.stop(Duration::ZERO);
+}
+
+/// Tells once a second what was counted.
+async fn tell(part: Rc<Part>, messages: Sender<Message>) {
+    let mut next = part.begin.get();
+    while part.end.get().is_none() {
+        next = next + Duration::from_secs(1);
+        part.core.sleep_until(next).await;
+        if part.end.get().is_none() {
+            let elapsed = next.since(part.begin.get());
+            let _ = messages.send(Message::Second(part.core.id(), elapsed, part.counts()));
+        }
+    }
+}
+
+/// Sends nothing more when somebody asks for the end. What it is then is reported within the time that is given.
+async fn end_early(part: Rc<Part>) {
+    part.core.stopped().await;
+    part.ended();
+}
+
+/// Where datagrams to `target` come from.
+fn source_of(source: Option<IpAddr>, target: &SocketAddr) -> SocketAddr {
+    let unspecified = match target {
+        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    SocketAddr::new(source.unwrap_or(unspecified), 0)
+}

@@ -1,0 +1,268 @@
+//! What is asked of a run of datagrams: checked before anything starts.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use onrush_engine::Io;
+
+use super::departure::Departure;
+use super::size::Sizes;
+use crate::error::Error;
+use crate::limits::{
+    DURATION_MAX, ECHO_TIMEOUT_DEFAULT, FLIGHT_MAX, FLOWS_MAX, RATE_MAX, THREADS_MAX,
+};
+use crate::pace::Pace;
+use crate::pace::arrivals::Share;
+use crate::stop::Stop;
+use crate::target::Target;
+
+/// Which way datagrams go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// To the far end, which counts them where it is a sink of ours.
+    OneWay,
+    /// To an echo and back.
+    RoundTrip,
+}
+
+impl Way {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::OneWay => "one_way",
+            Way::RoundTrip => "round_trip",
+        }
+    }
+}
+
+/// What the user asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where datagrams go.
+    pub target: Target,
+    /// Which way; `None` is what the far end says that it is.
+    pub way: Option<Way>,
+    /// Sockets of the whole run, each with a port of its own.
+    pub flows: usize,
+    /// Threads, each with a core of its own.
+    pub threads: usize,
+    /// The CPUs the threads are pinned to, in turn; empty leaves them to the kernel.
+    pub cpus: Vec<usize>,
+    /// How to wait for the kernel.
+    pub io: Io,
+    /// Whether the threads never sleep.
+    pub busy_poll: bool,
+    /// When the run ends.
+    pub stop: Stop,
+    /// When datagrams leave. In a closed loop as many as go: one way as fast as the kernel takes them, round trips as many as
+    /// `depth` says.
+    pub pace: Pace,
+    /// Bytes of payload.
+    pub sizes: Sizes,
+    /// How they leave.
+    pub departure: Departure,
+    /// Datagrams of each socket that may be on their way at once, in a closed loop of round trips.
+    pub depth: u64,
+    /// How long an echo is waited for.
+    pub timeout: Duration,
+    /// The address of this machine that they come from; `None` leaves it to the routes.
+    pub source: Option<IpAddr>,
+    /// What makes sizes and random gaps repeatable.
+    pub seed: u64,
+}
+
+impl Options {
+    /// One socket on one thread that sends 64 bytes at a time to `target` until somebody ends it.
+    pub fn new(target: Target) -> Options {
+        Options {
+            target,
+            way: None,
+            flows: 1,
+            threads: 1,
+            cpus: Vec::new(),
+            io: Io::Auto,
+            busy_poll: false,
+            stop: Stop::default(),
+            pace: Pace::Closed,
+            sizes: Sizes::one(64),
+            departure: Departure::default(),
+            depth: 1,
+            timeout: ECHO_TIMEOUT_DEFAULT,
+            source: None,
+            seed: 0,
+        }
+    }
+}
+
+/// What the cores do. It cannot be wrong.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(crate) options: Options,
+    /// Datagrams per second of all flows; `None` in a closed loop.
+    pub(crate) rate: Option<f64>,
+}
+
+impl Plan {
+    /// Checks what was asked for.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with the reason and what would work.
+    pub fn new(options: Options) -> Result<Plan, Error> {
+        check(&options).map_err(Error::Invalid)?;
+        let rate = options.pace.rate_asked(options.flows as u64);
+        Ok(Plan { options, rate })
+    }
+
+    /// The flows of core `core`, by their numbers.
+    pub(crate) fn flows_of(&self, core: usize) -> impl Iterator<Item = u16> + use<> {
+        let flows = self.options.flows;
+        // Within the limit, which is one of such numbers.
+        (core..flows)
+            .step_by(self.options.threads)
+            .map(|flow| flow as u16)
+    }
+
+    /// Which of the run's datagrams flow `flow` sends.
+    pub(crate) fn share_of(&self, flow: u16) -> Share {
+        Share {
+            first: flow.into(),
+            stride: self.options.flows as u64,
+        }
+    }
+
+    /// Which of the run's datagrams the flows of core `core` send together.
+    pub(crate) fn share_of_core(&self, core: usize) -> Share {
+        Share::of_core(core as u64, self.options.threads as u64, 0, 1)
+    }
+
+    /// Datagrams of one message.
+    pub(crate) fn segments(&self) -> usize {
+        let options = &self.options;
+        let rate = self.rate.map(|rate| rate / options.flows as f64);
+        let most = options.departure.segments(options.sizes.largest(), rate);
+        // What is bounded by a count may be less than a message.
+        let count = options
+            .stop
+            .count
+            .map_or(u64::MAX, |count| count / options.flows as u64);
+        most.min(count.max(1) as usize)
+    }
+}
+
+fn check(options: &Options) -> Result<(), String> {
+    let in_range = |what: &str, value: usize, most: usize| match (1..=most).contains(&value) {
+        true => Ok(()),
+        false => Err(format!(
+            "{value} {what} are out of range: expected 1 to {most}"
+        )),
+    };
+    in_range("sockets", options.flows, FLOWS_MAX)?;
+    in_range("threads", options.threads, THREADS_MAX)?;
+    if options.threads > options.flows {
+        return Err(format!(
+            "{0} threads have nothing to do with {1} sockets: use -c {0} or more, or fewer threads",
+            options.threads, options.flows
+        ));
+    }
+    if !(1..=FLIGHT_MAX).contains(&options.depth) {
+        return Err(format!(
+            "--depth {} is out of range: expected 1 to {FLIGHT_MAX}",
+            options.depth
+        ));
+    }
+    if options.departure == Departure::Offload && options.sizes.only().is_none() {
+        return Err(format!(
+            "--send offload parts a message into datagrams of one size, and {} are several: use one size, or --send batch",
+            options.sizes
+        ));
+    }
+    match &options.pace {
+        Pace::Closed => {}
+        Pace::Open(_)
+            if options
+                .pace
+                .rate_asked(1)
+                .is_some_and(|rate| rate > RATE_MAX as f64) =>
+        {
+            return Err(format!("a rate is at most {RATE_MAX} a second"));
+        }
+        Pace::Open(_) => {}
+        Pace::Think(_) | Pace::EachConnection(_) => {
+            return Err(
+                "datagrams leave at a rate (-R, --stairs, --burst) or as fast as they go: leave --rate-per-connection and -T out"
+                    .to_owned(),
+            );
+        }
+    }
+    match options.stop.after {
+        Some(after) if after > DURATION_MAX => {
+            Err("a run lasts a year at most: see the unit of -d".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> Options {
+        Options::new(Target::parse("udp://127.0.0.1:9").unwrap())
+    }
+
+    fn refused(options: Options) -> String {
+        Plan::new(options).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let two = Options {
+            threads: 2,
+            ..options()
+        };
+        assert!(refused(two).contains("use -c 2 or more"));
+        let none = Options {
+            flows: 0,
+            ..options()
+        };
+        assert!(refused(none).contains("expected 1 to 65536"));
+        let sizes = Options {
+            sizes: Sizes::parse("64-100").unwrap(),
+            departure: Departure::Offload,
+            ..options()
+        };
+        assert!(refused(sizes).contains("use one size"));
+        let depth = Options {
+            depth: 0,
+            ..options()
+        };
+        assert!(refused(depth).contains("--depth 0"));
+    }
+
+    #[test]
+    fn flows_and_datagrams_are_divided_exactly() {
+        let plan = Plan::new(Options {
+            flows: 5,
+            threads: 2,
+            ..options()
+        })
+        .unwrap();
+        let mut flows: Vec<u16> = (0..2).flat_map(|core| plan.flows_of(core)).collect();
+        flows.sort_unstable();
+        assert_eq!(flows, [0, 1, 2, 3, 4]);
+        let sum: u64 = (0..2)
+            .map(|core| plan.share_of_core(core).count_of(11))
+            .sum();
+        assert_eq!(sum, 11);
+    }
+
+    #[test]
+    fn a_message_is_no_more_than_was_asked_for() {
+        let mut few = Options {
+            departure: Departure::Offload,
+            ..options()
+        };
+        few.stop.count = Some(10);
+        assert_eq!(Plan::new(few).unwrap().segments(), 10);
+    }
+}

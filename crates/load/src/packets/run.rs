@@ -1,0 +1,301 @@
+//! A run from its start to its report: what the far end is, one core per thread, and one thread that waits for them.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use onrush_engine::{Address, Choice, Cores, Handle, Setup, cpu};
+use onrush_measure::units;
+use onrush_packet::header::Flow;
+use onrush_packet::report::{REPORT_BYTES, Report as FarReport, Role, question};
+
+use super::counts::Counts;
+use super::kernel::KernelCounters;
+use super::part::{FarEnd, Message, Outcome, Task, run_core};
+use super::plan::{Plan, Way};
+use super::report::{Found, Report};
+use crate::error::Error;
+use crate::gate::Gate;
+use crate::host::HostTime;
+use crate::limits::{QUESTIONS_MAX, REPORT_TIMEOUT, SOFT_STOP};
+use crate::wall_clock::WallTime;
+
+/// Starts what `plan` says.
+///
+/// # Errors
+/// When the target's name cannot be resolved, nobody listens there, it is not what was asked for, or this machine does not
+/// allow what was.
+pub fn start(plan: Plan) -> Result<Running, Error> {
+    let options = &plan.options;
+    cpu::check(&options.cpus).map_err(Error::Invalid)?;
+    let choice = onrush_engine::choose(options.io).map_err(Error::Invalid)?;
+    let target = resolve(&plan)?;
+    let run = (WallTime::now().nanoseconds() ^ u64::from(std::process::id()) << 20) as u32;
+    let (way, far) = far_end(&plan, target, run)?;
+    let setup = Setup {
+        io: choice.io,
+        cpus: (0..options.threads)
+            .map(|core| match options.cpus.len() {
+                0 => None,
+                cpus => Some(options.cpus[core % cpus]),
+            })
+            .collect(),
+    };
+    let gate = Arc::new(Gate::new(options.threads, None));
+    let task = Arc::new(Task {
+        plan,
+        way,
+        far,
+        target,
+        run,
+    });
+    let (sender, messages) = channel();
+    let (their_task, their_gate) = (Arc::clone(&task), Arc::clone(&gate));
+    let (host, kernel) = (HostTime::now(), KernelCounters::now());
+    let main = move |core| run_core(&core, &their_task, &their_gate, &sender);
+    let cores = onrush_engine::start(&setup, main)
+        .map_err(|error| Error::Invalid(format!("the threads cannot be started: {error}")))?;
+    Ok(Running {
+        cores,
+        messages,
+        task,
+        choice,
+        gate,
+        host,
+        kernel,
+    })
+}
+
+/// The address that datagrams go to.
+fn resolve(plan: &Plan) -> Result<SocketAddr, Error> {
+    let Plan { options, .. } = plan;
+    let is_fit = |address: &SocketAddr| {
+        let family = options.source.map(|source| source.is_ipv4());
+        family.is_none_or(|is_four| is_four == address.is_ipv4())
+    };
+    let url = &options.target.url;
+    match options.target.place.resolve_datagrams(is_fit)? {
+        Some(Address::Tcp(address)) => Ok(address),
+        Some(Address::Unix(_)) => Err(Error::Invalid(format!(
+            "{url} is a Unix socket, and datagrams go over UDP: expected udp://HOST:PORT"
+        ))),
+        None => Err(Error::Invalid(format!(
+            "{url} has no address of the family of --source"
+        ))),
+    }
+}
+
+/// Asks who is there, and settles which way datagrams go.
+fn far_end(plan: &Plan, target: SocketAddr, run: u32) -> Result<(Way, FarEnd), Error> {
+    let wanted = plan.options.way;
+    let far = greet(plan, target, run)?;
+    let url = &plan.options.target.url;
+    match (far, wanted) {
+        (Some(Greeting::Reports(Role::Sink)), None | Some(Way::OneWay)) => {
+            Ok((Way::OneWay, FarEnd::Reports))
+        }
+        (Some(Greeting::Reports(Role::Sink)), Some(Way::RoundTrip)) => {
+            Err(Error::Invalid(format!(
+                "{url} is a sink, which sends nothing back: leave out --round-trip, or run onrush serve --echo there"
+            )))
+        }
+        (Some(Greeting::Reports(Role::Echo)), None | Some(Way::RoundTrip)) => {
+            Ok((Way::RoundTrip, FarEnd::Reports))
+        }
+        (Some(Greeting::Echoes), None | Some(Way::RoundTrip)) => {
+            Ok((Way::RoundTrip, FarEnd::Silent))
+        }
+        (Some(Greeting::Reports(Role::Echo) | Greeting::Echoes), Some(Way::OneWay)) => {
+            Err(Error::Invalid(format!(
+                "{url} is an echo, which sends everything back: leave out --one-way, or run onrush serve --sink there"
+            )))
+        }
+        (None, Some(way)) => Ok((way, FarEnd::Silent)),
+        (None, None) => Err(Error::Invalid(format!(
+            "nobody at {url} says whether it counts datagrams or sends them back: start onrush serve --sink or --echo there, or say --one-way or --round-trip"
+        ))),
+    }
+}
+
+/// What somebody at the far end said to the first question.
+enum Greeting {
+    Reports(Role),
+    /// It sent the question back: an echo of somebody else's.
+    Echoes,
+}
+
+/// Asks until there is a response; `None` where there is none.
+fn greet(plan: &Plan, target: SocketAddr, run: u32) -> Result<Option<Greeting>, Error> {
+    let failed = |what: &str, error: std::io::Error| {
+        Error::Invalid(format!("datagrams to {target} cannot be {what}: {error}"))
+    };
+    let unspecified = match target {
+        SocketAddr::V4(_) => "0.0.0.0".parse(),
+        SocketAddr::V6(_) => "::".parse(),
+    };
+    let source = plan.options.source.or(unspecified.ok());
+    let source = source.expect("both addresses are well formed");
+    let socket = UdpSocket::bind((source, 0))
+        .map_err(|error| Error::Invalid(format!("--source {source} cannot be used: {error}")))?;
+    socket
+        .connect(target)
+        .map_err(|error| failed("sent", error))?;
+    let timeout = Some(REPORT_TIMEOUT / 2);
+    socket
+        .set_read_timeout(timeout)
+        .map_err(|error| failed("received", error))?;
+    let flow = Flow {
+        run,
+        number: u16::MAX,
+    };
+    let mut bytes = [0; REPORT_BYTES + 1];
+    for number in 0..QUESTIONS_MAX {
+        let asked = question(flow, number);
+        let received = socket.send(&asked).and_then(|_| socket.recv(&mut bytes));
+        let datagram = match received {
+            Ok(count) => &bytes[..count],
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                return Err(Error::Unreachable(format!(
+                    "nobody listens at {target} over UDP (ICMP port unreachable)"
+                )));
+            }
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                continue;
+            }
+            Err(error) => return Err(failed("sent", error)),
+        };
+        if datagram == asked {
+            return Ok(Some(Greeting::Echoes));
+        }
+        if let Some(report) = FarReport::read(datagram).filter(|report| report.flow == flow) {
+            return Ok(Some(Greeting::Reports(report.role)));
+        }
+    }
+    Ok(None)
+}
+
+/// A run under way.
+pub struct Running {
+    cores: Cores<Result<Outcome, String>>,
+    messages: Receiver<Message>,
+    task: Arc<Task>,
+    choice: Choice,
+    gate: Arc<Gate>,
+    host: HostTime,
+    kernel: KernelCounters,
+}
+
+/// What ends a run early, from any thread.
+#[derive(Clone)]
+pub struct Stopper(Vec<Handle>);
+
+impl Stopper {
+    /// Ends the run now: nothing more is sent, and what was measured is reported.
+    pub fn stop(&self) {
+        self.0.iter().for_each(|handle| handle.stop(SOFT_STOP));
+    }
+}
+
+/// What a second has come to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Second {
+    /// Seconds since the beginning, at its end.
+    pub t: f64,
+    /// Datagrams that left in it.
+    pub sent: u64,
+    /// Echoes that came in it.
+    pub received: u64,
+    /// Datagrams without an echo so far, those on their way among them; 0 one way.
+    pub missing: u64,
+}
+
+impl Running {
+    /// One line about what runs where.
+    pub fn headline(&self) -> String {
+        let Task {
+            plan,
+            way,
+            far,
+            target,
+            ..
+        } = &*self.task;
+        let options = &plan.options;
+        let far = match (way, far) {
+            (Way::OneWay, FarEnd::Reports) => "to a sink that counts them",
+            (Way::OneWay, FarEnd::Silent) => "one way, to somebody who says nothing",
+            (Way::RoundTrip, FarEnd::Reports) => "to an echo that counts them",
+            (Way::RoundTrip, FarEnd::Silent) => "to an echo",
+        };
+        format!(
+            "{} at {target}: datagrams of {} bytes {far}, {} over {}, {} ({})",
+            options.target.url,
+            options.sizes,
+            units::plural(options.flows as u64, "socket"),
+            units::plural(options.threads as u64, "thread"),
+            options.departure,
+            self.choice,
+        )
+    }
+
+    /// What ends this run early.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.cores.handles())
+    }
+
+    /// Waits for the end and calls `show` with each second on the way.
+    ///
+    /// # Errors
+    /// When a socket could not be made.
+    pub fn finish(self, mut show: impl FnMut(&Second)) -> Result<Report, Error> {
+        let threads = self.task.plan.options.threads;
+        let mut last = vec![Counts::default(); threads];
+        let mut before = Counts::default();
+        let mut seconds = Vec::new();
+        // Ends when all cores have: each holds a sender.
+        for Message::Second(core, elapsed, counts) in &self.messages {
+            last[core] = counts;
+            let is_whole = elapsed.subsec_nanos() == 0 && !elapsed.is_zero();
+            if core != 0 || !is_whole {
+                continue;
+            }
+            let now = sum(&last);
+            let second = second(elapsed, &now, &before, self.task.way);
+            show(&second);
+            seconds.push(second);
+            before = now;
+        }
+        let outcomes: Result<Vec<Outcome>, String> = self.cores.join().into_iter().collect();
+        let outcomes = outcomes.map_err(Error::Invalid)?;
+        Ok(Report::new(Found {
+            task: &self.task,
+            io: self.choice.io,
+            outcomes: &outcomes,
+            seconds,
+            began: self.gate.began(),
+            host: (self.host, HostTime::now()),
+            kernel: KernelCounters::now().since(&self.kernel),
+        }))
+    }
+}
+
+fn sum(counts: &[Counts]) -> Counts {
+    let mut sum = Counts::default();
+    counts.iter().for_each(|core| sum.add(core));
+    sum
+}
+
+fn second(elapsed: Duration, now: &Counts, before: &Counts, way: Way) -> Second {
+    Second {
+        t: elapsed.as_secs_f64(),
+        sent: now.sent.saturating_sub(before.sent),
+        received: now.received.saturating_sub(before.received),
+        missing: match way {
+            Way::OneWay => 0,
+            Way::RoundTrip => now.sent.saturating_sub(now.received),
+        },
+    }
+}

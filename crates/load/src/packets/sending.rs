@@ -1,0 +1,163 @@
+//! The memory that a flow's datagrams leave from. Each message has its own, which is written again when it has left, so that
+//! sending allocates nothing.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU16;
+use std::rc::Rc;
+
+use onrush_engine::random::Random;
+use onrush_engine::{Message, Part, SendBatch};
+use onrush_packet::header::{HEADER_BYTES, Header};
+
+use super::size::Sizes;
+
+/// What a flow sends in one call.
+pub(super) struct Sending {
+    batch: SendBatch,
+    /// One for each message of a call; a message is the last bytes of it. Invariant: while `batch` is empty nobody else holds
+    /// them.
+    memory: Box<[Rc<[u8]>]>,
+    /// What is in `batch`, message by message.
+    loaded: VecDeque<Loaded>,
+    segments: usize,
+    sizes: Sizes,
+    random: Random,
+}
+
+/// Datagrams of one message that have not left, and the bytes of each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Loaded {
+    count: u64,
+    size: u64,
+}
+
+impl Sending {
+    /// For calls of up to `messages` messages of `segments` datagrams each.
+    pub(super) fn new(messages: usize, segments: usize, sizes: &Sizes, random: Random) -> Sending {
+        let bytes = usize::from(sizes.largest()) * segments;
+        let pattern: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
+        Sending {
+            batch: SendBatch::default(),
+            memory: (0..messages).map(|_| Rc::from(&pattern[..])).collect(),
+            loaded: VecDeque::with_capacity(messages),
+            segments,
+            sizes: sizes.clone(),
+            random,
+        }
+    }
+
+    /// The most datagrams of one call.
+    pub(super) fn most(&self) -> u64 {
+        (self.memory.len() * self.segments) as u64
+    }
+
+    /// What is to be sent.
+    pub(super) fn batch(&mut self) -> &mut SendBatch {
+        &mut self.batch
+    }
+
+    /// Bytes of datagram `number`.
+    pub(super) fn size_of(&self, number: u64) -> usize {
+        self.sizes.of(number, &self.random).into()
+    }
+
+    /// Fills the empty batch with `count` datagrams, at most those of a call, from number `first` on; `header` is what they begin
+    /// with, but for their numbers. Returns how many.
+    #[inline]
+    pub(super) fn load(&mut self, mut header: Header, first: u64, count: u64) -> u64 {
+        debug_assert!(self.batch.is_empty());
+        self.loaded.clear();
+        let all = count.min(self.most());
+        let mut number = first;
+        for at in 0..self.memory.len() {
+            let left = first + all - number;
+            if left == 0 {
+                break;
+            }
+            // A message has one size: segments are only of sizes that are one.
+            let size = self.size_of(number);
+            let segments = left.min(self.segments as u64);
+            let length = size * segments as usize;
+            let memory = &mut self.memory[at];
+            let start = memory.len() - length;
+            let bytes = Rc::get_mut(memory).expect("the batch is empty");
+            for datagram in bytes[start..].chunks_exact_mut(size) {
+                header.sequence = number as u32;
+                datagram[..HEADER_BYTES].copy_from_slice(&header.bytes());
+                number += 1;
+            }
+            let message = Message {
+                segment: NonZeroU16::new(size as u16).filter(|_| segments > 1),
+                ..Message::new(Part::Shared(Rc::clone(memory), start))
+            };
+            self.loaded.push_back(Loaded {
+                count: segments,
+                size: size as u64,
+            });
+            let pushed = self.batch.push(message);
+            debug_assert!(
+                pushed.is_ok(),
+                "a call takes as many as there is memory for"
+            );
+        }
+        all
+    }
+
+    /// So many datagrams have left; returns the bytes of them.
+    pub(super) fn have_left(&mut self, count: u64) -> u64 {
+        let mut left = count;
+        let mut bytes = 0;
+        while let Some(first) = self.loaded.front_mut().filter(|_| left > 0) {
+            let of_first = left.min(first.count);
+            bytes += of_first * first.size;
+            first.count -= of_first;
+            left -= of_first;
+            if first.count == 0 {
+                self.loaded.pop_front();
+            }
+        }
+        bytes
+    }
+
+    /// The first message was refused and dropped; returns how many datagrams that were.
+    pub(super) fn refused(&mut self) -> u64 {
+        self.loaded.pop_front().map_or(0, |first| first.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_packet::header::{Flow, Kind};
+
+    const HEADER: Header = Header {
+        kind: Kind::Data,
+        flow: Flow { run: 1, number: 2 },
+        sequence: 0,
+        sent: 7,
+    };
+
+    #[test]
+    fn what_has_left_is_counted_message_by_message() {
+        let sizes = Sizes::parse("100").unwrap();
+        let mut sending = Sending::new(3, 4, &sizes, Random::new(0));
+        assert_eq!(sending.most(), 12);
+        assert_eq!(sending.load(HEADER, 0, 10), 10);
+        assert_eq!(sending.batch().len(), 3);
+        assert_eq!(sending.have_left(5), 500);
+        assert_eq!(sending.refused(), 3, "the rest of the second message");
+        assert_eq!(sending.have_left(2), 200);
+        assert_eq!(sending.refused(), 0);
+    }
+
+    #[test]
+    fn memory_is_used_again_when_the_batch_is_empty() {
+        let sizes = Sizes::parse("20,30").unwrap();
+        let mut sending = Sending::new(2, 1, &sizes, Random::new(0));
+        for first in [0, 2] {
+            assert_eq!(sending.load(HEADER, first, 9), 2);
+            assert_eq!(sending.have_left(2), 50);
+            sending.batch().clear();
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! How many bytes datagrams have: one size, several in turn, any of a range, or the mix of the internet.
+
+use std::fmt;
+
+use onrush_engine::random::Random;
+use onrush_packet::header::HEADER_BYTES;
+
+use crate::limits::{DATAGRAM_BYTES_MAX, DATAGRAM_SIZES_MAX};
+
+/// Sizes of payloads, in bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// As it was written.
+    text: String,
+    kind: SizeKind,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum SizeKind {
+    /// These, in turn. Invariant: not empty.
+    Listed(Box<[u16]>),
+    /// Any of these with the same probability.
+    Between(u16, u16),
+}
+
+/// Bytes of headers of an IPv4 datagram that carries UDP (RFC 791, RFC 768).
+const IPV4_UDP_BYTES: u16 = 28;
+
+/// The simple internet mix: 7 IP packets of 40 bytes, 4 of 576, 1 of 1,500 (RFC 6985 2). Here they are as payloads of UDP; that of the
+/// shortest has no room for a test header, and is one of the fewest bytes that do.
+const IMIX: [(u16, usize); 3] = [
+    (HEADER_BYTES as u16, 7),
+    (576 - IPV4_UDP_BYTES, 4),
+    (1500 - IPV4_UDP_BYTES, 1),
+];
+
+impl Sizes {
+    /// Datagrams of so many bytes. It must be within the limits.
+    pub fn one(bytes: u16) -> Sizes {
+        Sizes {
+            text: bytes.to_string(),
+            kind: SizeKind::Listed([bytes].into()),
+        }
+    }
+
+    /// Reads `64`, `64,512,1400`, `64-1400` or `imix`.
+    ///
+    /// # Errors
+    /// A sentence with the text and what was expected.
+    pub fn parse(text: &str) -> Result<Sizes, String> {
+        let expected = |why: String| {
+            format!(
+                "{text:?} is no size of datagrams: {why}; expected bytes of payload from {HEADER_BYTES} to {DATAGRAM_BYTES_MAX} such as 64, several in turn such as 64,512,1400, any of a range such as 64-1400, or imix"
+            )
+        };
+        let one = |text: &str| -> Result<u16, String> {
+            let bytes: u16 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+            if usize::from(bytes) < HEADER_BYTES {
+                return Err(format!(
+                    "{bytes} bytes have no room for the header of {HEADER_BYTES} bytes that tells datagrams apart"
+                ));
+            }
+            match usize::from(bytes) > DATAGRAM_BYTES_MAX {
+                true => Err(format!("{bytes} bytes are more than UDP takes over IPv4")),
+                false => Ok(bytes),
+            }
+        };
+        let kind = match text.split_once('-') {
+            _ if text == "imix" => SizeKind::Listed(imix().into()),
+            Some((low, high)) => match (one(low), one(high)) {
+                (Ok(low), Ok(high)) if low <= high => SizeKind::Between(low, high),
+                (Ok(_), Ok(_)) => return Err(expected("the range ends before it begins".into())),
+                (Err(why), _) | (_, Err(why)) => return Err(expected(why)),
+            },
+            None => {
+                let sizes: Result<Vec<u16>, String> = text.split(',').map(one).collect();
+                let sizes = sizes.map_err(expected)?;
+                if sizes.len() > DATAGRAM_SIZES_MAX {
+                    return Err(expected(format!(
+                        "it has more than {DATAGRAM_SIZES_MAX} sizes"
+                    )));
+                }
+                SizeKind::Listed(sizes.into())
+            }
+        };
+        Ok(Sizes {
+            text: text.to_owned(),
+            kind,
+        })
+    }
+
+    /// Bytes of datagram `number` of a flow; `random` is the flow's.
+    #[inline]
+    pub(crate) fn of(&self, number: u64, random: &Random) -> u16 {
+        match &self.kind {
+            SizeKind::Listed(sizes) => match **sizes {
+                [size] => size,
+                _ => sizes[(number % sizes.len() as u64) as usize],
+            },
+            SizeKind::Between(low, high) => {
+                let width = f64::from(high - low) + 1.0;
+                low + (random.unit_at(number) * width) as u16
+            }
+        }
+    }
+
+    /// The size of all of them, where they have one.
+    pub fn only(&self) -> Option<u16> {
+        match &self.kind {
+            SizeKind::Listed(sizes) => sizes
+                .iter()
+                .all(|size| *size == sizes[0])
+                .then_some(sizes[0]),
+            SizeKind::Between(low, high) => (low == high).then_some(*low),
+        }
+    }
+
+    /// The largest.
+    pub fn largest(&self) -> u16 {
+        match &self.kind {
+            SizeKind::Listed(sizes) => sizes.iter().copied().max().unwrap_or_default(),
+            SizeKind::Between(_, high) => *high,
+        }
+    }
+
+    /// Bytes of one on average.
+    pub fn mean(&self) -> f64 {
+        match &self.kind {
+            SizeKind::Listed(sizes) => {
+                let sum: f64 = sizes.iter().copied().map(f64::from).sum();
+                sum / sizes.len() as f64
+            }
+            SizeKind::Between(low, high) => (f64::from(*low) + f64::from(*high)) / 2.0,
+        }
+    }
+}
+
+/// As it was written.
+impl fmt::Display for Sizes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+/// The mix in turn, each size as far apart from its like as that goes.
+fn imix() -> Vec<u16> {
+    let rounds: usize = IMIX.iter().map(|(_, weight)| weight).sum();
+    let mut credit = [0; IMIX.len()];
+    let mut sizes = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        for (credit, (_, weight)) in credit.iter_mut().zip(IMIX) {
+            *credit += weight as i64;
+        }
+        let richest = (0..IMIX.len()).max_by_key(|at| credit[*at]).unwrap_or(0);
+        credit[richest] -= rounds as i64;
+        sizes.push(IMIX[richest].0);
+    }
+    sizes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_taken_in_turn() {
+        let random = Random::new(1);
+        let of = |text: &str, count: u64| -> Vec<u16> {
+            let sizes = Sizes::parse(text).unwrap();
+            (0..count).map(|number| sizes.of(number, &random)).collect()
+        };
+        assert_eq!(of("64", 3), [64, 64, 64]);
+        assert_eq!(of("64,512", 3), [64, 512, 64]);
+        let some = of("64-66", 1000);
+        assert!([64, 65, 66].iter().all(|size| some.contains(size)));
+        assert!(some.iter().all(|size| (64..=66).contains(size)));
+        assert_eq!(some, of("64-66", 1000), "they are the same each time");
+    }
+
+    #[test]
+    fn the_internet_mix_has_seven_four_and_one() {
+        let sizes = imix();
+        let count = |size: u16| sizes.iter().filter(|one| **one == size).count();
+        assert_eq!((count(18), count(548), count(1472)), (7, 4, 1));
+        let mean = Sizes::parse("imix").unwrap().mean();
+        assert!((mean - (7.0 * 18.0 + 4.0 * 548.0 + 1472.0) / 12.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_no_size_is_named() {
+        for (text, part) in [
+            ("17", "no room for the header"),
+            ("65508", "more than UDP takes"),
+            ("99999", "is no number"),
+            ("", "is no number"),
+            ("64-", "is no number"),
+            ("100-64", "ends before it begins"),
+            ("64,x", "is no number"),
+        ] {
+            let sentence = Sizes::parse(text).unwrap_err();
+            assert!(sentence.contains(part), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn one_size_is_known_as_such() {
+        assert_eq!(Sizes::parse("64,64").unwrap().only(), Some(64));
+        assert_eq!(Sizes::parse("64-65").unwrap().only(), None);
+        assert_eq!(Sizes::parse("64-1400").unwrap().largest(), 1400);
+    }
+}

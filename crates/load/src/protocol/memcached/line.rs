@@ -1,0 +1,171 @@
+//! Lines of answers, and what their words are (memcached, doc/protocol.txt). Pure.
+
+use memchr::memchr;
+
+use crate::limits::LINE_BYTES_MAX;
+
+/// What the beginning of received bytes is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Found<'i> {
+    /// A line, without its end, and how many bytes it has with it.
+    Line(&'i [u8], usize),
+    /// Its end has not come.
+    Partial,
+    /// It is none, for this reason.
+    Refused(&'static str),
+}
+
+/// Finds the line at the beginning of `input`. As memcached itself does it, a line may end without a carriage return.
+pub(super) fn find(input: &[u8]) -> Found<'_> {
+    let window = &input[..input.len().min(LINE_BYTES_MAX)];
+    let Some(end) = memchr(b'\n', window) else {
+        return match refused(window) {
+            Some(reason) => Found::Refused(reason),
+            None if window.len() == LINE_BYTES_MAX => {
+                Found::Refused("a line without an end within 2 KiB")
+            }
+            None => Found::Partial,
+        };
+    };
+    let line = &input[..end];
+    match line {
+        [rest @ .., b'\r'] => Found::Line(rest, end + 1),
+        _ => Found::Line(line, end + 1),
+    }
+}
+
+/// What somebody who is no memcached begins with.
+fn refused(input: &[u8]) -> Option<&'static str> {
+    match input {
+        // A record of TLS: an alert or a handshake, of version 3.x (RFC 8446 5.1).
+        [0x15 | 0x16, 3, ..] => Some("TLS: the server wants memcacheds://"),
+        // What may become one.
+        [0x15 | 0x16] | [] | [b' '..=b'~' | b'\r' | b'\n', ..] => None,
+        // The first byte of answers of the binary protocol.
+        [0x81, ..] => Some("an answer of the binary protocol, which is not spoken"),
+        [..] => Some("bytes that are no text"),
+    }
+}
+
+/// Why a line that is no answer is none.
+pub(super) fn unknown(line: &[u8]) -> &'static str {
+    if line.starts_with(b"HTTP/") {
+        return "an HTTP response: the server is no memcached";
+    }
+    if line.starts_with(b"-") || line.starts_with(b"+") {
+        return "an answer of Redis: the server is no memcached";
+    }
+    refused(line).unwrap_or("a line that is no answer to the command")
+}
+
+/// Words of a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words<'l>(&'l [u8]);
+
+impl<'l> Words<'l> {
+    pub(super) fn of(line: &'l [u8]) -> Words<'l> {
+        Words(line)
+    }
+}
+
+impl<'l> Iterator for Words<'l> {
+    type Item = &'l [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'l [u8]> {
+        let start = self.0.iter().position(|byte| *byte != b' ')?;
+        let rest = &self.0[start..];
+        let end = memchr(b' ', rest).unwrap_or(rest.len());
+        let (word, rest) = rest.split_at(end);
+        self.0 = rest;
+        Some(word)
+    }
+}
+
+/// A decimal number of at most 19 digits, so that it is one of 64 bits.
+#[inline]
+pub(super) fn number(word: &[u8]) -> Option<u64> {
+    if !(1..=19).contains(&word.len()) {
+        return None;
+    }
+    word.iter().try_fold(0, |sum, byte| match byte {
+        b'0'..=b'9' => Some(sum * 10 + u64::from(byte - b'0')),
+        _ => None,
+    })
+}
+
+/// A line as people may see it: at most so many bytes of it, and nothing that a terminal would obey.
+pub(super) fn shown(line: &[u8], most: usize) -> String {
+    let (line, more) = match line.get(..most) {
+        Some(beginning) if line.len() > most => (beginning, "…"),
+        _ => (line, ""),
+    };
+    let letters = line.iter().map(|byte| match byte {
+        b' '..=b'~' => char::from(*byte),
+        _ => '?',
+    });
+    letters.chain(more.chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_ends_with_its_line_feed() {
+        for (input, expected) in [
+            (&b"END\r\nmore"[..], Found::Line(b"END", 5)),
+            (b"END\nmore", Found::Line(b"END", 4)),
+            (b"\r\n", Found::Line(b"", 2)),
+            (b"EN", Found::Partial),
+            (b"", Found::Partial),
+        ] {
+            assert_eq!(find(input), expected);
+        }
+        assert_eq!(find(&[b'a'; LINE_BYTES_MAX - 1]), Found::Partial);
+        let endless = [b'a'; 2 * LINE_BYTES_MAX];
+        assert!(matches!(find(&endless), Found::Refused(_)));
+    }
+
+    #[test]
+    fn who_is_no_memcached_is_named() {
+        let alert = [0x15, 3, 3, 0, 2, 2, 40];
+        assert_eq!(
+            find(&alert),
+            Found::Refused("TLS: the server wants memcacheds://")
+        );
+        assert!(matches!(find(&[0x81, 0, 0]), Found::Refused(_)));
+        assert!(unknown(b"HTTP/1.1 400 Bad Request").contains("HTTP"));
+        assert!(unknown(b"-ERR unknown command").contains("Redis"));
+    }
+
+    #[test]
+    fn words_stand_between_blanks() {
+        let words: Vec<&[u8]> = Words::of(b"VALUE k 0  12 ").collect();
+        assert_eq!(words, [&b"VALUE"[..], b"k", b"0", b"12"]);
+        assert_eq!(Words::of(b"").next(), None);
+    }
+
+    #[test]
+    fn a_number_is_whole_and_fits() {
+        for (word, expected) in [
+            (&b"0"[..], Some(0)),
+            (b"4294967296", Some(1 << 32)),
+            (b"9999999999999999999", Some(9_999_999_999_999_999_999)),
+            (b"10000000000000000000", None),
+            (b"", None),
+            (b"-1", None),
+            (b"+1", None),
+            (b"1a", None),
+        ] {
+            assert_eq!(number(word), expected, "{}", shown(word, 40));
+        }
+    }
+
+    #[test]
+    fn what_is_shown_of_a_line_is_short_and_harmless() {
+        assert_eq!(shown(b"ERROR \x1b[2J", 100), "ERROR ?[2J");
+        assert_eq!(shown(b"abcdef", 3), "abc…");
+        assert_eq!(shown(b"abc", 3), "abc");
+    }
+}

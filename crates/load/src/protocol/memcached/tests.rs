@@ -1,0 +1,266 @@
+//! Answers in any pieces, and those that are none.
+
+use super::check::{codec, said_in_pieces};
+use super::*;
+use crate::memcached::ratio::{Command, Ratio};
+use crate::memcached::sizes::Sizes;
+use crate::memcached::{Asks, Verify, Versions};
+use crate::protocol::response::Step;
+
+/// What it comes to, in whatever pieces.
+#[track_caller]
+fn said(change: impl Fn(&mut Asks), count: u64, text: &str) -> (String, Counts) {
+    let whole = codec(&change);
+    let expected = said_in_pieces(&whole, count, text.as_bytes(), text.len().max(1));
+    for piece in 1..text.len() {
+        let pieces = codec(&change);
+        let all = said_in_pieces(&pieces, count, text.as_bytes(), piece);
+        assert_eq!(all, expected, "in pieces of {piece}");
+        assert_eq!(pieces.counts(), whole.counts(), "in pieces of {piece}");
+    }
+    (expected.join(", "), whole.counts())
+}
+
+fn meta(asks: &mut Asks) {
+    asks.dialect = Dialect::Meta;
+}
+
+fn quiet(asks: &mut Asks) {
+    asks.dialect = Dialect::MetaQuiet;
+}
+
+#[test]
+fn gets_hit_and_miss() {
+    let (all, counts) = said(
+        |_| (),
+        3,
+        "VALUE k0000 0 4\r\nabcd\r\nEND\r\nEND\r\nVALUE k0002 0 0\r\n\r\nEND\r\n",
+    );
+    assert_eq!(all, "hit, miss, hit");
+    assert_eq!((counts.gets, counts.keys_asked), (3, 3));
+    assert_eq!(
+        (counts.hits, counts.misses, counts.value_bytes_read),
+        (2, 1, 4)
+    );
+}
+
+#[test]
+fn a_get_of_many_keys_is_counted_by_key() {
+    let three = |asks: &mut Asks| {
+        asks.multiget = 3;
+        asks.versions = Versions::Yes;
+    };
+    let text = "VALUE k0000 0 4 1\r\nabcd\r\nVALUE k0002 0 4 2\r\nEND\r\r\nEND\r\nEND\r\n";
+    let (all, counts) = said(three, 2, text);
+    assert_eq!(all, "partial_hit, miss");
+    assert_eq!((counts.hits, counts.misses, counts.keys_asked), (2, 4, 6));
+    // In another order, as some proxies have it.
+    let text = "VALUE k0002 0 1\r\na\r\nVALUE k0000 0 1\r\na\r\nVALUE k0001 0 1\r\na\r\nEND\r\n";
+    assert_eq!(said(three, 1, text).0, "hit");
+    let text = "VALUE k0000 0 1\r\na\r\n".repeat(4) + "END\r\n";
+    assert_eq!(
+        said(three, 1, &text).0,
+        "more values than keys that were asked for"
+    );
+}
+
+#[test]
+fn changes_are_what_the_server_says_of_them() {
+    for (ratio, text, expected) in [
+        (
+            "0:1",
+            "STORED\r\nNOT_STORED\r\nEXISTS\r\n",
+            "stored, not_stored, exists",
+        ),
+        (
+            "0:0:1",
+            "DELETED\r\nNOT_FOUND\r\nDELETED\n",
+            "deleted, not_found, deleted",
+        ),
+        (
+            "0:0:0:1",
+            "1\r\n10 \r\nNOT_FOUND\r\n",
+            "incremented, incremented, not_found",
+        ),
+    ] {
+        let with_ratio = |asks: &mut Asks| asks.ratio = Ratio::parse(ratio).unwrap();
+        assert_eq!(said(with_ratio, 3, text).0, expected);
+    }
+    let sets = |asks: &mut Asks| asks.ratio = Ratio::SETS;
+    let (_, counts) = said(sets, 3, "STORED\r\nNOT_STORED\r\nSTORED\r\n");
+    assert_eq!(
+        (counts.sets, counts.stored, counts.value_bytes_written),
+        (3, 2, 8)
+    );
+}
+
+#[test]
+fn a_value_that_is_looked_at_proves_its_key() {
+    let verified = |asks: &mut Asks| {
+        asks.verify = Verify::Yes;
+        asks.value_sizes = Sizes::Fixed(40);
+    };
+    let codec = codec(verified);
+    let value = |key: u64, length: usize| {
+        let mut out = Vec::new();
+        crate::memcached::value::Values::new().write(key, length, &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(codec.reading.workload.command(0), Command::Get);
+    let answer =
+        |key: &str, value: &str| format!("VALUE {key} 0 {}\r\n{value}\r\nEND\r\n", value.len());
+    let right = value(0, 40);
+    let changed = right.replace(&right[39..], "A");
+    for (text, expected) in [
+        (answer("k0000", &right), "hit"),
+        (answer("k0000", &value(1, 40)), "wrong_value!"),
+        (answer("k0000", &value(0, 39)), "wrong_value!"),
+        (answer("k0000", &changed), "wrong_value!"),
+        (answer("k0001", &value(1, 40)), "wrong_value!"),
+    ] {
+        let (all, counts) = said(verified, 1, &text);
+        assert_eq!(all, expected, "{text}");
+        assert_eq!(counts.wrong_values, u64::from(expected != "hit"));
+    }
+    // Whose value it is needs no look into it.
+    assert_eq!(said(|_| (), 1, &answer("k0001", "abcd")).0, "wrong_value!");
+}
+
+#[test]
+fn meta_answers_are_matched_by_their_opaque() {
+    let (all, counts) = said(meta, 3, "VA 4 O0\r\nabcd\r\nEN\r\nEN O2\r\n");
+    assert_eq!(
+        (all.as_str(), counts.hits, counts.misses),
+        ("hit, miss, miss", 1, 2)
+    );
+    for (text, part) in [
+        ("VA 4 O1\r\nabcd\r\n", "opaque of another command"),
+        ("VA 4\r\nabcd\r\n", "without the opaque"),
+        ("HD O0\r\n", "no answer to the command"),
+    ] {
+        let (all, _) = said(meta, 1, text);
+        assert!(all.contains(part), "{text}: {all}");
+    }
+}
+
+#[test]
+fn what_is_quiet_says_by_silence_what_went_as_usual() {
+    for (text, expected) in [
+        ("MN\r\n", "miss, miss, miss"),
+        ("VA 1 O0\r\na\r\nMN\r\n", "hit, miss, miss"),
+        ("VA 1 O1\r\na\r\nMN\r\n", "miss, hit, miss"),
+        ("VA 1 O0\r\na\r\nVA 1 O2\r\na\r\nMN\r\n", "hit, miss, hit"),
+        (
+            "SERVER_ERROR x\r\nVA 1 O1\r\na\r\nMN\r\n",
+            "server_error!, hit, miss",
+        ),
+        (
+            "VA 1 O2\r\na\r\nVA 1 O3\r\na\r\n",
+            "miss, miss, a line that is no answer to the command",
+        ),
+        (
+            "VA 1 O3\r\na\r\nMN\r\n",
+            "an answer with the opaque of another command",
+        ),
+        ("VA 1 O2\r\na\r\n", "miss, miss, partial"),
+    ] {
+        assert_eq!(said(quiet, 3, text).0, expected, "{text}");
+    }
+    let mixed = |asks: &mut Asks| {
+        quiet(asks);
+        asks.ratio = Ratio::parse("1:1:1").unwrap();
+    };
+    let codec = codec(mixed);
+    let commands: Vec<Command> = (0..20)
+        .map(|number| codec.reading.workload.command(number))
+        .collect();
+    let (all, counts) = said(
+        mixed,
+        20,
+        "SERVER_ERROR out of memory storing object\r\nMN\r\n",
+    );
+    let first_set = commands.iter().position(|command| *command == Command::Set);
+    let expected = commands
+        .iter()
+        .enumerate()
+        .map(|(place, command)| match command {
+            Command::Get => "miss",
+            Command::Set if Some(place) == first_set => "server_error!",
+            Command::Set => "stored",
+            Command::Delete => "deleted_or_not_found",
+            Command::Increment => unreachable!("the ratio has none"),
+        });
+    assert_eq!(all, expected.collect::<Vec<_>>().join(", "));
+    assert_eq!(
+        counts.errors["SERVER_ERROR out of memory storing object"],
+        1
+    );
+}
+
+#[test]
+fn errors_are_counted_by_their_words() {
+    let text = "ERROR\r\nCLIENT_ERROR bad command line format\r\nSERVER_ERROR out of memory\r\n";
+    for change in [(|_| ()) as fn(&mut Asks), meta] {
+        let (all, counts) = said(change, 3, text);
+        assert_eq!(all, "error!, client_error!, server_error!");
+        assert_eq!(counts.errors["SERVER_ERROR out of memory"], 1);
+        assert_eq!((counts.gets, counts.hits, counts.misses), (3, 0, 0));
+    }
+}
+
+#[test]
+fn who_is_no_memcached_is_refused_with_a_reason() {
+    let endless = "a".repeat(10_000);
+    for (text, part) in [
+        ("HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP response"),
+        ("-ERR unknown command\r\n", "of Redis"),
+        ("\u{15}\u{3}\u{3}", "memcacheds://"),
+        ("hello\r\n", "no answer to the command"),
+        (
+            "VALUE k0000 0 4\r\nabcdef\r\nEND\r\n",
+            "longer than announced",
+        ),
+        (
+            "VALUE k0000 0 99999999999999999999\r\n",
+            "no answer to the command",
+        ),
+        ("\r\n", "no answer to the command"),
+        (&endless, "a line without an end"),
+    ] {
+        let (all, _) = said(|_| (), 1, text);
+        assert!(all.contains(part), "{text}: {all}");
+    }
+}
+
+#[test]
+fn a_large_value_need_not_be_seen_unless_it_is_verified() {
+    let header = b"VALUE k0000 0 5000000000\r\nab";
+    let seen = codec(|asks| {
+        asks.verify = Verify::Yes;
+        asks.value_sizes = Sizes::Fixed(4);
+    });
+    // Of another length than its key's: it is wrong already.
+    for codec in [codec(|_| ()), seen] {
+        codec.ends[0].set(1);
+        let mut incoming = codec.incoming(0, 0);
+        assert_eq!(incoming.step(header).0, header.len());
+        assert_eq!(incoming.unseen(), 4_999_999_998);
+        incoming.pass_unseen(4_999_999_998);
+        let (bytes, step) = incoming.step(b"\r\nEND\r\n");
+        assert_eq!(bytes, 7);
+        assert!(matches!(step, Step::Done(_)));
+    }
+}
+
+#[test]
+fn a_batch_is_its_requests_one_behind_the_other() {
+    for (change, expected) in [
+        ((|_| ()) as fn(&mut Asks), "get k0005\r\nget k0006\r\n"),
+        (meta, "mg k0005 v O5\r\nmg k0006 v O6\r\n"),
+        (quiet, "mg k0005 v q O5\r\nmg k0006 v q O6\r\nmn\r\n"),
+    ] {
+        let mut out = Vec::new();
+        codec(change).write((5, 2), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

@@ -1,0 +1,386 @@
+//! `onrush load --journeys`: what users do in order, with what responses said, is what the server saw, step by step.
+
+use std::fs;
+use std::time::SystemTime;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::peer::peer;
+use crate::program::{Program, drivers, onrush, run_onrush, until};
+
+/// A shop that knows its customers by tokens; see its file.
+struct Shop {
+    program: Program,
+    url: String,
+    directory: TempDir,
+}
+
+impl Shop {
+    fn start(words: &[&str]) -> Shop {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("shop.py");
+        fs::write(&file, include_str!("journeys/shop.py")).expect("it is ours");
+        let program = Program::start(peer("python3", &[]).arg(&file).args(words));
+        program.out.wait_for("listening on ");
+        let said = program.out.wait_for("\n");
+        let port = said.lines().next().and_then(|line| line.rsplit(' ').next());
+        let url = format!("http://127.0.0.1:{}/", port.expect("it says one"));
+        Shop {
+            program,
+            url,
+            directory,
+        }
+    }
+
+    /// Lets users do what `text` says; the exit code and the result.
+    fn visit(&self, text: &str, arguments: &[&str]) -> (Option<i32>, Value) {
+        let path = |name: &str| self.directory.path().join(name).display().to_string();
+        let (file, json) = (path("shop.toml"), path("result.json"));
+        fs::write(&file, text).expect("it is ours");
+        let words = ["load", &self.url, "--journeys", &file, "--json", &json];
+        let finished = run_onrush(&[&words, arguments].concat()).on_any_machine();
+        let text = fs::read_to_string(&json);
+        let text = text.unwrap_or_else(|error| panic!("{error}: {finished:?}"));
+        let value = serde_json::from_str(&text);
+        (
+            finished.code,
+            value.unwrap_or_else(|error| panic!("{error}: {text}")),
+        )
+    }
+
+    /// How many lines of its log begin and end so: method and path, status.
+    fn count(&self, begin: &str, end: &str) -> u64 {
+        let log = self.program.out.so_far();
+        let lines = log
+            .lines()
+            .filter(|line| line.starts_with(begin) && line.ends_with(end));
+        lines.count() as u64
+    }
+}
+
+/// The example of the documentation, without its pauses.
+fn example() -> String {
+    let page = include_str!("../docs/journeys.md");
+    let block = page
+        .split("```toml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
+    block
+        .expect("it has one")
+        .replace("\"1s-3s\"", "\"1ms-3ms\"")
+}
+
+fn number(value: &Value, key: &str) -> u64 {
+    value[key]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no {key} in {value}"))
+}
+
+/// Begun, completed, failed and unfinished.
+fn ends(row: &Value) -> [u64; 4] {
+    ["begun", "completed", "failed", "unfinished"].map(|key| number(row, key))
+}
+
+fn steps(result: &Value) -> Vec<Value> {
+    result["journeys"][0]["steps"]
+        .as_array()
+        .expect("a list")
+        .clone()
+}
+
+/// Nothing is lost, in journeys and at each of their steps.
+#[track_caller]
+fn check_counts(result: &Value) {
+    for journey in result["journeys"].as_array().expect("a list") {
+        let [begun, completed, failed, unfinished] = ends(journey);
+        assert_eq!(begun, completed + failed + unfinished, "{journey}");
+        let mut came = begun;
+        for step in journey["steps"].as_array().expect("a list") {
+            let [begun, completed, failed, unfinished] = ends(step);
+            assert_eq!(begun, completed + failed + unfinished, "{step}");
+            assert!(begun <= came, "{step}");
+            came = completed;
+        }
+        assert_eq!(
+            came, completed,
+            "who completed the last step has completed all"
+        );
+    }
+    let evidence = &result["evidence"];
+    assert_eq!(evidence["is_count_consistent"], true, "{evidence}");
+}
+
+#[test]
+fn each_user_sends_its_own_values_and_the_steps_are_those_that_the_server_saw() {
+    for io in drivers() {
+        for words in [&["broken"][..], &["broken", "close"]] {
+            let shop = Shop::start(words);
+            let arguments = ["-n", "100", "-c", "10", "-t", "2", "--io", io];
+            let (code, result) = shop.visit(&example(), &arguments);
+            // A check has failed; 0 is said of a machine with too little CPU.
+            assert!(matches!(code, Some(0 | 3)), "{code:?}: {result}");
+            check_counts(&result);
+            assert_eq!(ends(&result["journeys"][0]), [100, 90, 10, 0]);
+            let steps = steps(&result);
+            let counts: Vec<[u64; 4]> = steps.iter().map(ends).collect();
+            assert_eq!(
+                counts,
+                [
+                    [100, 100, 0, 0],
+                    [100, 100, 0, 0],
+                    [100, 90, 10, 0],
+                    [90, 90, 0, 0]
+                ]
+            );
+            // The server gives a page only to whom both the token and the cookie are of.
+            let seen = [
+                shop.count("POST /login ", " 200"),
+                shop.count("GET /items ", " 200"),
+                shop.count("GET /items/", " 302")
+                    + shop.count("GET /items/", " 200")
+                    + shop.count("GET /items/", " 500"),
+                shop.count("POST /logout ", " 204"),
+            ];
+            assert_eq!(seen, [100, 100, 200, 90], "{words:?}");
+            let requests: Vec<u64> = steps.iter().map(|step| number(step, "requests")).collect();
+            assert_eq!(requests, seen);
+            let statuses = &result["statuses"];
+            let by_status = [("200", 290), ("204", 90), ("302", 100), ("500", 10)];
+            for (status, count) in by_status {
+                assert_eq!(number(statuses, status), count, "{status}: {statuses}");
+                assert_eq!(shop.count("", &format!(" {status}")), count, "{status}");
+            }
+            for customer in 0..100 {
+                let login = format!("GET /items/{customer}7 {customer} 302");
+                assert_eq!(shop.count(&login, ""), 1, "customer {customer}");
+            }
+            assert_eq!(number(&result["errors_by_kind"], "check_failed"), 10);
+            assert_eq!(number(&result, "errors"), 10, "{result}");
+            let checks = &steps[2]["checks"];
+            assert_eq!(
+                [number(&checks[0], "passed"), number(&checks[0], "failed")],
+                [90, 10]
+            );
+            assert_eq!(
+                number(&checks[1], "failed"),
+                10,
+                "a page of an error has no stock"
+            );
+            let connections = number(&result, "connections");
+            match words.contains(&"close") {
+                true => assert_eq!(connections, number(&result, "requests")),
+                false => assert_eq!(connections, 10),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_done_before_is_done_once_by_each_user_and_in_no_figure() {
+    let shop = Shop::start(&[]);
+    let text = example()
+        .replacen("[[journey]]\nname = \"buy\"\n", "", 1)
+        .replacen("[[journey.step]]", "[[setup]]", 1)
+        .replacen(
+            "[[journey.step]]",
+            "[[journey]]\nname = \"buy\"\n[[journey.step]]",
+            1,
+        );
+    let text = text
+        .split("[[journey.step]]\nname = \"logout\"")
+        .next()
+        .expect("a part");
+    let (code, result) = shop.visit(text, &["-n", "60", "-R", "100", "-c", "5", "-t", "2"]);
+    assert_eq!(code, Some(0), "{result}");
+    check_counts(&result);
+    assert_eq!(ends(&result["setup"]), [5, 5, 0, 0]);
+    assert_eq!(shop.count("POST /login ", ""), 5);
+    let begun = number(&result["journeys"][0], "begun");
+    assert_eq!(begun + number(&result, "missed"), 60);
+    assert_eq!(number(&result, "requests"), 3 * begun, "without the logins");
+    assert_eq!(shop.count("GET /items", ""), 3 * begun);
+}
+
+#[test]
+fn who_finds_no_user_free_is_missed() {
+    let shop = Shop::start(&[]);
+    let text = example().replace("\"1ms-3ms\"", "\"1m\"");
+    let (code, result) = shop.visit(&text, &["-R", "50", "-c", "2", "-d", "2s"]);
+    assert_eq!(code, Some(5), "two of a hundred could begin: {result}");
+    check_counts(&result);
+    assert_eq!(ends(&result["journeys"][0]), [2, 0, 0, 2]);
+    assert_eq!(number(&result, "missed"), 98);
+    assert_eq!(shop.count("POST /login ", ""), 2);
+}
+
+#[test]
+fn bodies_are_decoded_where_their_coding_is_known_and_refused_by_name_where_not() {
+    let shop = Shop::start(&[]);
+    let accepting = |coding: &str| {
+        let list = "url = \"/items\"\n";
+        let field = format!("{list}headers.Accept-Encoding = \"{coding}\"\n");
+        example().replacen(list, &field, 1)
+    };
+    let (code, result) = shop.visit(&accepting("gzip"), &["-n", "5", "-c", "1"]);
+    assert_eq!(code, Some(0), "{result}");
+    assert_eq!(ends(&result["journeys"][0]), [5, 5, 0, 0]);
+    let (code, result) = shop.visit(&accepting("br"), &["-n", "5", "-c", "1"]);
+    assert!(matches!(code, Some(0 | 3)), "{code:?}: {result}");
+    check_counts(&result);
+    assert_eq!(ends(&result["journeys"][0]), [5, 0, 5, 0]);
+    let list = &steps(&result)[1];
+    assert_eq!(number(&list["errors_by_kind"], "body_coded"), 5);
+    assert_eq!(number(&result["errors_by_kind"], "body_coded"), 5);
+}
+
+#[test]
+fn a_redirect_that_is_not_followed_is_a_response_and_one_too_many_an_error() {
+    let shop = Shop::start(&[]);
+    let without = example()
+        .replace("redirects = 3\n", "")
+        .replace("status = 200, required = true },", "status = 302 },");
+    let (_, result) = shop.visit(&without, &["-n", "3", "-c", "1"]);
+    assert_eq!(ends(&result["journeys"][0]), [3, 3, 0, 0]);
+    assert_eq!(shop.count("GET /items/", " 200"), 0);
+    let home = "[[journey]]\nname = \"a\"\n[[journey.step]]\nname = \"in\"\nurl = \"/login\"\nbody = '{\"customer\": \"1\"}'\n\
+                take.token = { json = \"/token\" }\n[[journey.step]]\nname = \"there\"\nurl = \"/items/17\"\n\
+                headers.Authorization = \"Bearer {{token}}\"\nredirects = 1\ntake.none = { header = \"X-None\" }\n";
+    let (code, result) = shop.visit(home, &["-n", "2", "-c", "1"]);
+    assert!(matches!(code, Some(0 | 3)), "{code:?}: {result}");
+    let there = &steps(&result)[1];
+    assert_eq!(number(&there["errors_by_kind"], "no_value"), 2, "{there}");
+    assert_eq!((number(there, "requests"), number(there, "failed")), (4, 2));
+}
+
+#[test]
+fn a_server_that_dies_ends_the_journeys_of_those_who_are_under_way_and_loses_none() {
+    let shop = Shop::start(&[]);
+    let path = |name: &str| shop.directory.path().join(name).display().to_string();
+    let (file, json) = (path("shop.toml"), path("result.json"));
+    fs::write(&file, example()).expect("it is ours");
+    let words = [
+        "load",
+        &shop.url,
+        "--journeys",
+        &file,
+        "--json",
+        &json,
+        "-d",
+        "50s",
+        "-c",
+        "8",
+    ];
+    let more = ["--stop-if", "errors >= 1"];
+    let load = Program::start(&mut onrush(&[&words[..], &more].concat()));
+    until("journeys that have ended", || {
+        (shop.count("POST /logout ", "") >= 20).then_some(())
+    });
+    shop.program.signal(Signal::KILL);
+    let finished = load.finish();
+    let result = fs::read_to_string(&json).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
+    let result: Value = serde_json::from_str(&result).expect("it is JSON");
+    check_counts(&result);
+    let [begun, completed, failed, _] = ends(&result["journeys"][0]);
+    assert!(completed > 0 && failed > 0 && begun > failed, "{result}");
+    let of_steps: u64 = steps(&result)
+        .iter()
+        .map(|step| number(step, "failed"))
+        .sum();
+    assert_eq!(of_steps, failed, "each failed at a step");
+    let refused = number(&result["errors_by_kind"], "connect_refused");
+    assert!(refused > 0, "{result}");
+}
+
+#[test]
+fn parts_of_one_run_add_up_and_others_are_refused() {
+    let shop = Shop::start(&[]);
+    let path = |name: &str| shop.directory.path().join(name).display().to_string();
+    let (file, other) = (path("shop.toml"), path("other.toml"));
+    fs::write(&file, example()).expect("it is ours");
+    fs::write(
+        &other,
+        example().replace("name = \"list\"", "name = \"items\""),
+    )
+    .expect("it is ours");
+    // Time for all three to be there.
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let at = (now.expect("it is later").as_secs() + 5).to_string();
+    let parts: Vec<Program> = [
+        ("1/2", &file, "1"),
+        ("2/2", &file, "2"),
+        ("2/2", &other, "3"),
+    ]
+    .into_iter()
+    .map(|(part, file, name)| {
+        let json = path(name);
+        let words = [
+            "load",
+            &shop.url,
+            "--journeys",
+            file,
+            "--json",
+            &json,
+            "--shard",
+            part,
+        ];
+        let more = ["-R", "20", "-n", "20", "-c", "6", "--start-at", &at];
+        Program::start(&mut onrush(&[&words[..], &more].concat()))
+    })
+    .collect();
+    for part in parts {
+        let finished = part.finish().on_any_machine();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+    }
+    let sum = path("sum");
+    let finished = run_onrush(&[
+        "load",
+        "merge",
+        &path("1"),
+        &path("2"),
+        "--json",
+        &sum,
+        "--html",
+        &path("page"),
+    ]);
+    let text = fs::read_to_string(&sum).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
+    let result: Value = serde_json::from_str(&text).expect("it is JSON");
+    check_counts(&result);
+    assert_eq!(ends(&result["journeys"][0]), [20, 20, 0, 0]);
+    // All three generators were there at once, and each number is one customer of two of them.
+    assert!(finished.out.contains("journeys "), "{finished:?}");
+    let page = fs::read_to_string(path("page")).expect("it is written");
+    assert!(page.contains("<h2>Journeys</h2>"), "{page}");
+    let refused = run_onrush(&["load", "merge", &path("1"), &path("3")]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused
+            .err
+            .contains("journey \"buy\" has other steps than \"buy\""),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn what_does_not_go_with_journeys_is_refused_by_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("a.toml").display().to_string();
+    fs::write(&file, example()).expect("it is ours");
+    for (arguments, expected) in [
+        (&["--pipeline", "2"][..], "leave --pipeline out"),
+        (&["-r", "2"], "leave -r and --connections-per-second out"),
+        (&["--find-max", "p99<1s"], "cannot be used with"),
+        (&["--body", "x"], "cannot be used with"),
+        (&["http://127.0.0.1:9/b"], "give one URL"),
+        (&["-H", "Cookie: a=b"], "which cookies are sent"),
+    ] {
+        let words = ["load", "http://127.0.0.1:9/", "--journeys", &file];
+        let finished = run_onrush(&[&words, arguments].concat());
+        assert_eq!(finished.code, Some(1), "{arguments:?}: {finished:?}");
+        assert!(
+            finished.err.contains(expected),
+            "{arguments:?}: {finished:?}"
+        );
+    }
+}
