@@ -20,6 +20,7 @@ mod comparing;
 mod confinement;
 mod connections;
 mod converting;
+mod datagrams;
 mod encryption;
 mod examples;
 mod explaining;

@@ -1,12 +1,13 @@
 //! `onrush load`: what it counts is what the server counted, and it says how it went by its exit code.
 
 use std::fs;
+use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::peer::Peer;
-use crate::program::{Program, Serve, drivers, onrush, run_onrush};
+use crate::peer::{Peer, are_here, curl};
+use crate::program::{Program, Serve, drivers, onrush, run_onrush, until};
 
 /// Runs it to its end; the exit code and its JSON.
 fn load(url: &str, arguments: &[&str]) -> (Option<i32>, Value) {
@@ -316,5 +317,83 @@ fn each_connection_of_a_rate_carries_one_request_and_ports_are_told() {
         let ports = &result["ports"];
         assert_eq!(number(ports, "addresses"), 4, "{ports}");
         assert!(number(ports, "local") > 0, "{ports}");
+    }
+}
+
+#[test]
+fn prometheus_is_told_of_a_run_under_way_and_oha_and_hey_are_understood() {
+    let serve = Serve::start(&["--respond", "200:hello"]);
+    let url = serve.url("/");
+    let words = [
+        "load",
+        &url,
+        "-d",
+        "50s",
+        "-R",
+        "100",
+        "-c",
+        "2",
+        "--metrics",
+        "127.0.0.1:0",
+    ];
+    let load = Program::start(&mut onrush(&words));
+    let said = load.err.wait_for("/metrics\n");
+    let metrics = said
+        .split_whitespace()
+        .last()
+        .expect("its address")
+        .to_owned();
+    let text = until("a second of responses", || {
+        let text = curl(&[&metrics]).out;
+        text.contains("responses_total{class=\"2xx\"} ")
+            .then_some(text)
+    });
+    for line in [
+        "onrush_load_rate_asked 100",
+        "onrush_load_connections_open 2",
+        "onrush_load_errors_total{kind=\"timeout\"} 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    let count = |text: &str, name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|rest| rest.trim().parse().ok());
+        number.unwrap_or_else(|| panic!("no {name}: {text}"))
+    };
+    let responses = count(&text, "onrush_load_responses_total{class=\"2xx\"}");
+    assert_eq!(
+        count(&text, "onrush_load_response_seconds_count"),
+        responses
+    );
+    if are_here(&["promtool"]) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("text");
+        fs::write(&file, &text).expect("it is ours");
+        let file = fs::File::open(&file).expect("it is there");
+        let checked = Command::new("promtool")
+            .args(["check", "metrics"])
+            .stdin(file)
+            .output();
+        let checked = checked.expect("it is there");
+        assert!(checked.status.success(), "{checked:?}");
+    }
+    load.signal(Signal::INT);
+    assert!(load.finish().out.contains("verdict"));
+    for (tool, line) in [
+        ("oha", ["-n", "30", "-c", "3", "--disable-keepalive"]),
+        ("hey", ["-n", "30", "-c", "3", "-disable-keepalive"]),
+    ] {
+        let finished = run_onrush(&[&["load", "--as", tool], &line[..], &[&url]].concat());
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        assert!(
+            finished
+                .out
+                .contains("statuses     200: 30\nconnections  30"),
+            "{finished:?}"
+        );
+        assert!(
+            finished.err.contains("in the form of onrush load"),
+            "{finished:?}"
+        );
     }
 }

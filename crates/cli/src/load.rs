@@ -36,7 +36,7 @@ use crate::terminal::{Out, say};
 
 /// Runs the verb to its exit code.
 ///
-/// `given` are the flags on the command line, by their names in this program.
+/// `given` are the flags on the command line, by their long names.
 pub(crate) fn run(args: Args, given: &[String]) -> ExitCode {
     let code = load(args, given).unwrap_or_else(|error| {
         say(format_args!("onrush load: {error}"));
@@ -101,9 +101,10 @@ fn load(mut args: Args, given: &[String]) -> Result<u8, Error> {
     };
     let files = output.open(&found.files)?;
     populate::populate(&mut plan)?;
+    let metrics = output.metrics()?;
     let running = run::start(plan)?;
     signals::stop_on_signal(running.stopper())?;
-    let report = output.watch(running, length)?;
+    let report = output.watch(running, length, metrics.as_ref())?;
     files.write_report(&report)?;
     Ok(output.exit_code(&report))
 }

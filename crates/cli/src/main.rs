@@ -75,7 +75,7 @@ enum Verb {
     Manual(shipped::Manual),
 }
 
-/// The command line, and which flags of its verb were given on it, by their names in this program.
+/// The command line, and which flags of its verb were given on it, by their long names.
 fn parse() -> Result<(Arguments, Vec<String>), clap::Error> {
     let command = Arguments::command();
     let matches = command.clone().try_get_matches()?;
@@ -91,8 +91,8 @@ fn parse() -> Result<(Arguments, Vec<String>), clap::Error> {
         let source = matches.value_source(flag.get_id().as_str());
         source == Some(ValueSource::CommandLine)
     };
-    let given = flags.filter(is_given).map(|flag| flag.get_id().to_string());
-    Ok((arguments, given.collect()))
+    let given = flags.filter(is_given).filter_map(Arg::get_long);
+    Ok((arguments, given.map(str::to_owned).collect()))
 }
 
 fn main() -> ExitCode {

@@ -56,6 +56,7 @@ pub mod compare;
 pub mod csv;
 pub mod dialect;
 pub mod evidence;
+pub mod exposition;
 pub mod figures;
 pub mod find_max;
 pub mod hdr;

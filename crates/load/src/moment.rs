@@ -43,6 +43,12 @@ impl Moment<'_> {
         self.view.standing.errors_by_kind()
     }
 
+    /// The same of all kinds.
+    pub(crate) fn all_errors_by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let kinds = Failure::ALL.into_iter().zip(self.view.standing.failures);
+        kinds.map(|(kind, count)| (kind.name(), count))
+    }
+
     /// Requests that are due and not sent yet.
     pub fn waiting(&self) -> u64 {
         self.view.waiting()

@@ -24,7 +24,7 @@ use crate::figures::{Figures, Kind};
 use crate::history::History;
 use crate::journey::Journeys;
 use crate::journey::record::JourneysRecord;
-use crate::limits::KINDS_SHOWN_MAX;
+use crate::limits::{KINDS_SHOWN_MAX, STEPS_MAX};
 use crate::plan::Plan;
 use crate::protocol;
 use crate::record::Record;
@@ -262,6 +262,14 @@ impl Report {
             return Err(format!(
                 "by_request has {} entries: expected {KINDS_SHOWN_MAX} at most, as onrush load --json writes them",
                 report.by_request.len()
+            ));
+        }
+        let journeys = report.setup.iter().chain(&report.journeys);
+        let rows: usize = journeys.map(|journey| 1 + journey.steps.len()).sum();
+        // A journey has one step at least.
+        if rows > 2 * STEPS_MAX + 1 {
+            return Err(format!(
+                "journeys have {rows} rows: expected {STEPS_MAX} steps at most, as onrush load --json writes them"
             ));
         }
         Ok(report)

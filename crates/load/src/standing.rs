@@ -178,6 +178,14 @@ impl View<'_> {
         due.saturating_sub(standing.begun + standing.missed + self.plan.options.threads as u64)
     }
 
+    /// What was to begin each second, over the last one; `None` in a closed loop.
+    pub(crate) fn rate_asked(&self) -> Option<f64> {
+        let before = self.elapsed.saturating_sub(Duration::from_secs(1));
+        let passed = (self.elapsed - before).as_secs_f64();
+        let due = self.plan.due_within(self.elapsed)? - self.plan.due_within(before)?;
+        (passed > 0.0).then(|| due / passed)
+    }
+
     /// None while they still come one by one.
     fn connections_asked(&self) -> u64 {
         match self.elapsed > self.plan.options.start.duration() {

@@ -33,7 +33,7 @@ segment says that nothing of the request had arrived; a reset is an error, for t
 Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
-const NOT_OF_SELFTEST: [&str; 83] = [
+const NOT_OF_SELFTEST: [&str; 84] = [
     "urls",
     "connections",
     "threads",
@@ -104,6 +104,7 @@ const NOT_OF_SELFTEST: [&str; 83] = [
     "csv",
     "html",
     "hdr",
+    "metrics",
     "fail_if",
     "stop_if",
     "live",
@@ -138,7 +139,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = NOT_OF_SELFTEST)]
     pub(super) selftest: bool,
 
-    /// Take the command line of another tool, h1load, wrk, wrk2 or mcblaster, which is all that follows, and print what it would;
+    /// Take the command line of another tool, h1load, wrk, wrk2, oha, hey or mcblaster, which is all that follows, and print what it would;
     /// -h behind its name says what is taken
     #[arg(long = "as", value_name = "TOOL", num_args = 1.., allow_hyphen_values = true, exclusive = true)]
     pub(super) as_tool: Vec<String>,
@@ -206,7 +207,7 @@ pub(crate) struct Args {
     pub(super) output: Output,
 
     /// Search the highest rate at which this holds, such as 'p99 < 1ms', by many runs of -d each, from -R on
-    #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at", "stairs", "burst", "rate_per_connection", "think", "shard", "replay", "journeys", "catch_up"])]
+    #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at", "stairs", "burst", "rate_per_connection", "think", "shard", "replay", "journeys", "catch_up", "metrics"])]
     pub(super) find_max: Option<Threshold>,
 }
 

@@ -4,6 +4,7 @@
 //! `-v` says which one it is. What has no equal is refused with the way to it.
 
 mod h1load;
+mod hey;
 mod line;
 mod mcblaster;
 mod wrk;
@@ -36,9 +37,11 @@ pub(super) fn run(words: &[String]) -> Result<u8, Error> {
         "mcblaster" => mcblaster::read,
         "wrk" => |words: &[String]| wrk::read(wrk::Tool::Wrk, words),
         "wrk2" => |words: &[String]| wrk::read(wrk::Tool::Wrk2, words),
+        "hey" => |words: &[String]| hey::read(hey::Tool::Hey, words),
+        "oha" => |words: &[String]| hey::read(hey::Tool::Oha, words),
         _ => {
             return Err(Error::Invalid(format!(
-                "{tool:?} is no tool whose command lines are known: expected h1load, wrk, wrk2 or mcblaster"
+                "{tool:?} is no tool whose command lines are known: expected h1load, wrk, wrk2, oha, hey or mcblaster"
             )));
         }
     };
@@ -76,7 +79,9 @@ impl Run {
         })?;
         let _ = write!(out, "{}", self.printer.end(&report));
         let _ = out.flush();
-        complain(&report, &self.verdict(&report));
+        if !matches!(self.printer, Printer::Own) {
+            complain(&report, &self.verdict(&report));
+        }
         Ok(0)
     }
 }
@@ -101,6 +106,7 @@ impl Printer {
             Printer::H1load { lines, .. } => lines.header() + "\n",
             Printer::Wrk(text) => text.head(),
             Printer::Mcblaster => String::new(),
+            Printer::Own => String::new(),
         }
     }
 
@@ -109,6 +115,7 @@ impl Printer {
             Printer::H1load { lines, .. } => lines.second(moment) + "\n",
             Printer::Wrk(text) => text.second(moment).unwrap_or_default(),
             Printer::Mcblaster => String::new(),
+            Printer::Own => String::new(),
         }
     }
 
@@ -120,6 +127,7 @@ impl Printer {
             Printer::H1load { .. } => String::new(),
             Printer::Wrk(text) => text.report(report),
             Printer::Mcblaster => dialect::mcblaster::report(report),
+            Printer::Own => report.to_string(),
         }
     }
 }
@@ -241,7 +249,7 @@ mod tests {
     fn other_tools_are_refused_with_those_that_are_known() {
         let error = run(&["ab".to_owned()]).unwrap_err().to_string();
         assert!(
-            error.contains("expected h1load, wrk, wrk2 or mcblaster"),
+            error.contains("expected h1load, wrk, wrk2, oha, hey or mcblaster"),
             "{error}"
         );
     }

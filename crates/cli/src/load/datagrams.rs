@@ -39,8 +39,7 @@ pub(super) struct PacketArgs {
 }
 
 /// Flags that runs of datagrams take, beside those of [`PacketArgs`].
-const TAKEN: [&str; 19] = [
-    "urls",
+const TAKEN: [&str; 18] = [
     "connections",
     "threads",
     "duration",
@@ -53,19 +52,19 @@ const TAKEN: [&str; 19] = [
     "seed",
     "source",
     "io",
-    "busy_poll",
+    "busy-poll",
     "cpus",
     "json",
-    "fail_if",
+    "fail-if",
     "quiet",
-    "find_max",
+    "find-max",
 ];
 
 /// Flags of [`PacketArgs`].
 const OWN: [&str; 6] = [
     "size",
-    "one_way",
-    "round_trip",
+    "one-way",
+    "round-trip",
     "send",
     "depth",
     "bandwidth",
@@ -93,27 +92,20 @@ fn bits(text: &str) -> Result<NonZeroU64, String> {
     NonZeroU64::new(bits).ok_or_else(expected)
 }
 
-/// Refuses flags of the other kind of run: those that `given` has, by their names in this program.
+/// Refuses flags of the other kind of run: those that `given` has, by their long names.
 ///
 /// # Errors
 /// A sentence with the first of them.
 pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Error> {
     let is_udp = targets.iter().any(Target::is_datagrams);
-    let flag = |id: &str| format!("--{}", id.replace('_', "-"));
     let wrong = given.iter().find(|id| match is_udp {
         true => !TAKEN.contains(&id.as_str()) && !OWN.contains(&id.as_str()),
         false => OWN.contains(&id.as_str()),
     });
     let Some(wrong) = wrong else { return Ok(()) };
     Err(Error::Invalid(match is_udp {
-        true => format!(
-            "{} is about requests, and udp:// sends datagrams: leave it out",
-            flag(wrong)
-        ),
-        false => format!(
-            "{} is about datagrams: use it with udp://HOST:PORT",
-            flag(wrong)
-        ),
+        true => format!("--{wrong} is about requests, and udp:// sends datagrams: leave it out"),
+        false => format!("--{wrong} is about datagrams: use it with udp://HOST:PORT"),
     }))
 }
 

@@ -1,9 +1,11 @@
 //! Where the figures of a run go: the terminal, files, an exit code.
 
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use onrush_load::error::Error;
+use onrush_load::exposition::{self, server};
 use onrush_load::figures::Figures;
 use onrush_load::moment::Moment;
 use onrush_load::report::{COLUMNS, Report};
@@ -15,7 +17,7 @@ use onrush_load::{csv, hdr, html};
 use super::exit::{EXIT_ERRORS, EXIT_INVALID, EXIT_THRESHOLD};
 use super::length::Length;
 use super::{live, signals};
-use crate::terminal::{self, Out};
+use crate::terminal::{self, Out, say};
 
 /// What is shown and written, and what makes the run fail.
 #[derive(clap::Args, Debug, Default)]
@@ -37,6 +39,10 @@ pub(super) struct Output {
     /// Write the histograms to a file as an HdrHistogram log, an interval for each second
     #[arg(long, value_name = "FILE")]
     hdr: Option<PathBuf>,
+
+    /// Serve the run under way to Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:9091; with port 0 a line says which it is
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
 
     /// Fail when this holds, such as 'p99 > 5ms', 'errors > 0.1%' or 'service.p99.9 > 2ms'; repeatable. Ends the run as
     /// soon as it is lost
@@ -103,6 +109,22 @@ impl Output {
         ]
     }
 
+    /// Where metrics of the run under way go, if they are wanted.
+    ///
+    /// # Errors
+    /// When nobody can listen where they are.
+    pub(super) fn metrics(&self) -> Result<Option<server::Page>, Error> {
+        let Some(address) = self.metrics else {
+            return Ok(None);
+        };
+        let page = server::Page::default();
+        let address = server::start(address, page.clone()).map_err(Error::Invalid)?;
+        say(format_args!(
+            "onrush load: metrics at http://{address}/metrics"
+        ));
+        Ok(Some(page))
+    }
+
     /// Where people read.
     pub(super) fn out(&self) -> Out {
         let mut paths = self.wanted().into_iter().filter_map(|(_, path, _)| path);
@@ -115,11 +137,16 @@ impl Output {
 
     /// Waits for the end of a run and shows it on the way; then its summary. Somebody who stops reading, such as `head`,
     /// does not stop the run.
-    pub(super) fn watch(&self, running: Running, extent: Length) -> Result<Report, Error> {
+    pub(super) fn watch(
+        &self,
+        running: Running,
+        extent: Length,
+        metrics: Option<&server::Page>,
+    ) -> Result<Report, Error> {
         let mut report = if self.live && io::stdout().is_terminal() {
-            self.watch_full_screen(running, extent)?
+            self.watch_full_screen(running, extent, metrics)?
         } else {
-            self.watch_lines(running, extent)?
+            self.watch_lines(running, extent, metrics)?
         };
         self.judge(&mut report);
         let _ = write!(self.out(), "{report}");
@@ -150,7 +177,12 @@ impl Output {
         self.fail_if.iter().chain(&self.stop_if)
     }
 
-    fn watch_lines(&self, running: Running, extent: Length) -> Result<Report, Error> {
+    fn watch_lines(
+        &self,
+        running: Running,
+        extent: Length,
+        metrics: Option<&server::Page>,
+    ) -> Result<Report, Error> {
         let mut out = self.out();
         if !self.quiet {
             let _ = writeln!(out, "{}\n{COLUMNS}", running.headline());
@@ -160,6 +192,7 @@ impl Output {
             if !self.quiet {
                 let _ = writeln!(out, "{}", moment.second);
             }
+            tell(metrics, moment);
             if let Some(reason) = self.reason_to_stop(moment, extent) {
                 stopper.stop_because(reason);
             }
@@ -170,12 +203,18 @@ impl Output {
         Ok(report)
     }
 
-    fn watch_full_screen(&self, running: Running, extent: Length) -> Result<Report, Error> {
+    fn watch_full_screen(
+        &self,
+        running: Running,
+        extent: Length,
+        metrics: Option<&server::Page>,
+    ) -> Result<Report, Error> {
         let stopper = running.stopper();
         let screen = live::Screen::open(running.headline(), extent, stopper.clone())
             .map_err(|error| Error::Invalid(format!("the terminal cannot be taken: {error}")))?;
         let report = running.finish(|moment| {
             screen.show(moment);
+            tell(metrics, moment);
             if let Some(reason) = self.reason_to_stop(moment, extent) {
                 stopper.stop_because(reason);
             }
@@ -219,6 +258,13 @@ impl Output {
         } else {
             0
         }
+    }
+}
+
+/// Renews metrics, where they are wanted.
+fn tell(metrics: Option<&server::Page>, moment: &Moment<'_>) {
+    if let Some(page) = metrics {
+        page.set(exposition::text(moment));
     }
 }
 

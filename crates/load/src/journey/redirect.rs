@@ -131,6 +131,7 @@ fn without_dots(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn target() -> Target {
         Target::parse("http://a:81/").unwrap()
@@ -160,6 +161,19 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(of(location).as_deref(), expected, "{location}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_place_is_a_path_of_this_server_or_none(
+            location in "[/.:?#a-z \u{e9}-]{0,24}|\\PC{0,24}",
+            path in "/[a-z/?.]{0,20}",
+        ) {
+            if let Some((_, found)) = resolve(&location, &path, "shop", &target()) {
+                prop_assert!(found.starts_with('/'), "{}", found);
+                prop_assert!(found.bytes().all(|byte| byte.is_ascii_graphic()), "{}", found);
+            }
         }
     }
 

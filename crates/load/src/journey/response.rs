@@ -243,6 +243,7 @@ mod tests {
     use flate2::write::{GzEncoder, ZlibEncoder};
 
     use super::*;
+    use proptest::prelude::*;
 
     /// What `bytes` come to when they arrive in two pieces that part at each place.
     fn read(bytes: &[u8], method: Method) -> Response {
@@ -301,6 +302,35 @@ mod tests {
         let mut cut = Incoming::new(Method::Get, Wants::Body);
         cut.step(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc");
         assert!(cut.end().is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_response_or_none_wherever_they_are_cut(
+            rest in proptest::collection::vec(any::<u8>(), 0..200),
+            framing in "(Content-Length: [0-9]{1,3}|Transfer-Encoding: chunked|Content-Encoding: gzip)",
+            cut in 0usize..200,
+        ) {
+            let head = format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n");
+            let bytes = [head.as_bytes(), &rest].concat();
+            let cut = cut.min(bytes.len());
+            let mut incoming = Incoming::new(Method::Get, Wants::Body);
+            let (consumed, step) = incoming.step(&bytes[..cut]);
+            prop_assert!(consumed <= cut);
+            if let Step::ExpectHead | Step::ExpectBody = step {
+                let (more, step) = incoming.step(&bytes[consumed..]);
+                prop_assert!(consumed + more <= bytes.len());
+                let ended = match step {
+                    Step::Done(response) => Some(response),
+                    Step::ExpectHead | Step::ExpectBody => incoming.end(),
+                    Step::Refused(_) => None,
+                };
+                if let Some(mut response) = ended {
+                    let _ = response.decode();
+                    prop_assert!(response.body().len() <= BODY_KEPT_MAX);
+                }
+            }
+        }
     }
 
     fn coded(coding: &str, body: &[u8]) -> Result<Vec<u8>, Failure> {

@@ -15,6 +15,8 @@ use super::plan::Way;
 pub(crate) struct Facts {
     pub(crate) way: Way,
     pub(crate) sent: u64,
+    /// Datagrams that the kernel may have carried, and dropped, as one packet.
+    pub(crate) per_packet: u64,
     /// Received at the end of the way: there one way, here behind a round trip; `None` where nobody says.
     pub(crate) received: Option<u64>,
     /// Received for the first time by the far end; `None` where it does not say.
@@ -53,7 +55,8 @@ pub struct Place {
     pub place: String,
     /// Losses that it explains.
     pub count: u64,
-    /// What it counted; more than it explains where it counted packets of others.
+    /// What it counted, which are packets: each may have been all datagrams of a message (`--send offload`), and some may have
+    /// been those of others.
     pub counted: u64,
 }
 
@@ -61,6 +64,7 @@ pub struct Place {
 struct Rest {
     there: u64,
     back: u64,
+    per_packet: u64,
     found: Vec<Place>,
 }
 
@@ -73,9 +77,9 @@ impl Losses {
             .far_received
             .map(|far| facts.sent.saturating_sub(far).min(lost));
         let mut rest = match (facts.way, there) {
-            (Way::OneWay, _) => Rest::new(lost, 0),
-            (Way::RoundTrip, Some(there)) => Rest::new(there, lost - there),
-            (Way::RoundTrip, None) => Rest::new(0, lost),
+            (Way::OneWay, _) => Rest::new(lost, 0, facts.per_packet),
+            (Way::RoundTrip, Some(there)) => Rest::new(there, lost - there, facts.per_packet),
+            (Way::RoundTrip, None) => Rest::new(0, lost, facts.per_packet),
         };
         rest.explain_there(
             "the far end's socket had no room (SO_RXQ_OVFL)",
@@ -108,7 +112,14 @@ impl Losses {
         let mut parts: Vec<String> = self
             .found
             .iter()
-            .map(|found| format!("{} {}", units::count(found.count), found.place))
+            .map(|found| {
+                // Where it counted fewer, they were messages of several.
+                let packets = match found.counted < found.count {
+                    true => format!(", in {} packets", units::count(found.counted)),
+                    false => String::new(),
+                };
+                format!("{} {}{packets}", units::count(found.count), found.place)
+            })
             .collect();
         if self.unaccounted > 0 {
             parts.push(format!(
@@ -133,12 +144,18 @@ impl Losses {
 }
 
 impl Rest {
-    fn new(there: u64, back: u64) -> Rest {
+    fn new(there: u64, back: u64, per_packet: u64) -> Rest {
         Rest {
             there,
             back,
+            per_packet,
             found: Vec::new(),
         }
+    }
+
+    /// How many datagrams so many packets may have been.
+    fn datagrams(&self, packets: u64) -> u64 {
+        packets.saturating_mul(self.per_packet)
     }
 
     fn note(&mut self, place: &str, count: u64, counted: u64) {
@@ -152,21 +169,22 @@ impl Rest {
     }
 
     fn explain_there(&mut self, place: &str, counted: u64) {
-        let count = counted.min(self.there);
+        let count = self.datagrams(counted).min(self.there);
         self.there -= count;
         self.note(place, count, counted);
     }
 
     fn explain_back(&mut self, place: &str, counted: u64) {
-        let count = counted.min(self.back);
+        let count = self.datagrams(counted).min(self.back);
         self.back -= count;
         self.note(place, count, counted);
     }
 
     fn explain(&mut self, place: &str, counted: u64) {
-        let there = counted.min(self.there);
+        let datagrams = self.datagrams(counted);
+        let there = datagrams.min(self.there);
         self.there -= there;
-        let back = (counted - there).min(self.back);
+        let back = (datagrams - there).min(self.back);
         self.back -= back;
         self.note(place, there + back, counted);
     }
@@ -179,6 +197,7 @@ mod tests {
     const FACTS: Facts = Facts {
         way: Way::OneWay,
         sent: 100,
+        per_packet: 1,
         received: Some(60),
         far_received: Some(60),
         far_dropped: 0,
@@ -202,6 +221,18 @@ mod tests {
         assert_eq!((losses.lost, losses.unaccounted), (40, 0));
         assert_eq!(found(&losses), [30, 10]);
         assert_eq!(losses.found[1].counted, 50);
+    }
+
+    #[test]
+    fn a_packet_may_have_been_a_message_of_several() {
+        let facts = Facts {
+            per_packet: 20,
+            far_dropped: 2,
+            ..FACTS
+        };
+        let losses = Losses::of(&facts).unwrap();
+        assert_eq!((found(&losses), losses.unaccounted), (vec![40], 0));
+        assert!(losses.line(100).contains("in 2 packets"));
     }
 
     #[test]

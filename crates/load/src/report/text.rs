@@ -71,19 +71,7 @@ impl Report {
                 units::plural(resent, "request")
             )?,
         }
-        if let Some(ports) = &self.ports {
-            writeln!(
-                out,
-                "ports        {} of {}; connections in TIME_WAIT: {} before, {} at the end",
-                units::plural(ports.local, "local port"),
-                match ports.addresses {
-                    1 => "one address".to_owned(),
-                    more => format!("each of {} addresses", units::count(more)),
-                },
-                units::count(ports.time_wait_before),
-                units::count(ports.time_wait_after),
-            )?;
-        }
+        self.write_ports(out)?;
         if let Some(tls) = &self.tls {
             writeln!(
                 out,
@@ -137,6 +125,24 @@ impl Report {
             out,
             "        max  {}",
             columns("max", &|latency| latency.max)
+        )
+    }
+
+    /// What became of local ports, where that was looked at.
+    fn write_ports(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(ports) = &self.ports else {
+            return Ok(());
+        };
+        writeln!(
+            out,
+            "ports        {} of {}; connections in TIME_WAIT: {} before, {} at the end",
+            units::plural(ports.local, "local port"),
+            match ports.addresses {
+                1 => "one address".to_owned(),
+                more => format!("each of {} addresses", units::count(more)),
+            },
+            units::count(ports.time_wait_before),
+            units::count(ports.time_wait_after),
         )
     }
 

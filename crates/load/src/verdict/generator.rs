@@ -75,8 +75,8 @@ pub(super) fn rate(evidence: &Evidence) -> Option<Reason> {
         ));
     }
     let short = 1.0 - evidence.rate_achieved / asked;
-    // Those in flight at the end were not late: as many as there are connections at most.
-    let in_flight = evidence.connections_asked as f64 / due.max(1.0);
+    // Those in flight at the end were not late: as many as there are connections at most. One may be due just as it ends.
+    let in_flight = evidence.connections_asked.max(2) as f64 / due.max(1.0);
     (short > RATE_MISSED_SHARE.max(in_flight)).then(|| {
         suspect(
             "requests per second started",

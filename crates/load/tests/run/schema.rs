@@ -2,9 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use onrush_load::journey;
 use onrush_load::memcached::ratio::Ratio;
 use onrush_load::merge::merge;
 use onrush_load::merge::part::Part;
@@ -101,6 +104,54 @@ fn the_json_of_a_run_is_what_the_schema_says() {
     for options in [options(&server(), 3000), without_responses] {
         checked(&run(options));
     }
+}
+
+#[test]
+fn the_json_of_journeys_and_of_connections_made_again_and_again_is_what_the_schema_says() {
+    let text = r#"
+[[setup]]
+name = "before"
+url = "/"
+[[journey]]
+name = "way"
+[[journey.step]]
+name = "there"
+url = "/"
+check = [{ name = "gone", status = 404 }, { name = "good", status = 200 }]
+[[journey.step]]
+name = "back"
+url = "/"
+take.none = { header = "X-None" }
+"#;
+    let mut users = options(&server(), 50);
+    users.connections = 5;
+    let found = journey::parse(text, Path::new("users.toml"), &users.target).unwrap();
+    users.asks.taken = found.journeys.taken();
+    users.asks.requests = found.requests;
+    users.journeys = Some(Arc::new(found.journeys));
+    let json = checked(&run(users));
+    let counts = |row: &Value| {
+        ["begun", "completed", "failed", "unfinished"].map(|key| row[key].as_u64().unwrap())
+    };
+    assert_eq!(counts(&json["setup"]), [5, 5, 0, 0]);
+    let way = &json["journeys"][0];
+    assert_eq!(counts(way), [50, 0, 50, 0]);
+    assert_eq!(
+        counts(&way["steps"][0]),
+        [50, 50, 0, 0],
+        "a check that is not required"
+    );
+    assert_eq!(way["steps"][0]["checks"][0]["failed"], 50);
+    assert_eq!(way["steps"][1]["errors_by_kind"]["no_value"], 50);
+    assert_eq!(json["requests"], 100);
+    assert_eq!(
+        json["errors"], 100,
+        "a failed check and a missing value of each"
+    );
+    let mut again = options(&server(), 20);
+    again.requests_per_connection = Some(2);
+    let json = checked(&run(again));
+    assert_eq!(json["ports"]["addresses"], 1);
 }
 
 #[test]

@@ -34,6 +34,8 @@ pub(super) enum Printer {
     },
     Wrk(dialect::wrk::Text),
     Mcblaster,
+    /// What a run of ours prints at its end.
+    Own,
 }
 
 /// The value of the option that the parser has just read.

@@ -137,6 +137,9 @@ impl User {
     /// Its connection, or a new one where it has none that can be used.
     async fn linked(&mut self, of: Of) -> Result<Link, Halt> {
         if let Some(mut link) = self.link.take() {
+            // The pause may have been longer than what a response may take.
+            let now = self.core_run.core.now_exact();
+            self.core_run.extend_deadline(&link.stream, now);
             match link.look().await {
                 Ok(()) => return Ok(link),
                 Err(lost) => {

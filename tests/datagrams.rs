@@ -1,0 +1,185 @@
+//! `onrush load udp://` against `onrush serve --sink` and `--echo`: every datagram is accounted for.
+
+use std::net::UdpSocket;
+
+use serde_json::Value;
+
+use crate::program::{Finished, Serve, drivers, run_onrush};
+
+/// A listener of one core for datagrams, on a free port of the loopback.
+fn far_end(protocol: &str, keys: &str) -> (Serve, tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("far-end.toml");
+    let text = format!(
+        "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\nprotocol = \"{protocol}\"\ntransport = \"udp\"\n{keys}\n"
+    );
+    std::fs::write(&file, text).expect("it is written");
+    let file = file.to_str().expect("a path of text").to_owned();
+    let serve = Serve::start(&["--config", &file]);
+    let url = format!("udp://{}", serve.address);
+    (serve, directory, url)
+}
+
+/// Runs it, and reads its result.
+fn load(url: &str, words: &[&str]) -> (Finished, Value) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let json = directory.path().join("result.json");
+    let json = json.to_str().expect("a path of text");
+    let mut all = vec!["load", url, "--json", json];
+    all.extend(words);
+    let finished = run_onrush(&all);
+    let text = std::fs::read_to_string(json).unwrap_or_default();
+    let result = serde_json::from_str(&text);
+    let result = result.unwrap_or_else(|_| panic!("no result: {}{}", finished.out, finished.err));
+    (finished, result)
+}
+
+fn number(result: &Value, key: &str) -> u64 {
+    let found = result.pointer(key).and_then(Value::as_u64);
+    found.unwrap_or_else(|| panic!("{key} is no number in {result:#}"))
+}
+
+/// sent = received + lost, and the losses are where they were found.
+fn assert_accounted(result: &Value) {
+    let [sent, received, lost] =
+        ["/sent", "/received", "/losses/lost"].map(|key| number(result, key));
+    assert_eq!(sent, received + lost, "{result:#}");
+    let found = result["losses"]["found"].as_array().expect("a list");
+    let found: u64 = found.iter().map(|place| number(place, "/count")).sum();
+    assert_eq!(found + number(result, "/losses/unaccounted"), lost);
+}
+
+#[test]
+fn a_sink_says_what_became_of_every_datagram() {
+    for io in drivers() {
+        let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4m\"");
+        let words = ["-n", "20k", "-R", "20k", "-c", "3", "-t", "2", "--io", io];
+        let (finished, result) = load(&url, &words);
+        assert_eq!(number(&result, "/sent"), 20_000, "{}", finished.out);
+        assert_eq!(result["way"], "one_way");
+        assert_accounted(&result);
+        serve.stop();
+    }
+}
+
+#[test]
+fn an_echo_returns_datagrams_of_any_size_and_departure() {
+    let (serve, _directory, url) = far_end("echo", "");
+    for words in [
+        &["-n", "2000", "--depth", "8"][..],
+        &["-n", "2000", "--size", "18-1400"],
+        &[
+            "-n", "2000", "--size", "imix", "--send", "batch", "--depth", "16",
+        ],
+        &[
+            "-n", "2000", "--size", "100", "--send", "offload", "--depth", "64",
+        ],
+    ] {
+        let (finished, result) = load(&url, words);
+        assert_eq!(
+            number(&result, "/sent"),
+            2000,
+            "{words:?}: {}",
+            finished.out
+        );
+        assert_eq!(result["way"], "round_trip");
+        assert_eq!(number(&result, "/wrong_length"), 0);
+        assert_accounted(&result);
+    }
+    serve.stop();
+}
+
+#[test]
+fn a_buffer_that_is_too_small_is_where_losses_are_found() {
+    let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4k\"");
+    for departure in ["single", "offload"] {
+        let (_, result) = load(&url, &["-n", "200k", "--send", departure]);
+        assert_eq!(number(&result, "/sent"), 200_000);
+        assert_accounted(&result);
+        assert!(number(&result, "/losses/lost") > 0, "{result:#}");
+        assert_eq!(number(&result, "/losses/unaccounted"), 0, "{result:#}");
+        let place = result["losses"]["found"][0]["place"].as_str();
+        assert!(
+            place.is_some_and(|place| place.contains("SO_RXQ_OVFL")),
+            "{result:#}"
+        );
+    }
+    serve.stop();
+}
+
+#[test]
+fn losses_are_a_condition_and_a_rate_without_them_is_searched() {
+    let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4m\"");
+    let words = [
+        "load",
+        &url,
+        "-n",
+        "1000",
+        "-R",
+        "5k",
+        "-q",
+        "--fail-if",
+        "loss >= 0",
+    ];
+    let finished = run_onrush(&words);
+    assert_eq!(finished.code, Some(4), "{}", finished.out);
+    assert!(
+        finished.out.contains("fail if loss >= 0: FAILED"),
+        "{}",
+        finished.out
+    );
+    serve.stop();
+}
+
+#[test]
+fn nobody_there_is_one_sentence() {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = socket.local_addr().expect("an address");
+    drop(socket);
+    let finished = run_onrush(&["load", &format!("udp://{address}")]);
+    assert_eq!(finished.code, Some(2), "{}", finished.err);
+    assert!(finished.err.contains("nobody listens"), "{}", finished.err);
+}
+
+#[test]
+fn flags_of_the_other_kind_of_run_are_refused_by_name() {
+    for (words, part) in [
+        (
+            &["udp://127.0.0.1:9", "-H", "A: b"][..],
+            "--header is about requests",
+        ),
+        (
+            &["udp://127.0.0.1:9", "--csv", "/tmp/x"],
+            "--csv is about requests",
+        ),
+        (
+            &["udp://127.0.0.1:9", "--pipeline", "2"],
+            "--pipeline is about requests",
+        ),
+        (
+            &["http://127.0.0.1:9", "--size", "64"],
+            "--size is about datagrams",
+        ),
+        (
+            &["http://127.0.0.1:9", "--fail-if", "loss > 0"],
+            "requests are not lost",
+        ),
+        (&["udp://127.0.0.1:9/path"], "datagrams have no path"),
+        (&["udp://127.0.0.1"], "it has no port"),
+        (&["udp://unix:/run/x"], "Unix socket"),
+        (
+            &["udp://127.0.0.1:9", "--size", "64-100", "--send", "offload"],
+            "use one size",
+        ),
+        (
+            &["udp://127.0.0.1:9", "--fail-if", "p99 = 1ms"],
+            "hardly ever exactly",
+        ),
+    ] {
+        let mut all = vec!["load"];
+        all.extend(words);
+        let finished = run_onrush(&all);
+        assert_eq!(finished.code, Some(1), "{words:?}: {}", finished.err);
+        assert!(finished.err.contains(part), "{words:?}: {}", finished.err);
+    }
+}
