@@ -1,4 +1,4 @@
-//! `onrush load udp://` against `onrush serve --sink` and `--echo`: every datagram is accounted for.
+//! `onrush load udp://` and `tcp://` against `onrush serve --sink` and `--echo`: every datagram is accounted for.
 
 use std::net::UdpSocket;
 
@@ -108,7 +108,7 @@ fn a_buffer_that_is_too_small_is_where_losses_are_found() {
 }
 
 #[test]
-fn losses_are_a_condition_and_a_rate_without_them_is_searched() {
+fn losses_are_a_condition() {
     let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4m\"");
     let words = [
         "load",
@@ -128,6 +128,30 @@ fn losses_are_a_condition_and_a_rate_without_them_is_searched() {
         "{}",
         finished.out
     );
+    serve.stop();
+}
+
+#[test]
+fn bytes_come_back_over_tcp() {
+    let serve = Serve::start(&["--echo", "127.0.0.1:0", "--threads", "2"]);
+    let url = format!("tcp://{}", serve.address);
+    for words in [
+        &["-n", "2000", "--size", "1", "-c", "4"][..],
+        &["-n", "500", "--size", "60000", "-c", "2"],
+        &["-n", "2000", "--pipeline", "16"],
+        &["-n", "300", "-r", "1", "-c", "3"],
+    ] {
+        let (finished, result) = load(&url, words);
+        let asked: u64 = words[1].parse().expect("a number");
+        assert_eq!(
+            number(&result, "/requests"),
+            asked,
+            "{words:?}: {}",
+            finished.out
+        );
+        assert_eq!(number(&result, "/statuses/echo"), asked);
+        assert_eq!(number(&result, "/errors"), 0);
+    }
     serve.stop();
 }
 
@@ -164,7 +188,17 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
             &["http://127.0.0.1:9", "--fail-if", "loss > 0"],
             "requests are not lost",
         ),
-        (&["udp://127.0.0.1:9/path"], "datagrams have no path"),
+        (&["udp://127.0.0.1:9/path"], "no path without HTTP"),
+        (&["udp://127.0.0.1:9", "--size", "17"], "use 18 or more"),
+        (&["tcp://127.0.0.1:9", "--size", "1,2"], "have one size"),
+        (
+            &["tcp://127.0.0.1:9", "--depth", "2"],
+            "--depth is about datagrams",
+        ),
+        (
+            &["tcp://127.0.0.1:9", "-X", "PUT"],
+            "--method is about requests of another",
+        ),
         (&["udp://127.0.0.1"], "it has no port"),
         (&["udp://unix:/run/x"], "Unix socket"),
         (

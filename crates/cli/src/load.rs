@@ -4,6 +4,7 @@ mod arguments;
 mod as_tool;
 mod datagrams;
 mod end;
+mod files;
 mod live;
 mod memcached;
 mod output;

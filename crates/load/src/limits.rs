@@ -1,5 +1,6 @@
 //! Every bound of the load generator, each with its reason.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// What must be left of a body that nobody looks into for the kernel to drop it (plain TCP): with less, a receive into a
@@ -301,6 +302,9 @@ pub const LIVE_ROWS_MAX: usize = 1024;
 
 /// Bytes of a datagram's payload: 65,535 less the headers of IPv4 and UDP.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+/// Bytes that an echo is sent at a time when nothing is said: what datagrams have, too.
+pub const ECHO_BYTES_DEFAULT: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// Messages of one call for datagrams: what the engine takes at a time.
 pub(crate) const MESSAGES_PER_CALL: usize = 32;

@@ -2,6 +2,7 @@
 
 mod check;
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +13,14 @@ use onrush_tls::Connector;
 use crate::error::Error;
 use crate::journey::Journeys;
 use crate::journey::record::JourneysRecord;
-use crate::limits::{BATCH_BYTES_MAX, TIMEOUT_DEFAULT};
+use crate::limits::{BATCH_BYTES_MAX, ECHO_BYTES_DEFAULT, TIMEOUT_DEFAULT};
 use crate::memcached;
 use crate::memcached::filled::Filled;
 use crate::memcached::workload::Workload;
 use crate::pace::arrivals::{ArrivalPlan, Share};
 use crate::pace::{Pace, Start};
 use crate::protocol::Protocol;
+use crate::protocol::echo::Bytes;
 use crate::protocol::request::RequestKind;
 use crate::reach::Reach;
 use crate::record::Record;
@@ -75,6 +77,8 @@ pub struct Options {
     pub headers: Vec<(String, String)>,
     /// What is sent, where it is more than the target.
     pub asks: Asks,
+    /// How many bytes an echo is sent at a time.
+    pub echo_bytes: NonZeroUsize,
     /// What is sent to a target that speaks memcached.
     pub memcached: memcached::Asks,
     /// What users do, where requests are steps of journeys; those stand in [`asks`](Self::asks), in their order.
@@ -110,6 +114,7 @@ impl Options {
             method: "GET".to_owned(),
             headers: Vec::new(),
             asks: Asks::default(),
+            echo_bytes: ECHO_BYTES_DEFAULT,
             memcached: memcached::Asks::default(),
             journeys: None,
             timeout: TIMEOUT_DEFAULT,
@@ -366,6 +371,7 @@ fn protocol(options: &Options) -> Result<Protocol, String> {
             let workload = Workload::new(&options.memcached, options.seed)?;
             Protocol::Memcached(Arc::new(workload))
         }
+        Scheme::Tcp => Protocol::Echo(Arc::new(Bytes::new(options.echo_bytes.get()))),
         Scheme::Udp => {
             return Err(format!(
                 "{} sends datagrams, which are no requests: see packets::run",

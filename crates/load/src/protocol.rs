@@ -6,6 +6,7 @@
 //!                                 └──── one per request ──> Incoming ── received bytes ──> Partial | Done | Refused
 //! ```
 
+pub(crate) mod echo;
 pub(crate) mod http1;
 pub(crate) mod memcached;
 pub(crate) mod request;
@@ -29,6 +30,7 @@ use response::{Outcomes, Response, Step};
 pub(crate) enum Protocol {
     Http1(Arc<Mix>),
     Memcached(Arc<Workload>),
+    Echo(Arc<echo::Bytes>),
     #[cfg(test)]
     Lines(lines::Lines),
 }
@@ -39,6 +41,7 @@ impl Protocol {
         match self {
             Protocol::Http1(_) => "HTTP/1.1",
             Protocol::Memcached(_) => "memcached",
+            Protocol::Echo(_) => "echo",
             #[cfg(test)]
             Protocol::Lines(_) => "lines",
         }
@@ -49,6 +52,7 @@ impl Protocol {
         match self {
             Protocol::Http1(_) => &http1::OUTCOMES,
             Protocol::Memcached(_) => &memcached::OUTCOMES,
+            Protocol::Echo(_) => &echo::OUTCOMES,
             #[cfg(test)]
             Protocol::Lines(_) => &lines::OUTCOMES,
         }
@@ -59,6 +63,7 @@ impl Protocol {
         match self {
             Protocol::Http1(mix) => mix.recipes().len(),
             Protocol::Memcached(workload) => workload.kinds().len(),
+            Protocol::Echo(_) => 1,
             #[cfg(test)]
             Protocol::Lines(_) => 1,
         }
@@ -69,6 +74,7 @@ impl Protocol {
         match self {
             Protocol::Http1(mix) => &mix.recipes()[place].kind,
             Protocol::Memcached(workload) => &workload.kinds()[place],
+            Protocol::Echo(bytes) => bytes.kind(),
             #[cfg(test)]
             Protocol::Lines(lines) => lines.kind(),
         }
@@ -80,6 +86,7 @@ impl Protocol {
         match self {
             Protocol::Http1(mix) => mix.choose(number),
             Protocol::Memcached(workload) => workload.kind_of(number),
+            Protocol::Echo(_) => 0,
             #[cfg(test)]
             Protocol::Lines(_) => 0,
         }
@@ -90,6 +97,7 @@ impl Protocol {
         match self {
             Protocol::Http1(mix) => mix.request_bytes(),
             Protocol::Memcached(workload) => workload.bytes_max(),
+            Protocol::Echo(bytes) => bytes.len(),
             #[cfg(test)]
             Protocol::Lines(_) => lines::REQUEST_BYTES_MAX,
         }
@@ -100,6 +108,7 @@ impl Protocol {
         match self {
             Protocol::Http1(mix) => mix.bytes_max() > bytes,
             Protocol::Memcached(workload) => workload.bytes_max() > bytes,
+            Protocol::Echo(sent) => sent.len() > bytes,
             #[cfg(test)]
             Protocol::Lines(_) => lines::REQUEST_BYTES_MAX > bytes,
         }
@@ -113,6 +122,7 @@ impl Protocol {
             Protocol::Memcached(workload) => {
                 Codec::Memcached(memcached::Codec::new(workload, connections))
             }
+            Protocol::Echo(bytes) => Codec::Echo(echo::Codec::new(bytes)),
             #[cfg(test)]
             Protocol::Lines(_) => Codec::Lines,
         }
@@ -123,6 +133,7 @@ impl Protocol {
 pub(crate) enum Codec {
     Http1(http1::Codec),
     Memcached(memcached::Codec),
+    Echo(echo::Codec),
     #[cfg(test)]
     Lines,
 }
@@ -142,6 +153,7 @@ impl Codec {
             Codec::Http1(codec) => codec.queue(stream, connection, (number, count), last),
             // Nothing is said behind the last: a connection just ends.
             Codec::Memcached(codec) => codec.queue(stream, connection, (number, count)),
+            Codec::Echo(codec) => codec.queue(stream, count),
             #[cfg(test)]
             Codec::Lines => lines::queue(stream, (number, count)),
         }
@@ -153,6 +165,7 @@ impl Codec {
         match self {
             Codec::Http1(codec) => Incoming::Http1(codec.incoming(connection, number)),
             Codec::Memcached(codec) => Incoming::Memcached(codec.incoming(connection, number)),
+            Codec::Echo(codec) => Incoming::Echo(codec.incoming()),
             #[cfg(test)]
             Codec::Lines => Incoming::Lines(lines::Incoming::default()),
         }
@@ -161,7 +174,7 @@ impl Codec {
     /// What the protocol counts of its own beside responses; none where it has nothing of the kind.
     pub(crate) fn counts(&self) -> Option<Counts> {
         match self {
-            Codec::Http1(_) => None,
+            Codec::Http1(_) | Codec::Echo(_) => None,
             Codec::Memcached(codec) => Some(codec.counts()),
             #[cfg(test)]
             Codec::Lines => None,
@@ -173,6 +186,7 @@ impl Codec {
 pub(crate) enum Incoming<'c> {
     Http1(http1::Incoming<'c>),
     Memcached(memcached::Incoming<'c>),
+    Echo(echo::Incoming<'c>),
     #[cfg(test)]
     Lines(lines::Incoming),
 }
@@ -185,6 +199,7 @@ impl Incoming<'_> {
         match self {
             Incoming::Http1(incoming) => incoming.step(input),
             Incoming::Memcached(incoming) => incoming.step(input),
+            Incoming::Echo(incoming) => incoming.step(input),
             #[cfg(test)]
             Incoming::Lines(incoming) => incoming.step(input),
         }
@@ -196,6 +211,7 @@ impl Incoming<'_> {
         match self {
             Incoming::Http1(incoming) => incoming.unseen(),
             Incoming::Memcached(incoming) => incoming.unseen(),
+            Incoming::Echo(_) => 0,
             #[cfg(test)]
             Incoming::Lines(_) => 0,
         }
@@ -206,6 +222,7 @@ impl Incoming<'_> {
         match self {
             Incoming::Http1(incoming) => incoming.pass_unseen(count),
             Incoming::Memcached(incoming) => incoming.pass_unseen(count),
+            Incoming::Echo(_) => unreachable!("there are none"),
             #[cfg(test)]
             Incoming::Lines(_) => unreachable!("there are none"),
         }
@@ -215,8 +232,8 @@ impl Incoming<'_> {
     pub(crate) fn end(&self) -> Option<Response> {
         match self {
             Incoming::Http1(incoming) => incoming.end(),
-            // Its answers end by what they say.
-            Incoming::Memcached(_) => None,
+            // Their responses end by what they say, or with as many bytes as were sent.
+            Incoming::Memcached(_) | Incoming::Echo(_) => None,
             #[cfg(test)]
             Incoming::Lines(_) => None,
         }

@@ -24,6 +24,8 @@ pub enum Scheme {
     Https,
     /// Datagrams, which are no HTTP.
     Udp,
+    /// Bytes over TCP that an echo sends back.
+    Tcp,
     /// memcached's own protocols, without TLS.
     Memcached,
     /// The same with TLS.
@@ -37,6 +39,7 @@ impl Scheme {
             Scheme::Http => "http",
             Scheme::Https => "https",
             Scheme::Udp => "udp",
+            Scheme::Tcp => "tcp",
             Scheme::Memcached => "memcached",
             Scheme::Memcacheds => "memcacheds",
         }
@@ -49,14 +52,14 @@ impl Scheme {
             Scheme::Https => Some(443),
             // memcached's default, with TLS as well (-Z).
             Scheme::Memcached | Scheme::Memcacheds => Some(11211),
-            Scheme::Udp => None,
+            Scheme::Udp | Scheme::Tcp => None,
         }
     }
 
     /// Whether it is spoken over TLS.
     pub fn has_tls(self) -> bool {
         match self {
-            Scheme::Http | Scheme::Memcached | Scheme::Udp => false,
+            Scheme::Http | Scheme::Memcached | Scheme::Udp | Scheme::Tcp => false,
             Scheme::Https | Scheme::Memcacheds => true,
         }
     }
@@ -65,7 +68,7 @@ impl Scheme {
     pub fn is_http(self) -> bool {
         match self {
             Scheme::Http | Scheme::Https => true,
-            Scheme::Memcached | Scheme::Memcacheds | Scheme::Udp => false,
+            Scheme::Memcached | Scheme::Memcacheds | Scheme::Udp | Scheme::Tcp => false,
         }
     }
 }
@@ -125,6 +128,7 @@ impl Target {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("udp") => (Scheme::Udp, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("tcp") => (Scheme::Tcp, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("memcached") => {
                 (Scheme::Memcached, rest)
             }
@@ -133,7 +137,7 @@ impl Target {
             }
             _ => {
                 return Err(invalid(
-                    "it does not begin with http://, https://, memcached://, memcacheds://, udp:// or unix:",
+                    "it does not begin with http://, https://, memcached://, memcacheds://, udp://, tcp:// or unix:",
                 ));
             }
         };
@@ -150,8 +154,8 @@ impl Target {
             None => tcp(rest, scheme),
         }
         .map_err(|why| invalid(&why))?;
-        if scheme == Scheme::Udp && !path.is_empty() {
-            return Err(invalid("datagrams have no path"));
+        if let (Scheme::Udp | Scheme::Tcp, false) = (scheme, path.is_empty() || path == "/") {
+            return Err(invalid("there is no path without HTTP"));
         }
         let path = if path.starts_with('/') {
             path.to_owned()

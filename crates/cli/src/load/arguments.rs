@@ -9,7 +9,7 @@ use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
 use onrush_load::plan::Options;
 use onrush_load::stop::Stop;
-use onrush_load::target::Target;
+use onrush_load::target::{Scheme, Target};
 use onrush_load::threshold::Threshold;
 
 use super::output::{self, Output};
@@ -132,7 +132,7 @@ pub(crate) struct Args {
     pub(super) results: Option<Results>,
 
     // Not a doc comment: rustdoc would read the brackets as a link.
-    #[arg(help = "http[s]://host[:port]/path?query, unix:/path/to/socket:/path, memcached[s]://host[:port] or memcached://unix:/path/to/socket; several of one server of HTTP are asked for in a mix; or udp://host:port for datagrams", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
+    #[arg(help = "http[s]://host[:port]/path?query, unix:/path/to/socket:/path, memcached[s]://host[:port] or memcached://unix:/path/to/socket; several of one server of HTTP are asked for in a mix; udp://host:port for datagrams, tcp://host:port for bytes that an echo sends back", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
     pub(super) urls: Vec<Target>,
 
     /// Test this program against a server of its own with known delays, and this machine: are the figures right?
@@ -248,6 +248,7 @@ impl Args {
             seed: paced.seed,
             requests_per_connection: self.requests.or(paced.requests_per_connection),
             pipeline: self.pipeline,
+            echo_bytes: self.packets.echo_bytes().map_err(Error::Invalid)?,
             timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
             ..Options::new(urls[0].clone())
         };
@@ -279,6 +280,18 @@ fn requested(
                 "{flag} is about memcached, which is not spoken with {}: use memcached://, or leave it out",
                 urls[0].url
             )),
+        };
+    }
+    if urls.iter().any(|url| url.scheme == Scheme::Tcp) {
+        return match (http.first_given().or(memcached.first_given()), urls) {
+            (Some(flag), _) => Err(format!(
+                "{flag} is about requests of another protocol, and {} is sent bytes that it sends back: leave it out",
+                urls[0].url
+            )),
+            (None, [_]) => Ok(requests::Found::default()),
+            (None, _) => {
+                Err("bytes are sent to one place: make a run for each, at the same time".to_owned())
+            }
         };
     }
     options.memcached = memcached.asks(urls, http.first_given())?;

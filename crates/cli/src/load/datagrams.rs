@@ -1,18 +1,20 @@
 //! Flags of `onrush load udp://…`: how datagrams are made and sent, and which other flags are about requests.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU64, NonZeroUsize};
 
 use onrush_load::error::Error;
+use onrush_load::limits::ECHO_BYTES_DEFAULT;
 use onrush_load::packets::Way;
 use onrush_load::packets::departure::Departure;
 use onrush_load::packets::size::Sizes;
-use onrush_load::target::Target;
+use onrush_load::target::{Scheme, Target};
 
 /// How datagrams are made and sent.
 #[derive(clap::Args, Debug, Default)]
 #[command(next_help_heading = "Datagrams (udp://)")]
 pub(super) struct PacketArgs {
-    /// Bytes of payload: 64, several in turn such as 64,512,1400, any of a range such as 64-1400, or imix [default: 64]
+    /// Bytes of payload: 64, several in turn such as 64,512,1400, any of a range such as 64-1400, or imix; of tcp:// one size
+    /// [default: 64]
     #[arg(long, value_name = "BYTES", value_parser = Sizes::parse)]
     pub(super) size: Option<Sizes>,
 
@@ -98,9 +100,10 @@ fn bits(text: &str) -> Result<NonZeroU64, String> {
 /// A sentence with the first of them.
 pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Error> {
     let is_udp = targets.iter().any(Target::is_datagrams);
+    let has_size = targets.iter().any(|target| target.scheme == Scheme::Tcp);
     let wrong = given.iter().find(|id| match is_udp {
         true => !TAKEN.contains(&id.as_str()) && !OWN.contains(&id.as_str()),
-        false => OWN.contains(&id.as_str()),
+        false => OWN.contains(&id.as_str()) && !(has_size && *id == "size"),
     });
     let Some(wrong) = wrong else { return Ok(()) };
     Err(Error::Invalid(match is_udp {
@@ -110,6 +113,17 @@ pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Er
 }
 
 impl PacketArgs {
+    /// How many bytes an echo over TCP is sent at a time.
+    pub(super) fn echo_bytes(&self) -> Result<NonZeroUsize, String> {
+        let Some(sizes) = &self.size else {
+            return Ok(ECHO_BYTES_DEFAULT);
+        };
+        let only = sizes.only().and_then(|size| NonZeroUsize::new(size.into()));
+        only.ok_or_else(|| {
+            format!("--size {sizes}: over TCP all requests of a run have one size, such as 64")
+        })
+    }
+
     /// The rate that a bandwidth comes to with datagrams of these sizes.
     pub(super) fn rate(&self, sizes: &Sizes) -> Option<NonZeroU64> {
         let bits = self.bandwidth?.get() as f64;

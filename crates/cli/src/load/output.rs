@@ -12,12 +12,12 @@ use onrush_load::report::{COLUMNS, Report};
 use onrush_load::run::Running;
 use onrush_load::threshold::{Fate, Outcome, Threshold};
 use onrush_load::verdict::reason::State;
-use onrush_load::{csv, hdr, html};
 
 use super::exit::{EXIT_ERRORS, EXIT_INVALID, EXIT_THRESHOLD};
+use super::files::{Files, Form, is_standard};
 use super::length::Length;
-use super::{live, signals};
-use crate::terminal::{self, Out, say};
+use super::live;
+use crate::terminal::{Out, say};
 
 /// What is shown and written, and what makes the run fail.
 #[derive(clap::Args, Debug, Default)]
@@ -69,25 +69,6 @@ pub(super) fn threshold(text: &str) -> Result<Threshold, String> {
 fn early_threshold(text: &str) -> Result<Threshold, String> {
     let condition = threshold(text)?;
     condition.is_known_early().map(|()| condition)
-}
-
-/// Where the result goes, looked at before the run: a file that cannot be written must not cost the user a run.
-pub(super) struct Files(Vec<(Place, Form)>);
-
-/// What one form of the result is written to.
-enum Place {
-    /// `-`: standard output, and what people read goes to standard error.
-    Standard,
-    File(onrush_file::Output),
-}
-
-/// What is written of a result.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Form {
-    Json,
-    Csv,
-    Html,
-    Hdr,
 }
 
 impl Output {
@@ -266,136 +247,4 @@ fn tell(metrics: Option<&server::Page>, moment: &Moment<'_>) {
     if let Some(page) = metrics {
         page.set(exposition::text(moment));
     }
-}
-
-impl Files {
-    /// Looks at the files of `wanted`, each with its flag; those of `inputs` are read and not written.
-    ///
-    /// # Errors
-    /// When one cannot be written, or two would be one.
-    pub(super) fn open(
-        wanted: &[(&'static str, Option<&Path>, Form)],
-        inputs: &[PathBuf],
-    ) -> Result<Files, Error> {
-        let mut opened: Vec<(&'static str, Place, Form)> = Vec::new();
-        let named = wanted
-            .iter()
-            .filter_map(|(flag, path, form)| Some((*flag, (*path)?, *form)));
-        for (flag, path, form) in named {
-            let is_same = |place: &Place| match place {
-                Place::Standard => is_standard(path),
-                Place::File(file) => !is_standard(path) && file.is_same(path),
-            };
-            if let Some((other, ..)) = opened.iter().find(|(_, place, _)| is_same(place)) {
-                return Err(Error::Invalid(format!(
-                    "{other} and {flag} would both write {}: give each a file of its own",
-                    shown(path)
-                )));
-            }
-            if is_standard(path) {
-                opened.push((flag, Place::Standard, form));
-                continue;
-            }
-            let file = onrush_file::Output::new(path)
-                .map_err(|error| Error::Invalid(unwritable(path, &error)))?;
-            if let Some(input) = inputs.iter().find(|input| file.is_same(input)) {
-                let named = match input == path {
-                    true => String::new(),
-                    false => format!(" {} is the same file:", path.display()),
-                };
-                return Err(Error::Invalid(format!(
-                    "{flag} would overwrite {}, which is read:{named} name another file",
-                    input.display()
-                )));
-            }
-            opened.push((flag, Place::File(file), form));
-        }
-        let files = opened.into_iter().map(|(_, place, form)| (place, form));
-        Ok(Files(files.collect()))
-    }
-
-    /// Where people read.
-    pub(super) fn out(&self) -> Out {
-        let is_standard = |(place, _): &(Place, Form)| matches!(place, Place::Standard);
-        if self.0.iter().any(is_standard) {
-            Out::error()
-        } else {
-            Out::standard()
-        }
-    }
-
-    /// Writes the result to all of them.
-    ///
-    /// # Errors
-    /// As [`Files::write`].
-    pub(super) fn write_report(self, report: &Report) -> Result<(), Error> {
-        self.write(|form, mut file| match form {
-            Form::Json => writeln!(file, "{}", report.to_json()),
-            Form::Csv => file.write_all(csv::of(report).as_bytes()),
-            Form::Html => file.write_all(html::page(report).as_bytes()),
-            Form::Hdr => hdr::write(&mut file, report),
-        })
-    }
-
-    /// Writes what `content` has for each of them, those last that may wait for a reader: a signal then ends the program. One
-    /// that fails does not keep the others from being written.
-    ///
-    /// # Errors
-    /// All failures, in one sentence.
-    pub(super) fn write(
-        self,
-        content: impl Fn(Form, &mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), Error> {
-        let (waiting, files): (Vec<_>, Vec<_>) =
-            self.0.into_iter().partition(|(place, _)| place.may_wait());
-        let write = |(place, form): (Place, Form)| place.write(|writer| content(form, writer));
-        let mut failures: Vec<String> = files.into_iter().filter_map(write).collect();
-        signals::end_at_once();
-        failures.extend(waiting.into_iter().filter_map(write));
-        match failures.is_empty() {
-            true => Ok(()),
-            false => Err(Error::Invalid(failures.join("; "))),
-        }
-    }
-}
-
-impl Place {
-    /// Whether writing it may wait for a reader.
-    fn may_wait(&self) -> bool {
-        match self {
-            Place::Standard => true,
-            Place::File(file) => file.may_wait(),
-        }
-    }
-
-    /// Writes it; why it cannot be written, if so.
-    fn write(self, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Option<String> {
-        let (path, written) = match self {
-            Place::Standard => {
-                let mut bytes = Vec::new();
-                let written = content(&mut bytes);
-                terminal::write_raw(&bytes);
-                (PathBuf::from("-"), written)
-            }
-            Place::File(file) => (file.path().to_owned(), file.write(content)),
-        };
-        written.err().map(|error| unwritable(&path, &error))
-    }
-}
-
-/// Whether a file's name stands for standard output.
-fn is_standard(path: &Path) -> bool {
-    path == Path::new("-")
-}
-
-fn shown(path: &Path) -> String {
-    if is_standard(path) {
-        "standard output".to_owned()
-    } else {
-        path.display().to_string()
-    }
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> String {
-    format!("{} cannot be written: {error}", shown(path))
 }

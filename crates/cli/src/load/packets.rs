@@ -21,7 +21,8 @@ use onrush_load::verdict::reason::State;
 use super::arguments::{Args, DURATION_DEFAULT};
 use super::end::End;
 use super::exit::{EXIT_ERRORS, EXIT_INVALID, EXIT_NOT_FOUND, EXIT_THRESHOLD};
-use super::output::{Form, Output};
+use super::files::Form;
+use super::output::Output;
 use super::signals::on_signal;
 
 /// What is asked of a run by the flags.

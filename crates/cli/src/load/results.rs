@@ -10,7 +10,8 @@ use onrush_load::merge::part::Part;
 use onrush_load::merge::{self, merge};
 use onrush_load::report::Report;
 
-use super::output::{Files, Form, Output};
+use super::files::{Files, Form};
+use super::output::Output;
 
 /// Adds up the results of generators that loaded one target at one time.
 #[derive(clap::Args, Debug)]

@@ -18,7 +18,8 @@ use onrush_load::threshold::{Fate, Threshold};
 
 use super::end::End;
 use super::exit::EXIT_NOT_FOUND;
-use super::output::{Form, Output};
+use super::files::Form;
+use super::output::Output;
 use super::populate::populate;
 
 /// Searches and shows each trial; the exit code.

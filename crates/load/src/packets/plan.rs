@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use onrush_engine::Io;
+use onrush_packet::header::HEADER_BYTES;
 
 use super::departure::Departure;
 use super::size::Sizes;
@@ -170,6 +171,13 @@ fn check(options: &Options) -> Result<(), String> {
             options.depth
         ));
     }
+    let smallest = options.sizes.smallest();
+    if usize::from(smallest) < HEADER_BYTES {
+        return Err(format!(
+            "--size {}: {smallest} bytes have no room for the header of {HEADER_BYTES} bytes that tells datagrams apart: use {HEADER_BYTES} or more",
+            options.sizes
+        ));
+    }
     if options.departure == Departure::Offload && options.sizes.only().is_none() {
         return Err(format!(
             "--send offload parts a message into datagrams of one size, and {} are several: use one size, or --send batch",
@@ -232,6 +240,11 @@ mod tests {
             ..options()
         };
         assert!(refused(sizes).contains("use one size"));
+        let small = Options {
+            sizes: Sizes::parse("17").unwrap(),
+            ..options()
+        };
+        assert!(refused(small).contains("use 18 or more"));
         let depth = Options {
             depth: 0,
             ..options()

@@ -43,22 +43,20 @@ impl Sizes {
         }
     }
 
-    /// Reads `64`, `64,512,1400`, `64-1400` or `imix`.
+    /// Reads `64`, `64,512,1400`, `64-1400` or `imix`. Whether there is room for a header is the plan's to say.
     ///
     /// # Errors
     /// A sentence with the text and what was expected.
     pub fn parse(text: &str) -> Result<Sizes, String> {
         let expected = |why: String| {
             format!(
-                "{text:?} is no size of datagrams: {why}; expected bytes of payload from {HEADER_BYTES} to {DATAGRAM_BYTES_MAX} such as 64, several in turn such as 64,512,1400, any of a range such as 64-1400, or imix"
+                "{text:?} is no size of datagrams: {why}; expected bytes of payload up to {DATAGRAM_BYTES_MAX} such as 64, several in turn such as 64,512,1400, any of a range such as 64-1400, or imix"
             )
         };
         let one = |text: &str| -> Result<u16, String> {
             let bytes: u16 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
-            if usize::from(bytes) < HEADER_BYTES {
-                return Err(format!(
-                    "{bytes} bytes have no room for the header of {HEADER_BYTES} bytes that tells datagrams apart"
-                ));
+            if bytes == 0 {
+                return Err("0 bytes are nothing to tell apart".to_owned());
             }
             match usize::from(bytes) > DATAGRAM_BYTES_MAX {
                 true => Err(format!("{bytes} bytes are more than UDP takes over IPv4")),
@@ -112,6 +110,14 @@ impl Sizes {
                 .all(|size| *size == sizes[0])
                 .then_some(sizes[0]),
             SizeKind::Between(low, high) => (low == high).then_some(*low),
+        }
+    }
+
+    /// The smallest.
+    pub fn smallest(&self) -> u16 {
+        match &self.kind {
+            SizeKind::Listed(sizes) => sizes.iter().copied().min().unwrap_or_default(),
+            SizeKind::Between(low, _) => *low,
         }
     }
 
@@ -189,7 +195,7 @@ mod tests {
     #[test]
     fn what_is_no_size_is_named() {
         for (text, part) in [
-            ("17", "no room for the header"),
+            ("0", "nothing to tell apart"),
             ("65508", "more than UDP takes"),
             ("99999", "is no number"),
             ("", "is no number"),
