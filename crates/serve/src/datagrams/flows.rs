@@ -6,10 +6,12 @@ use onrush_packet::tally::{Counter, Tally};
 
 use super::limits::FLOWS_MAX;
 
-/// In the order in which they began.
+/// As many as may be, each in a place of its own.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     all: IndexMap<Flow, Counter>,
+    /// The place of the one that began first, when there is no room for another.
+    oldest: usize,
     /// The place of the one that had the last datagram, which has the next one, too, as a rule.
     last: usize,
 }
@@ -31,10 +33,15 @@ impl Flows {
         if let Some(place) = self.all.get_index_of(&flow) {
             return place;
         }
-        if self.all.len() == FLOWS_MAX {
-            self.all.shift_remove_index(0);
+        if self.all.len() < FLOWS_MAX {
+            return self.all.insert_full(flow, Counter::default()).0;
         }
-        let (place, _) = self.all.insert_full(flow, Counter::default());
+        // The new one takes the place of the old one, and the others stay where they are.
+        let place = self.oldest;
+        self.oldest = (place + 1) % FLOWS_MAX;
+        self.all.swap_remove_index(place);
+        let (last, _) = self.all.insert_full(flow, Counter::default());
+        self.all.swap_indices(place, last);
         place
     }
 
@@ -65,8 +72,11 @@ mod tests {
         flows.arrive(&header(0), 100, 0);
         let received = |flows: &Flows, run| flows.tally(header(run).flow).received;
         assert!(runs.clone().all(|run| received(&flows, run) == 1));
-        flows.arrive(&header(FLOWS_MAX as u32), 100, 0);
-        assert_eq!(received(&flows, 0), 0);
-        assert!((1..=FLOWS_MAX as u32).all(|run| received(&flows, run) == 1));
+        for run in 0..2 * FLOWS_MAX as u32 {
+            flows.arrive(&header(FLOWS_MAX as u32 + run), 100, 0);
+            assert_eq!(received(&flows, run), 0);
+            assert_eq!(received(&flows, run + 1), 1);
+            assert_eq!(received(&flows, FLOWS_MAX as u32 + run), 1);
+        }
     }
 }

@@ -10,6 +10,6 @@ pub(super) const REPLIES_PER_CALL: usize = 32;
 /// Datagrams that leave as one message: the engine's number, and what the kernel has taken since it can.
 pub(super) const SEGMENTS_MAX: usize = 64;
 
-/// Flows that a core remembers for a listener, those that began last: each takes 8 KiB, so 4 MiB. A run of load has one for each
-/// of its sockets, of which a core has its share.
-pub(super) const FLOWS_MAX: usize = 512;
+/// Flows that a core remembers for a listener, those that began last: each takes 8 KiB, so 32 MiB where there are as many. A run of
+/// load has one for each of its sockets, of which a core has its share.
+pub(super) const FLOWS_MAX: usize = 4096;
