@@ -161,6 +161,7 @@ impl CoreRun {
         let mut record = self.recorder.record.replace(empty);
         let now = self.core.now_exact();
         self.supply.take_waits(&mut record.unanswered, now);
+        record.settle();
         record.begun = self.supply.sent();
         record.sent = sent(&record, record.begun);
         let samples = self.recorder.samples();

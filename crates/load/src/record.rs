@@ -1,6 +1,8 @@
 //! What one core has counted. Written at every response, so it allocates nothing after its making; read once a second
 //! and at the end.
 
+mod alike;
+
 use std::ops::AddAssign;
 
 use onrush_engine::TcpInfo;
@@ -14,6 +16,7 @@ use crate::limits::KINDS_SHOWN_MAX;
 use crate::protocol::response::{Met, Outcome, Outcomes};
 use crate::times::{ResponseTimes, Times};
 use crate::unanswered::Unanswered;
+use alike::Alike;
 
 /// The counters of one core, or the sum over several.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub(crate) struct Record {
     /// What responses took in the present second; what they took before is with the thread that waits. Boxed, to be
     /// swapped for an empty one at the second's end.
     pub(crate) times: Box<Times>,
+    /// Responses that are not in `times` yet.
+    alike: Alike,
     /// Responses that are not in any histogram: they were to be before the measurement began.
     pub(crate) unmeasured: u64,
     /// Requests that were taken to be sent, as is known at the end. Invariant: = responses + failed + in flight.
@@ -88,6 +93,7 @@ impl Record {
         Record {
             tally: Tally::default(),
             times: Box::default(),
+            alike: Alike::default(),
             unmeasured: 0,
             sent: 0,
             late: 0,
@@ -133,16 +139,21 @@ impl Record {
         }
         self.said[usize::from(outcome.number)] += 1;
         match measured {
-            Measured::Yes => self.times.responded(took),
+            Measured::Yes => self.alike.add(took, &mut self.times),
             Measured::No => self.unmeasured += 1,
         }
+    }
+
+    /// Puts everything that was measured into `times`, for whoever takes them.
+    pub(crate) fn settle(&mut self) {
+        std::mem::take(&mut self.alike).put(&mut self.times);
     }
 
     /// A response came behind the end.
     pub(crate) fn responded_late(&mut self, took: &ResponseTimes, measured: Measured) {
         self.late += 1;
         match measured {
-            Measured::Yes => self.times.responded(took),
+            Measured::Yes => self.alike.add(took, &mut self.times),
             Measured::No => self.late_unmeasured += 1,
         }
     }
@@ -281,6 +292,7 @@ impl Record {
     pub(crate) fn merge(&mut self, other: &Record) {
         self.tally += other.tally;
         self.times.merge(&other.times);
+        other.alike.put(&mut self.times);
         self.unmeasured += other.unmeasured;
         self.sent += other.sent;
         self.late += other.late;

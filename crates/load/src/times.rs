@@ -28,7 +28,7 @@ pub struct Times {
 }
 
 /// The times of one response, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ResponseTimes {
     pub(crate) send_lag: u64,
     pub(crate) first_byte: u64,
@@ -63,15 +63,18 @@ impl Times {
         ]
     }
 
-    /// A response is there.
+    /// So many responses are there, of which each took this; of none nothing is noted.
     #[inline]
-    pub(crate) fn responded(&mut self, took: &ResponseTimes) {
-        self.response.record(took.response);
-        self.service.record(took.service);
-        self.send_lag.record(took.send_lag);
-        self.first_byte.record(took.first_byte);
+    pub(crate) fn responded(&mut self, took: &ResponseTimes, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.response.record_many(took.response, count);
+        self.service.record_many(took.service, count);
+        self.send_lag.record_many(took.send_lag, count);
+        self.first_byte.record_many(took.first_byte, count);
         self.undelayed
-            .record(took.response.saturating_sub(took.own));
+            .record_many(took.response.saturating_sub(took.own), count);
     }
 
     /// Adds what others have measured.

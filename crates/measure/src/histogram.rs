@@ -80,6 +80,7 @@ impl Histogram {
     }
 
     /// Records `count` latencies of `ns` nanoseconds; as [`record`](Self::record).
+    #[inline]
     pub fn record_many(&mut self, ns: u64, count: u64) {
         if count == 0 {
             return;

@@ -124,7 +124,9 @@ impl Recorder {
 
     /// Hands out what was measured since this was last called, for `empty` in return.
     pub(crate) fn take_times(&self, empty: Box<Times>) -> Box<Times> {
-        std::mem::replace(&mut self.record.borrow_mut().times, empty)
+        let mut record = self.record.borrow_mut();
+        record.settle();
+        std::mem::replace(&mut record.times, empty)
     }
 
     /// Looks at what TCP counts on the connection, once a second, if it is one of the first few.

@@ -25,6 +25,7 @@ fn responses_and_failures_add_up_to_finished_requests() {
     record.responded(status(404), &TOOK, Measured::No);
     record.failed(Failure::Reset, 3);
     record.count(Failure::ConnectRefused, 2);
+    record.settle();
     assert_eq!((record.tally.requests, record.responses()), (5, 2));
     assert_eq!(record.tally.errors, 5);
     assert_eq!(record.tally.first_byte_sum_ns, 20);
@@ -34,6 +35,27 @@ fn responses_and_failures_add_up_to_finished_requests() {
     assert_eq!(record.said().collect::<Vec<_>>(), said);
     assert_eq!(record.refusals(), 1);
     assert_eq!(record.tally.statuses, [0, 1, 0, 1, 0]);
+}
+
+#[test]
+fn responses_that_took_the_same_are_all_measured() {
+    let slow = ResponseTimes {
+        response: 90,
+        own: 40,
+        ..TOOK
+    };
+    let mut record = Record::new(&OUTCOMES);
+    for took in [TOOK, TOOK, TOOK, slow, TOOK, slow, slow] {
+        record.responded(status(200), &took, Measured::Yes);
+    }
+    record.settle();
+    record.settle();
+    let times = &record.times;
+    assert!(times.is_consistent(7));
+    let counts = |times: &Histogram| times.recorded().collect::<Vec<_>>();
+    assert_eq!(counts(&times.response), [(20, 4), (90, 3)]);
+    assert_eq!(counts(&times.undelayed), [(20, 4), (50, 3)]);
+    assert_eq!(counts(&times.service), [(19, 7)]);
 }
 
 #[test]
