@@ -147,6 +147,8 @@ pub const CONNECTIONS_MAX: u64 = 6_000_000;
 pub const RATE_MAX: f64 = 15e9;
 /// Microseconds that a request or a packet may cost: a minute is no request any more.
 pub const COST_US_MAX: f64 = 6e7;
+/// Microseconds that something costs at least, where it costs anything: a picosecond, in which no CPU does anything.
+pub const COST_US_MIN: f64 = 1e-6;
 
 /// Nodes of a host of Slurm: one ssh-like connection each, and a process of srun for it.
 pub const NODES_MAX: u32 = 64;
