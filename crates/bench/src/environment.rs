@@ -6,13 +6,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::limits::VERSION_WAIT_MAX;
 use crate::scenario::{Experiment, Launch, Program};
 
 /// Settings that change results, by their file below `/proc/sys`.
@@ -126,13 +122,14 @@ pub struct ProgramFacts {
     pub package: Option<String>,
 }
 
-/// Reads the facts of machine and programs. `files` finds the file of each program.
+/// Reads the facts of machine and programs. `file_of` finds the file of each program, `version_of` asks a command line for a version.
 pub fn read(
     experiment: &Experiment,
     onrush: &Path,
     file_of: impl Fn(&str) -> Option<PathBuf>,
+    version_of: impl Fn(&[String]) -> Option<String>,
 ) -> Environment {
-    let facts = |program: &Program| program_facts(program, onrush, &file_of);
+    let facts = |program: &Program| program_facts(program, onrush, &file_of, &version_of);
     Environment {
         schema: crate::outcome::SCHEMA,
         machine: machine(),
@@ -299,15 +296,16 @@ fn program_facts(
     program: &Program,
     onrush: &Path,
     file_of: impl Fn(&str) -> Option<PathBuf>,
+    version_of: impl Fn(&[String]) -> Option<String>,
 ) -> ProgramFacts {
     let (file, version) = match &program.launch {
         Launch::Onrush(_) => (
             Some(onrush.to_owned()),
-            version(&[onrush.display().to_string(), "--version".into()]),
+            version_of(&[onrush.display().to_string(), "--version".into()]),
         ),
         Launch::Command(command) => (
             file_of(&command[0]),
-            program.version.as_deref().and_then(version),
+            program.version.as_deref().and_then(version_of),
         ),
         Launch::Idle(_) => (None, None),
     };
@@ -316,34 +314,6 @@ fn program_facts(
         version,
         package: program.package.clone(),
     }
-}
-
-/// The first line a version command prints, on either output; some exit with an error after it (wrk does).
-fn version(command: &[String]) -> Option<String> {
-    let (program, arguments) = command.split_first()?;
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .ok()?;
-    let deadline = Instant::now() + VERSION_WAIT_MAX;
-    while child.try_wait().ok()?.is_none() {
-        if Instant::now() > deadline {
-            let _ = child.kill();
-            let _ = child.wait();
-            return None;
-        }
-        thread::sleep(crate::limits::READY_POLL);
-    }
-    let output = child.wait_with_output().ok()?;
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
-    text.lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .map(String::from)
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub const CLIENT_WORDS_MAX: usize = 100;
 pub const RESULT_BYTES_MIN: u64 = 1 << 20;
 /// What is read of a program's output when it failed.
 pub const OUTPUT_TAIL_BYTES: usize = 2_000;
-/// A version command that prints nothing by then is given up.
+/// A version command is waited for so long, and has then said what it has to say: programs print theirs within milliseconds.
 pub const VERSION_WAIT_MAX: Duration = Duration::from_secs(5);
 /// A variant that fails to start this many times in a row is left out of the remaining rounds.
 pub const START_FAILURES_MAX: u32 = 2;
@@ -147,6 +147,8 @@ pub const CONNECTIONS_MAX: u64 = 6_000_000;
 pub const RATE_MAX: f64 = 15e9;
 /// Microseconds that a request or a packet may cost: a minute is no request any more.
 pub const COST_US_MAX: f64 = 6e7;
+/// Microseconds that something costs at least, where it costs anything: a picosecond, in which no CPU does anything.
+pub const COST_US_MIN: f64 = 1e-6;
 
 /// Nodes of a host of Slurm: one ssh-like connection each, and a process of srun for it.
 pub const NODES_MAX: u32 = 64;

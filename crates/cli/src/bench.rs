@@ -148,6 +148,15 @@ fn measure(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(1));
     }
     let inputs: Vec<PathBuf> = args.experiment.iter().cloned().collect();
+    if let Some(markdown) = &args.markdown
+        && let Some(out) = args.out.as_ref().or(args.resume.as_ref())
+        && onrush_bench::report::is_other_than_summary(out, markdown)
+    {
+        anyhow::bail!(
+            "--markdown would overwrite {}, which is a file of the result: name another file",
+            markdown.display()
+        );
+    }
     let files = Written::open(&[("--markdown", args.markdown.as_deref())], &inputs)?;
     let ended = onrush_bench::run(args.options())?;
     written::show(files.out(), &ended.summary);
@@ -173,7 +182,8 @@ fn meant_in_words(experiment: &Path) -> Option<String> {
 /// The verb that somebody meant who named a file that is not there.
 fn meant(experiment: &Path) -> Option<&'static str> {
     let name = experiment.to_str().filter(|_| !experiment.exists())?;
-    nearest(name, &["compare", "history", "predict", "wire"])
+    // Who wrote the verb meant it, whatever else is wrong with the line.
+    nearest(name, &["compare", "history", "predict", "wire"]).filter(|verb| *verb != name)
 }
 
 /// `90s`, `20m`, `2h`.
@@ -210,6 +220,9 @@ mod tests {
             "bench --nosuch",
             "load comapre",
             "bench first.toml x",
+            "bench predict --help",
+            "bench compare a",
+            "bench wire --rate 0",
         ] {
             assert_eq!(words(line), None, "{line}");
         }

@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use super::cost::{Cost, Exchange, PacketCost, RoleCost};
 use super::rows::{exchange, number};
 use crate::Error;
-use crate::limits::{CONNECTIONS_MAX, COST_US_MAX, EXPERIMENT_BYTES_MAX, RATE_MAX};
+use crate::limits::{CONNECTIONS_MAX, COST_US_MAX, COST_US_MIN, EXPERIMENT_BYTES_MAX, RATE_MAX};
 use crate::scenario::Role;
 use crate::scenario::section::{Read, Section, Source};
 
@@ -102,6 +102,21 @@ impl PacketParts {
     }
 }
 
+/// What costs less than anything that a CPU does would be a rate without an end.
+fn microseconds(section: &Section<'_>, key: &str) -> Read<Option<f64>> {
+    let value = number(section, key, 0.0..=COST_US_MAX)?;
+    match section.number(key)? {
+        Some(tiny) if tiny.value > 0.0 && tiny.value < COST_US_MIN => {
+            let said = format!(
+                "expected 0 or a number from {COST_US_MIN}, found {:e}",
+                tiny.value
+            );
+            Err(section.source.mistake(tiny.span, said))
+        }
+        Some(_) | None => Ok(value),
+    }
+}
+
 fn set<T: Copy>(place: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *place = value;
@@ -115,7 +130,7 @@ fn parse(file: &str, text: &str) -> Read<CostFile> {
         source.mistake(at, error.message().trim_end().to_owned())
     })?;
     let section = Section::open(source, root.get_ref(), 0..0, KEYS)?;
-    let us = |key| number(&section, key, 0.0..=COST_US_MAX);
+    let us = |key| microseconds(&section, key);
     let says_exchange = KEYS
         .iter()
         .filter(|key| key.starts_with("packets_") || key.starts_with("bytes_"))
@@ -194,6 +209,10 @@ mod tests {
             (
                 "application_us = \"8us\"",
                 "expected a number, found string",
+            ),
+            (
+                "client_us = 1e-308",
+                "c.toml:1:13: expected 0 or a number from 0.000001, found 1e-308",
             ),
             ("connections = 0", "a whole number from 1"),
             ("packets_in = 1e9", "expected a number from 0 to 1000000"),

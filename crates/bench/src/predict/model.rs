@@ -163,7 +163,7 @@ impl PacketWork {
         let of = |work: &BTreeMap<usize, f64>| -> f64 {
             cpus.numbers().filter_map(|cpu| work.get(&cpu)).sum()
         };
-        of(&self.interrupt) + of(&self.steered)
+        of(&self.interrupt) + of(&self.steered) + 0.0 // The sum of nothing is -0.
     }
 
     fn limits(&self, machine: &Machine) -> Vec<Limit> {
@@ -415,6 +415,12 @@ mod tests {
 
     fn range(cpus: std::ops::Range<usize>) -> CpuSet {
         cpus.collect()
+    }
+
+    #[test]
+    fn no_packets_cost_nothing_and_not_less() {
+        let us = PacketWork::default().on(&range(0..4));
+        assert_eq!(format!("{us:.2}"), "0.00");
     }
 
     /// A machine of 64 CPUs in two nodes whose application has CPUs from 1 on; CPU 0 takes packets and steers them.

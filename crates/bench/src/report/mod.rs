@@ -35,12 +35,33 @@ const NAMES: [&str; 6] = [
     "environment.json",
     "raw.csv",
     "samples.csv",
-    "summary.md",
+    SUMMARY,
     "report.html",
 ];
 
+/// The summary as Markdown, which `--markdown` may name: it is the same text.
+const SUMMARY: &str = "summary.md";
+
 /// The directories of a result.
 const DIRECTORIES: [&str; 2] = ["charts", "profile"];
+
+/// Whether a file is one of a result in `directory` that is no summary: Markdown in its place would be read as it.
+pub fn is_other_than_summary(directory: &Path, file: &Path) -> bool {
+    let (Some(parent), Some(name)) = (file.parent(), file.file_name()) else {
+        return false;
+    };
+    let place = |path: &Path| std::path::absolute(path).ok();
+    // A path of one word lies in the working directory.
+    let parent = Path::new(".").join(parent);
+    let is_there = match (parent.canonicalize(), directory.canonicalize()) {
+        (Ok(parent), Ok(directory)) => parent == directory,
+        (Err(_), _) | (_, Err(_)) => place(&parent) == place(directory),
+    };
+    is_there
+        && NAMES
+            .iter()
+            .any(|known| *known != SUMMARY && name == *known)
+}
 
 /// Makes the output directory: the one that was asked for, where an earlier result is replaced, or a new one. Looks
 /// whether the files of the result can be written there, and have room: nobody measures for an hour in vain.
@@ -138,7 +159,7 @@ pub fn write_all(out: &Path, measured: &Measured) -> Result<Texts, Error> {
     };
     // The small ones first: a disk may have room for these.
     let markdown = summary::markdown(outcome, &measured.environment);
-    write("summary.md", markdown.clone())?;
+    write(SUMMARY, markdown.clone())?;
     write("raw.csv", csv::raw(outcome))?;
     write("environment.json", json(&measured.environment))?;
     write("result.json", json(outcome))?;
@@ -168,6 +189,22 @@ pub(crate) mod sample;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn markdown_may_be_the_summary_and_no_other_file_of_the_result() {
+        let here = tempfile::tempdir().expect("a directory");
+        let there = here.path().join("out");
+        let is_other = |name: &str| is_other_than_summary(&there, &there.join(name));
+        // Before the directory is made, and behind it.
+        for _ in 0..2 {
+            assert!(is_other("raw.csv") && is_other("report.html"));
+            assert!(!is_other("summary.md") && !is_other("README.md"));
+            assert!(!is_other_than_summary(&there, &here.path().join("raw.csv")));
+            fs::create_dir_all(&there).expect("ours");
+        }
+        assert!(is_other_than_summary(Path::new("."), Path::new("raw.csv")));
+        assert!(is_other("../out/raw.csv"));
+    }
 
     #[test]
     fn results_are_not_written_through_links() {

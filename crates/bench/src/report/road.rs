@@ -141,12 +141,18 @@ fn limit(variant: &VariantOutcome) -> String {
     let mut trials = undisturbed(variant);
     trials.sort_by(|a, b| a.rps.total_cmp(&b.rps));
     let Some(trial) = trials.get(trials.len().saturating_sub(1) / 2) else {
-        return String::new();
+        return reason(variant);
     };
     let advice = trial.limiter.advice.iter();
     let advice = advice.map(|advice| format!("To try: {advice}."));
     let sentences = std::iter::once(trial.limiter.sentence.clone()).chain(advice);
     sentences.collect::<Vec<_>>().join(" ").trim().to_owned()
+}
+
+/// Why no round of a step counts.
+fn reason(variant: &VariantOutcome) -> String {
+    let mut reasons = variant.trials.iter().flat_map(|trial| &trial.invalid);
+    reasons.next().cloned().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -180,6 +186,17 @@ mod tests {
             "{}",
             roads[0].steps[1].ratio
         );
+        let mut failed = at("4", 1.0);
+        for trial in failed
+            .variants
+            .iter_mut()
+            .flat_map(|variant| &mut variant.trials)
+        {
+            trial.invalid = vec!["the server ended at once".into()];
+        }
+        let (_, roads) = super::roads(&[points[0].clone(), failed]).expect("a road");
+        assert_eq!(roads[0].steps[1].value, "not measured");
+        assert_eq!(roads[0].steps[1].limit, "the server ended at once");
         assert!(super::roads(&[work]).is_none());
     }
 }

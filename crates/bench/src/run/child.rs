@@ -138,6 +138,14 @@ impl Child {
         last_second(&head, &tail)
     }
 
+    /// The first line of what it printed that is not empty, without what would tell a terminal something.
+    pub(super) fn first_line(&self) -> Option<String> {
+        let head = self.output_from(0, OUTPUT_TAIL_BYTES as u64);
+        let mut lines = head.lines().map(str::trim);
+        let line = lines.find(|line| !line.is_empty())?;
+        Some(printable(line).trim().to_owned())
+    }
+
     /// The end of what it printed, on one line.
     pub(super) fn last_words(&self) -> String {
         let length = fs::metadata(&self.output).map_or(0, |found| found.len());
@@ -196,8 +204,11 @@ pub(super) fn last_lines(text: &str) -> String {
     let start = text.floor_char_boundary(text.len().saturating_sub(OUTPUT_TAIL_BYTES));
     let lines = text[start..].lines().map(str::trim);
     let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
-    let words = lines[lines.len().saturating_sub(4)..].join(" | ");
-    // What a program prints tells neither a terminal nor a page anything but itself.
+    printable(&lines[lines.len().saturating_sub(4)..].join(" | "))
+}
+
+/// What a program prints tells neither a terminal nor a page anything but itself.
+fn printable(words: &str) -> String {
     let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
     words.chars().map(printable).collect()
 }

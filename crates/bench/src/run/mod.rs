@@ -30,6 +30,7 @@ mod strays;
 mod subject;
 mod together;
 mod trial;
+mod version;
 mod warm_up;
 mod watch;
 mod wire;
@@ -52,6 +53,7 @@ use self::remote::Hosts;
 use self::rounds::{Ending, Rounds};
 use self::scratch::Scratch;
 use self::subject::Context;
+use self::version::Versions;
 use crate::environment::{self, Environment, usable_cpus};
 use crate::error::Error;
 use crate::outcome::{Outcome, SCHEMA, VariantOutcome, WorkOutcome, metrics_of_rounds};
@@ -173,9 +175,11 @@ pub fn measure(
     let root = Scratch::create().map_err(|source| Error::Write(std::env::temp_dir(), source))?;
     let hosts = Hosts::reach(experiment, onrush, &root.path, &interrupt);
     let planned = plan_on(experiment, onrush, begin.header(), &hosts)?;
-    let mut environment = environment::read(experiment, onrush, |program| {
-        child::file_of(&with_program_paths(program, experiment, onrush))
-    });
+    let versions = Versions::below(&root.path, &interrupt)
+        .map_err(|source| Error::Write(root.path.clone(), source))?;
+    let file_of = |program: &str| child::file_of(&with_program_paths(program, experiment, onrush));
+    let mut environment =
+        environment::read(experiment, onrush, file_of, |command| versions.of(command));
     environment.hosts = hosts.facts(experiment);
     let header = begin.header().clone();
     let started = UNIX_EPOCH + Duration::from_secs_f64(header.started);

@@ -68,11 +68,7 @@ pub(super) fn obstacle() -> Option<String> {
 
 fn first_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.lines()
-        .next()
-        .unwrap_or("no word about it")
-        .trim()
-        .to_owned()
+    text.lines().next().unwrap_or_default().trim().to_owned()
 }
 
 impl<'a> Made<'a> {
@@ -153,7 +149,8 @@ impl<'a> Made<'a> {
             "tc", "qdisc", "replace", "dev", name, "root", "tbf", "rate", &rate_text,
         ];
         let more = ["burst", &burst, "latency", "20ms"];
-        self.inside(host, &[&words[..], &more[..]].concat())
+        self.inside(host, &[&words[..], &more[..]].concat())?;
+        Ok(())
     }
 
     /// Writes the mask of each receive queue, and looks whether the kernel took it.
@@ -178,30 +175,42 @@ impl<'a> Made<'a> {
         for (name, value) in &host.sysctl {
             let setting = format!("{name}={value}");
             // A blank parts the values of one setting, so it is one word.
-            self.inside(index, &["sysctl", "-q", "-w", &setting])?;
+            let complaint = self.inside(index, &["sysctl", "-q", "-w", &setting])?;
+            // sysctl(8) warns of a setting that nobody may write, and ends with success.
+            if !complaint.is_empty() {
+                let host = &host.name;
+                return failed(format!(
+                    "`{setting}` is not in force on host `{host}`: a namespace may only read this setting, since it is one of \
+                     the whole machine (sysctl says: {complaint})"
+                ));
+            }
         }
         Ok(())
     }
 
-    /// Runs a command in the namespace of a host.
-    fn inside(&mut self, host: usize, words: &[&str]) -> Try<()> {
+    /// Runs a command in the namespace of a host; the first line of what it complained of, which is empty for most.
+    fn inside(&mut self, host: usize, words: &[&str]) -> Try<String> {
         let line = words.iter().map(|word| (*word).to_owned()).collect();
         self.command(self.entered(host, line))
     }
 
-    fn command(&mut self, line: Vec<String>) -> Try<()> {
+    fn command(&mut self, line: Vec<String>) -> Try<String> {
         let said = line.join(" ");
         let outcome = Command::new(&line[0])
             .args(&line[1..])
             .stdin(Stdio::null())
             .output()
             .or_else(|error| failed(format!("cannot make the network: `{said}`: {error}")))?;
+        let complaint = first_line(&outcome.stderr);
         if !outcome.status.success() {
-            let why = first_line(&outcome.stderr);
+            let why = match complaint.as_str() {
+                "" => "no word about it",
+                why => why,
+            };
             return failed(format!("cannot make the network: `{said}` says: {why}"));
         }
         self.commands.push(said);
-        Ok(())
+        Ok(complaint)
     }
 
     fn entered(&self, host: usize, line: Vec<String>) -> Vec<String> {
@@ -299,7 +308,43 @@ fn wait_for_holder(host: &Host, holder: &Child, interrupt: &Interrupt) -> Try<()
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+
+    /// Why a network of one host with this setting cannot be made.
+    fn refusal(setting: (&str, &str)) -> Option<String> {
+        let network = Network {
+            hosts: vec![Host {
+                name: "left".into(),
+                sysctl: BTreeMap::from([(setting.0.into(), setting.1.into())]),
+            }],
+            links: Vec::new(),
+            of: BTreeMap::new(),
+        };
+        let root = tempfile::tempdir().expect("a directory");
+        let interrupt = Interrupt::listen().expect("signals can be listened for");
+        match Made::make(&network, root.path(), &interrupt) {
+            Ok(_) => None,
+            Err(failure) => Some(format!("{failure:?}")),
+        }
+    }
+
+    #[test]
+    fn a_setting_that_did_not_come_into_force_is_a_failure() {
+        if let Some(why) = obstacle() {
+            eprintln!("skipped: {why}");
+            return;
+        }
+        assert_eq!(refusal(("net.ipv4.tcp_fin_timeout", "7")), None);
+        let said = refusal(("net.core.rmem_max", "99999")).expect("it is read-only there");
+        assert!(
+            said.contains("`net.core.rmem_max=99999` is not in force on host `left`"),
+            "{said}"
+        );
+        let said = refusal(("net.nonsense", "1")).expect("nobody has it");
+        assert!(said.contains("net.nonsense"), "{said}");
+    }
 
     #[test]
     fn every_pair_of_interfaces_has_addresses_of_its_own() {

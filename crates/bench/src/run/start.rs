@@ -160,9 +160,29 @@ fn check(context: &Context<'_>) -> Try<()> {
     context.hosts.check()
 }
 
+/// Waits for the client of the load.
 pub(super) fn wait_for_end(
     context: &mut Context<'_>,
     client: &Running,
+    listeners: &[(Role, Running)],
+    length: Duration,
+    phase: &str,
+    poll: impl FnMut(),
+) -> Try<()> {
+    wait_for_end_of(
+        context,
+        (Role::Client, client),
+        listeners,
+        length,
+        phase,
+        poll,
+    )
+}
+
+/// Waits for a program that ends by itself after `length`.
+pub(super) fn wait_for_end_of(
+    context: &mut Context<'_>,
+    (role, client): (Role, &Running),
     listeners: &[(Role, Running)],
     length: Duration,
     phase: &str,
@@ -177,11 +197,13 @@ pub(super) fn wait_for_end(
     while !client.has_ended() {
         check(context)?;
         if Instant::now() > deadline {
-            return failed(format!("the client did not end; {}", client.last_words()));
+            let words = client.last_words();
+            return failed(format!("the {} did not end; {words}", spoken(role)));
         }
         if client.printed_too_much() {
             let most = OUTPUT_BYTES_MAX >> 20;
-            return failed(format!("the client printed more than {most} MiB"));
+            let role = spoken(role);
+            return failed(format!("the {role} printed more than {most} MiB"));
         }
         for (_, listener) in listeners {
             listener.bound_output();
@@ -193,6 +215,14 @@ pub(super) fn wait_for_end(
         nap(POLL, deadline);
     }
     Ok(())
+}
+
+/// What a role is called in a sentence about its program.
+fn spoken(role: Role) -> &'static str {
+    match role {
+        Role::Client | Role::Proxy | Role::Server => role.name(),
+        Role::Control => "control client",
+    }
 }
 
 pub(super) fn check_alive(listeners: &[(Role, Running)]) -> Try<()> {

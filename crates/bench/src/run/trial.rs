@@ -19,7 +19,7 @@ use super::network::Made;
 use super::prepare::ports;
 use super::remote;
 use super::running::Running;
-use super::start::{check_alive, launch, wait_for_end, wait_until_ready};
+use super::start::{check_alive, launch, wait_for_end, wait_for_end_of, wait_until_ready};
 use super::subject::{Context, Subject};
 use super::together::{moment, wait_for};
 use super::warm_up::{Warm, warm_up};
@@ -201,7 +201,8 @@ fn end_of_control(
     control: &mut Running,
 ) -> Try<(ClientReport, ControlEnd)> {
     let measure = context.experiment.measure;
-    wait_for_end(context, control, &[], measure, "measuring", || ())?;
+    let asked = (Role::Control, &*control);
+    wait_for_end_of(context, asked, &[], measure, "measuring", || ())?;
     let report = read_report(context, subject, Role::Control, control)?;
     let failure = client_report::failure(context, subject, Role::Control, control);
     control.stop();

@@ -71,7 +71,7 @@ pub(super) fn experiment(
     };
     let works = works(&section, &given)?;
     let at = |key: &str| given.scale.before(&section, key);
-    let budget = at("budget").duration("budget", BUDGET_MAX)?;
+    let budget = budget(at("budget"))?;
     let precision = precision(at("precision"))?;
     // With another end, rounds are what they are bounded by.
     let usual = match (budget, precision) {
@@ -121,6 +121,17 @@ fn order(section: &Section<'_>) -> Read<Order> {
         other => Err(section
             .source
             .mistake(text.span, unknown("order", other, &["shuffled", "file"]))),
+    }
+}
+
+fn budget(section: &Section<'_>) -> Read<Option<Duration>> {
+    let budget = section.duration("budget", BUDGET_MAX)?;
+    match section.value("budget") {
+        Some(value) if budget == Some(Duration::ZERO) => Err(section.source.mistake(
+            value.span(),
+            "no round fits into no time: expected a duration such as \"20m\"",
+        )),
+        Some(_) | None => Ok(budget),
     }
 }
 
@@ -404,6 +415,7 @@ at_most = 0.85
         let longest = Duration::from_secs(20);
         assert_eq!(experiment.warm_up, WarmUp::UntilSteady(longest));
         assert!(mistake("rounds = 2", "precision = 2").contains("two per cent"));
+        assert!(mistake("rounds = 2", "budget = \"0s\"").contains("no round fits"));
         assert!(mistake("rounds = 2", "order = \"files\"").contains("did you mean `file`?"));
     }
 
@@ -436,6 +448,21 @@ at_most = 0.85
             message.contains("unknown scale `larg`; did you mean `large`?"),
             "{message}"
         );
+        let misspelt = text.replace(
+            "sweep = { connections = [1, 2] }",
+            "sweep = { conections = [1, 2] }",
+        );
+        let none = experiment("test.toml", &misspelt, Path::new("/lab"), Some("large"));
+        let message = none.expect_err("no work sweeps it").to_string();
+        assert!(
+            message
+                .contains("unknown parameter of a sweep `conections`; did you mean `connections`?"),
+            "{message}"
+        );
+        let unswept = GOOD.replace("rounds = 2", &format!("rounds = 2\n{scales}"));
+        let none = experiment("test.toml", &unswept, Path::new("/lab"), None);
+        let message = none.expect_err("no work sweeps anything").to_string();
+        assert!(message.contains("no work has a `sweep`"), "{message}");
         let none = experiment("test.toml", GOOD, Path::new("/lab"), Some("x"));
         let message = none.expect_err("no scales").to_string();
         assert!(message.contains("this experiment has none"), "{message}");

@@ -151,6 +151,11 @@ impl<'a> Costs<'a> {
         }
         let is_filtered = args.work.is_some() || args.variant.is_some();
         if is_filtered && !rows.iter().any(|row| args.wants(row)) {
+            if rows.is_empty() {
+                anyhow::bail!(
+                    "--work and --variant choose among the results of --cost, and none is given: name the directory of one"
+                );
+            }
             let names: BTreeSet<String> = rows
                 .iter()
                 .map(|row| format!("  {:?} of {:?}", row.variant, row.work))

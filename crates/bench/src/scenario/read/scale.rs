@@ -1,6 +1,8 @@
 //! `[scale.NAME]`: the same experiment for a smaller or a larger machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use toml::de::DeTable;
 
 use crate::scenario::section::{At, Read, Section, unknown};
 
@@ -77,6 +79,8 @@ fn all<'a>(experiment: &Section<'a>) -> Read<Vec<(String, Scale<'a>)>> {
     let names = Section::names(table.value);
     let keys: Vec<&str> = names.iter().map(|name| name.value).collect();
     let outer = Section::open(source, table.value, table.span, &keys)?;
+    let works = experiment.tables("work")?;
+    let swept = swept(&works);
     for name in names {
         let inner = outer
             .table(name.value)?
@@ -87,7 +91,14 @@ fn all<'a>(experiment: &Section<'a>) -> Read<Vec<(String, Scale<'a>)>> {
             let parameters = Section::names(table.value);
             let keys: Vec<&str> = parameters.iter().map(|name| name.value).collect();
             let values = Section::open(source, table.value, table.span, &keys)?;
-            for parameter in keys {
+            for At {
+                value: parameter,
+                span,
+            } in parameters
+            {
+                if !swept.contains(&parameter) {
+                    return Err(source.mistake(span, unswept(parameter, &swept)));
+                }
                 sweep.insert(
                     parameter.to_owned(),
                     values.values(parameter)?.unwrap_or_default(),
@@ -104,4 +115,24 @@ fn all<'a>(experiment: &Section<'a>) -> Read<Vec<(String, Scale<'a>)>> {
         scales.push((name.value.to_owned(), scale));
     }
     Ok(scales)
+}
+
+/// The parameters that works sweep, of which a scale has other values.
+fn swept<'a>(works: &[At<&'a DeTable<'a>>]) -> Vec<&'a str> {
+    let sweeps = works.iter().filter_map(|work| work.value.get("sweep"));
+    let tables = sweeps.filter_map(|sweep| sweep.get_ref().as_table());
+    let names = tables.flat_map(|table| table.keys().map(|key| key.get_ref().as_ref()));
+    let names: BTreeSet<&str> = names.collect();
+    names.into_iter().collect()
+}
+
+/// Why values of a parameter that no work sweeps are a mistake: they would change nothing.
+fn unswept(parameter: &str, swept: &[&str]) -> String {
+    match swept {
+        [] => format!(
+            "no work has a `sweep`, so values of `{parameter}` change nothing: write one at the work, such as \
+             sweep = {{ {parameter} = [100] }}"
+        ),
+        swept => unknown("parameter of a sweep", parameter, swept),
+    }
 }

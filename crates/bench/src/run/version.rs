@@ -1,0 +1,97 @@
+//! What a program says of its version, by the command of the experiment file that asks it.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Instant;
+
+use super::child::{Child, file_of};
+use super::interrupt::Interrupt;
+use super::strays::{self, run_name};
+use crate::limits::{READY_POLL, STOP_WAIT_MAX, VERSION_WAIT_MAX};
+
+/// Asks programs for their versions. What a command starts is ended with it, so that a run begins with none of it beside its roles.
+pub(super) struct Versions<'a> {
+    directory: PathBuf,
+    run: String,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a> Versions<'a> {
+    /// In the scratch directory of a run.
+    pub(super) fn below(root: &Path, interrupt: &'a Interrupt) -> std::io::Result<Versions<'a>> {
+        let directory = root.join("version");
+        std::fs::create_dir_all(&directory)?;
+        Ok(Versions {
+            directory,
+            run: run_name(root),
+            interrupt,
+        })
+    }
+
+    /// The first line a version command prints, on either output; some exit with an error after it (wrk does). A command that does
+    /// not end has said what it has to say by [`VERSION_WAIT_MAX`].
+    ///
+    /// None where it prints nothing, cannot be started, or a signal wants the run to stop.
+    pub(super) fn of(&self, command: &[String]) -> Option<String> {
+        file_of(command.first()?)?;
+        let child = Child::start(command, &self.directory, &self.run).ok()?;
+        let deadline = Instant::now() + VERSION_WAIT_MAX;
+        while !child.has_ended() && !child.printed_too_much() && Instant::now() < deadline {
+            if self.interrupt.is_asked() {
+                return None;
+            }
+            thread::sleep(READY_POLL);
+        }
+        let said = child.first_line();
+        drop(child);
+        let deadline = Instant::now() + STOP_WAIT_MAX;
+        // Who is told to end is seen until the kernel has ended it.
+        while strays::end(|run| run == self.run) > 0 && Instant::now() < deadline {
+            thread::sleep(READY_POLL);
+        }
+        said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `script` says of its version, and the run that it carried.
+    fn said(script: &str) -> (Option<String>, String) {
+        let root = tempfile::tempdir().expect("a directory");
+        let interrupt = Interrupt::listen().expect("signals can be listened for");
+        let versions = Versions::below(root.path(), &interrupt).expect("there is room");
+        let command = ["sh", "-c", script].map(String::from);
+        (versions.of(&command), run_name(root.path()))
+    }
+
+    #[test]
+    fn the_first_line_on_either_output_is_the_version() {
+        for (script, expected) in [
+            ("echo; echo ' wrk 4.1 '; exit 1", Some("wrk 4.1")),
+            ("echo nginx version: 1.2 >&2", Some("nginx version: 1.2")),
+            ("printf '\\033[31m1.0\\n'", Some("[31m1.0")),
+            ("exit 1", None),
+        ] {
+            assert_eq!(said(script).0.as_deref(), expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn what_a_version_command_starts_holds_nobody_up_and_is_ended() {
+        // A session of its own holds the output open, and has begun when its line is there.
+        let (version, run) =
+            said("setsid sh -c 'echo 1.0; kill -STOP $$' & until [ -s /proc/$$/fd/1 ]; do :; done");
+        assert_eq!(version.as_deref(), Some("1.0"));
+        assert_eq!(strays::end(|name| name == run), 0, "somebody was left");
+    }
+
+    #[test]
+    fn a_version_command_that_does_not_end_has_said_its_version() {
+        let (version, run) = said("echo 1.0; sleep 1000; echo too late");
+        assert_eq!(version.as_deref(), Some("1.0"));
+        assert_eq!(strays::end(|name| name == run), 0, "somebody was left");
+        assert_eq!(said("yes").0.as_deref(), Some("y"));
+    }
+}
