@@ -11,6 +11,7 @@ use std::thread;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::encryption::{ECDSA, write_certificate};
 use crate::generating::run_together;
 use crate::peer::peer;
 use crate::program::{Finished, Program, drivers, onrush, run_onrush, until};
@@ -295,6 +296,47 @@ fn kinds_of_commands_have_latencies_of_their_own_and_a_summary() {
     for line in ["\ngets  ", "\nsets  ", "\ndeletes  ", "\nvalues  "] {
         assert!(finished.out.contains(line), "{line}: {finished:?}");
     }
+}
+
+#[test]
+fn over_tls_memcached_counts_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (certificate, key) = write_certificate(directory.path(), "memcached", ECDSA);
+    let ports = directory.path().join("ports");
+    let files = format!("ssl_chain_cert={certificate},ssl_key={key}");
+    // Port -1 is a free one, which the server writes to a file.
+    let words = ["-u", "root", "-t", "1", "-l", "127.0.0.1", "-p", "-1", "-Z"];
+    let words = [&words[..], &["-o", &files]].concat();
+    let mut command = peer("memcached", &words);
+    let mut program = Program::start(command.env("MEMCACHED_PORT_FILENAME", &ports));
+    let port: u16 = until("the port of memcached", || {
+        assert!(program.is_running(), "it has ended");
+        let text = fs::read_to_string(&ports).ok()?;
+        text.strip_prefix("TCP INET: ")?
+            .strip_suffix('\n')?
+            .parse()
+            .ok()
+    });
+    let url = format!("memcacheds://localhost:{port}");
+    let words = ["--cacert", &certificate, "--connect-to"];
+    let address = format!("127.0.0.1:{port}");
+    let words = [
+        &words[..],
+        &[&address, "-n", "1000", "-c", "3", "--pipeline", "4"],
+    ]
+    .concat();
+    for more in [
+        &["--populate", "--verify"][..],
+        &["--protocol", "meta-quiet"],
+    ] {
+        let (finished, result) = load(&url, &[&words[..], more].concat());
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        assert_eq!(number(&result["memcached"], "hits"), 1000, "{result}");
+        assert_eq!(number(&result["tls"], "handshakes"), 3, "{result}");
+    }
+    let (finished, result) = load(&format!("memcached://{address}"), &["-n", "2"]);
+    assert_eq!(finished.code, Some(5), "{finished:?}");
+    assert_eq!(number(&result, "requests"), 0, "{result}");
 }
 
 #[test]

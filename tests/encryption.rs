@@ -12,7 +12,7 @@ use crate::peer::{Peer, curl, peer};
 use crate::program::{Finished, Program, Serve, drivers, onrush, run_onrush, until};
 
 /// A self-signed certificate for localhost; `key` is what openssl calls its kind.
-fn write_certificate(directory: &Path, name: &str, key: &[&str]) -> (String, String) {
+pub(crate) fn write_certificate(directory: &Path, name: &str, key: &[&str]) -> (String, String) {
     let path = |ending: &str| {
         directory
             .join(format!("{name}.{ending}"))
@@ -41,7 +41,7 @@ fn write_certificate(directory: &Path, name: &str, key: &[&str]) -> (String, Str
 }
 
 const RSA: &[&str] = &["-newkey", "rsa:2048"];
-const ECDSA: &[&str] = &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
+pub(crate) const ECDSA: &[&str] = &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
 
 /// Sends one request with openssl's client and returns what it says.
 fn s_client(serve: &Serve, words: &[&str]) -> String {

@@ -131,7 +131,7 @@ fn a_server_that_never_responds_is_invalid_and_fails_conditions_on_errors() {
 #[test]
 fn requests_that_hang_to_the_end_bound_the_percentiles() {
     for io in drivers() {
-        // Of 400 requests 100 hang, each on a connection of its own.
+        // Of 300 requests 75 hang, each on a connection of its own.
         let url = server(|number| match number % 4 {
             3 => Fault::Silence,
             _ => Fault::Respond,
@@ -152,7 +152,8 @@ fn requests_that_hang_to_the_end_bound_the_percentiles() {
         is_told(&finished, &result, 4, "without a response at the end");
         assert_eq!(result["thresholds"][0]["fate"], "failed", "{finished:?}");
         let at_least = result["latency_us"]["at_least"].as_array().expect("a list");
-        assert!(at_least.contains(&"95".into()), "{at_least:?}");
+        // A higher one takes more responses than a busy machine may have had.
+        assert!(at_least.contains(&"90".into()), "{at_least:?}");
         assert!(finished.out.contains("unfinished   "), "{finished:?}");
         let (finished, result) = load(&url, &words[..words.len() - 2]);
         is_told(&finished, &result, 5, "without a response at the end");

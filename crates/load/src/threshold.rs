@@ -322,7 +322,7 @@ impl Op {
             ">=" => Op::AtLeast,
             "<" => Op::Below,
             "<=" => Op::AtMost,
-            "=" | "==" => Op::Equal,
+            "=" => Op::Equal,
             _ => return None,
         })
     }
