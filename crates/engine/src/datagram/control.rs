@@ -104,6 +104,13 @@ pub(super) struct Wishes {
     pub(super) segment: Option<u16>,
 }
 
+impl Wishes {
+    /// Whether nothing is asked.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.from.is_none() && self.ecn == Ecn::NotCapable && self.segment.is_none()
+    }
+}
+
 /// Writes control messages for a socket of `family` and says how many bytes they are.
 pub(super) fn write_wishes(control: &mut Control, wishes: &Wishes, family: Family) -> usize {
     let mut writer = Writer { control, length: 0 };

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{SendFlags, send};
 
 use super::control::{
     Control, Facts, Family, Name, Wishes, read_facts, read_name, write_name, write_wishes,
@@ -16,6 +17,13 @@ pub(super) struct Run<'bytes> {
     /// `None`: to the peer that the socket is connected to.
     pub(super) to: Option<SocketAddr>,
     pub(super) wishes: Wishes,
+}
+
+impl Run<'_> {
+    /// Whether nothing is said beside the bytes.
+    fn is_plain(&self) -> bool {
+        self.to.is_none() && self.wishes.is_nothing()
+    }
 }
 
 /// One message that was received.
@@ -58,6 +66,23 @@ impl Headers {
 
     /// Sends messages without a wait, as many as there is room for at most, and says how many left.
     pub(super) fn send<'bytes>(
+        &mut self,
+        descriptor: &OwnedFd,
+        family: Family,
+        mut runs: impl Iterator<Item = Run<'bytes>>,
+    ) -> Result<usize, Errno> {
+        let (first, second) = (runs.next(), runs.next());
+        match (&first, &second) {
+            (Some(only), None) if only.is_plain() => send_one(descriptor, only.bytes),
+            _ => self.send_several(
+                descriptor,
+                family,
+                first.into_iter().chain(second).chain(runs),
+            ),
+        }
+    }
+
+    fn send_several<'bytes>(
         &mut self,
         descriptor: &OwnedFd,
         family: Family,
@@ -174,4 +199,11 @@ impl Headers {
             }
         }
     }
+}
+
+/// Sends one datagram to the peer that the socket is connected to. The kernel reads no vectors for it: sendmmsg(2) costs the sender 8 %
+/// more, of 64 bytes over virtual Ethernet.
+fn send_one(descriptor: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    retry_on_intr(|| send(descriptor, bytes, flags)).map(|_| 1)
 }
