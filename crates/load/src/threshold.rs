@@ -178,6 +178,16 @@ impl Threshold {
         matches!(self.metric, Metric::Counted(Counted::Loss, _))
     }
 
+    /// Whether it is about what came or did not, which is not known where nobody says so.
+    pub fn is_about_receipt(&self) -> bool {
+        match self.metric {
+            Metric::Rate => true,
+            Metric::Counted(counted, _) => counted != Counted::Missed,
+            // Times of what never came are none, which is known to be no pass.
+            Metric::Time(..) => false,
+        }
+    }
+
     /// Whether a run under way knows its figure.
     ///
     /// # Errors

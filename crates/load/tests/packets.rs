@@ -15,6 +15,7 @@ use onrush_load::packets::size::Sizes;
 use onrush_load::packets::{Options, Plan, Way, run};
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
+use onrush_load::threshold::{Fate, Threshold};
 use onrush_load::verdict::reason::State;
 use onrush_packet::header::{HEADER_BYTES, Header};
 use onrush_packet::report::{Report as FarReport, Role, read_question};
@@ -295,6 +296,16 @@ fn somebody_who_says_nothing_must_be_described() {
     let report = ran(one_way).unwrap();
     assert_eq!((report.sent, report.received), (1000, None));
     assert_eq!(report.verdict.state, State::Suspect, "{report}");
+    for (condition, fate) in [
+        ("loss > 0", Fate::Undecided),
+        ("errors > 1%", Fate::Undecided),
+        ("rps < 1", Fate::Undecided),
+        ("p50 > 1s", Fate::Undecided),
+        ("missed > 0", Fate::Passed),
+    ] {
+        let threshold = Threshold::parse(condition).unwrap();
+        assert_eq!(report.judge(&threshold).fate, fate, "{condition}");
+    }
 }
 
 #[test]

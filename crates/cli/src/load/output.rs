@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use onrush_load::error::Error;
 use onrush_load::exposition::{self, server};
-use onrush_load::figures::Figures;
 use onrush_load::moment::Moment;
 use onrush_load::report::{COLUMNS, Report};
 use onrush_load::run::Running;
-use onrush_load::threshold::{Fate, Outcome, Threshold};
+use onrush_load::threshold::{Fate, Threshold};
 use onrush_load::verdict::reason::State;
 
 use super::exit::{EXIT_ERRORS, EXIT_INVALID, EXIT_THRESHOLD};
@@ -136,16 +135,14 @@ impl Output {
 
     /// What becomes of the conditions.
     pub(super) fn judge(&self, report: &mut Report) {
-        report.thresholds = self.judged(&report.figures());
+        let figures = report.figures();
+        let judged = self.fails_if().map(|condition| condition.judge(&figures));
+        report.thresholds = judged.collect();
     }
 
-    /// The same of the figures of any run.
-    pub(super) fn judged(&self, figures: &Figures) -> Vec<Outcome> {
-        let judged = self
-            .fail_if
-            .iter()
-            .map(|threshold| threshold.judge(figures));
-        judged.collect()
+    /// The conditions under which a run fails.
+    pub(super) fn fails_if(&self) -> impl Iterator<Item = &Threshold> {
+        self.fail_if.iter()
     }
 
     /// Whether seconds are shown in lines.

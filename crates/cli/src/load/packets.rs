@@ -94,7 +94,8 @@ fn one(options: Options, output: &Output) -> Result<u8, Error> {
             let _ = writeln!(out, "{second}");
         }
     })?;
-    report.thresholds = output.judged(&report.figures());
+    let judged = output.fails_if().map(|condition| report.judge(condition));
+    report.thresholds = judged.collect();
     if is_shown {
         let _ = writeln!(out);
     }
@@ -207,7 +208,7 @@ fn trial(
             report.url
         )));
     }
-    let outcome = condition.judge(&report.figures());
+    let outcome = report.judge(condition);
     // What could not be sent in time was not sent at this rate.
     let is_short = report.skipped as f64 > report.sent as f64 * SKIPPED_SHARE_MAX;
     let held = match outcome.fate {

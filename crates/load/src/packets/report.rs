@@ -20,7 +20,7 @@ use super::verdict;
 use crate::figures::Figures;
 use crate::host::HostTime;
 use crate::report::latency::Latency;
-use crate::threshold;
+use crate::threshold::{self, Fate, Threshold};
 use crate::times::Times;
 use crate::verdict::Verdict;
 use crate::wall_clock::WallTime;
@@ -295,7 +295,7 @@ impl Report {
     }
 
     /// The figures that conditions look at: a datagram that was lost is an error, one that came a response.
-    pub fn figures(&self) -> Figures {
+    fn figures(&self) -> Figures {
         let times = Times {
             response: self.times.response.clone(),
             service: self.times.service.clone(),
@@ -310,6 +310,18 @@ impl Report {
             rps: self.received_per_s.unwrap_or(0.0),
             ..Figures::default()
         }
+    }
+
+    /// What becomes of a condition. One about what came is undecided where nobody says what did.
+    pub fn judge(&self, condition: &Threshold) -> threshold::Outcome {
+        if !self.is_counted() && condition.is_about_receipt() {
+            return threshold::Outcome {
+                condition: condition.text().to_owned(),
+                fate: Fate::Undecided,
+                measured: "nobody says how many datagrams came".to_owned(),
+            };
+        }
+        condition.judge(&self.figures())
     }
 
     /// Whether it is known how many datagrams came.
