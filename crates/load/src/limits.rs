@@ -322,6 +322,9 @@ pub(crate) const DATAGRAM_SIZES_MAX: usize = 1024;
 /// 32 bytes.
 pub(crate) const FLIGHT_MAX: u64 = onrush_packet::limits::WINDOW;
 
+/// The same of all flows of a run together: 128 MiB.
+pub(crate) const FLIGHT_ALL_MAX: u64 = 1 << 22;
+
 /// Sockets that send datagrams: a flow has 16 bits for its number.
 pub const FLOWS_MAX: usize = 1 << 16;
 

@@ -75,12 +75,11 @@ impl Flow {
         id: header::Flow,
         schedule: Schedule,
         random: Random,
-        depth: u64,
+        flight_max: u64,
     ) -> Flow {
-        let most = match (shared.way, schedule.is_paced()) {
-            (Way::OneWay, _) => 1,
-            (Way::RoundTrip, true) => u64::MAX,
-            (Way::RoundTrip, false) => depth,
+        let most = match shared.way {
+            Way::OneWay => 1,
+            Way::RoundTrip => flight_max,
         };
         Flow {
             shared: Rc::clone(shared),
@@ -88,7 +87,7 @@ impl Flow {
             id,
             schedule,
             random,
-            depth,
+            depth: flight_max,
             next: Cell::new(0),
             flight: RefCell::new(Flight::new(most)),
             waits: Cell::new(None),

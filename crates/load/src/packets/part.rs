@@ -155,7 +155,7 @@ impl Part {
                 let share = plan.share_of(number);
                 let schedule = Schedule::new(&options.pace, share, turn, &budget);
                 let random = Random::stream(options.seed, number.into());
-                let flow = Flow::new(&shared, socket, id, schedule, random, options.depth);
+                let flow = Flow::new(&shared, socket, id, schedule, random, plan.flight_max());
                 Ok(Rc::new(flow))
             })
             .collect();

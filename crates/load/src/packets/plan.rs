@@ -10,7 +10,8 @@ use super::departure::Departure;
 use super::size::Sizes;
 use crate::error::Error;
 use crate::limits::{
-    DURATION_MAX, ECHO_TIMEOUT_DEFAULT, FLIGHT_MAX, FLOWS_MAX, RATE_MAX, THREADS_MAX,
+    DURATION_MAX, ECHO_TIMEOUT_DEFAULT, FLIGHT_ALL_MAX, FLIGHT_MAX, FLOWS_MAX, RATE_MAX,
+    THREADS_MAX,
 };
 use crate::pace::Pace;
 use crate::pace::arrivals::Share;
@@ -136,6 +137,16 @@ impl Plan {
         Share::of_core(core as u64, self.options.threads as u64, 0, 1)
     }
 
+    /// Datagrams of one flow that may be on their way to an echo: as many as `depth` says, or at a rate as there is memory for.
+    pub(crate) fn flight_max(&self) -> u64 {
+        match self.options.pace {
+            Pace::Closed => self.options.depth,
+            Pace::Open(_) | Pace::Think(_) | Pace::EachConnection(_) => {
+                FLIGHT_MAX.min(FLIGHT_ALL_MAX / self.options.flows as u64)
+            }
+        }
+    }
+
     /// Datagrams of one message.
     pub(crate) fn segments(&self) -> usize {
         let options = &self.options;
@@ -159,6 +170,12 @@ fn check(options: &Options) -> Result<(), String> {
     };
     in_range("sockets", options.flows, FLOWS_MAX)?;
     in_range("threads", options.threads, THREADS_MAX)?;
+    if options.depth.saturating_mul(options.flows as u64) > FLIGHT_ALL_MAX {
+        return Err(format!(
+            "--depth {} of {} sockets are more datagrams on their way than {FLIGHT_ALL_MAX}: use fewer of either",
+            options.depth, options.flows
+        ));
+    }
     if options.threads > options.flows {
         return Err(format!(
             "{0} threads have nothing to do with {1} sockets: use -c {0} or more, or fewer threads",
@@ -250,6 +267,12 @@ mod tests {
             ..options()
         };
         assert!(refused(depth).contains("--depth 0"));
+        let much = Options {
+            depth: 65_536,
+            flows: 65,
+            ..options()
+        };
+        assert!(refused(much).contains("use fewer of either"));
     }
 
     #[test]
@@ -267,6 +290,21 @@ mod tests {
             .map(|core| plan.share_of_core(core).count_of(11))
             .sum();
         assert_eq!(sum, 11);
+    }
+
+    #[test]
+    fn what_is_on_its_way_is_bounded_for_all_flows_together() {
+        let pace = Pace::rate(std::num::NonZeroU64::new(1000).unwrap());
+        let of = |flows| {
+            let pace = pace.clone();
+            let asked = Options {
+                flows,
+                pace,
+                ..options()
+            };
+            Plan::new(asked).unwrap().flight_max()
+        };
+        assert_eq!((of(1), of(1024), of(65_536)), (65_536, 4096, 64));
     }
 
     #[test]
