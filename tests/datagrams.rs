@@ -1,6 +1,6 @@
 //! `onrush load udp://` and `tcp://` against `onrush serve --sink` and `--echo`: every datagram is accounted for.
 
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 
 use serde_json::Value;
 
@@ -153,6 +153,50 @@ fn bytes_come_back_over_tcp() {
         assert_eq!(number(&result, "/errors"), 0);
     }
     serve.stop();
+}
+
+#[test]
+fn streams_over_tcp_go_one_way() {
+    let serve = Serve::start(&["--sink", "127.0.0.1:0", "--threads", "2"]);
+    let url = format!("tcp://{}", serve.address);
+    for (words, bytes) in [
+        (&["-n", "2000", "--size", "1", "-c", "4"][..], 2_000),
+        (&["-n", "300", "-c", "2"], 300 * 131_072),
+        (
+            &["-n", "2000", "--size", "1000", "--pipeline", "16"],
+            2_000_000,
+        ),
+        (&["-n", "300", "--size", "5", "-r", "1", "-c", "3"], 1_500),
+    ] {
+        let words = [words, &["--one-way"]].concat();
+        let (finished, result) = load(&url, &words);
+        let asked: u64 = words[1].parse().expect("a number");
+        let said = &finished.out;
+        assert_eq!(
+            number(&result, "/statuses/taken"),
+            asked,
+            "{words:?}: {said}"
+        );
+        assert_eq!(number(&result, "/bytes"), bytes, "{words:?}: {said}");
+        assert_eq!(number(&result, "/errors"), 0, "{words:?}: {said}");
+    }
+    serve.stop();
+}
+
+#[test]
+fn a_stream_to_an_echo_or_to_nobody_who_reads_is_told() {
+    let serve = Serve::start(&["--echo", "127.0.0.1:0"]);
+    let url = format!("tcp://{}", serve.address);
+    let finished = run_onrush(&["load", &url, "--one-way", "-d", "1s", "--timeout", "300ms"]);
+    assert!(matches!(finished.code, Some(3 | 5)), "{finished:?}");
+    assert!(finished.out.contains("leave --one-way out"), "{finished:?}");
+    serve.stop();
+
+    let deaf = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("tcp://{}", deaf.local_addr().expect("an address"));
+    let finished = run_onrush(&["load", &url, "--one-way", "-d", "2s", "--timeout", "300ms"]);
+    assert!(matches!(finished.code, Some(3 | 5)), "{finished:?}");
+    assert!(finished.out.contains("timeout"), "{finished:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU64, NonZeroUsize};
 
 use onrush_load::error::Error;
-use onrush_load::limits::ECHO_BYTES_DEFAULT;
+use onrush_load::limits::{ECHO_BYTES_DEFAULT, STREAM_BYTES_DEFAULT};
 use onrush_load::packets::Way;
 use onrush_load::packets::departure::Departure;
 use onrush_load::packets::size::Sizes;
@@ -14,11 +14,12 @@ use onrush_load::target::{Scheme, Target};
 #[command(next_help_heading = "Datagrams (udp://)")]
 pub(super) struct PacketArgs {
     /// Bytes of payload: 64, several in turn such as 64,512,1400, any of a range such as 64-1400, or imix; of tcp:// one size
-    /// [default: 64]
+    /// [default: 64, and 131072 of tcp:// one way]
     #[arg(long, value_name = "BYTES", value_parser = Sizes::parse)]
     pub(super) size: Option<Sizes>,
 
-    /// Datagrams go there and are counted there, by onrush serve --sink [default: what is there says which way]
+    /// Datagrams go there and are counted there, by onrush serve --sink [default: what is there says which way]; bytes of
+    /// tcp:// are answered by nobody [default: they come back]
     #[arg(long, conflicts_with = "round_trip")]
     one_way: bool,
 
@@ -100,10 +101,13 @@ fn bits(text: &str) -> Result<NonZeroU64, String> {
 /// A sentence with the first of them.
 pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Error> {
     let is_udp = targets.iter().any(Target::is_datagrams);
-    let has_size = targets.iter().any(|target| target.scheme == Scheme::Tcp);
+    let is_tcp = targets.iter().any(|target| target.scheme == Scheme::Tcp);
     let wrong = given.iter().find(|id| match is_udp {
         true => !TAKEN.contains(&id.as_str()) && !OWN.contains(&id.as_str()),
-        false => OWN.contains(&id.as_str()) && !(has_size && *id == "size"),
+        false => {
+            let is_of_tcp = ["size", "one-way", "round-trip"].contains(&id.as_str());
+            OWN.contains(&id.as_str()) && !(is_tcp && is_of_tcp)
+        }
     });
     let Some(wrong) = wrong else { return Ok(()) };
     Err(Error::Invalid(match is_udp {
@@ -113,10 +117,13 @@ pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Er
 }
 
 impl PacketArgs {
-    /// How many bytes an echo over TCP is sent at a time.
+    /// How many bytes are sent at a time over TCP.
     pub(super) fn echo_bytes(&self) -> Result<NonZeroUsize, String> {
         let Some(sizes) = &self.size else {
-            return Ok(ECHO_BYTES_DEFAULT);
+            return Ok(match self.way() {
+                Some(Way::OneWay) => STREAM_BYTES_DEFAULT,
+                Some(Way::RoundTrip) | None => ECHO_BYTES_DEFAULT,
+            });
         };
         let only = sizes.only().and_then(|size| NonZeroUsize::new(size.into()));
         only.ok_or_else(|| {
