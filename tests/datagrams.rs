@@ -137,7 +137,7 @@ fn bytes_come_back_over_tcp() {
     let url = format!("tcp://{}", serve.address);
     for words in [
         &["-n", "2000", "--size", "1", "-c", "4"][..],
-        &["-n", "500", "--size", "60000", "-c", "2"],
+        &["-n", "100", "--size", "1000000", "-c", "2"],
         &["-n", "2000", "--pipeline", "16"],
         &["-n", "300", "-r", "1", "-c", "3"],
     ] {
@@ -235,6 +235,10 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         (&["udp://127.0.0.1:9/path"], "no path without HTTP"),
         (&["udp://127.0.0.1:9", "--size", "17"], "use 18 or more"),
         (&["tcp://127.0.0.1:9", "--size", "1,2"], "have one size"),
+        (
+            &["udp://127.0.0.1:9", "--size", "65508"],
+            "is more than a datagram has",
+        ),
         (
             &["tcp://127.0.0.1:9", "--depth", "2"],
             "--depth is about datagrams",
