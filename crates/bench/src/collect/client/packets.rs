@@ -73,8 +73,8 @@ fn together(a: ClientReport, b: ClientReport) -> ClientReport {
     };
     ClientReport {
         counted: a.counted,
-        requests: sum([a.requests, b.requests].into_iter()),
-        errors: sum([a.errors, b.errors].into_iter()),
+        requests: sum([a.requests, b.requests]),
+        errors: sum([a.errors, b.errors]),
         duration_s: a.duration_s.max(b.duration_s),
         rps: a.rps + b.rps,
         bytes_per_s: a.bytes_per_s.zip(b.bytes_per_s).map(|(a, b)| a + b),
