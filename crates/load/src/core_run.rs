@@ -24,6 +24,7 @@ use crate::protocol::request::Last;
 use crate::protocol::response::Met;
 use crate::record::Record;
 use crate::rows::Reading;
+use crate::socket::flight::ids_of;
 use crate::standing::{Standing, Thread};
 use crate::stop::Progress;
 use crate::times::ResponseTimes;
@@ -43,7 +44,7 @@ pub(crate) struct CoreRun {
     pub(crate) supply: Supply,
     pub(crate) codec: Codec,
     pub(crate) recorder: Recorder,
-    /// Connections that have work to do. At 0 the core stops.
+    /// Connections, or lanes of sockets, that have work to do. At 0 the core stops.
     active: Cell<usize>,
     started: Signal,
     /// When the run began on this core.
@@ -69,20 +70,30 @@ pub(crate) struct End {
     pub(crate) unfinished: u64,
 }
 
+/// The requests that each socket may have on their way at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lanes {
+    pub(crate) count: usize,
+    /// The ids that they are told apart by.
+    pub(crate) ids: usize,
+}
+
 impl CoreRun {
     /// Core `core.id()`'s part of `plan`. It waits for [`start`](Self::start).
     pub(crate) fn new(core: &Core, plan: &Arc<Plan>, address: Address) -> Rc<CoreRun> {
         let options = &plan.options;
         let connections = plan.connections_of(core.id()).count();
+        // Who waits for answers: over datagrams several of a socket.
+        let lanes = connections * plan.lanes();
         let run = Rc::new(CoreRun {
             core: core.clone(),
             plan: Arc::clone(plan),
             timeout: options.timeout,
             dialer: Dialer::new(core, plan, connections, address),
-            supply: Supply::new(core, plan, connections),
-            codec: plan.protocol.codec(connections, options.pipeline),
-            recorder: Recorder::new(plan, connections),
-            active: Cell::new(connections),
+            supply: Supply::new(core, plan, lanes),
+            codec: plan.protocol.codec(lanes, options.pipeline),
+            recorder: Recorder::new(plan, lanes),
+            active: Cell::new(lanes),
             started: Signal::default(),
             begin: Cell::new(core.now_exact()),
             time_before: Cell::default(),
@@ -291,6 +302,26 @@ impl CoreRun {
             self.recorder.record.borrow_mut().tally.bytes += bytes as u64;
         }
         now
+    }
+
+    /// A datagram of so many bytes has come.
+    pub(crate) fn received_datagram(&self, bytes: usize) {
+        if !self.is_over() {
+            self.recorder.record.borrow_mut().tally.bytes += bytes as u64;
+        }
+    }
+
+    /// How long an answer may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// How many requests of each socket may be on their way at once.
+    pub(crate) fn lanes(&self) -> Lanes {
+        Lanes {
+            count: self.plan.lanes(),
+            ids: ids_of(self.plan.options.connections as u64),
+        }
     }
 
     /// One of the requests of `work`, written at `written`, has its response.

@@ -5,6 +5,7 @@
 //!  Options ──> plan::Plan ──> run::start ──> part.rs, once per core ──> report::Report
 //!                                              └─ connection.rs, once per connection:
 //!                                                 wait for the pace -> send -> receive -> record
+//!                                                 (socket.rs, where requests are datagrams)
 //! ```
 //!
 //! Each core counts for itself; once a second it sends a copy of its counters to the thread that waits in
@@ -31,6 +32,7 @@ mod connection;
 mod core_run;
 pub mod journey;
 mod protocol;
+mod socket;
 
 pub mod packets;
 
@@ -39,6 +41,7 @@ mod dispatch;
 mod gate;
 
 mod failure;
+mod greeting;
 mod record;
 mod rows;
 mod silence;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onrush_load::Io;
 use onrush_load::error::Error;
-use onrush_load::limits::TIMEOUT_DEFAULT;
+use onrush_load::limits::{ECHO_TIMEOUT_DEFAULT, TIMEOUT_DEFAULT};
 use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
 use onrush_load::plan::Options;
@@ -33,7 +33,7 @@ segment says that nothing of the request had arrived; a reset is an error, for t
 Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
-const NOT_OF_SELFTEST: [&str; 84] = [
+const NOT_OF_SELFTEST: [&str; 85] = [
     "urls",
     "connections",
     "threads",
@@ -98,6 +98,7 @@ const NOT_OF_SELFTEST: [&str; 84] = [
     "sni",
     "tls_resume",
     "tls_versions",
+    "udp",
     "tls_ciphers",
     "tls_groups",
     "json",
@@ -164,7 +165,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "COUNT", value_parser = count, conflicts_with = "connections_per_second")]
     pub(super) requests: Option<u64>,
 
-    /// Requests sent at once on a connection, before the first of their responses
+    /// Requests sent at once on a connection, before the first of their responses; with --udp, those of a socket on their way
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count, conflicts_with = "connections_per_second")]
     pub(super) pipeline: u64,
 
@@ -249,7 +250,10 @@ impl Args {
             requests_per_connection: self.requests.or(paced.requests_per_connection),
             pipeline: self.pipeline,
             echo_bytes: self.packets.echo_bytes().map_err(Error::Invalid)?,
-            timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
+            timeout: self.timeout.unwrap_or(match self.memcached.udp {
+                true => ECHO_TIMEOUT_DEFAULT,
+                false => TIMEOUT_DEFAULT,
+            }),
             ..Options::new(urls[0].clone())
         };
         let mut found =

@@ -41,11 +41,21 @@ impl CoreRun {
                 Failure::of_lost(lost)
             }
         };
-        match work.due {
-            0 => record.count(failure, 1),
-            due => record.failed(failure, due),
+        if work.due == 0 {
+            return record.count(failure, 1);
         }
-        if failure == Failure::Timeout {
+        drop(record);
+        self.unanswered_for(work, failure);
+    }
+
+    /// The requests of `work` have no response, because of `failure`, and nobody waits for one any more.
+    pub(crate) fn unanswered_for(&self, work: &mut Work, failure: Failure) {
+        if self.is_over() {
+            return self.supply.leave(work);
+        }
+        let mut record = self.recorder.record.borrow_mut();
+        record.failed(failure, work.due);
+        if matches!(failure, Failure::Timeout | Failure::LostAnswer) {
             let now = self.core.now_exact();
             let [response, service] =
                 [work.start, work.ready].map(|since| now.nanoseconds_since(since));
@@ -53,6 +63,21 @@ impl CoreRun {
         }
         drop(record);
         self.supply.landed(work, work.due);
+    }
+
+    /// What came is no response to the request of `work`, for this reason.
+    pub(crate) fn refused(&self, work: &mut Work, reason: &'static str) {
+        if !self.is_over() {
+            self.recorder.record.borrow_mut().protocol_error = Some(reason);
+        }
+        self.unanswered_for(work, Failure::Protocol);
+    }
+
+    /// More came than the response that was just recorded has.
+    pub(crate) fn unasked(&self) {
+        if !self.is_over() {
+            self.recorder.record.borrow_mut().unasked();
+        }
     }
 
     /// Whether what is due may be sent again after `end`: the server cannot have read it, and nothing changes if it is

@@ -1,7 +1,7 @@
 //! What asks cannot be together. Pure.
 
 use super::ratio::Command;
-use super::{Asks, Dialect};
+use super::{Asks, Carrier, Dialect};
 use crate::limits::{
     EXPIRY_MAX, KEY_BYTES_MAX, KEYS_MAX, MULTIGET_MAX, REQUEST_BYTES_MAX, VALUE_BYTES_MAX,
 };
@@ -23,6 +23,11 @@ pub(super) fn check(asks: &Asks) -> Result<(), String> {
     if asks.multiget > 1 && asks.dialect != Dialect::Text {
         return Err(
             "--multiget is of the text protocol, whose get takes many keys: a meta get has one, so send many at once with --pipeline".to_owned(),
+        );
+    }
+    if asks.carrier == Carrier::Datagrams && asks.dialect == Dialect::MetaQuiet {
+        return Err(
+            "--protocol meta-quiet says nothing of some requests, and over UDP nobody could tell what was left unsaid from what was lost: use text or meta with --udp".to_owned(),
         );
     }
     let shortest = 1 + digits(asks.keys - 1);

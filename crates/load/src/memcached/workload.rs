@@ -8,7 +8,7 @@ use super::kinds::kind;
 use super::ratio::{Command, Ratio};
 use super::sizes::Sizes;
 use super::value::Values;
-use super::{Asks, Dialect, Verify, Versions};
+use super::{Asks, Carrier, Dialect, Verify, Versions};
 use crate::limits::KEY_BYTES_MAX;
 use crate::protocol::request::RequestKind;
 
@@ -21,6 +21,7 @@ const OF_VALUE_SIZES: u64 = 0x7661_6c75_6573_697a;
 #[derive(Debug)]
 pub(crate) struct Workload {
     dialect: Dialect,
+    carrier: Carrier,
     /// The commands that come.
     commands: Box<[Command]>,
     kinds: Box<[RequestKind]>,
@@ -93,6 +94,7 @@ impl Workload {
         let kinds = commands.iter().map(|command| kind(asks, *command));
         Ok(Workload {
             dialect: asks.dialect,
+            carrier: asks.carrier,
             kinds: kinds.collect(),
             commands: commands.into(),
             weights: sums.collect(),
@@ -140,6 +142,10 @@ impl Workload {
 
     pub(crate) fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    pub(crate) fn carrier(&self) -> Carrier {
+        self.carrier
     }
 
     pub(crate) fn verify(&self) -> Verify {
