@@ -427,6 +427,7 @@ mod tests {
         }
         for flag in [
             "--protocol meta",
+            "--udp",
             "--ratio 9:1",
             "--keys 5",
             "--key-distribution uniform",
