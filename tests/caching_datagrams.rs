@@ -115,6 +115,16 @@ fn it_counts_what_memcached_counts_over_datagrams() {
                 "3:1",
             ],
             &[
+                "-n",
+                "300",
+                "--protocol",
+                "meta",
+                "--multiget",
+                "7",
+                "--populate",
+                "--verify",
+            ],
+            &[
                 "-R",
                 "2000",
                 "-d",

@@ -9,6 +9,7 @@ mod answer;
 mod incoming;
 pub(crate) mod line;
 mod reading;
+mod value;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

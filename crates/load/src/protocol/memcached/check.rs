@@ -79,9 +79,7 @@ pub(crate) fn any(input: &[u8]) {
             0 => Verify::No,
             _ => Verify::Yes,
         };
-        if asks.dialect == Dialect::Text {
-            asks.multiget = u64::from(choice / 30 % 4) + 1;
-        }
+        asks.multiget = u64::from(choice / 30 % 4) + 1;
     };
     const COUNT: u64 = 3;
     let whole = codec(change);

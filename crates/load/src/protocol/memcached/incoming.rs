@@ -1,10 +1,13 @@
 //! One answer on its way: its bytes are stepped over where they were received, and none are kept.
 
-use super::answer::{self, Answer, Said};
+mod counting;
+
+use super::answer::{self, Answer, Said, is_about_storing};
 use super::line::{self, Found};
 use super::reading::Reading;
+use super::value::Value;
 use crate::memcached::ratio::Command;
-use crate::memcached::workload::{self, Key};
+use crate::memcached::workload::{Key, OPAQUES};
 use crate::memcached::{Dialect, Verify};
 use crate::protocol::response::{Met, Outcome, Response, Stage, Step};
 
@@ -17,8 +20,11 @@ pub(crate) struct Incoming<'c> {
     /// How many requests were sent behind it at once.
     following: u64,
     state: State,
-    /// Of the keys of a get, the place behind the one whose value came last.
+    /// Of the keys of a get, the place behind the one whose value came last; in the meta protocols, behind the one that was answered
+    /// last, with or without a value.
     next_key: u64,
+    /// The first error that was said in the place of an answer about one of several keys.
+    erred: Option<Said>,
     /// Values that came, the wrong ones among them.
     values: u64,
     wrong: u64,
@@ -37,16 +43,6 @@ enum State {
     ExpectValueEnd,
     /// This was said to the last request of a quiet batch, and the end of the batch has not come.
     ExpectBatchEnd(Said),
-}
-
-/// A value on its way.
-struct Value {
-    /// The key that it belongs to; none where nobody had asked for it.
-    key: Option<Key>,
-    at: u64,
-    left: u64,
-    /// Whether it is that of its key, as far as it has come and is looked at.
-    is_right: bool,
 }
 
 /// What comes of a line.
@@ -72,6 +68,7 @@ impl<'c> Incoming<'c> {
             following,
             state: State::ExpectLine,
             next_key: 0,
+            erred: None,
             values: 0,
             wrong: 0,
             value_bytes: 0,
@@ -164,7 +161,7 @@ impl<'c> Incoming<'c> {
             return self.erred(line);
         };
         match answer::opaque(line) {
-            Some(opaque) if opaque == workload::opaque(self.number) => self.answered(answer),
+            Some(opaque) if opaque == self.next_opaque() => self.answered(answer),
             // Older servers leave it out of misses.
             None if answer == Answer::Done(Said::Miss) => self.answered(answer),
             Some(_) => Next::Refused(OTHER_OPAQUE),
@@ -174,10 +171,10 @@ impl<'c> Incoming<'c> {
 
     /// A line that is of this answer, or of a later one of the batch, before which this one was silent.
     fn quiet_line(&mut self, line: &[u8]) -> Next {
-        let silence = Next::Unsaid(answer::silence(self.command));
+        let silence = Next::Unsaid(self.silence());
         if line == b"MN" {
             return match self.following {
-                0 => Next::Last(answer::silence(self.command)),
+                0 => Next::Last(self.silence()),
                 _ => silence,
             };
         }
@@ -189,13 +186,16 @@ impl<'c> Incoming<'c> {
                 false => self.erred(line),
             };
         };
-        let ahead = opaque.wrapping_sub(self.number) & workload::opaque(u64::MAX);
-        if ahead > 0 {
-            return match ahead <= self.following {
+        let ahead = opaque.wrapping_sub(self.next_opaque()) % OPAQUES;
+        if ahead >= self.keys() - self.next_key {
+            let each = self.reading.workload.opaques_of_request();
+            let of_others = each - self.next_key..each * (self.following + 1) - self.next_key;
+            return match of_others.contains(&ahead) {
                 true => silence,
                 false => Next::Refused(OTHER_OPAQUE),
             };
         }
+        self.next_key += ahead;
         match answer::meta(self.command, line) {
             Some(answer) => self.answered(answer),
             None => Next::Refused(line::unknown(line)),
@@ -208,6 +208,43 @@ impl<'c> Incoming<'c> {
             return Next::Refused(line::unknown(line));
         };
         self.reading.counts.borrow_mut().note_error(line);
+        match self.reading.workload.dialect() {
+            Dialect::Text => self.said(said),
+            Dialect::Meta | Dialect::MetaQuiet => {
+                self.erred.get_or_insert(said);
+                self.command_ended()
+            }
+        }
+    }
+
+    /// How many keys the request is about.
+    fn keys(&self) -> u64 {
+        self.reading.workload.keys_of(self.command)
+    }
+
+    /// What the answer about the next key carries.
+    fn next_opaque(&self) -> u64 {
+        self.reading.workload.opaque(self.number, self.next_key)
+    }
+
+    /// What it comes to where nothing more is said.
+    fn silence(&self) -> Said {
+        match self.command {
+            Command::Get => self.said_of_keys(),
+            Command::Set | Command::Delete | Command::Increment => {
+                self.erred.unwrap_or(answer::silence(self.command))
+            }
+        }
+    }
+
+    /// One of the request's meta commands is answered: a get of many keys has as many.
+    fn command_ended(&mut self) -> Next {
+        self.next_key += 1;
+        if self.next_key < self.keys() {
+            self.state = State::ExpectLine;
+            return Next::Part;
+        }
+        let said = self.said_of_keys();
         self.said(said)
     }
 
@@ -215,6 +252,9 @@ impl<'c> Incoming<'c> {
     fn answered(&mut self, answer: Answer<'_>) -> Next {
         match answer {
             Answer::Value { key, bytes } => self.value(key, bytes),
+            Answer::Done(Said::Miss) if self.reading.workload.dialect() != Dialect::Text => {
+                self.command_ended()
+            }
             Answer::Done(Said::Miss) => {
                 let said = self.said_of_keys();
                 self.said(said)
@@ -243,7 +283,7 @@ impl<'c> Incoming<'c> {
         }
         let key = match written {
             Some(written) => self.find_key(written),
-            None => Some(workload.key(self.command, self.number, 0)),
+            None => Some(workload.key(self.command, self.number, self.next_key)),
         };
         let is_right = key.is_some_and(|key| match workload.verify() {
             Verify::No => true,
@@ -285,8 +325,7 @@ impl<'c> Incoming<'c> {
         if self.reading.workload.dialect() == Dialect::Text {
             return None;
         }
-        let said = self.said_of_keys();
-        match self.said(said) {
+        match self.command_ended() {
             Next::Last(said) => Some(said),
             Next::Part | Next::Unsaid(_) | Next::Refused(_) => None,
         }
@@ -294,6 +333,9 @@ impl<'c> Incoming<'c> {
 
     /// What a get comes to, by the values that came.
     fn said_of_keys(&self) -> Said {
+        if let Some(said) = self.erred {
+            return said;
+        }
         match self.values {
             _ if self.wrong > 0 => Said::WrongValue,
             0 => Said::Miss,
@@ -319,40 +361,6 @@ impl<'c> Incoming<'c> {
         })
     }
 
-    fn count(&self, said: Said) {
-        let counts = &mut *self.reading.counts.borrow_mut();
-        match self.command {
-            Command::Get => {
-                let keys = self.reading.workload.keys_of(self.command);
-                counts.gets += 1;
-                counts.keys_asked += keys;
-                counts.hits += self.values;
-                counts.wrong_values += self.wrong;
-                counts.value_bytes_read += self.value_bytes;
-                if !said.is_error() {
-                    counts.misses += keys - self.values;
-                }
-            }
-            Command::Set => {
-                counts.sets += 1;
-                if said == Said::Stored {
-                    let workload = &self.reading.workload;
-                    let key = workload.key(self.command, self.number, 0);
-                    counts.stored += 1;
-                    counts.value_bytes_written += workload.value_bytes(key) as u64;
-                }
-            }
-            Command::Delete => {
-                counts.deletes += 1;
-                counts.deleted += u64::from(said == Said::Deleted);
-            }
-            Command::Increment => {
-                counts.increments += 1;
-                counts.incremented += u64::from(said == Said::Incremented);
-            }
-        }
-    }
-
     /// How many bytes of a value are still to come, where nobody looks into them.
     #[inline]
     pub(crate) fn unseen(&self) -> u64 {
@@ -372,24 +380,4 @@ impl<'c> Incoming<'c> {
         };
         value.pass(count);
     }
-}
-
-impl Value {
-    /// Whether what still comes of it can change what is known of it.
-    fn is_looked_at(&self, reading: &Reading) -> bool {
-        self.is_right && reading.workload.verify() == Verify::Yes
-    }
-
-    fn pass(&mut self, count: u64) {
-        self.at += count;
-        self.left -= count;
-    }
-}
-
-/// Whether an error line is about a value that was to be stored.
-fn is_about_storing(line: &[u8]) -> bool {
-    let about: [&[u8]; 3] = [b"storing object", b"too large for cache", b"bad data chunk"];
-    about
-        .iter()
-        .any(|words| memchr::memmem::find(line, words).is_some())
 }
