@@ -15,4 +15,6 @@ pub mod report;
 pub mod tally;
 pub mod window;
 
+pub mod untrusted;
+
 pub mod limits;
