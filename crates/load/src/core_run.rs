@@ -334,17 +334,10 @@ impl CoreRun {
     ) {
         let Received { response, .. } = received;
         let protocol = &self.plan.protocol;
-        let (start, kind) = (work.start, protocol.kind_of(work.number));
+        let kind = protocol.kind_of(work.number);
         work.number += 1;
-        let (written_first, own) = work.sent_at(&self.core, written, now);
-        let took = ResponseTimes {
-            send_lag: written_first.nanoseconds_since(start),
-            first_byte: received.first_byte.nanoseconds_since(written_first),
-            service: now.nanoseconds_since(written_first),
-            response: now.nanoseconds_since(start),
-            own,
-        };
-        let measured = self.recorder.measured(start, &received);
+        let took = self.times(work, &received, written, now);
+        let measured = self.recorder.measured(work.start, &received);
         self.supply.landed(work, 1);
         let mut record = self.recorder.record.borrow_mut();
         if self.is_over() {
@@ -359,6 +352,25 @@ impl CoreRun {
                 let what = protocol.outcomes().phrase(response.outcome);
                 format!("{what} for {}", protocol.kind(kind).name)
             });
+        }
+    }
+
+    /// What the response to a request of `work` took, which was written at `written` and received at `now`.
+    #[inline]
+    fn times(
+        &self,
+        work: &mut Work,
+        received: &Received,
+        written: Instant,
+        now: Instant,
+    ) -> ResponseTimes {
+        let (written_first, own) = work.sent_at(&self.core, written, now);
+        ResponseTimes {
+            send_lag: written_first.nanoseconds_since(work.start),
+            first_byte: received.first_byte.nanoseconds_since(written_first),
+            service: now.nanoseconds_since(written_first),
+            response: now.nanoseconds_since(work.start),
+            own,
         }
     }
 

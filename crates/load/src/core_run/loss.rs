@@ -5,6 +5,7 @@ use onrush_tls::Transport;
 
 use super::CoreRun;
 use crate::failure::{Failure, Lost, NotConnected};
+use crate::record::Record;
 use crate::work::Work;
 
 impl CoreRun {
@@ -56,13 +57,18 @@ impl CoreRun {
         let mut record = self.recorder.record.borrow_mut();
         record.failed(failure, work.due);
         if matches!(failure, Failure::Timeout | Failure::LostAnswer) {
-            let now = self.core.now_exact();
-            let [response, service] =
-                [work.start, work.ready].map(|since| now.nanoseconds_since(since));
-            record.unanswered.record(response, service, work.due);
+            self.note_unanswered(&mut record, work, work.due);
         }
         drop(record);
         self.supply.landed(work, work.due);
+    }
+
+    /// Nobody waits any more for the responses to so many requests of `work`: how long they have not come is known.
+    pub(super) fn note_unanswered(&self, record: &mut Record, work: &Work, requests: u64) {
+        let now = self.core.now_exact();
+        let [response, service] =
+            [work.start, work.ready].map(|since| now.nanoseconds_since(since));
+        record.unanswered.record(response, service, requests);
     }
 
     /// What came is no response to the request of `work`, for this reason.
