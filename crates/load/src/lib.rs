@@ -30,6 +30,7 @@ pub mod requests;
 
 mod connection;
 mod core_run;
+mod duplex;
 pub mod journey;
 mod protocol;
 mod socket;
