@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -49,16 +49,7 @@ impl Memcached {
     fn stats(&self) -> BTreeMap<String, u64> {
         let mut stream = UnixStream::connect(&self.socket).expect("it listens");
         stream.write_all(b"stats\r\n").expect("it reads");
-        let lines = BufReader::new(stream)
-            .lines()
-            .map(|line| line.expect("text"));
-        let lines = lines.take_while(|line| line != "END");
-        let stats = lines.filter_map(|line| {
-            let mut words = line.split(' ').skip(1);
-            let name = words.next()?.to_owned();
-            Some((name, words.next()?.parse().ok()?))
-        });
-        stats.collect()
+        stats_of(BufReader::new(stream).lines())
     }
 
     /// How many keys have values.
@@ -67,8 +58,20 @@ impl Memcached {
     }
 }
 
+/// The numbers among a server's answer to `stats`, by name.
+pub(crate) fn stats_of(lines: impl Iterator<Item = io::Result<String>>) -> BTreeMap<String, u64> {
+    let lines = lines.map(|line| line.expect("text"));
+    let lines = lines.take_while(|line| line != "END");
+    let stats = lines.filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let name = words.next()?.to_owned();
+        Some((name, words.next()?.parse().ok()?))
+    });
+    stats.collect()
+}
+
 /// Runs it to its end; what it says, and its JSON.
-fn load(url: &str, words: &[&str]) -> (Finished, Value) {
+pub(crate) fn load(url: &str, words: &[&str]) -> (Finished, Value) {
     let directory = tempfile::tempdir().expect("a directory");
     let json = directory.path().join("result.json").display().to_string();
     let words = [&["load", url, "--json", &json], words].concat();
@@ -78,7 +81,7 @@ fn load(url: &str, words: &[&str]) -> (Finished, Value) {
     (finished, value)
 }
 
-fn number(value: &Value, key: &str) -> u64 {
+pub(crate) fn number(value: &Value, key: &str) -> u64 {
     let number = value[key].as_u64();
     number.unwrap_or_else(|| panic!("no {key} in {value}"))
 }
@@ -205,6 +208,22 @@ fn it_counts_what_memcached_counts_of_meta_commands() {
                     "16",
                     "--populate",
                     "--gets",
+                    "--verify",
+                ],
+                &[
+                    "-n",
+                    "500",
+                    "-c",
+                    "3",
+                    "--pipeline",
+                    "3",
+                    "--multiget",
+                    "5",
+                    "--ratio",
+                    "3:1",
+                    "--populate",
+                    "--hit-ratio",
+                    "0.6",
                     "--verify",
                 ],
                 &[

@@ -15,6 +15,7 @@ mod asking;
 mod balancing;
 mod benching;
 mod caching;
+mod caching_datagrams;
 mod command_lines;
 mod comparing;
 mod confinement;

@@ -1,4 +1,4 @@
-//! What the targets call: the checks that the http, tls, convert, bench, load and serve crates' own tests use, on bytes the fuzzer thinks of. Inputs
+//! What the targets call: the checks that the http, tls, convert, bench, load, serve and packet crates' own tests use, on bytes the fuzzer thinks of. Inputs
 //! that once failed are kept in `crashes/<target>/` and read again by those tests.
 
 #[path = "../../crates/http/tests/support/mod.rs"]
@@ -90,6 +90,21 @@ pub fn archive_facts(input: &[u8]) {
 /// Whatever a server of memcached says comes to the same in any pieces, and to an end.
 pub fn memcached_answers(input: &[u8]) {
     onrush_load::untrusted::memcached_answers(input);
+}
+
+/// Datagrams of an answer of memcached make it in any order, and hold no room for good.
+pub fn memcached_datagrams(input: &[u8]) {
+    onrush_load::untrusted::memcached_datagrams(input);
+}
+
+/// Any datagram is read as what it says it is, or not at all.
+pub fn datagram(input: &[u8]) {
+    onrush_packet::untrusted::datagram(input);
+}
+
+/// Test datagrams of any numbers are counted once each.
+pub fn arrivals(input: &[u8]) {
+    onrush_packet::untrusted::arrivals(input);
 }
 
 /// Commands of memcached's text protocol are answered the same in any pieces.

@@ -2,7 +2,6 @@
 //! from the intended start. The mirror image of the server's connection.
 
 use std::future::poll_fn;
-use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -11,6 +10,7 @@ use onrush_tls::Transport;
 
 use crate::core_run::CoreRun;
 use crate::core_run::recorder::Received;
+use crate::duplex::send_while_receiving;
 use crate::failure::Lost;
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN, DROPPED_MIN};
 use crate::protocol::request::Last;
@@ -100,7 +100,10 @@ fn exchange(
             let mut first = None;
             if core_run.sends_much() {
                 // Boxed: most runs need no room for it.
-                let exchange = send_and_receive(core_run, stream, &mut input, work, &mut now);
+                let receiving = receive(core_run, stream, &mut input, work, &mut now);
+                let exchange = send_while_receiving(stream, receiving, |received| {
+                    &mut received.response.keep_alive
+                });
                 first = Some(Box::new(Box::pin(exchange).await?));
             } else {
                 stream.flush().await?;
@@ -195,45 +198,6 @@ fn receive(
             }
         }
     }
-}
-
-/// Sends what is queued and takes the first response, at the same time: a server may respond while a large body still
-/// arrives, and take no more of it before its response is read.
-async fn send_and_receive(
-    core_run: &CoreRun,
-    stream: &Transport,
-    input: &mut Input,
-    work: &mut Work,
-    now: &mut Instant,
-) -> Result<Received, Lost> {
-    let mut sent = None;
-    let received = {
-        let mut sending = pin!(stream.flush());
-        let mut receiving = pin!(receive(core_run, stream, input, work, now));
-        poll_fn(|context| {
-            if sent.is_none()
-                && let Poll::Ready(outcome) = sending.as_mut().poll(context)
-            {
-                sent = Some(outcome);
-            }
-            receiving.as_mut().poll(context)
-        })
-        .await
-    };
-    let mut received = match (received, sent) {
-        (Ok(received), _) => received,
-        // Why there is no response is more likely that the request did not get through than the other way round.
-        (Err(_), Some(Err(error))) => return Err(error.into()),
-        (Err(lost), _) => return Err(lost),
-    };
-    if received.response.keep_alive {
-        let sent = match sent {
-            Some(sent) => sent,
-            None => stream.flush().await,
-        };
-        received.response.keep_alive = sent.is_ok();
-    }
-    Ok(received)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 mod dialer;
 mod loss;
+mod one_way;
 pub(crate) mod recorder;
 pub(crate) mod stepping;
 mod supply;
@@ -19,11 +20,12 @@ use crate::gate::Signal;
 use crate::host::{ThreadTime, thread_number};
 use crate::limits::BATCH_BYTES_MAX;
 use crate::plan::Plan;
+use crate::protocol::Codec;
 use crate::protocol::request::Last;
 use crate::protocol::response::Met;
-use crate::protocol::{Codec, Protocol};
 use crate::record::Record;
 use crate::rows::Reading;
+use crate::socket::flight::ids_of;
 use crate::standing::{Standing, Thread};
 use crate::stop::Progress;
 use crate::times::ResponseTimes;
@@ -43,7 +45,7 @@ pub(crate) struct CoreRun {
     pub(crate) supply: Supply,
     pub(crate) codec: Codec,
     pub(crate) recorder: Recorder,
-    /// Connections that have work to do. At 0 the core stops.
+    /// Connections, or lanes of sockets, that have work to do. At 0 the core stops.
     active: Cell<usize>,
     started: Signal,
     /// When the run began on this core.
@@ -69,20 +71,30 @@ pub(crate) struct End {
     pub(crate) unfinished: u64,
 }
 
+/// The requests that each socket may have on their way at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lanes {
+    pub(crate) count: usize,
+    /// The ids that they are told apart by.
+    pub(crate) ids: usize,
+}
+
 impl CoreRun {
     /// Core `core.id()`'s part of `plan`. It waits for [`start`](Self::start).
     pub(crate) fn new(core: &Core, plan: &Arc<Plan>, address: Address) -> Rc<CoreRun> {
         let options = &plan.options;
         let connections = plan.connections_of(core.id()).count();
+        // Who waits for answers: over datagrams several of a socket.
+        let lanes = connections * plan.lanes();
         let run = Rc::new(CoreRun {
             core: core.clone(),
             plan: Arc::clone(plan),
             timeout: options.timeout,
             dialer: Dialer::new(core, plan, connections, address),
-            supply: Supply::new(core, plan, connections),
-            codec: plan.protocol.codec(connections, options.pipeline),
-            recorder: Recorder::new(plan, connections),
-            active: Cell::new(connections),
+            supply: Supply::new(core, plan, lanes),
+            codec: plan.protocol.codec(lanes, options.pipeline),
+            recorder: Recorder::new(plan, lanes),
+            active: Cell::new(lanes),
             started: Signal::default(),
             begin: Cell::new(core.now_exact()),
             time_before: Cell::default(),
@@ -272,18 +284,6 @@ impl CoreRun {
         work.queued(self.codec.queue(stream, work.index, due, last));
     }
 
-    /// Whether the kernel's taking requests is all that becomes of them.
-    pub(crate) fn is_one_way(&self) -> bool {
-        matches!(self.plan.protocol, Protocol::Stream(_))
-    }
-
-    /// The kernel has taken what was queued, which nobody answers: these are the bytes that count.
-    pub(crate) fn taken(&self, work: &Work) {
-        if !self.is_over() {
-            self.recorder.record.borrow_mut().tally.bytes += work.bytes();
-        }
-    }
-
     /// Whether a request may have more bytes than its server takes before it responds.
     pub(crate) fn sends_much(&self) -> bool {
         self.plan.protocol.may_exceed(BATCH_BYTES_MAX)
@@ -305,6 +305,26 @@ impl CoreRun {
         now
     }
 
+    /// A datagram of so many bytes has come.
+    pub(crate) fn received_datagram(&self, bytes: usize) {
+        if !self.is_over() {
+            self.recorder.record.borrow_mut().tally.bytes += bytes as u64;
+        }
+    }
+
+    /// How long an answer may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// How many requests of each socket may be on their way at once.
+    pub(crate) fn lanes(&self) -> Lanes {
+        Lanes {
+            count: self.plan.lanes(),
+            ids: ids_of(self.plan.options.connections as u64),
+        }
+    }
+
     /// One of the requests of `work`, written at `written`, has its response.
     pub(crate) fn responded(
         &self,
@@ -315,17 +335,10 @@ impl CoreRun {
     ) {
         let Received { response, .. } = received;
         let protocol = &self.plan.protocol;
-        let (start, kind) = (work.start, protocol.kind_of(work.number));
+        let kind = protocol.kind_of(work.number);
         work.number += 1;
-        let (written_first, own) = work.sent_at(&self.core, written, now);
-        let took = ResponseTimes {
-            send_lag: written_first.nanoseconds_since(start),
-            first_byte: received.first_byte.nanoseconds_since(written_first),
-            service: now.nanoseconds_since(written_first),
-            response: now.nanoseconds_since(start),
-            own,
-        };
-        let measured = self.recorder.measured(start, &received);
+        let took = self.times(work, &received, written, now);
+        let measured = self.recorder.measured(work.start, &received);
         self.supply.landed(work, 1);
         let mut record = self.recorder.record.borrow_mut();
         if self.is_over() {
@@ -340,6 +353,25 @@ impl CoreRun {
                 let what = protocol.outcomes().phrase(response.outcome);
                 format!("{what} for {}", protocol.kind(kind).name)
             });
+        }
+    }
+
+    /// What the response to a request of `work` took, which was written at `written` and received at `now`.
+    #[inline]
+    fn times(
+        &self,
+        work: &mut Work,
+        received: &Received,
+        written: Instant,
+        now: Instant,
+    ) -> ResponseTimes {
+        let (written_first, own) = work.sent_at(&self.core, written, now);
+        ResponseTimes {
+            send_lag: written_first.nanoseconds_since(work.start),
+            first_byte: received.first_byte.nanoseconds_since(written_first),
+            service: now.nanoseconds_since(written_first),
+            response: now.nanoseconds_since(work.start),
+            own,
         }
     }
 

@@ -26,6 +26,8 @@ pub(crate) enum Failure {
     Reset,
     /// Nothing arrived for too long while a response was due.
     Timeout,
+    /// Over UDP, no answer came in time: the request or its answer was lost.
+    LostAnswer,
     /// The peer ended the connection within a response.
     EarlyClose,
     /// What arrived was no response to the request.
@@ -52,7 +54,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// All kinds, in the order of reports.
-    pub(crate) const ALL: [Failure; 21] = [
+    pub(crate) const ALL: [Failure; 22] = [
         Failure::ConnectRefused,
         Failure::ConnectTimeout,
         Failure::ConnectNoPort,
@@ -63,6 +65,7 @@ impl Failure {
         Failure::ResetUnanswered,
         Failure::Reset,
         Failure::Timeout,
+        Failure::LostAnswer,
         Failure::EarlyClose,
         Failure::Protocol,
         Failure::UnexpectedStatus,
@@ -89,6 +92,7 @@ impl Failure {
             Failure::ResetUnanswered => "reset_before_answer",
             Failure::Reset => "reset",
             Failure::Timeout => "timeout",
+            Failure::LostAnswer => "lost",
             Failure::EarlyClose => "early_close",
             Failure::Protocol => "protocol",
             Failure::UnexpectedStatus => "unexpected_status",
@@ -124,6 +128,7 @@ impl Failure {
             | Failure::ResetUnanswered
             | Failure::Reset
             | Failure::Timeout
+            | Failure::LostAnswer
             | Failure::EarlyClose
             | Failure::Protocol
             | Failure::Other => false,

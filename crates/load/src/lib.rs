@@ -5,6 +5,7 @@
 //!  Options ──> plan::Plan ──> run::start ──> part.rs, once per core ──> report::Report
 //!                                              └─ connection.rs, once per connection:
 //!                                                 wait for the pace -> send -> receive -> record
+//!                                                 (socket.rs, where requests are datagrams)
 //! ```
 //!
 //! Each core counts for itself; once a second it sends a copy of its counters to the thread that waits in
@@ -29,8 +30,10 @@ pub mod requests;
 
 mod connection;
 mod core_run;
+mod duplex;
 pub mod journey;
 mod protocol;
+mod socket;
 mod stream;
 
 pub mod packets;
@@ -40,6 +43,7 @@ mod dispatch;
 mod gate;
 
 mod failure;
+mod greeting;
 mod record;
 mod rows;
 mod silence;

@@ -30,6 +30,8 @@ use sizes::Sizes;
 pub struct Asks {
     /// The commands that are spoken.
     pub dialect: Dialect,
+    /// What they are carried by.
+    pub carrier: Carrier,
     /// How often each command comes.
     pub ratio: Ratio,
     /// Whether a get also asks for the unique number of the value's version.
@@ -59,6 +61,7 @@ impl Default for Asks {
     fn default() -> Asks {
         Asks {
             dialect: Dialect::default(),
+            carrier: Carrier::default(),
             ratio: Ratio::default(),
             versions: Versions::default(),
             keys: KEYS_DEFAULT,
@@ -110,6 +113,16 @@ impl Dialect {
             _ => Err(format!("{text:?} is no protocol of memcached: expected text, meta or meta-quiet")),
         }
     }
+}
+
+/// What carries requests and answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Carrier {
+    /// Connections: TCP, TLS or a Unix socket.
+    #[default]
+    Streams,
+    /// UDP: a request is one datagram, an answer may be many.
+    Datagrams,
 }
 
 /// Whether gets ask for the unique number of a value's version (CAS), too.

@@ -274,6 +274,14 @@ fn check_same(first: &Part, other: &Part) -> Result<(), String> {
             two.options.headers.join(", "),
         );
     }
+    let carrier = |report: &Report| {
+        let row = report.memcached.as_ref();
+        let is_datagrams = row.is_some_and(|row| row.datagrams.is_some());
+        if is_datagrams { "UDP" } else { "connections" }.to_owned()
+    };
+    if carrier(one) != carrier(two) {
+        return differ("carriers", carrier(one), carrier(two));
+    }
     if pace(&one.options) != pace(&two.options) {
         return differ("paces", pace(&one.options), pace(&two.options));
     }

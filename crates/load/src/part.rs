@@ -14,10 +14,12 @@ use crate::core_run::{CoreRun, End};
 use crate::gate::Gate;
 use crate::journey::user::{self, Users};
 use crate::limits::{BEAT, SOFT_STOP, SPARE_SECONDS};
+use crate::memcached::Carrier;
 use crate::plan::Plan;
 use crate::protocol::Counts;
 use crate::record::Record;
 use crate::rows::Reading;
+use crate::socket::{self, Room};
 use crate::standing::Thread;
 use crate::times::Times;
 use crate::unanswered::Unanswered;
@@ -72,6 +74,26 @@ pub(crate) struct Outcome {
     pub(crate) counts: Option<Counts>,
 }
 
+/// Who asks over the connections of a core.
+enum Askers {
+    /// Each connection itself, one request behind the other.
+    Connections,
+    /// A user on its journey.
+    Users(Rc<Users>),
+    /// Each socket itself, in datagrams.
+    Sockets(Rc<Room>),
+}
+
+impl Askers {
+    fn of(plan: &Plan) -> Askers {
+        match (Users::of(plan), plan.carrier()) {
+            (Some(users), _) => Askers::Users(users),
+            (None, Carrier::Streams) => Askers::Connections,
+            (None, Carrier::Datagrams) => Askers::Sockets(Rc::new(Room::new())),
+        }
+    }
+}
+
 /// Core `core.id()`'s part of the run, from its start to its end.
 pub(crate) fn run_core(
     core: &Core,
@@ -81,12 +103,13 @@ pub(crate) fn run_core(
     messages: &Sender<Message>,
 ) -> Outcome {
     let run = CoreRun::new(core, plan, address);
-    let users = Users::of(plan);
+    let askers = Askers::of(plan);
     for (index, number) in (0..).zip(plan.connections_of(core.id())) {
         let run = Rc::clone(&run);
-        match &users {
-            None => core.spawn(connection::run(run, index, number)),
-            Some(users) => core.spawn(user::run(Rc::clone(users), run, index, number)),
+        match &askers {
+            Askers::Connections => core.spawn(connection::run(run, index, number)),
+            Askers::Users(users) => core.spawn(user::run(Rc::clone(users), run, index, number)),
+            Askers::Sockets(room) => core.spawn(socket::run(run, Rc::clone(room), index, number)),
         }
     }
     run.spawn_release();

@@ -1,5 +1,7 @@
 //! From what the user asked for to what the cores do: checked, divided and rendered once, before anything starts.
 
+pub mod header;
+
 mod check;
 
 use std::num::NonZeroUsize;
@@ -14,9 +16,9 @@ use crate::error::Error;
 use crate::journey::Journeys;
 use crate::journey::record::JourneysRecord;
 use crate::limits::{BATCH_BYTES_MAX, ECHO_BYTES_DEFAULT, TIMEOUT_DEFAULT};
-use crate::memcached;
 use crate::memcached::filled::Filled;
 use crate::memcached::workload::Workload;
+use crate::memcached::{self, Carrier};
 use crate::pace::arrivals::{ArrivalPlan, Share};
 use crate::pace::{Pace, Start};
 use crate::packets::Way;
@@ -30,7 +32,7 @@ use crate::requests::{Asks, Request};
 use crate::stop::{Budget, Stop};
 use crate::target::{Scheme, Target};
 use crate::wall_clock::WallTime;
-use check::check;
+use check::{check, check_datagrams};
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -160,34 +162,6 @@ impl Default for Shard {
     }
 }
 
-/// Reads a field as it is written on a command line, `Name: value`.
-///
-/// # Errors
-/// A sentence that says what is wrong with it.
-pub fn parse_header(text: &str) -> Result<(String, String), String> {
-    let Some((name, value)) = text.split_once(':') else {
-        return Err(format!(
-            "{text:?} is not a header: expected one such as 'Accept: text/html'"
-        ));
-    };
-    let value = value.trim_matches([' ', '\t']);
-    check_header(name, value)?;
-    Ok((name.to_owned(), value.to_owned()))
-}
-
-/// Whether a field can be sent.
-pub(crate) fn check_header(name: &str, value: &str) -> Result<(), String> {
-    if !onrush_http::is_token(name.as_bytes()) {
-        return Err(format!("{name:?} is not the name of a header"));
-    }
-    if !onrush_http::is_field_value(value.as_bytes()) {
-        return Err(format!(
-            "the value of {name:?} contains a control character"
-        ));
-    }
-    Ok(())
-}
-
 /// What the cores do. It cannot be wrong.
 #[derive(Debug)]
 pub struct Plan {
@@ -234,6 +208,10 @@ impl Plan {
         };
         let options = &plan.options;
         let bytes = plan.protocol.request_bytes();
+        if plan.carrier() == Carrier::Datagrams {
+            check_datagrams(options, bytes).map_err(Error::Invalid)?;
+            return Ok(plan);
+        }
         if options.pipeline > 1 && bytes as u64 * options.pipeline > BATCH_BYTES_MAX as u64 {
             let most = (BATCH_BYTES_MAX / bytes).max(1);
             return Err(Error::Invalid(format!(
@@ -242,6 +220,29 @@ impl Plan {
             )));
         }
         Ok(plan)
+    }
+
+    /// What carries requests.
+    pub(crate) fn carrier(&self) -> Carrier {
+        self.protocol.carrier()
+    }
+
+    /// Requests that a connection is given at a time: those that it sends at once. Datagrams have no order that one would be
+    /// taken out of, so over them each is given alone.
+    pub(crate) fn turn(&self) -> u64 {
+        let per_connection = self.options.requests_per_connection.unwrap_or(u64::MAX);
+        match self.carrier() {
+            Carrier::Streams => self.options.pipeline.min(per_connection),
+            Carrier::Datagrams => 1,
+        }
+    }
+
+    /// How many turns of a connection may be under way: over datagrams as many requests as are to be on their way at once.
+    pub(crate) fn lanes(&self) -> usize {
+        match self.carrier() {
+            Carrier::Streams => 1,
+            Carrier::Datagrams => self.options.pipeline as usize,
+        }
     }
 
     /// The URL, and that there are others.

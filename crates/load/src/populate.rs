@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::limits::{BATCH_BYTES_MAX, FILL_BATCH};
-use crate::memcached::Populate;
 use crate::memcached::filled::Filled;
 use crate::memcached::workload::Workload;
+use crate::memcached::{Carrier, Populate};
 use crate::pace::{Pace, Start};
 use crate::plan::{Connecting, Options, Plan, Shard};
 use crate::protocol::Protocol;
 use crate::report::Report;
 use crate::run;
+use crate::socket::limits::{FILL_DATAGRAM_BYTES, FILL_DATAGRAMS};
 use crate::stop::Stop;
 use crate::target::Scheme;
 
@@ -50,15 +51,22 @@ fn fill(options: &Options) -> Result<Filled, Error> {
         return Ok(Filled::default());
     }
     let protocol = Protocol::Memcached(Arc::new(workload));
-    let fitting = BATCH_BYTES_MAX as u64 / protocol.request_bytes() as u64;
     let own = options.shard.share().count_of(options.connections as u64);
+    let bytes = protocol.request_bytes() as u64;
+    let (connections, pipeline) = match protocol.carrier() {
+        Carrier::Streams => {
+            let fitting = BATCH_BYTES_MAX as u64 / bytes;
+            (own.clamp(1, keys), fitting.clamp(1, FILL_BATCH))
+        }
+        Carrier::Datagrams => (1, (FILL_DATAGRAM_BYTES / bytes).clamp(1, FILL_DATAGRAMS)),
+    };
     let options = Options {
         // One thread takes turns one behind the other: no key is left out.
         threads: 1,
-        connections: own.clamp(1, keys) as usize,
+        connections: connections as usize,
         cpus: options.cpus.first().copied().into_iter().collect(),
         shard: Shard::default(),
-        pipeline: fitting.clamp(1, FILL_BATCH),
+        pipeline,
         stop: Stop {
             after: None,
             count: Some(keys),

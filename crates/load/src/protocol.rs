@@ -19,9 +19,10 @@ use std::sync::Arc;
 
 use onrush_tls::Transport;
 
+use crate::memcached::Carrier;
 use crate::memcached::workload::Workload;
 use crate::requests::mix::Mix;
-pub(crate) use memcached::counts::Counts;
+pub(crate) use memcached::counts::{Counts, DatagramCounts};
 use request::{Last, RequestKind};
 use response::{Outcomes, Response, Step};
 
@@ -42,11 +43,24 @@ impl Protocol {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Protocol::Http1(_) => "HTTP/1.1",
-            Protocol::Memcached(_) => "memcached",
+            Protocol::Memcached(_) => match self.carrier() {
+                Carrier::Streams => "memcached",
+                Carrier::Datagrams => "memcached over UDP",
+            },
             Protocol::Echo(_) => "echo",
             Protocol::Stream(_) => "stream",
             #[cfg(test)]
             Protocol::Lines(_) => "lines",
+        }
+    }
+
+    /// What carries it.
+    pub(crate) fn carrier(&self) -> Carrier {
+        match self {
+            Protocol::Http1(_) | Protocol::Echo(_) | Protocol::Stream(_) => Carrier::Streams,
+            Protocol::Memcached(workload) => workload.carrier(),
+            #[cfg(test)]
+            Protocol::Lines(_) => Carrier::Streams,
         }
     }
 
@@ -174,6 +188,16 @@ impl Codec {
             Codec::Echo(codec) => Incoming::Echo(codec.incoming()),
             #[cfg(test)]
             Codec::Lines => Incoming::Lines(lines::Incoming::default()),
+        }
+    }
+
+    /// What writes and reads datagrams, where it is spoken over them.
+    pub(crate) fn over_datagrams(&self) -> Option<&memcached::Codec> {
+        match self {
+            Codec::Memcached(codec) => codec.over_datagrams(),
+            Codec::Http1(_) | Codec::Echo(_) => None,
+            #[cfg(test)]
+            Codec::Lines => None,
         }
     }
 

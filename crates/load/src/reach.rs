@@ -11,12 +11,13 @@ use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
-use onrush_engine::{Address, Core, Instant, Source, Stream};
+use onrush_engine::{Address, Core, Datagram, Instant, Source, Stream};
 use onrush_http::proxy_protocol::{Origin, write_v1, write_v2};
 use onrush_measure::units;
 use onrush_tls::{ClientSetup, Connector};
 
 pub use source::Sources;
+pub(crate) use source::source_of;
 
 use crate::error::Error;
 use crate::limits::{INTRODUCTION_BYTES_MAX, SOURCES_CHECKED_MAX};
@@ -91,12 +92,33 @@ impl Reach {
     pub(crate) fn resolve(&self, target: &Target) -> Result<Address, Error> {
         let place = self.place(target);
         let address = place.resolve(|address| self.sources.has_family_of(address))?;
-        address.ok_or_else(|| {
-            Error::Invalid(format!(
-                "{place} has no address of the family of --source {}: give addresses of the other one, IPv4 or IPv6",
-                self.sources
-            ))
-        })
+        address.ok_or_else(|| self.without_address(place))
+    }
+
+    /// The addresses that datagrams may go to: those of the target that the sources can reach, one at least.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn resolve_datagrams(&self, target: &Target) -> Result<Vec<SocketAddr>, Error> {
+        let place = self.place(target);
+        let fit = place.resolve_all(|address| self.sources.has_family_of(address))?;
+        match fit.is_empty() {
+            false => Ok(fit),
+            true => Err(self.without_address(place)),
+        }
+    }
+
+    /// Where the first datagram of generator `shard` to `target` comes from.
+    pub(crate) fn source_of_datagrams(&self, target: &SocketAddr, shard: Shard) -> SocketAddr {
+        let sources = self.sources.of_family_of(target);
+        source_of(sources.nth(shard.index), target)
+    }
+
+    fn without_address(&self, place: &Place) -> Error {
+        Error::Invalid(format!(
+            "{place} has no address of the family of --source {}: give addresses of the other one, IPv4 or IPv6",
+            self.sources
+        ))
     }
 
     /// What makes TLS connections, when the target speaks it.
@@ -245,6 +267,19 @@ impl Way {
             address: self.sources.nth(number),
             ports: self.ports.clone(),
         }
+    }
+
+    /// A socket for datagrams to the target.
+    ///
+    /// # Errors
+    /// As [`Datagram::bind`] and [`Datagram::connect`].
+    pub(crate) fn open_datagrams(&self, core: &Core) -> Result<Datagram, onrush_engine::Error> {
+        let Address::Tcp(target) = self.address else {
+            unreachable!("no plan sends datagrams to a Unix socket");
+        };
+        let socket = Datagram::bind(core, source_of(self.source().address, &target))?;
+        socket.connect(target)?;
+        Ok(socket)
     }
 
     /// Connects, and queues what comes before the first request: it leaves with whatever is sent first.

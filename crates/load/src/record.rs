@@ -194,10 +194,15 @@ impl Record {
 
     /// A connection is ready for requests, so many nanoseconds after its first packet.
     pub(crate) fn connected(&mut self, nanoseconds: u64) {
+        self.opened();
+        self.times.connect.record(nanoseconds);
+    }
+
+    /// A socket is ready for requests.
+    pub(crate) fn opened(&mut self) {
         self.established += 1;
         self.tally.connections_open += 1;
         self.connections_max = self.connections_max.max(self.tally.connections_open);
-        self.times.connect.record(nanoseconds);
     }
 
     /// What TCP counted on a connection that has ended.

@@ -8,10 +8,12 @@ use onrush_measure::units;
 
 use crate::error::Error;
 use crate::gate::Gate;
+use crate::greeting;
 use crate::history::History;
 use crate::host::HostTime;
 use crate::host::ports::Ports;
 use crate::limits::{DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, SOFT_STOP, START_AHEAD_MAX};
+use crate::memcached::Carrier;
 use crate::moment::Moment;
 use crate::part::{Message, Outcome, run_core};
 use crate::plan::Plan;
@@ -34,7 +36,10 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
     check_descriptors(plan.connections() as u64, options.threads as u64)?;
     cpu::check(&options.cpus).map_err(Error::Invalid)?;
     let choice = onrush_engine::choose(options.io).map_err(Error::Invalid)?;
-    let address = options.reach.resolve(&options.target)?;
+    let address = match plan.carrier() {
+        Carrier::Streams => options.reach.resolve(&options.target)?,
+        Carrier::Datagrams => Address::Tcp(greeting::find(&plan)?),
+    };
     reach::check_host(&plan, &address)?;
     let setup = Setup {
         io: choice.io,
@@ -159,11 +164,15 @@ impl Running {
             let left = at.since(WallTime::now());
             format!("; starts at {at}, in {:.1} s", left.as_secs_f64())
         });
+        let (over, noun) = match self.plan.carrier() {
+            Carrier::Streams => ("", "connection"),
+            Carrier::Datagrams => (" over UDP", "socket"),
+        };
         format!(
-            "{} at {}: {} over {}{pinned}, {}{start}",
+            "{} at {}{over}: {} over {}{pinned}, {}{start}",
             options.target.url,
             self.address,
-            units::plural(self.plan.connections() as u64, "connection"),
+            units::plural(self.plan.connections() as u64, noun),
             units::plural(options.threads as u64, "thread"),
             self.choice,
         )

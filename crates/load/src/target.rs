@@ -267,6 +267,20 @@ impl Place {
         })
     }
 
+    /// All addresses of those that `is_fit`; of a Unix socket none.
+    ///
+    /// # Errors
+    /// When the name cannot be resolved.
+    pub(crate) fn resolve_all(
+        &self,
+        is_fit: impl Fn(&SocketAddr) -> bool,
+    ) -> Result<Vec<SocketAddr>, Error> {
+        Ok(match self.addresses(is_fit)? {
+            Addresses::Unix(_) => Vec::new(),
+            Addresses::Ip(fit) => fit,
+        })
+    }
+
     fn addresses(&self, is_fit: impl Fn(&SocketAddr) -> bool) -> Result<Addresses, Error> {
         let (host, port) = match self {
             Place::Unix(path) => return Ok(Addresses::Unix(Address::Unix(path.clone()))),

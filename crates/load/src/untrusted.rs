@@ -7,6 +7,12 @@ pub fn memcached_answers(input: &[u8]) {
     check::any(input);
 }
 
+/// What any server of memcached may send over UDP.
+pub fn memcached_datagrams(input: &[u8]) {
+    check::any_datagrams(input);
+    check::any_frames(input);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +50,19 @@ mod tests {
             let cut = cut.min(input.len() - 1);
             input.truncate(input.len() - cut);
             memcached_answers(&input);
+        }
+
+        #[test]
+        fn datagrams_of_an_answer_make_it_in_any_order(
+            input in proptest::collection::vec(any::<u8>(), 0..200),
+            frames in proptest::collection::vec((0_u8..4, 0_u8..4, "[a-z]{0,9}"), 0..20),
+        ) {
+            memcached_datagrams(&input);
+            let datagrams = frames.iter().flat_map(|(sequence, datagrams, payload)| {
+                let frame = [0, 1, 0, *sequence, 0, *datagrams, 0, 0];
+                [&[8 + payload.len() as u8], &frame[..], payload.as_bytes()].concat()
+            });
+            memcached_datagrams(&datagrams.collect::<Vec<u8>>());
         }
 
         #[test]

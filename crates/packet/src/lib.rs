@@ -1,5 +1,6 @@
-//! What both ends of a run of test packets say to each other, and what the receiving end counts. Pure: no I/O and no
-//! clock; times come in as nanoseconds that somebody else measured.
+//! What both ends of a run of test packets say to each other, and what the receiving end counts; and the frame of memcached's
+//! datagrams, which both ends have, too (`frame.rs`). Pure: no I/O and no clock; times come in as nanoseconds that somebody else
+//! measured.
 //!
 //! ```text
 //!  load udp://  ── Data (run, flow, sequence, time) ──> sink: Tally of the flow
@@ -8,9 +9,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod frame;
 pub mod header;
 pub mod report;
 pub mod tally;
 pub mod window;
+
+pub mod untrusted;
 
 pub mod limits;

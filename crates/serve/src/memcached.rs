@@ -2,12 +2,14 @@
 //! of each core. It is there so that such a run has a far end whose cost is known, and no product of its own.
 //!
 //! ```text
-//!   connection.rs     session.rs  ── command.rs, meta.rs, keys.rs: what a line means
+//!   connection.rs,
+//!   datagrams.rs      session.rs  ── command.rs, meta.rs, keys.rs: what a line means
 //!   bytes  <──────>   (pure)      ── classic.rs, metas.rs, change.rs: what becomes of it
 //!                                 ── cache.rs, store.rs: the items
 //! ```
 
 pub(crate) mod connection;
+pub(crate) mod datagrams;
 pub(crate) mod desk;
 mod session;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onrush_load::Io;
 use onrush_load::error::Error;
-use onrush_load::limits::TIMEOUT_DEFAULT;
+use onrush_load::limits::{ECHO_TIMEOUT_DEFAULT, TIMEOUT_DEFAULT};
 use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
 use onrush_load::packets::Way;
@@ -34,7 +34,7 @@ segment says that nothing of the request had arrived; a reset is an error, for t
 Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
-const NOT_OF_SELFTEST: [&str; 84] = [
+const NOT_OF_SELFTEST: [&str; 85] = [
     "urls",
     "connections",
     "threads",
@@ -99,6 +99,7 @@ const NOT_OF_SELFTEST: [&str; 84] = [
     "sni",
     "tls_resume",
     "tls_versions",
+    "udp",
     "tls_ciphers",
     "tls_groups",
     "json",
@@ -165,7 +166,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "COUNT", value_parser = count, conflicts_with = "connections_per_second")]
     pub(super) requests: Option<u64>,
 
-    /// Requests sent at once on a connection, before the first of their responses
+    /// Requests sent at once on a connection, before the first of their responses; with --udp, those of a socket on their way
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count, conflicts_with = "connections_per_second")]
     pub(super) pipeline: u64,
 
@@ -251,7 +252,10 @@ impl Args {
             pipeline: self.pipeline,
             echo_bytes: self.packets.echo_bytes().map_err(Error::Invalid)?,
             echo_way: self.packets.way().unwrap_or(Way::RoundTrip),
-            timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
+            timeout: self.timeout.unwrap_or(match self.memcached.udp {
+                true => ECHO_TIMEOUT_DEFAULT,
+                false => TIMEOUT_DEFAULT,
+            }),
             ..Options::new(urls[0].clone())
         };
         let mut found =
@@ -425,6 +429,7 @@ mod tests {
         }
         for flag in [
             "--protocol meta",
+            "--udp",
             "--ratio 9:1",
             "--keys 5",
             "--key-distribution uniform",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use onrush_load::memcached::keys::{self, Distribution};
 use onrush_load::memcached::ratio::Ratio;
 use onrush_load::memcached::sizes::Sizes;
-use onrush_load::memcached::{Asks, Dialect, Populate, Verify, Versions};
+use onrush_load::memcached::{Asks, Carrier, Dialect, Populate, Verify, Versions};
 use onrush_load::target::Target;
 
 use super::value::{count, duration};
@@ -18,6 +18,10 @@ pub(super) struct MemcachedArgs {
     /// [default: text]
     #[arg(long, value_name = "NAME", value_parser = Dialect::parse)]
     protocol: Option<Dialect>,
+
+    /// Over UDP: a request is one datagram, and what does not come within the timeout (1s) is lost; the port is that of memcached's -U
+    #[arg(long)]
+    pub(super) udp: bool,
 
     /// How often each command comes, get:set:delete:incr, such as 9:1 [default: 1, gets only]
     #[arg(long, value_name = "RATIO", value_parser = Ratio::parse)]
@@ -84,6 +88,7 @@ impl MemcachedArgs {
     pub(super) fn first_given(&self) -> Option<&'static str> {
         let flags = [
             ("--protocol", self.protocol.is_some()),
+            ("--udp", self.udp),
             ("--ratio", self.ratio.is_some()),
             ("--keys", self.keys.is_some()),
             ("--key-distribution", self.key_distribution.is_some()),
@@ -117,6 +122,10 @@ impl MemcachedArgs {
         let none = Asks::default();
         Ok(Asks {
             dialect: self.protocol.unwrap_or(none.dialect),
+            carrier: match self.udp {
+                true => Carrier::Datagrams,
+                false => Carrier::Streams,
+            },
             ratio: self.ratio.unwrap_or(none.ratio),
             versions: match self.gets {
                 true => Versions::Yes,

@@ -46,11 +46,21 @@ pub(super) fn describe(plan: &Plan) -> String {
 pub(super) fn describe_protocol(protocol: &Protocol) -> String {
     match protocol {
         Protocol::Http => String::new(),
-        Protocol::Memcached(Memcached::Stored { memory, .. }) => {
-            format!(" (memcached, {memory} bytes on each core)")
-        }
-        Protocol::Memcached(Memcached::Synthetic { value_bytes }) => {
-            format!(" (memcached, every key with {value_bytes} bytes)")
+        Protocol::Memcached(items, far_end) => {
+            let over = match far_end.transport {
+                Transport::Tcp => String::new(),
+                Transport::Udp | Transport::Both => {
+                    format!(" over {}", describe_transport(far_end))
+                }
+            };
+            match items {
+                Memcached::Stored { memory, .. } => {
+                    format!(" (memcached{over}, {memory} bytes on each core)")
+                }
+                Memcached::Synthetic { value_bytes } => {
+                    format!(" (memcached{over}, every key with {value_bytes} bytes)")
+                }
+            }
         }
         Protocol::Echo(far_end) | Protocol::Sink(far_end) => {
             format!(" ({protocol} over {})", describe_transport(far_end))

@@ -49,7 +49,7 @@ impl Listen {
     pub fn is_http(&self) -> bool {
         match self.protocol {
             Protocol::Http => true,
-            Protocol::Memcached(_) | Protocol::Echo(_) | Protocol::Sink(_) => false,
+            Protocol::Memcached(..) | Protocol::Echo(_) | Protocol::Sink(_) => false,
         }
     }
 }

@@ -11,7 +11,7 @@ pub enum Protocol {
     #[default]
     Http,
     /// memcached's text protocol, classic and meta commands.
-    Memcached(Memcached),
+    Memcached(Memcached, FarEnd),
     /// Whatever comes goes back (RFC 862).
     Echo(FarEnd),
     /// Whatever comes is dropped (RFC 863).
@@ -23,7 +23,7 @@ impl Protocol {
     pub fn name(&self) -> &'static str {
         match self {
             Protocol::Http => "http",
-            Protocol::Memcached(_) => "memcached",
+            Protocol::Memcached(..) => "memcached",
             Protocol::Echo(_) => "echo",
             Protocol::Sink(_) => "sink",
         }
@@ -32,8 +32,10 @@ impl Protocol {
     /// What comes by TCP or a Unix socket, and what by UDP.
     pub fn transport(&self) -> Transport {
         match self {
-            Protocol::Http | Protocol::Memcached(_) => Transport::Tcp,
-            Protocol::Echo(far_end) | Protocol::Sink(far_end) => far_end.transport,
+            Protocol::Http => Transport::Tcp,
+            Protocol::Memcached(_, far_end) | Protocol::Echo(far_end) | Protocol::Sink(far_end) => {
+                far_end.transport
+            }
         }
     }
 }
@@ -71,7 +73,7 @@ impl Default for Memcached {
     }
 }
 
-/// An echo or a sink.
+/// How what comes to a far end is carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FarEnd {
     /// What carries the bytes.

@@ -73,15 +73,19 @@ pub(super) fn read_protocol(
     if name != Name::Memcached {
         refuse(&OF_MEMCACHED, "\"memcached\"");
     }
-    match name {
-        Name::Http | Name::Memcached => refuse(&OF_FAR_ENDS, "\"echo\" or \"sink\""),
-        Name::Echo | Name::Sink => {}
+    if name == Name::Http {
+        refuse(&OF_FAR_ENDS, "\"memcached\", \"echo\" or \"sink\"");
     }
+    let mut far_end = |transport| read_far_end(section, (listen, transport), findings);
     Some(match name {
         Name::Http => Protocol::Http,
-        Name::Memcached => Protocol::Memcached(read_memcached(section, findings)),
-        Name::Echo => Protocol::Echo(read_far_end(section, listen, findings)),
-        Name::Sink => Protocol::Sink(read_far_end(section, listen, findings)),
+        Name::Memcached => {
+            // As memcached has it since 1.6: a short question with the address of somebody else brings that one a long answer.
+            let far_end = far_end(Transport::Tcp);
+            Protocol::Memcached(read_memcached(section, findings), far_end)
+        }
+        Name::Echo => Protocol::Echo(far_end(Transport::Both)),
+        Name::Sink => Protocol::Sink(far_end(Transport::Both)),
     })
 }
 
@@ -117,20 +121,26 @@ fn read_memcached(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Mem
     }
 }
 
+/// How it is carried; when that is not said, by `usual`. What is over connections alone unless somebody says so is no danger to others
+/// where it is over connections.
 fn read_far_end(
     section: &Section<'_, '_>,
-    listen: Option<&Listen>,
+    (listen, usual): (Option<&Listen>, Transport),
     findings: &mut Findings<'_>,
 ) -> FarEnd {
     let transport = section.read("transport", TRANSPORT, findings);
-    let transport = transport.unwrap_or_default();
+    let transport = transport.unwrap_or(usual);
     if transport != Transport::Tcp {
         let reason = "is not spoken over UDP: expected transport = \"tcp\" beside it";
         section.refuse(&["tls"], reason, findings);
     }
+    let is_harmless = transport == Transport::Tcp && usual == Transport::Tcp;
     if transport == Transport::Tcp {
         let reason = "is for datagrams: expected transport = \"udp\" or \"both\"";
         section.refuse(&["receive_buffer"], reason, findings);
+        if is_harmless {
+            section.refuse(&["public"], reason, findings);
+        }
     }
     let is_public = section.truth("public", findings) == Some(true);
     if let Some(listen) = listen {
@@ -142,7 +152,7 @@ fn read_far_end(
                 );
             }
         };
-        if !is_public {
+        if !is_public && !is_harmless {
             refuse(check_reach(&listen.address), "public = true");
         }
         if transport.has_udp() {

@@ -17,29 +17,42 @@ fn spoken(keys: &str) -> Protocol {
 #[test]
 fn each_protocol_has_its_keys_and_defaults() {
     let far_end = FarEnd::default();
+    let over = |transport| FarEnd {
+        transport,
+        receive_buffer: None,
+    };
     assert_eq!(far_end.transport, Transport::Both);
     for (keys, protocol) in [
         (
             "protocol = \"memcached\"",
-            Protocol::Memcached(Memcached::default()),
+            Protocol::Memcached(Memcached::default(), over(Transport::Tcp)),
         ),
         (
             "protocol = \"memcached\"\nmemory = \"1g\"\nitem_bytes_max = \"4m\"\ntls = \"self-signed\"",
-            Protocol::Memcached(Memcached::Stored {
-                memory: 1 << 30,
-                item_bytes_max: 4 << 20,
-            }),
+            Protocol::Memcached(
+                Memcached::Stored {
+                    memory: 1 << 30,
+                    item_bytes_max: 4 << 20,
+                },
+                over(Transport::Tcp),
+            ),
         ),
         (
-            "protocol = \"memcached\"\nmemory = \"100k\"",
-            Protocol::Memcached(Memcached::Stored {
-                memory: 100 << 10,
-                item_bytes_max: 100 << 10,
-            }),
+            "protocol = \"memcached\"\nmemory = \"100k\"\ntransport = \"both\"",
+            Protocol::Memcached(
+                Memcached::Stored {
+                    memory: 100 << 10,
+                    item_bytes_max: 100 << 10,
+                },
+                over(Transport::Both),
+            ),
         ),
         (
-            "protocol = \"memcached\"\nsynthetic = { value_bytes = 100 }",
-            Protocol::Memcached(Memcached::Synthetic { value_bytes: 100 }),
+            "protocol = \"memcached\"\nsynthetic = { value_bytes = 100 }\ntransport = \"udp\"",
+            Protocol::Memcached(
+                Memcached::Synthetic { value_bytes: 100 },
+                over(Transport::Udp),
+            ),
         ),
         ("protocol = \"echo\"", Protocol::Echo(far_end)),
         (
@@ -77,6 +90,13 @@ fn everything_wrong_is_named() {
             ],
         ),
         (
+            "[[listen]]\naddress = \":7\"\nprotocol = \"memcached\"\ntransport = \"both\"\ntls = \"self-signed\"",
+            &[
+                "2:11: anybody may be able to reach 0.0.0.0:7, and to have others hit by what they did not ask for: expected an address of the loopback or of a private network, or public = true",
+                "5:1: tls is not spoken over UDP: expected transport = \"tcp\" beside it",
+            ],
+        ),
+        (
             "[[listen]]\naddress = \"unix:/run/x.sock\"\nprotocol = \"sink\"",
             &[
                 "2:11: unix:/run/x.sock is a Unix socket, and UDP is wanted there: expected an IP address and a port, or transport = \"tcp\"",
@@ -94,7 +114,7 @@ fn everything_wrong_is_named() {
             "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"memcached\"\nmemory = \"1m\"\nitem_bytes_max = \"2m\"\npublic = true",
             &[
                 "5:1: item_bytes_max of 2097152 is more than memory, 1048576: expected less",
-                "6:1: public goes with protocol = \"echo\" or \"sink\": expected one of these, or no such key",
+                "6:1: public is for datagrams: expected transport = \"udp\" or \"both\"",
             ],
         ),
         (
@@ -112,7 +132,7 @@ fn everything_wrong_is_named() {
             "[[listen]]\naddress = \"127.0.0.1:7\"\nmemory = \"1m\"\ntransport = \"udp\"",
             &[
                 "3:1: memory goes with protocol = \"memcached\": expected one of these, or no such key",
-                "4:1: transport goes with protocol = \"echo\" or \"sink\": expected one of these, or no such key",
+                "4:1: transport goes with protocol = \"memcached\", \"echo\" or \"sink\": expected one of these, or no such key",
             ],
         ),
         (

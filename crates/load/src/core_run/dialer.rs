@@ -1,10 +1,10 @@
-//! What makes a core's connections: over TCP or a Unix socket, and TLS where the target speaks it.
+//! What makes a core's connections: over TCP or a Unix socket, and TLS where the target speaks it; and its sockets for datagrams.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
-use onrush_engine::{Address, Core, Instant, Stream};
+use onrush_engine::{Address, Core, Datagram, Instant, Stream};
 use onrush_tls::{Connector, Transport};
 
 use crate::failure::NotConnected;
@@ -87,6 +87,17 @@ impl Dialer {
         if self.opening.get() == 0 {
             self.opened.give();
         }
+    }
+
+    /// Makes a socket for datagrams to the target.
+    pub(crate) fn open_datagrams(
+        &self,
+        record: &RefCell<Record>,
+    ) -> Result<Datagram, NotConnected> {
+        record.borrow_mut().tally.connections += 1;
+        let socket = self.way.open_datagrams(&self.core)?;
+        record.borrow_mut().opened();
+        Ok(socket)
     }
 
     /// Makes a connection.

@@ -5,6 +5,7 @@ use onrush_tls::Transport;
 
 use super::CoreRun;
 use crate::failure::{Failure, Lost, NotConnected};
+use crate::record::Record;
 use crate::work::Work;
 
 impl CoreRun {
@@ -41,18 +42,48 @@ impl CoreRun {
                 Failure::of_lost(lost)
             }
         };
-        match work.due {
-            0 => record.count(failure, 1),
-            due => record.failed(failure, due),
+        if work.due == 0 {
+            return record.count(failure, 1);
         }
-        if failure == Failure::Timeout {
-            let now = self.core.now_exact();
-            let [response, service] =
-                [work.start, work.ready].map(|since| now.nanoseconds_since(since));
-            record.unanswered.record(response, service, work.due);
+        drop(record);
+        self.unanswered_for(work, failure);
+    }
+
+    /// The requests of `work` have no response, because of `failure`, and nobody waits for one any more.
+    pub(crate) fn unanswered_for(&self, work: &mut Work, failure: Failure) {
+        if self.is_over() {
+            return self.supply.leave(work);
+        }
+        let mut record = self.recorder.record.borrow_mut();
+        record.failed(failure, work.due);
+        if matches!(failure, Failure::Timeout | Failure::LostAnswer) {
+            self.note_unanswered(&mut record, work, work.due);
         }
         drop(record);
         self.supply.landed(work, work.due);
+    }
+
+    /// Nobody waits any more for the responses to so many requests of `work`: how long they have not come is known.
+    pub(super) fn note_unanswered(&self, record: &mut Record, work: &Work, requests: u64) {
+        let now = self.core.now_exact();
+        let [response, service] =
+            [work.start, work.ready].map(|since| now.nanoseconds_since(since));
+        record.unanswered.record(response, service, requests);
+    }
+
+    /// What came is no response to the request of `work`, for this reason.
+    pub(crate) fn refused(&self, work: &mut Work, reason: &'static str) {
+        if !self.is_over() {
+            self.recorder.record.borrow_mut().protocol_error = Some(reason);
+        }
+        self.unanswered_for(work, Failure::Protocol);
+    }
+
+    /// More came than the response that was just recorded has.
+    pub(crate) fn unasked(&self) {
+        if !self.is_over() {
+            self.recorder.record.borrow_mut().unasked();
+        }
     }
 
     /// Whether what is due may be sent again after `end`: the server cannot have read it, and nothing changes if it is

@@ -42,29 +42,32 @@ pub(crate) struct Recorder {
     measured_from: Cell<Instant>,
     /// Whether the first response of each connection is not.
     skips_first: bool,
+    /// How many of those who wait for answers are of one connection.
+    lanes: usize,
     /// When the last response came.
     last_response: Cell<Instant>,
     /// What had been counted when responses began to be measured, and how long the run had taken then.
     before: Cell<(Tally, Duration)>,
     /// Seconds of the run, for what is looked at once in each.
     second: Cell<u32>,
-    /// Responses of each connection.
+    /// Responses that each of those who wait for answers has had.
     responses: Box<[Cell<u64>]>,
     /// What TCP said last about the first few connections.
     samples: Box<[Cell<Option<TcpInfo>>]>,
 }
 
 impl Recorder {
-    pub(super) fn new(plan: &Plan, connections: usize) -> Recorder {
+    pub(super) fn new(plan: &Plan, lanes: usize) -> Recorder {
         Recorder {
             record: RefCell::new(plan.record()),
             measured_from: Cell::default(),
             skips_first: plan.options.skip_first,
+            lanes: plan.lanes(),
             last_response: Cell::default(),
             before: Cell::default(),
             second: Cell::new(0),
-            responses: vec![Cell::new(0); connections].into(),
-            samples: vec![Cell::new(None); connections.min(TCP_SAMPLES)].into(),
+            responses: vec![Cell::new(0); lanes].into(),
+            samples: vec![Cell::new(None); lanes.min(TCP_SAMPLES)].into(),
         }
     }
 
@@ -114,7 +117,10 @@ impl Recorder {
 
     /// The responses of each connection.
     pub(crate) fn responses_by_connection(&self) -> Vec<u64> {
-        self.responses.iter().map(Cell::get).collect()
+        let lanes = self.responses.chunks(self.lanes);
+        lanes
+            .map(|lanes| lanes.iter().map(Cell::get).sum())
+            .collect()
     }
 
     /// A second has passed.

@@ -7,7 +7,6 @@ use super::CoreRun;
 use super::recorder::Received;
 use crate::failure::{Failure, Lost, NotConnected};
 use crate::journey::record::JourneysRecord;
-use crate::times::ResponseTimes;
 use crate::work::Work;
 
 /// Whether a request is one of the run's.
@@ -82,16 +81,8 @@ impl CoreRun {
     ) {
         self.supply.note_no_wait(work.index);
         let written = stream.written().unwrap_or(work.start);
-        let (written_first, own) = work.sent_at(&self.core, written, now);
-        let start = work.start;
-        let took = ResponseTimes {
-            send_lag: written_first.nanoseconds_since(start),
-            first_byte: received.first_byte.nanoseconds_since(written_first),
-            service: now.nanoseconds_since(written_first),
-            response: now.nanoseconds_since(start),
-            own,
-        };
-        let measured = self.recorder.measured(start, &received);
+        let took = self.times(work, &received, written, now);
+        let measured = self.recorder.measured(work.start, &received);
         if self.is_over() {
             let mut record = self.recorder.record.borrow_mut();
             record.responded_late(&took, measured);
@@ -139,10 +130,7 @@ impl CoreRun {
         }
         record.failed(failure, 1);
         if failure == Failure::Timeout {
-            let now = self.core.now_exact();
-            let [response, service] =
-                [work.start, work.ready].map(|since| now.nanoseconds_since(since));
-            record.unanswered.record(response, service, 1);
+            self.note_unanswered(&mut record, work, 1);
         }
         Some(failure)
     }

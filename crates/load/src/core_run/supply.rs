@@ -47,7 +47,7 @@ impl Supply {
     pub(super) fn new(core: &Core, plan: &Plan, connections: usize) -> Supply {
         let options = &plan.options;
         let per_connection = options.requests_per_connection.unwrap_or(u64::MAX);
-        let turn = options.pipeline.min(per_connection);
+        let turn = plan.turn();
         let now = core.now_exact();
         Supply {
             core: core.clone(),

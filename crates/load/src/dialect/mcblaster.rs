@@ -29,7 +29,7 @@ pub fn report(report: &Report) -> String {
     let wrong = report.statuses.get("wrong_value").copied().unwrap_or(0);
     // Requests without an answer: they were sent, too.
     let mut lost = report.evidence.failures + report.unfinished;
-    let mut timeouts = of(report, "timeout") + report.unfinished;
+    let mut timeouts = of(report, "timeout") + of(report, "lost") + report.unfinished;
     let mut invalid = of(report, "protocol") + of(report, "unexpected_bytes");
     let mut text = String::new();
     for kind in &kinds {

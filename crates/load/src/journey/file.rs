@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::steps::{Connection, Journey, Journeys, Lifetime, Step, Think};
 use super::take::{Take, Used, Value};
 use crate::limits::{BODY_BYTES_MAX, STEPS_MAX, THINK_MAX};
-use crate::plan::check_header;
+use crate::plan::header::check_header;
 use crate::requests::template::names;
 use crate::requests::{Body, Expect, Request, lines, place};
 use crate::target::Target;

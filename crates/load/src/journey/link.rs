@@ -1,7 +1,6 @@
 //! A user's connection: one request out, one response in.
 
 use std::future::poll_fn;
-use std::pin::pin;
 use std::task::Poll;
 
 use onrush_engine::{Input, Instant};
@@ -11,6 +10,7 @@ use super::redirect::Written;
 use super::response::{Incoming, Response, Step, Wants};
 use crate::core_run::CoreRun;
 use crate::core_run::stepping::Counted;
+use crate::duplex::send_while_receiving;
 use crate::failure::Lost;
 use crate::protocol::http1::part;
 
@@ -64,8 +64,7 @@ impl Link {
         bytes as u64
     }
 
-    /// Sends what is queued and takes the response to it, at the same time: a server may respond while a body still
-    /// arrives, and take no more of it before its response is read.
+    /// Sends what is queued and takes the response to it, at the same time.
     pub(super) async fn exchange(
         &mut self,
         core_run: &CoreRun,
@@ -74,34 +73,12 @@ impl Link {
         counted: Counted,
     ) -> Result<Arrived, Lost> {
         let Link { stream, input, .. } = self;
-        let mut sent = None;
-        let received = {
-            let mut sending = pin!(stream.flush());
-            let incoming = Incoming::new(written.method, wants);
-            let mut receiving = pin!(receive(core_run, stream, input, incoming, counted));
-            poll_fn(|context| {
-                if sent.is_none()
-                    && let Poll::Ready(outcome) = sending.as_mut().poll(context)
-                {
-                    sent = Some(outcome);
-                }
-                receiving.as_mut().poll(context)
-            })
-            .await
-        };
-        let mut arrived = match (received, sent) {
-            (Ok(arrived), _) => arrived,
-            // Why there is no response is more likely that the request did not get through than the other way round.
-            (Err(_), Some(Err(error))) => return Err(error.into()),
-            (Err(lost), _) => return Err(lost),
-        };
-        if arrived.response.keep_alive {
-            let sent = match sent {
-                Some(sent) => sent,
-                None => stream.flush().await,
-            };
-            arrived.response.keep_alive = sent.is_ok();
-        }
+        let incoming = Incoming::new(written.method, wants);
+        let receiving = receive(core_run, stream, input, incoming, counted);
+        let arrived = send_while_receiving(stream, receiving, |arrived| {
+            &mut arrived.response.keep_alive
+        })
+        .await?;
         self.responses += 1;
         Ok(arrived)
     }

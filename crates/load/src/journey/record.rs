@@ -61,6 +61,19 @@ pub(crate) enum End {
     Failed,
 }
 
+impl End {
+    /// Counts it where it belongs.
+    fn count(self, completed: &mut u64, failed: &mut u64, took: &mut Histogram) {
+        match self {
+            End::Completed(measured) => {
+                *completed += 1;
+                measured.into_iter().for_each(|time| took.record(time));
+            }
+            End::Failed => *failed += 1,
+        }
+    }
+}
+
 impl JourneysRecord {
     pub(crate) fn of(journeys: &Journeys) -> JourneysRecord {
         let all = journeys.journeys.iter();
@@ -93,13 +106,7 @@ impl JourneyRecord {
     }
 
     pub(crate) fn ended(&mut self, end: End) {
-        match end {
-            End::Completed(took) => {
-                self.completed += 1;
-                took.into_iter().for_each(|took| self.took.record(took));
-            }
-            End::Failed => self.failed += 1,
-        }
+        end.count(&mut self.completed, &mut self.failed, &mut self.took);
     }
 
     fn merge(&mut self, other: &JourneyRecord) {
@@ -126,13 +133,7 @@ impl StepRecord {
     }
 
     pub(crate) fn ended(&mut self, end: End) {
-        match end {
-            End::Completed(took) => {
-                self.completed += 1;
-                took.into_iter().for_each(|took| self.took.record(took));
-            }
-            End::Failed => self.failed += 1,
-        }
+        end.count(&mut self.completed, &mut self.failed, &mut self.took);
     }
 
     fn merge(&mut self, other: &StepRecord) {

@@ -1,7 +1,8 @@
 //! What asks cannot be together. Pure.
 
 use super::ratio::Command;
-use super::{Asks, Dialect};
+use super::workload::get_bytes;
+use super::{Asks, Carrier, Dialect};
 use crate::limits::{
     EXPIRY_MAX, KEY_BYTES_MAX, KEYS_MAX, MULTIGET_MAX, REQUEST_BYTES_MAX, VALUE_BYTES_MAX,
 };
@@ -20,9 +21,9 @@ pub(super) fn check(asks: &Asks) -> Result<(), String> {
             asks.multiget
         ));
     }
-    if asks.multiget > 1 && asks.dialect != Dialect::Text {
+    if asks.carrier == Carrier::Datagrams && asks.dialect == Dialect::MetaQuiet {
         return Err(
-            "--multiget is of the text protocol, whose get takes many keys: a meta get has one, so send many at once with --pipeline".to_owned(),
+            "--protocol meta-quiet says nothing of some requests, and over UDP nobody could tell what was left unsaid from what was lost: use text or meta with --udp".to_owned(),
         );
     }
     let shortest = 1 + digits(asks.keys - 1);
@@ -44,13 +45,14 @@ pub(super) fn check(asks: &Asks) -> Result<(), String> {
             EXPIRY_MAX.as_secs() / 3600
         ));
     }
-    let get_bytes = (1 + asks.key_sizes.max()) * asks.multiget as usize;
-    if asks.multiget > 1 && get_bytes > REQUEST_BYTES_MAX {
+    let bytes = |keys| get_bytes(asks.dialect, 1 + asks.key_sizes.max(), keys);
+    if asks.multiget > 1 && bytes(asks.multiget as usize) > REQUEST_BYTES_MAX {
+        let each = bytes(2) - bytes(1);
         return Err(format!(
             "--multiget {} with keys of {} bytes is more than {REQUEST_BYTES_MAX} bytes for a get: use {} keys at most",
             asks.multiget,
             asks.key_sizes.max(),
-            REQUEST_BYTES_MAX / (1 + asks.key_sizes.max())
+            1 + (REQUEST_BYTES_MAX - bytes(1)) / each
         ));
     }
     if let Some(share) = asks.hit_ratio {

@@ -8,7 +8,7 @@ use super::kinds::kind;
 use super::ratio::{Command, Ratio};
 use super::sizes::Sizes;
 use super::value::Values;
-use super::{Asks, Dialect, Verify, Versions};
+use super::{Asks, Carrier, Dialect, Verify, Versions};
 use crate::limits::KEY_BYTES_MAX;
 use crate::protocol::request::RequestKind;
 
@@ -21,6 +21,7 @@ const OF_VALUE_SIZES: u64 = 0x7661_6c75_6573_697a;
 #[derive(Debug)]
 pub(crate) struct Workload {
     dialect: Dialect,
+    carrier: Carrier,
     /// The commands that come.
     commands: Box<[Command]>,
     kinds: Box<[RequestKind]>,
@@ -93,6 +94,7 @@ impl Workload {
         let kinds = commands.iter().map(|command| kind(asks, *command));
         Ok(Workload {
             dialect: asks.dialect,
+            carrier: asks.carrier,
             kinds: kinds.collect(),
             commands: commands.into(),
             weights: sums.collect(),
@@ -140,6 +142,10 @@ impl Workload {
 
     pub(crate) fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    pub(crate) fn carrier(&self) -> Carrier {
+        self.carrier
     }
 
     pub(crate) fn verify(&self) -> Verify {
@@ -259,7 +265,11 @@ impl Workload {
         let command = self.command(number);
         match self.dialect {
             Dialect::Text => self.write_text(command, number, out),
-            Dialect::Meta | Dialect::MetaQuiet => self.write_meta(command, number, out),
+            Dialect::Meta | Dialect::MetaQuiet => {
+                for index in 0..self.keys_of(command) {
+                    self.write_meta(command, (number, index), out);
+                }
+            }
         }
     }
 
@@ -290,8 +300,9 @@ impl Workload {
         }
     }
 
-    fn write_meta(&self, command: Command, number: u64, out: &mut Vec<u8>) {
-        let key = self.key(command, number, 0);
+    /// The command about key `index` of request `number`: a meta get has one key.
+    fn write_meta(&self, command: Command, (number, index): (u64, u64), out: &mut Vec<u8>) {
+        let key = self.key(command, number, index);
         out.extend_from_slice(match command {
             Command::Get => b"mg ",
             Command::Set => b"ms ",
@@ -316,7 +327,7 @@ impl Workload {
             out.extend_from_slice(b" q");
         }
         out.extend_from_slice(b" O");
-        write_number(opaque(number), out);
+        write_number(self.opaque(number, index), out);
         out.extend_from_slice(END);
         if command == Command::Set {
             self.write_value(key, out);
@@ -333,11 +344,23 @@ impl Workload {
         out.extend_from_slice(END);
     }
 
+    /// What the answer about key `index` of request `number` carries in the meta protocols: unique among those that are sent at once,
+    /// which are fewer than [`OPAQUES`], for they have fewer bytes together.
+    #[inline]
+    pub(crate) fn opaque(&self, number: u64, index: u64) -> u64 {
+        number.wrapping_mul(self.multiget).wrapping_add(index) % OPAQUES
+    }
+
+    /// How many opaques lie between those of two requests that follow each other.
+    pub(crate) fn opaques_of_request(&self) -> u64 {
+        self.multiget
+    }
+
     /// Bytes that no request has more of.
     pub(crate) fn bytes_max(&self) -> usize {
         let key = 1 + self.key_sizes.max();
         let largest = self.commands.iter().map(|command| match command {
-            Command::Get => REST_BYTES_MAX + key * self.multiget as usize,
+            Command::Get => get_bytes(self.dialect, key, self.multiget as usize),
             Command::Delete | Command::Increment => REST_BYTES_MAX + key,
             Command::Set => REST_BYTES_MAX + key + self.value_sizes.max().max(COUNTER.len()),
         });
@@ -355,10 +378,15 @@ const COUNTER: &[u8] = b"0";
 /// of lines; and the `mn` behind the last.
 const REST_BYTES_MAX: usize = 64;
 
-/// What the answer to request `number` carries, where it carries something: unique among those that are sent at once,
-/// which are fewer than 65,536, for they have fewer bytes together.
-pub(crate) fn opaque(number: u64) -> u64 {
-    number & 0xffff
+/// Different opaques.
+pub(crate) const OPAQUES: u64 = 1 << 16;
+
+/// Bytes that no get of so many keys has more of, each with `key` bytes and a blank before it.
+pub(super) fn get_bytes(dialect: Dialect, key: usize, keys: usize) -> usize {
+    match dialect {
+        Dialect::Text => REST_BYTES_MAX + key * keys,
+        Dialect::Meta | Dialect::MetaQuiet => (REST_BYTES_MAX + key) * keys,
+    }
 }
 
 fn write_number(number: u64, out: &mut Vec<u8>) {
@@ -488,6 +516,15 @@ mod tests {
     }
 
     #[test]
+    fn a_meta_get_of_many_keys_is_a_command_for_each() {
+        let two = |asks: &mut Asks| asks.multiget = 2;
+        let text = first(Dialect::Meta, "1", two);
+        assert_eq!(text, "mg k0000 v O0\r\nmg k0001 v O1\r\n");
+        let workload = workload(|asks| (asks.multiget, asks.dialect) = (2, Dialect::MetaQuiet));
+        assert!(written(&workload, 5..6).ends_with(" q O11\r\n"));
+    }
+
+    #[test]
     fn a_hit_ratio_is_the_share_of_keys_that_have_values() {
         for share in [0.0, 0.3, 1.0] {
             let workload = workload(|asks| asks.hit_ratio = Some(share));
@@ -524,8 +561,8 @@ mod tests {
             (|asks| asks.keys = 0, "--keys 0 is out of range"),
             (|asks| asks.multiget = 0, "--multiget 0 is out of range"),
             (
-                |asks| (asks.multiget, asks.dialect) = (2, Dialect::Meta),
-                "with --pipeline",
+                |asks| (asks.multiget, asks.dialect) = (1000, Dialect::Meta),
+                "use 468 keys at most",
             ),
             (
                 |asks| asks.keys = 100_000,

@@ -1,7 +1,7 @@
 //! One core's part of a run from its start to its end.
 
 use std::cell::{Cell, RefCell};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -22,6 +22,7 @@ use super::sending::Sending;
 use crate::gate::{Gate, Signal};
 use crate::host::ThreadTime;
 use crate::limits::{DATAGRAM_BYTES_MAX, LANDING_LOOKS, MESSAGES_PER_CALL};
+use crate::reach::source_of;
 use crate::stop::Stop;
 
 /// What all cores of a run know.
@@ -335,13 +336,4 @@ async fn tell(part: Rc<Part>, messages: Sender<Message>) {
 async fn end_early(part: Rc<Part>) {
     part.core.stopped().await;
     part.ended();
-}
-
-/// Where datagrams to `target` come from.
-fn source_of(source: Option<IpAddr>, target: &SocketAddr) -> SocketAddr {
-    let unspecified = match target {
-        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    };
-    SocketAddr::new(source.unwrap_or(unspecified), 0)
 }

@@ -1,9 +1,17 @@
 //! What options of a run cannot be together.
 
+use onrush_measure::units;
+use onrush_packet::frame::FRAME_BYTES;
+
 use super::{Options, Shard};
-use crate::limits::{CONNECTIONS_MAX, DURATION_MAX, RATE_MAX, START_MAX, THREADS_MAX};
+use crate::limits::{
+    CONNECTIONS_MAX, DATAGRAM_BYTES_MAX, DURATION_MAX, RATE_MAX, START_MAX, THREADS_MAX,
+};
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
+use crate::socket::flight::ids_of;
+use crate::socket::limits::IDS_PER_REQUEST;
+use crate::target::{Place, Scheme};
 
 pub(super) fn check(options: &Options) -> Result<(), String> {
     let Options {
@@ -121,6 +129,61 @@ pub(super) fn check_pace(options: &Options) -> Result<(), String> {
             "only an open loop can fall behind: --catch-up wants a rate (-R) over all connections"
                 .to_owned(),
         );
+    }
+    Ok(())
+}
+
+/// What cannot be where requests and answers are datagrams, with requests of up to `bytes` bytes.
+pub(super) fn check_datagrams(options: &Options, bytes: usize) -> Result<(), String> {
+    let url = &options.target.url;
+    if options.target.scheme == Scheme::Memcacheds {
+        return Err(format!(
+            "--udp has no TLS, and {url} wants it: use memcached://, or leave --udp out"
+        ));
+    }
+    let place = options.reach.connect_to.as_ref();
+    if let Place::Unix(_) = place.unwrap_or(&options.target.place) {
+        return Err(format!(
+            "--udp goes to an address and a port, and {url} leads to a Unix socket: use memcached://host:port, or leave --udp out"
+        ));
+    }
+    for (flag, is_given) in [
+        ("--source-ports", options.reach.source_ports.is_some()),
+        ("--proxy-protocol", options.reach.proxy_protocol.is_some()),
+        (
+            "-r, --requests or --connections-per-second",
+            options.requests_per_connection.is_some(),
+        ),
+    ] {
+        if is_given {
+            return Err(format!(
+                "{flag} is about connections, and there are none with --udp: leave it out"
+            ));
+        }
+    }
+    if options.pipeline > 1 && matches!(options.pace, Pace::EachConnection(_)) {
+        return Err(
+            "--rate-per-connection is of sockets that wait for each answer, and --pipeline of those that do not: over UDP use -R, or leave --pipeline out".to_owned(),
+        );
+    }
+    let most = DATAGRAM_BYTES_MAX - FRAME_BYTES;
+    if bytes > most {
+        return Err(format!(
+            "a request over UDP is one datagram, of {} bytes at most beside its frame, and those asked for may have {}: use shorter values (--value-size) or fewer keys of a get (--multiget)",
+            units::count(most as u64),
+            units::count(bytes as u64)
+        ));
+    }
+    let sockets = options.connections as u64;
+    let most = ids_of(sockets) as u64 / IDS_PER_REQUEST;
+    if options.pipeline > most {
+        return Err(format!(
+            "--pipeline {} over UDP is more than the {} requests that each of {} may have on its way, since answers are told apart by 16 bits: use {} at most, or fewer sockets (-c)",
+            options.pipeline,
+            units::count(most),
+            units::plural(sockets, "socket"),
+            units::count(most),
+        ));
     }
     Ok(())
 }

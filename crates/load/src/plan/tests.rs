@@ -1,5 +1,6 @@
 //! Options become plans, or are refused with a reason.
 
+use super::header::parse_header;
 use super::*;
 use crate::protocol::request::Last;
 use std::num::NonZeroU64;

@@ -1,12 +1,13 @@
 //! memcached's text and meta commands: requests of a workload go out in the order of their numbers, those of one batch in one
 //! piece of memory, and answers come back in that order. What a response says is what became of its keys.
 
+pub(crate) mod assembly;
 pub(crate) mod check;
 pub(crate) mod counts;
 
 mod answer;
 mod incoming;
-mod line;
+pub(crate) mod line;
 mod reading;
 mod value;
 
@@ -15,13 +16,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use onrush_engine::Part;
+use onrush_packet::frame::Frame;
 use onrush_tls::Transport;
 
 use super::response::Outcomes;
-use crate::memcached::Dialect;
 use crate::memcached::workload::Workload;
+use crate::memcached::{Carrier, Dialect};
 use answer::Said;
-use counts::Counts;
+use assembly::Messages;
+use counts::{Counts, DatagramCounts};
 pub(crate) use incoming::Incoming;
 use reading::Reading;
 
@@ -84,9 +87,42 @@ impl Codec {
     }
 
     /// See [`super::Codec::incoming`].
-    pub(super) fn incoming(&self, connection: u32, number: u64) -> Incoming<'_> {
+    pub(crate) fn incoming(&self, connection: u32, number: u64) -> Incoming<'_> {
         let following = self.ends[connection as usize].get() - number - 1;
         Incoming::new(&self.reading, number, following)
+    }
+
+    /// Itself, where requests and answers are datagrams.
+    pub(super) fn over_datagrams(&self) -> Option<&Codec> {
+        match self.reading.workload.carrier() {
+            Carrier::Streams => None,
+            Carrier::Datagrams => Some(self),
+        }
+    }
+
+    /// Writes the datagram of request `number` with this `id`, for lane `lane` of the core, in place of what `out` has.
+    pub(crate) fn write_datagram(&self, lane: u32, number: u64, id: u16, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&Frame::only(id).bytes());
+        self.write((number, 1), out);
+        self.ends[lane as usize].set(number + 1);
+        self.reading.counts.borrow_mut().bytes_sent += out.len() as u64;
+    }
+
+    /// How many messages the answer to request `number` may be.
+    pub(crate) fn messages_of(&self, number: u64) -> Messages {
+        let workload = &self.reading.workload;
+        match workload.keys_of(workload.command(number)) {
+            1 => Messages::One,
+            _ => Messages::Several,
+        }
+    }
+
+    /// Counts something of datagrams.
+    pub(crate) fn count_datagrams(&self, count: impl FnOnce(&mut DatagramCounts)) {
+        if let Some(counts) = &mut self.reading.counts.borrow_mut().datagrams {
+            count(counts);
+        }
     }
 
     /// What was counted so far.

@@ -168,6 +168,15 @@ fn address_of(number: u128, like: IpAddr) -> IpAddr {
     }
 }
 
+/// Where datagrams to `target` come from.
+pub(crate) fn source_of(source: Option<IpAddr>, target: &SocketAddr) -> SocketAddr {
+    let unspecified = match target {
+        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    SocketAddr::new(source.unwrap_or(unspecified), 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use onrush_measure::units;
 use serde::{Deserialize, Serialize};
 
 use crate::memcached::filled::Filled;
-use crate::protocol::Counts;
+use crate::protocol::{Counts, DatagramCounts};
 
 /// Commands, keys and values of a run: of all answers that came, those shortly behind its end among them, for the server has
 /// counted them, too.
@@ -43,6 +43,9 @@ pub struct MemcachedRow {
     pub wrong_values: u64,
     /// Error lines by their words.
     pub errors: BTreeMap<String, u64>,
+    /// Over UDP, what came; none over connections.
+    #[serde(default)]
+    pub datagrams: Option<DatagramCounts>,
     /// What was stored before the run, and is in no other number; none where nothing was to be.
     pub populated: Option<Filled>,
 }
@@ -74,6 +77,7 @@ impl MemcachedRow {
             bytes_sent: sum.bytes_sent,
             wrong_values: sum.wrong_values,
             errors: sum.errors,
+            datagrams: sum.datagrams,
             populated: populated.cloned(),
         })
     }
@@ -96,6 +100,9 @@ impl MemcachedRow {
         one.wrong_values += other.wrong_values;
         for (words, count) in &other.errors {
             *one.errors.entry(words.clone()).or_default() += count;
+        }
+        if let Some(more) = &other.datagrams {
+            one.datagrams.get_or_insert_default().add(more);
         }
         if let Some(more) = &other.populated {
             one.populated.get_or_insert_default().add(more);
@@ -151,6 +158,14 @@ impl fmt::Display for MemcachedRow {
             units::bytes(self.value_bytes_written as f64),
             units::bytes(self.bytes_sent as f64),
         )?;
+        if let Some(datagrams) = &self.datagrams {
+            let useless = datagrams.useless().into_iter();
+            let useless = useless.filter(|(_, count)| *count > 0);
+            let useless = useless.map(|(name, count)| format!(", {} {name}", units::count(count)));
+            let useless: String = useless.collect();
+            let received = units::count(datagrams.received);
+            writeln!(out, "datagrams    {received} received{useless}")?;
+        }
         if let Some(populated) = &self.populated {
             writeln!(
                 out,

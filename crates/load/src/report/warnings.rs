@@ -52,6 +52,15 @@ pub(super) fn warnings(
             report.options.timeout_s,
         ));
     }
+    let lost = record.failures_of(Failure::LostAnswer);
+    if lost > 0 {
+        warnings.push(format!(
+            "{} had no answer within {} s and {} lost: latencies longer than that are not among the percentiles",
+            units::plural(lost, "request"),
+            report.options.timeout_s,
+            if lost == 1 { "is" } else { "are" },
+        ));
+    }
     let refusals = record.refusals();
     if refusals > 0 {
         warnings.push(format!(

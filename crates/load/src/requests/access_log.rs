@@ -19,7 +19,7 @@ use time::macros::format_description;
 
 use super::har::literal;
 use super::{Body, Expect, Request};
-use crate::plan::check_header;
+use crate::plan::header::check_header;
 use crate::target::Target;
 
 /// What came of an access log.

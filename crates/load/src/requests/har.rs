@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use serde::Deserialize;
 
 use super::{Body, Expect, Request, place};
-use crate::plan::check_header;
+use crate::plan::header::check_header;
 use crate::target::Target;
 
 #[derive(Deserialize)]

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{Body, Expect, Request, Statuses, place};
 use crate::limits::BODY_BYTES_MAX;
-use crate::plan::check_header;
+use crate::plan::header::check_header;
 use crate::target::Target;
 
 /// What stands in a line.

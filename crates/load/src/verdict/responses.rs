@@ -98,27 +98,28 @@ pub(super) fn failures(evidence: &Evidence) -> Option<Reason> {
 
 /// Whoever sends more than it says may have sent it as the response to another request: which response is whose is not known.
 pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
-    let share = evidence.unasked as f64 / evidence.responses.max(1) as f64;
-    let (judge, bound): (Judge, String) = match evidence.unasked {
-        0 => return None,
-        _ if share > FAILED_SHARE_INVALID => {
-            let bound = format!("at most {}", per_cent(FAILED_SHARE_INVALID));
-            (invalid, bound)
-        }
-        _ => (suspect, "none".to_owned()),
-    };
-    Some(judge(
+    even_one(
+        evidence,
         "responses with more bytes than they should have",
-        format!("{} ({})", units::count(evidence.unasked), per_cent(share)),
-        bound,
+        evidence.unasked,
         "such bytes may have been taken for the response to the next request: look at the target's Content-Length and chunks (curl -v)",
-    ))
+    )
 }
 
 /// What is known to be another request's may be anywhere.
 pub(super) fn false_responses(evidence: &Evidence) -> Option<Reason> {
-    let share = evidence.false_responses as f64 / evidence.responses.max(1) as f64;
-    let (judge, bound): (Judge, String) = match evidence.false_responses {
+    even_one(
+        evidence,
+        "responses that are not those of their requests",
+        evidence.false_responses,
+        "a value is not that of its key: somebody else stores under the same keys (--seed and the sizes must be those that they were stored with), or the target mixes them up",
+    )
+}
+
+/// So many responses are `what` not even one may be.
+fn even_one(evidence: &Evidence, what: &str, count: u64, remedy: &str) -> Option<Reason> {
+    let share = count as f64 / evidence.responses.max(1) as f64;
+    let (judge, bound): (Judge, String) = match count {
         0 => return None,
         _ if share > FAILED_SHARE_INVALID => {
             let bound = format!("at most {}", per_cent(FAILED_SHARE_INVALID));
@@ -126,16 +127,8 @@ pub(super) fn false_responses(evidence: &Evidence) -> Option<Reason> {
         }
         _ => (suspect, "none".to_owned()),
     };
-    Some(judge(
-        "responses that are not those of their requests",
-        format!(
-            "{} ({})",
-            units::count(evidence.false_responses),
-            per_cent(share)
-        ),
-        bound,
-        "a value is not that of its key: somebody else stores under the same keys (--seed and the sizes must be those that they were stored with), or the target mixes them up",
-    ))
+    let measured = format!("{} ({})", units::count(count), per_cent(share));
+    Some(judge(what, measured, bound, remedy))
 }
 
 /// The times of errors are among those of all responses.

@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use onrush_engine::clock::thread_time;
 use onrush_engine::{Datagram, DatagramClaim, Error, Kind, ReceiveBatch, Received};
+use onrush_packet::frame::WrongFrame;
 use onrush_packet::header::{self, Header};
 use onrush_packet::report::{Report, Role, read_question};
 
 use super::flows::Flows;
 use super::limits::MESSAGES_PER_CALL;
 use super::replies::{Replies, Way};
+use crate::memcached::datagrams::Answer;
+use crate::memcached::desk::{Desk, moment};
 use crate::observe::datagrams::DatagramTraffic;
 use crate::site::place::{Place, Spoken};
 use crate::worker::Worker;
@@ -31,6 +34,10 @@ struct State {
     /// What the kernel has said last of what it dropped, modulo 2^32, and all of it.
     dropped_said: u32,
     dropped: u64,
+    /// An answer of memcached for which there was no more room among what goes back.
+    answer: Option<(Way, Answer)>,
+    /// The datagram of it that is next.
+    written: Vec<u8>,
 }
 
 impl Port {
@@ -60,6 +67,8 @@ impl Port {
                 traffic: worker.registry.datagrams(&place.name),
                 dropped_said: 0,
                 dropped: 0,
+                answer: None,
+                written: Vec::new(),
             }),
         })
     }
@@ -111,21 +120,46 @@ impl Port {
     ) -> Option<usize> {
         let state = &mut *self.state.borrow_mut();
         state.note_dropped(received);
-        let role = match self.place.borrow().spoken {
-            Spoken::Echo => Role::Echo,
-            Spoken::Sink | Spoken::Http | Spoken::Memcached(_) => Role::Sink,
-        };
         let now = worker.core.now_exact().nanoseconds();
         let mut next = from;
-        for datagram in received.iter().skip(from) {
-            if replies.are_full() {
-                break;
+        let mut rest = received.iter().skip(from);
+        while !replies.are_full() {
+            if self.go_on_answering((state, replies), worker) {
+                continue;
             }
+            let Some(datagram) = rest.next() else { break };
             next += 1;
-            self.take_one(&datagram, (role, now), (state, replies), worker);
+            match &self.place.borrow().spoken {
+                Spoken::Memcached(desk) => state.ask(desk, &datagram, worker),
+                Spoken::Echo => {
+                    self.take_one(&datagram, (Role::Echo, now), (state, replies), worker)
+                }
+                Spoken::Sink | Spoken::Http => {
+                    self.take_one(&datagram, (Role::Sink, now), (state, replies), worker);
+                }
+            }
         }
         let is_over = next == from && replies.batch().is_empty();
         (!is_over).then_some(next)
+    }
+
+    /// Writes the next datagram of an answer of memcached; whether there was one.
+    fn go_on_answering(
+        &self,
+        (state, replies): (&mut State, &mut Replies),
+        worker: &Worker,
+    ) -> bool {
+        let Some((way, mut answer)) = state.answer.take() else {
+            return false;
+        };
+        let mut written = std::mem::take(&mut state.written);
+        let is_one = answer.write_next(&mut written);
+        if is_one {
+            self.reply(way, &written, (state, replies), worker);
+            state.answer = Some((way, answer));
+        }
+        state.written = written;
+        is_one
     }
 
     fn take_one(
@@ -165,7 +199,7 @@ impl Port {
         }
     }
 
-    /// Answers a datagram with these bytes, which are no more than it had.
+    /// Answers a datagram with these bytes.
     fn reply(
         &self,
         way: Way,
@@ -195,6 +229,21 @@ impl Port {
 }
 
 impl State {
+    /// Somebody asks memcached.
+    fn ask(&mut self, desk: &Desk, datagram: &Received<'_>, worker: &Worker) {
+        self.traffic.received(datagram.bytes.len());
+        let way = Way {
+            to: datagram.from,
+            from: datagram.to,
+        };
+        match Answer::to(datagram.bytes, desk, moment(&worker.core)) {
+            Ok(answer) => self.answer = Some((way, answer)),
+            Err(WrongFrame::Truncated | WrongFrame::Reserved | WrongFrame::Sequence) => {
+                self.traffic.foreign();
+            }
+        }
+    }
+
     fn note_dropped(&mut self, received: &ReceiveBatch) {
         let Some(said) = received.dropped() else {
             return;

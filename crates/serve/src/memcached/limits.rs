@@ -11,5 +11,9 @@ pub(super) const LINE_MAX: usize = 2048;
 /// costs no more than that and one value.
 pub(super) const ANSWERS_MAX: usize = 64 * 1024;
 
+/// Bytes of an answer over UDP: four of the longest values that a server takes when nothing is said. All of it is there before its
+/// first datagram leaves, which says how many there are.
+pub(super) const DATAGRAM_ANSWER_MAX: usize = 4 << 20;
+
 /// Memory that a value gets before it has come: a client that announces a gigabyte and sends nothing costs no more than this.
 pub(super) const VALUE_AHEAD: usize = 64 * 1024;

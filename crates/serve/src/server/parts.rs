@@ -161,8 +161,10 @@ impl Claiming<'_> {
             unreachable!("no plan has datagrams at a Unix socket")
         };
         let asked = match &listen.protocol {
-            Protocol::Echo(far_end) | Protocol::Sink(far_end) => far_end.receive_buffer,
-            Protocol::Http | Protocol::Memcached(_) => None,
+            Protocol::Memcached(_, far_end) | Protocol::Echo(far_end) | Protocol::Sink(far_end) => {
+                far_end.receive_buffer
+            }
+            Protocol::Http => None,
         };
         let claim = claim_patiently(|| DatagramClaim::new(socket, self.cpus.len(), asked));
         let claim = claim.map_err(|error| StartError::Listen(address, error))?;

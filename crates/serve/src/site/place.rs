@@ -37,10 +37,12 @@ impl Spoken {
     fn new(protocol: &Protocol, before: Option<&Spoken>, worker: &Worker) -> Self {
         match (protocol, before) {
             (Protocol::Http, _) => Spoken::Http,
-            (Protocol::Memcached(plan), Some(Spoken::Memcached(desk))) if desk.plan() == *plan => {
+            (Protocol::Memcached(plan, _), Some(Spoken::Memcached(desk)))
+                if desk.plan() == *plan =>
+            {
                 Spoken::Memcached(Rc::clone(desk))
             }
-            (Protocol::Memcached(plan), _) => {
+            (Protocol::Memcached(plan, _), _) => {
                 Spoken::Memcached(Rc::new(Desk::new(*plan, moment(&worker.core))))
             }
             (Protocol::Echo(_), _) => Spoken::Echo,

@@ -8,10 +8,11 @@ use super::line::{Line, Printer, Run, parser, value};
 const HELP: &str = "\
 onrush load --as mcblaster [option]... HOST
 
-  -p PORT  the server's TCP port; it must be given
+  -p PORT  the server's TCP port
+  -u PORT  the server's UDP port, to which gets go; with it no -w
   -r RATE  gets per second, evenly spaced
   -w RATE  sets per second; gets and sets come by chance, in the proportion of their rates
-  -c N     connections for each thread (1)
+  -c N     connections for each thread (1); over UDP a thread has one socket
   -t N     threads (as many as there are CPUs)
   -d N     how many seconds the run takes (no bound)
   -k N     keys (1); with -r all are stored before the run
@@ -20,12 +21,14 @@ onrush load --as mcblaster [option]... HOST
   -n, -s N, -x N
            have no effect here
   -v       say on standard error which command line of onrush load this is
-
-Gets over UDP (-u) are not made.
 ";
 
 /// The run of mcblaster goes on until something ends it: the longest there is.
 const NO_END: &str = "8760h";
+
+/// Gets that a thread of mcblaster has on their way over UDP: it does not wait for answers. So many are none at the rates that a thread
+/// makes, unless answers are lost.
+const ON_THE_WAY: u64 = 1024;
 
 /// mcblaster's bounds.
 const KEYS_MAX: u64 = 10_000_000;
@@ -34,6 +37,7 @@ const VALUE_MAX: u64 = 64_000;
 /// What the options come to.
 struct Wanted {
     port: Option<u64>,
+    udp_port: Option<u64>,
     gets: u64,
     sets: u64,
     connections: u64,
@@ -53,6 +57,7 @@ pub(super) fn read(words: &[String]) -> Result<Line, String> {
     let cpus = std::thread::available_parallelism();
     let mut wanted = Wanted {
         port: None,
+        udp_port: None,
         gets: 0,
         sets: 0,
         connections: 1,
@@ -91,9 +96,7 @@ impl Wanted {
             'z' => self.value = number(VALUE_MAX)?,
             'q' => self.quiet = true,
             'v' => self.verbose = true,
-            'u' => {
-                return Err("-u: gets over UDP are not made; memcached has UDP off unless it is given -U, and -p asks over TCP".to_owned());
-            }
+            'u' => self.udp_port = Some(number(65_535)?),
             'n' => self
                 .notes
                 .push("-n has no effect: what is sent at once leaves at once".to_owned()),
@@ -103,13 +106,29 @@ impl Wanted {
                     "-{letter} has no effect: {}",
                     match letter {
                         's' => "the kernel sizes the buffers of sockets",
-                        _ => "it is about UDP",
+                        _ => "answers over UDP come to the port that asked",
                     }
                 ));
             }
             _ => return Err(format!("-{letter} is no option of mcblaster")),
         }
         Ok(())
+    }
+
+    /// Where everything goes.
+    fn port_of_gets(&self) -> Result<u64, String> {
+        let Some(port) = self.udp_port else {
+            let port = self
+                .port
+                .ok_or("there is no port: -p says which, or -u for gets over UDP");
+            return Ok(port?);
+        };
+        match self.sets {
+            0 => Ok(port),
+            sets => Err(format!(
+                "-u and -w {sets}: gets would go over UDP and sets over TCP, and a run has one of them: make a run of each, one with -u and -r, and one with -p and -w"
+            )),
+        }
     }
 
     fn line(self) -> Result<Line, String> {
@@ -120,7 +139,7 @@ impl Wanted {
                 "{more:?} behind the host {host:?}: mcblaster takes one"
             ));
         }
-        let port = self.port.ok_or("there is no port: -p says which")?;
+        let port = self.port_of_gets()?;
         let rate = self.gets + self.sets;
         if rate == 0 {
             return Err(
@@ -135,7 +154,13 @@ impl Wanted {
         let mut native = vec![
             format!("--rate={rate}"),
             format!("--ratio={gets}:{sets}"),
-            format!("--connections={}", self.connections * self.threads),
+            format!(
+                "--connections={}",
+                match self.udp_port {
+                    None => self.connections * self.threads,
+                    Some(_) => self.threads,
+                }
+            ),
             format!("--threads={}", self.threads),
             match self.duration_s {
                 Some(seconds) => format!("--duration={seconds}s"),
@@ -148,6 +173,10 @@ impl Wanted {
         ];
         if self.gets > 0 {
             native.push("--populate".to_owned());
+        }
+        if self.udp_port.is_some() {
+            native.push("--udp".to_owned());
+            native.push(format!("--pipeline={ON_THE_WAY}"));
         }
         native.push(format!("memcached://{host}:{port}"));
         Ok(Line::Run(Run {
@@ -201,6 +230,10 @@ mod tests {
                 "--rate=1001 --ratio=1:1000 --connections=80 --threads=8 --duration=30s --keys=2000000 --key-size=9 --value-size=50 --populate memcached://10.0.0.1:7425",
             ),
             (
+                "-u 11212 -p 11211 -r 200000 -t 4 -c 50 -d 5 host",
+                "--rate=200000 --ratio=1:0 --connections=4 --threads=4 --duration=5s --keys=1 --key-size=3 --value-size=100 --populate --udp --pipeline=1024 memcached://host:11212",
+            ),
+            (
                 "-t2 -p1 -w5 ::1",
                 "--rate=5 --ratio=0:1 --connections=2 --threads=2 --duration=8760h --keys=1 --key-size=3 --value-size=100 memcached://[::1]:1",
             ),
@@ -230,7 +263,8 @@ mod tests {
                 "-p 0: expected a whole number from 1 to 65535",
             ),
             ("-p 1 -r x a", "-r x: expected a whole number"),
-            ("-u 11211 -r 1 a", "over UDP are not made"),
+            ("-u 11211 -r 1 -w 2 a", "sets over TCP"),
+            ("-u x -r 1 a", "-u x: expected a whole number"),
             ("-p 1 -z 64001 -w 1 a", "from 1 to 64000"),
             ("-y a", "-y is no option of mcblaster"),
             ("--gets 5 a", "--gets is no option of mcblaster"),

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use onrush_packet::frame::Frame;
+
+use super::assembly::{Assembly, Messages, Placed};
 use super::{Codec, OUTCOMES};
 use crate::memcached::keys::Distribution;
 use crate::memcached::ratio::Ratio;
@@ -61,6 +64,56 @@ pub(super) fn said_in_pieces(codec: &Codec, count: u64, text: &[u8], piece: usiz
     all
 }
 
+/// Datagrams in any order and any number make the answer that they are parts of, and none takes room for good. The first byte says
+/// how many parts there are, and of the rest each names the part that comes next.
+pub(crate) fn any_datagrams(input: &[u8]) {
+    let Some((count, order)) = input.split_first() else {
+        return;
+    };
+    let datagrams = u16::from(count % 40) + 1;
+    let part = |sequence: u16| vec![sequence as u8; usize::from(sequence % 7)];
+    let room_before = 1 + usize::from(*count);
+    let (mut room, mut answer, mut assembly) = (room_before, Vec::new(), Assembly::new());
+    assembly.begin(Messages::One, &mut room);
+    // Whoever had no room comes again.
+    let order = order
+        .iter()
+        .map(|sequence| u16::from(*sequence) % datagrams);
+    for sequence in order.chain(0..datagrams) {
+        let frame = Frame {
+            id: 1,
+            sequence,
+            datagrams,
+        };
+        let placed = assembly.place(frame, &part(sequence), &mut answer, &mut room);
+        assert!(room <= room_before);
+        assert_ne!(placed, Placed::WrongSequence);
+    }
+    assert!(assembly.is_whole() && room == room_before);
+    let expected: Vec<u8> = (0..datagrams).flat_map(part).collect();
+    assert_eq!(answer, expected);
+}
+
+/// Whatever frames a server sends, an answer of several messages takes no more than came, and no room for good. Each datagram has a
+/// byte before it that says how many bytes it has.
+pub(crate) fn any_frames(input: &[u8]) {
+    const ROOM: usize = 200;
+    let (mut room, mut answer, mut assembly) = (ROOM, Vec::new(), Assembly::new());
+    assembly.begin(Messages::Several, &mut room);
+    let (mut rest, mut came) = (input, 0);
+    while let Some((length, behind)) = rest.split_first() {
+        let (datagram, behind) = behind.split_at(usize::from(*length).min(behind.len()));
+        rest = behind;
+        if let Ok((frame, payload)) = Frame::read(datagram) {
+            came += payload.len();
+            assembly.place(frame, payload, &mut answer, &mut room);
+        }
+        assert!(room <= ROOM && answer.len() + (ROOM - room) <= came);
+    }
+    assembly.begin(Messages::One, &mut room);
+    assert_eq!(room, ROOM);
+}
+
 /// Whatever a server says comes to the same in any pieces, and no count is more than was asked for. The first byte chooses
 /// what was asked.
 pub(crate) fn any(input: &[u8]) {
@@ -79,9 +132,7 @@ pub(crate) fn any(input: &[u8]) {
             0 => Verify::No,
             _ => Verify::Yes,
         };
-        if asks.dialect == Dialect::Text {
-            asks.multiget = u64::from(choice / 30 % 4) + 1;
-        }
+        asks.multiget = u64::from(choice / 30 % 4) + 1;
     };
     const COUNT: u64 = 3;
     let whole = codec(change);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::line;
 use crate::limits::{ERROR_BYTES_MAX, ERRORS_NAMED_MAX};
 
@@ -37,6 +39,56 @@ pub(crate) struct Counts {
     pub(crate) wrong_values: u64,
     /// Error lines by their words.
     pub(crate) errors: BTreeMap<String, u64>,
+    /// Over UDP, of datagrams.
+    pub(crate) datagrams: Option<DatagramCounts>,
+}
+
+/// What came over UDP. Requests whose answer did not come are failures of the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct DatagramCounts {
+    /// Datagrams that came, those below among them.
+    pub received: u64,
+    /// Those of answers that nobody waited for any more.
+    pub late: u64,
+    /// Those that had come before, or stand behind the end of an answer.
+    pub duplicated: u64,
+    /// Those of no request.
+    pub foreign: u64,
+    /// Those that are shorter than the frame they begin with, or longer than any datagram of an answer may be.
+    pub truncated: u64,
+    /// Those whose frame has what must be 0.
+    pub wrong_frame: u64,
+    /// Those whose number, or that of all of their answer, cannot be.
+    pub wrong_sequence: u64,
+    /// Those that came so long before their turn that there was no room for them.
+    pub no_room: u64,
+}
+
+impl DatagramCounts {
+    /// Adds what another core or generator has counted.
+    pub(crate) fn add(&mut self, other: &DatagramCounts) {
+        self.received += other.received;
+        self.late += other.late;
+        self.duplicated += other.duplicated;
+        self.foreign += other.foreign;
+        self.truncated += other.truncated;
+        self.wrong_frame += other.wrong_frame;
+        self.wrong_sequence += other.wrong_sequence;
+        self.no_room += other.no_room;
+    }
+
+    /// Those that were of no use, by the names of what they were.
+    pub(crate) fn useless(&self) -> [(&'static str, u64); 7] {
+        [
+            ("late", self.late),
+            ("duplicated", self.duplicated),
+            ("foreign", self.foreign),
+            ("truncated", self.truncated),
+            ("wrong frame", self.wrong_frame),
+            ("wrong sequence", self.wrong_sequence),
+            ("no room", self.no_room),
+        ]
+    }
 }
 
 /// What stands for errors beyond those that are told apart.
@@ -75,6 +127,9 @@ impl Counts {
         self.wrong_values += other.wrong_values;
         for (words, count) in &other.errors {
             *self.errors.entry(words.clone()).or_default() += count;
+        }
+        if let Some(more) = &other.datagrams {
+            self.datagrams.get_or_insert_default().add(more);
         }
     }
 }

@@ -1,11 +1,15 @@
 //! One answer on its way: its bytes are stepped over where they were received, and none are kept.
 
+mod counting;
+
+mod meta;
+
 use super::answer::{self, Answer, Said};
 use super::line::{self, Found};
 use super::reading::Reading;
 use super::value::Value;
 use crate::memcached::ratio::Command;
-use crate::memcached::workload::{self, Key};
+use crate::memcached::workload::Key;
 use crate::memcached::{Dialect, Verify};
 use crate::protocol::response::{Met, Outcome, Response, Stage, Step};
 
@@ -18,8 +22,11 @@ pub(crate) struct Incoming<'c> {
     /// How many requests were sent behind it at once.
     following: u64,
     state: State,
-    /// Of the keys of a get, the place behind the one whose value came last.
+    /// Of the keys of a get, the place behind the one whose value came last; in the meta protocols, behind the one that was answered
+    /// last, with or without a value.
     next_key: u64,
+    /// The first error that was said in the place of an answer about one of several keys.
+    erred: Option<Said>,
     /// Values that came, the wrong ones among them.
     values: u64,
     wrong: u64,
@@ -51,8 +58,6 @@ enum Next {
     Refused(&'static str),
 }
 
-const OTHER_OPAQUE: &str = "an answer with the opaque of another command";
-
 impl<'c> Incoming<'c> {
     /// The answer to request `number`, behind which so many were sent at once.
     pub(super) fn new(reading: &'c Reading, number: u64, following: u64) -> Incoming<'c> {
@@ -63,6 +68,7 @@ impl<'c> Incoming<'c> {
             following,
             state: State::ExpectLine,
             next_key: 0,
+            erred: None,
             values: 0,
             wrong: 0,
             value_bytes: 0,
@@ -125,27 +131,6 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// Begins a value that is this answer's and has nothing but its size and opaque. How long its line is; none where the
-    /// words of the line are to be looked at.
-    #[inline]
-    fn plain_value(&mut self, input: &[u8]) -> Option<usize> {
-        let is_awaited = match self.state {
-            State::ExpectLine => self.command == Command::Get && self.values == 0,
-            State::ExpectValue(_) | State::ExpectValueEnd | State::ExpectBatchEnd(_) => false,
-        };
-        if !is_awaited || self.reading.workload.dialect() == Dialect::Text {
-            return None;
-        }
-        let (bytes, opaque, length) = line::plain_value(input)?;
-        if opaque != workload::opaque(self.number) {
-            return None;
-        }
-        match self.value(None, bytes) {
-            Next::Part => Some(length),
-            Next::Last(_) | Next::Unsaid(_) | Next::Refused(_) => None,
-        }
-    }
-
     /// How far the answer has come that waits for a line.
     fn stage(&self) -> Stage {
         match self.state {
@@ -175,55 +160,44 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    fn meta_line(&mut self, line: &[u8]) -> Next {
-        let Some(answer) = answer::meta(self.command, line) else {
-            return self.erred(line);
-        };
-        match answer::opaque(line) {
-            Some(opaque) if opaque == workload::opaque(self.number) => self.answered(answer),
-            // Older servers leave it out of misses.
-            None if answer == Answer::Done(Said::Miss) => self.answered(answer),
-            Some(_) => Next::Refused(OTHER_OPAQUE),
-            None => Next::Refused("an answer without the opaque of its command"),
-        }
-    }
-
-    /// A line that is of this answer, or of a later one of the batch, before which this one was silent.
-    fn quiet_line(&mut self, line: &[u8]) -> Next {
-        let silence = Next::Unsaid(answer::silence(self.command));
-        if line == b"MN" {
-            return match self.following {
-                0 => Next::Last(answer::silence(self.command)),
-                _ => silence,
-            };
-        }
-        let Some(opaque) = answer::opaque(line) else {
-            // Errors have no opaque: one about storing is the next set's.
-            let is_of_set = self.command != Command::Set && answer::is_about_storing(line);
-            return match is_of_set && self.following > 0 {
-                true => silence,
-                false => self.erred(line),
-            };
-        };
-        let ahead = opaque.wrapping_sub(self.number) & workload::opaque(u64::MAX);
-        if ahead > 0 {
-            return match ahead <= self.following {
-                true => silence,
-                false => Next::Refused(OTHER_OPAQUE),
-            };
-        }
-        match answer::meta(self.command, line) {
-            Some(answer) => self.answered(answer),
-            None => Next::Refused(line::unknown(line)),
-        }
-    }
-
     /// A line that is no answer to the command: an error, or not of the protocol.
     fn erred(&mut self, line: &[u8]) -> Next {
         let Some(said) = answer::error(line) else {
             return Next::Refused(line::unknown(line));
         };
         self.reading.counts.borrow_mut().note_error(line);
+        match self.reading.workload.dialect() {
+            Dialect::Text => self.said(said),
+            Dialect::Meta | Dialect::MetaQuiet => {
+                self.erred.get_or_insert(said);
+                self.command_ended()
+            }
+        }
+    }
+
+    /// How many keys the request is about.
+    fn keys(&self) -> u64 {
+        self.reading.workload.keys_of(self.command)
+    }
+
+    /// What it comes to where nothing more is said.
+    fn silence(&self) -> Said {
+        match self.command {
+            Command::Get => self.said_of_keys(),
+            Command::Set | Command::Delete | Command::Increment => {
+                self.erred.unwrap_or(answer::silence(self.command))
+            }
+        }
+    }
+
+    /// One of the request's meta commands is answered: a get of many keys has as many.
+    fn command_ended(&mut self) -> Next {
+        self.next_key += 1;
+        if self.next_key < self.keys() {
+            self.state = State::ExpectLine;
+            return Next::Part;
+        }
+        let said = self.said_of_keys();
         self.said(said)
     }
 
@@ -231,6 +205,9 @@ impl<'c> Incoming<'c> {
     fn answered(&mut self, answer: Answer<'_>) -> Next {
         match answer {
             Answer::Value { key, bytes } => self.value(key, bytes),
+            Answer::Done(Said::Miss) if self.reading.workload.dialect() != Dialect::Text => {
+                self.command_ended()
+            }
             Answer::Done(Said::Miss) => {
                 let said = self.said_of_keys();
                 self.said(said)
@@ -267,7 +244,7 @@ impl<'c> Incoming<'c> {
             (written, Verify::Yes) => {
                 let key = match written {
                     Some(written) => self.find_key(written),
-                    None => Some(workload.key(self.command, self.number, 0)),
+                    None => Some(workload.key(self.command, self.number, self.next_key)),
                 };
                 let is_size = |key| workload.value_bytes(key) as u64 == bytes;
                 (key, key.is_some_and(is_size))
@@ -309,8 +286,7 @@ impl<'c> Incoming<'c> {
         if self.reading.workload.dialect() == Dialect::Text {
             return None;
         }
-        let said = self.said_of_keys();
-        match self.said(said) {
+        match self.command_ended() {
             Next::Last(said) => Some(said),
             Next::Part | Next::Unsaid(_) | Next::Refused(_) => None,
         }
@@ -318,6 +294,9 @@ impl<'c> Incoming<'c> {
 
     /// What a get comes to, by the values that came.
     fn said_of_keys(&self) -> Said {
+        if let Some(said) = self.erred {
+            return said;
+        }
         match self.values {
             _ if self.wrong > 0 => Said::WrongValue,
             0 => Said::Miss,
@@ -341,40 +320,6 @@ impl<'c> Incoming<'c> {
                 _ => Met::Yes,
             },
         })
-    }
-
-    fn count(&self, said: Said) {
-        let counts = &mut *self.reading.counts.borrow_mut();
-        match self.command {
-            Command::Get => {
-                let keys = self.reading.workload.keys_of(self.command);
-                counts.gets += 1;
-                counts.keys_asked += keys;
-                counts.hits += self.values;
-                counts.wrong_values += self.wrong;
-                counts.value_bytes_read += self.value_bytes;
-                if !said.is_error() {
-                    counts.misses += keys - self.values;
-                }
-            }
-            Command::Set => {
-                counts.sets += 1;
-                if said == Said::Stored {
-                    let workload = &self.reading.workload;
-                    let key = workload.key(self.command, self.number, 0);
-                    counts.stored += 1;
-                    counts.value_bytes_written += workload.value_bytes(key) as u64;
-                }
-            }
-            Command::Delete => {
-                counts.deletes += 1;
-                counts.deleted += u64::from(said == Said::Deleted);
-            }
-            Command::Increment => {
-                counts.increments += 1;
-                counts.incremented += u64::from(said == Said::Incremented);
-            }
-        }
     }
 
     /// How many bytes of a value are still to come, where nobody looks into them.

@@ -120,7 +120,7 @@ fn digits(input: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// A line as people may see it: at most so many bytes of it, and nothing that a terminal would obey.
-pub(super) fn shown(line: &[u8], most: usize) -> String {
+pub(crate) fn shown(line: &[u8], most: usize) -> String {
     let (line, more) = match line.get(..most) {
         Some(beginning) if line.len() > most => (beginning, "…"),
         _ => (line, ""),

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::counts::Counts;
+use super::counts::{Counts, DatagramCounts};
+use crate::memcached::Carrier;
 use crate::memcached::workload::Workload;
 
 /// What the answers of a core's connections are read with.
@@ -19,7 +20,13 @@ impl Reading {
     pub(super) fn new(workload: &Arc<Workload>) -> Reading {
         Reading {
             workload: Arc::clone(workload),
-            counts: RefCell::default(),
+            counts: RefCell::new(Counts {
+                datagrams: match workload.carrier() {
+                    Carrier::Streams => None,
+                    Carrier::Datagrams => Some(DatagramCounts::default()),
+                },
+                ..Counts::default()
+            }),
             key: RefCell::default(),
         }
     }

@@ -65,6 +65,51 @@ fn a_get_of_many_keys_is_counted_by_key() {
 }
 
 #[test]
+fn a_meta_get_of_many_keys_ends_with_the_answer_about_the_last() {
+    let three = |asks: &mut Asks| {
+        meta(asks);
+        asks.multiget = 3;
+    };
+    let text = "VA 4 O0\r\nabcd\r\nEN O1\r\nVA 0 O2\r\n\r\nEN\r\nEN O4\r\nEN\r\n";
+    let (all, counts) = said(three, 2, text);
+    assert_eq!(all, "partial_hit, miss");
+    assert_eq!((counts.gets, counts.keys_asked), (2, 6));
+    assert_eq!((counts.hits, counts.misses), (2, 4));
+    // What is an error about one key is one of the request, and the others are answered all the same.
+    let text = "VA 1 O0\r\na\r\nSERVER_ERROR x\r\nEN\r\nVA 1 O3\r\na\r\nEN\r\nEN\r\n";
+    let (all, counts) = said(three, 2, text);
+    assert_eq!(all, "server_error!, partial_hit");
+    assert_eq!((counts.hits, counts.misses, counts.keys_asked), (2, 2, 6));
+    let (all, _) = said(three, 1, "VA 1 O1\r\na\r\n");
+    assert_eq!(all, "an answer with the opaque of another command");
+}
+
+#[test]
+fn a_quiet_get_of_many_keys_is_over_when_a_later_request_or_the_end_is_heard_of() {
+    let three = |asks: &mut Asks| {
+        quiet(asks);
+        asks.multiget = 3;
+    };
+    for (text, expected) in [
+        (
+            "VA 1 O1\r\na\r\nVA 1 O4\r\na\r\nMN\r\n",
+            "partial_hit, partial_hit",
+        ),
+        (
+            "VA 1 O3\r\na\r\nVA 1 O4\r\na\r\nVA 1 O5\r\na\r\nMN\r\n",
+            "miss, hit",
+        ),
+        ("MN\r\n", "miss, miss"),
+        (
+            "VA 1 O6\r\na\r\n",
+            "an answer with the opaque of another command",
+        ),
+    ] {
+        assert_eq!(said(three, 2, text).0, expected, "{text:?}");
+    }
+}
+
+#[test]
 fn changes_are_what_the_server_says_of_them() {
     for (ratio, text, expected) in [
         (

@@ -1,0 +1,225 @@
+//! The datagrams of one answer, put in order. Pure.
+//!
+//! An answer is a message of numbered datagrams, which may come in any order and more than once. One to a get of many keys may be
+//! several such messages behind each other: memcached from 1.6 on sends one for each value, all with the request's id, and each
+//! numbered from 0.
+
+use onrush_packet::frame::Frame;
+
+/// How many messages an answer may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Messages {
+    One,
+    Several,
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Placed {
+    /// It was the next one, and stands behind what had come.
+    Next,
+    /// Others have to come before it.
+    Held,
+    /// It had come before.
+    Duplicated,
+    /// Its number, or that of all, does not fit the message.
+    WrongSequence,
+    /// Others have to come before it, and there is no room for it until they have.
+    NoRoom,
+}
+
+/// What is known of an answer's datagrams.
+#[derive(Debug)]
+pub(crate) struct Assembly {
+    messages: Messages,
+    /// How many datagrams the message under way has; 0 where none is.
+    datagrams: u16,
+    /// The number of the one that comes next.
+    next: u16,
+    /// Messages that have come.
+    whole: u64,
+    /// Those of the message under way that came before their turn.
+    held: Vec<(u16, Box<[u8]>)>,
+}
+
+impl Assembly {
+    /// Nothing has come.
+    pub(crate) fn new() -> Assembly {
+        Assembly {
+            messages: Messages::One,
+            datagrams: 0,
+            next: 0,
+            whole: 0,
+            held: Vec::new(),
+        }
+    }
+
+    /// Begins with another answer; `room` gets back what it held.
+    pub(crate) fn begin(&mut self, messages: Messages, room: &mut usize) {
+        *room += self
+            .held
+            .drain(..)
+            .map(|(_, bytes)| bytes.len())
+            .sum::<usize>();
+        (self.messages, self.datagrams, self.next, self.whole) = (messages, 0, 0, 0);
+    }
+
+    /// Takes a datagram: appends to `answer` what is in order with it. What is not is held, as far as there is `room` for its
+    /// bytes.
+    pub(crate) fn place(
+        &mut self,
+        frame: Frame,
+        payload: &[u8],
+        answer: &mut Vec<u8>,
+        room: &mut usize,
+    ) -> Placed {
+        if frame.datagrams == 0 {
+            // A message that is none.
+            return Placed::Next;
+        }
+        if self.datagrams == 0 {
+            if self.whole > 0 && self.messages == Messages::One {
+                return Placed::Duplicated;
+            }
+            self.datagrams = frame.datagrams;
+        }
+        if frame.datagrams != self.datagrams {
+            return Placed::WrongSequence;
+        }
+        let mut held = self.held.iter();
+        if frame.sequence < self.next || held.any(|(sequence, _)| *sequence == frame.sequence) {
+            return Placed::Duplicated;
+        }
+        if frame.sequence > self.next {
+            if *room < payload.len() {
+                return Placed::NoRoom;
+            }
+            *room -= payload.len();
+            self.held.push((frame.sequence, payload.into()));
+            return Placed::Held;
+        }
+        answer.extend_from_slice(payload);
+        self.next += 1;
+        self.append_held(answer, room);
+        if self.next == self.datagrams {
+            self.whole += 1;
+            (self.datagrams, self.next) = (0, 0);
+        }
+        Placed::Next
+    }
+
+    fn append_held(&mut self, answer: &mut Vec<u8>, room: &mut usize) {
+        while let Some(at) = self.held.iter().position(|held| held.0 == self.next) {
+            let (_, bytes) = self.held.swap_remove(at);
+            answer.extend_from_slice(&bytes);
+            *room += bytes.len();
+            self.next += 1;
+        }
+    }
+
+    /// Whether nothing of the answer can be still to come.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.messages == Messages::One && self.whole > 0
+    }
+
+    /// Whether datagrams of a message that has begun are still to come.
+    pub(crate) fn is_within_message(&self) -> bool {
+        self.datagrams > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: usize = 100;
+
+    fn place(assembly: &mut Assembly, what: (u16, u16, &str), answer: &mut Vec<u8>) -> Placed {
+        let (sequence, datagrams, payload) = what;
+        let frame = Frame {
+            id: 1,
+            sequence,
+            datagrams,
+        };
+        let mut room = ROOM;
+        assembly.place(frame, payload.as_bytes(), answer, &mut room)
+    }
+
+    /// What becomes of these datagrams, and the answer that they make.
+    fn placed(messages: Messages, datagrams: &[(u16, u16, &str)]) -> (Vec<Placed>, String) {
+        let (mut assembly, mut answer) = (Assembly::new(), Vec::new());
+        assembly.begin(messages, &mut 0);
+        let each = datagrams.iter();
+        let placed = each.map(|what| place(&mut assembly, *what, &mut answer));
+        (placed.collect(), String::from_utf8(answer).unwrap())
+    }
+
+    #[test]
+    fn datagrams_in_any_order_make_the_answer() {
+        use Placed::{Held, Next};
+        let of = |datagrams: &[(u16, u16, &str)]| placed(Messages::One, datagrams);
+        let parts = [(0, 3, "a"), (1, 3, "b"), (2, 3, "c")];
+        let [a, b, c] = parts;
+        assert_eq!(of(&[a, b, c]), (vec![Next; 3], "abc".to_owned()));
+        assert_eq!(of(&[c, b, a]), (vec![Held, Held, Next], "abc".to_owned()));
+        assert_eq!(of(&[b, a, c]), (vec![Held, Next, Next], "abc".to_owned()));
+    }
+
+    #[test]
+    fn what_comes_twice_or_does_not_fit_is_no_part_of_it() {
+        use Placed::{Duplicated, Held, Next, WrongSequence};
+        let of = |datagrams: &[(u16, u16, &str)]| placed(Messages::One, datagrams);
+        let (placed, answer) = of(&[
+            (1, 2, "b"),
+            (1, 2, "b"),
+            (0, 3, "x"),
+            (0, 2, "a"),
+            (0, 2, "a"),
+        ]);
+        assert_eq!(placed, [Held, Duplicated, WrongSequence, Next, Duplicated]);
+        assert_eq!(answer, "ab");
+        assert_eq!(of(&[(0, 1, "a"), (0, 1, "a")]).0, [Next, Duplicated]);
+    }
+
+    #[test]
+    fn an_answer_of_several_messages_goes_on_behind_each() {
+        let several = [
+            (0, 1, "a"),
+            (1, 2, "c"),
+            (0, 2, "b"),
+            (0, 0, ""),
+            (0, 1, "d"),
+        ];
+        let (_, answer) = placed(Messages::Several, &several);
+        assert_eq!(answer, "abcd");
+    }
+
+    #[test]
+    fn what_is_held_takes_room_and_gives_it_back() {
+        let (mut assembly, mut answer, mut room) = (Assembly::new(), Vec::new(), 5);
+        let frame = |sequence| Frame {
+            id: 1,
+            sequence,
+            datagrams: 4,
+        };
+        let mut place = |assembly: &mut Assembly, sequence, room: &mut usize| {
+            assembly.place(frame(sequence), b"abc", &mut answer, room)
+        };
+        assert_eq!(place(&mut assembly, 1, &mut room), Placed::Held);
+        assert_eq!(
+            (place(&mut assembly, 2, &mut room), room),
+            (Placed::NoRoom, 2)
+        );
+        assert_eq!(
+            (place(&mut assembly, 0, &mut room), room),
+            (Placed::Next, 5)
+        );
+        assert_eq!(
+            (place(&mut assembly, 3, &mut room), room),
+            (Placed::Held, 2)
+        );
+        assert!(!assembly.is_whole() && assembly.is_within_message());
+        assembly.begin(Messages::One, &mut room);
+        assert_eq!(room, 5);
+    }
+}

@@ -1,0 +1,84 @@
+//! Lines of the meta protocol (memcached, doc/protocol.txt): which of a request's answers one is, by its opaque.
+
+use super::{Incoming, Next, State};
+use crate::memcached::Dialect;
+use crate::memcached::ratio::Command;
+use crate::memcached::workload::OPAQUES;
+use crate::protocol::memcached::answer::{self, Answer, Said};
+use crate::protocol::memcached::line;
+
+const OTHER_OPAQUE: &str = "an answer with the opaque of another command";
+
+impl Incoming<'_> {
+    /// Begins a value that is this answer's and has nothing but its size and opaque. How long its line is; none where the
+    /// words of the line are to be looked at.
+    #[inline]
+    pub(super) fn plain_value(&mut self, input: &[u8]) -> Option<usize> {
+        let is_awaited = match self.state {
+            State::ExpectLine => self.command == Command::Get,
+            State::ExpectValue(_) | State::ExpectValueEnd | State::ExpectBatchEnd(_) => false,
+        };
+        if !is_awaited || self.reading.workload.dialect() == Dialect::Text {
+            return None;
+        }
+        let (bytes, opaque, length) = line::plain_value(input)?;
+        if opaque != self.next_opaque() {
+            return None;
+        }
+        match self.value(None, bytes) {
+            Next::Part => Some(length),
+            Next::Last(_) | Next::Unsaid(_) | Next::Refused(_) => None,
+        }
+    }
+
+    pub(super) fn meta_line(&mut self, line: &[u8]) -> Next {
+        let Some(answer) = answer::meta(self.command, line) else {
+            return self.erred(line);
+        };
+        match answer::opaque(line) {
+            Some(opaque) if opaque == self.next_opaque() => self.answered(answer),
+            // Older servers leave it out of misses.
+            None if answer == Answer::Done(Said::Miss) => self.answered(answer),
+            Some(_) => Next::Refused(OTHER_OPAQUE),
+            None => Next::Refused("an answer without the opaque of its command"),
+        }
+    }
+
+    /// A line that is of this answer, or of a later one of the batch, before which this one was silent.
+    pub(super) fn quiet_line(&mut self, line: &[u8]) -> Next {
+        let silence = Next::Unsaid(self.silence());
+        if line == b"MN" {
+            return match self.following {
+                0 => Next::Last(self.silence()),
+                _ => silence,
+            };
+        }
+        let Some(opaque) = answer::opaque(line) else {
+            // Errors have no opaque: one about storing is the next set's.
+            let is_of_set = self.command != Command::Set && answer::is_about_storing(line);
+            return match is_of_set && self.following > 0 {
+                true => silence,
+                false => self.erred(line),
+            };
+        };
+        let ahead = opaque.wrapping_sub(self.next_opaque()) % OPAQUES;
+        if ahead >= self.keys() - self.next_key {
+            let each = self.reading.workload.opaques_of_request();
+            let of_others = each - self.next_key..each * (self.following + 1) - self.next_key;
+            return match of_others.contains(&ahead) {
+                true => silence,
+                false => Next::Refused(OTHER_OPAQUE),
+            };
+        }
+        self.next_key += ahead;
+        match answer::meta(self.command, line) {
+            Some(answer) => self.answered(answer),
+            None => Next::Refused(line::unknown(line)),
+        }
+    }
+
+    /// What the answer about the next key carries.
+    fn next_opaque(&self) -> u64 {
+        self.reading.workload.opaque(self.number, self.next_key)
+    }
+}

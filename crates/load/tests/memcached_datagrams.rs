@@ -1,0 +1,321 @@
+//! Runs of memcached over UDP against servers that the test plays: what is lost, late, doubled, out of order or no answer at all.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use onrush_load::Io;
+use onrush_load::error::Error;
+use onrush_load::memcached::{Carrier, Verify};
+use onrush_load::pace::Pace;
+use onrush_load::plan::{Options, Plan};
+use onrush_load::report::Report;
+use onrush_load::run;
+use onrush_load::stop::Stop;
+use onrush_load::target::Target;
+use onrush_packet::frame::Frame;
+
+/// A server on the loopback, until it is dropped.
+struct Server {
+    address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a server does with a request: its number, its frame, its text, and how to send a datagram back.
+type Manner = dyn Fn(u64, Frame, &str, &dyn Fn(&[u8])) + Send;
+
+impl Server {
+    /// One that answers whoever asks for its version, and does with other requests what `answer` says.
+    fn start(answer: Box<Manner>) -> Server {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let patience = Some(Duration::from_millis(20));
+        socket.set_read_timeout(patience).unwrap();
+        let address = socket.local_addr().unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let theirs = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            let (mut bytes, mut number) = (vec![0; 65_536], 0);
+            while !theirs.load(Ordering::Relaxed) {
+                let Ok((count, from)) = socket.recv_from(&mut bytes) else {
+                    continue;
+                };
+                let (frame, text) = Frame::read(&bytes[..count]).unwrap();
+                let text = std::str::from_utf8(text).unwrap();
+                let send = |datagram: &[u8]| {
+                    socket.send_to(datagram, from).unwrap();
+                };
+                match text {
+                    "version\r\n" => send(&datagram(Frame::only(frame.id), "VERSION 1\r\n")),
+                    text => {
+                        answer(number, frame, text, &send);
+                        number += 1;
+                    }
+                }
+            }
+        });
+        Server {
+            address,
+            is_over,
+            thread: Some(thread),
+        }
+    }
+
+    /// What a run of twenty gets comes to, on every driver.
+    fn load(&self, change: impl Fn(&mut Options)) -> Vec<Report> {
+        let drivers = [Io::Epoll, Io::IoUring].into_iter();
+        let drivers = drivers.filter(|io| onrush_engine::choose(*io).is_ok());
+        let reports = drivers.map(|io| {
+            let mut options = options(self.address);
+            options.io = io;
+            change(&mut options);
+            run::start(Plan::new(options).unwrap())
+                .unwrap()
+                .finish(|_| ())
+                .unwrap()
+        });
+        reports.collect()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().expect("it is joined once");
+        // A panic of the thread has said why.
+        let ended = thread.join();
+        assert!(ended.is_ok() || std::thread::panicking());
+    }
+}
+
+fn options(address: SocketAddr) -> Options {
+    let target = Target::parse(&format!("memcached://{address}")).unwrap();
+    let mut options = Options::new(target);
+    options.memcached.carrier = Carrier::Datagrams;
+    options.timeout = Duration::from_millis(300);
+    options.stop = Stop {
+        after: None,
+        count: Some(20),
+    };
+    options
+}
+
+fn datagram(frame: Frame, text: &str) -> Vec<u8> {
+    [&frame.bytes()[..], text.as_bytes()].concat()
+}
+
+/// The datagrams of an answer with `value` for the one key of a request, of `bytes` bytes each.
+fn datagrams_of(id: u16, request: &str, value: &str, bytes: usize) -> Vec<Vec<u8>> {
+    let key = request.split_ascii_whitespace().nth(1).unwrap();
+    let text = format!("VALUE {key} 0 {}\r\n{value}\r\nEND\r\n", value.len());
+    let parts: Vec<&[u8]> = text.as_bytes().chunks(bytes).collect();
+    let part = |(sequence, part): (usize, &&[u8])| {
+        let frame = Frame {
+            id,
+            sequence: sequence as u16,
+            datagrams: parts.len() as u16,
+        };
+        [&frame.bytes()[..], part].concat()
+    };
+    parts.iter().enumerate().map(part).collect()
+}
+
+fn end(id: u16) -> Vec<u8> {
+    datagram(Frame::only(id), "END\r\n")
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_lost_and_the_socket_goes_on() {
+    let server = Server::start(Box::new(|number, frame, _, send| {
+        if number % 5 != 1 {
+            send(&end(frame.id));
+        }
+    }));
+    for report in server.load(|_| ()) {
+        assert_eq!((report.requests, report.errors_by_kind["lost"]), (16, 4));
+        assert_eq!(report.connections, 1);
+        let row = report.memcached.unwrap();
+        assert_eq!((row.gets, row.misses), (16, 16));
+        assert_eq!(row.datagrams.unwrap().received, 16);
+    }
+}
+
+#[test]
+fn a_lost_answer_holds_up_nobody_else_on_its_socket() {
+    // All of the first four requests but one are answered only when all twenty have come.
+    let server = Server::start(Box::new(|number, frame, _, send| {
+        if number % 20 != 0 {
+            send(&end(frame.id));
+        }
+    }));
+    for report in server.load(|options| options.pipeline = 4) {
+        assert_eq!((report.requests, report.errors_by_kind["lost"]), (19, 1));
+        // One wait for an answer, and not one for each turn of four.
+        assert_eq!(report.evidence.failures, 1);
+    }
+}
+
+#[test]
+fn datagrams_of_an_answer_may_come_in_any_order_and_twice() {
+    let value = "v".repeat(100);
+    let server = Server::start(Box::new(move |_, frame, request, send| {
+        let all = datagrams_of(frame.id, request, &value, 20);
+        for datagram in all.iter().rev() {
+            send(datagram);
+            send(datagram);
+        }
+    }));
+    for report in server.load(|options| options.pipeline = 3) {
+        assert_eq!((report.requests, report.errors), (20, 0), "{report:?}");
+        let row = report.memcached.unwrap();
+        assert_eq!((row.hits, row.value_bytes_read), (20, 2000));
+        let datagrams = row.datagrams.unwrap();
+        // Seven of each answer, and one less where the run was over before.
+        assert!((130..=140).contains(&datagrams.duplicated), "{datagrams:?}");
+        assert_eq!(datagrams.foreign + datagrams.wrong_sequence, 0);
+    }
+}
+
+#[test]
+fn late_answers_are_told_from_those_to_later_requests() {
+    // Each request is answered when the next has come, which is when it was lost.
+    let before = std::sync::Mutex::new(None);
+    let server = Server::start(Box::new(move |number, frame, _, send| {
+        let before = before.lock().unwrap().replace(frame.id);
+        if number % 20 > 0 {
+            send(&end(before.expect("one was asked before")));
+        }
+    }));
+    for report in server.load(|options| options.timeout = Duration::from_millis(10)) {
+        assert_eq!((report.requests, report.errors_by_kind["lost"]), (0, 20));
+        let datagrams = report.memcached.unwrap().datagrams.unwrap();
+        // The last may come when the run is over.
+        assert!((1..=19).contains(&datagrams.late), "{datagrams:?}");
+        assert_eq!(datagrams.late, datagrams.received);
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_counted_by_its_name() {
+    let server = Server::start(Box::new(|_, frame, _, send| {
+        let id = frame.id;
+        send(b"abc");
+        send(&[&frame.bytes()[..6], &[0, 1], b"END\r\n"].concat());
+        let beyond = Frame {
+            sequence: 3,
+            datagrams: 3,
+            ..frame
+        };
+        send(&datagram(beyond, "END\r\n"));
+        send(&end(id.wrapping_add(1000)));
+        send(&end(id));
+    }));
+    for report in server.load(|_| ()) {
+        assert_eq!((report.requests, report.errors), (20, 0), "{report:?}");
+        let datagrams = report.memcached.unwrap().datagrams.unwrap();
+        assert_eq!((datagrams.received, datagrams.truncated), (100, 20));
+        assert_eq!((datagrams.wrong_frame, datagrams.wrong_sequence), (20, 20));
+        assert_eq!(datagrams.foreign, 20);
+    }
+}
+
+#[test]
+fn an_answer_that_is_none_or_too_short_fails_its_request_alone() {
+    let server = Server::start(Box::new(|number, frame, request, send| {
+        let key = request.split_ascii_whitespace().nth(1).unwrap();
+        match number % 4 {
+            0 => send(&datagram(
+                Frame::only(frame.id),
+                "HTTP/1.1 400 Bad Request\r\n",
+            )),
+            1 => send(&datagram(
+                Frame::only(frame.id),
+                &format!("VALUE {key} 0 4\r\nab"),
+            )),
+            _ => send(&end(frame.id)),
+        }
+    }));
+    for report in server.load(|_| ()) {
+        assert_eq!(
+            (report.requests, report.errors_by_kind["protocol"]),
+            (10, 10)
+        );
+        assert_eq!(report.connections, 1);
+    }
+}
+
+#[test]
+fn values_of_other_keys_are_seen_over_datagrams_too() {
+    let value = "x".repeat(100);
+    let server = Server::start(Box::new(move |_, frame, request, send| {
+        for datagram in datagrams_of(frame.id, request, &value, 1400) {
+            send(&datagram);
+        }
+    }));
+    for report in server.load(|options| options.memcached.verify = Verify::Yes) {
+        assert_eq!(report.memcached.unwrap().wrong_values, 20);
+        assert_eq!(report.statuses["wrong_value"], 20);
+    }
+}
+
+#[test]
+fn an_answer_may_be_a_message_for_each_value() {
+    // As memcached answers from 1.6 on.
+    let server = Server::start(Box::new(|_, frame, request, send| {
+        let keys = request.split_ascii_whitespace().skip(1);
+        for key in keys {
+            let value = format!("VALUE {key} 0 4\r\nabcd\r\n");
+            send(&datagram(Frame::only(frame.id), &value));
+        }
+        let nothing = Frame {
+            datagrams: 0,
+            ..frame
+        };
+        send(&datagram(nothing, ""));
+        send(&end(frame.id));
+    }));
+    for report in server.load(|options| options.memcached.multiget = 3) {
+        assert_eq!((report.requests, report.errors), (20, 0));
+        let row = report.memcached.unwrap();
+        assert_eq!((row.hits, row.keys_asked), (60, 60));
+    }
+}
+
+#[test]
+fn where_nobody_listens_there_is_no_run() {
+    let unused = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = unused.local_addr().unwrap();
+    // Bound and never read: it is silent.
+    let plan = |address| Plan::new(options(address)).unwrap();
+    let Err(Error::Unreachable(error)) = run::start(plan(address)).map(|_| ()) else {
+        panic!("nobody answers");
+    };
+    assert!(error.contains("asked for its version 3 times"), "{error}");
+    drop(unused);
+    let Err(Error::Unreachable(error)) = run::start(plan(address)).map(|_| ()) else {
+        panic!("nobody listens");
+    };
+    assert!(error.contains("nobody listens at 127.0.0.1"), "{error}");
+    assert!(error.contains("-U PORT"), "{error}");
+}
+
+#[test]
+fn a_server_that_goes_is_a_failure_to_connect_and_not_many_lost_answers() {
+    let server = Server::start(Box::new(|_, frame, _, send| send(&end(frame.id))));
+    let mut options = options(server.address);
+    options.stop = Stop {
+        after: Some(Duration::from_secs(1)),
+        count: None,
+    };
+    options.pace = Pace::rate(std::num::NonZeroU64::new(200).unwrap());
+    let running = run::start(Plan::new(options).unwrap()).unwrap();
+    // It goes when it has answered something.
+    let gone = std::thread::spawn(move || drop(server));
+    gone.join().unwrap();
+    let report = running.finish(|_| ()).unwrap();
+    assert!(report.errors_by_kind["connect_refused"] > 0, "{report:?}");
+    // The one that it had received and did not answer any more.
+    assert!(report.errors_by_kind["lost"] <= 1, "{report:?}");
+}

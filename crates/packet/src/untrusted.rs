@@ -1,0 +1,79 @@
+//! Bytes of strangers, for tests and for the fuzzer: whatever comes as a datagram is read as what it says, or is none of ours, and
+//! each test datagram is counted once.
+
+use crate::frame::Frame;
+use crate::header::{HEADER_BYTES, Header};
+use crate::report::{Report, read_question};
+use crate::tally::Counter;
+
+/// Any datagram: what is read of it is written as it came.
+///
+/// # Panics
+/// When it is not.
+pub fn datagram(input: &[u8]) {
+    if let Some(header) = Header::read(input) {
+        assert_eq!(header.bytes(), input[..HEADER_BYTES], "a header");
+    }
+    if let Some(report) = Report::read(input) {
+        assert_eq!(Report::read(&report.bytes()), Some(report), "a report");
+    }
+    if let Some((flow, _)) = read_question(input) {
+        let header = Header::read(input).expect("a question has a header");
+        assert_eq!(header.flow, flow, "a question");
+    }
+    if let Ok((frame, payload)) = Frame::read(input) {
+        let again = [&frame.bytes()[..], payload].concat();
+        assert_eq!(again, input, "a frame of memcached");
+    }
+}
+
+/// Any numbers of test datagrams, four bytes each: each is received, duplicated or too late.
+///
+/// # Panics
+/// When one is not, or is more than one of these.
+pub fn arrivals(input: &[u8]) {
+    let mut counter = Counter::default();
+    let (numbers, _) = input.as_chunks::<4>();
+    for (at, number) in (0_u64..).zip(numbers) {
+        let header = Header {
+            kind: crate::header::Kind::Data,
+            flow: crate::header::Flow { run: 1, number: 1 },
+            sequence: u32::from_be_bytes(*number),
+            sent: at,
+        };
+        counter.arrive(&header, HEADER_BYTES, at);
+        let tally = counter.tally();
+        assert_eq!(tally.received + tally.duplicated + tally.too_late, at + 1);
+        assert!(tally.reordered <= tally.received);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::header::MARK;
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_read_as_it_is_or_not_at_all(
+            kind in 0x10_u8..0x15,
+            rest in proptest::collection::vec(any::<u8>(), 0..120),
+        ) {
+            datagram(&rest);
+            datagram(&[&[MARK, kind][..], &rest].concat());
+        }
+
+        #[test]
+        fn whatever_numbers_come_each_is_counted_once(
+            numbers in proptest::collection::vec(
+                prop_oneof![any::<u32>(), 0_u32..50, 65_500_u32..65_600],
+                0..200,
+            ),
+        ) {
+            let bytes = numbers.iter().flat_map(|number| number.to_be_bytes());
+            arrivals(&bytes.collect::<Vec<u8>>());
+        }
+    }
+}

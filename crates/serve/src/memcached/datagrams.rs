@@ -1,0 +1,155 @@
+//! A request that came as a datagram, and its answer as datagrams, each with memcached's frame.
+
+use onrush_packet::frame::{ANSWER_BYTES, FRAME_BYTES, Frame, WrongFrame};
+
+use super::answers::Piece;
+use super::desk::Desk;
+use super::item::Moment;
+use super::limits::DATAGRAM_ANSWER_MAX;
+use super::session::{Next, Session};
+
+/// Bytes of an answer in each of its datagrams; the last may have fewer.
+const PART_BYTES: usize = ANSWER_BYTES - FRAME_BYTES;
+
+/// What is said in the place of an answer that is too long: memcached's words.
+const TOO_LONG: &[u8] = b"SERVER_ERROR out of memory writing get response\r\n";
+
+/// An answer that goes back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The frame of the datagram that is next; beyond the last one where all have gone.
+    next: Frame,
+    text: Vec<u8>,
+}
+
+impl Answer {
+    /// The answer to what a datagram asks. A command that is not complete gets none, and neither does one that wants none.
+    ///
+    /// # Errors
+    /// When the datagram has no frame, or is one of several: a request is one (memcached, doc/protocol.txt).
+    pub(crate) fn to(datagram: &[u8], desk: &Desk, now: Moment) -> Result<Answer, WrongFrame> {
+        let (frame, mut input) = Frame::read(datagram)?;
+        if frame.datagrams != 1 {
+            return Err(WrongFrame::Sequence);
+        }
+        let (mut session, mut text) = (Session::default(), Vec::new());
+        loop {
+            let add = |pieces: &mut dyn Iterator<Item = Piece<'_>>| {
+                for piece in pieces {
+                    match piece {
+                        Piece::Text(bytes) => text.extend_from_slice(bytes),
+                        Piece::Value(value) => text.extend_from_slice(value),
+                    }
+                }
+            };
+            let (done, next, ()) = desk.answer(&mut session, input, now, add);
+            input = &input[done..];
+            if text.len() > DATAGRAM_ANSWER_MAX {
+                text = TOO_LONG.to_vec();
+                break;
+            }
+            match next {
+                Next::Flush => {}
+                Next::Receive | Next::Close => break,
+            }
+        }
+        let datagrams = text.len().div_ceil(PART_BYTES) as u16;
+        Ok(Answer {
+            next: Frame { datagrams, ..frame },
+            text,
+        })
+    }
+
+    /// Writes the next datagram in place of what `out` has; whether there was one.
+    pub(crate) fn write_next(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.next.sequence >= self.next.datagrams {
+            return false;
+        }
+        let from = usize::from(self.next.sequence) * PART_BYTES;
+        let part = &self.text[from..self.text.len().min(from + PART_BYTES)];
+        out.clear();
+        out.extend_from_slice(&self.next.bytes());
+        out.extend_from_slice(part);
+        self.next.sequence += 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onrush_config::plan::Memcached;
+
+    use super::super::item::Seconds;
+    use super::*;
+
+    const NOW: Moment = Moment {
+        seconds: Seconds(1_000),
+        unix: 1_700_000_000,
+    };
+
+    /// What goes back for each of these requests in turn: frames and texts.
+    fn answers(requests: &[&[u8]]) -> Vec<Vec<(Frame, Vec<u8>)>> {
+        let desk = Desk::new(Memcached::default(), NOW);
+        let one = |(id, request): (u16, &&[u8])| {
+            let datagram = [&Frame::only(id).bytes()[..], request].concat();
+            let mut answer = Answer::to(&datagram, &desk, NOW).unwrap();
+            let (mut out, mut all) = (Vec::new(), Vec::new());
+            while answer.write_next(&mut out) {
+                assert!(out.len() <= ANSWER_BYTES);
+                let (frame, text) = Frame::read(&out).unwrap();
+                all.push((frame, text.to_vec()));
+            }
+            all
+        };
+        (0..).zip(requests).map(one).collect()
+    }
+
+    #[test]
+    fn a_request_is_answered_with_its_id() {
+        let all = answers(&[b"set a 0 0 1\r\nx\r\n", b"get a b\r\n"]);
+        assert_eq!(all[0], [(Frame::only(0), b"STORED\r\n".to_vec())]);
+        let values = b"VALUE a 0 1\r\nx\r\nEND\r\n".to_vec();
+        assert_eq!(all[1], [(Frame::only(1), values)]);
+    }
+
+    #[test]
+    fn a_long_answer_is_several_datagrams_of_one_message() {
+        let value = [&b"set a 0 0 3000\r\n"[..], &[b'v'; 3000], b"\r\n"].concat();
+        let all = answers(&[&value, b"get a a\r\n"]);
+        let sequences: Vec<u16> = all[1].iter().map(|(frame, _)| frame.sequence).collect();
+        assert_eq!(sequences, [0, 1, 2, 3, 4]);
+        assert!(all[1].iter().all(|(frame, _)| frame.datagrams == 5));
+        let text: Vec<u8> = all[1].iter().flat_map(|(_, text)| text.clone()).collect();
+        assert_eq!(text.len(), 2 * (b"VALUE a 0 3000\r\n".len() + 3002) + 5);
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_an_error() {
+        let value = [
+            &b"set a 0 0 1000000\r\n"[..],
+            &vec![b'v'; 1_000_000],
+            b"\r\n",
+        ]
+        .concat();
+        let all = answers(&[&value, b"get a a a a a\r\n"]);
+        assert_eq!(all[1], [(Frame::only(1), TOO_LONG.to_vec())]);
+    }
+
+    #[test]
+    fn what_is_incomplete_or_wants_no_answer_gets_none() {
+        let all = answers(&[b"get a", b"set a 0 0 5\r\nx", b"delete a noreply\r\n", b""]);
+        assert!(all.iter().all(Vec::is_empty), "{all:?}");
+    }
+
+    #[test]
+    fn who_has_no_frame_or_is_a_part_is_not_heard() {
+        let desk = Desk::new(Memcached::default(), NOW);
+        let heard = |datagram: &[u8]| Answer::to(datagram, &desk, NOW).err();
+        assert_eq!(heard(b"get a\r\n"), Some(WrongFrame::Truncated));
+        let part = Frame {
+            datagrams: 2,
+            ..Frame::only(1)
+        };
+        assert_eq!(heard(&part.bytes()), Some(WrongFrame::Sequence));
+    }
+}
