@@ -54,6 +54,7 @@ mod network_namespace;
 pub mod random;
 mod seccomp;
 mod standard_output;
+mod xdp;
 
 pub use activation::{PASSED_VARIABLES, Passed, PassedError, passed};
 pub use address::{Address, Source};
@@ -97,3 +98,4 @@ pub use splice::Splice;
 pub use standard_output::was_output_closed;
 pub use stream::Stream;
 pub use tcp_info::TcpInfo;
+pub use xdp::{CountingDrop, Departed, LiveFrames, NumberedFrame, XdpError};
