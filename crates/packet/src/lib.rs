@@ -8,6 +8,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod frame;
 pub mod header;
 pub mod report;
 pub mod tally;
