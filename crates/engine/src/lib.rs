@@ -50,6 +50,7 @@ pub mod descriptors;
 mod driver_counters;
 mod error;
 mod identity;
+mod interface;
 mod network_namespace;
 pub mod random;
 mod seccomp;
@@ -81,7 +82,10 @@ pub use error::{Error, Kind, Op, alert_name};
 pub use file::{Directory, File, FileKind, Metadata, Root};
 pub use identity::{Identity, IdentityError, Rights, may_change_identity};
 pub use input::Input;
-pub use limits::{BUFFER_BYTES, DRAIN_DEFAULT, STALL_MIN, WIDE_BUFFER_BYTES};
+pub use interface::bind_to_interface;
+pub use limits::{
+    BUFFER_BYTES, DRAIN_DEFAULT, FRAME_BYTES_MAX, FRAMES_PER_CALL, STALL_MIN, WIDE_BUFFER_BYTES,
+};
 pub use listener::{Handshakes, Listener};
 pub use mailbox::NotPosted;
 pub use memory::Memory;

@@ -257,11 +257,11 @@ pub(crate) const THREAD_END: Duration = Duration::from_secs(2);
 pub(crate) const VERIFIER_LOG_BYTES: usize = 64 << 10;
 
 /// Bytes of a frame that leaves by XDP: a page of 4 KiB less what the kernel keeps before and behind a frame in it.
-pub(crate) const FRAME_BYTES_MAX: usize = 3300;
+pub const FRAME_BYTES_MAX: usize = 3300;
 
 /// Frames that the kernel makes between two looks at whether somebody wants something else: what it takes when nothing is said.
 pub(crate) const FRAMES_PER_BATCH: u32 = 64;
 
 /// Frames of one call, about five milliseconds of them: its fixed price is a thousandth then, and the thread comes back soon
 /// enough to see that it is over.
-pub(crate) const FRAMES_PER_CALL: u32 = 16_384;
+pub const FRAMES_PER_CALL: u32 = 16_384;

@@ -75,8 +75,6 @@ pub(super) enum Label {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     Compute(Operation, Register, Operand),
-    /// A number of 64 bits.
-    SetWide(Register, u64),
     /// The address of the program's map, which has one value.
     PointToMap(Register),
     /// Into the first register what stands so many bytes behind the address in the second.
@@ -136,7 +134,7 @@ impl Step {
     fn length(&self) -> i16 {
         match self {
             Step::Place(_) => 0,
-            Step::SetWide(..) | Step::PointToMap(_) => 2,
+            Step::PointToMap(_) => 2,
             Step::Compute(..)
             | Step::Load(..)
             | Step::Store(..)
@@ -159,10 +157,6 @@ impl Step {
             }
             Step::Compute(operation, to, Number(number)) => {
                 one(COMPUTE | operation.code(), to, 0, 0, number)
-            }
-            Step::SetWide(to, number) => {
-                out.push(one(LOAD_WIDE, to, 0, 0, number as i32));
-                one(0, R0, 0, 0, (number >> 32) as i32)
             }
             Step::PointToMap(to) => {
                 out.push(one(LOAD_WIDE, to, OF_MAP, 0, map));
@@ -294,7 +288,7 @@ mod tests {
     fn a_jump_leads_behind_what_stands_between() {
         let steps = [
             Step::Jump(Condition::Equal, R1, Number(0), Label::End),
-            Step::SetWide(R2, 1 << 40),
+            Step::PointToMap(R2),
             Step::Jump(Condition::Greater, R1, Of(R2), Label::End),
             Step::Place(Label::End),
             Step::Exit,

@@ -2,17 +2,21 @@
 //! a queue on the way. The kernel makes the frames in calls of many (BPF_F_TEST_XDP_LIVE_FRAMES, Linux 5.18).
 
 use std::fmt;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::thread;
 
 use rustix::io::Errno;
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::instruction::Condition::{Greater, NotEqual};
 use super::instruction::Operand::{Number, Of};
 use super::instruction::Operation::{Add, And, Set, ShiftLeft, ShiftRight, Xor};
-use super::instruction::Register::{self, R0, R1, R2, R3, R4, R5, R6};
+use super::instruction::Register::{R0, R1, R2, R3, R4, R5, R6, R7};
 use super::instruction::Size::{Byte, Double, Half, Word};
 use super::instruction::{Helper, Label, Step};
-use super::meter::{Departed, Meter, make};
-use super::system::{Program, ProgramKind, XdpError};
+use super::meter::{Departed, Meter, OWN, at, count};
+use super::system::{AttachMode, Program, ProgramKind, XdpError};
 use crate::limits::{FRAME_BYTES_MAX, FRAMES_PER_BATCH, FRAMES_PER_CALL};
 
 /// A frame of which many are sent, that differ in a number of 32 bits, big-endian, and in the checksum that covers it.
@@ -41,32 +45,50 @@ pub struct NumberedFrame {
     pub interface: u32,
 }
 
-/// Programs that send frames, each a kind of its own with numbers of its own. They belong to one thread.
+/// A program that sends frames of several kinds, each with numbers of its own. It belongs to one thread.
 pub struct LiveFrames {
     meter: Meter,
-    programs: Vec<(Program, Vec<u8>)>,
+    program: Program,
+    kinds: Vec<Numbered>,
+    /// `None` where this process may make no namespaces: calls take longer then.
+    _kept: Option<Kept>,
+}
+
+/// A kind of frames.
+struct Numbered {
+    frame: NumberedFrame,
+    /// The number of the next.
+    next: u64,
 }
 
 impl LiveFrames {
-    /// Programs for these frames.
+    /// For these kinds of frames, whose numbers and checksums stand at the same places: at least one.
     ///
     /// # Errors
-    /// No right to load them, or a kernel without what they need.
+    /// No right to load programs, or a kernel without what they need.
     pub fn new(frames: &[NumberedFrame]) -> Result<LiveFrames, XdpError> {
-        let meter = Meter::new(frames.len())?;
-        let programs: Result<Vec<_>, XdpError> = frames
-            .iter()
-            .enumerate()
-            .map(|(at, frame)| {
-                let steps = program(frame, at);
-                let program = Program::load(ProgramKind::Xdp, &steps, meter.map())?;
-                Ok((program, frame.bytes.clone()))
-            })
-            .collect();
+        let layout = Layout::of(&frames[0]);
+        assert!(frames.iter().all(|frame| Layout::of(frame) == layout));
+        let meter = Meter::new(layout.numbers())?;
+        let program = Program::load(ProgramKind::Xdp, &program(layout), meter.map())?;
+        let of_frame = |frame: &NumberedFrame| Numbered {
+            frame: frame.clone(),
+            next: 0,
+        };
         Ok(LiveFrames {
             meter,
-            programs: programs?,
+            _kept: Kept::new(&program),
+            program,
+            kinds: frames.iter().map(of_frame).collect(),
         })
+    }
+
+    /// Whether this process may do so at all, before there is a frame.
+    ///
+    /// # Errors
+    /// As [`LiveFrames::new`].
+    pub fn may_be_made() -> Result<(), XdpError> {
+        Meter::new(0).map(drop)
     }
 
     /// Sends up to `count` frames of kind `at`, as many as one call takes at most, with the next numbers of that kind, and says
@@ -76,9 +98,12 @@ impl LiveFrames {
         if count == 0 {
             return Departed::default();
         }
-        let (program, frame) = &self.programs[at];
-        self.meter
-            .measure(|| program.run_live(frame, count, FRAMES_PER_BATCH))
+        let Numbered { frame, next } = &mut self.kinds[at];
+        let departed = self.meter.measure(frame.numbers(*next), || {
+            self.program.run_live(&frame.bytes, count, FRAMES_PER_BATCH)
+        });
+        *next += departed.made;
+        departed
     }
 
     /// Sends one frame of kind `at`, to see whether that goes at all.
@@ -101,8 +126,35 @@ impl LiveFrames {
 impl fmt::Debug for LiveFrames {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("LiveFrames")
-            .field("programs", &self.programs.len())
+            .field("kinds", &self.kinds.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// Keeps the kernel from patching itself for each call. It jumps to XDP programs by a table in its code (the BPF dispatcher), adds
+/// a program that is run and takes it out behind the call, and waits for all CPUs both times: 12 ms each, measured with a tick of
+/// 250 Hz. A program that is attached somewhere is in the table anyway. So this one is attached to the loopback of a network
+/// namespace that nobody else is in, where nothing ever comes.
+struct Kept {
+    _link: OwnedFd,
+    _namespace: File,
+}
+
+impl Kept {
+    fn new(program: &Program) -> Option<Kept> {
+        let kept = thread::scope(|scope| {
+            let in_namespace = scope.spawn(|| {
+                // SAFETY: a network namespace of this thread's own takes nothing that another thread relies on.
+                unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.ok()?;
+                Some(Kept {
+                    // The first interface of a namespace.
+                    _link: program.attach(1, AttachMode::Generic).ok()?,
+                    _namespace: File::open("/proc/thread-self/ns/net").ok()?,
+                })
+            });
+            in_namespace.join()
+        });
+        kept.ok().flatten()
     }
 }
 
@@ -113,29 +165,77 @@ const DROP: i32 = 1;
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 
-/// The program for `frame`, which is number `at` of its meter.
-fn program(frame: &NumberedFrame, at: usize) -> Vec<Step> {
-    assert!(frame.bytes.len() <= FRAME_BYTES_MAX && frame.fixed <= frame.bytes.len());
-    assert!(frame.number_at + 4 <= frame.fixed && frame.checksum_at + 2 <= frame.fixed);
-    let apart = frame.number_at.abs_diff(frame.checksum_at);
-    assert!(apart.is_multiple_of(2), "a checksum is of pairs of bytes");
+// What the program has in the map, behind what the meter has.
+const NUMBER: usize = OWN;
+const INTERFACE: usize = OWN + 1;
+const CHECKSUM_SUM: usize = OWN + 2;
+/// The bytes that are written anew, eight in each.
+const BYTES: usize = OWN + 3;
+
+/// What the kinds of frames of a program have in common.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    fixed: usize,
+    number_at: usize,
+    checksum_at: usize,
+}
+
+impl Layout {
+    fn of(frame: &NumberedFrame) -> Layout {
+        assert!(frame.bytes.len() <= FRAME_BYTES_MAX && frame.fixed <= frame.bytes.len());
+        assert!(frame.number_at + 4 <= frame.fixed && frame.checksum_at + 2 <= frame.fixed);
+        let apart = frame.number_at.abs_diff(frame.checksum_at);
+        assert!(apart.is_multiple_of(2), "a checksum is of pairs of bytes");
+        Layout {
+            fixed: frame.fixed,
+            number_at: frame.number_at,
+            checksum_at: frame.checksum_at,
+        }
+    }
+
+    /// Numbers of the map that the program has.
+    fn numbers(self) -> usize {
+        BYTES - OWN + self.fixed.div_ceil(8)
+    }
+}
+
+impl NumberedFrame {
+    /// What the program needs to make frames of this kind, from number `next` on.
+    fn numbers(&self, next: u64) -> impl Iterator<Item = u64> {
+        let bytes = self.bytes[..self.fixed].chunks(8).map(|part| {
+            let mut eight = [0; 8];
+            eight[..part.len()].copy_from_slice(part);
+            u64::from_ne_bytes(eight)
+        });
+        let first = [next, self.interface.into(), self.checksum_sum.into()];
+        first.into_iter().chain(bytes)
+    }
+}
+
+/// The program for frames of this layout.
+fn program(layout: Layout) -> Vec<Step> {
     let mut steps = vec![
         Step::Load(Word, R6, R1, DATA),
         Step::Load(Word, R3, R1, DATA_END),
         Step::Compute(Set, R4, Of(R6)),
-        Step::Compute(Add, R4, Number(frame.fixed as i32)),
+        Step::Compute(Add, R4, Number(layout.fixed as i32)),
         Step::Jump(Greater, R4, Of(R3), Label::Drop),
+        Step::PointToMap(R7),
     ];
-    steps.extend(write(&frame.bytes[..frame.fixed], R6));
-    steps.extend(make(at));
+    steps.extend(copy(layout.fixed));
+    steps.extend(count());
     steps.extend([
+        Step::Load(Double, R0, R7, at(NUMBER)),
+        Step::Compute(Set, R1, Of(R0)),
+        Step::Compute(Add, R1, Number(1)),
+        Step::Store(Double, R7, at(NUMBER), Of(R1)),
         Step::Compute(Set, R1, Of(R0)),
         Step::BigEndian(Word, R1),
-        Step::Store(Word, R6, frame.number_at as i16, Of(R1)),
+        Step::Store(Word, R6, layout.number_at as i16, Of(R1)),
     ]);
-    steps.extend(checksum(frame));
+    steps.extend(checksum(layout.checksum_at as i16));
     steps.extend([
-        Step::Compute(Set, R1, Number(frame.interface.cast_signed())),
+        Step::Load(Double, R1, R7, at(INTERFACE)),
         Step::Compute(Set, R2, Number(0)),
         Step::Call(Helper::Redirect),
         Step::Exit,
@@ -146,26 +246,23 @@ fn program(frame: &NumberedFrame, at: usize) -> Vec<Step> {
     steps
 }
 
-/// Writes these bytes to where `register` points.
-fn write(bytes: &[u8], register: Register) -> Vec<Step> {
-    let (eights, rest) = bytes.as_chunks::<8>();
+/// Writes the first `count` bytes of the frame, which stand in the map.
+fn copy(count: usize) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut offset = 0;
-    for eight in eights {
-        steps.push(Step::SetWide(R5, u64::from_ne_bytes(*eight)));
-        steps.push(Step::Store(Double, register, offset, Of(R5)));
-        offset += 8;
-    }
-    for byte in rest {
-        steps.push(Step::Store(Byte, register, offset, Number((*byte).into())));
-        offset += 1;
+    for (size, bytes) in [(Double, 8), (Word, 4), (Half, 2), (Byte, 1)] {
+        while count - offset >= bytes {
+            steps.push(Step::Load(size, R5, R7, at(BYTES) + offset as i16));
+            steps.push(Step::Store(size, R6, offset as i16, Of(R5)));
+            offset += bytes;
+        }
     }
     steps
 }
 
 /// Writes the checksum for the number in `R0`: both halves of it are added to the sum of the rest, what is carried is added
 /// again, twice, and all is inverted (RFC 1071). A checksum of 0 would say that there is none (RFC 768).
-fn checksum(frame: &NumberedFrame) -> Vec<Step> {
+fn checksum(place: i16) -> Vec<Step> {
     let fold = [
         Step::Compute(Set, R2, Of(R1)),
         Step::Compute(ShiftRight, R2, Number(16)),
@@ -178,7 +275,8 @@ fn checksum(frame: &NumberedFrame) -> Vec<Step> {
         Step::Compute(ShiftRight, R1, Number(48)),
         Step::Compute(And, R0, Number(0xffff)),
         Step::Compute(Add, R1, Of(R0)),
-        Step::Compute(Add, R1, Number(frame.checksum_sum.into())),
+        Step::Load(Double, R2, R7, at(CHECKSUM_SUM)),
+        Step::Compute(Add, R1, Of(R2)),
     ];
     steps.extend(fold);
     steps.extend(fold);
@@ -188,7 +286,7 @@ fn checksum(frame: &NumberedFrame) -> Vec<Step> {
         Step::Compute(Set, R1, Number(0xffff)),
         Step::Place(Label::NotZero),
         Step::BigEndian(Half, R1),
-        Step::Store(Half, R6, frame.checksum_at as i16, Of(R1)),
+        Step::Store(Half, R6, place, Of(R1)),
     ]);
     steps
 }
@@ -199,7 +297,6 @@ mod tests {
 
     use rustix::net::netdevice::name_to_index;
     use rustix::net::{AddressFamily, SocketType, socket};
-    use rustix::thread::{UnshareFlags, unshare_unsafe};
 
     use super::*;
     use crate::CountingDrop;
@@ -273,8 +370,8 @@ mod tests {
                 assert_eq!(departed, expected);
                 assert_eq!(drop.count() - before, made);
             }
-            let value = frames.meter.map().read().expect("it is there");
-            assert_eq!(value[value.len() - 2..], [65, 1000 + 16_384]);
+            let next: Vec<u64> = frames.kinds.iter().map(|kind| kind.next).collect();
+            assert_eq!(next, [65, 1000 + 16_384]);
         });
     }
 

@@ -44,19 +44,20 @@ const SENT: usize = 1;
 const REFUSED: usize = 2;
 const REASON: usize = 3;
 const CPU: usize = 4;
-/// Behind these, the number of the next frame of each program.
-const NUMBERS: usize = 5;
+/// Behind these, what the program that makes frames reads and writes.
+pub(super) const OWN: usize = 5;
 
-/// Counters that programs of one thread share.
+/// Counters, and what the program that makes frames has in the same map.
 pub(super) struct Meter {
     map: Map,
+    own: usize,
     _tracepoints: [OwnedFd; 2],
 }
 
 impl Meter {
-    /// For so many programs that make frames.
-    pub(super) fn new(programs: usize) -> Result<Meter, XdpError> {
-        let map = Map::new(NUMBERS + programs)?;
+    /// For a program with so many numbers of its own in the map.
+    pub(super) fn new(own: usize) -> Result<Meter, XdpError> {
+        let map = Map::new(OWN + own)?;
         let traced =
             |steps: &[Step], name| Program::load(ProgramKind::Tracepoint, steps, &map)?.trace(name);
         let tracepoints = [
@@ -65,6 +66,7 @@ impl Meter {
         ];
         Ok(Meter {
             map,
+            own,
             _tracepoints: tracepoints,
         })
     }
@@ -73,14 +75,20 @@ impl Meter {
         &self.map
     }
 
-    /// Runs `call`, which makes frames, and says what became of them.
-    pub(super) fn measure(&self, call: impl FnOnce() -> Result<(), Errno>) -> Departed {
-        let outcome = call();
+    /// Runs `call`, in which the program makes frames with these numbers of its own, and says what became of them.
+    pub(super) fn measure(
+        &self,
+        own: impl Iterator<Item = u64>,
+        call: impl FnOnce() -> Result<(), Errno>,
+    ) -> Departed {
+        let mut value = vec![0; OWN];
+        value.extend(own);
+        debug_assert_eq!(value.len(), OWN + self.own);
         // The map is there and has this size, so that only a bug could make these fail.
-        let mut value = self.map.read().expect("the map is ours");
-        let [made, sent, refused, reason] = [MADE, SENT, REFUSED, REASON].map(|at| value[at]);
-        value[..NUMBERS].fill(0);
         self.map.write(&value).expect("the map is ours");
+        let outcome = call();
+        let value = self.map.read().expect("the map is ours");
+        let [made, sent, refused, reason] = [MADE, SENT, REFUSED, REASON].map(|at| value[at]);
         // Nothing is left between two batches; what no tracepoint told of has not left.
         let unsent = made.saturating_sub(sent);
         let reason = match (unsent, reason) {
@@ -99,23 +107,19 @@ impl Meter {
     }
 }
 
-fn at(place: usize) -> i16 {
+/// Where a number of the map stands, in bytes.
+pub(super) fn at(place: usize) -> i16 {
     (place * size_of::<u64>()) as i16
 }
 
-/// A frame is being made by program number `program`: its number is in `R0` then, and the map's address in `R7`. Takes `R1` to `R5`.
-pub(super) fn make(program: usize) -> Vec<Step> {
-    vec![
-        Step::PointToMap(R7),
+/// A frame is being made; `R7` is the map's address. Takes `R0` to `R5`.
+pub(super) fn count() -> [Step; 5] {
+    [
         Step::Call(Helper::ProcessorNumber),
         Step::Store(Double, R7, at(CPU), Of(R0)),
         Step::Load(Double, R4, R7, at(MADE)),
         Step::Compute(Add, R4, Number(1)),
         Step::Store(Double, R7, at(MADE), Of(R4)),
-        Step::Load(Double, R0, R7, at(NUMBERS + program)),
-        Step::Compute(Set, R4, Of(R0)),
-        Step::Compute(Add, R4, Number(1)),
-        Step::Store(Double, R7, at(NUMBERS + program), Of(R4)),
     ]
 }
 
