@@ -156,6 +156,31 @@ fn bytes_come_back_over_tcp() {
 }
 
 #[test]
+fn datagrams_come_from_several_addresses_and_each_has_its_part() {
+    let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4m\"");
+    let words = [
+        "--source",
+        "127.0.0.2-127.0.0.3",
+        "-c",
+        "3",
+        "-n",
+        "3000",
+        "-R",
+        "10k",
+    ];
+    let (finished, result) = load(&url, &words);
+    assert_eq!(number(&result, "/sent"), 3000, "{}", finished.out);
+    for (at, source, sent) in [(0, "127.0.0.2", 2000), (1, "127.0.0.3", 1000)] {
+        let origin = &result["origins"][at];
+        assert_eq!(origin["source"], source, "{result:#}");
+        assert_eq!(number(origin, "/sent"), sent);
+        let (received, lost) = (number(origin, "/received"), number(origin, "/lost"));
+        assert_eq!(received + lost, sent);
+    }
+    serve.stop();
+}
+
+#[test]
 fn nobody_there_is_one_sentence() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = socket.local_addr().expect("an address");
