@@ -224,6 +224,14 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
             &["tcp://127.0.0.1:9", "-X", "PUT"],
             "--method is about requests of another",
         ),
+        (
+            &["udp://127.0.0.1:9", "--via", "dpdk"],
+            "expected xdp; without --via",
+        ),
+        (
+            &["http://127.0.0.1:9", "--interface", "eth0"],
+            "--interface is about datagrams",
+        ),
         (&["udp://127.0.0.1"], "it has no port"),
         (&["udp://unix:/run/x"], "Unix socket"),
         (

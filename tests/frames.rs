@@ -300,18 +300,14 @@ fn what_stands_in_the_way_of_frames_is_said_before_the_run() {
     refused(&[], &by("v0"), 1, "ethtool -K PEER gro on");
     refused(&[], &by("v7"), 1, "no such interface");
     refused(&[], &by("lo"), 1, "lo is down");
-    refused(&[], &by("v1"), 1, "cannot be reached by --interface v1");
+    // Where no IPv4 route leads there the kernel takes it for a neighbour.
+    let other = ["udp://[fd78:0::2]:9", "--via", "xdp", "--interface", "v1"];
+    refused(&[], &other, 1, "cannot be reached by --interface v1");
     refused(
         &[],
         &["udp://10.78.0.2:9", "--via", "xdp"],
         1,
         "--interface",
-    );
-    refused(
-        &[],
-        &["udp://10.78.0.2:9", "--via", "dpdk", "--interface", "v0"],
-        1,
-        "expected xdp",
     );
     let own = ["udp://10.78.0.1:9", "--via", "xdp", "--interface", "v0"];
     refused(&[], &own, 1, "an address of this machine");

@@ -32,7 +32,7 @@ pub(super) struct PacketArgs {
     pub(super) send: Option<Departure>,
 
     /// Frames leave past the network stack, millions a second, by the interface of --interface; one way, and as root: xdp
-    #[arg(long, value_name = "WAY", value_parser = via, conflicts_with = "send", requires = "interface")]
+    #[arg(long, value_name = "WAY", value_parser = via, conflicts_with = "send")]
     pub(super) via: Option<Departure>,
 
     /// The interfaces that datagrams leave by, in turn for each socket, such as eth0 or eth0,eth1; the result has each
