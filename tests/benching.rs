@@ -11,7 +11,7 @@ use crate::peer::are_here;
 use crate::program::{Finished, Program, onrush, run_onrush, until};
 
 /// An experiment of our own server and client whose window is `measure` long.
-fn experiment(directory: &Path, measure: &str) -> String {
+pub(crate) fn experiment(directory: &Path, measure: &str) -> String {
     let path = directory.join("tiny.toml");
     let text = format!(
         r#"
@@ -45,7 +45,7 @@ ours = ["direct"]
     path.display().to_string()
 }
 
-fn results(out: &Path, finished: &Finished) -> Value {
+pub(crate) fn results(out: &Path, finished: &Finished) -> Value {
     for name in ["result.json", "raw.csv", "environment.json", "report.html"] {
         let length = fs::metadata(out.join(name)).map(|file| file.len());
         assert!(
@@ -441,24 +441,39 @@ fn a_run_that_was_killed_is_gone_on_with() {
 
 #[test]
 fn what_made_a_session_of_its_own_is_ended_with_its_trial() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = experiment(directory.path(), "1s");
-    let text = fs::read_to_string(&path).expect("it is there");
-    let server = text
-        .lines()
-        .find(|line| line.starts_with("onrush = [\"serve\""))
-        .expect("it has one");
-    let wrapped = "command = [\"sh\", \"-c\", \"setsid sleep 1000 & exec {onrush} serve --respond 200 --listen 127.0.0.1:{port} --threads 1\"]";
-    fs::write(&path, text.replace(server, wrapped)).expect("it is ours");
-    let out = directory.path().join("out");
-    let finished = run_onrush(&["bench", &path, "--out", &out.display().to_string()]);
-    let results = results(&out, &finished);
-    let trial = &results["works"][0]["variants"][0]["trials"][0];
-    let notes = trial["notes"].to_string();
-    assert!(
-        notes.contains("programs had started 1 processes and left them behind"),
-        "{notes}"
-    );
+    let left_behind = [
+        (
+            "setsid sleep 1000 &",
+            "a process that a program had started",
+        ),
+        (
+            "env -i setsid sleep 1000 &",
+            "a process that a program had started",
+        ),
+        (
+            "env -i setsid sh -c 'sleep 1000 & exec sleep 1000' &",
+            "2 processes that programs had started",
+        ),
+    ];
+    for (script, expected) in left_behind {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = experiment(directory.path(), "1s");
+        let text = fs::read_to_string(&path).expect("it is there");
+        let server = text
+            .lines()
+            .find(|line| line.starts_with("onrush = [\"serve\""))
+            .expect("it has one");
+        let wrapped = format!(
+            "command = [\"sh\", \"-c\", \"{script} exec {{onrush}} serve --respond 200 --listen 127.0.0.1:{{port}} --threads 1\"]"
+        );
+        fs::write(&path, text.replace(server, &wrapped)).expect("it is ours");
+        let out = directory.path().join("out");
+        let finished = run_onrush(&["bench", &path, "--out", &out.display().to_string()]);
+        let results = results(&out, &finished);
+        let trial = &results["works"][0]["variants"][0]["trials"][0];
+        let notes = trial["notes"].to_string();
+        assert!(notes.contains(expected), "{script}: {notes}");
+    }
 }
 
 #[test]

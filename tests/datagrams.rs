@@ -1,6 +1,6 @@
 //! `onrush load udp://` and `tcp://` against `onrush serve --sink` and `--echo`: every datagram is accounted for.
 
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 
 use serde_json::Value;
 
@@ -137,7 +137,7 @@ fn bytes_come_back_over_tcp() {
     let url = format!("tcp://{}", serve.address);
     for words in [
         &["-n", "2000", "--size", "1", "-c", "4"][..],
-        &["-n", "500", "--size", "60000", "-c", "2"],
+        &["-n", "100", "--size", "1000000", "-c", "2"],
         &["-n", "2000", "--pipeline", "16"],
         &["-n", "300", "-r", "1", "-c", "3"],
     ] {
@@ -156,6 +156,50 @@ fn bytes_come_back_over_tcp() {
 }
 
 #[test]
+fn streams_over_tcp_go_one_way() {
+    let serve = Serve::start(&["--sink", "127.0.0.1:0", "--threads", "2"]);
+    let url = format!("tcp://{}", serve.address);
+    for (words, bytes) in [
+        (&["-n", "2000", "--size", "1", "-c", "4"][..], 2_000),
+        (&["-n", "300", "-c", "2"], 300 * 131_072),
+        (
+            &["-n", "2000", "--size", "1000", "--pipeline", "16"],
+            2_000_000,
+        ),
+        (&["-n", "300", "--size", "5", "-r", "1", "-c", "3"], 1_500),
+    ] {
+        let words = [words, &["--one-way"]].concat();
+        let (finished, result) = load(&url, &words);
+        let asked: u64 = words[1].parse().expect("a number");
+        let said = &finished.out;
+        assert_eq!(
+            number(&result, "/statuses/taken"),
+            asked,
+            "{words:?}: {said}"
+        );
+        assert_eq!(number(&result, "/bytes"), bytes, "{words:?}: {said}");
+        assert_eq!(number(&result, "/errors"), 0, "{words:?}: {said}");
+    }
+    serve.stop();
+}
+
+#[test]
+fn a_stream_to_an_echo_or_to_nobody_who_reads_is_told() {
+    let serve = Serve::start(&["--echo", "127.0.0.1:0"]);
+    let url = format!("tcp://{}", serve.address);
+    let finished = run_onrush(&["load", &url, "--one-way", "-d", "1s", "--timeout", "300ms"]);
+    assert!(matches!(finished.code, Some(3 | 5)), "{finished:?}");
+    assert!(finished.out.contains("leave --one-way out"), "{finished:?}");
+    serve.stop();
+
+    let deaf = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("tcp://{}", deaf.local_addr().expect("an address"));
+    let finished = run_onrush(&["load", &url, "--one-way", "-d", "2s", "--timeout", "300ms"]);
+    assert!(matches!(finished.code, Some(3 | 5)), "{finished:?}");
+    assert!(finished.out.contains("timeout"), "{finished:?}");
+}
+
+#[test]
 fn datagrams_come_from_several_addresses_and_each_has_its_part() {
     let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4m\"");
     let words = [
@@ -170,13 +214,18 @@ fn datagrams_come_from_several_addresses_and_each_has_its_part() {
     ];
     let (finished, result) = load(&url, &words);
     assert_eq!(number(&result, "/sent"), 3000, "{}", finished.out);
-    for (at, source, sent) in [(0, "127.0.0.2", 2000), (1, "127.0.0.3", 1000)] {
+    let mut all = 0;
+    for (at, source, flows) in [(0, "127.0.0.2", 2), (1, "127.0.0.3", 1)] {
         let origin = &result["origins"][at];
+        let sent = number(origin, "/sent");
+        all += sent;
         assert_eq!(origin["source"], source, "{result:#}");
-        assert_eq!(number(origin, "/sent"), sent);
+        assert_eq!(number(origin, "/flows"), flows);
         let (received, lost) = (number(origin, "/received"), number(origin, "/lost"));
         assert_eq!(received + lost, sent);
+        assert!(received > 0, "{result:#}");
     }
+    assert_eq!(all, 3000);
     serve.stop();
 }
 
@@ -216,6 +265,10 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         (&["udp://127.0.0.1:9/path"], "no path without HTTP"),
         (&["udp://127.0.0.1:9", "--size", "17"], "use 18 or more"),
         (&["tcp://127.0.0.1:9", "--size", "1,2"], "have one size"),
+        (
+            &["udp://127.0.0.1:9", "--size", "65508"],
+            "is more than a datagram has",
+        ),
         (
             &["tcp://127.0.0.1:9", "--depth", "2"],
             "--depth is about datagrams",

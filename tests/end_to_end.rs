@@ -21,6 +21,7 @@ mod confinement;
 mod connections;
 mod converting;
 mod datagrams;
+mod doubting;
 mod encryption;
 mod examples;
 mod explaining;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use onrush_file::Unreadable;
 
 use crate::limits::RESULT_BYTES_MIN;
+use crate::options::PAINTER;
 use crate::scenario::Mistake;
 
 /// Why an experiment did not run, or its results could not be written.
@@ -36,6 +37,10 @@ pub enum Error {
     NoScale,
     /// Programs the experiment needs are not installed; each with what to do about it.
     Missing(Vec<String>),
+    /// Charts were asked for as PNG, and the program that draws them is missing.
+    NoPainter,
+    /// A chart could not be drawn, and why.
+    Picture(PathBuf, String),
     /// The system refused something basic.
     System(&'static str, io::Error),
 }
@@ -86,6 +91,14 @@ impl fmt::Display for Error {
                     programs.join("\n  ")
                 )
             }
+            Error::NoPainter => write!(
+                f,
+                "--png needs {PAINTER}, which is not here: install it (Debian's package librsvg2-bin), or leave --png out"
+            ),
+            Error::Picture(path, why) => {
+                let path = path.display();
+                write!(f, "cannot draw {path}: {why}; the SVG beside it is whole")
+            }
             Error::System(what, _) => write!(f, "cannot {what}"),
         }
     }
@@ -106,6 +119,8 @@ impl std::error::Error for Error {
             | Error::InUse(_)
             | Error::NotThere(_)
             | Error::NoScale
+            | Error::NoPainter
+            | Error::Picture(..)
             | Error::Missing(_) => None,
         }
     }

@@ -1,5 +1,7 @@
 //! How a run ended, for people and for the shell.
 
+use crate::outcome::{Outcome, Trial, Verdict};
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -16,6 +18,27 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// That of a run with this outcome.
+    pub fn of(outcome: &Outcome) -> Exit {
+        if outcome.no_room.is_some() {
+            return Exit::NoRoom;
+        }
+        if outcome.lost.is_some() {
+            return Exit::Invalid;
+        }
+        if !outcome.complete {
+            return Exit::Interrupted;
+        }
+        let any = |verdict| outcome.lines().any(|(_, line)| line.verdict == verdict);
+        if any(Verdict::NotMeasured) || any(Verdict::Invalid) || any_in_vain(outcome) {
+            return Exit::Invalid;
+        }
+        if any(Verdict::Missed) {
+            return Exit::Missed;
+        }
+        Exit::Done
+    }
+
     /// The exit code of the process: a missed target is a result, not a failure of the program.
     pub fn code(self) -> u8 {
         match self {
@@ -25,4 +48,11 @@ impl Exit {
             Exit::Interrupted => 130,
         }
     }
+}
+
+/// Whether a variant was tried and no round of it may be used. A work without figures has no line that says so.
+fn any_in_vain(outcome: &Outcome) -> bool {
+    let mut variants = outcome.works.iter().flat_map(|work| &work.variants);
+    variants
+        .any(|variant| !variant.trials.is_empty() && !variant.trials.iter().any(Trial::is_valid))
 }

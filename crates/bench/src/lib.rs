@@ -35,7 +35,7 @@ mod options;
 
 pub use error::Error;
 pub use exit::Exit;
-pub use options::{Choice, Options, Task};
+pub use options::{Charts, Choice, Options, Task};
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -65,6 +65,10 @@ pub struct Ended {
 /// When nothing was measured.
 pub fn run(options: Options) -> Result<Ended, Error> {
     let onrush = run::own_program(options.onrush.as_deref())?;
+    // Nobody measures for an hour to hear this.
+    if options.charts == Charts::Png && !run::is_installed(options::PAINTER) {
+        return Err(Error::NoPainter);
+    }
     if let Task::Resume(directory) = &options.task {
         let earlier = Earlier::read(directory)?;
         let mut experiment = scenario::read_text(
@@ -75,7 +79,8 @@ pub fn run(options: Options) -> Result<Ended, Error> {
         )?;
         choose(&mut experiment, &earlier.header.choice)?;
         report::check_directory(directory)?;
-        return measure(&experiment, &onrush, directory, Begin::Earlier(earlier));
+        let begin = Begin::Earlier(earlier);
+        return measure(&experiment, &onrush, directory, begin, options.charts);
     }
     let mut experiment = match &options.experiment {
         None if options.choice.scale.is_some() => return Err(Error::NoScale),
@@ -100,7 +105,13 @@ pub fn run(options: Options) -> Result<Ended, Error> {
         }
         Task::Measure | Task::Resume(_) => {
             let out = report::claim_directory(options.out.as_deref(), &experiment.name)?;
-            measure(&experiment, &onrush, &out, Begin::Anew(header))
+            measure(
+                &experiment,
+                &onrush,
+                &out,
+                Begin::Anew(header),
+                options.charts,
+            )
         }
     }
 }
@@ -146,6 +157,7 @@ fn measure(
     onrush: &Path,
     out: &Path,
     begin: Begin,
+    charts: Charts,
 ) -> Result<Ended, Error> {
     let measured = run::measure(experiment, onrush, out, begin)?;
     let written = report::write_all(out, &measured);
@@ -159,7 +171,11 @@ fn measure(
         );
     }
     let texts = written?;
-    let exit = measured.outcome.exit();
+    match charts {
+        Charts::Svg => {}
+        Charts::Png => report::draw(out)?,
+    }
+    let exit = Exit::of(&measured.outcome);
     measured.close();
     Ok(Ended {
         exit,

@@ -98,6 +98,8 @@ pub const FLAME_NAME_MAX: usize = 160;
 pub const RAW_BYTES_MAX: u64 = 64 << 20;
 /// `environment.json` of an earlier run: the largest of ours has 0.4 MB, and holds its experiment, which is bounded itself.
 pub const ENVIRONMENT_BYTES_MAX: u64 = 16 << 20;
+/// A value of it: nothing that is measured comes near it, and ratios and squares of smaller ones are numbers.
+pub const VALUE_MAX: f64 = 1e18;
 /// Variants of works in an earlier run: as many as an experiment may have, at a hundred points of a sweep.
 pub const ENTRANTS_MAX: usize = WORKS_MAX * VARIANTS_MAX * 100;
 /// Runs that are compared with the first one: each has its own table, and nobody reads more of them.

@@ -22,8 +22,23 @@ pub struct Options {
     pub budget: Option<Duration>,
     /// What makes the order of trials that of an earlier run; `None` takes another one for each run.
     pub seed: Option<Seed>,
+    /// How charts are written.
+    pub charts: Charts,
     /// The program that takes the roles written as `onrush = [...]`; `None` is the running program itself.
     pub onrush: Option<PathBuf>,
+}
+
+/// What draws an SVG as a PNG (librsvg).
+pub(crate) const PAINTER: &str = "rsvg-convert";
+
+/// How the charts of a result are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Charts {
+    /// As SVG.
+    #[default]
+    Svg,
+    /// As SVG, and as PNG beside it.
+    Png,
 }
 
 /// How much of an experiment is measured.

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 mod judged;
 
 pub use self::judged::{FigureLine, Interval, Limiter, LimiterKind, Verdict};
-use crate::exit::Exit;
 use crate::placement::Placement;
 use crate::scenario::{Counted, Point, Role, title};
 use crate::schedule::Seed;
@@ -65,27 +64,6 @@ impl Outcome {
         self.works
             .iter()
             .flat_map(|work| work.figures.iter().map(move |line| (work, line)))
-    }
-
-    /// How the run ended.
-    pub fn exit(&self) -> Exit {
-        if self.no_room.is_some() {
-            return Exit::NoRoom;
-        }
-        if self.lost.is_some() {
-            return Exit::Invalid;
-        }
-        if !self.complete {
-            return Exit::Interrupted;
-        }
-        let any = |verdict| self.lines().any(|(_, line)| line.verdict == verdict);
-        if any(Verdict::NotMeasured) || any(Verdict::Invalid) {
-            return Exit::Invalid;
-        }
-        if any(Verdict::Missed) {
-            return Exit::Missed;
-        }
-        Exit::Done
     }
 }
 

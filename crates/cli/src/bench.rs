@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use onrush_bench::scenario::nearest;
 use onrush_bench::schedule::Seed;
-use onrush_bench::{Choice, Options, Task};
+use onrush_bench::{Charts, Choice, Options, Task};
 
 use self::written::Written;
 use crate::terminal::say;
@@ -64,6 +64,9 @@ pub(crate) struct Args {
     /// Write the summary to a file as Markdown, too; - is standard output, and what people read then goes to standard error
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "list"])]
     markdown: Option<PathBuf>,
+    /// Write the charts as PNG, too, by rsvg-convert
+    #[arg(long, conflicts_with_all = ["dry_run", "list"])]
+    png: bool,
     /// Few rounds and short windows: checks that an experiment works, proves nothing
     #[arg(long)]
     quick: bool,
@@ -114,6 +117,10 @@ impl Args {
             },
             budget: self.budget,
             seed: self.seed.map(Seed),
+            charts: match self.png {
+                true => Charts::Png,
+                false => Charts::Svg,
+            },
             onrush: None,
         }
     }

@@ -15,6 +15,7 @@ use crate::failure::Lost;
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN, DROPPED_MIN};
 use crate::protocol::request::Last;
 use crate::protocol::response::{Stage, Step};
+use crate::stream;
 use crate::work::Work;
 
 /// Makes connection `index` of the core, number `number` of the run, and makes it again whenever it ends, until there is
@@ -44,7 +45,14 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
         };
         let mut responses = 0;
         work.begins(std::mem::take(&mut is_kept));
-        let end = exchange(&core_run, &stream, &mut work, &mut responses).await;
+        let end = match core_run.is_one_way() {
+            false => exchange(&core_run, &stream, &mut work, &mut responses).await,
+            // Boxed: most runs need no room for it.
+            true => {
+                let sending = stream::exchange(&core_run, &stream, &mut work, &mut responses);
+                Box::pin(sending).await
+            }
+        };
         core_run.closed(&stream, &mut work, end);
         if work.is_kept() {
             back_off = BACK_OFF_MIN;

@@ -19,9 +19,9 @@ use crate::gate::Signal;
 use crate::host::{ThreadTime, thread_number};
 use crate::limits::BATCH_BYTES_MAX;
 use crate::plan::Plan;
-use crate::protocol::Codec;
 use crate::protocol::request::Last;
 use crate::protocol::response::Met;
+use crate::protocol::{Codec, Protocol};
 use crate::record::Record;
 use crate::rows::Reading;
 use crate::standing::{Standing, Thread};
@@ -270,6 +270,18 @@ impl CoreRun {
     pub(crate) fn queue(&self, stream: &Transport, work: &mut Work, last: Last) {
         let due = (work.number, work.due);
         work.queued(self.codec.queue(stream, work.index, due, last));
+    }
+
+    /// Whether the kernel's taking requests is all that becomes of them.
+    pub(crate) fn is_one_way(&self) -> bool {
+        matches!(self.plan.protocol, Protocol::Stream(_))
+    }
+
+    /// The kernel has taken what was queued, which nobody answers: these are the bytes that count.
+    pub(crate) fn taken(&self, work: &Work) {
+        if !self.is_over() {
+            self.recorder.record.borrow_mut().tally.bytes += work.bytes();
+        }
     }
 
     /// Whether a request may have more bytes than its server takes before it responds.

@@ -31,6 +31,7 @@ mod connection;
 mod core_run;
 pub mod journey;
 mod protocol;
+mod stream;
 
 pub mod packets;
 

@@ -305,6 +305,10 @@ pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 
 /// Bytes that an echo is sent at a time when nothing is said: what datagrams have, too.
 pub const ECHO_BYTES_DEFAULT: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+/// Bytes of one send of a stream that nobody answers when nothing is said: those of iperf3.
+pub const STREAM_BYTES_DEFAULT: NonZeroUsize = NonZeroUsize::new(128 << 10).unwrap();
+/// Bytes of one send over TCP: each thread holds one copy.
+pub const STREAM_BYTES_MAX: usize = 64 << 20;
 
 /// Messages of one call for datagrams: what the engine takes at a time.
 pub(crate) const MESSAGES_PER_CALL: usize = 32;

@@ -19,6 +19,7 @@ use crate::memcached::filled::Filled;
 use crate::memcached::workload::Workload;
 use crate::pace::arrivals::{ArrivalPlan, Share};
 use crate::pace::{Pace, Start};
+use crate::packets::Way;
 use crate::protocol::Protocol;
 use crate::protocol::echo::Bytes;
 use crate::protocol::request::RequestKind;
@@ -77,8 +78,10 @@ pub struct Options {
     pub headers: Vec<(String, String)>,
     /// What is sent, where it is more than the target.
     pub asks: Asks,
-    /// How many bytes an echo is sent at a time.
+    /// How many bytes are sent at a time over TCP, where that is not HTTP.
     pub echo_bytes: NonZeroUsize,
+    /// Whether these come back.
+    pub echo_way: Way,
     /// What is sent to a target that speaks memcached.
     pub memcached: memcached::Asks,
     /// What users do, where requests are steps of journeys; those stand in [`asks`](Self::asks), in their order.
@@ -115,6 +118,7 @@ impl Options {
             headers: Vec::new(),
             asks: Asks::default(),
             echo_bytes: ECHO_BYTES_DEFAULT,
+            echo_way: Way::RoundTrip,
             memcached: memcached::Asks::default(),
             journeys: None,
             timeout: TIMEOUT_DEFAULT,
@@ -219,7 +223,10 @@ impl Plan {
             journeys = Some((Arc::clone(walked), Arc::clone(mix)));
         }
         let plan = Plan {
-            connector: connector(&options).map_err(Error::Invalid)?,
+            connector: options
+                .reach
+                .connector(&options.target)
+                .map_err(Error::Invalid)?,
             options,
             journeys,
             protocol,
@@ -348,21 +355,6 @@ impl Plan {
     }
 }
 
-/// What makes TLS connections, when the target speaks it.
-fn connector(options: &Options) -> Result<Option<Connector>, String> {
-    if !options.target.scheme.has_tls() {
-        return Ok(None);
-    }
-    match Connector::new(options.reach.tls.clone()) {
-        Ok((connector, _)) => Ok(Some(connector)),
-        Err(wrong) => Err(wrong
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("; ")),
-    }
-}
-
 /// What the target speaks, and the requests that are asked for.
 fn protocol(options: &Options) -> Result<Protocol, String> {
     Ok(match options.target.scheme {
@@ -371,7 +363,13 @@ fn protocol(options: &Options) -> Result<Protocol, String> {
             let workload = Workload::new(&options.memcached, options.seed)?;
             Protocol::Memcached(Arc::new(workload))
         }
-        Scheme::Tcp => Protocol::Echo(Arc::new(Bytes::new(options.echo_bytes.get()))),
+        Scheme::Tcp => {
+            let bytes = |verb| Arc::new(Bytes::new(verb, options.echo_bytes.get()));
+            match options.echo_way {
+                Way::RoundTrip => Protocol::Echo(bytes("echo")),
+                Way::OneWay => Protocol::Stream(bytes("send")),
+            }
+        }
         Scheme::Udp => {
             return Err(format!(
                 "{} sends datagrams, which are no requests: see packets::run",

@@ -31,6 +31,8 @@ pub(crate) enum Protocol {
     Http1(Arc<Mix>),
     Memcached(Arc<Workload>),
     Echo(Arc<echo::Bytes>),
+    /// Bytes that nobody answers.
+    Stream(Arc<echo::Bytes>),
     #[cfg(test)]
     Lines(lines::Lines),
 }
@@ -42,6 +44,7 @@ impl Protocol {
             Protocol::Http1(_) => "HTTP/1.1",
             Protocol::Memcached(_) => "memcached",
             Protocol::Echo(_) => "echo",
+            Protocol::Stream(_) => "stream",
             #[cfg(test)]
             Protocol::Lines(_) => "lines",
         }
@@ -53,6 +56,7 @@ impl Protocol {
             Protocol::Http1(_) => &http1::OUTCOMES,
             Protocol::Memcached(_) => &memcached::OUTCOMES,
             Protocol::Echo(_) => &echo::OUTCOMES,
+            Protocol::Stream(_) => &echo::OUTCOMES_OF_STREAM,
             #[cfg(test)]
             Protocol::Lines(_) => &lines::OUTCOMES,
         }
@@ -63,7 +67,7 @@ impl Protocol {
         match self {
             Protocol::Http1(mix) => mix.recipes().len(),
             Protocol::Memcached(workload) => workload.kinds().len(),
-            Protocol::Echo(_) => 1,
+            Protocol::Echo(_) | Protocol::Stream(_) => 1,
             #[cfg(test)]
             Protocol::Lines(_) => 1,
         }
@@ -74,7 +78,7 @@ impl Protocol {
         match self {
             Protocol::Http1(mix) => &mix.recipes()[place].kind,
             Protocol::Memcached(workload) => &workload.kinds()[place],
-            Protocol::Echo(bytes) => bytes.kind(),
+            Protocol::Echo(bytes) | Protocol::Stream(bytes) => bytes.kind(),
             #[cfg(test)]
             Protocol::Lines(lines) => lines.kind(),
         }
@@ -86,7 +90,7 @@ impl Protocol {
         match self {
             Protocol::Http1(mix) => mix.choose(number),
             Protocol::Memcached(workload) => workload.kind_of(number),
-            Protocol::Echo(_) => 0,
+            Protocol::Echo(_) | Protocol::Stream(_) => 0,
             #[cfg(test)]
             Protocol::Lines(_) => 0,
         }
@@ -97,7 +101,7 @@ impl Protocol {
         match self {
             Protocol::Http1(mix) => mix.request_bytes(),
             Protocol::Memcached(workload) => workload.bytes_max(),
-            Protocol::Echo(bytes) => bytes.len(),
+            Protocol::Echo(bytes) | Protocol::Stream(bytes) => bytes.len(),
             #[cfg(test)]
             Protocol::Lines(_) => lines::REQUEST_BYTES_MAX,
         }
@@ -109,6 +113,8 @@ impl Protocol {
             Protocol::Http1(mix) => mix.bytes_max() > bytes,
             Protocol::Memcached(workload) => workload.bytes_max() > bytes,
             Protocol::Echo(sent) => sent.len() > bytes,
+            // Nobody responds before it is taken, nor behind it.
+            Protocol::Stream(_) => false,
             #[cfg(test)]
             Protocol::Lines(_) => lines::REQUEST_BYTES_MAX > bytes,
         }
@@ -122,7 +128,7 @@ impl Protocol {
             Protocol::Memcached(workload) => {
                 Codec::Memcached(memcached::Codec::new(workload, connections))
             }
-            Protocol::Echo(bytes) => Codec::Echo(echo::Codec::new(bytes)),
+            Protocol::Echo(bytes) | Protocol::Stream(bytes) => Codec::Echo(echo::Codec::new(bytes)),
             #[cfg(test)]
             Protocol::Lines(_) => Codec::Lines,
         }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use onrush_engine::{Address, Core, Instant, Source, Stream};
 use onrush_http::proxy_protocol::{Origin, write_v1, write_v2};
 use onrush_measure::units;
-use onrush_tls::ClientSetup;
+use onrush_tls::{ClientSetup, Connector};
 
 pub use source::Sources;
 
@@ -97,6 +97,20 @@ impl Reach {
                 self.sources
             ))
         })
+    }
+
+    /// What makes TLS connections, when the target speaks it.
+    pub(crate) fn connector(&self, target: &Target) -> Result<Option<Connector>, String> {
+        if !target.scheme.has_tls() {
+            return Ok(None);
+        }
+        match Connector::new(self.tls.clone()) {
+            Ok((connector, _)) => Ok(Some(connector)),
+            Err(wrong) => {
+                let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+                Err(wrong.join("; "))
+            }
+        }
     }
 
     /// The ports of generator `shard` of `shards`; none when there are fewer than generators.

@@ -82,6 +82,11 @@ impl Work {
         self.bytes = bytes;
     }
 
+    /// The bytes of what was queued last.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Whether the peer's system had taken nothing of what is due when the connection ended, so that the peer cannot have
     /// read it. Its last segment acknowledges whatever it had taken (RFC 9293 3.10.4: a FIN carries an ACK), and what
     /// reaches a closed socket later is not acknowledged but reset. Not known for Unix sockets, and not for TLS, whose

@@ -8,7 +8,7 @@ use csv::StringRecord;
 use serde::Serialize;
 
 use super::unusable::Unusable;
-use crate::limits::{ENTRANTS_MAX, ROUNDS_MAX};
+use crate::limits::{ENTRANTS_MAX, ROUNDS_MAX, VALUE_MAX};
 use crate::scenario::{Metric, Nature, Role};
 
 /// The columns that have to be there; others may be, in any order.
@@ -306,7 +306,8 @@ impl Columns {
             ));
         };
         let text = self.text(record, "value");
-        let value = text.parse().ok().filter(|value: &f64| value.is_finite());
+        let value = text.parse().ok();
+        let value = value.filter(|value: &f64| value.abs() <= VALUE_MAX);
         let Some(value) = value else {
             return Err(format!("value {text:?}: expected a number such as 3.52"));
         };

@@ -9,6 +9,7 @@ mod k6;
 mod memcaslap;
 mod oha;
 mod onrush;
+mod own_verdict;
 mod packets;
 mod sockperf;
 mod vegeta;

@@ -60,7 +60,9 @@ impl Machine {
         for node in &nodes {
             let twice = application.common(node);
             if !twice.is_empty() {
-                return Err(format!("CPU {twice} is in two nodes: expected each in one"));
+                return Err(format!(
+                    "these CPUs are in two nodes, expected each in one: {twice}"
+                ));
             }
             application = application.union(node);
         }
@@ -90,8 +92,15 @@ impl Machine {
         Ok(self)
     }
 
-    /// The same machine with one more interface.
+    /// The same machine with one more interface. An error when one has its name already, or its interrupts come to no CPU
+    /// of the machine.
     pub fn with_interface(mut self, interface: Interface) -> Result<Machine, String> {
+        let name = &interface.name;
+        if self.interfaces.iter().any(|known| known.name == *name) {
+            return Err(format!(
+                "there are two interfaces `{name}`: expected a `name` of its own for each"
+            ));
+        }
         for queue in &interface.queues {
             let irq_cpu = CpuSet::from_iter([queue.irq_cpu]);
             self.own(&format!("an interrupt of {}", interface.name), irq_cpu)?;

@@ -2,13 +2,17 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use onrush_file::Output;
 
 use crate::error::Error;
+use crate::options::PAINTER;
 
 /// Below the output directory.
 const DIRECTORY: &str = "charts";
+/// Points of a picture for one of the chart: sharp on a slide.
+const ZOOM: &str = "3";
 /// Letters of a title that become a part of a file's name.
 const NAME_MAX: usize = 80;
 
@@ -33,6 +37,38 @@ pub(super) fn write(out: &Path, page: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Draws each chart that [`write`] wrote as a PNG beside it.
+///
+/// # Errors
+/// When the program that does it fails.
+pub(super) fn draw(out: &Path) -> Result<(), Error> {
+    let entries = fs::read_dir(out.join(DIRECTORY))
+        .into_iter()
+        .flatten()
+        .flatten();
+    for svg in entries.map(|entry| entry.path()) {
+        let name = svg.file_name().unwrap_or_default().to_string_lossy();
+        if !is_ours(&name) || !name.ends_with(".svg") {
+            continue;
+        }
+        let png = svg.with_extension("png");
+        let drawn = Command::new(PAINTER)
+            .args(["--zoom", ZOOM, "--output"])
+            .args([&png, &svg])
+            .stdin(Stdio::null())
+            .output();
+        let wrong = match drawn {
+            Ok(drawn) if drawn.status.success() => continue,
+            Ok(drawn) => String::from_utf8_lossy(&drawn.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        // Half a picture is none.
+        let _ = fs::remove_file(&png);
+        return Err(Error::Picture(png, wrong));
+    }
+    Ok(())
+}
+
 /// Best effort: a chart that stays is replaced by one of its name, or is an earlier one's.
 fn remove_earlier(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -47,7 +83,7 @@ fn remove_earlier(directory: &Path) {
 fn is_ours(name: &str) -> bool {
     let number = name.split('-').next().unwrap_or_default();
     let is_number = number.len() >= 3 && number.bytes().all(|byte| byte.is_ascii_digit());
-    is_number && name.ends_with(".svg")
+    is_number && (name.ends_with(".svg") || name.ends_with(".png"))
 }
 
 fn plain(title: &str) -> String {

@@ -136,6 +136,14 @@ fn check_room(directory: &Path) -> io::Result<()> {
     }
 }
 
+/// Draws the charts of a result as PNG, too.
+///
+/// # Errors
+/// When one cannot be drawn.
+pub(crate) fn draw(out: &Path) -> Result<(), Error> {
+    charts::draw(out)
+}
+
 /// A result as text.
 pub struct Texts {
     /// The table for a terminal, and where the report is.

@@ -1,5 +1,7 @@
 //! `summary.md`: the table and the machine, ready to be put into a README.
 
+use onrush_measure::units;
+
 use super::notes::notes;
 use super::road::roads;
 use super::table::{Row, costs, headline, limits, row};
@@ -10,9 +12,9 @@ use crate::outcome::{Outcome, WorkOutcome};
 pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
     let mut text = format!("# {}\n\n{}\n\n", outcome.experiment, outcome.about);
     text.push_str(&format!(
-        "{} · {} rounds of {} s, interleaved · {}\n\n",
+        "{} · {} of {} s, interleaved · {}\n\n",
         outcome.started,
-        outcome.rounds,
+        units::plural(u64::from(outcome.rounds), "round"),
         outcome.measure_s,
         machine(environment)
     ));

@@ -38,6 +38,10 @@ pub(super) fn loaded_trial(
     if let Some(cpu) = subject.placement.of(subject.under_test()).first() {
         metrics.extend(cost::of_machine(&window, *cpu, requests));
     }
+    let distrust = report
+        .distrust
+        .iter()
+        .map(|why| format!("the client takes its own figures for wrong: {why}"));
     let mut trial = Trial {
         round: subject.round,
         rate: subject.rate,
@@ -56,6 +60,7 @@ pub(super) fn loaded_trial(
             .into_iter()
             .map(|warning| format!("the client says: {warning}"))
             .chain(report.notes)
+            .chain(distrust)
             .collect(),
         ..Trial::default()
     };

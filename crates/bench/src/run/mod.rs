@@ -13,6 +13,7 @@ mod journal;
 mod loaded;
 mod network;
 mod notes;
+mod orphans;
 mod ports;
 mod prepare;
 mod profiles;
@@ -143,6 +144,11 @@ pub fn is_here(experiment: &Experiment, program: &Program, onrush: &Path) -> boo
     programs::file(experiment, program, onrush).is_none_or(|file| child::file_of(&file).is_some())
 }
 
+/// Whether a program is on this machine.
+pub(crate) fn is_installed(program: &str) -> bool {
+    child::file_of(program).is_some()
+}
+
 /// The file of our own program.
 ///
 /// # Errors
@@ -172,6 +178,7 @@ pub fn measure(
     let interrupt =
         Interrupt::listen().map_err(|source| Error::System("listen for signals", source))?;
     let open_files_max = idle::raise_open_files_max();
+    orphans::adopt();
     let root = Scratch::create().map_err(|source| Error::Write(std::env::temp_dir(), source))?;
     let hosts = Hosts::reach(experiment, onrush, &root.path, &interrupt);
     let planned = plan_on(experiment, onrush, begin.header(), &hosts)?;

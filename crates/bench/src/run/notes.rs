@@ -1,6 +1,8 @@
 //! What a reader has to know before the numbers of a run. Pure.
 
 use super::rounds::Ending;
+use onrush_measure::units::plural;
+
 use crate::limits::{DISAGREEING_NAMED_MAX, PROFILE_HERTZ};
 use crate::outcome::{Outcome, Trial};
 use crate::verdict::remedy;
@@ -22,12 +24,12 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
                 .to_owned(),
         ),
         Ending::Budget => notes.push(format!(
-            "The budget of time was enough for {} rounds.",
-            outcome.rounds
+            "The budget of time was enough for {}.",
+            plural(u64::from(outcome.rounds), "round")
         )),
         Ending::Precise => notes.push(format!(
-            "Every figure was known closely enough after {} rounds.",
-            outcome.rounds
+            "Every figure was known closely enough after {}.",
+            plural(u64::from(outcome.rounds), "round")
         )),
     }
     if outcome.quick {

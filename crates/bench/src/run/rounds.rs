@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::failure::{Failure, is_no_room};
 use super::journal::{Journal, Line};
+use super::orphans::Before;
 use super::progress::result_in_words;
 use super::rate::rate;
 use super::step_aside::step_aside;
@@ -162,13 +163,14 @@ impl Rounds<'_> {
             start_at: None,
             run_started: self.started,
         };
+        let before = Before::now();
         let made = match rate(&self.works, work) {
             Err(why) => Err(Failure::Failed(why)),
             Ok(rate) => trial::measure(context, subject(rate)),
         };
-        // The trial has ended what it knows of; what made a session of its own is found by the run's name.
+        // The trial has ended what it knows of; what made a session of its own came to us, or is found by the run's name.
         let run = strays::run_name(context.root);
-        let strays = strays::end(|name| name == run);
+        let strays = before.end_others() + strays::end(|name| name == run);
         let mut trial = match made {
             Err(Failure::Interrupted) => {
                 context.progress.end("interrupted");
@@ -202,11 +204,7 @@ impl Rounds<'_> {
                 }
             }
         };
-        if strays > 0 {
-            trial.notes.push(format!(
-                "programs had started {strays} processes and left them behind: they were killed"
-            ));
-        }
+        trial.notes.extend(left_behind(strays));
         self.keep(context, cell, trial)
     }
 
@@ -249,5 +247,16 @@ impl Rounds<'_> {
             return names;
         }
         format!("round {round} · {names}")
+    }
+}
+
+/// What there is to say of processes that outlived the programs which started them.
+fn left_behind(strays: usize) -> Option<String> {
+    match strays {
+        0 => None,
+        1 => Some("a process that a program had started and left behind was killed".to_owned()),
+        more => Some(format!(
+            "{more} processes that programs had started and left behind were killed"
+        )),
     }
 }

@@ -174,7 +174,7 @@ fn load(
         None => (None, None),
         Some(control) => {
             let (report, end) = end_of_control(context, &subject, control)?;
-            (Some(report), Some(end))
+            (report, Some(end))
         }
     };
     let mut trial = loaded_trial(&subject, window, report, control_report);
@@ -194,25 +194,38 @@ fn load(
     Ok(trial)
 }
 
-/// Waits for the control client, and reads its report and what there is to say against it.
+/// Waits for the control client, and reads its report and what there is to say against it. What the client measured stands
+/// without it.
 fn end_of_control(
     context: &mut Context<'_>,
     subject: &Subject<'_>,
     control: &mut Running,
-) -> Try<(ClientReport, ControlEnd)> {
+) -> Try<(Option<ClientReport>, ControlEnd)> {
     let measure = context.experiment.measure;
     let asked = (Role::Control, &*control);
-    wait_for_end_of(context, asked, &[], measure, "measuring", || ())?;
-    let report = read_report(context, subject, Role::Control, control)?;
+    let report = wait_for_end_of(context, asked, &[], measure, "measuring", || ())
+        .and_then(|()| read_report(context, subject, Role::Control, control));
+    let report = match report {
+        Ok(report) => report,
+        Err(Failure::Failed(why)) => {
+            control.stop();
+            let end = ControlEnd {
+                failure: Some(why),
+                ..ControlEnd::default()
+            };
+            return Ok((None, end));
+        }
+        Err(ending) => return Err(ending),
+    };
     let failure = client_report::failure(context, subject, Role::Control, control);
     control.stop();
     let end = ControlEnd {
-        requests: report.requests,
+        requests: Some(report.requests),
         errors: report.errors,
         failure,
         distrust: report.distrust.clone(),
     };
-    Ok((report, end))
+    Ok((Some(report), end))
 }
 
 fn note_warm_up(trial: &mut Trial, warm: Warm) {

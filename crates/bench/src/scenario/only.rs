@@ -27,11 +27,12 @@ impl Only {
             .iter()
             .partition(|text| names_a_parameter(experiment, text));
         for text in &self.texts {
-            let exists = experiment.works.iter().any(|work| {
-                let mut variants = work.variants.iter();
-                has_value(work, text)
-                    || variants.any(|variant| is_named(&work.name, &variant.name, text))
-            });
+            let exists = !text.is_empty()
+                && experiment.works.iter().any(|work| {
+                    let mut variants = work.variants.iter();
+                    has_value(work, text)
+                        || variants.any(|variant| is_named(&work.name, &variant.name, text))
+                });
             if !exists {
                 return Err(text.clone());
             }

@@ -1,5 +1,6 @@
 //! From the text of an experiment file to an [`Experiment`] in which every name resolves.
 
+mod ends;
 mod figure;
 mod given;
 mod namespace;
@@ -7,6 +8,7 @@ mod network;
 mod program;
 mod remote;
 mod scale;
+mod set;
 mod sweep;
 mod variant;
 mod work;
@@ -16,14 +18,16 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
+use self::ends::{ends, measure, rounds};
 use self::given::{Given, collect};
 use self::network::Networks;
 use self::program::programs;
 use self::scale::Scale;
+use self::set::check_set;
 use self::work::works;
 use super::section::{Read, Section, Source, name, unknown};
-use super::{Experiment, Order, Quick, WarmUp};
-use crate::limits::{BUDGET_MAX, ROUNDS_MAX, WINDOW_MAX};
+use super::{Experiment, Order, Quick};
+use crate::limits::{ROUNDS_MAX, WINDOW_MAX};
 
 const EXPERIMENT_KEYS: &[&str] = &[
     "name",
@@ -70,11 +74,10 @@ pub(super) fn experiment(
         scale,
     };
     let works = works(&section, &given)?;
-    let at = |key: &str| given.scale.before(&section, key);
-    let budget = budget(at("budget"))?;
-    let precision = precision(at("precision"))?;
+    check_set(&section, &given)?;
+    let ends = ends(|key: &str| given.scale.before(&section, key))?;
     // With another end, rounds are what they are bounded by.
-    let usual = match (budget, precision) {
+    let usual = match (ends.budget, ends.precision) {
         (None, None) => 5,
         (Some(_), _) | (_, Some(_)) => ROUNDS_MAX,
     };
@@ -88,15 +91,13 @@ pub(super) fn experiment(
     Ok(Experiment {
         name: name(&section, "a short name for the output directory")?.value,
         about: about.join(" "),
-        rounds: rounds(at("rounds"))?.unwrap_or(usual),
-        budget,
-        precision,
+        rounds: ends.rounds.unwrap_or(usual),
+        budget: ends.budget,
+        precision: ends.precision,
         order: order(&section)?,
-        warm_up: warm_up(at("warm_up"))?,
-        measure: measure(at("measure"))?.unwrap_or(Duration::from_secs(5)),
-        cpus_per_role: at("cpus_per_role")
-            .count("cpus_per_role", 1..4097)?
-            .map(|count| count as usize),
+        warm_up: ends.warm_up,
+        measure: ends.measure.unwrap_or(Duration::from_secs(5)),
+        cpus_per_role: ends.cpus_per_role,
         quick: quick(&section)?,
         profile: section.flag("profile")?.unwrap_or(false),
         works,
@@ -104,11 +105,6 @@ pub(super) fn experiment(
         directory: directory.into(),
         source: text.into(),
     })
-}
-
-fn rounds(section: &Section<'_>) -> Read<Option<u32>> {
-    let rounds = section.count("rounds", 1..u64::from(ROUNDS_MAX) + 1)?;
-    Ok(rounds.map(|rounds| rounds as u32))
 }
 
 fn order(section: &Section<'_>) -> Read<Order> {
@@ -122,62 +118,6 @@ fn order(section: &Section<'_>) -> Read<Order> {
             .source
             .mistake(text.span, unknown("order", other, &["shuffled", "file"]))),
     }
-}
-
-fn budget(section: &Section<'_>) -> Read<Option<Duration>> {
-    let budget = section.duration("budget", BUDGET_MAX)?;
-    match section.value("budget") {
-        Some(value) if budget == Some(Duration::ZERO) => Err(section.source.mistake(
-            value.span(),
-            "no round fits into no time: expected a duration such as \"20m\"",
-        )),
-        Some(_) | None => Ok(budget),
-    }
-}
-
-fn precision(section: &Section<'_>) -> Read<Option<f64>> {
-    let Some(share) = section.number("precision")? else {
-        return Ok(None);
-    };
-    if share.value > 0.0 && share.value < 1.0 {
-        return Ok(Some(share.value));
-    }
-    Err(section.source.mistake(
-        share.span,
-        "expected a share of the value, above 0 and below 1: 0.02 is two per cent to both sides",
-    ))
-}
-
-/// A length, or how long it may take to get steady.
-fn warm_up(section: &Section<'_>) -> Read<WarmUp> {
-    let is_table =
-        |value: &toml::Spanned<_>| toml::de::DeValue::as_table(value.get_ref()).is_some();
-    if !section.value("warm_up").is_some_and(is_table) {
-        let length = section.duration("warm_up", WINDOW_MAX)?;
-        return Ok(WarmUp::Fixed(length.unwrap_or(Duration::from_secs(1))));
-    }
-    let table = section
-        .table("warm_up")?
-        .ok_or_else(|| section.missing("warm_up", "a table"))?;
-    let section = Section::open(section.source, table.value, table.span, &["until_steady"])?;
-    let longest = section
-        .duration("until_steady", WINDOW_MAX)?
-        .ok_or_else(|| section.missing("until_steady", "how long it may take, such as \"20s\""))?;
-    Ok(WarmUp::UntilSteady(longest))
-}
-
-/// wrk and others only take whole seconds, so a window is at least one.
-fn measure(section: &Section<'_>) -> Read<Option<Duration>> {
-    let Some(measure) = section.duration("measure", WINDOW_MAX)? else {
-        return Ok(None);
-    };
-    if measure >= Duration::from_secs(1) {
-        return Ok(Some(measure));
-    }
-    let span = section.value("measure").map_or(0..0, toml::Spanned::span);
-    Err(section
-        .source
-        .mistake(span, "a measured window lasts at least \"1s\""))
 }
 
 fn quick(section: &Section<'_>) -> Read<Quick> {
@@ -202,6 +142,7 @@ fn quick(section: &Section<'_>) -> Read<Quick> {
 mod tests {
     use super::*;
     use crate::scenario::Collect;
+    use crate::scenario::WarmUp;
     use crate::scenario::{Access, Bound, Rate, Role, Sharing, Ssh, Work};
 
     const GOOD: &str = r#"
@@ -745,6 +686,60 @@ at_most = 0.85
         assert!(mistake("name = \"small\"", "").contains("`name` is missing"));
         assert!(mistake("rounds = 2", "profile = 1").contains("expected true or false"));
         assert!(mistake("rounds = 2", "rounds = = 2").contains("test.toml:3:"));
+    }
+
+    #[test]
+    fn what_would_change_nothing_is_a_mistake() {
+        for (from, to, expected) in [
+            (
+                "set = { io = \"epoll\" }",
+                "set = { io = \"epoll\", oi = \"epoll\" }",
+                "nothing in this file names {oi}",
+            ),
+            (
+                "[program.load]",
+                "[program.load]\nversion = [\"onrush\", \"--version\"]",
+                "the version of this binary is known",
+            ),
+            (
+                "files = {",
+                "version = []\nfiles = {",
+                "expected a command line",
+            ),
+            (
+                "[program.nginx]",
+                "[program.\"\"]\nidle = 1\n[program.nginx]",
+                "a program without a name",
+            ),
+            (
+                "[program.nginx]",
+                "[host.\"\"]\n[program.nginx]",
+                "a host without a name",
+            ),
+            (
+                "[program.nginx]",
+                "[scales.small]\nmeasure = \"0s\"\n[program.nginx]",
+                "at least \"1s\"",
+            ),
+            (
+                "[program.nginx]",
+                "[scales.small]\nprecision = 2\n[program.nginx]",
+                "expected a share of the value",
+            ),
+            (
+                "connections = 100",
+                "connections = 100\nroad = true",
+                "a road has steps",
+            ),
+            (
+                "name = \"nginx\"\nserver",
+                "name = \"nginx\"\nhosts = { proxy = \"a\" }\nserver",
+                "this variant has no proxy",
+            ),
+        ] {
+            let said = mistake(from, to);
+            assert!(said.contains(expected), "{to}: {said}");
+        }
     }
 
     #[test]

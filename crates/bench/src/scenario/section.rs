@@ -70,6 +70,15 @@ pub(crate) struct Section<'a> {
     table: &'a DeTable<'a>,
 }
 
+/// A name that the user chooses, and by which something is meant elsewhere in the file.
+pub(crate) fn check_named(source: Source<'_>, what: &str, name: &At<&str>) -> Read<()> {
+    if !name.value.is_empty() {
+        return Ok(());
+    }
+    let said = format!("a {what} without a name cannot be meant by anything: expected a name");
+    Err(source.mistake(name.span.clone(), said))
+}
+
 /// What was read, or the first mistake.
 pub(crate) type Read<T> = Result<T, Mistake>;
 

@@ -1,5 +1,7 @@
 //! Whether the control client was undisturbed: what it saw is the system's only when nothing held it up itself. Pure.
 
+use onrush_measure::units::plural;
+
 use super::limiter::{OTHERS_MAX, STEAL_MAX, mean_use, others_on, percent};
 use crate::outcome::Trial;
 use crate::placement::Placement;
@@ -15,8 +17,8 @@ const WAIT_MAX: f64 = 0.25;
 /// How a control client ended, and what it says of itself.
 #[derive(Debug, Clone, Default)]
 pub struct ControlEnd {
-    /// Responses that it received.
-    pub requests: u64,
+    /// Responses that it received, where it reported.
+    pub requests: Option<u64>,
     /// Requests that failed.
     pub errors: u64,
     /// How it ended, where that was not with success.
@@ -32,14 +34,14 @@ pub fn judge_control(trial: &mut Trial, placement: &Placement, end: &ControlEnd)
         let count = onrush_measure::units::count(end.errors);
         reasons.push(format!("{count} of its requests failed"));
     }
-    if end.requests < REQUESTS_MIN {
+    if let Some(requests) = end.requests.filter(|count| *count < REQUESTS_MIN) {
+        let made = plural(requests, "request");
         reasons.push(format!(
-            "it made {} requests, at least {REQUESTS_MIN} are needed",
-            end.requests
+            "it made {made}, at least {REQUESTS_MIN} are needed"
         ));
     }
     reasons.extend(end.distrust.iter().cloned());
-    reasons.extend(lack_of_cpu(trial, placement, end.requests));
+    reasons.extend(lack_of_cpu(trial, placement, end.requests.unwrap_or(0)));
     if !reasons.is_empty() {
         trial.notes.push(format!(
             "the control client was disturbed, its numbers are not the system's: {}",
@@ -110,7 +112,7 @@ mod tests {
             ..Trial::default()
         };
         let mut end = ControlEnd {
-            requests: 1_000,
+            requests: Some(1_000),
             ..ControlEnd::default()
         };
         change(&mut trial, &mut end);
@@ -142,7 +144,7 @@ mod tests {
         let reasons = judged(|_, end| {
             end.failure = Some("the control ended with exit status 1".into());
             end.errors = 1_234;
-            end.requests = 7;
+            end.requests = Some(7);
             end.distrust.push("not sent: 3 % (bound: 1 %)".into());
         });
         assert_eq!(

@@ -1,6 +1,6 @@
 //! What the kernel lost or held up in a window: evidence beside what was full. Pure.
 
-use onrush_measure::units::count;
+use onrush_measure::units::{count, plural};
 
 use crate::outcome::{BySubject, Trial};
 
@@ -20,15 +20,15 @@ pub(super) fn losses(trial: &Trial) -> Option<String> {
     let dropped = of_all_cpus(&trial.totals, "softnet_dropped");
     if dropped > 0.0 {
         parts.push(format!(
-            "{} packets were dropped at a full backlog of a CPU (softnet)",
-            count(dropped as u64)
+            "{} lost at a full backlog of a CPU (softnet)",
+            plural(dropped as u64, "packet")
         ));
     }
     let overflows = total("tcp", "ListenOverflows");
     if overflows > 0.0 {
         parts.push(format!(
-            "{} connections met a full queue of their listener (ListenOverflows)",
-            count(overflows as u64)
+            "{} met a full queue of their listener (ListenOverflows)",
+            plural(overflows as u64, "connection")
         ));
     }
     let (again, sent) = (total("tcp", "RetransSegs"), total("tcp", "OutSegs"));
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(
             sentence.as_deref(),
             Some(
-                "In the window 7 packets were dropped at a full backlog of a CPU (softnet), \
+                "In the window 7 packets lost at a full backlog of a CPU (softnet), \
                  12 connections met a full queue of their listener (ListenOverflows)."
             )
         );

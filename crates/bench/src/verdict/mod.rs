@@ -7,6 +7,7 @@ mod evidence;
 mod figure;
 mod limiter;
 mod settled;
+mod standstill;
 mod steady;
 mod validity;
 

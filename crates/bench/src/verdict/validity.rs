@@ -3,6 +3,7 @@
 use super::advice::advice;
 use super::limiter;
 use super::limiter::{OTHERS_MAX, RATE_KEPT, others, percent};
+use super::standstill::judge_standstill;
 use super::steady::trend;
 use crate::environment::cpu_list;
 use crate::outcome::{LimiterKind, Trial};
@@ -18,6 +19,10 @@ const WINDOW_SHARE_MIN: f64 = 0.90;
 const REPORTED_SHARE_MIN: f64 = 0.1;
 /// Clocks agree, and a client that ended has not measured beyond its end.
 const REPORTED_SHARE_MAX: f64 = 1.1;
+/// A client that reports this many times the length it was told did something else, or stood still meanwhile.
+const ASKED_SHARE_MAX: f64 = 1.1;
+/// What is in flight at the end is waited for: half a second by our own client.
+const ENDING_S: f64 = 1.0;
 /// A thread this busy could not have asked faster.
 const CLIENT_FULL: f64 = 0.95;
 /// More of a role's CPUs than this used by others is worth a word.
@@ -33,6 +38,8 @@ pub fn judge(trial: &mut Trial, placement: &Placement, under_test: Role, asked_s
         trial.limiter.advice = advice(trial, placement, under_test);
         judge_load(trial, asked_s);
         judge_report(trial, under_test);
+        judge_length(trial, asked_s);
+        judge_standstill(trial);
         judge_client(trial, placement, under_test);
         judge_others(trial, placement);
         judge_steadiness(trial);
@@ -82,6 +89,23 @@ fn judge_report(trial: &mut Trial, under_test: Role) {
             under_test.name(),
             trial.requests,
             trial.counted.plural()
+        ));
+    }
+}
+
+/// A client that measured for longer than it was told has a rate of another window, and one that took longer is told of.
+fn judge_length(trial: &mut Trial, asked_s: f64) {
+    let seconds = trial.requests as f64 / trial.rps.max(1e-9);
+    let longest = asked_s * ASKED_SHARE_MAX + ENDING_S;
+    let is_of_window = seconds <= trial.window_s * REPORTED_SHARE_MAX;
+    if trial.requests >= REQUESTS_MIN && seconds > longest && is_of_window {
+        trial.invalid.push(format!(
+            "the client measured for {seconds:.1} s, and {asked_s:.0} s were asked for"
+        ));
+    } else if trial.window_s > longest {
+        trial.notes.push(format!(
+            "the client took {:.1} s for a window of {asked_s:.0} s",
+            trial.window_s
         ));
     }
 }
@@ -214,6 +238,22 @@ mod tests {
         assert!(few.invalid[0].starts_with("too short"));
         let early = judged(0.9, 0.99, |trial| trial.window_s = 1.0);
         assert!(early.invalid[0].starts_with("too short"));
+    }
+
+    #[test]
+    fn a_client_that_measures_longer_than_it_was_told_is_invalid() {
+        let longer = judged(0.9, 0.99, |trial| {
+            trial.window_s = 5.0;
+            trial.rps = 20_000.0;
+        });
+        let reason = "the client measured for 5.0 s, and 2 s were asked for";
+        assert_eq!(longer.invalid, [reason]);
+        let slow_to_end = judged(0.9, 0.99, |trial| trial.window_s = 4.0);
+        assert!(slow_to_end.invalid.is_empty());
+        assert_eq!(
+            slow_to_end.notes,
+            ["the client took 4.0 s for a window of 2 s"]
+        );
     }
 
     #[test]

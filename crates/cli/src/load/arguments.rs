@@ -7,6 +7,7 @@ use onrush_load::error::Error;
 use onrush_load::limits::TIMEOUT_DEFAULT;
 use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
+use onrush_load::packets::Way;
 use onrush_load::plan::Options;
 use onrush_load::stop::Stop;
 use onrush_load::target::{Scheme, Target};
@@ -134,7 +135,7 @@ pub(crate) struct Args {
     pub(super) results: Option<Results>,
 
     // Not a doc comment: rustdoc would read the brackets as a link.
-    #[arg(help = "http[s]://host[:port]/path?query, unix:/path/to/socket:/path, memcached[s]://host[:port] or memcached://unix:/path/to/socket; several of one server of HTTP are asked for in a mix; udp://host:port for datagrams, tcp://host:port for bytes that an echo sends back", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
+    #[arg(help = "http[s]://host[:port]/path?query, unix:/path/to/socket:/path, memcached[s]://host[:port] or memcached://unix:/path/to/socket; several of one server of HTTP are asked for in a mix; udp://host:port for datagrams, tcp://host:port for bytes that an echo sends back, or nobody with --one-way", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
     pub(super) urls: Vec<Target>,
 
     /// Test this program against a server of its own with known delays, and this machine: are the figures right?
@@ -251,6 +252,7 @@ impl Args {
             requests_per_connection: self.requests.or(paced.requests_per_connection),
             pipeline: self.pipeline,
             echo_bytes: self.packets.echo_bytes().map_err(Error::Invalid)?,
+            echo_way: self.packets.way().unwrap_or(Way::RoundTrip),
             timeout: self.timeout.unwrap_or(TIMEOUT_DEFAULT),
             ..Options::new(urls[0].clone())
         };

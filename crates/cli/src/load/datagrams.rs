@@ -3,7 +3,9 @@
 use std::num::{NonZeroU64, NonZeroUsize};
 
 use onrush_load::error::Error;
-use onrush_load::limits::ECHO_BYTES_DEFAULT;
+use onrush_load::limits::{
+    DATAGRAM_BYTES_MAX, ECHO_BYTES_DEFAULT, STREAM_BYTES_DEFAULT, STREAM_BYTES_MAX,
+};
 use onrush_load::packets::Way;
 use onrush_load::packets::departure::Departure;
 use onrush_load::packets::size::Sizes;
@@ -13,12 +15,13 @@ use onrush_load::target::{Scheme, Target};
 #[derive(clap::Args, Debug, Default)]
 #[command(next_help_heading = "Datagrams (udp://)")]
 pub(super) struct PacketArgs {
-    /// Bytes of payload: 64, several in turn such as 64,512,1400, any of a range such as 64-1400, or imix; of tcp:// one size
-    /// [default: 64]
-    #[arg(long, value_name = "BYTES", value_parser = Sizes::parse)]
-    pub(super) size: Option<Sizes>,
+    /// Bytes of payload: 64, several in turn such as 64,512,1400, any of a range such as 64-1400, or imix; of tcp:// one size,
+    /// up to 64 MiB [default: 64, and 131072 of tcp:// one way]
+    #[arg(long, value_name = "BYTES", value_parser = Size::parse)]
+    size: Option<Size>,
 
-    /// Datagrams go there and are counted there, by onrush serve --sink [default: what is there says which way]
+    /// Datagrams go there and are counted there, by onrush serve --sink [default: what is there says which way]; bytes of
+    /// tcp:// are answered by nobody [default: they come back]
     #[arg(long, conflicts_with = "round_trip")]
     one_way: bool,
 
@@ -46,6 +49,27 @@ pub(super) struct PacketArgs {
     /// Bits of payload per second in all, such as 100M, instead of -R
     #[arg(long, value_name = "BITS", value_parser = bits, conflicts_with = "rate")]
     bandwidth: Option<NonZeroU64>,
+}
+
+/// What `--size` says.
+#[derive(Clone, Debug)]
+enum Size {
+    /// Of datagrams, which may be one of bytes over TCP, too.
+    Datagrams(Sizes),
+    /// More bytes than a datagram has.
+    Bytes(NonZeroUsize),
+}
+
+impl Size {
+    fn parse(text: &str) -> Result<Size, String> {
+        let bytes = text.parse().ok().filter(|bytes: &NonZeroUsize| {
+            (DATAGRAM_BYTES_MAX + 1..=STREAM_BYTES_MAX).contains(&bytes.get())
+        });
+        match bytes {
+            Some(bytes) => Ok(Size::Bytes(bytes)),
+            None => Sizes::parse(text).map(Size::Datagrams),
+        }
+    }
 }
 
 /// Flags that runs of datagrams take, beside those of [`PacketArgs`].
@@ -119,10 +143,13 @@ fn bits(text: &str) -> Result<NonZeroU64, String> {
 /// A sentence with the first of them.
 pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Error> {
     let is_udp = targets.iter().any(Target::is_datagrams);
-    let has_size = targets.iter().any(|target| target.scheme == Scheme::Tcp);
+    let is_tcp = targets.iter().any(|target| target.scheme == Scheme::Tcp);
     let wrong = given.iter().find(|id| match is_udp {
         true => !TAKEN.contains(&id.as_str()) && !OWN.contains(&id.as_str()),
-        false => OWN.contains(&id.as_str()) && !(has_size && *id == "size"),
+        false => {
+            let is_of_tcp = ["size", "one-way", "round-trip"].contains(&id.as_str());
+            OWN.contains(&id.as_str()) && !(is_tcp && is_of_tcp)
+        }
     });
     let Some(wrong) = wrong else { return Ok(()) };
     Err(Error::Invalid(match is_udp {
@@ -132,15 +159,29 @@ pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Er
 }
 
 impl PacketArgs {
-    /// How many bytes an echo over TCP is sent at a time.
+    /// How many bytes are sent at a time over TCP.
     pub(super) fn echo_bytes(&self) -> Result<NonZeroUsize, String> {
-        let Some(sizes) = &self.size else {
-            return Ok(ECHO_BYTES_DEFAULT);
+        let sizes = match (&self.size, self.way()) {
+            (Some(Size::Bytes(bytes)), _) => return Ok(*bytes),
+            (Some(Size::Datagrams(sizes)), _) => sizes,
+            (None, Some(Way::OneWay)) => return Ok(STREAM_BYTES_DEFAULT),
+            (None, Some(Way::RoundTrip) | None) => return Ok(ECHO_BYTES_DEFAULT),
         };
         let only = sizes.only().and_then(|size| NonZeroUsize::new(size.into()));
         only.ok_or_else(|| {
             format!("--size {sizes}: over TCP all requests of a run have one size, such as 64")
         })
+    }
+
+    /// The sizes of datagrams.
+    pub(super) fn sizes(&self) -> Result<Sizes, String> {
+        match &self.size {
+            None => Ok(Sizes::one(64)),
+            Some(Size::Datagrams(sizes)) => Ok(sizes.clone()),
+            Some(Size::Bytes(bytes)) => Err(format!(
+                "--size {bytes} is more than a datagram has: expected {DATAGRAM_BYTES_MAX} bytes of payload at most"
+            )),
+        }
     }
 
     /// The rate that a bandwidth comes to with datagrams of these sizes.

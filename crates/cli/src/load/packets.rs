@@ -10,7 +10,6 @@ use onrush_load::limits::FIND_PACKETS_PRECISION;
 use onrush_load::pace::Pace;
 use onrush_load::packets::report::Report;
 use onrush_load::packets::run;
-use onrush_load::packets::size::Sizes;
 use onrush_load::packets::text::COLUMNS;
 use onrush_load::packets::{Options, Plan};
 use onrush_load::stop::Stop;
@@ -28,7 +27,7 @@ use super::signals::on_signal;
 /// What is asked of a run by the flags.
 fn options(args: Args, target: Target) -> Result<Options, Error> {
     let paced = args.pace.paced().map_err(Error::Invalid)?;
-    let sizes = args.packets.size.clone().unwrap_or(Sizes::one(64));
+    let sizes = args.packets.sizes().map_err(Error::Invalid)?;
     let defaults = Options::new(target);
     let after = match (args.duration, args.count) {
         (None, None) => paced.duration.or(Some(DURATION_DEFAULT)),

@@ -1,4 +1,5 @@
 //! Bytes that an echo sends back (RFC 862): each request is as many bytes as all others, and its response is the same bytes.
+//! To somebody who discards them (RFC 863), the same bytes go without a response.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,6 +21,23 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     refusals: "were refused",
 };
 
+/// There is one thing that becomes of bytes nobody answers: the kernel has taken them.
+pub(crate) static OUTCOMES_OF_STREAM: Outcomes = Outcomes {
+    classes: ["taken", "", "", "", ""],
+    name: |_| "taken".to_owned(),
+    ..OUTCOMES
+};
+
+/// All bytes are back, or nobody answers them and the kernel has taken them.
+pub(crate) const DONE: Response = Response {
+    outcome: Outcome {
+        number: 0,
+        class: 0,
+    },
+    keep_alive: true,
+    met: Met::Yes,
+};
+
 /// What a run sends.
 #[derive(Debug)]
 pub(crate) struct Bytes {
@@ -28,11 +46,11 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
-    /// So many bytes, at least one.
-    pub(crate) fn new(count: usize) -> Bytes {
+    /// So many bytes, at least one, for which there is this `verb`.
+    pub(crate) fn new(verb: &str, count: usize) -> Bytes {
         Bytes {
             kind: RequestKind {
-                name: format!("echo {count} bytes"),
+                name: format!("{verb} {count} bytes"),
                 // Nobody minds what is sent back twice.
                 is_repeatable: true,
             },
@@ -90,16 +108,7 @@ impl Incoming<'_> {
         if !left.is_empty() {
             return (here, Step::Partial(Stage::Body));
         }
-        let outcome = Outcome {
-            number: 0,
-            class: 0,
-        };
-        let response = Response {
-            outcome,
-            keep_alive: true,
-            met: Met::Yes,
-        };
-        (here, Step::Done(response))
+        (here, Step::Done(DONE))
     }
 }
 
@@ -109,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_same_bytes_are_a_response_in_any_pieces_and_others_are_none() {
-        let bytes = Bytes::new(300);
+        let bytes = Bytes::new("echo", 300);
         let codec = Codec::new(&bytes);
         let sent: Vec<u8> = codec.0.iter().chain(&codec.0[..]).copied().collect();
         for piece in [1, 7, 299, 300, 600] {

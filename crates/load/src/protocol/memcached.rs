@@ -8,6 +8,7 @@ mod answer;
 mod incoming;
 mod line;
 mod reading;
+mod value;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

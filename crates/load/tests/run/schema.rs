@@ -239,11 +239,13 @@ fn memcached() -> String {
 
 #[test]
 fn the_json_of_a_run_with_memcached_and_of_its_sum_is_what_the_schema_says() {
+    // Enough that both are at work at some moment.
+    const REQUESTS: u64 = 20_000;
     let url = &memcached();
     let parts: Vec<Part> = thread::scope(|scope| {
         let running = [0, 1].map(|index| {
             scope.spawn(move || {
-                let mut options = options(url, 200);
+                let mut options = options(url, REQUESTS);
                 options.shard = Shard { index, count: 2 };
                 options.memcached.ratio = Ratio::parse("1:1").unwrap();
                 let report = run(options);
@@ -263,7 +265,7 @@ fn the_json_of_a_run_with_memcached_and_of_its_sum_is_what_the_schema_says() {
     let row = &json["memcached"];
     assert_eq!(
         row["gets"].as_u64().unwrap() + row["sets"].as_u64().unwrap(),
-        200
+        REQUESTS
     );
     assert_eq!(row["gets"], row["misses"]);
     assert_eq!(

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::own_verdict::{VerdictJson, distrust};
 use super::packets;
 use super::report::{ClientReport, is_good_status, latency, status_warnings, sum};
 use super::words::json;
@@ -26,21 +27,6 @@ struct Json {
     warnings: Vec<String>,
     #[serde(default)]
     verdict: VerdictJson,
-}
-
-/// What it thinks of its own figures.
-#[derive(Deserialize, Default)]
-struct VerdictJson {
-    #[serde(default)]
-    reasons: Vec<ReasonJson>,
-}
-
-#[derive(Deserialize)]
-struct ReasonJson {
-    state: String,
-    what: String,
-    measured: String,
-    bound: String,
 }
 
 #[derive(Deserialize)]
@@ -103,20 +89,6 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         distrust: distrust(&json.verdict),
         ..ClientReport::default()
     })
-}
-
-/// The reasons for which figures are invalid; those that make them suspect are among its warnings.
-fn distrust(verdict: &VerdictJson) -> Vec<String> {
-    let reasons = verdict.reasons.iter();
-    let invalid = reasons.filter(|reason| reason.state == "invalid");
-    invalid
-        .map(|reason| {
-            format!(
-                "{}: {} (bound: {})",
-                reason.what, reason.measured, reason.bound
-            )
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::report::{ClientReport, latency};
-use super::words::json;
+use super::own_verdict::{VerdictJson, distrust};
+use super::report::{ClientReport, latency, sum};
+use super::words::objects;
 use crate::outcome::Second;
 use crate::scenario::Counted;
 
@@ -27,6 +28,8 @@ struct Json {
     latency_us: LatencyJson,
     #[serde(default)]
     seconds: Vec<SecondJson>,
+    #[serde(default)]
+    verdict: VerdictJson,
 }
 
 #[derive(Deserialize)]
@@ -49,8 +52,41 @@ struct SecondJson {
     sent: u64,
 }
 
+/// Reads one result, or those of several generators that sent at the same time, one behind the other: their counts are added.
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
-    let json: Json = json(text)?;
+    let mut parts = objects::<Json>(text)?.into_iter().map(one);
+    let Some(first) = parts.next() else {
+        return Err("there is no JSON object".to_owned());
+    };
+    Ok(parts.fold(first, together))
+}
+
+/// What two generators come to that sent at the same time. Percentiles of parts say nothing of the whole, and rows of the
+/// two do not begin together.
+fn together(a: ClientReport, b: ClientReport) -> ClientReport {
+    let both = |a: Vec<String>, b: Vec<String>| {
+        let mut all = a;
+        all.extend(b);
+        all.sort();
+        all.dedup();
+        all
+    };
+    ClientReport {
+        counted: a.counted,
+        requests: sum([a.requests, b.requests]),
+        errors: sum([a.errors, b.errors]),
+        duration_s: a.duration_s.max(b.duration_s),
+        rps: a.rps + b.rps,
+        bytes_per_s: a.bytes_per_s.zip(b.bytes_per_s).map(|(a, b)| a + b),
+        latency: None,
+        seconds: Vec::new(),
+        warnings: both(a.warnings, b.warnings),
+        distrust: both(a.distrust, b.distrust),
+        notes: both(a.notes, b.notes),
+    }
+}
+
+fn one(json: Json) -> ClientReport {
     let mut report = ClientReport {
         counted: Counted::Datagrams,
         duration_s: json.duration_s,
@@ -64,6 +100,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
             json.latency_us.percentiles,
         ),
         seconds: rows(&json.seconds),
+        distrust: distrust(&json.verdict),
         ..ClientReport::default()
     };
     report.notes.push(format!(
@@ -81,7 +118,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
             "{unaccounted} lost datagrams are in no counter of the machine that sent them"
         ));
     }
-    Ok(report)
+    report
 }
 
 /// Each second's rate, from the end of the one before.
@@ -116,6 +153,29 @@ mod tests {
         assert_eq!(rates, [60.0, 40.0]);
         assert!(report.warnings[0].starts_with("3 lost datagrams"));
         assert_eq!(report.latency, None);
+    }
+
+    #[test]
+    fn generators_that_send_at_the_same_time_are_added_up() {
+        let part = |received: u64| {
+            format!(
+                r#"{{"kind":"packets","way":"one_way","duration_s":2.0,"sent":100,"sent_bytes":6400,"sent_per_s":50.0,
+                "received":{received},"received_per_s":{},"losses":{{"lost":{},"unaccounted":0}},
+                "latency_us":{{"mean":1.0,"percentiles":{{"50":1.0}}}},"seconds":[{{"t":1.0,"sent":60}}],
+                "verdict":{{"reasons":[{{"state":"invalid","what":"w","measured":"m","bound":"b"}}]}}}}"#,
+                received as f64 / 2.0,
+                100 - received
+            )
+        };
+        let report = read(&[part(90), part(80), part(100)].join("\n")).expect("reports");
+        assert_eq!(
+            (report.requests, report.errors, report.rps),
+            (270, 30, 135.0)
+        );
+        assert_eq!(report.bytes_per_s, Some(9600.0));
+        assert_eq!((report.latency, report.seconds.len()), (None, 0));
+        assert_eq!(report.distrust, ["w: m (bound: b)"]);
+        assert!(read(&(part(90) + "rubbish")).is_err());
     }
 
     #[test]

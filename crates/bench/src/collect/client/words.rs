@@ -95,6 +95,17 @@ pub(super) fn without_colours(text: &str) -> String {
     plain
 }
 
+/// All JSON objects that a text is made of, at least one; anything else in it is a mistake.
+pub(super) fn objects<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
+    let values = serde_json::Deserializer::from_str(text).into_iter::<T>();
+    let values: Result<Vec<T>, _> = values.collect();
+    match values {
+        Ok(values) if values.is_empty() => Err("there is no JSON object".to_owned()),
+        Ok(values) => Ok(values),
+        Err(error) => Err(format!("its JSON: {error}")),
+    }
+}
+
 /// The first JSON object that is a `T` among the lines of a text; some clients print lines of log before it, which may be
 /// JSON themselves.
 pub(super) fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {

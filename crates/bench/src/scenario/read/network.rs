@@ -10,7 +10,7 @@ use super::remote::{ACCESS_KEYS, SETTING_KEYS, access, check_nodes, is_mask, no_
 use crate::limits::{HOSTS_MAX, INTERFACES_MAX, LINKS_MAX, QUEUES_MAX};
 use crate::scenario::network::{Host, Link, Network, target};
 use crate::scenario::remote::{Access, Remote, RemoteHost, Settings};
-use crate::scenario::section::{At, Read, Section, Source, unknown};
+use crate::scenario::section::{At, Read, Section, Source, check_named, unknown};
 use crate::scenario::template::{Values, first_unknown, render};
 use crate::scenario::value::parse_bits;
 use crate::scenario::{Role, Variant};
@@ -50,6 +50,7 @@ impl<'a> Networks<'a> {
             let keys: Vec<&str> = names.iter().map(|name| name.value).collect();
             let outer = Section::open(source, table.value, table.span, &keys)?;
             for name in names {
+                check_named(source, "host", &name)?;
                 let inner = outer
                     .table(name.value)?
                     .ok_or_else(|| outer.missing(name.value, "a table"))?;
@@ -90,6 +91,9 @@ impl<'a> Networks<'a> {
         let Some(table) = section.table("hosts")? else {
             return Ok(Located::default());
         };
+        if own.value("hosts").is_some() {
+            self.check_taken(&table, variant)?;
+        }
         let of = self.roles(&table, variant)?;
         let mut used: Vec<usize> = of.values().copied().collect();
         used.sort_unstable();
@@ -229,6 +233,18 @@ impl<'a> Networks<'a> {
             of.insert(*role, self.host(&name)?);
         }
         Ok(of)
+    }
+
+    /// A variant that says where a role runs has the role. A work may name hosts for roles that some of its variants lack.
+    fn check_taken(&self, table: &At<&'a DeTable<'a>>, variant: &Variant) -> Read<()> {
+        for name in Section::names(table.value) {
+            let mut taken = variant.roles.keys();
+            if !taken.any(|role| role.name() == name.value) {
+                let said = format!("this variant has no {}, so it is on no host", name.value);
+                return Err(self.source.mistake(name.span, said));
+            }
+        }
+        Ok(())
     }
 
     fn ends(&self, link: &Section<'a>) -> Read<[usize; 2]> {

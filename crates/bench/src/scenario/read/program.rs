@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::limits::{IDLE_CONNECTIONS_MAX, SIZED_FILE_MAX};
-use crate::scenario::section::{Mistake, Read, Section, plain, unknown};
+use crate::scenario::section::{Mistake, Read, Section, check_named, plain, unknown};
 use crate::scenario::{Launch, Program, Results};
 
 const PROGRAM_KEYS: &[&str] = &[
@@ -33,6 +33,7 @@ pub(super) fn programs(section: &Section<'_>) -> Read<BTreeMap<String, Program>>
             .collect::<Vec<_>>(),
     )?;
     for name in Section::names(table.value) {
+        check_named(section.source, "program", &name)?;
         let inner = outer
             .table(name.value)?
             .ok_or_else(|| outer.missing(name.value, "a table"))?;
@@ -44,12 +45,13 @@ pub(super) fn programs(section: &Section<'_>) -> Read<BTreeMap<String, Program>>
 
 fn program(name: &str, section: &Section<'_>) -> Read<Program> {
     let text = |key| Ok::<_, Mistake>(section.text(key)?.map(|text| text.value));
+    let launch = launch(section)?;
     Ok(Program {
         name: name.into(),
-        launch: launch(section)?,
         package: text("package")?,
         hint: text("hint")?,
-        version: section.texts("version")?.map(plain),
+        version: version(section, &launch)?,
+        launch,
         files: file_names(section, section.texts_by_name("files")?)?,
         sized_files: file_names(
             section,
@@ -73,6 +75,23 @@ fn launch(section: &Section<'_>) -> Read<Launch> {
              and `idle` (a number of idle connections)",
         )),
     }
+}
+
+/// The command that prints a program's version: that of our own binary is known.
+fn version(section: &Section<'_>, launch: &Launch) -> Read<Option<Vec<String>>> {
+    let Some(version) = section.texts("version")? else {
+        return Ok(None);
+    };
+    let said = match launch {
+        Launch::Command(_) if version.is_empty() => {
+            "expected a command line, [\"wrk\", \"--version\"]"
+        }
+        Launch::Command(_) => return Ok(Some(plain(version))),
+        Launch::Onrush(_) => "the version of this binary is known: expected no `version`",
+        Launch::Idle(_) => "idle connections are no program: expected no `version`",
+    };
+    let span = section.value("version").map_or(0..0, toml::Spanned::span);
+    Err(section.source.mistake(span, said))
 }
 
 /// Files are written into a directory of their own and nowhere else.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::de::DeTable;
 
-use crate::scenario::section::{At, Read, Section, unknown};
+use super::ends::ends;
+use crate::scenario::section::{At, Read, Section, check_named, unknown};
 
 const SCALE_KEYS: &[&str] = &[
     "about",
@@ -85,7 +86,9 @@ fn all<'a>(experiment: &Section<'a>) -> Read<Vec<(String, Scale<'a>)>> {
         let inner = outer
             .table(name.value)?
             .ok_or_else(|| outer.missing(name.value, "a table"))?;
+        check_named(source, "scale", &name)?;
         let section = Section::open(source, inner.value, name.span, SCALE_KEYS)?;
+        ends(|_| &section)?;
         let mut sweep = BTreeMap::new();
         if let Some(table) = section.table("sweep")? {
             let parameters = Section::names(table.value);

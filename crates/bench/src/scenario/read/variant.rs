@@ -38,6 +38,11 @@ pub(super) fn is_reserved(name: &str) -> bool {
     is_own || of_roles.contains(&name) || ports.iter().any(|port| port == name)
 }
 
+/// Whether every program may use it without anybody setting it.
+pub(super) fn is_own_value(name: &str) -> bool {
+    VALUES.contains(&name)
+}
+
 /// Parameters that mean something by themselves, whether a template names them or not.
 fn has_own_meaning(parameter: &str) -> bool {
     parameter == "cpus_per_role" || Role::ALL.iter().any(|role| role.name() == parameter)

@@ -49,6 +49,7 @@ pub(super) fn works<'a>(section: &Section<'a>, given: &Given<'a>) -> Read<Vec<Wo
                 .mistake(name.span, "another work has this name"));
         }
         let (points, at) = points(&section, &given.scale)?;
+        check_road(&section, points.len())?;
         let mut own = Vec::new();
         for point in points {
             let point = At {
@@ -61,6 +62,17 @@ pub(super) fn works<'a>(section: &Section<'a>, given: &Given<'a>) -> Read<Vec<Wo
         works.extend(own);
     }
     Ok(works)
+}
+
+/// A road leads from one point to another.
+fn check_road(section: &Section<'_>, points: usize) -> Read<()> {
+    match section.value("road") {
+        Some(road) if points < 2 && section.flag("road")? == Some(true) => Err(section.source.mistake(
+            road.span(),
+            "a road has steps: expected two or more [[work.point]], or a `sweep` of two or more values",
+        )),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// A work at one of its points.

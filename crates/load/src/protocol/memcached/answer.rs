@@ -119,6 +119,14 @@ pub(super) fn error(line: &[u8]) -> Option<Said> {
     }
 }
 
+/// Whether an error line is about a value that was to be stored.
+pub(super) fn is_about_storing(line: &[u8]) -> bool {
+    let about: [&[u8]; 3] = [b"storing object", b"too large for cache", b"bad data chunk"];
+    about
+        .iter()
+        .any(|words| memchr::memmem::find(line, words).is_some())
+}
+
 /// What a line of the text protocol says to `command`; none where it says nothing to it.
 pub(super) fn text(command: Command, line: &[u8]) -> Option<Answer<'_>> {
     if command == Command::Get

@@ -3,6 +3,7 @@
 use super::answer::{self, Answer, Said};
 use super::line::{self, Found};
 use super::reading::Reading;
+use super::value::Value;
 use crate::memcached::ratio::Command;
 use crate::memcached::workload::{self, Key};
 use crate::memcached::{Dialect, Verify};
@@ -37,16 +38,6 @@ enum State {
     ExpectValueEnd,
     /// This was said to the last request of a quiet batch, and the end of the batch has not come.
     ExpectBatchEnd(Said),
-}
-
-/// A value on its way.
-struct Value {
-    /// The key that it belongs to; none where nobody had asked for it.
-    key: Option<Key>,
-    at: u64,
-    left: u64,
-    /// Whether it is that of its key, as far as it has come and is looked at.
-    is_right: bool,
 }
 
 /// What comes of a line.
@@ -86,6 +77,10 @@ impl<'c> Incoming<'c> {
             let rest = &input[at..];
             match &mut self.state {
                 State::ExpectLine | State::ExpectBatchEnd(_) => {
+                    if let Some(bytes) = self.plain_value(rest) {
+                        at += bytes;
+                        continue;
+                    }
                     let (line, bytes) = match line::find(rest) {
                         Found::Line(line, bytes) => (line, bytes),
                         Found::Partial => return (at, Step::Partial(self.stage())),
@@ -127,6 +122,27 @@ impl<'c> Incoming<'c> {
                     }
                 },
             }
+        }
+    }
+
+    /// Begins a value that is this answer's and has nothing but its size and opaque. How long its line is; none where the
+    /// words of the line are to be looked at.
+    #[inline]
+    fn plain_value(&mut self, input: &[u8]) -> Option<usize> {
+        let is_awaited = match self.state {
+            State::ExpectLine => self.command == Command::Get && self.values == 0,
+            State::ExpectValue(_) | State::ExpectValueEnd | State::ExpectBatchEnd(_) => false,
+        };
+        if !is_awaited || self.reading.workload.dialect() == Dialect::Text {
+            return None;
+        }
+        let (bytes, opaque, length) = line::plain_value(input)?;
+        if opaque != workload::opaque(self.number) {
+            return None;
+        }
+        match self.value(None, bytes) {
+            Next::Part => Some(length),
+            Next::Last(_) | Next::Unsaid(_) | Next::Refused(_) => None,
         }
     }
 
@@ -183,7 +199,7 @@ impl<'c> Incoming<'c> {
         }
         let Some(opaque) = answer::opaque(line) else {
             // Errors have no opaque: one about storing is the next set's.
-            let is_of_set = self.command != Command::Set && is_about_storing(line);
+            let is_of_set = self.command != Command::Set && answer::is_about_storing(line);
             return match is_of_set && self.following > 0 {
                 true => silence,
                 false => self.erred(line),
@@ -241,14 +257,22 @@ impl<'c> Incoming<'c> {
         if self.values == workload.keys_of(self.command) {
             return Next::Refused("more values than keys that were asked for");
         }
-        let key = match written {
-            Some(written) => self.find_key(written),
-            None => Some(workload.key(self.command, self.number, 0)),
+        let (key, is_right) = match (written, workload.verify()) {
+            // Nobody looks at it, and the opaque says whose it is.
+            (None, Verify::No) => (None, true),
+            (Some(written), Verify::No) => {
+                let key = self.find_key(written);
+                (key, key.is_some())
+            }
+            (written, Verify::Yes) => {
+                let key = match written {
+                    Some(written) => self.find_key(written),
+                    None => Some(workload.key(self.command, self.number, 0)),
+                };
+                let is_size = |key| workload.value_bytes(key) as u64 == bytes;
+                (key, key.is_some_and(is_size))
+            }
         };
-        let is_right = key.is_some_and(|key| match workload.verify() {
-            Verify::No => true,
-            Verify::Yes => workload.value_bytes(key) as u64 == bytes,
-        });
         self.values += 1;
         self.value_bytes += bytes;
         self.state = State::ExpectValue(Value {
@@ -372,24 +396,4 @@ impl<'c> Incoming<'c> {
         };
         value.pass(count);
     }
-}
-
-impl Value {
-    /// Whether what still comes of it can change what is known of it.
-    fn is_looked_at(&self, reading: &Reading) -> bool {
-        self.is_right && reading.workload.verify() == Verify::Yes
-    }
-
-    fn pass(&mut self, count: u64) {
-        self.at += count;
-        self.left -= count;
-    }
-}
-
-/// Whether an error line is about a value that was to be stored.
-fn is_about_storing(line: &[u8]) -> bool {
-    let about: [&[u8]; 3] = [b"storing object", b"too large for cache", b"bad data chunk"];
-    about
-        .iter()
-        .any(|words| memchr::memmem::find(line, words).is_some())
 }

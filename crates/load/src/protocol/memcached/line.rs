@@ -94,6 +94,31 @@ pub(super) fn number(word: &[u8]) -> Option<u64> {
     })
 }
 
+/// A value in the meta protocol that has its size and its opaque and nothing else, `VA 100 O7`, as nearly all of them have: the
+/// bytes that follow, the opaque, and how long the line is with its end. One pass over it. None where it is another line, or
+/// not all of it is here.
+#[inline]
+pub(super) fn plain_value(input: &[u8]) -> Option<(u64, u64, usize)> {
+    let (bytes, rest) = digits(input.strip_prefix(b"VA ")?)?;
+    let (opaque, rest) = digits(rest.strip_prefix(b" O")?)?;
+    let rest = rest.strip_prefix(b"\r\n")?;
+    Some((bytes, opaque, input.len() - rest.len()))
+}
+
+/// A number of at most 18 digits at the beginning, and what stands behind it.
+#[inline]
+fn digits(input: &[u8]) -> Option<(u64, &[u8])> {
+    let (mut number, mut count) = (0, 0);
+    while let Some(digit @ b'0'..=b'9') = input.get(count) {
+        number = number * 10 + u64::from(digit - b'0');
+        count += 1;
+        if count > 18 {
+            return None;
+        }
+    }
+    (count > 0).then(|| (number, &input[count..]))
+}
+
 /// A line as people may see it: at most so many bytes of it, and nothing that a terminal would obey.
 pub(super) fn shown(line: &[u8], most: usize) -> String {
     let (line, more) = match line.get(..most) {
@@ -159,6 +184,25 @@ mod tests {
             (b"1a", None),
         ] {
             assert_eq!(number(word), expected, "{}", shown(word, 40));
+        }
+    }
+
+    #[test]
+    fn a_plain_value_is_what_the_words_of_its_line_say() {
+        assert_eq!(plain_value(b"VA 100 O7\r\nab"), Some((100, 7, 11)));
+        for other in [
+            &b"VA 100 O7\r"[..],
+            b"VA 100 O7",
+            b"VA 100 c1 O7\r\n",
+            b"VA 100\r\n",
+            b"VA  O7\r\n",
+            b"VA 1 O\r\n",
+            b"VA 1000000000000000000 O7\r\n",
+            b"VA",
+            b"HD O7\r\n",
+            b"",
+        ] {
+            assert_eq!(plain_value(other), None, "{}", shown(other, 40));
         }
     }
 
