@@ -256,6 +256,9 @@ pub(crate) const THREAD_END: Duration = Duration::from_secs(2);
 /// Bytes of what the kernel's verifier says of a program that it refuses. Ours are short, and the reason stands at the end.
 pub(crate) const VERIFIER_LOG_BYTES: usize = 64 << 10;
 
+/// How often what a pending signal interrupts is tried: libbpf tries as often to load a program.
+pub(crate) const INTERRUPTED_TRIES: u32 = 5;
+
 /// Bytes of a frame that leaves by XDP: a page of 4 KiB less what the kernel keeps before and behind a frame in it.
 pub const FRAME_BYTES_MAX: usize = 3300;
 

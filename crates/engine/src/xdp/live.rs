@@ -17,7 +17,7 @@ use super::instruction::Size::{Byte, Double, Half, Word};
 use super::instruction::{Helper, Label, Step};
 use super::meter::{Departed, Meter, OWN, at, count};
 use super::system::{AttachMode, Program, ProgramKind, XdpError};
-use crate::limits::{FRAME_BYTES_MAX, FRAMES_PER_BATCH, FRAMES_PER_CALL};
+use crate::limits::{FRAME_BYTES_MAX, FRAMES_PER_BATCH, FRAMES_PER_CALL, INTERRUPTED_TRIES};
 
 /// A frame of which many are sent, that differ in a number of 32 bits, big-endian, and in the checksum that covers it.
 ///
@@ -112,7 +112,13 @@ impl LiveFrames {
     /// [`XdpError::NotInKernel`] where the kernel makes no live frames. That the interface does not take it is no error: see
     /// [`Departed::reason`].
     pub fn probe(&mut self, at: usize) -> Result<Departed, XdpError> {
-        let departed = self.send(at, 1);
+        let mut departed = self.send(at, 1);
+        for _ in 1..INTERRUPTED_TRIES {
+            if departed.made > 0 || departed.reason != Some(Errno::INTR) {
+                break;
+            }
+            departed = self.send(at, 1);
+        }
         // A kernel that does not know the flag, or the size of a batch behind it.
         match (departed.made, departed.reason) {
             (0, Some(Errno::INVAL | Errno::TOOBIG)) => Err(XdpError::NotInKernel(

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 
 use super::instruction::{Step, assemble};
-use crate::limits::VERIFIER_LOG_BYTES;
+use crate::limits::{INTERRUPTED_TRIES, VERIFIER_LOG_BYTES};
 
 /// Why frames cannot leave, or cannot be counted, by XDP.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -236,7 +236,15 @@ impl Program {
             log_size: 0,
             log: 0,
         };
-        let errno = match opened(Command::ProgramLoad, &attributes) {
+        let mut loaded = opened(Command::ProgramLoad, &attributes);
+        for _ in 1..INTERRUPTED_TRIES {
+            // So the verifier says that somebody wants the thread, which may be a ring of its own.
+            if !matches!(loaded, Err(Errno::AGAIN)) {
+                break;
+            }
+            loaded = opened(Command::ProgramLoad, &attributes);
+        }
+        let errno = match loaded {
             Ok(descriptor) => return Ok(Program(descriptor)),
             Err(errno) => errno,
         };

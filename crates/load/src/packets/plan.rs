@@ -11,7 +11,7 @@ use super::size::Sizes;
 use crate::error::Error;
 use crate::limits::{
     DURATION_MAX, ECHO_TIMEOUT_DEFAULT, FLIGHT_ALL_MAX, FLIGHT_MAX, FLOWS_MAX, RATE_MAX,
-    THREADS_MAX,
+    SEGMENTS_MAX, THREADS_MAX,
 };
 use crate::pace::Pace;
 use crate::pace::arrivals::Share;
@@ -175,6 +175,15 @@ impl Plan {
                 let count = self.options.stop.count.map(|count| count / flows);
                 most.min(count.unwrap_or(u64::MAX).max(1))
             }
+        }
+    }
+
+    /// The most datagrams that a counter of the kernel may have as one packet: those of a message, or frames that the receiver
+    /// has put together (UDP_GRO, which takes as many as UDP_SEGMENT).
+    pub(crate) fn per_packet(&self) -> u64 {
+        match self.options.departure {
+            Departure::Single | Departure::Batch | Departure::Offload => self.segments() as u64,
+            Departure::Xdp => SEGMENTS_MAX as u64,
         }
     }
 

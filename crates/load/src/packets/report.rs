@@ -239,7 +239,7 @@ impl Report {
         self.losses = Losses::of(&Facts {
             way,
             sent: sum.counts.sent,
-            per_packet: found.task.plan.segments() as u64,
+            per_packet: found.task.plan.per_packet(),
             received: end.map(|end| end.received + end.too_late),
             far_received: sum.far.map(|far| far.tally.received),
             far_dropped: sum.far.map_or(0, |far| far.dropped),
