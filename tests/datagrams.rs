@@ -200,6 +200,36 @@ fn a_stream_to_an_echo_or_to_nobody_who_reads_is_told() {
 }
 
 #[test]
+fn datagrams_come_from_several_addresses_and_each_has_its_part() {
+    let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4m\"");
+    let words = [
+        "--source",
+        "127.0.0.2-127.0.0.3",
+        "-c",
+        "3",
+        "-n",
+        "3000",
+        "-R",
+        "10k",
+    ];
+    let (finished, result) = load(&url, &words);
+    assert_eq!(number(&result, "/sent"), 3000, "{}", finished.out);
+    let mut all = 0;
+    for (at, source, flows) in [(0, "127.0.0.2", 2), (1, "127.0.0.3", 1)] {
+        let origin = &result["origins"][at];
+        let sent = number(origin, "/sent");
+        all += sent;
+        assert_eq!(origin["source"], source, "{result:#}");
+        assert_eq!(number(origin, "/flows"), flows);
+        let (received, lost) = (number(origin, "/received"), number(origin, "/lost"));
+        assert_eq!(received + lost, sent);
+        assert!(received > 0, "{result:#}");
+    }
+    assert_eq!(all, 3000);
+    serve.stop();
+}
+
+#[test]
 fn nobody_there_is_one_sentence() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = socket.local_addr().expect("an address");
@@ -246,6 +276,14 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         (
             &["tcp://127.0.0.1:9", "-X", "PUT"],
             "--method is about requests of another",
+        ),
+        (
+            &["udp://127.0.0.1:9", "--via", "dpdk"],
+            "expected xdp; without --via",
+        ),
+        (
+            &["http://127.0.0.1:9", "--interface", "eth0"],
+            "--interface is about datagrams",
         ),
         (&["udp://127.0.0.1"], "it has no port"),
         (&["udp://unix:/run/x"], "Unix socket"),

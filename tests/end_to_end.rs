@@ -30,6 +30,7 @@ mod far_ends;
 mod faulting;
 mod files;
 mod forwarding;
+mod frames;
 mod generating;
 mod hanging_up;
 mod hosting;

@@ -472,7 +472,7 @@ fn as_user(user: u32) -> Command {
 }
 
 /// Whether this user can start the binary, which may lie where nobody else gets to.
-fn runs_as(user: u32) -> bool {
+pub(crate) fn runs_as(user: u32) -> bool {
     let tried = as_user(user).args(["test", "-x", BINARY]).status();
     let runs = tried.is_ok_and(|status| status.success());
     if !runs {

@@ -86,6 +86,18 @@ impl Datagram {
         Ok(())
     }
 
+    /// From now on datagrams leave by the interface with this index and come in by it, whatever the routes say; to be called
+    /// before [`Datagram::connect`], which chooses an address of this side by the route.
+    ///
+    /// # Errors
+    /// As for [`bind_to_interface`](crate::bind_to_interface). A simulated network has no interfaces (`ENOPROTOOPT`).
+    pub fn bind_to_interface(&self, index: u32) -> Result<(), Error> {
+        let state = self.core.inner().state.borrow();
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX);
+        let outcome = set_option(&state, self.key, level, option, index.cast_signed());
+        outcome.map_err(|errno| Error::os(Op::Bind, errno))
+    }
+
     /// The address of this side.
     pub fn local(&self) -> SocketAddr {
         self.local.get()

@@ -50,10 +50,12 @@ pub mod descriptors;
 mod driver_counters;
 mod error;
 mod identity;
+mod interface;
 mod network_namespace;
 pub mod random;
 mod seccomp;
 mod standard_output;
+mod xdp;
 
 pub use activation::{PASSED_VARIABLES, Passed, PassedError, passed};
 pub use address::{Address, Source};
@@ -80,7 +82,10 @@ pub use error::{Error, Kind, Op, alert_name};
 pub use file::{Directory, File, FileKind, Metadata, Root};
 pub use identity::{Identity, IdentityError, Rights, may_change_identity};
 pub use input::Input;
-pub use limits::{BUFFER_BYTES, DRAIN_DEFAULT, STALL_MIN, WIDE_BUFFER_BYTES};
+pub use interface::bind_to_interface;
+pub use limits::{
+    BUFFER_BYTES, DRAIN_DEFAULT, FRAME_BYTES_MAX, FRAMES_PER_CALL, STALL_MIN, WIDE_BUFFER_BYTES,
+};
 pub use listener::{Handshakes, Listener};
 pub use mailbox::NotPosted;
 pub use memory::Memory;
@@ -97,3 +102,4 @@ pub use splice::Splice;
 pub use standard_output::was_output_closed;
 pub use stream::Stream;
 pub use tcp_info::TcpInfo;
+pub use xdp::{CountingDrop, Departed, LiveFrames, NumberedFrame, XdpError};

@@ -252,3 +252,19 @@ pub(crate) const SIMULATED_DATAGRAMS_MAX: usize = 256;
 /// How long a thread that has been joined may take to be gone: the kernel does a few steps more, on a machine that has no CPU
 /// for it.
 pub(crate) const THREAD_END: Duration = Duration::from_secs(2);
+
+/// Bytes of what the kernel's verifier says of a program that it refuses. Ours are short, and the reason stands at the end.
+pub(crate) const VERIFIER_LOG_BYTES: usize = 64 << 10;
+
+/// How often what a pending signal interrupts is tried: libbpf tries as often to load a program.
+pub(crate) const INTERRUPTED_TRIES: u32 = 5;
+
+/// Bytes of a frame that leaves by XDP: a page of 4 KiB less what the kernel keeps before and behind a frame in it.
+pub const FRAME_BYTES_MAX: usize = 3300;
+
+/// Frames that the kernel makes between two looks at whether somebody wants something else: what it takes when nothing is said.
+pub(crate) const FRAMES_PER_BATCH: u32 = 64;
+
+/// Frames of one call, about five milliseconds of them: its fixed price is a thousandth then, and the thread comes back soon
+/// enough to see that it is over.
+pub const FRAMES_PER_CALL: u32 = 16_384;

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 
-use onrush_packet::frame::{FRAME_BYTES, Frame};
+use onrush_packet::memcached::{FRAME_BYTES, Frame};
 
 use crate::error::Error;
 use crate::limits::ERROR_BYTES_MAX;

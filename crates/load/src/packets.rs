@@ -13,17 +13,24 @@
 mod account;
 mod counts;
 pub mod departure;
+mod far;
 mod flight;
 mod flow;
+mod frames;
 mod inquiry;
 mod kernel;
+mod limits;
+mod link;
+pub mod origin;
 pub(crate) mod part;
+pub mod path;
 pub mod plan;
 pub mod report;
 pub mod run;
 mod schedule;
 mod sending;
 pub mod size;
+mod task;
 pub mod text;
 mod verdict;
 

@@ -17,7 +17,7 @@ use onrush_measure::units;
 use onrush_tls::{ClientSetup, Connector};
 
 pub use source::Sources;
-pub(crate) use source::source_of;
+use source::source_of;
 
 use crate::error::Error;
 use crate::limits::{INTRODUCTION_BYTES_MAX, SOURCES_CHECKED_MAX};

@@ -23,7 +23,7 @@ use onrush_engine::{
     Buffer, Core, Datagram, Error, Instant, Kind, Message, Part, ReceiveBatch, Received as Arrived,
     SendBatch,
 };
-use onrush_packet::frame::{Frame, WrongFrame};
+use onrush_packet::memcached::{Frame, WrongFrame};
 
 use crate::core_run::CoreRun;
 use crate::core_run::recorder::Received;

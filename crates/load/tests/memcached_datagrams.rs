@@ -15,7 +15,7 @@ use onrush_load::report::Report;
 use onrush_load::run;
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
-use onrush_packet::frame::Frame;
+use onrush_packet::memcached::Frame;
 
 /// A server on the loopback, until it is dropped.
 struct Server {

@@ -1,120 +1,226 @@
-//! The frame that memcached's datagrams begin with (memcached, doc/protocol.txt, "UDP protocol"): which request a datagram
-//! belongs to, and which part of its message it is.
+//! Test datagrams as whole frames: Ethernet (IEEE 802.3), IPv4 (RFC 791) or IPv6 (RFC 8200), and UDP (RFC 768), for who sends
+//! them past the network stack.
 //!
 //! ```text
-//!   0          2          4          6          8
-//!   │ id       │ sequence │ datagrams│ 0        │ payload …     each big-endian
+//!  0          14            34 or 54   42 or 62
+//!  +----------+-------------+----------+---------+------
+//!  | Ethernet | IPv4 / IPv6 | UDP      | header  | pattern
+//!  +----------+-------------+----------+---------+------
 //! ```
 
-/// Bytes of a frame.
-pub const FRAME_BYTES: usize = 8;
+use std::net::{IpAddr, SocketAddr};
 
-/// Bytes of a datagram of an answer, its frame among them, as memcached parts them: what passes any network that Ethernet is part
-/// of.
-pub const ANSWER_BYTES: usize = 1400;
+use crate::header::{HEADER_BYTES, Header};
 
-/// What a datagram says of itself.
+/// Bytes of an Ethernet header without tags.
+pub const ETHERNET_BYTES: usize = 14;
+/// Bytes of an IPv4 header without options.
+const IPV4_BYTES: usize = 20;
+const IPV6_BYTES: usize = 40;
+const UDP_BYTES: usize = 8;
+/// Where a header of [`Header`] has its number.
+const SEQUENCE_AT: usize = 8;
+
+/// UDP in IPv4's protocol and IPv6's next header.
+const UDP: u8 = 17;
+/// The time to live, and the hop limit, that Linux gives.
+const HOPS: u8 = 64;
+
+/// Both ends of a frame. Addresses of the network have one family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Frame {
-    /// The request, as whoever asks numbers it.
-    pub id: u16,
-    /// Which datagram of its message it is, from 0.
-    pub sequence: u16,
-    /// How many its message has. With 0 there is no message: memcached 1.6 sends such a frame, alone, where it has looked for
-    /// some keys of a long list and found none.
-    pub datagrams: u16,
+pub struct Ends {
+    /// The MAC address of the interface that sends it.
+    pub source_mac: [u8; 6],
+    /// That of whoever takes it on this link: the target, or a router.
+    pub target_mac: [u8; 6],
+    /// The address and port that it comes from.
+    pub source: SocketAddr,
+    /// Those that it goes to.
+    pub target: SocketAddr,
 }
 
-/// Why the beginning of a datagram is no frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WrongFrame {
-    /// It is too short.
-    Truncated,
-    /// What must be 0 is not.
-    Reserved,
-    /// The number is beyond those of the message.
-    Sequence,
+/// A frame with a test datagram whose number is 0.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// All of it but the check sequence, which the interface makes.
+    pub bytes: Vec<u8>,
+    /// Where the payload begins.
+    pub payload_at: usize,
+    /// Where the datagram's number stands.
+    pub sequence_at: usize,
+    /// Where the checksum of UDP stands.
+    pub checksum_at: usize,
+    /// The ones' complement sum of what that covers, not yet inverted.
+    pub checksum_sum: u16,
+}
+
+/// Bytes of headers before the payload of a datagram between addresses of this family, Ethernet's among them.
+pub fn head_bytes(target: IpAddr) -> usize {
+    let network = match target {
+        IpAddr::V4(_) => IPV4_BYTES,
+        IpAddr::V6(_) => IPV6_BYTES,
+    };
+    ETHERNET_BYTES + network + UDP_BYTES
 }
 
 impl Frame {
-    /// That of a message which is one datagram.
-    pub fn only(id: u16) -> Frame {
-        Frame {
-            id,
+    /// The frame of a datagram with `size` bytes of payload, `header` first. `None` where the addresses have two families, or the
+    /// size has no room for the header or none in a datagram.
+    pub fn new(ends: &Ends, header: &Header, size: u16) -> Option<Frame> {
+        let length = u16::try_from(UDP_BYTES).ok()?.checked_add(size)?;
+        let mut bytes = Vec::with_capacity(head_bytes(ends.target.ip()) + usize::from(size));
+        bytes.extend(ends.target_mac);
+        bytes.extend(ends.source_mac);
+        let addresses = network(ends, length, &mut bytes)?;
+        let udp_at = bytes.len();
+        bytes.extend(ends.source.port().to_be_bytes());
+        bytes.extend(ends.target.port().to_be_bytes());
+        bytes.extend(length.to_be_bytes());
+        bytes.extend([0; 2]);
+        let payload_at = bytes.len();
+        let header = Header {
             sequence: 0,
-            datagrams: 1,
-        }
-    }
-
-    /// As it is sent.
-    pub fn bytes(self) -> [u8; FRAME_BYTES] {
-        let mut bytes = [0; FRAME_BYTES];
-        bytes[..2].copy_from_slice(&self.id.to_be_bytes());
-        bytes[2..4].copy_from_slice(&self.sequence.to_be_bytes());
-        bytes[4..6].copy_from_slice(&self.datagrams.to_be_bytes());
-        bytes
-    }
-
-    /// Reads a datagram: its frame and what follows.
-    ///
-    /// # Errors
-    /// When it does not begin with one.
-    pub fn read(datagram: &[u8]) -> Result<(Frame, &[u8]), WrongFrame> {
-        let Some((frame, payload)) = datagram.split_first_chunk::<FRAME_BYTES>() else {
-            return Err(WrongFrame::Truncated);
+            ..*header
         };
-        let [id, sequence, datagrams, reserved] =
-            [0, 2, 4, 6].map(|at| u16::from_be_bytes([frame[at], frame[at + 1]]));
-        if reserved != 0 {
-            return Err(WrongFrame::Reserved);
-        }
-        let is_nothing = (sequence, datagrams) == (0, 0) && payload.is_empty();
-        if sequence >= datagrams && !is_nothing {
-            return Err(WrongFrame::Sequence);
-        }
-        let frame = Frame {
-            id,
-            sequence,
-            datagrams,
+        bytes.extend(header.bytes());
+        let pattern = usize::from(size).checked_sub(HEADER_BYTES)?;
+        bytes.extend((0..pattern).map(|at| at as u8));
+        // The pseudo header of RFC 768, which RFC 8200 8.1 has in another form with the same sum.
+        let pseudo = [u16::from(UDP), length].map(u16::to_be_bytes);
+        let parts = [&addresses[..], pseudo.as_flattened(), &bytes[udp_at..]];
+        let checksum_sum = sum(parts);
+        let checksum_at = udp_at + 6;
+        // A sum of 0 would say that there is none.
+        let checksum = match !checksum_sum {
+            0 => u16::MAX,
+            other => other,
         };
-        Ok((frame, payload))
+        bytes[checksum_at..checksum_at + 2].copy_from_slice(&checksum.to_be_bytes());
+        Some(Frame {
+            bytes,
+            payload_at,
+            sequence_at: payload_at + SEQUENCE_AT,
+            checksum_at,
+            checksum_sum,
+        })
     }
+}
+
+/// Writes the type of the frame and the header of IP for `length` bytes of UDP, and returns both addresses.
+fn network(ends: &Ends, length: u16, bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
+    match (ends.source.ip(), ends.target.ip()) {
+        (IpAddr::V4(source), IpAddr::V4(target)) => {
+            let addresses = [source.octets(), target.octets()].concat();
+            bytes.extend([0x08, 0x00]);
+            let total = u16::try_from(IPV4_BYTES).ok()?.checked_add(length)?;
+            let mut header = vec![0x45, 0];
+            header.extend(total.to_be_bytes());
+            // No identification, and it may not be parted (RFC 6864 4.1).
+            header.extend([0, 0, 0x40, 0, HOPS, UDP, 0, 0]);
+            header.extend(&addresses);
+            let checksum = !sum([&header[..]]);
+            header[10..12].copy_from_slice(&checksum.to_be_bytes());
+            bytes.extend(header);
+            Some(addresses)
+        }
+        (IpAddr::V6(source), IpAddr::V6(target)) => {
+            let addresses = [source.octets(), target.octets()].concat();
+            bytes.extend([0x86, 0xdd]);
+            bytes.extend([0x60, 0, 0, 0]);
+            bytes.extend(length.to_be_bytes());
+            bytes.extend([UDP, HOPS]);
+            bytes.extend(&addresses);
+            Some(addresses)
+        }
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => None,
+    }
+}
+
+/// The ones' complement sum of pairs of bytes (RFC 1071); all parts but the last have an even number of them.
+fn sum<'bytes>(parts: impl IntoIterator<Item = &'bytes [u8]>) -> u16 {
+    let of_part = |part: &[u8]| -> u64 {
+        let pairs = part.chunks(2).map(|pair| {
+            let low = pair.get(1).copied().unwrap_or(0);
+            u64::from(u16::from_be_bytes([pair[0], low]))
+        });
+        pairs.sum()
+    };
+    let mut sum: u64 = parts.into_iter().map(of_part).sum();
+    while sum > u64::from(u16::MAX) {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::header::{Flow, Kind};
+
+    fn ends(source: &str, target: &str) -> Ends {
+        Ends {
+            source_mac: [2, 0, 0, 0, 0, 1],
+            target_mac: [2, 0, 0, 0, 0, 2],
+            source: source.parse().unwrap(),
+            target: target.parse().unwrap(),
+        }
+    }
+
+    const HEADER: Header = Header {
+        kind: Kind::Data,
+        flow: Flow { run: 7, number: 3 },
+        sequence: 9,
+        sent: 0,
+    };
 
     #[test]
-    fn what_is_written_is_read() {
-        let frame = Frame {
-            id: 0x1234,
-            sequence: 3,
-            datagrams: 0x0102,
-        };
-        let bytes = frame.bytes();
-        assert_eq!(bytes, [0x12, 0x34, 0, 3, 1, 2, 0, 0]);
-        let datagram = [&bytes[..], b"END\r\n"].concat();
-        assert_eq!(Frame::read(&datagram), Ok((frame, &b"END\r\n"[..])));
+    fn the_shortest_datagram_is_the_shortest_frame() {
+        let ends = ends("10.0.0.1:1000", "10.0.0.2:9");
+        let frame = Frame::new(&ends, &HEADER, 18).unwrap();
+        // 64 bytes with the check sequence.
+        assert_eq!((frame.bytes.len(), frame.payload_at), (60, 42));
         assert_eq!(
-            Frame::read(&Frame::only(7).bytes()),
-            Ok((Frame::only(7), &b""[..]))
+            frame.bytes[..14],
+            *b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01\x08\0"
         );
+        // RFC 791 3.1, field by field.
+        let ip = b"\x45\0\0\x2e\0\0\x40\0\x40\x11\x26\xbd\x0a\0\0\x01\x0a\0\0\x02";
+        assert_eq!(frame.bytes[14..34], ip[..]);
+        let read = Header::read(&frame.bytes[42..]).unwrap();
+        assert_eq!((read.sequence, read.flow), (0, HEADER.flow));
     }
 
     #[test]
-    fn what_is_no_frame_has_its_reason() {
-        for (datagram, expected) in [
-            (&[0, 1, 0, 0, 0, 1, 0][..], WrongFrame::Truncated),
-            (&[], WrongFrame::Truncated),
-            (&[0, 1, 0, 0, 0, 1, 0, 1], WrongFrame::Reserved),
-            (&[0, 1, 0, 1, 0, 1, 0, 0], WrongFrame::Sequence),
-            (&[0, 1, 0, 0, 0, 0, 0, 0, b'x'], WrongFrame::Sequence),
-        ] {
-            assert_eq!(Frame::read(datagram), Err(expected), "{datagram:?}");
+    fn what_cannot_be_a_datagram_is_none() {
+        let four = ends("10.0.0.1:1", "10.0.0.2:2");
+        assert_eq!(Frame::new(&four, &HEADER, 17), None);
+        assert_eq!(Frame::new(&four, &HEADER, 65_508), None);
+        let both = ends("10.0.0.1:1", "[::1]:2");
+        assert_eq!(Frame::new(&both, &HEADER, 18), None);
+    }
+
+    proptest! {
+        /// What a receiver does: all with the checksum in its place comes to ones only.
+        #[test]
+        fn checksums_are_right(size in 18u16..1500, run: u32, port: u16, six: bool) {
+            let ends = match six {
+                false => Ends { source: SocketAddr::new([10, 1, 2, 3].into(), port), ..ends("10.0.0.1:1", "192.0.2.7:9") },
+                true => ends("[fd00::1]:77", "[fd00::ffff:2]:9"),
+            };
+            let header = Header { flow: Flow { run, number: 1 }, ..HEADER };
+            let frame = Frame::new(&ends, &header, size).unwrap();
+            let udp_at = frame.payload_at - UDP_BYTES;
+            let (addresses, network_sum) = match six {
+                false => (&frame.bytes[26..34], sum([&frame.bytes[14..34]])),
+                true => (&frame.bytes[22..54], u16::MAX),
+            };
+            prop_assert_eq!(network_sum, u16::MAX);
+            let pseudo = [[0, UDP], (size + 8).to_be_bytes()];
+            let whole = sum([addresses, pseudo.as_flattened(), &frame.bytes[udp_at..]]);
+            prop_assert_eq!(whole, u16::MAX);
+            prop_assert_eq!(frame.bytes.len(), head_bytes(ends.target.ip()) + usize::from(size));
         }
-        // As memcached 1.6.18 answers a list of a hundred keys that it does not have.
-        let nothing = Frame::read(&[0, 27, 0, 0, 0, 0, 0, 0]);
-        assert!(nothing.is_ok_and(|(frame, _)| frame.datagrams == 0));
     }
 }

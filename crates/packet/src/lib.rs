@@ -1,5 +1,5 @@
 //! What both ends of a run of test packets say to each other, and what the receiving end counts; and the frame of memcached's
-//! datagrams, which both ends have, too (`frame.rs`). Pure: no I/O and no clock; times come in as nanoseconds that somebody else
+//! datagrams, which both ends have, too (`memcached.rs`). Pure: no I/O and no clock; times come in as nanoseconds that somebody else
 //! measured.
 //!
 //! ```text
@@ -11,6 +11,7 @@
 
 pub mod frame;
 pub mod header;
+pub mod memcached;
 pub mod report;
 pub mod tally;
 pub mod window;

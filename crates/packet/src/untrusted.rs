@@ -1,8 +1,8 @@
 //! Bytes of strangers, for tests and for the fuzzer: whatever comes as a datagram is read as what it says, or is none of ours, and
 //! each test datagram is counted once.
 
-use crate::frame::Frame;
 use crate::header::{HEADER_BYTES, Header};
+use crate::memcached::Frame;
 use crate::report::{Report, read_question};
 use crate::tally::Counter;
 

@@ -34,6 +34,14 @@ pub(super) struct PacketArgs {
     #[arg(long, value_name = "HOW", value_parser = departure)]
     pub(super) send: Option<Departure>,
 
+    /// Frames leave past the network stack, millions a second, by the interface of --interface; one way, and as root: xdp
+    #[arg(long, value_name = "WAY", value_parser = via, conflicts_with = "send")]
+    pub(super) via: Option<Departure>,
+
+    /// The interfaces that datagrams leave by, in turn for each socket, such as eth0 or eth0,eth1; the result has each
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(super) interface: Vec<String>,
+
     /// Datagrams of each socket on their way at once, in round trips without a rate [default: 1]
     #[arg(long, value_name = "COUNT", value_parser = super::value::count)]
     pub(super) depth: Option<u64>,
@@ -87,20 +95,31 @@ const TAKEN: [&str; 18] = [
 ];
 
 /// Flags of [`PacketArgs`].
-const OWN: [&str; 6] = [
+const OWN: [&str; 8] = [
     "size",
     "one-way",
     "round-trip",
     "send",
+    "via",
+    "interface",
     "depth",
     "bandwidth",
 ];
 
 fn departure(text: &str) -> Result<Departure, String> {
-    let found = Departure::ALL
+    let found = Departure::OF_SOCKETS
         .into_iter()
         .find(|departure| departure.name() == text);
     found.ok_or_else(|| format!("{text:?} is no way to send: expected single, batch or offload"))
+}
+
+fn via(text: &str) -> Result<Departure, String> {
+    match text == Departure::Xdp.name() {
+        true => Ok(Departure::Xdp),
+        false => Err(format!(
+            "{text:?} is no way past the network stack: expected xdp; without --via datagrams leave by sockets"
+        )),
+    }
 }
 
 /// A number of bits with a unit of a thousand, as iperf3 has them.

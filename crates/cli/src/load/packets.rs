@@ -29,7 +29,6 @@ fn options(args: Args, target: Target) -> Result<Options, Error> {
     let paced = args.pace.paced().map_err(Error::Invalid)?;
     let sizes = args.packets.sizes().map_err(Error::Invalid)?;
     let defaults = Options::new(target);
-    let source = args.reach.only_source().map_err(Error::Invalid)?;
     let after = match (args.duration, args.count) {
         (None, None) => paced.duration.or(Some(DURATION_DEFAULT)),
         (after, _) => after,
@@ -47,10 +46,11 @@ fn options(args: Args, target: Target) -> Result<Options, Error> {
         },
         pace: args.packets.rate(&sizes).map_or(paced.pace, Pace::rate),
         sizes,
-        departure: args.packets.send.unwrap_or_default(),
+        departure: args.packets.via.or(args.packets.send).unwrap_or_default(),
         depth: args.packets.depth.unwrap_or(1),
         timeout: args.timeout.unwrap_or(defaults.timeout),
-        source,
+        sources: args.reach.sources(),
+        interfaces: args.packets.interface,
         seed: paced.seed,
         ..defaults
     })

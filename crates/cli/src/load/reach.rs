@@ -141,14 +141,9 @@ impl ReachArgs {
         [cacert, cert, key].into_iter().flatten()
     }
 
-    /// The one address that datagrams come from, where one is given.
-    pub(super) fn only_source(&self) -> Result<Option<IpAddr>, String> {
-        match &self.source {
-            None => Ok(None),
-            Some(sources) => sources.only().map(Some).ok_or_else(|| {
-                format!("--source {sources}: datagrams come from one address; make a run for each other at the same time")
-            }),
-        }
+    /// The addresses that datagrams come from.
+    pub(super) fn sources(&self) -> Sources {
+        self.source.clone().unwrap_or_default()
     }
 
     /// What the flags mean for `target`, or why they cannot.

@@ -1,13 +1,13 @@
 //! Options of sockets that rustix has no function for.
 
 use std::ffi::c_int;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::Errno;
 
 /// Sets an option whose value is an integer (setsockopt(2)).
 pub(crate) fn set_option(
-    descriptor: &OwnedFd,
+    descriptor: impl AsFd,
     level: c_int,
     option: c_int,
     value: c_int,
@@ -15,7 +15,7 @@ pub(crate) fn set_option(
     // SAFETY: the kernel reads as many bytes of `value` as it is told it has, before the call returns.
     let outcome = unsafe {
         libc::setsockopt(
-            descriptor.as_raw_fd(),
+            descriptor.as_fd().as_raw_fd(),
             level,
             option,
             (&raw const value).cast(),

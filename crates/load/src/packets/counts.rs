@@ -91,6 +91,11 @@ impl Unsent {
         }
     }
 
+    /// How many they are.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.values().sum()
+    }
+
     /// The reasons as sentences of the system, each with its count.
     pub(crate) fn named(&self) -> BTreeMap<String, u64> {
         let named = self.0.iter().map(|(errno, count)| {

@@ -1,6 +1,9 @@
-//! How datagrams leave: each by a call of its own, several in a call, or several in a message that the kernel parts.
+//! How datagrams leave: each by a call of its own, several in a call, several in a message that the kernel parts, or as frames
+//! past the network stack.
 
 use std::fmt;
+
+use onrush_engine::FRAMES_PER_CALL;
 
 use crate::limits::{BURST_TIME_MAX, DATAGRAM_BYTES_MAX, MESSAGES_PER_CALL, SEGMENTS_MAX};
 
@@ -16,11 +19,15 @@ pub enum Departure {
     /// for all of a message. What is counted are datagrams; on the loopback and on virtual links a message may stay one packet all
     /// the way, so that an interface counts fewer.
     Offload,
+    /// As whole frames that a program in the kernel hands to an interface, thousands in a call, past sockets, routes and queues
+    /// (XDP). What the interface's driver took has left.
+    Xdp,
 }
 
 impl Departure {
-    /// All of them.
-    pub const ALL: [Departure; 3] = [Departure::Single, Departure::Batch, Departure::Offload];
+    /// Those of sockets.
+    pub const OF_SOCKETS: [Departure; 3] =
+        [Departure::Single, Departure::Batch, Departure::Offload];
 
     /// Its name on command lines and in results.
     pub fn name(self) -> &'static str {
@@ -28,13 +35,14 @@ impl Departure {
             Departure::Single => "single",
             Departure::Batch => "batch",
             Departure::Offload => "offload",
+            Departure::Xdp => "xdp",
         }
     }
 
     /// The most messages of one call.
     pub(crate) fn messages(self) -> usize {
         match self {
-            Departure::Single => 1,
+            Departure::Single | Departure::Xdp => 1,
             Departure::Batch | Departure::Offload => MESSAGES_PER_CALL,
         }
     }
@@ -43,14 +51,29 @@ impl Departure {
     /// millisecond has, so that they still come evenly.
     pub(crate) fn segments(self, bytes: u16, rate: Option<f64>) -> usize {
         match self {
-            Departure::Single | Departure::Batch => 1,
+            Departure::Single | Departure::Batch | Departure::Xdp => 1,
             Departure::Offload => {
                 let fit = (DATAGRAM_BYTES_MAX / usize::from(bytes)).clamp(1, SEGMENTS_MAX);
-                let due = rate.map_or(fit as f64, |rate| rate * BURST_TIME_MAX.as_secs_f64());
-                (due as usize).clamp(1, fit)
+                of_a_millisecond(rate, fit as u64) as usize
             }
         }
     }
+
+    /// The datagrams that leave together, of so many bytes each at most, see [`Departure::segments`].
+    pub(crate) fn turn(self, bytes: u16, rate: Option<f64>) -> u64 {
+        match self {
+            Departure::Single | Departure::Batch | Departure::Offload => {
+                self.segments(bytes, rate) as u64
+            }
+            Departure::Xdp => of_a_millisecond(rate, FRAMES_PER_CALL.into()),
+        }
+    }
+}
+
+/// What a millisecond has of a rate, if there is one; `most` at most.
+fn of_a_millisecond(rate: Option<f64>, most: u64) -> u64 {
+    let due = rate.map_or(most as f64, |rate| rate * BURST_TIME_MAX.as_secs_f64());
+    (due as u64).clamp(1, most)
 }
 
 impl fmt::Display for Departure {
@@ -72,5 +95,11 @@ mod tests {
         assert_eq!(of(64, Some(20_000.0)), 20);
         assert_eq!(of(64, Some(10.0)), 1);
         assert_eq!(Departure::Batch.segments(64, None), 1);
+        let turn = |rate| Departure::Xdp.turn(64, rate);
+        assert_eq!(
+            (turn(None), turn(Some(1e6)), turn(Some(1e9))),
+            (16_384, 1000, 16_384)
+        );
+        assert_eq!(Departure::Xdp.segments(64, None), 1, "each is a frame");
     }
 }

@@ -15,6 +15,7 @@ use onrush_packet::tally::Counter;
 
 use super::counts::{Counts, PacketTimes, Unsent};
 use super::flight::{Flight, InTime};
+use super::frames::Frames;
 use super::plan::Way;
 use super::schedule::{Due, Next, Schedule};
 use super::sending::Sending;
@@ -53,6 +54,8 @@ pub(super) struct Flow {
     random: Random,
     /// Datagrams that may be on their way where no rate says when they leave.
     depth: u64,
+    /// Datagrams that left over it.
+    pub(super) sent: Cell<u64>,
     /// Numbers given so far.
     next: Cell<u64>,
     flight: RefCell<Flight>,
@@ -62,6 +65,24 @@ pub(super) struct Flow {
     /// The last report of the far end, and who waits for one.
     pub(super) report: Cell<Option<Report>>,
     pub(super) asks: Cell<Option<Waker>>,
+}
+
+/// What a flow sends its datagrams by.
+pub(super) enum Outlet {
+    /// Its socket.
+    Socket(Sending),
+    /// An interface, past its socket.
+    Interface(Frames),
+}
+
+impl Outlet {
+    /// The most datagrams that leave together.
+    fn most(&self) -> u64 {
+        match self {
+            Outlet::Socket(sending) => sending.most(),
+            Outlet::Interface(frames) => frames.most,
+        }
+    }
 }
 
 /// A wait that is shorter is spent in turns of a core that never sleeps, whose timers are coarser.
@@ -88,6 +109,7 @@ impl Flow {
             schedule,
             random,
             depth: flight_max,
+            sent: Cell::new(0),
             next: Cell::new(0),
             flight: RefCell::new(Flight::new(most)),
             waits: Cell::new(None),
@@ -98,15 +120,15 @@ impl Flow {
     }
 
     /// Sends until the run is over.
-    pub(super) async fn send(&self, sending: &mut Sending) {
+    pub(super) async fn send(&self, outlet: &mut Outlet) {
         let core = &self.shared.core;
         loop {
-            let most = self.room(sending.most()).await;
+            let most = self.room(outlet.most()).await;
             let now = core.now_exact();
             match self.schedule.next(now, most) {
                 Next::Over => return,
                 Next::At(moment) => self.wait_until(now, moment).await,
-                Next::Send(due) => self.send_due(sending, due, now).await,
+                Next::Send(due) => self.send_due(outlet, due, now).await,
             }
             if core.is_stopping() {
                 return;
@@ -139,8 +161,55 @@ impl Flow {
         }
     }
 
+    async fn send_due(&self, outlet: &mut Outlet, due: Due, now: Instant) {
+        match outlet {
+            Outlet::Socket(sending) => self.send_messages(sending, due, now).await,
+            Outlet::Interface(frames) => self.send_frames(frames, due, now).await,
+        }
+    }
+
+    /// Sends what is due as frames, as many calls as it takes.
+    async fn send_frames(&self, frames: &Frames, due: Due, mut now: Instant) {
+        let core = &self.shared.core;
+        let mut left = due.count;
+        while left > 0 {
+            let departed = frames.send(left);
+            self.note_lateness(due, now, departed.made);
+            self.have_left(departed.sent, departed.sent * frames.size);
+            let reason = departed.reason.unwrap_or(Errno::CANCELED);
+            let mut unsent = departed.refused;
+            left -= departed.made.min(left);
+            // A signal ends a call early, and the next one goes on. Nothing else passes by itself.
+            let is_over = departed.made == 0 && reason != Errno::INTR;
+            if is_over || core.is_stopping() {
+                unsent += std::mem::take(&mut left);
+            }
+            if unsent > 0 {
+                self.shared.unsent.borrow_mut().add(reason, unsent);
+            }
+            core.yield_now().await;
+            now = core.now_exact();
+        }
+    }
+
+    fn note_lateness(&self, due: Due, now: Instant, count: u64) {
+        if self.schedule.is_paced() {
+            let late = now.nanoseconds_since(due.at);
+            let times = &mut *self.shared.times.borrow_mut();
+            times.lateness.record_many(late, count);
+        }
+    }
+
+    /// So many datagrams, with so many bytes of payload in all, have left.
+    fn have_left(&self, count: u64, bytes: u64) {
+        self.sent.set(self.sent.get() + count);
+        let counts = &mut *self.shared.counts.borrow_mut();
+        counts.sent += count;
+        counts.sent_bytes += bytes;
+    }
+
     /// Sends what is due, as many calls as it takes.
-    async fn send_due(&self, sending: &mut Sending, due: Due, mut now: Instant) {
+    async fn send_messages(&self, sending: &mut Sending, due: Due, mut now: Instant) {
         let mut left = due.count;
         while left > 0 {
             let first = self.next.get();
@@ -156,14 +225,7 @@ impl Flow {
                 let mut flight = self.flight.borrow_mut();
                 (0..count).for_each(|_| flight.leave(due.at.nanoseconds(), now.nanoseconds()));
             }
-            if self.schedule.is_paced() {
-                let late = now.nanoseconds_since(due.at);
-                self.shared
-                    .times
-                    .borrow_mut()
-                    .lateness
-                    .record_many(late, count);
-            }
+            self.note_lateness(due, now, count);
             self.hand_over(sending, first).await;
             left -= count;
             if left > 0 {
@@ -181,9 +243,7 @@ impl Flow {
                     let count = count as u64;
                     at += count;
                     let bytes = sending.have_left(count);
-                    let counts = &mut *self.shared.counts.borrow_mut();
-                    counts.sent += count;
-                    counts.sent_bytes += bytes;
+                    self.have_left(count, bytes);
                 }
                 Err(error) => {
                     let refused = sending.refused();

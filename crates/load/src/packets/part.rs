@@ -8,42 +8,24 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use onrush_engine::random::Random;
-use onrush_engine::{Core, Datagram, Error, Instant, ReceiveBatch, Segmentation};
+use onrush_engine::{Core, Datagram, Error, Instant, LiveFrames, ReceiveBatch, Segmentation};
 use onrush_packet::header;
 use onrush_packet::report::Report;
 use onrush_packet::tally::Tally;
 
 use super::counts::{Counts, PacketTimes, Unsent};
-use super::flow::{Flow, Shared, Spins};
+use super::departure::Departure;
+use super::flow::{Flow, Outlet, Shared, Spins};
+use super::frames::{self, Frames};
 use super::inquiry;
-use super::plan::{Plan, Way};
+use super::path;
 use super::schedule::{Schedule, SharedBudget};
 use super::sending::Sending;
+use super::task::{FarEnd, FlowOutcome, Task};
 use crate::gate::{Gate, Signal};
 use crate::host::ThreadTime;
 use crate::limits::{DATAGRAM_BYTES_MAX, LANDING_LOOKS, MESSAGES_PER_CALL};
-use crate::reach::source_of;
 use crate::stop::Stop;
-
-/// What all cores of a run know.
-#[derive(Debug)]
-pub(crate) struct Task {
-    pub(crate) plan: Plan,
-    pub(crate) way: Way,
-    pub(crate) far: FarEnd,
-    pub(crate) target: SocketAddr,
-    /// The run's number.
-    pub(crate) run: u32,
-}
-
-/// What the far end is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum FarEnd {
-    /// It says what it has counted.
-    Reports,
-    /// It says nothing of the kind.
-    Silent,
-}
 
 /// What a core tells the thread that waits.
 pub(crate) enum Message {
@@ -61,8 +43,8 @@ pub(crate) struct Outcome {
     pub(crate) skipped: u64,
     /// What came back, of all flows.
     pub(crate) echoes: Tally,
-    /// What the far end said of each flow: before the run and behind it.
-    pub(crate) reports: Vec<(Option<Report>, Option<Report>)>,
+    /// What each flow has come to.
+    pub(crate) flows: Vec<FlowOutcome>,
     /// How long datagrams were sent.
     pub(crate) elapsed: Duration,
     /// What that cost the thread.
@@ -77,6 +59,8 @@ struct Part {
     task: Arc<Task>,
     shared: Rc<Shared>,
     flows: Vec<Rc<Flow>>,
+    /// The frames of these, in their order, where datagrams leave as such.
+    frames: Option<Rc<RefCell<LiveFrames>>>,
     budget: SharedBudget,
     /// Flows that still send.
     sending: Cell<usize>,
@@ -96,12 +80,7 @@ pub(crate) fn run_core(
     gate: &Arc<Gate>,
     messages: &Sender<Message>,
 ) -> Result<Outcome, String> {
-    let part = Part::new(core, task).map_err(|error| {
-        format!(
-            "a socket for datagrams to {} cannot be made: {error}",
-            task.target
-        )
-    })?;
+    let part = Part::new(core, task)?;
     let part = Rc::new(part);
     if task.plan.options.busy_poll {
         core.busy_poll();
@@ -119,7 +98,7 @@ pub(crate) fn run_core(
 }
 
 impl Part {
-    fn new(core: &Core, task: &Arc<Task>) -> Result<Part, Error> {
+    fn new(core: &Core, task: &Arc<Task>) -> Result<Part, String> {
         let (plan, options) = (&task.plan, &task.plan.options);
         let shared = Rc::new(Shared {
             core: core.clone(),
@@ -143,12 +122,14 @@ impl Part {
         let budget = Rc::new(Cell::new(
             nothing.of_core(plan.share_of_core(core.id()), now),
         ));
-        let turn = plan.segments() as u64;
-        let flows: Result<Vec<Rc<Flow>>, Error> = plan
+        let turn = plan.turn();
+        let flows: Result<Vec<Rc<Flow>>, String> = plan
             .flows_of(core.id())
             .map(|number| {
-                let socket = Datagram::bind(core, source_of(options.source, &task.target))?;
-                socket.connect(task.target)?;
+                let socket = open(core, task, number).map_err(|error| {
+                    let target = task.target;
+                    format!("a socket for datagrams to {target} cannot be made: {error}")
+                })?;
                 let id = header::Flow {
                     run: task.run,
                     number,
@@ -161,7 +142,15 @@ impl Part {
             })
             .collect();
         let flows = flows?;
+        let frames = match options.departure {
+            Departure::Single | Departure::Batch | Departure::Offload => None,
+            Departure::Xdp => {
+                let ends = flows.iter().map(|flow| (flow.id, flow.socket.local()));
+                Some(frames::of_flows(task, ends)?)
+            }
+        };
         Ok(Part {
+            frames,
             core: core.clone(),
             task: Arc::clone(task),
             shared,
@@ -185,24 +174,32 @@ impl Part {
         let share = plan.share_of_core(self.core.id());
         self.budget.set(options.stop.of_core(share, begin));
         self.time_before.set(ThreadTime::now());
-        for flow in &self.flows {
+        for (place, flow) in self.flows.iter().enumerate() {
             flow.schedule.begin(begin);
             let (flow, part) = (Rc::clone(flow), Rc::clone(self));
             self.core.spawn(async move {
-                let options = &part.task.plan.options;
-                let mut sending = Sending::new(
-                    options.departure.messages(),
-                    part.task.plan.segments(),
-                    &options.sizes,
-                    Random::stream(options.seed, flow.id.number.into()),
-                );
-                flow.send(&mut sending).await;
+                flow.send(&mut part.outlet(place)).await;
                 part.sending.set(part.sending.get() - 1);
                 if part.sending.get() == 0 {
                     part.sent.give();
                 }
             });
         }
+    }
+
+    /// What the flow at this place sends by.
+    fn outlet(&self, place: usize) -> Outlet {
+        let (plan, options) = (&self.task.plan, &self.task.plan.options);
+        if let Some(live) = &self.frames {
+            let size = options.sizes.largest();
+            return Outlet::Interface(Frames::new(live, place, size, plan.turn()));
+        }
+        Outlet::Socket(Sending::new(
+            options.departure.messages(),
+            plan.segments(),
+            &options.sizes,
+            Random::stream(options.seed, self.flows[place].id.number.into()),
+        ))
     }
 
     /// Sending is over: how long it took and what it cost, the first time this is asked.
@@ -249,7 +246,7 @@ impl Part {
             unsent: self.shared.unsent.take(),
             skipped: self.skipped.get(),
             echoes: self.echoes(),
-            reports: self.reports.take(),
+            flows: self.flow_outcomes(),
             elapsed,
             time,
             segmentation: match self.flows.iter().any(by_engine) {
@@ -257,6 +254,18 @@ impl Part {
                 false => Segmentation::Kernel,
             },
         }
+    }
+
+    fn flow_outcomes(&self) -> Vec<FlowOutcome> {
+        let of_flow = |(flow, reports): (&Rc<Flow>, _)| FlowOutcome {
+            number: flow.id.number,
+            local: flow.socket.local(),
+            sent: flow.sent.get(),
+            echoes: flow.echoes(),
+            reports,
+        };
+        let reports = self.reports.take();
+        self.flows.iter().zip(reports).map(of_flow).collect()
     }
 
     /// Asks the far end about all flows at once.
@@ -336,4 +345,17 @@ async fn tell(part: Rc<Part>, messages: Sender<Message>) {
 async fn end_early(part: Rc<Part>) {
     part.core.stopped().await;
     part.ended();
+}
+
+/// The socket of flow `number`.
+fn open(core: &Core, task: &Task, number: u16) -> Result<Datagram, Error> {
+    let path = task.path_of(number);
+    let source = task.plan.options.sources.nth(number.into());
+    let address = path::bind_address(source, path, task.target.ip());
+    let socket = Datagram::bind(core, SocketAddr::new(address, 0))?;
+    if let Some(index) = path::bind_index(path) {
+        socket.bind_to_interface(index)?;
+    }
+    socket.connect(task.target)?;
+    Ok(socket)
 }

@@ -1,20 +1,21 @@
 //! What is asked of a run of datagrams: checked before anything starts.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use onrush_engine::Io;
 use onrush_packet::header::HEADER_BYTES;
 
 use super::departure::Departure;
+use super::limits::{FRAME_FLOWS_MAX, INTERFACES_MAX};
 use super::size::Sizes;
 use crate::error::Error;
 use crate::limits::{
     DURATION_MAX, ECHO_TIMEOUT_DEFAULT, FLIGHT_ALL_MAX, FLIGHT_MAX, FLOWS_MAX, RATE_MAX,
-    THREADS_MAX,
+    SEGMENTS_MAX, THREADS_MAX,
 };
 use crate::pace::Pace;
 use crate::pace::arrivals::Share;
+use crate::reach::Sources;
 use crate::stop::Stop;
 use crate::target::Target;
 
@@ -67,8 +68,10 @@ pub struct Options {
     pub depth: u64,
     /// How long an echo is waited for.
     pub timeout: Duration,
-    /// The address of this machine that they come from; `None` leaves it to the routes.
-    pub source: Option<IpAddr>,
+    /// The addresses of this machine that sockets have, in turn; none leaves them to the routes.
+    pub sources: Sources,
+    /// The interfaces that sockets send by, in turn; none leaves them to the routes.
+    pub interfaces: Vec<String>,
     /// What makes sizes and random gaps repeatable.
     pub seed: u64,
 }
@@ -90,7 +93,8 @@ impl Options {
             departure: Departure::default(),
             depth: 1,
             timeout: ECHO_TIMEOUT_DEFAULT,
-            source: None,
+            sources: Sources::default(),
+            interfaces: Vec::new(),
             seed: 0,
         }
     }
@@ -159,6 +163,34 @@ impl Plan {
             .map_or(u64::MAX, |count| count / options.flows as u64);
         most.min(count.max(1) as usize)
     }
+
+    /// Datagrams that a flow sends at once: a message of them, or what leaves as frames in a call.
+    pub(crate) fn turn(&self) -> u64 {
+        match self.options.departure {
+            Departure::Single | Departure::Batch | Departure::Offload => self.segments() as u64,
+            Departure::Xdp => {
+                let rate = self.rate.map(|rate| rate / self.options.flows as f64);
+                let most = Departure::Xdp.turn(self.options.sizes.largest(), rate);
+                let flows = self.options.flows as u64;
+                let count = self.options.stop.count.map(|count| count / flows);
+                most.min(count.unwrap_or(u64::MAX).max(1))
+            }
+        }
+    }
+
+    /// The most datagrams that a counter of the kernel may have as one packet: those of a message, or frames that the receiver
+    /// has put together (UDP_GRO, which takes as many as UDP_SEGMENT).
+    pub(crate) fn per_packet(&self) -> u64 {
+        match self.options.departure {
+            Departure::Single | Departure::Batch | Departure::Offload => self.segments() as u64,
+            Departure::Xdp => SEGMENTS_MAX as u64,
+        }
+    }
+
+    /// Which of the interfaces flow `flow` sends by.
+    pub(crate) fn path_of(&self, flow: u16) -> Option<usize> {
+        usize::from(flow).checked_rem(self.options.interfaces.len())
+    }
 }
 
 fn check(options: &Options) -> Result<(), String> {
@@ -201,6 +233,10 @@ fn check(options: &Options) -> Result<(), String> {
             options.sizes
         ));
     }
+    check_interfaces(options)?;
+    if options.departure == Departure::Xdp {
+        check_frames(options)?;
+    }
     match &options.pace {
         Pace::Closed => {}
         Pace::Open(_)
@@ -224,6 +260,56 @@ fn check(options: &Options) -> Result<(), String> {
             Err("a run lasts a year at most: see the unit of -d".to_owned())
         }
         _ => Ok(()),
+    }
+}
+
+fn check_interfaces(options: &Options) -> Result<(), String> {
+    let interfaces = &options.interfaces;
+    if interfaces.len() > INTERFACES_MAX {
+        return Err(format!(
+            "--interface: {} are more than {INTERFACES_MAX}: make several runs at the same time",
+            interfaces.len()
+        ));
+    }
+    if let Some(at) = (1..interfaces.len()).find(|at| interfaces[..*at].contains(&interfaces[*at]))
+    {
+        return Err(format!("--interface names {} twice", interfaces[at]));
+    }
+    match interfaces.len() > options.flows {
+        true => Err(format!(
+            "{0} interfaces need a socket each: use -c {0} or more",
+            interfaces.len()
+        )),
+        false => Ok(()),
+    }
+}
+
+/// What cannot be asked of frames.
+fn check_frames(options: &Options) -> Result<(), String> {
+    if options.interfaces.is_empty() {
+        return Err(
+            "--via xdp sends frames past the routes: name the interface that they leave by (--interface NAME)"
+                .to_owned(),
+        );
+    }
+    if options.way == Some(Way::RoundTrip) {
+        return Err(
+            "--via xdp goes one way: leave --round-trip out, or --via xdp for round trips"
+                .to_owned(),
+        );
+    }
+    if options.sizes.only().is_none() {
+        return Err(format!(
+            "--via xdp sends frames of one size, and {} are several: use one, such as 64",
+            options.sizes
+        ));
+    }
+    match options.flows > FRAME_FLOWS_MAX {
+        true => Err(format!(
+            "{} sockets are more than {FRAME_FLOWS_MAX}, each of which has a program in the kernel with --via xdp",
+            options.flows
+        )),
+        false => Ok(()),
     }
 }
 
@@ -273,6 +359,65 @@ mod tests {
             ..options()
         };
         assert!(refused(much).contains("use fewer of either"));
+    }
+
+    #[test]
+    fn what_cannot_be_of_interfaces_and_frames_is_refused() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let frames = Options {
+            departure: Departure::Xdp,
+            interfaces: names(&["a"]),
+            ..options()
+        };
+        Plan::new(frames.clone()).unwrap();
+        for (asked, part) in [
+            (
+                Options {
+                    interfaces: Vec::new(),
+                    ..frames.clone()
+                },
+                "--interface NAME",
+            ),
+            (
+                Options {
+                    way: Some(Way::RoundTrip),
+                    ..frames.clone()
+                },
+                "goes one way",
+            ),
+            (
+                Options {
+                    sizes: Sizes::parse("64,100").unwrap(),
+                    ..frames.clone()
+                },
+                "frames of one size",
+            ),
+            (
+                Options {
+                    flows: 257,
+                    ..frames
+                },
+                "more than 256",
+            ),
+            (
+                Options {
+                    interfaces: names(&["a", "b"]),
+                    ..options()
+                },
+                "2 interfaces need a socket each: use -c 2",
+            ),
+            (
+                Options {
+                    interfaces: names(&["a", "b", "a"]),
+                    flows: 3,
+                    ..options()
+                },
+                "names a twice",
+            ),
+        ] {
+            let refused = refused(asked);
+            assert!(refused.contains(part), "{refused}");
+        }
     }
 
     #[test]

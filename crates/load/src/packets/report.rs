@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use onrush_engine::{Io, Segmentation};
 use onrush_measure::histogram::Histogram;
-use onrush_packet::report::Report as FarReport;
 use onrush_packet::tally::Tally;
 use serde::Serialize;
 
 use super::account::{Facts, Losses};
 use super::counts::{Counts, PacketTimes, Unsent};
 use super::departure::Departure;
+use super::far::Far;
 use super::kernel::{InterfaceCounters, KernelCounters};
-use super::part::{Outcome, Task};
+use super::origin::{self, Origin};
+use super::part::Outcome;
 use super::plan::Way;
 use super::run::Second;
+use super::task::Task;
 use super::verdict;
 use crate::figures::Figures;
 use crate::host::HostTime;
@@ -49,7 +51,7 @@ pub struct Report {
     pub way: &'static str,
     /// Bytes of payload, as they were asked for.
     pub size: String,
-    /// How they left: `single`, `batch` or `offload`.
+    /// How they left: `single`, `batch`, `offload` or `xdp`.
     pub departure: &'static str,
     /// Datagrams that left as one message at most; with `offload` an interface may count such a message as one packet.
     pub datagrams_per_message: u64,
@@ -107,6 +109,9 @@ pub struct Report {
     pub jitter_us: Option<f64>,
     /// Datagrams that are none of this run.
     pub foreign: u64,
+    /// The parts of the run by interface, or by source where several were given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<Origin>,
     /// Those that did not come, and where they were lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub losses: Option<Losses>,
@@ -157,49 +162,6 @@ struct Sum {
     far: Option<Far>,
 }
 
-/// What the far end says of the run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Far {
-    pub(crate) tally: Tally,
-    /// Datagrams that its sockets had no room for meanwhile.
-    pub(crate) dropped: u64,
-    /// CPU time of its threads meanwhile, in nanoseconds.
-    pub(crate) cpu: u64,
-}
-
-impl Far {
-    /// What reports of all flows come to; `None` where one is missing.
-    fn of<'a>(
-        pairs: impl Iterator<Item = &'a (Option<FarReport>, Option<FarReport>)>,
-    ) -> Option<Far> {
-        let mut tally = Tally::default();
-        // A core has one socket for all flows that it got.
-        let mut cores = BTreeMap::new();
-        for (before, after) in pairs {
-            let (before, after) = ((*before)?, (*after)?);
-            tally.add(&after.tally);
-            let core = cores.entry(after.core).or_insert((before, after));
-            if before.cpu < core.0.cpu {
-                core.0 = before;
-            }
-            if after.cpu > core.1.cpu {
-                core.1 = after;
-            }
-        }
-        let of_cores = |figure: fn(&FarReport) -> u64| -> u64 {
-            let passed = cores
-                .values()
-                .map(|(before, after)| figure(after).saturating_sub(figure(before)));
-            passed.sum()
-        };
-        Some(Far {
-            tally,
-            dropped: of_cores(|report| report.dropped),
-            cpu: of_cores(|report| report.cpu),
-        })
-    }
-}
-
 fn sum(outcomes: &[Outcome]) -> Sum {
     let mut sum = Sum {
         counts: Counts::default(),
@@ -208,7 +170,7 @@ fn sum(outcomes: &[Outcome]) -> Sum {
         skipped: 0,
         echoes: Tally::default(),
         // Without the report of one flow nothing is said of what came.
-        far: Far::of(outcomes.iter().flat_map(|outcome| &outcome.reports)),
+        far: Far::of(outcomes.iter().flat_map(|outcome| &outcome.flows)),
     };
     for outcome in outcomes {
         sum.counts.add(&outcome.counts);
@@ -233,6 +195,8 @@ impl Report {
         report.interfaces = found.kernel.interfaces.clone();
         report.counted(&sum, &found, elapsed);
         report.cost(&sum, found.outcomes);
+        let flows = found.outcomes.iter().flat_map(|outcome| &outcome.flows);
+        report.origins = origin::of(found.task, flows);
         report.latency_us = Latency::of(&sum.times.response);
         report.service_us = Latency::of(&sum.times.service);
         report.lateness_us = Latency::of(&sum.times.lateness);
@@ -266,18 +230,21 @@ impl Report {
         self.duplicated = end.map(|end| end.duplicated);
         self.reordered = end.map(|end| end.reordered);
         self.too_late = end.map(|end| end.too_late);
-        let jitter = end.filter(|end| end.received > 1).map(|end| end.jitter);
+        let departure = found.task.plan.options.departure;
+        // Frames do not say when they left.
+        let has_jitter = |end: &Tally| end.received > 1 && departure != Departure::Xdp;
+        let jitter = end.filter(has_jitter).map(|end| end.jitter);
         self.jitter_us = jitter.map(|jitter| rounded(jitter / 1e3));
         self.foreign = sum.counts.foreign;
         self.losses = Losses::of(&Facts {
             way,
             sent: sum.counts.sent,
-            per_packet: found.task.plan.segments() as u64,
+            per_packet: found.task.plan.per_packet(),
             received: end.map(|end| end.received + end.too_late),
             far_received: sum.far.map(|far| far.tally.received),
             far_dropped: sum.far.map_or(0, |far| far.dropped),
             own_receive_buffer: found.kernel.receive_buffer,
-            interfaces: found.kernel.interface_drops(),
+            interfaces: interface_drops(found, &sum.unsent),
             backlog: found.kernel.backlog,
         });
     }
@@ -373,6 +340,15 @@ fn asked(found: &Found<'_>) -> Report {
         busy_poll: options.busy_poll,
         rate_asked: task.plan.rate,
         ..Report::default()
+    }
+}
+
+/// Packets that interfaces here dropped and that had left. Frames that one did not take are counted by it as dropped, too.
+fn interface_drops(found: &Found<'_>, unsent: &Unsent) -> u64 {
+    let drops = found.kernel.interface_drops();
+    match found.task.plan.options.departure {
+        Departure::Single | Departure::Batch | Departure::Offload => drops,
+        Departure::Xdp => drops.saturating_sub(unsent.count()),
     }
 }
 

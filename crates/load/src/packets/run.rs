@@ -1,7 +1,7 @@
 //! A run from its start to its report: what the far end is, one core per thread, and one thread that waits for them.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -12,10 +12,14 @@ use onrush_packet::header::Flow;
 use onrush_packet::report::{REPORT_BYTES, Report as FarReport, Role, question};
 
 use super::counts::Counts;
+use super::departure::Departure;
+use super::frames;
 use super::kernel::KernelCounters;
-use super::part::{FarEnd, Message, Outcome, Task, run_core};
+use super::part::{Message, Outcome, run_core};
+use super::path::{self, Path};
 use super::plan::{Plan, Way};
 use super::report::{Found, Report};
+use super::task::{FarEnd, Task};
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::host::HostTime;
@@ -27,13 +31,25 @@ use crate::wall_clock::WallTime;
 /// # Errors
 /// When the target's name cannot be resolved, nobody listens there, it is not what was asked for, or this machine does not
 /// allow what was.
-pub fn start(plan: Plan) -> Result<Running, Error> {
+pub fn start(mut plan: Plan) -> Result<Running, Error> {
     let options = &plan.options;
     cpu::check(&options.cpus).map_err(Error::Invalid)?;
     let choice = onrush_engine::choose(options.io).map_err(Error::Invalid)?;
     let target = resolve(&plan)?;
     let run = (WallTime::now().nanoseconds() ^ u64::from(std::process::id()) << 20) as u32;
-    let (way, far) = far_end(&plan, target, run)?;
+    plan.options.sources = plan.options.sources.of_family_of(&target);
+    let options = &plan.options;
+    let by = |name: &String| Path::by(name, target.ip());
+    let paths: Vec<Path> = options
+        .interfaces
+        .iter()
+        .map(by)
+        .collect::<Result<_, _>>()?;
+    let neighbours = match options.departure {
+        Departure::Single | Departure::Batch | Departure::Offload => Vec::new(),
+        Departure::Xdp => frames::prepare(options, &paths, target, run)?,
+    };
+    let (way, far) = far_end(&plan, &paths, target, run)?;
     let setup = Setup {
         io: choice.io,
         cpus: (0..options.threads)
@@ -49,6 +65,8 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
         way,
         far,
         target,
+        paths,
+        neighbours,
         run,
     });
     let (sender, messages) = channel();
@@ -71,10 +89,7 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
 /// The address that datagrams go to.
 fn resolve(plan: &Plan) -> Result<SocketAddr, Error> {
     let Plan { options, .. } = plan;
-    let is_fit = |address: &SocketAddr| {
-        let family = options.source.map(|source| source.is_ipv4());
-        family.is_none_or(|is_four| is_four == address.is_ipv4())
-    };
+    let is_fit = |address: &SocketAddr| options.sources.has_family_of(address);
     let url = &options.target.url;
     match options.target.place.resolve_datagrams(is_fit)? {
         Some(Address::Tcp(address)) => Ok(address),
@@ -88,9 +103,14 @@ fn resolve(plan: &Plan) -> Result<SocketAddr, Error> {
 }
 
 /// Asks who is there, and settles which way datagrams go.
-fn far_end(plan: &Plan, target: SocketAddr, run: u32) -> Result<(Way, FarEnd), Error> {
+fn far_end(
+    plan: &Plan,
+    paths: &[Path],
+    target: SocketAddr,
+    run: u32,
+) -> Result<(Way, FarEnd), Error> {
+    let far = greet(plan, paths, target, run)?;
     let wanted = plan.options.way;
-    let far = greet(plan, target, run)?;
     let url = &plan.options.target.url;
     match (far, wanted) {
         (Some(Greeting::Reports(Role::Sink)), None | Some(Way::OneWay)) => {
@@ -99,6 +119,13 @@ fn far_end(plan: &Plan, target: SocketAddr, run: u32) -> Result<(Way, FarEnd), E
         (Some(Greeting::Reports(Role::Sink)), Some(Way::RoundTrip)) => {
             Err(Error::Invalid(format!(
                 "{url} is a sink, which sends nothing back: leave out --round-trip, or run onrush serve --echo there"
+            )))
+        }
+        (Some(Greeting::Reports(Role::Echo) | Greeting::Echoes), None)
+            if plan.options.departure == Departure::Xdp =>
+        {
+            Err(Error::Invalid(format!(
+                "{url} is an echo, and --via xdp goes one way: run onrush serve --sink there, or leave --via xdp out"
             )))
         }
         (Some(Greeting::Reports(Role::Echo)), None | Some(Way::RoundTrip)) => {
@@ -127,21 +154,16 @@ enum Greeting {
 }
 
 /// Asks until there is a response; `None` where there is none.
-fn greet(plan: &Plan, target: SocketAddr, run: u32) -> Result<Option<Greeting>, Error> {
+fn greet(
+    plan: &Plan,
+    paths: &[Path],
+    target: SocketAddr,
+    run: u32,
+) -> Result<Option<Greeting>, Error> {
     let failed = |what: &str, error: std::io::Error| {
         Error::Invalid(format!("datagrams to {target} cannot be {what}: {error}"))
     };
-    let unspecified = match target {
-        SocketAddr::V4(_) => "0.0.0.0".parse(),
-        SocketAddr::V6(_) => "::".parse(),
-    };
-    let source = plan.options.source.or(unspecified.ok());
-    let source = source.expect("both addresses are well formed");
-    let socket = UdpSocket::bind((source, 0))
-        .map_err(|error| Error::Invalid(format!("--source {source} cannot be used: {error}")))?;
-    socket
-        .connect(target)
-        .map_err(|error| failed("sent", error))?;
+    let socket = path::asking(&plan.options, paths.first(), 0, target)?;
     let timeout = Some(REPORT_TIMEOUT / 2);
     socket
         .set_read_timeout(timeout)

@@ -37,6 +37,9 @@ impl fmt::Display for Report {
         )?;
         self.write_unsent(out)?;
         self.write_received(out)?;
+        for origin in &self.origins {
+            writeln!(out, "by           {origin}")?;
+        }
         self.write_times(out)?;
         self.write_cpu(out)?;
         for outcome in &self.thresholds {
@@ -49,6 +52,7 @@ impl fmt::Display for Report {
 impl Report {
     fn write_unsent(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = match self.datagrams_per_message {
+            1 if self.departure == "xdp" => "xdp (each a frame)".to_owned(),
             1 => format!("{} (each a message)", self.departure),
             count => format!("{} ({count} datagrams a message)", self.departure),
         };

@@ -1,7 +1,7 @@
 //! What options of a run cannot be together.
 
 use onrush_measure::units;
-use onrush_packet::frame::FRAME_BYTES;
+use onrush_packet::memcached::FRAME_BYTES;
 
 use super::{Options, Shard};
 use crate::limits::{

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use onrush_engine::Part;
-use onrush_packet::frame::Frame;
+use onrush_packet::memcached::Frame;
 use onrush_tls::Transport;
 
 use super::response::Outcomes;

@@ -40,26 +40,18 @@ impl Sources {
         self.ranges.is_empty()
     }
 
-    /// The address, where it is one.
-    pub fn only(&self) -> Option<IpAddr> {
-        match self.ranges[..] {
-            [Range { first, count: 1 }] => Some(first),
-            _ => None,
-        }
-    }
-
     /// How many they are.
     pub(crate) fn count(&self) -> u64 {
         self.ranges.iter().map(|range| range.count).sum()
     }
 
     /// Whether `peer` can be connected to from one of them, or there is none.
-    pub(super) fn has_family_of(&self, peer: &SocketAddr) -> bool {
+    pub(crate) fn has_family_of(&self, peer: &SocketAddr) -> bool {
         self.is_empty() || !self.of_family_of(peer).is_empty()
     }
 
     /// Those from which `peer` can be connected to.
-    pub(super) fn of_family_of(&self, peer: &SocketAddr) -> Sources {
+    pub(crate) fn of_family_of(&self, peer: &SocketAddr) -> Sources {
         let is_of_family = |range: &&Range| range.first.is_ipv4() == peer.is_ipv4();
         Sources {
             ranges: self.ranges.iter().filter(is_of_family).copied().collect(),
@@ -67,7 +59,7 @@ impl Sources {
     }
 
     /// The address of connection `number` of the run: they are taken one after the other, again and again.
-    pub(super) fn nth(&self, number: u64) -> Option<IpAddr> {
+    pub(crate) fn nth(&self, number: u64) -> Option<IpAddr> {
         let mut at = number.checked_rem(self.count())?;
         for range in &self.ranges {
             if at < range.count {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use onrush_engine::clock::thread_time;
 use onrush_engine::{Datagram, DatagramClaim, Error, Kind, ReceiveBatch, Received};
-use onrush_packet::frame::WrongFrame;
 use onrush_packet::header::{self, Header};
+use onrush_packet::memcached::WrongFrame;
 use onrush_packet::report::{Report, Role, read_question};
 
 use super::flows::Flows;

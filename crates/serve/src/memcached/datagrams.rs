@@ -1,6 +1,6 @@
 //! A request that came as a datagram, and its answer as datagrams, each with memcached's frame.
 
-use onrush_packet::frame::{ANSWER_BYTES, FRAME_BYTES, Frame, WrongFrame};
+use onrush_packet::memcached::{ANSWER_BYTES, FRAME_BYTES, Frame, WrongFrame};
 
 use super::answers::Piece;
 use super::desk::Desk;

@@ -4,7 +4,7 @@
 //! several such messages behind each other: memcached from 1.6 on sends one for each value, all with the request's id, and each
 //! numbered from 0.
 
-use onrush_packet::frame::Frame;
+use onrush_packet::memcached::Frame;
 
 /// How many messages an answer may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

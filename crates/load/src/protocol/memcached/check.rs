@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onrush_packet::frame::Frame;
+use onrush_packet::memcached::Frame;
 
 use super::assembly::{Assembly, Messages, Placed};
 use super::{Codec, OUTCOMES};

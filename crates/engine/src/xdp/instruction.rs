@@ -1,0 +1,307 @@
+//! Instructions of the kernel's virtual machine, as types, and the bytes that they are (Linux's
+//! Documentation/bpf/standardization/instruction-set.rst). Pure. Whether a program makes sense is the kernel's to say, which
+//! looks at every one before it takes it.
+
+use std::collections::BTreeMap;
+
+/// A register. `R0` is what calls and programs return, `R1` to `R5` are arguments and lost in a call, `R6` to `R9` stay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Register {
+    R0 = 0,
+    R1 = 1,
+    R2 = 2,
+    R3 = 3,
+    R4 = 4,
+    R5 = 5,
+    R6 = 6,
+    R7 = 7,
+}
+
+/// How many bytes are read or written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Size {
+    Byte,
+    Half,
+    Word,
+    Double,
+}
+
+/// The second operand: a register, or a number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Operand {
+    Of(Register),
+    Number(i32),
+}
+
+/// What is computed, in 64 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Operation {
+    Set,
+    Add,
+    Subtract,
+    And,
+    Xor,
+    ShiftLeft,
+    ShiftRight,
+    ShiftRightSigned,
+}
+
+/// When a jump is taken; numbers have no sign.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Condition {
+    Equal,
+    NotEqual,
+    Greater,
+}
+
+/// A function of the kernel (include/uapi/linux/bpf.h).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Helper {
+    ProcessorNumber = 8,
+    Redirect = 23,
+}
+
+/// A place that jumps lead to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Label {
+    NoError,
+    NotZero,
+    Pass,
+    Drop,
+    End,
+}
+
+/// One instruction, or a place between two.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    Compute(Operation, Register, Operand),
+    /// The address of the program's map, which has one value.
+    PointToMap(Register),
+    /// Into the first register what stands so many bytes behind the address in the second.
+    Load(Size, Register, Register, i16),
+    /// So many bytes behind the address in the register.
+    Store(Size, Register, i16, Operand),
+    /// Adds the second register to the eight bytes there, as one step for all CPUs.
+    AddAtomically(Register, i16, Register),
+    /// The register's lowest bytes as they go over the network.
+    BigEndian(Size, Register),
+    Jump(Condition, Register, Operand, Label),
+    Place(Label),
+    Call(Helper),
+    Exit,
+}
+
+/// Eight bytes of a program.
+pub(super) type Instruction = [u8; 8];
+
+// Classes, modes and sources.
+const LOAD_WIDE: u8 = 0x18;
+const LOAD: u8 = 0x61;
+const STORE_NUMBER: u8 = 0x62;
+const STORE: u8 = 0x63;
+const STORE_ATOMIC: u8 = 0xc3;
+const JUMP: u8 = 0x05;
+const COMPUTE: u8 = 0x07;
+const FROM_REGISTER: u8 = 0x08;
+const TO_BIG_ENDIAN: u8 = 0xdc;
+const CALL: u8 = 0x85;
+const EXIT: u8 = 0x95;
+/// The number of a wide load is the descriptor of a map, whose value is meant (BPF_PSEUDO_MAP_VALUE).
+const OF_MAP: u8 = 2;
+
+/// The program of these steps, whose map has this descriptor.
+pub(super) fn assemble(steps: &[Step], map: i32) -> Vec<Instruction> {
+    let mut places = BTreeMap::new();
+    let mut at = 0;
+    for step in steps {
+        if let Step::Place(label) = step {
+            let before = places.insert(*label, at);
+            debug_assert_eq!(before, None, "{label:?} is at two places");
+        }
+        at += step.length();
+    }
+    let mut program = Vec::with_capacity(at as usize);
+    for step in steps {
+        let next = program.len() as i16 + step.length();
+        let distance = |label: &Label| places[label] - next;
+        step.encode(map, distance, &mut program);
+    }
+    program
+}
+
+impl Step {
+    /// Instructions that it is.
+    fn length(&self) -> i16 {
+        match self {
+            Step::Place(_) => 0,
+            Step::PointToMap(_) => 2,
+            Step::Compute(..)
+            | Step::Load(..)
+            | Step::Store(..)
+            | Step::AddAtomically(..)
+            | Step::BigEndian(..)
+            | Step::Jump(..)
+            | Step::Call(_)
+            | Step::Exit => 1,
+        }
+    }
+
+    fn encode(&self, map: i32, distance: impl Fn(&Label) -> i16, out: &mut Vec<Instruction>) {
+        use Operand::{Number, Of};
+        use Register::R0;
+        let instruction = match *self {
+            Step::Place(_) => return,
+            Step::Compute(operation, to, Of(from)) => {
+                let code = COMPUTE | operation.code() | FROM_REGISTER;
+                one(code, to, from as u8, 0, 0)
+            }
+            Step::Compute(operation, to, Number(number)) => {
+                one(COMPUTE | operation.code(), to, 0, 0, number)
+            }
+            Step::PointToMap(to) => {
+                out.push(one(LOAD_WIDE, to, OF_MAP, 0, map));
+                one(0, R0, 0, 0, 0)
+            }
+            Step::Load(size, to, from, offset) => {
+                one(LOAD | size.code(), to, from as u8, offset, 0)
+            }
+            Step::Store(size, to, offset, Of(from)) => {
+                one(STORE | size.code(), to, from as u8, offset, 0)
+            }
+            Step::Store(size, to, offset, Number(number)) => {
+                one(STORE_NUMBER | size.code(), to, 0, offset, number)
+            }
+            // What is done atomically is the operation in the number; adding is 0.
+            Step::AddAtomically(to, offset, from) => one(
+                STORE_ATOMIC | Size::Double.code(),
+                to,
+                from as u8,
+                offset,
+                0,
+            ),
+            Step::BigEndian(size, register) => one(TO_BIG_ENDIAN, register, 0, 0, size.bits()),
+            Step::Jump(condition, left, Of(right), label) => {
+                let code = JUMP | condition.code() | FROM_REGISTER;
+                one(code, left, right as u8, distance(&label), 0)
+            }
+            Step::Jump(condition, left, Number(right), label) => {
+                one(JUMP | condition.code(), left, 0, distance(&label), right)
+            }
+            Step::Call(helper) => one(CALL, R0, 0, 0, helper as i32),
+            Step::Exit => one(EXIT, R0, 0, 0, 0),
+        };
+        out.push(instruction);
+    }
+}
+
+/// `code`, the two registers in one byte, the offset and the number.
+fn one(code: u8, to: Register, from: u8, offset: i16, number: i32) -> Instruction {
+    let registers = match cfg!(target_endian = "little") {
+        true => to as u8 | from << 4,
+        false => (to as u8) << 4 | from,
+    };
+    let [offset_0, offset_1] = offset.to_ne_bytes();
+    let [number_0, number_1, number_2, number_3] = number.to_ne_bytes();
+    [
+        code, registers, offset_0, offset_1, number_0, number_1, number_2, number_3,
+    ]
+}
+
+impl Size {
+    fn code(self) -> u8 {
+        match self {
+            Size::Word => 0x00,
+            Size::Half => 0x08,
+            Size::Byte => 0x10,
+            Size::Double => 0x18,
+        }
+    }
+
+    fn bits(self) -> i32 {
+        match self {
+            Size::Byte => 8,
+            Size::Half => 16,
+            Size::Word => 32,
+            Size::Double => 64,
+        }
+    }
+}
+
+impl Operation {
+    fn code(self) -> u8 {
+        match self {
+            Operation::Add => 0x00,
+            Operation::Subtract => 0x10,
+            Operation::And => 0x50,
+            Operation::ShiftLeft => 0x60,
+            Operation::ShiftRight => 0x70,
+            Operation::Xor => 0xa0,
+            Operation::Set => 0xb0,
+            Operation::ShiftRightSigned => 0xc0,
+        }
+    }
+}
+
+impl Condition {
+    fn code(self) -> u8 {
+        match self {
+            Condition::Equal => 0x10,
+            Condition::Greater => 0x20,
+            Condition::NotEqual => 0x50,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Operand::{Number, Of};
+    use Register::{R0, R1, R2, R6};
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn instructions_are_the_bytes_of_the_standard() {
+        let steps = [
+            Step::Compute(Operation::Set, R0, Number(2)),
+            Step::Compute(Operation::Add, R6, Of(R1)),
+            Step::Load(Size::Word, R2, R1, 4),
+            Step::Store(Size::Half, R2, -2, Of(R6)),
+            Step::Store(Size::Double, R2, 8, Number(-1)),
+            Step::BigEndian(Size::Half, R6),
+            Step::Call(Helper::Redirect),
+            Step::Exit,
+        ];
+        let expected: [Instruction; 8] = [
+            [0xb7, 0x00, 0, 0, 2, 0, 0, 0],
+            [0x0f, 0x16, 0, 0, 0, 0, 0, 0],
+            [0x61, 0x12, 4, 0, 0, 0, 0, 0],
+            [0x6b, 0x62, 0xfe, 0xff, 0, 0, 0, 0],
+            [0x7a, 0x02, 8, 0, 0xff, 0xff, 0xff, 0xff],
+            [0xdc, 0x06, 0, 0, 16, 0, 0, 0],
+            [0x85, 0x00, 0, 0, 23, 0, 0, 0],
+            [0x95, 0x00, 0, 0, 0, 0, 0, 0],
+        ];
+        assert_eq!(assemble(&steps, 0), expected);
+    }
+
+    #[test]
+    fn a_jump_leads_behind_what_stands_between() {
+        let steps = [
+            Step::Jump(Condition::Equal, R1, Number(0), Label::End),
+            Step::PointToMap(R2),
+            Step::Jump(Condition::Greater, R1, Of(R2), Label::End),
+            Step::Place(Label::End),
+            Step::Exit,
+        ];
+        let program = assemble(&steps, 0);
+        let offset = |at: usize| i16::from_ne_bytes([program[at][2], program[at][3]]);
+        assert_eq!((program.len(), offset(0), offset(3)), (5, 3, 0));
+    }
+
+    #[test]
+    fn a_map_is_named_by_its_descriptor() {
+        let program = assemble(&[Step::PointToMap(R6)], 9);
+        assert_eq!((program.len(), program[0][4]), (2, 9));
+        assert!(program[0][1] == 0x26 || program[0][1] == 0x62);
+    }
+}

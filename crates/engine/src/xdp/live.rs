@@ -1,0 +1,410 @@
+//! Frames that leave by XDP: a program writes a number into each and has it sent by an interface, without a socket, a route or
+//! a queue on the way. The kernel makes the frames in calls of many (BPF_F_TEST_XDP_LIVE_FRAMES, Linux 5.18).
+
+use std::fmt;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::thread;
+
+use rustix::io::Errno;
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use super::instruction::Condition::{Greater, NotEqual};
+use super::instruction::Operand::{Number, Of};
+use super::instruction::Operation::{Add, And, Set, ShiftLeft, ShiftRight, Xor};
+use super::instruction::Register::{R0, R1, R2, R3, R4, R5, R6, R7};
+use super::instruction::Size::{Byte, Double, Half, Word};
+use super::instruction::{Helper, Label, Step};
+use super::meter::{Departed, Meter, OWN, at, count};
+use super::system::{AttachMode, Program, ProgramKind, XdpError};
+use crate::limits::{FRAME_BYTES_MAX, FRAMES_PER_BATCH, FRAMES_PER_CALL, INTERRUPTED_TRIES};
+
+/// A frame of which many are sent, that differ in a number of 32 bits, big-endian, and in the checksum that covers it.
+///
+/// ```text
+///  0             checksum_at      number_at      fixed            bytes.len()
+///  +-------------+------+---------+------+-------+----------------+
+///  | written anew into each frame                | as it was made |
+///  +-------------+------+---------+------+-------+----------------+
+/// ```
+/// The kernel uses the memory of frames again without looking at what is in it, and whoever took one may have written to it: a
+/// router on the same machine changes addresses and the time to live.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NumberedFrame {
+    /// The whole frame, from its Ethernet header on.
+    pub bytes: Vec<u8>,
+    /// How many of the first bytes are written anew into each.
+    pub fixed: usize,
+    /// Where the number stands, an even number of bytes from the checksum.
+    pub number_at: usize,
+    /// Where the checksum stands (RFC 1071).
+    pub checksum_at: usize,
+    /// The ones' complement sum, not yet inverted, of all that the checksum covers, with a number of 0.
+    pub checksum_sum: u16,
+    /// The index of the interface that sends it, in the network namespace of the thread.
+    pub interface: u32,
+}
+
+/// A program that sends frames of several kinds, each with numbers of its own. It belongs to one thread.
+pub struct LiveFrames {
+    meter: Meter,
+    program: Program,
+    kinds: Vec<Numbered>,
+    /// `None` where this process may make no namespaces: calls take longer then.
+    _kept: Option<Kept>,
+}
+
+/// A kind of frames.
+struct Numbered {
+    frame: NumberedFrame,
+    /// The number of the next.
+    next: u64,
+}
+
+impl LiveFrames {
+    /// For these kinds of frames, whose numbers and checksums stand at the same places: at least one.
+    ///
+    /// # Errors
+    /// No right to load programs, or a kernel without what they need.
+    pub fn new(frames: &[NumberedFrame]) -> Result<LiveFrames, XdpError> {
+        let layout = Layout::of(&frames[0]);
+        assert!(frames.iter().all(|frame| Layout::of(frame) == layout));
+        let meter = Meter::new(layout.numbers())?;
+        let program = Program::load(ProgramKind::Xdp, &program(layout), meter.map())?;
+        let of_frame = |frame: &NumberedFrame| Numbered {
+            frame: frame.clone(),
+            next: 0,
+        };
+        Ok(LiveFrames {
+            meter,
+            _kept: Kept::new(&program),
+            program,
+            kinds: frames.iter().map(of_frame).collect(),
+        })
+    }
+
+    /// Whether this process may do so at all, before there is a frame.
+    ///
+    /// # Errors
+    /// As [`LiveFrames::new`].
+    pub fn may_be_made() -> Result<(), XdpError> {
+        Meter::new(0).map(drop)
+    }
+
+    /// Sends up to `count` frames of kind `at`, as many as one call takes at most, with the next numbers of that kind, and says
+    /// what became of them. It returns when they have left.
+    pub fn send(&mut self, at: usize, count: u32) -> Departed {
+        let count = count.min(FRAMES_PER_CALL);
+        if count == 0 {
+            return Departed::default();
+        }
+        let Numbered { frame, next } = &mut self.kinds[at];
+        let departed = self.meter.measure(frame.numbers(*next), || {
+            self.program.run_live(&frame.bytes, count, FRAMES_PER_BATCH)
+        });
+        *next += departed.made;
+        departed
+    }
+
+    /// Sends one frame of kind `at`, to see whether that goes at all.
+    ///
+    /// # Errors
+    /// [`XdpError::NotInKernel`] where the kernel makes no live frames. That the interface does not take it is no error: see
+    /// [`Departed::reason`].
+    pub fn probe(&mut self, at: usize) -> Result<Departed, XdpError> {
+        let mut departed = self.send(at, 1);
+        for _ in 1..INTERRUPTED_TRIES {
+            if departed.made > 0 || departed.reason != Some(Errno::INTR) {
+                break;
+            }
+            departed = self.send(at, 1);
+        }
+        // A kernel that does not know the flag, or the size of a batch behind it.
+        match (departed.made, departed.reason) {
+            (0, Some(Errno::INVAL | Errno::TOOBIG)) => Err(XdpError::NotInKernel(
+                "live frames (BPF_F_TEST_XDP_LIVE_FRAMES, Linux 5.18), by which frames leave",
+            )),
+            _ => Ok(departed),
+        }
+    }
+}
+
+impl fmt::Debug for LiveFrames {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("LiveFrames")
+            .field("kinds", &self.kinds.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Keeps the kernel from patching itself for each call. It jumps to XDP programs by a table in its code (the BPF dispatcher), adds
+/// a program that is run and takes it out behind the call, and waits for all CPUs both times: 12 ms each, measured with a tick of
+/// 250 Hz. A program that is attached somewhere is in the table anyway. So this one is attached to the loopback of a network
+/// namespace that nobody else is in, where nothing ever comes.
+struct Kept {
+    _link: OwnedFd,
+    _namespace: File,
+}
+
+impl Kept {
+    fn new(program: &Program) -> Option<Kept> {
+        let kept = thread::scope(|scope| {
+            let in_namespace = scope.spawn(|| {
+                // SAFETY: a network namespace of this thread's own takes nothing that another thread relies on.
+                unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.ok()?;
+                Some(Kept {
+                    // The first interface of a namespace.
+                    _link: program.attach(1, AttachMode::Generic).ok()?,
+                    _namespace: File::open("/proc/thread-self/ns/net").ok()?,
+                })
+            });
+            in_namespace.join()
+        });
+        kept.ok().flatten()
+    }
+}
+
+/// XDP_DROP of `enum xdp_action`.
+const DROP: i32 = 1;
+
+// Places in `struct xdp_md`.
+const DATA: i16 = 0;
+const DATA_END: i16 = 4;
+
+// What the program has in the map, behind what the meter has.
+const NUMBER: usize = OWN;
+const INTERFACE: usize = OWN + 1;
+const CHECKSUM_SUM: usize = OWN + 2;
+/// The bytes that are written anew, eight in each.
+const BYTES: usize = OWN + 3;
+
+/// What the kinds of frames of a program have in common.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    fixed: usize,
+    number_at: usize,
+    checksum_at: usize,
+}
+
+impl Layout {
+    fn of(frame: &NumberedFrame) -> Layout {
+        assert!(frame.bytes.len() <= FRAME_BYTES_MAX && frame.fixed <= frame.bytes.len());
+        assert!(frame.number_at + 4 <= frame.fixed && frame.checksum_at + 2 <= frame.fixed);
+        let apart = frame.number_at.abs_diff(frame.checksum_at);
+        assert!(apart.is_multiple_of(2), "a checksum is of pairs of bytes");
+        Layout {
+            fixed: frame.fixed,
+            number_at: frame.number_at,
+            checksum_at: frame.checksum_at,
+        }
+    }
+
+    /// Numbers of the map that the program has.
+    fn numbers(self) -> usize {
+        BYTES - OWN + self.fixed.div_ceil(8)
+    }
+}
+
+impl NumberedFrame {
+    /// What the program needs to make frames of this kind, from number `next` on.
+    fn numbers(&self, next: u64) -> impl Iterator<Item = u64> {
+        let bytes = self.bytes[..self.fixed].chunks(8).map(|part| {
+            let mut eight = [0; 8];
+            eight[..part.len()].copy_from_slice(part);
+            u64::from_ne_bytes(eight)
+        });
+        let first = [next, self.interface.into(), self.checksum_sum.into()];
+        first.into_iter().chain(bytes)
+    }
+}
+
+/// The program for frames of this layout.
+fn program(layout: Layout) -> Vec<Step> {
+    let mut steps = vec![
+        Step::Load(Word, R6, R1, DATA),
+        Step::Load(Word, R3, R1, DATA_END),
+        Step::Compute(Set, R4, Of(R6)),
+        Step::Compute(Add, R4, Number(layout.fixed as i32)),
+        Step::Jump(Greater, R4, Of(R3), Label::Drop),
+        Step::PointToMap(R7),
+    ];
+    steps.extend(copy(layout.fixed));
+    steps.extend(count());
+    steps.extend([
+        Step::Load(Double, R0, R7, at(NUMBER)),
+        Step::Compute(Set, R1, Of(R0)),
+        Step::Compute(Add, R1, Number(1)),
+        Step::Store(Double, R7, at(NUMBER), Of(R1)),
+        Step::Compute(Set, R1, Of(R0)),
+        Step::BigEndian(Word, R1),
+        Step::Store(Word, R6, layout.number_at as i16, Of(R1)),
+    ]);
+    steps.extend(checksum(layout.checksum_at as i16));
+    steps.extend([
+        Step::Load(Double, R1, R7, at(INTERFACE)),
+        Step::Compute(Set, R2, Number(0)),
+        Step::Call(Helper::Redirect),
+        Step::Exit,
+        Step::Place(Label::Drop),
+        Step::Compute(Set, R0, Number(DROP)),
+        Step::Exit,
+    ]);
+    steps
+}
+
+/// Writes the first `count` bytes of the frame, which stand in the map.
+fn copy(count: usize) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut offset = 0;
+    for (size, bytes) in [(Double, 8), (Word, 4), (Half, 2), (Byte, 1)] {
+        while count - offset >= bytes {
+            steps.push(Step::Load(size, R5, R7, at(BYTES) + offset as i16));
+            steps.push(Step::Store(size, R6, offset as i16, Of(R5)));
+            offset += bytes;
+        }
+    }
+    steps
+}
+
+/// Writes the checksum for the number in `R0`: both halves of it are added to the sum of the rest, what is carried is added
+/// again, twice, and all is inverted (RFC 1071). A checksum of 0 would say that there is none (RFC 768).
+fn checksum(place: i16) -> Vec<Step> {
+    let fold = [
+        Step::Compute(Set, R2, Of(R1)),
+        Step::Compute(ShiftRight, R2, Number(16)),
+        Step::Compute(And, R1, Number(0xffff)),
+        Step::Compute(Add, R1, Of(R2)),
+    ];
+    let mut steps = vec![
+        Step::Compute(Set, R1, Of(R0)),
+        Step::Compute(ShiftLeft, R1, Number(32)),
+        Step::Compute(ShiftRight, R1, Number(48)),
+        Step::Compute(And, R0, Number(0xffff)),
+        Step::Compute(Add, R1, Of(R0)),
+        Step::Load(Double, R2, R7, at(CHECKSUM_SUM)),
+        Step::Compute(Add, R1, Of(R2)),
+    ];
+    steps.extend(fold);
+    steps.extend(fold);
+    steps.extend([
+        Step::Compute(Xor, R1, Number(0xffff)),
+        Step::Jump(NotEqual, R1, Number(0), Label::NotZero),
+        Step::Compute(Set, R1, Number(0xffff)),
+        Step::Place(Label::NotZero),
+        Step::BigEndian(Half, R1),
+        Step::Store(Half, R6, place, Of(R1)),
+    ]);
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use rustix::net::netdevice::name_to_index;
+    use rustix::net::{AddressFamily, SocketType, socket};
+
+    use super::*;
+    use crate::CountingDrop;
+
+    const MARK: [u8; 2] = [0xab, 0xcd];
+
+    /// UDP over IPv4 to nobody in particular, whose payload begins with a mark.
+    fn frame(interface: u32) -> NumberedFrame {
+        let mut bytes = vec![0xff; 6];
+        bytes.extend([
+            2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0,
+        ]);
+        bytes.extend([10, 0, 0, 1, 10, 0, 0, 2, 0, 9, 0, 9, 0, 30, 0, 0]);
+        bytes.extend(MARK);
+        bytes.resize(64, 0);
+        NumberedFrame {
+            fixed: 60,
+            number_at: 50,
+            checksum_at: 40,
+            checksum_sum: 1,
+            bytes,
+            interface,
+        }
+    }
+
+    /// What `run` gives in a network namespace of its own that has two joined interfaces; `None`, with a line that
+    /// says why, where that is not permitted.
+    fn joined<T: Send + 'static>(run: impl FnOnce(u32, u32) -> T + Send + 'static) -> Option<T> {
+        let thread = std::thread::spawn(|| {
+            // SAFETY: a network namespace of this thread's own takes nothing that another thread relies on.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.ok()?;
+            for step in [
+                "link add name v0 type veth peer name v1",
+                "link set v0 up",
+                "link set v1 up",
+            ] {
+                let done = Command::new("ip").args(step.split(' ')).status();
+                done.ok().filter(|status| status.success())?;
+            }
+            let asks = socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+            let index = |name| name_to_index(&asks, name).expect("it was just made");
+            Some(run(index("v0"), index("v1")))
+        });
+        let outcome = thread.join().expect("no assertion fails");
+        if outcome.is_none() {
+            eprintln!("skipped: a network namespace takes root and iproute2");
+        }
+        outcome
+    }
+
+    #[test]
+    fn frames_that_leave_are_those_that_come_and_each_has_its_number() {
+        joined(|a, b| {
+            let drop = match CountingDrop::attach(b, MARK) {
+                Ok(drop) => drop,
+                Err(error) => return eprintln!("skipped: {error}"),
+            };
+            let mut frames = match LiveFrames::new(&[frame(a), frame(a)]) {
+                Ok(frames) => frames,
+                Err(error) => return eprintln!("skipped: {error}"),
+            };
+            for (at, count) in [(0, 1), (1, 1000), (0, 64), (1, 20_000), (0, 0)] {
+                let before = drop.count();
+                let departed = frames.send(at, count);
+                let made = u64::from(count.min(FRAMES_PER_CALL));
+                let expected = Departed {
+                    made,
+                    sent: made,
+                    ..Departed::default()
+                };
+                assert_eq!(departed, expected);
+                assert_eq!(drop.count() - before, made);
+            }
+            let next: Vec<u64> = frames.kinds.iter().map(|kind| kind.next).collect();
+            assert_eq!(next, [65, 1000 + 16_384]);
+        });
+    }
+
+    #[test]
+    fn what_an_interface_does_not_take_has_not_left() {
+        joined(|a, b| {
+            let mut frames = match LiveFrames::new(&[frame(a), frame(b + 100)]) {
+                Ok(frames) => frames,
+                Err(error) => return eprintln!("skipped: {error}"),
+            };
+            // Its peer has no program, and takes no frames. The second interface is none. Linux 6.3 and older ones have
+            // different reasons for the first.
+            for (at, reasons) in [
+                (0, &[Errno::OPNOTSUPP, Errno::NXIO][..]),
+                (1, &[Errno::INVAL]),
+            ] {
+                let departed = frames.probe(at).expect("this kernel makes frames");
+                let expected = Departed {
+                    made: 1,
+                    sent: 0,
+                    refused: 1,
+                    reason: departed.reason,
+                };
+                assert_eq!(departed, expected);
+                let reason = departed.reason.expect("there is one");
+                assert!(reasons.contains(&reason), "{reason}");
+            }
+        });
+    }
+}

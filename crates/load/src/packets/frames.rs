@@ -1,0 +1,238 @@
+//! Datagrams that leave as frames, by XDP: what stands in them, whether an interface takes them at all, and a flow that sends
+//! them. Sockets are there all the same: their ports are nobody else's, and the far end is asked over them.
+
+use std::cell::RefCell;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::thread;
+
+use onrush_engine::{Departed, Errno, FRAME_BYTES_MAX, LiveFrames, NumberedFrame, XdpError, clock};
+use onrush_packet::frame::{ETHERNET_BYTES, Ends, Frame, head_bytes};
+use onrush_packet::header::{Flow, HEADER_BYTES, Header, Kind};
+use onrush_packet::report::question;
+
+use super::limits::{NEIGHBOUR_LOOK, NEIGHBOUR_TIMEOUT};
+use super::path::{self, Path};
+use super::plan::Options;
+use super::task::Task;
+use crate::error::Error;
+
+/// The frames of a flow.
+pub(super) struct Frames {
+    /// Those of all flows of the core.
+    live: Rc<RefCell<LiveFrames>>,
+    /// Which of them are this flow's.
+    at: usize,
+    /// Bytes of payload of each.
+    pub(super) size: u64,
+    /// The most that leave together.
+    pub(super) most: u64,
+}
+
+impl Frames {
+    pub(super) fn new(live: &Rc<RefCell<LiveFrames>>, at: usize, size: u16, most: u64) -> Frames {
+        Frames {
+            live: Rc::clone(live),
+            at,
+            size: size.into(),
+            most,
+        }
+    }
+
+    /// Sends up to `count`, as many as one call takes.
+    pub(super) fn send(&self, count: u64) -> Departed {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.live.borrow_mut().send(self.at, count)
+    }
+}
+
+/// Who is next on the link of each path, once each has been seen to take a frame.
+///
+/// # Errors
+/// A sentence: no right, a kernel without what it needs, an interface that takes no frames, or a neighbour that nobody knows.
+pub(super) fn prepare(
+    options: &Options,
+    paths: &[Path],
+    target: SocketAddr,
+    run: u32,
+) -> Result<Vec<[u8; 6]>, Error> {
+    // Before anybody is waited for.
+    LiveFrames::may_be_made().map_err(said)?;
+    let size = options.sizes.largest();
+    let mut neighbours = Vec::new();
+    let mut probes = Vec::new();
+    for (number, path) in (0..).zip(paths) {
+        check_length(path, target.ip(), size)?;
+        let neighbour = resolve(options, path, number, target, run)?;
+        neighbours.push(neighbour);
+        let source = options.sources.nth(number).unwrap_or(path.hop.source);
+        // A question that is too short to be answered: who counts takes no notice of it.
+        let header = Header {
+            kind: Kind::Question,
+            flow: Flow {
+                run,
+                number: u16::MAX,
+            },
+            sequence: 0,
+            sent: 0,
+        };
+        let ends = (SocketAddr::new(source, target.port()), target);
+        probes.push(numbered(
+            path,
+            neighbour,
+            ends,
+            &header,
+            HEADER_BYTES as u16,
+        )?);
+    }
+    let mut probing = LiveFrames::new(&probes).map_err(said)?;
+    for (at, path) in paths.iter().enumerate() {
+        let departed = probing.probe(at).map_err(said)?;
+        if departed.sent == 0 {
+            return Err(not_taken(path, departed.reason));
+        }
+    }
+    Ok(neighbours)
+}
+
+/// The frames of a core's flows, each with the address that its socket has, in their order.
+///
+/// # Errors
+/// A sentence, as for [`prepare`].
+pub(super) fn of_flows(
+    task: &Task,
+    flows: impl Iterator<Item = (Flow, SocketAddr)>,
+) -> Result<Rc<RefCell<LiveFrames>>, String> {
+    let size = task.plan.options.sizes.largest();
+    let of_flow = |(flow, local): (Flow, SocketAddr)| {
+        let at = task.plan.path_of(flow.number);
+        let at = at.expect("the plan has an interface for frames");
+        let header = Header {
+            kind: Kind::Data,
+            flow,
+            sequence: 0,
+            sent: 0,
+        };
+        let ends = (local, task.target);
+        numbered(&task.paths[at], task.neighbours[at], ends, &header, size)
+    };
+    let frames: Result<Vec<_>, Error> = flows.map(of_flow).collect();
+    let frames = frames.map_err(|error| error.to_string())?;
+    let live = LiveFrames::new(&frames).map_err(|error| said(error).to_string())?;
+    Ok(Rc::new(RefCell::new(live)))
+}
+
+/// The frame of a flow's datagrams, between `ends`.
+///
+/// # Errors
+/// An interface without a MAC address.
+fn numbered(
+    path: &Path,
+    neighbour: [u8; 6],
+    (source, target): (SocketAddr, SocketAddr),
+    header: &Header,
+    size: u16,
+) -> Result<NumberedFrame, Error> {
+    let source_mac = path.link.mac.ok_or_else(|| {
+        Error::Invalid(format!(
+            "--interface {} is no Ethernet, and frames are",
+            path.link.name
+        ))
+    })?;
+    let ends = Ends {
+        source_mac,
+        target_mac: neighbour,
+        source,
+        target,
+    };
+    let frame = Frame::new(&ends, header, size).ok_or_else(|| {
+        Error::Invalid(format!(
+            "datagrams of {size} bytes from {source} to {target} are no frames"
+        ))
+    })?;
+    Ok(NumberedFrame {
+        fixed: frame.payload_at + HEADER_BYTES,
+        number_at: frame.sequence_at,
+        checksum_at: frame.checksum_at,
+        checksum_sum: frame.checksum_sum,
+        interface: path.link.index,
+        bytes: frame.bytes,
+    })
+}
+
+/// Refuses datagrams that are longer than a packet of the link, or than a frame that the kernel makes: nobody parts them.
+fn check_length(path: &Path, target: IpAddr, size: u16) -> Result<(), Error> {
+    let packet = path.link.mtu as usize + ETHERNET_BYTES;
+    let most = packet.min(FRAME_BYTES_MAX);
+    let head = head_bytes(target);
+    if head + usize::from(size) <= most {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "--size {size} is too long for a frame of --interface {}: use {} at most (its MTU is {}, and with --via xdp nobody parts datagrams)",
+        path.link.name,
+        most.saturating_sub(head),
+        path.link.mtu
+    )))
+}
+
+/// The MAC address of who is next on the way to the target. Where the kernel does not know it, it is made to ask by an ordinary
+/// datagram.
+fn resolve(
+    options: &Options,
+    path: &Path,
+    number: u64,
+    target: SocketAddr,
+    run: u32,
+) -> Result<[u8; 6], Error> {
+    let next = path.hop.next;
+    let name = &path.link.name;
+    let deadline = clock::now() + NEIGHBOUR_TIMEOUT;
+    let socket = path::asking(options, Some(path), number, target)?;
+    let flow = Flow {
+        run,
+        number: u16::MAX,
+    };
+    let mut has_asked = false;
+    loop {
+        let known = path.link.neighbour(next).map_err(|error| {
+            Error::Invalid(format!(
+                "the kernel does not tell of {next} on {name}: {error}"
+            ))
+        })?;
+        if let Some(address) = known {
+            return Ok(address);
+        }
+        if !has_asked {
+            // That nobody listens there is none of its business.
+            let _ = socket.send(&question(flow, 0));
+            has_asked = true;
+        }
+        if clock::now() >= deadline {
+            return Err(Error::Unreachable(format!(
+                "{next} does not say its MAC address on --interface {name}: it is not there, or a program on its interface drops ARP (then: ip neigh add {next} lladdr MAC dev {name})"
+            )));
+        }
+        thread::sleep(NEIGHBOUR_LOOK);
+    }
+}
+
+/// What is to be said of an interface that did not take a frame.
+fn not_taken(path: &Path, reason: Option<Errno>) -> Error {
+    let name = &path.link.name;
+    Error::Invalid(match reason {
+        Some(Errno::OPNOTSUPP | Errno::NXIO) => format!(
+            "--interface {name} takes no frames: its driver does not send by XDP, or it is one of a pair of virtual interfaces (veth) whose other end has neither GRO nor an XDP program: there, ethtool -K PEER gro on"
+        ),
+        Some(Errno::NETDOWN) => {
+            format!("--interface {name} takes no frames: it is down (ip link set {name} up)")
+        }
+        Some(other) => format!("--interface {name} takes no frames: {other}"),
+        None => format!("--interface {name} takes no frames, and the kernel does not say why"),
+    })
+}
+
+/// An error of XDP as one of a run.
+fn said(error: XdpError) -> Error {
+    Error::Invalid(format!("--via xdp: {error}"))
+}

@@ -1,0 +1,110 @@
+//! The parts of a run: what left by each of several interfaces, or from each of several addresses, and what became of it. Pure.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use onrush_measure::units;
+use serde::Serialize;
+
+use super::path::Bound;
+use super::plan::Way;
+use super::task::{FlowOutcome, Task};
+
+/// What left by one interface, or from one address.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Origin {
+    /// The interface, where some were named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// What kept the sockets to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// The address that its datagrams came from; of an interface with several that of its first socket.
+    pub source: IpAddr,
+    /// Sockets, each with a port of its own.
+    pub flows: u64,
+    /// Datagrams that left.
+    pub sent: u64,
+    /// Those that came to the end of their way for the first time; where nobody says, it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received: Option<u64>,
+    /// Those that did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+}
+
+/// The parts of a run, in the order of their first sockets; none where neither interfaces nor several addresses were asked for.
+pub(super) fn of<'flow>(
+    task: &Task,
+    flows: impl Iterator<Item = &'flow FlowOutcome>,
+) -> Vec<Origin> {
+    let mut flows: Vec<&FlowOutcome> = flows.collect();
+    flows.sort_by_key(|flow| flow.number);
+    let mut origins: Vec<Origin> = Vec::new();
+    if task.paths.is_empty() && task.plan.options.sources.count() < 2 {
+        return origins;
+    }
+    for flow in flows {
+        let one = of_flow(task, flow);
+        let is_same = |other: &&mut Origin| match &one.interface {
+            Some(_) => other.interface == one.interface,
+            None => other.source == one.source,
+        };
+        match origins.iter_mut().find(is_same) {
+            Some(other) => other.add(&one),
+            None => origins.push(one),
+        }
+    }
+    origins
+}
+
+fn of_flow(task: &Task, flow: &FlowOutcome) -> Origin {
+    let path = task.path_of(flow.number);
+    let end = match task.way {
+        Way::OneWay => flow.reports.1.map(|report| report.tally),
+        Way::RoundTrip => Some(flow.echoes),
+    };
+    let received = end.map(|end| end.received + end.too_late);
+    Origin {
+        interface: path.map(|path| path.link.name.clone()),
+        bound: path.map(|path| path.bound),
+        source: flow.local.ip(),
+        flows: 1,
+        sent: flow.sent,
+        received,
+        lost: received.map(|received| flow.sent.saturating_sub(received)),
+    }
+}
+
+impl Origin {
+    fn add(&mut self, other: &Origin) {
+        let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
+        self.flows += other.flows;
+        self.sent += other.sent;
+        self.received = sum(self.received, other.received);
+        self.lost = sum(self.lost, other.lost);
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.interface {
+            Some(interface) => write!(out, "{interface} ({})", self.source)?,
+            None => write!(out, "{}", self.source)?,
+        }
+        write!(
+            out,
+            ": {} sent over {}",
+            units::count(self.sent),
+            units::plural(self.flows, "socket")
+        )?;
+        if let (Some(received), Some(lost)) = (self.received, self.lost) {
+            let (received, lost) = (units::count(received), units::count(lost));
+            write!(out, ", {received} received, {lost} lost")?;
+        }
+        match self.bound {
+            Some(Bound::Address) => out.write_str("; kept to it by its address only"),
+            Some(Bound::Interface) | None => Ok(()),
+        }
+    }
+}

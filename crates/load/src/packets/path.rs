@@ -1,0 +1,98 @@
+//! How the datagrams of a run leave this machine: by the routes, or each socket by one of the interfaces that were named.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use onrush_engine::bind_to_interface;
+use serde::Serialize;
+
+use super::link::{Hop, Link};
+use super::plan::Options;
+use crate::error::Error;
+
+/// One of the interfaces of a run, and the way to the target by it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Path {
+    pub(crate) link: Link,
+    pub(crate) hop: Hop,
+    pub(crate) bound: Bound,
+}
+
+/// What keeps a socket to its interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// The kernel sends and receives by that interface only (SO_BINDTOIFINDEX).
+    Interface,
+    /// It has the interface's address, which is all that an older kernel allows this user: the routes decide.
+    Address,
+}
+
+impl Path {
+    /// The way to `target` by the interface with this name.
+    ///
+    /// # Errors
+    /// There is no such interface, it is down, or does not lead there.
+    pub(crate) fn by(name: &str, target: IpAddr) -> Result<Path, Error> {
+        let link = Link::named(name).map_err(Error::Invalid)?;
+        let hop = link.hop(target).map_err(Error::Invalid)?;
+        let tried = UdpSocket::bind((unspecified(target), 0))
+            .and_then(|socket| bind_to_interface(&socket, link.index));
+        let bound = match tried {
+            Ok(()) => Bound::Interface,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Bound::Address,
+            Err(error) => {
+                return Err(Error::Invalid(format!(
+                    "sockets cannot be bound to --interface {name}: {error}"
+                )));
+            }
+        };
+        Ok(Path { link, hop, bound })
+    }
+}
+
+/// The address that a socket is bound to before it has a peer: `source`, or what keeps it to its path.
+pub(crate) fn bind_address(source: Option<IpAddr>, path: Option<&Path>, target: IpAddr) -> IpAddr {
+    let of_path = path
+        .filter(|path| path.bound == Bound::Address)
+        .map(|path| path.hop.source);
+    source.or(of_path).unwrap_or(unspecified(target))
+}
+
+/// The index of the interface that a socket is bound to, if it is to one.
+pub(crate) fn bind_index(path: Option<&Path>) -> Option<u32> {
+    path.filter(|path| path.bound == Bound::Interface)
+        .map(|path| path.link.index)
+}
+
+/// A socket for questions to `target`, which leaves as the datagrams of flow `number` do.
+///
+/// # Errors
+/// An address that this machine does not have, or no way to the target.
+pub(crate) fn asking(
+    options: &Options,
+    path: Option<&Path>,
+    number: u64,
+    target: SocketAddr,
+) -> Result<UdpSocket, Error> {
+    let source = options.sources.nth(number);
+    let address = bind_address(source, path, target.ip());
+    let socket = UdpSocket::bind((address, 0))
+        .map_err(|error| Error::Invalid(format!("--source {address} cannot be used: {error}")))?;
+    let connected = match bind_index(path) {
+        Some(index) => bind_to_interface(&socket, index),
+        None => Ok(()),
+    };
+    let connected = connected.and_then(|()| socket.connect(target));
+    connected.map_err(|error| {
+        Error::Invalid(format!("datagrams to {target} cannot be sent: {error}"))
+    })?;
+    Ok(socket)
+}
+
+fn unspecified(target: IpAddr) -> IpAddr {
+    match target {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
