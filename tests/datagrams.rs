@@ -229,6 +229,42 @@ fn datagrams_come_from_several_addresses_and_each_has_its_part() {
     serve.stop();
 }
 
+/// An echo that once sends back a datagram with the highest number, which was never sent.
+fn corrupting_echo() -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = socket.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        let mut room = [0; 2048];
+        for count in 0_u32.. {
+            let Ok((bytes, peer)) = socket.recv_from(&mut room) else {
+                return;
+            };
+            if count == 20 {
+                let mut wrong = room;
+                wrong[8..12].copy_from_slice(&[0x00, 0xf0, 0x00, 0x00]);
+                let _ = socket.send_to(&wrong[..bytes], peer);
+            }
+            let _ = socket.send_to(&room[..bytes], peer);
+        }
+    });
+    format!("udp://{address}")
+}
+
+#[test]
+fn an_echo_with_a_number_that_was_never_sent_is_foreign() {
+    for words in [
+        &["-d", "700ms", "--timeout", "200ms"][..],
+        &["-d", "700ms", "-R", "500"],
+    ] {
+        let words = [words, &["--round-trip"]].concat();
+        let (finished, result) = load(&corrupting_echo(), &words);
+        assert_eq!(number(&result, "/foreign"), 1, "{}", finished.out);
+        assert_eq!(number(&result, "/too_late"), 0, "{}", finished.out);
+        assert!(number(&result, "/received") > 100, "{}", finished.out);
+        assert_accounted(&result);
+    }
+}
+
 #[test]
 fn nobody_there_is_one_sentence() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
@@ -265,6 +301,14 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         (&["udp://127.0.0.1:9/path"], "no path without HTTP"),
         (&["udp://127.0.0.1:9", "--size", "17"], "use 18 or more"),
         (&["tcp://127.0.0.1:9", "--size", "1,2"], "have one size"),
+        (
+            &["tcp://127.0.0.1:9", "--size", "64m"],
+            "over TCP a number of bytes",
+        ),
+        (
+            &["http://127.0.0.1:9", "--pipeline", "18446744073709551615"],
+            "is more than 65536 bytes at once",
+        ),
         (
             &["udp://127.0.0.1:9", "--size", "65508"],
             "is more than a datagram has",

@@ -12,6 +12,7 @@
 
 mod check;
 mod file;
+mod json;
 mod link;
 mod redirect;
 mod response;

@@ -395,3 +395,5 @@ pub(crate) const ERROR_BYTES_MAX: usize = 120;
 /// Requests sent at once on a connection while keys are stored before a run: sixteen share a call to the kernel on both sides,
 /// and the waits of a single connection are no longer what it takes.
 pub(crate) const FILL_BATCH: u64 = 16;
+/// Seconds without an answer after which nothing more is stored: as long as a run waits for a server that is gone.
+pub(crate) const FILL_SILENCE_S: u32 = 10;

@@ -212,7 +212,9 @@ impl Plan {
             check_datagrams(options, bytes).map_err(Error::Invalid)?;
             return Ok(plan);
         }
-        if options.pipeline > 1 && bytes as u64 * options.pipeline > BATCH_BYTES_MAX as u64 {
+        if options.pipeline > 1
+            && (bytes as u64).saturating_mul(options.pipeline) > BATCH_BYTES_MAX as u64
+        {
             let most = (BATCH_BYTES_MAX / bytes).max(1);
             return Err(Error::Invalid(format!(
                 "--pipeline {} with requests of {bytes} bytes is more than {BATCH_BYTES_MAX} bytes at once: use {most} at most",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::limits::{BATCH_BYTES_MAX, FILL_BATCH};
+use crate::limits::{BATCH_BYTES_MAX, FILL_BATCH, FILL_SILENCE_S};
 use crate::memcached::filled::Filled;
 use crate::memcached::workload::Workload;
 use crate::memcached::{Carrier, Populate};
@@ -82,7 +82,21 @@ fn fill(options: &Options) -> Result<Filled, Error> {
         busy_poll: false,
         ..options.clone()
     };
-    let report = run::start(Plan::of(options, protocol)?)?.finish(|_| ())?;
+    let running = run::start(Plan::of(options, protocol)?)?;
+    let stopper = running.stopper();
+    let (mut answers, mut silent) = (0, 0);
+    let report = running.finish(|moment| {
+        silent = if moment.responses > answers {
+            0
+        } else {
+            silent + 1
+        };
+        answers = moment.responses;
+        // Each of what waits would have its timeout one behind the other.
+        if silent >= FILL_SILENCE_S {
+            stopper.stop_because("nothing was stored any more");
+        }
+    })?;
     Ok(filled(keys, &report))
 }
 

@@ -67,7 +67,9 @@ impl Size {
         });
         match bytes {
             Some(bytes) => Ok(Size::Bytes(bytes)),
-            None => Sizes::parse(text).map(Size::Datagrams),
+            None => Sizes::parse(text).map(Size::Datagrams).map_err(|why| {
+                format!("{why}; over TCP a number of bytes up to {STREAM_BYTES_MAX}")
+            }),
         }
     }
 }
@@ -154,6 +156,11 @@ pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Er
     let Some(wrong) = wrong else { return Ok(()) };
     Err(Error::Invalid(match is_udp {
         true => format!("--{wrong} is about requests, and udp:// sends datagrams: leave it out"),
+        false if ["size", "one-way", "round-trip"].contains(&wrong.as_str()) => {
+            format!(
+                "--{wrong} is about datagrams, and bytes over TCP: use it with udp://HOST:PORT or tcp://HOST:PORT"
+            )
+        }
         false => format!("--{wrong} is about datagrams: use it with udp://HOST:PORT"),
     }))
 }

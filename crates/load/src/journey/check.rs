@@ -3,9 +3,10 @@
 use memchr::memmem::Finder;
 use regex::bytes::Regex;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use super::json;
 use super::response::Response;
-use super::take::text;
 use crate::requests::Statuses;
 
 /// One check of a step.
@@ -68,7 +69,7 @@ impl Test {
                 field.is_some_and(|value| condition.holds(value))
             }
             Test::Json(pointer, condition) => {
-                let found = response.json().and_then(|json| json.pointer(pointer));
+                let found = json::find(response.body(), pointer);
                 found.is_some_and(|value| condition.holds_of_json(value))
             }
             Test::Body(condition) => condition.holds(response.body()),
@@ -86,17 +87,36 @@ impl Condition {
         }
     }
 
-    fn holds_of_json(&self, value: &Value) -> bool {
+    fn holds_of_json(&self, written: &RawValue) -> bool {
         match self {
             Condition::Exists => true,
-            Condition::Equals(expected) => match (expected.as_f64(), value.as_f64()) {
-                // 1 and 1.0 are one number (RFC 8259 6 leaves it to the reader).
-                (Some(expected), Some(value)) => expected == value,
-                _ => expected == value,
-            },
-            Condition::Contains(_) | Condition::Matches(_) => {
-                text(value).is_some_and(|text| self.holds(text.as_bytes()))
+            Condition::Equals(expected) => {
+                let value: Result<Value, _> = serde_json::from_str(written.get());
+                value.is_ok_and(|value| are_equal(expected, &value))
             }
+            Condition::Contains(_) | Condition::Matches(_) => {
+                json::text(written).is_some_and(|text| self.holds(text.as_bytes()))
+            }
+        }
+    }
+}
+
+/// 1 and 1.0 are one number (RFC 8259 6 leaves it to the reader); whole numbers are compared as such.
+fn are_equal(expected: &Value, value: &Value) -> bool {
+    let are_floats = expected.is_f64() || value.is_f64();
+    match (expected.as_f64(), value.as_f64()) {
+        (Some(expected), Some(value)) if are_floats => expected == value,
+        _ => expected == value,
+    }
+}
+
+/// A text that a value is equal to: itself, or a number as it is usually written. `null` is none.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Some(value.to_string())
         }
     }
 }

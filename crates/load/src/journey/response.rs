@@ -1,12 +1,10 @@
 //! A response as a journey reads it: with the fields and the body that its step looks into.
 
-use std::cell::OnceCell;
 use std::io::Read;
 
 use flate2::read::{GzDecoder, ZlibDecoder};
 use onrush_http::body::BodyReader;
 use onrush_http::{HeaderSlots, Limits, Method, Parsed, header_is, response};
-use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::limits::BODY_KEPT_MAX;
@@ -29,8 +27,6 @@ pub(super) struct Response {
     body: Vec<u8>,
     /// Bytes of it that came; more than `body` has where it is longer than is kept.
     body_bytes: u64,
-    /// The body as JSON, once somebody asks; `None` where it is none.
-    json: OnceCell<Option<Value>>,
 }
 
 impl Response {
@@ -49,14 +45,6 @@ impl Response {
     /// Its body, without codings once [`decode`](Self::decode) has been there.
     pub(super) fn body(&self) -> &[u8] {
         &self.body
-    }
-
-    /// Its body as JSON; `None` where it is none.
-    pub(super) fn json(&self) -> Option<&Value> {
-        let json = self
-            .json
-            .get_or_init(|| serde_json::from_slice(&self.body).ok());
-        json.as_ref()
     }
 
     /// Makes its body what it was before it was coded.

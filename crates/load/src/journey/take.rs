@@ -1,8 +1,8 @@
 //! What a step takes from its response, to be sent by later ones.
 
 use regex::bytes::Regex;
-use serde_json::Value as Json;
 
+use super::json;
 use super::response::Response;
 use crate::limits::VALUE_IN_HEAD_MAX;
 
@@ -63,7 +63,7 @@ impl Source {
                 Some(found.value().to_vec())
             }
             Source::Json(pointer) => {
-                text(response.json()?.pointer(pointer)?).map(String::into_bytes)
+                json::text(json::find(response.body(), pointer)?).map(String::into_bytes)
             }
             Source::Regex(regex) => {
                 let found = regex.captures(response.body())?;
@@ -84,17 +84,6 @@ impl Take {
             Used::InBody => true,
         };
         is_fit.then_some(value)
-    }
-}
-
-/// A value of JSON as it is sent: a text without its quotes, anything else as JSON has it. `null` is none.
-pub(super) fn text(value: &Json) -> Option<String> {
-    match value {
-        Json::Null => None,
-        Json::String(text) => Some(text.clone()),
-        Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => {
-            Some(value.to_string())
-        }
     }
 }
 
@@ -136,7 +125,7 @@ mod tests {
             (json("/items/0/id"), Some("7")),
             (json("/items/1/id"), Some("a/b")),
             (json("/items/0"), Some(r#"{"id":7}"#)),
-            (json("/a~1b"), Some("1.5")),
+            (json("/a~1b"), Some("1.50")),
             (json("/ok"), Some("true")),
             (json("/none"), None),
             (json("/items/2/id"), None),

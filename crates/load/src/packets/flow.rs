@@ -328,7 +328,16 @@ impl Flow {
 
     /// An echo has come.
     fn landed(&self, header: &Header, datagram: &Received<'_>, now: Instant) {
+        let behind = (self.next.get() as u32).wrapping_sub(header.sequence);
+        if behind == 0 || behind.cast_signed() < 0 || u64::from(behind) > self.next.get() {
+            // A number that was never sent would be the highest, and all others too late.
+            self.shared.counts.borrow_mut().foreign += 1;
+            return;
+        }
         let landed = self.flight.borrow_mut().land(header.sequence);
+        if landed.is_some() {
+            self.make_room();
+        }
         let echoes = &mut *self.echoes.borrow_mut();
         let before = echoes.tally().received;
         echoes.arrive(header, datagram.bytes.len(), now.nanoseconds());
@@ -352,7 +361,6 @@ impl Flow {
         if landed.in_time == InTime::No {
             self.shared.counts.borrow_mut().late += 1;
         }
-        self.make_room();
     }
 
     /// What has been on its way for too long is not waited for any more.

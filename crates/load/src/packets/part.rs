@@ -24,7 +24,7 @@ use super::sending::Sending;
 use super::task::{FarEnd, FlowOutcome, Task};
 use crate::gate::{Gate, Signal};
 use crate::host::ThreadTime;
-use crate::limits::{DATAGRAM_BYTES_MAX, LANDING_LOOKS, MESSAGES_PER_CALL};
+use crate::limits::{BEAT, DATAGRAM_BYTES_MAX, LANDING_LOOKS, MESSAGES_PER_CALL};
 use crate::stop::Stop;
 
 /// What a core tells the thread that waits.
@@ -49,6 +49,8 @@ pub(crate) struct Outcome {
     pub(crate) elapsed: Duration,
     /// What that cost the thread.
     pub(crate) time: ThreadTime,
+    /// How long it saw nothing that happened meanwhile.
+    pub(crate) stalled: Duration,
     /// Whether the kernel made datagrams of messages until the end.
     pub(crate) segmentation: Segmentation,
 }
@@ -70,6 +72,8 @@ struct Part {
     /// How long it sent and what that cost, once that is over.
     end: Cell<Option<(Duration, ThreadTime)>>,
     skipped: Cell<u64>,
+    /// How long the thread saw nothing that happened until sending was over.
+    stalled: Cell<Duration>,
     reports: RefCell<Vec<(Option<Report>, Option<Report>)>>,
 }
 
@@ -163,6 +167,7 @@ impl Part {
             time_before: Cell::default(),
             end: Cell::new(None),
             skipped: Cell::new(0),
+            stalled: Cell::default(),
         })
     }
 
@@ -174,6 +179,8 @@ impl Part {
         let share = plan.share_of_core(self.core.id());
         self.budget.set(options.stop.of_core(share, begin));
         self.time_before.set(ThreadTime::now());
+        self.core.take_stalled();
+        self.core.spawn(beat(self.core.clone()));
         for (place, flow) in self.flows.iter().enumerate() {
             flow.schedule.begin(begin);
             let (flow, part) = (Rc::clone(flow), Rc::clone(self));
@@ -213,6 +220,7 @@ impl Part {
             ThreadTime::now().since(self.time_before.get()),
         );
         self.end.set(Some(end));
+        self.stalled.set(self.core.take_stalled());
         let until = self.budget.get().end().map_or(now, |end| end.min(now));
         let skipped = self.flows.iter().map(|flow| flow.schedule.skipped(until));
         self.skipped.set(skipped.sum());
@@ -249,6 +257,7 @@ impl Part {
             flows: self.flow_outcomes(),
             elapsed,
             time,
+            stalled: self.stalled.get(),
             segmentation: match self.flows.iter().any(by_engine) {
                 true => Segmentation::Engine,
                 false => Segmentation::Kernel,
@@ -342,6 +351,13 @@ async fn tell(part: Rc<Part>, messages: Sender<Message>) {
 }
 
 /// Sends nothing more when somebody asks for the end. What it is then is reported within the time that is given.
+/// Always has a timer that is due soon, so that a thread that was stopped sees by how much it is late.
+async fn beat(core: Core) {
+    loop {
+        core.sleep(BEAT).await;
+    }
+}
+
 async fn end_early(part: Rc<Part>) {
     part.core.stopped().await;
     part.ended();

@@ -129,6 +129,8 @@ pub struct Report {
     pub far_cpu_us_per_datagram: Option<f64>,
     /// The share of the time that each thread was on a CPU.
     pub cpu_shares: Vec<f64>,
+    /// The largest share of the time for which a thread saw nothing that happened: it was stopped, or had no CPU.
+    pub stalled_share: f64,
     /// What this machine's interfaces moved meanwhile, whoever it was for.
     pub interfaces: BTreeMap<String, InterfaceCounters>,
     /// The seconds.
@@ -223,8 +225,10 @@ impl Report {
         self.skipped = sum.skipped;
         self.unsent = sum.unsent.named();
         self.refused = sum.counts.refused;
-        self.received = end.map(|end| end.received);
-        self.received_per_s = end.map(|end| per_second(end.received));
+        // What came too late to be told from duplicates came all the same.
+        let received = end.map(|end| end.received + end.too_late);
+        self.received = received;
+        self.received_per_s = received.map(per_second);
         self.late = sum.counts.late;
         self.wrong_length = sum.counts.wrong_length;
         self.duplicated = end.map(|end| end.duplicated);
@@ -240,7 +244,7 @@ impl Report {
             way,
             sent: sum.counts.sent,
             per_packet: found.task.plan.per_packet(),
-            received: end.map(|end| end.received + end.too_late),
+            received,
             far_received: sum.far.map(|far| far.tally.received),
             far_dropped: sum.far.map_or(0, |far| far.dropped),
             own_receive_buffer: found.kernel.receive_buffer,
@@ -259,6 +263,10 @@ impl Report {
             .far
             .and_then(|far| per_datagram(far.cpu, far.tally.received));
         self.cpu_shares = outcomes.iter().map(share).collect();
+        let stalled = |outcome: &Outcome| {
+            outcome.stalled.as_secs_f64() / outcome.elapsed.as_secs_f64().max(1e-9)
+        };
+        self.stalled_share = outcomes.iter().map(stalled).fold(0.0, f64::max);
     }
 
     /// The figures that conditions look at: a datagram that was lost is an error, one that came a response.

@@ -3,7 +3,10 @@
 use onrush_measure::units;
 
 use super::report::Report;
-use crate::limits::{CPU_SHARE_INVALID, MISSED_SHARE_INVALID, STEAL_SHARE_MAX};
+use crate::limits::{
+    CPU_SHARE_INVALID, MISSED_SHARE_INVALID, STALLED_SHARE_INVALID, STALLED_SHARE_SUSPECT,
+    STEAL_SHARE_MAX,
+};
 use crate::verdict::Verdict;
 use crate::verdict::reason::{Reason, State};
 
@@ -16,6 +19,7 @@ pub(super) fn of(report: &Report, steal: Option<f64>) -> Verdict {
         unsent(report),
         skipped(report),
         cpu(report),
+        stalled(report),
         by_program(report),
         wrong_length(report),
         too_late(report),
@@ -91,16 +95,18 @@ fn unsent(report: &Report) -> Option<Reason> {
 fn skipped(report: &Report) -> Option<Reason> {
     let due = report.sent + report.skipped + report.unsent();
     let share = report.skipped as f64 / due.max(1) as f64;
-    let state = match share {
-        share if share > MISSED_SHARE_INVALID => State::Invalid,
-        share if share > MISSED_SHARE_INVALID / 10.0 => State::Suspect,
+    let (state, bound) = match share {
+        share if share > MISSED_SHARE_INVALID => (State::Invalid, MISSED_SHARE_INVALID),
+        share if share > MISSED_SHARE_INVALID / 10.0 => {
+            (State::Suspect, MISSED_SHARE_INVALID / 10.0)
+        }
         _ => return None,
     };
     reason(
         state,
         "datagrams that were due and could not be sent in time",
         format!("{} ({:.2} %)", units::count(report.skipped), share * 100.0),
-        &format!("at most {:.1} %", MISSED_SHARE_INVALID / 10.0 * 100.0),
+        &format!("at most {:.1} %", bound * 100.0),
         "use more threads (-t) and sockets (-c), --send batch or offload, or a lower rate",
     )
 }
@@ -116,6 +122,22 @@ fn cpu(report: &Report) -> Option<Reason> {
         format!("{:.0} %", share * 100.0),
         &format!("below {:.0} % at a set rate", CPU_SHARE_INVALID * 100.0),
         "use more threads (-t) on CPUs of their own (--cpus), --send batch or offload, or a lower rate",
+    )
+}
+
+fn stalled(report: &Report) -> Option<Reason> {
+    let share = report.stalled_share;
+    let (state, bound) = match share {
+        share if share > STALLED_SHARE_INVALID => (State::Invalid, STALLED_SHARE_INVALID),
+        share if share > STALLED_SHARE_SUSPECT => (State::Suspect, STALLED_SHARE_SUSPECT),
+        _ => return None,
+    };
+    reason(
+        state,
+        "a thread of the generator saw nothing that happened",
+        format!("{:.1} % of the run", share * 100.0),
+        &format!("at most {:.0} %", bound * 100.0),
+        "it was stopped or had no CPU: datagrams left late, and what came back may have found its socket full; leave it running, on CPUs of its own (--cpus)",
     )
 }
 
