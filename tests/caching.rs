@@ -86,6 +86,18 @@ pub(crate) fn number(value: &Value, key: &str) -> u64 {
     number.unwrap_or_else(|| panic!("no {key} in {value}"))
 }
 
+#[test]
+fn filling_ends_where_nobody_answers_any_more() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("memcached://{}", silent.local_addr().expect("an address"));
+    // One timeout behind the other, these would take half an hour.
+    let words = ["--populate", "--keys", "100k", "-c", "4", "--timeout", "1s"];
+    let words = [&["load", &url, "-d", "1s"], &words[..]].concat();
+    let finished = run_onrush(&words);
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(finished.err.contains("timeout"), "{finished:?}");
+}
+
 /// Runs `words` against a server of its own, and compares every count with the server's.
 #[track_caller]
 fn agree(words: &[&str]) -> Value {

@@ -1,10 +1,12 @@
 //! `onrush load udp://` and `tcp://` against `onrush serve --sink` and `--echo`: every datagram is accounted for.
 
 use std::net::{TcpListener, UdpSocket};
+use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::program::{Finished, Serve, drivers, run_onrush};
+use crate::program::{Finished, Program, Serve, drivers, onrush, run_onrush, until};
 
 /// A listener of one core for datagrams, on a free port of the loopback.
 fn far_end(protocol: &str, keys: &str) -> (Serve, tempfile::TempDir, String) {
@@ -263,6 +265,27 @@ fn an_echo_with_a_number_that_was_never_sent_is_foreign() {
         assert!(number(&result, "/received") > 100, "{}", finished.out);
         assert_accounted(&result);
     }
+}
+
+#[test]
+fn a_generator_of_datagrams_that_was_stopped_says_so() {
+    let serve = Serve::start(&["--echo", "127.0.0.1:0"]);
+    let url = format!("udp://{}", serve.address);
+    let program = Program::start(&mut onrush(&["load", &url, "-R", "500", "-d", "3s"]));
+    program.out.wait_for("\n         1 ");
+    program.signal(Signal::STOP);
+    let begun = Instant::now();
+    until("the fault has lasted", || {
+        (begun.elapsed() >= Duration::from_millis(800)).then_some(())
+    });
+    program.signal(Signal::CONT);
+    let finished = program.finish();
+    assert_eq!(finished.code, Some(5), "{finished:?}");
+    assert!(
+        finished.out.contains("saw nothing that happened"),
+        "{finished:?}"
+    );
+    serve.stop();
 }
 
 #[test]
