@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 
-use crate::peer::are_here;
+use crate::peer::{are_here, network_is_made};
 use crate::privileges::runs_as;
 use crate::program::{Finished, Program, Serve};
 
@@ -58,14 +58,7 @@ impl Machines {
         steps.push(format!(
             "netns exec {here} sysctl -qw net.ipv4.conf.all.rp_filter=0"
         ));
-        for step in steps {
-            let output = Command::new("ip").args(step.split(' ')).output();
-            if !output.as_ref().is_ok_and(|output| output.status.success()) {
-                eprintln!("skipped: `ip {step}` failed ({output:?}); this takes root and iproute2");
-                return None;
-            }
-        }
-        Some(machines)
+        network_is_made(&steps).then_some(machines)
     }
 
     /// A program in a namespace. `ip netns exec` becomes the program.

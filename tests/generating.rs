@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::peer::network_is_made;
 use crate::program::{Finished, Program, Serve, onrush, run_onrush};
 
 /// A moment that is far enough ahead for processes to be there, on a busy machine, too.
@@ -168,14 +169,7 @@ impl Machines {
                 format!("-n {generator} route add {SERVER}/32 via 10.77.{number}.1"),
             ]);
         }
-        for step in steps {
-            let output = Command::new("ip").args(step.split(' ')).output();
-            if !output.as_ref().is_ok_and(|output| output.status.success()) {
-                eprintln!("skipped: `ip {step}` failed ({output:?}); this takes root and iproute2");
-                return None;
-            }
-        }
-        Some(machines)
+        network_is_made(&steps).then_some(machines)
     }
 
     /// `onrush` on the machine with this index. `ip netns exec` becomes the program.

@@ -21,6 +21,18 @@ const PACKAGES: [(&str, &str); 8] = [
     ("python3", "python3"),
 ];
 
+/// Makes a network by these commands of `ip`; false, with a line that says why, where that is not permitted.
+pub(crate) fn network_is_made(steps: &[String]) -> bool {
+    steps.iter().all(|step| {
+        let output = Command::new("ip").args(step.split(' ')).output();
+        let is_done = output.as_ref().is_ok_and(|output| output.status.success());
+        if !is_done {
+            eprintln!("skipped: `ip {step}` failed ({output:?}); this takes root and iproute2");
+        }
+        is_done
+    })
+}
+
 /// A program of others, with these words behind it.
 pub(crate) fn peer(name: &str, arguments: &[&str]) -> Command {
     let package = PACKAGES.iter().find(|(program, _)| *program == name);

@@ -18,6 +18,7 @@ use onrush_tls::{ClientSetup, Connector};
 
 pub use source::Sources;
 use source::source_of;
+pub(crate) use source::unspecified;
 
 use crate::error::Error;
 use crate::limits::{INTRODUCTION_BYTES_MAX, SOURCES_CHECKED_MAX};

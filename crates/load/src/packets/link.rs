@@ -161,19 +161,15 @@ impl Link {
         let RouteNetlinkMessage::NewNeighbour(neighbour) = said else {
             return Ok(None);
         };
-        let is_known = match neighbour.header.state {
+        let is_known = matches!(
+            neighbour.header.state,
             NeighbourState::Reachable
-            | NeighbourState::Stale
-            | NeighbourState::Delay
-            | NeighbourState::Probe
-            | NeighbourState::Noarp
-            | NeighbourState::Permanent => true,
-            NeighbourState::Incomplete
-            | NeighbourState::Failed
-            | NeighbourState::None
-            | NeighbourState::Other(_) => false,
-            _ => false,
-        };
+                | NeighbourState::Stale
+                | NeighbourState::Delay
+                | NeighbourState::Probe
+                | NeighbourState::Noarp
+                | NeighbourState::Permanent
+        );
         let address = neighbour
             .attributes
             .iter()

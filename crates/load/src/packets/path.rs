@@ -1,7 +1,7 @@
 //! How the datagrams of a run leave this machine: by the routes, or each socket by one of the interfaces that were named.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use onrush_engine::bind_to_interface;
 use serde::Serialize;
@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::link::{Hop, Link};
 use super::plan::Options;
 use crate::error::Error;
+use crate::reach::unspecified;
 
 /// One of the interfaces of a run, and the way to the target by it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -88,11 +89,4 @@ pub(crate) fn asking(
         Error::Invalid(format!("datagrams to {target} cannot be sent: {error}"))
     })?;
     Ok(socket)
-}
-
-fn unspecified(target: IpAddr) -> IpAddr {
-    match target {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    }
 }

@@ -162,11 +162,15 @@ fn address_of(number: u128, like: IpAddr) -> IpAddr {
 
 /// Where datagrams to `target` come from.
 pub(crate) fn source_of(source: Option<IpAddr>, target: &SocketAddr) -> SocketAddr {
-    let unspecified = match target {
-        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    };
-    SocketAddr::new(source.unwrap_or(unspecified), 0)
+    SocketAddr::new(source.unwrap_or(unspecified(target.ip())), 0)
+}
+
+/// The address that leaves the choice to the kernel, of the family of `address`.
+pub(crate) fn unspecified(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
 }
 
 #[cfg(test)]
