@@ -26,10 +26,6 @@ pub const BLOCK_BYTES_MAX: usize = 64 * 1024;
 /// four. Peers that cut smaller are known (tests of proxies), and take 1 KiB at least.
 pub const CONTINUATIONS_MAX: u16 = 64;
 
-/// The dynamic table of our encoder, whatever the peer allows: the default of RFC 9113 6.5.2. Responses repeat a dozen
-/// fields.
-pub const ENCODER_TABLE_BYTES_MAX: u32 = 4096;
-
 /// Bytes of answers to the peer's frames (acknowledgements, PING, resets, windows) that it has not read (CVE-2019-9512,
 /// 9515). One receive buffer of PINGs makes 16 KiB of answers; twice of that, so that a burst passes.
 pub const CONTROL_UNSENT_BYTES_MAX: u32 = 32 * 1024;
