@@ -13,6 +13,7 @@
 
 pub mod fields;
 pub mod hpack;
+pub mod message;
 
 pub mod code;
 pub mod frame;

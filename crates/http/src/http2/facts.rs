@@ -5,6 +5,7 @@ use super::code::StreamError;
 use super::fields::FieldSection;
 use super::priority::Priority;
 use super::stream::{Content, End, UNKNOWN};
+use crate::framing::decimal;
 
 /// What a field section is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,17 +105,4 @@ fn status(value: &[u8]) -> Result<u16, StreamError> {
         Some(status) => Ok(status as u16),
         None => Err(StreamError::protocol("malformed status")),
     }
-}
-
-/// A decimal number below 2^63, as every length is.
-fn decimal(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > crate::limits::LENGTH_DIGITS_MAX {
-        return None;
-    }
-    let mut number = 0u64;
-    for digit in text {
-        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
-        number = number * 10 + u64::from(digit);
-    }
-    (number <= crate::limits::LENGTH_MAX).then_some(number)
 }

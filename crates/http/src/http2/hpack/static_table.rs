@@ -81,7 +81,10 @@ pub(crate) enum Name<'a> {
 pub(crate) struct Known(u8);
 
 impl Known {
+    pub(crate) const AUTHORITY: Known = Known(1);
+    pub(crate) const METHOD: Known = Known(2);
     pub(crate) const PATH: Known = Known(4);
+    pub(crate) const SCHEME: Known = Known(6);
     pub(crate) const STATUS: Known = Known(8);
     pub(crate) const AGE: Known = Known(21);
     pub(crate) const AUTHORIZATION: Known = Known(23);
@@ -89,7 +92,9 @@ impl Known {
     pub(crate) const CONTENT_RANGE: Known = Known(30);
     pub(crate) const COOKIE: Known = Known(32);
     pub(crate) const ETAG: Known = Known(34);
+    pub(crate) const EXPECT: Known = Known(35);
     pub(crate) const EXPIRES: Known = Known(36);
+    pub(crate) const HOST: Known = Known(38);
     pub(crate) const IF_MODIFIED_SINCE: Known = Known(40);
     pub(crate) const IF_NONE_MATCH: Known = Known(41);
     pub(crate) const LAST_MODIFIED: Known = Known(44);
@@ -232,7 +237,10 @@ mod tests {
     #[test]
     fn names_that_decide_are_where_the_table_has_them() {
         for (known, name) in [
+            (Known::AUTHORITY, ":authority"),
+            (Known::METHOD, ":method"),
             (Known::PATH, ":path"),
+            (Known::SCHEME, ":scheme"),
             (Known::STATUS, ":status"),
             (Known::AGE, "age"),
             (Known::AUTHORIZATION, "authorization"),
@@ -240,7 +248,9 @@ mod tests {
             (Known::CONTENT_RANGE, "content-range"),
             (Known::COOKIE, "cookie"),
             (Known::ETAG, "etag"),
+            (Known::EXPECT, "expect"),
             (Known::EXPIRES, "expires"),
+            (Known::HOST, "host"),
             (Known::IF_MODIFIED_SINCE, "if-modified-since"),
             (Known::IF_NONE_MATCH, "if-none-match"),
             (Known::LAST_MODIFIED, "last-modified"),
