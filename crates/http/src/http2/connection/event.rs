@@ -4,17 +4,17 @@ use crate::http2::code::{Code, StreamError};
 use crate::http2::fields::FieldSection;
 use crate::http2::stream::{End, Stream};
 
-/// One step over the input.
-pub struct Step<'a> {
+/// One step over the input. What it has of the input (`'i`) does not keep the connection (`'c`) from being used.
+pub struct Step<'c, 'i> {
     /// Bytes of the input that are done with; the next step begins behind them.
     pub bytes: usize,
     /// What they came to.
-    pub event: Event<'a>,
+    pub event: Event<'c, 'i>,
 }
 
 /// What a step came to. Streams of which one ends here are closed when both sides have ended or one has reset it; their
 /// slots are used again by later ones.
-pub enum Event<'a> {
+pub enum Event<'c, 'i> {
     /// A head: a request, which opens its stream, or a response, of which those with a status of 1xx are interim. Whether
     /// it is a message that is well formed is for the user to find out; its single fields are. One that is too large for
     /// `list_bytes_max` comes all the same, cut, so that it can be refused with a status.
@@ -22,7 +22,7 @@ pub enum Event<'a> {
         /// Its stream.
         stream: Stream,
         /// The fields, pseudo-fields included.
-        fields: &'a FieldSection,
+        fields: &'c FieldSection,
         /// Whether there is no content.
         end: End,
     },
@@ -31,7 +31,7 @@ pub enum Event<'a> {
         /// Its stream.
         stream: Stream,
         /// Some of it, and never empty but at an end.
-        bytes: &'a [u8],
+        bytes: &'i [u8],
         /// Whether it is whole.
         end: End,
     },
@@ -40,7 +40,7 @@ pub enum Event<'a> {
         /// Its stream.
         stream: Stream,
         /// The fields.
-        fields: &'a FieldSection,
+        fields: &'c FieldSection,
     },
     /// A stream has ended before it was whole, and is closed.
     Reset {

@@ -15,11 +15,11 @@ impl Connection {
     /// When the peer has broken a rule of the connection or a bound. GOAWAY is written then, and nothing more is to be
     /// received: send what is written and close.
     #[inline]
-    pub fn receive<'a>(
-        &'a mut self,
-        input: &'a [u8],
+    pub fn receive<'c, 'i>(
+        &'c mut self,
+        input: &'i [u8],
         out: &mut Vec<u8>,
-    ) -> Result<Step<'a>, ConnectionError> {
+    ) -> Result<Step<'c, 'i>, ConnectionError> {
         let outcome = match self.expect {
             Expect::Frame => self.frame(input, out),
             _ => self.other(input, out),
@@ -38,7 +38,7 @@ impl Connection {
     }
 
     #[inline]
-    fn event<'a>(&'a self, found: Found, done: &'a [u8]) -> Event<'a> {
+    fn event<'c, 'i>(&'c self, found: Found, done: &'i [u8]) -> Event<'c, 'i> {
         match found {
             Found::Head { stream, end } => Event::Head {
                 stream,

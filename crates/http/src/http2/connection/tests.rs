@@ -163,10 +163,9 @@ impl Side {
                     Seen::Head(stream.id(), end)
                 }
                 Event::Data { stream, bytes, end } => {
-                    let bytes = bytes.to_vec();
                     let length = bytes.len() as u32;
                     self.connection.release(stream, length, &mut self.out);
-                    Seen::Data(stream.id(), bytes, end)
+                    Seen::Data(stream.id(), bytes.to_vec(), end)
                 }
                 Event::Trailers { stream, .. } => Seen::Trailers(stream.id()),
                 Event::Reset { stream, cause } => match cause {
