@@ -17,6 +17,10 @@ pub const PRIORITY_BYTES_MAX: u32 = 256;
 /// head.
 pub const PRIORITIES_AHEAD_MAX: usize = 4;
 
+/// Streams that a client opens before the server has said how many it takes. RFC 9113 6.5.2 advises servers to take 100 at
+/// least; those beyond what it takes would be refused.
+pub const STREAMS_BEFORE_SETTINGS: u32 = 100;
+
 /// Bytes of a field block before it is decoded (CVE-2024-27316: CONTINUATION without end). What is decoded is bounded by
 /// `list_bytes_max` and refused politely; this is the bound on what is kept to find out. nginx takes 32 KiB of fields at
 /// most, which Huffman coding never lengthens in a sane encoder; twice of that.

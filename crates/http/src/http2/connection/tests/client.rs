@@ -161,6 +161,17 @@ fn streams_are_opened_within_the_bound_of_the_server() {
 }
 
 #[test]
+fn before_the_server_has_said_anything_a_hundred_are_opened() {
+    let mut side = Side::new(Role::Client, LocalSettings::DEFAULT);
+    for _ in 0..100 {
+        assert!(open(&mut side, Content::Any).is_ok());
+    }
+    assert_eq!(open(&mut side, Content::Any), Err(CannotOpen::Full));
+    side.hear(&settings());
+    assert!(open(&mut side, Content::Any).is_ok());
+}
+
+#[test]
 fn streams_that_a_server_leaves_out_are_closed_and_none_is_opened() {
     let mut side = Side::client();
     let streams = [(); 3].map(|()| open(&mut side, Content::Any).expect("there is room"));
