@@ -69,6 +69,11 @@ pub struct Connection {
     guard: Guard,
 }
 
+const _: () = assert!(
+    size_of::<Connection>() <= 1024,
+    "an idle connection has 4 KiB in all, of which tables and what the user adds take most"
+);
+
 /// Whether the peer knows our settings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Acknowledged {

@@ -4,6 +4,7 @@ use super::code::{Code, ConnectionError};
 use super::frame::{
     Flags, Head, Kind, NUMBER_MAX, PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX, number_at, put_head,
 };
+use super::message::ExtendedConnect;
 
 /// The window of a connection and of its streams before anything else is said (RFC 9113 6.9.2).
 pub const WINDOW_DEFAULT: u32 = 65_535;
@@ -17,6 +18,7 @@ const MAX_CONCURRENT_STREAMS: u16 = 0x3;
 const INITIAL_WINDOW_SIZE: u16 = 0x4;
 const MAX_FRAME_SIZE: u16 = 0x5;
 const MAX_HEADER_LIST_SIZE: u16 = 0x6;
+const ENABLE_CONNECT_PROTOCOL: u16 = 0x8;
 const NO_RFC7540_PRIORITIES: u16 = 0x9;
 
 /// Bytes of one setting.
@@ -46,6 +48,8 @@ pub struct LocalSettings {
     pub frame_bytes_max: u32,
     /// Bytes of a decoded field section as RFC 9113 6.5.2 counts them: names, values, and 32 for each field.
     pub list_bytes_max: u32,
+    /// Whether clients may ask for another protocol on a stream; said by servers only.
+    pub extended_connect: ExtendedConnect,
 }
 
 impl LocalSettings {
@@ -57,6 +61,7 @@ impl LocalSettings {
         connection_window: WINDOW_DEFAULT,
         frame_bytes_max: PAYLOAD_BYTES_DEFAULT,
         list_bytes_max: 16 * 1024,
+        extended_connect: ExtendedConnect::Unknown,
     };
 
     /// The same within what the RFC allows.
@@ -79,8 +84,14 @@ impl LocalSettings {
             // Urgency and the incremental flag of RFC 9218 are looked at, and no trees of RFC 7540.
             Role::Server => (NO_RFC7540_PRIORITIES, 1, 0),
         };
+        let connect = match (role, self.extended_connect) {
+            (Role::Server, ExtendedConnect::Allowed) => 1,
+            (Role::Server | Role::Client, ExtendedConnect::Unknown) => 0,
+            (Role::Client, ExtendedConnect::Allowed) => 0,
+        };
         let settings = [
             own,
+            (ENABLE_CONNECT_PROTOCOL, connect, 0),
             (
                 MAX_CONCURRENT_STREAMS,
                 self.concurrent_streams_max,
@@ -126,6 +137,8 @@ pub struct PeerSettings {
     pub frame_bytes_max: u32,
     /// Bytes of a field section that it takes, as far as it says.
     pub list_bytes_max: u32,
+    /// Whether a server takes requests for another protocol on a stream (RFC 8441).
+    pub extended_connect: ExtendedConnect,
 }
 
 impl PeerSettings {
@@ -136,6 +149,7 @@ impl PeerSettings {
         stream_window: WINDOW_DEFAULT,
         frame_bytes_max: PAYLOAD_BYTES_DEFAULT,
         list_bytes_max: u32::MAX,
+        extended_connect: ExtendedConnect::Unknown,
     };
 
     /// Takes the settings of one frame in their order, sent by the peer of somebody who is `role`. `table` hears of each
@@ -188,6 +202,15 @@ impl PeerSettings {
             }
             MAX_FRAME_SIZE => self.frame_bytes_max = value,
             MAX_HEADER_LIST_SIZE => self.list_bytes_max = value,
+            ENABLE_CONNECT_PROTOCOL => match (value, self.extended_connect) {
+                (0, ExtendedConnect::Unknown) => {}
+                (1, _) => self.extended_connect = ExtendedConnect::Allowed,
+                _ => {
+                    return Err(ConnectionError::protocol(
+                        "SETTINGS_ENABLE_CONNECT_PROTOCOL is neither 0 nor 1, or taken back",
+                    ));
+                }
+            },
             NO_RFC7540_PRIORITIES if value > 1 => {
                 return Err(ConnectionError::protocol(
                     "SETTINGS_NO_RFC7540_PRIORITIES is neither 0 nor 1",
@@ -257,6 +280,30 @@ mod tests {
                 "{name} {value}"
             );
         }
+    }
+
+    #[test]
+    fn extended_connect_is_not_taken_back() {
+        let taken = |values: &[u32]| {
+            let settings: Vec<_> = values
+                .iter()
+                .map(|&it| (ENABLE_CONNECT_PROTOCOL, it))
+                .collect();
+            taken(&settings, Role::Client).map(|peer| peer.extended_connect)
+        };
+        assert_eq!(taken(&[0]), Ok(ExtendedConnect::Unknown));
+        assert_eq!(taken(&[0, 1, 1]), Ok(ExtendedConnect::Allowed));
+        assert_eq!(taken(&[1, 0]), Err(Code::PROTOCOL_ERROR));
+        assert_eq!(taken(&[2]), Err(Code::PROTOCOL_ERROR));
+        let mut out = Vec::new();
+        let local = LocalSettings {
+            extended_connect: ExtendedConnect::Allowed,
+            ..LocalSettings::DEFAULT
+        };
+        local.put(Role::Server, &mut out);
+        let mut read = PeerSettings::ASSUMED;
+        assert_eq!(read.take(&out[9..], Role::Client, |_| {}), Ok(()));
+        assert_eq!(read.extended_connect, ExtendedConnect::Allowed);
     }
 
     #[test]

@@ -185,9 +185,9 @@ impl Connection {
             slot.incoming = Incoming::Nothing;
         }
         slot.priority = facts.priority;
-        if self.ahead_next != 0 || self.ahead[0].0 != 0 {
-            let said = self.ahead.iter().rev().find(|(ahead, _)| *ahead == id);
-            slot.priority = said.map_or(slot.priority, |&(_, priority)| priority);
+        // PRIORITY_UPDATE overrides the field (RFC 9218 8).
+        if let Some(&(_, priority)) = self.ahead.iter().find(|(ahead, _)| *ahead == id) {
+            slot.priority = priority;
         }
         let stream = self.streams.insert(slot);
         Ok(Found::Head { stream, end })

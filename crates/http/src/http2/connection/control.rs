@@ -214,10 +214,19 @@ impl Connection {
         if let Some(stream) = self.streams.find(id) {
             self.streams.prioritize(stream, priority);
         } else if self.is_idle(id) {
-            self.ahead[usize::from(self.ahead_next)] = (id, priority);
-            self.ahead_next = (self.ahead_next + 1) % PRIORITIES_AHEAD_MAX as u8;
+            self.prioritize_ahead(id, priority);
         }
         Ok(Found::Nothing)
+    }
+
+    /// Keeps the priority of a stream that is not open yet, in the place of one that was said before.
+    fn prioritize_ahead(&mut self, id: u32, priority: Priority) {
+        if let Some(said) = self.ahead.iter_mut().find(|(ahead, _)| *ahead == id) {
+            said.1 = priority;
+            return;
+        }
+        self.ahead[usize::from(self.ahead_next)] = (id, priority);
+        self.ahead_next = (self.ahead_next + 1) % PRIORITIES_AHEAD_MAX as u8;
     }
 }
 

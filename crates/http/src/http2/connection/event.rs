@@ -57,10 +57,9 @@ pub enum Event<'c, 'i> {
         /// Why.
         code: Code,
     },
-    /// A window that was full has room again: that of a stream, or without one those of the connection or of several
-    /// streams.
+    /// A window that was full has room again: that of a stream, or without one that of the connection.
     Window(Option<Stream>),
-    /// The peer has changed its settings.
+    /// The peer has said its settings. Windows of streams may have room again, and there may be room for more streams.
     Settings,
     /// The answer to our PING.
     Pong([u8; 8]),

@@ -2,7 +2,7 @@
 
 use super::expect::Expect;
 use super::{Closed, Connection};
-use crate::http2::code::Code;
+use crate::http2::code::{Code, ConnectionError, StreamError};
 use crate::http2::frame::{self, Flags, HEAD_BYTES, Head, Kind, NUMBER_MAX, put_head, set_length};
 use crate::http2::hpack::Encoder;
 use crate::http2::limits::STREAMS_BEFORE_SETTINGS;
@@ -234,6 +234,25 @@ impl Connection {
             self.gone.reset(stream.id);
             frame::reset(stream.id, code, out);
         }
+    }
+
+    /// Resets a stream whose message is malformed (RFC 9113 8.1.1), which counts as an error of the peer's.
+    ///
+    /// # Errors
+    /// When there were too many of them: GOAWAY is written, as for [`Connection::receive`].
+    pub fn reject(
+        &mut self,
+        stream: Stream,
+        reason: &'static str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ConnectionError> {
+        if !self.is_open(stream) {
+            return Ok(());
+        }
+        let rejected = self.fail_stream(stream, StreamError::protocol(reason), out);
+        rejected
+            .map(drop)
+            .inspect_err(|error| self.fail(error, out))
     }
 
     /// Asks whether the peer is there; [`Event::Pong`](super::event::Event::Pong) is the answer.

@@ -66,6 +66,28 @@ fn each_flood_ends_at_its_bound() {
 }
 
 #[test]
+fn messages_that_the_user_rejects_count() {
+    let mut side = Side::server();
+    for number in 0..STREAM_ERRORS_AHEAD_MAX {
+        side.hear(&get(1 + 2 * number));
+        let stream = side.stream(1 + 2 * number);
+        let rejected = side.connection.reject(stream, "no path", &mut side.out);
+        assert_eq!(rejected, Ok(()));
+        assert_eq!(side.resets(), [(stream.id(), Code::PROTOCOL_ERROR)]);
+    }
+    let id = 1 + 2 * STREAM_ERRORS_AHEAD_MAX;
+    side.hear(&get(id));
+    let stream = side.stream(id);
+    let rejected = side.connection.reject(stream, "no path", &mut side.out);
+    assert_eq!(
+        rejected.map_err(|error| error.flood),
+        Err(Some(Flood::StreamErrors))
+    );
+    let last = side.frames().pop().map(|(head, _)| head.kind);
+    assert_eq!(last, Some(Kind::GoAway));
+}
+
+#[test]
 fn answers_that_nobody_reads_are_bounded() {
     let mut side = Side::server();
     while side.error.is_none() {
