@@ -88,7 +88,16 @@ impl FieldSection {
     /// The same with the names of the static table told apart.
     #[inline]
     pub(crate) fn entries(&self) -> impl Iterator<Item = (Option<Known>, &str, &[u8])> {
-        self.fields.iter().map(|field| {
+        self.entries_from(0)
+    }
+
+    /// Those behind the first `skipped`, of which there are as many.
+    #[inline]
+    pub(crate) fn entries_from(
+        &self,
+        skipped: usize,
+    ) -> impl Iterator<Item = (Option<Known>, &str, &[u8])> {
+        self.fields[skipped..].iter().map(|field| {
             let name = match field.known {
                 Some(known) => known.text(),
                 None => &self.names[field.name_start as usize..field.name_end as usize],
