@@ -55,6 +55,10 @@ pub const HPACK_INTEGER_BYTES_MAX: usize = 5;
 /// has a name of 20 bytes copies 64 KiB.
 pub const HPACK_COPIED_BYTES_MAX: usize = 256 * 1024;
 
+/// Bytes in which an HPACK decoder keeps room for the strings of the next block. Nearly all are shorter; one that needs more
+/// pays with an allocation, and no connection that waits holds on to it.
+pub const HPACK_STRING_BYTES_KEPT: usize = 1024;
+
 /// A cookie shorter than this can be guessed by trying, with the length of what is sent as the judge (RFC 7541 7.1.3).
 pub const HPACK_COOKIE_GUESSED_BYTES_MAX: usize = 20;
 
