@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::hpack::{Decoder, Encoder, Indexing};
+use onrush_http::http2::hpack::{Decoder, Encoder};
 use onrush_http::http2::message::{ExtendedConnect, Follows, request, response};
 use onrush_http::{HeaderSlots, Limits, Method};
 
@@ -128,7 +128,7 @@ fn write(encoder: &mut Encoder, fields: Fields, out: &mut Vec<u8>) -> usize {
         let (name, value) = (name.as_bytes(), value.as_bytes());
         match name {
             b":status" => encoder.status(200, out),
-            _ => encoder.field(name, value, Indexing::of(name, value), out),
+            _ => encoder.usual_field(name, value, out),
         }
     }
     out.len()

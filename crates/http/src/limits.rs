@@ -47,8 +47,9 @@ pub const HPACK_TABLE_BYTES_INITIAL: u32 = 4096;
 /// hundred; more would be memory of each connection for nothing.
 pub const HPACK_OWN_TABLE_BYTES_MAX: u32 = 4096;
 
-/// Bytes of an HPACK integer behind its prefix: what 32 bits need. Zeros count, so an integer cannot be endless.
-pub const HPACK_INTEGER_BYTES_MAX: usize = 5;
+/// Bytes of an HPACK integer behind its prefix: what 28 bits need, and no index, length or size of ours is beyond. Zeros count,
+/// so an integer cannot be endless. fluke-hpack draws the line here, too.
+pub const HPACK_INTEGER_BYTES_MAX: usize = 4;
 
 /// Bytes of names that one header block may have us copy from the dynamic table into a new entry of it. Two bytes of a block
 /// ask for a copy of up to 4 KiB: without a bound 16 KiB of them would cost 2 ms. A block of that size whose every field

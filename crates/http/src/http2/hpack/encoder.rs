@@ -38,7 +38,12 @@ impl Indexing {
     /// that stay; a password or a short cookie could be guessed.
     #[inline]
     pub fn of(name: &[u8], value: &[u8]) -> Indexing {
-        let Name::Known(known) = Name::of(name) else {
+        Indexing::of_name(Name::of(name), value)
+    }
+
+    #[inline]
+    fn of_name(name: Name<'_>, value: &[u8]) -> Indexing {
+        let Name::Known(known) = name else {
             return Indexing::Incremental;
         };
         match known {
@@ -130,6 +135,13 @@ impl Encoder {
     #[inline]
     pub fn field(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
         self.put(Name::of(name), value, indexing, out);
+    }
+
+    /// The same with what [`Indexing::of`] says of it.
+    #[inline]
+    pub fn usual_field(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        let name = Name::of(name);
+        self.put(name, value, Indexing::of_name(name, value), out);
     }
 
     /// Appends `:status`, which is 100 to 999.
