@@ -244,6 +244,15 @@ impl FieldSection {
     }
 }
 
+impl std::fmt::Debug for FieldSection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let fields = self.iter();
+        f.debug_map()
+            .entries(fields.map(|(name, value)| (name, value.escape_ascii().to_string())))
+            .finish()
+    }
+}
+
 /// What is wrong with a field by itself.
 #[inline]
 pub(crate) fn judge(name: Name<'_>, value: &[u8]) -> Option<Flaw> {

@@ -8,6 +8,7 @@ use crate::http2::fields::{self, FieldSection};
 use crate::limits::{HPACK_COPIED_BYTES_MAX, HPACK_STRING_BYTES_KEPT, HPACK_TABLE_BYTES_INITIAL};
 
 /// Decodes the blocks of one direction of a connection, each of them, in their order.
+#[derive(Debug)]
 pub struct Decoder {
     table: Table,
     /// What a block may make of the table's size.

@@ -10,6 +10,7 @@ use crate::limits::{
 /// Encodes the blocks of one direction of a connection, in the order in which they are sent.
 ///
 /// A block is [`Encoder::begin`], then its fields, those of names with a colon first.
+#[derive(Debug)]
 pub struct Encoder {
     table: Table,
     /// What the next block makes of the table's size, and the smallest that was asked for in between.
@@ -266,13 +267,13 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
 
 /// Numbers of entries by a hash, some of which may have left the table. Where more have the same place than it has room for
 /// the oldest is forgotten, and its field is inserted again.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Numbers {
     /// Empty until the first one comes: many connections never have one.
     places: Vec<[Numbered; WAYS]>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Numbered {
     hash: u32,
     /// 0, which no entry has while it is in the table, where there is none.
