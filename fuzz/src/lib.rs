@@ -47,6 +47,11 @@ pub fn fields(input: &[u8]) {
     support::check::fields(input);
 }
 
+/// HPACK blocks are what another implementation reads, and their fields survive being written.
+pub fn hpack(input: &[u8]) {
+    support::check::hpack(input);
+}
+
 /// A TLS server refuses whatever is no handshake.
 pub fn tls_handshake(input: &[u8]) {
     tls_support::garbage(input);

@@ -26,11 +26,38 @@ impl<'b> HeaderSlots<'b> {
         }
     }
 
-    /// Holds fields that are no lines of text: those of a head whose protocol has another form for them.
+    /// Holds fields that are no lines of text: those of a head whose protocol has another form for them. Allocates only
+    /// for more than [`HEADER_SLOTS`] of them, or when `fields` does not know how many they are at most.
+    #[inline]
     pub fn hold(&mut self, fields: impl IntoIterator<Item = Header<'b>>) -> &[Header<'b>] {
-        self.spare.clear();
-        self.spare.extend(fields);
-        &self.spare
+        let fields = fields.into_iter();
+        // The fewer are made, the fewer have to be written twice.
+        match fields.size_hint().1 {
+            Some(..=8) => self.hold_few::<8>(fields),
+            Some(9..=16) => self.hold_few::<16>(fields),
+            Some(17..=32) => self.hold_few::<32>(fields),
+            Some(33..=HEADER_SLOTS) => self.hold_few::<HEADER_SLOTS>(fields),
+            Some(_) | None => {
+                self.spare.clear();
+                self.spare.extend(fields);
+                &self.spare
+            }
+        }
+    }
+
+    /// `N` fields at most.
+    #[inline]
+    fn hold_few<const N: usize>(
+        &mut self,
+        fields: impl Iterator<Item = Header<'b>>,
+    ) -> &[Header<'b>] {
+        let mut held = [httparse::EMPTY_HEADER; N];
+        let mut count = 0;
+        for (room, header) in held.iter_mut().zip(fields) {
+            *room = header;
+            count += 1;
+        }
+        self.slots[..count].write_copy_of_slice(&held[..count])
     }
 }
 

@@ -150,7 +150,8 @@ impl Fields {
     #[inline]
     pub(crate) fn keep_alive(&self, version: Version) -> bool {
         match version {
-            Version::Http11 => !self.close,
+            // HTTP/2 has no such fields; its connections live on.
+            Version::Http11 | Version::Http2 => !self.close,
             Version::Http10 => self.keep_alive && !self.close,
         }
     }
@@ -243,7 +244,7 @@ pub(crate) fn keep_one_length<'h, 'b>(headers: &'h mut [Header<'b>]) -> &'h [Hea
 }
 
 /// 1*DIGIT up to `LENGTH_MAX` (RFC 9110 8.6); no sign, no space, no list.
-fn decimal(text: &[u8]) -> Option<u64> {
+pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > LENGTH_DIGITS_MAX {
         return None;
     }

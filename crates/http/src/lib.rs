@@ -1,5 +1,6 @@
-//! HTTP/1.x between bytes and messages (RFC 9110, RFC 9112): heads, framing, bodies, and writing them. It does no
-//! I/O, asks no clock and starts no thread; on the steady path it allocates nothing.
+//! HTTP between bytes and messages: HTTP/1.x (RFC 9110, RFC 9112) with its heads, framing, bodies, and writing them; and
+//! in `http2` what HTTP/2 (RFC 9113) has instead. It does no I/O, asks no clock and starts no thread; on the steady path
+//! it allocates nothing.
 //!
 //! ```text
 //!  bytes ──> request::parse / response::parse ──> head { framing, keep_alive, … }     Partial: read more
@@ -16,6 +17,7 @@
 pub mod body;
 pub mod date;
 pub mod hop;
+pub mod http2;
 pub mod limits;
 pub mod request;
 pub mod response;

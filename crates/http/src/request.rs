@@ -254,7 +254,7 @@ fn host_of<'b>(header: &Header<'b>, earlier: Option<&str>) -> Result<&'b str, Re
 
 /// RFC 9110 10.1.1: `100-continue` is the only expectation; HTTP/1.0 has none.
 #[cold]
-fn expectation(header: &Header<'_>, version: Version) -> Result<bool, Refusal> {
+pub(crate) fn expectation(header: &Header<'_>, version: Version) -> Result<bool, Refusal> {
     if version == Version::Http10 {
         return Ok(false);
     }

@@ -2,13 +2,15 @@
 
 use crate::refusal::{Parsed, Place, Refusal};
 
-/// The two versions of HTTP/1 that differ. Higher minor versions are processed as 1.1 (RFC 9110 2.5).
+/// The versions that differ. Higher minor versions of HTTP/1 are processed as 1.1 (RFC 9110 2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.0: no chunked coding, closes unless asked otherwise.
     Http10,
     /// HTTP/1.1.
     Http11,
+    /// HTTP/2 (RFC 9113), which has no minor versions and no line to say so.
+    Http2,
 }
 
 impl Version {

@@ -12,7 +12,7 @@ type Check = fn(&[u8]);
 
 #[test]
 fn inputs_that_once_failed_are_read_as_they_should() {
-    let targets: [(&str, Check); 7] = [
+    let targets: [(&str, Check); 8] = [
         ("request", check::request),
         ("response", check::response),
         ("chunked", check::chunked),
@@ -20,6 +20,7 @@ fn inputs_that_once_failed_are_read_as_they_should() {
         ("proxy_protocol", check::proxy_protocol),
         ("forwarded", check::forwarded),
         ("fields", check::fields),
+        ("hpack", check::hpack),
     ];
     let crashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/crashes");
     for (target, check) in targets {

@@ -47,7 +47,7 @@ impl TrailerLine {
 /// Fields that frame the message, route it, or govern the connection: in a trailer they are useless to the honest,
 /// and the next hop might merge them into the head. RFC 9110 6.5.1 also warns of authentication fields; with those that
 /// tell of the client anybody could speak for a proxy.
-pub(super) const TRAILERS_FORBIDDEN: [&str; 18] = [
+pub(crate) const TRAILERS_FORBIDDEN: [&str; 18] = [
     "transfer-encoding",
     "content-length",
     "content-encoding",

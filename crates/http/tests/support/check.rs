@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use onrush_http::{Framing, Limits, Method, Parsed};
 
 use super::drive::{self, Body, End, Event, Head, Sender};
-use super::{fields, proxy_protocol, reference};
+use super::{fields, hpack, proxy_protocol, reference};
 
 /// A request head: the same at every cut, and what the reference reads.
 pub(crate) fn request(input: &[u8]) {
@@ -47,6 +47,11 @@ pub(crate) fn chunked(input: &[u8]) {
 /// A PROXY protocol header: the same at every cut, and what `ppp` reads.
 pub(crate) fn proxy_protocol(input: &[u8]) {
     proxy_protocol::check(input);
+}
+
+/// HPACK blocks: what another implementation reads, and their fields survive being written.
+pub(crate) fn hpack(input: &[u8]) {
+    hpack::check(input);
 }
 
 /// What a trusted proxy adds to a forwarding field is found, whatever stands before it.

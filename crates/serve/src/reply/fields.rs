@@ -98,7 +98,7 @@ impl<'b> Fields<'b> {
             (To::Http1(writer, _), BodyLength::Known(length)) => {
                 writer.content_length(length);
             }
-            (To::Http1(writer, Version::Http11), BodyLength::Unknown) => {
+            (To::Http1(writer, Version::Http11 | Version::Http2), BodyLength::Unknown) => {
                 writer.chunked();
             }
             // It has no chunks: its body ends with the connection.

@@ -357,7 +357,7 @@ fn write_fields<'b>(
     let mut to = Fields::http1(writer, version);
     fields(&mut to);
     let body = match (to.body_length(), version) {
-        (Some(BodyLength::Unknown), Version::Http11) => BodyFraming::Chunked,
+        (Some(BodyLength::Unknown), Version::Http11 | Version::Http2) => BodyFraming::Chunked,
         (Some(BodyLength::Unknown), Version::Http10) => BodyFraming::UntilClose,
         (Some(BodyLength::Known(_)) | None, _) => BodyFraming::Plain,
     };
@@ -369,7 +369,7 @@ fn write_fields<'b>(
 fn write_connection(version: Version, persistence: Persistence, writer: &mut HeadWriter<'_>) {
     match (persistence, version) {
         (Persistence::Upgrade(protocol), _) => upgrade::write([protocol.as_bytes()], &[], writer),
-        (Persistence::Keep, Version::Http11) => {}
+        (Persistence::Keep, Version::Http11 | Version::Http2) => {}
         (Persistence::Keep, Version::Http10) => {
             writer.keep_alive();
         }

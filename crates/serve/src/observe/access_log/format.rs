@@ -342,6 +342,7 @@ fn version(entry: &Entry) -> &'static str {
     match entry.version {
         Version::Http10 => "HTTP/1.0",
         Version::Http11 => "HTTP/1.1",
+        Version::Http2 => "HTTP/2.0",
     }
 }
 

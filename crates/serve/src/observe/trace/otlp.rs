@@ -133,6 +133,7 @@ fn head_attributes(span: &mut Writer, request: &Finished, method: &str) {
     let version: &[u8] = match entry.version {
         Version::Http10 => b"1.0",
         Version::Http11 => b"1.1",
+        Version::Http2 => b"2",
     };
     text(span, 9, "network.protocol.version", version);
     let agent = entry.header(0);

@@ -26,6 +26,7 @@ fn via(version: Version) -> &'static [u8] {
     match version {
         Version::Http10 => b"Via: 1.0 onrush\r\n",
         Version::Http11 => b"Via: 1.1 onrush\r\n",
+        Version::Http2 => b"Via: 2.0 onrush\r\n",
     }
 }
 

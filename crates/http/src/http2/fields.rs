@@ -1,0 +1,312 @@
+//! The fields of one decoded header block, in one piece of memory that serves block after block.
+
+use super::hpack::static_table::{Entry, Known, Name};
+use crate::field;
+
+/// What a field counts beside its bytes in the size of a section (RFC 9113 6.5.2).
+const FIELD_OVERHEAD: u64 = 32;
+
+/// A decoded field section (RFC 9113 8.2), which is filled anew for each block and allocates only to grow.
+///
+/// What is malformed and what is too large is said and not kept. Cookies are joined to one field (RFC 9113 8.2.3).
+#[derive(Default)]
+pub struct FieldSection {
+    /// Names that are not in the static table, one behind the other.
+    names: String,
+    /// All values, one behind the other.
+    values: Vec<u8>,
+    fields: Vec<Field>,
+    list_bytes: u64,
+    list_bytes_max: u32,
+    cookies: u32,
+    flaw: Option<Flaw>,
+}
+
+/// Where a field's name and value stand.
+#[derive(Clone, Copy)]
+struct Field {
+    known: Option<Known>,
+    /// Whose value it has, if that is one of the static table.
+    entry: Option<Entry>,
+    name_start: u32,
+    name_end: u32,
+    value_start: u32,
+    value_end: u32,
+}
+
+/// Why a field makes its message malformed (RFC 9113 8.2): a stream error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// A name with upper-case letters (RFC 9113 8.2.1).
+    UpperCase,
+    /// A name that is no token, or empty, or a pseudo-field's that has no name behind its colon.
+    Name,
+    /// A control byte in a value.
+    Value,
+    /// White space at an end of a value.
+    Edge,
+    /// A field that is about an HTTP/1 connection (RFC 9113 8.2.2).
+    ConnectionSpecific,
+    /// `te` that says something other than `trailers` (RFC 9113 8.2.2).
+    Te,
+}
+
+impl Flaw {
+    /// What is wrong, for logs.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Flaw::UpperCase => "upper case in a field name",
+            Flaw::Name => "malformed field name",
+            Flaw::Value => "a control byte in a field value",
+            Flaw::Edge => "white space at the end of a field value",
+            Flaw::ConnectionSpecific => "a field that HTTP/2 connections do not have",
+            Flaw::Te => "TE says something other than trailers",
+        }
+    }
+}
+
+impl FieldSection {
+    /// Makes it empty.
+    pub fn clear(&mut self) {
+        self.begin(0);
+    }
+
+    /// How many fields it has.
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Names and values in the order received. A name is a token in lower case, that of a pseudo-field behind a colon; a
+    /// value may be sent as it is.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.entries().map(|(_, name, value)| (name, value))
+    }
+
+    /// The same with the names of the static table told apart.
+    #[inline]
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (Option<Known>, &str, &[u8])> {
+        self.entries_from(0)
+    }
+
+    /// Those behind the first `skipped`, of which there are as many.
+    #[inline]
+    pub(crate) fn entries_from(
+        &self,
+        skipped: usize,
+    ) -> impl Iterator<Item = (Option<Known>, &str, &[u8])> {
+        self.fields[skipped..].iter().map(|field| {
+            let name = match field.known {
+                Some(known) => known.text(),
+                None => &self.names[field.name_start as usize..field.name_end as usize],
+            };
+            let value = match field.entry {
+                Some(entry) => entry.value().as_bytes(),
+                None => &self.values[field.value_start as usize..field.value_end as usize],
+            };
+            (field.known, name, value)
+        })
+    }
+
+    /// The size of all fields received, kept or not: names, values and 32 for each (RFC 9113 6.5.2).
+    pub fn list_bytes(&self) -> u64 {
+        self.list_bytes
+    }
+
+    /// Whether that went beyond the bound. What is beyond is not here.
+    #[inline]
+    pub fn is_too_large(&self) -> bool {
+        self.list_bytes > u64::from(self.list_bytes_max)
+    }
+
+    /// What is wrong with the first field that is malformed. It is not here, and the fields behind it are.
+    #[inline]
+    pub fn flaw(&self) -> Option<Flaw> {
+        self.flaw
+    }
+
+    /// Empty, and with a bound for the fields that follow.
+    #[inline]
+    pub(crate) fn begin(&mut self, list_bytes_max: u32) {
+        self.names.clear();
+        self.values.clear();
+        self.fields.clear();
+        self.list_bytes = 0;
+        // Places are of 32 bits, and joining cookies may write them twice.
+        self.list_bytes_max = list_bytes_max.min(u32::MAX / 2);
+        self.cookies = 0;
+        self.flaw = None;
+    }
+
+    /// Takes a field and what [`judge`] has said of it.
+    #[inline]
+    pub(crate) fn push(&mut self, name: Name<'_>, value: &[u8], flaw: Option<Flaw>) {
+        self.list_bytes += name.bytes() as u64 + value.len() as u64 + FIELD_OVERHEAD;
+        if flaw.is_some() {
+            self.flaw = self.flaw.or(flaw);
+            return;
+        }
+        if self.is_too_large() {
+            return;
+        }
+        // Below list_bytes_max and so within 32 bits, as all places here.
+        let name_start = self.names.len() as u32;
+        let known = match name {
+            Name::Known(known) => {
+                self.cookies += u32::from(known == Known::COOKIE);
+                Some(known)
+            }
+            Name::Other(text) => {
+                let text = str::from_utf8(text).expect("a token is ASCII");
+                self.names.push_str(text);
+                None
+            }
+        };
+        let value_start = self.values.len() as u32;
+        self.values.extend_from_slice(value);
+        self.fields.push(Field {
+            known,
+            entry: None,
+            name_start,
+            name_end: self.names.len() as u32,
+            value_start,
+            value_end: self.values.len() as u32,
+        });
+    }
+
+    /// Takes a field of the static table.
+    #[inline]
+    pub(crate) fn push_entry(&mut self, entry: Entry) {
+        let known = entry.name();
+        let flaw = judge_name(Name::Known(known));
+        // An empty value is none of the table's: a cookie's would be joined.
+        if entry.value().is_empty() || flaw.is_some() {
+            return self.push(Name::Known(known), b"", flaw);
+        }
+        let bytes = known.text().len() + entry.value().len();
+        self.list_bytes += bytes as u64 + FIELD_OVERHEAD;
+        if self.is_too_large() {
+            return;
+        }
+        self.fields.push(Field {
+            known: Some(known),
+            entry: Some(entry),
+            name_start: 0,
+            name_end: 0,
+            value_start: 0,
+            value_end: 0,
+        });
+    }
+
+    /// No field follows.
+    #[inline]
+    pub(crate) fn end(&mut self) {
+        if self.cookies > 1 {
+            self.join_cookies();
+        }
+    }
+
+    /// Makes one cookie field of all, where the first stood (RFC 9113 8.2.3).
+    #[cold]
+    fn join_cookies(&mut self) {
+        let joined_start = self.values.len();
+        let mut first = None;
+        for at in 0..self.fields.len() {
+            let field = self.fields[at];
+            if field.known != Some(Known::COOKIE) {
+                continue;
+            }
+            first = first.or(Some(at));
+            // An empty one between would leave white space at an end.
+            let is_between =
+                field.value_start < field.value_end && self.values.len() > joined_start;
+            if is_between {
+                self.values.extend_from_slice(b"; ");
+            }
+            self.values
+                .extend_from_within(field.value_start as usize..field.value_end as usize);
+        }
+        let Some(first) = first else {
+            return;
+        };
+        let mut at = 0;
+        self.fields.retain(|field| {
+            at += 1;
+            field.known != Some(Known::COOKIE) || at == first + 1
+        });
+        let field = &mut self.fields[first];
+        field.value_start = joined_start as u32;
+        field.value_end = self.values.len() as u32;
+    }
+}
+
+impl std::fmt::Debug for FieldSection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let fields = self.iter();
+        f.debug_map()
+            .entries(fields.map(|(name, value)| (name, value.escape_ascii().to_string())))
+            .finish()
+    }
+}
+
+/// What is wrong with a field by itself.
+#[inline]
+pub(crate) fn judge(name: Name<'_>, value: &[u8]) -> Option<Flaw> {
+    judge_name(name)
+        .or_else(|| judge_value(value))
+        .or_else(|| judge_te(name, value))
+}
+
+/// What is wrong with a name.
+#[inline]
+pub(crate) fn judge_name(name: Name<'_>) -> Option<Flaw> {
+    match name {
+        Name::Known(Known::TRANSFER_ENCODING) => Some(Flaw::ConnectionSpecific),
+        Name::Known(_) => None,
+        Name::Other(text) => judge_other(text),
+    }
+}
+
+/// A name that is not in the static table.
+#[inline]
+fn judge_other(text: &[u8]) -> Option<Flaw> {
+    let token = match text {
+        [b':', pseudo @ ..] => pseudo,
+        text => text,
+    };
+    if !field::is_token(token) {
+        return Some(Flaw::Name);
+    }
+    if text.iter().any(u8::is_ascii_uppercase) {
+        return Some(Flaw::UpperCase);
+    }
+    match text {
+        b"connection" | b"keep-alive" | b"proxy-connection" | b"upgrade" => {
+            Some(Flaw::ConnectionSpecific)
+        }
+        _ => None,
+    }
+}
+
+/// What is wrong with a value (RFC 9113 8.2.1; RFC 9110 5.5 knows more bytes that no value has).
+#[inline]
+fn judge_value(value: &[u8]) -> Option<Flaw> {
+    if let [b' ' | b'\t', ..] | [.., b' ' | b'\t'] = value {
+        return Some(Flaw::Edge);
+    }
+    // Without a way out in its middle the compiler makes one instruction of many bytes.
+    let is_bad = value
+        .iter()
+        .fold(false, |is_bad, &byte| is_bad | !field::is_text(byte));
+    is_bad.then_some(Flaw::Value)
+}
+
+#[inline]
+fn judge_te(name: Name<'_>, value: &[u8]) -> Option<Flaw> {
+    let is_te = name == Name::Other(b"te");
+    (is_te && !value.eq_ignore_ascii_case(b"trailers")).then_some(Flaw::Te)
+}

@@ -1,0 +1,21 @@
+//! Compression of field sections (HPACK, RFC 7541), in both directions.
+//!
+//! ```text
+//!  block of bytes ──> Decoder ──> FieldSection      strings: integer + raw or Huffman
+//!                        │                          indices: 1 to 61 the static table, from 62 the dynamic one
+//!                      Table                        both ends change theirs in the same way, so every block is decoded
+//!                        │                          whole, in order, whatever becomes of its fields
+//!  fields ─────────> Encoder ──> block of bytes
+//! ```
+
+mod decoder;
+mod encoder;
+mod error;
+mod huffman;
+mod integer;
+pub(crate) mod static_table;
+mod table;
+
+pub use decoder::Decoder;
+pub use encoder::{Encoder, Indexing};
+pub use error::Error;

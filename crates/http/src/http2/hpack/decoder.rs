@@ -1,0 +1,171 @@
+//! Blocks become fields (RFC 7541 3, 6).
+
+use super::error::Error;
+use super::static_table::{Entry, Name};
+use super::table::{Field, Table};
+use super::{huffman, integer};
+use crate::http2::fields::{self, FieldSection};
+use crate::limits::{HPACK_COPIED_BYTES_MAX, HPACK_STRING_BYTES_KEPT, HPACK_TABLE_BYTES_INITIAL};
+
+/// Decodes the blocks of one direction of a connection, each of them, in their order.
+#[derive(Debug)]
+pub struct Decoder {
+    table: Table,
+    /// What a block may make of the table's size.
+    table_bytes_max: u32,
+    /// Where strings are decoded and names copied; between two blocks <= HPACK_STRING_BYTES_KEPT each.
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// What is done with a literal field besides handing it on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Literal {
+    Inserted,
+    NotInserted,
+}
+
+impl Decoder {
+    /// One whose peer may use a table of `table_bytes_max` bytes, which is what we say in SETTINGS_HEADER_TABLE_SIZE. Until
+    /// the peer has heard it (and says so with its first change of the size) it may use 4096 bytes.
+    pub fn new(table_bytes_max: u32) -> Decoder {
+        let limit = table_bytes_max.max(HPACK_TABLE_BYTES_INITIAL);
+        Decoder {
+            table: Table::new(HPACK_TABLE_BYTES_INITIAL, limit),
+            table_bytes_max,
+            name: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+
+    /// Decodes one whole block, HEADERS and the CONTINUATIONs behind it, in place of what was in `section`. Fields beyond
+    /// `list_bytes_max` (RFC 9113 6.5.2) and malformed ones are decoded and not kept; the section says so.
+    ///
+    /// # Errors
+    /// The tables of both ends are not the same any more: a connection error (RFC 9113 4.3). What is in `section` then is
+    /// of no use.
+    pub fn decode(
+        &mut self,
+        block: &[u8],
+        list_bytes_max: u32,
+        section: &mut FieldSection,
+    ) -> Result<(), Error> {
+        section.begin(list_bytes_max);
+        let mut copied_bytes = 0;
+        let mut rest = self.size_updates(block)?;
+        while let Some(&first) = rest.first() {
+            rest = match first {
+                0x80.. => self.indexed(rest, section)?,
+                0x40..0x80 => {
+                    self.literal(rest, 6, Literal::Inserted, &mut copied_bytes, section)?
+                }
+                0x20..0x40 => return Err(Error::SizeUpdateTooLate),
+                0x00..0x20 => {
+                    self.literal(rest, 4, Literal::NotInserted, &mut copied_bytes, section)?
+                }
+            };
+        }
+        section.end();
+        for room in [&mut self.name, &mut self.value] {
+            if room.capacity() > HPACK_STRING_BYTES_KEPT {
+                *room = Vec::new();
+            }
+        }
+        Ok(())
+    }
+
+    /// RFC 7541 6.3; only at the start of a block.
+    #[inline]
+    fn size_updates<'b>(&mut self, mut block: &'b [u8]) -> Result<&'b [u8], Error> {
+        while let Some(0x20..0x40) = block.first() {
+            let (bytes_max, rest) = integer::decode(block, 5)?;
+            if bytes_max > self.table_bytes_max {
+                return Err(Error::SizeUpdateTooLarge);
+            }
+            self.table.set_bytes_max(bytes_max);
+            block = rest;
+        }
+        Ok(block)
+    }
+
+    /// RFC 7541 6.1.
+    #[inline]
+    fn indexed<'b>(
+        &mut self,
+        block: &'b [u8],
+        section: &mut FieldSection,
+    ) -> Result<&'b [u8], Error> {
+        let (index, rest) = integer::decode(block, 7)?;
+        if let Some(entry) = Entry::of(index) {
+            section.push_entry(entry);
+            return Ok(rest);
+        }
+        let Field { name, value, flaw } = self.table.field(index).ok_or(Error::UnknownIndex)?;
+        section.push(name, value, flaw);
+        Ok(rest)
+    }
+
+    /// RFC 7541 6.2.
+    #[inline]
+    fn literal<'b>(
+        &mut self,
+        block: &'b [u8],
+        prefix_bits: u32,
+        literal: Literal,
+        copied_bytes: &mut usize,
+        section: &mut FieldSection,
+    ) -> Result<&'b [u8], Error> {
+        let (index, rest) = integer::decode(block, prefix_bits)?;
+        let (name, rest) = match index {
+            0 => {
+                let (text, rest) = string(rest, &mut self.name)?;
+                (Name::of(text), rest)
+            }
+            1..=61 => {
+                let entry = Entry::of(index).ok_or(Error::UnknownIndex)?;
+                (Name::Known(entry.name()), rest)
+            }
+            _ => {
+                let name = match self.table.field(index).ok_or(Error::UnknownIndex)?.name {
+                    Name::Known(known) => Name::Known(known),
+                    // Its entry may leave the table when this one comes in (RFC 7541 4.4).
+                    Name::Other(text) => {
+                        *copied_bytes += text.len();
+                        if *copied_bytes > HPACK_COPIED_BYTES_MAX {
+                            return Err(Error::TooMuchWork);
+                        }
+                        self.name.clear();
+                        self.name.extend_from_slice(text);
+                        Name::Other(&self.name)
+                    }
+                };
+                (name, rest)
+            }
+        };
+        let (value, rest) = string(rest, &mut self.value)?;
+        let flaw = fields::judge(name, value);
+        section.push(name, value, flaw);
+        if literal == Literal::Inserted {
+            self.table.insert(name, value, flaw);
+        }
+        Ok(rest)
+    }
+}
+
+/// A string (RFC 7541 5.2) and what follows it; where it has to be decoded it is put into `room`.
+#[inline]
+fn string<'s, 'b: 's>(
+    block: &'b [u8],
+    room: &'s mut Vec<u8>,
+) -> Result<(&'s [u8], &'b [u8]), Error> {
+    let is_huffman = block.first().is_some_and(|first| first & 0x80 != 0);
+    let (bytes, rest) = integer::decode(block, 7)?;
+    let (text, rest) = rest
+        .split_at_checked(bytes as usize)
+        .ok_or(Error::Truncated)?;
+    if !is_huffman {
+        return Ok((text, rest));
+    }
+    let bytes = huffman::decode(text, room)?;
+    Ok((&room[..bytes], rest))
+}

@@ -1,0 +1,41 @@
+//! What makes a block impossible to decode. The tables of both ends differ afterwards, so it ends the connection.
+
+/// Why a block is no HPACK: a connection error of type COMPRESSION_ERROR (RFC 9113 4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The block ends inside a field.
+    Truncated,
+    /// No table has an entry of this index (RFC 7541 2.3.3).
+    UnknownIndex,
+    /// An integer that no index, length or size of ours can be (RFC 7541 5.1).
+    IntegerTooLarge,
+    /// A Huffman-coded string has the end-of-string symbol in it (RFC 7541 5.2).
+    EndOfString,
+    /// A Huffman-coded string ends in bits that are no padding (RFC 7541 5.2).
+    Padding,
+    /// The table is to be larger than we have allowed (RFC 7541 6.3).
+    SizeUpdateTooLarge,
+    /// The size of the table is to change behind a field (RFC 7541 4.2).
+    SizeUpdateTooLate,
+    /// The block has us copy far more than it holds.
+    TooMuchWork,
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Error::Truncated => "the header block ends inside a field",
+            Error::UnknownIndex => "a header field refers to no entry of the tables",
+            Error::IntegerTooLarge => "an integer in the header block is too large",
+            Error::EndOfString => "a Huffman-coded string has the end-of-string symbol in it",
+            Error::Padding => "a Huffman-coded string has wrong padding",
+            Error::SizeUpdateTooLarge => {
+                "the header table is to be larger than SETTINGS_HEADER_TABLE_SIZE"
+            }
+            Error::SizeUpdateTooLate => "the size of the header table changes behind a field",
+            Error::TooMuchWork => "the header block copies names of the table too often",
+        })
+    }
+}
+
+impl std::error::Error for Error {}

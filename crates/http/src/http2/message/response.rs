@@ -1,0 +1,100 @@
+//! Responses (RFC 9113 8.3.2), for the side that asked.
+
+use super::{
+    Follows, LATE_PSEUDO, REPEATED_PSEUDO, Rejection, UNKNOWN_PSEUDO, announced, check,
+    check_count, note_length,
+};
+use crate::http2::fields::FieldSection;
+use crate::http2::hpack::static_table::Known;
+use crate::response::ResponseHead;
+use crate::{Framing, Header, HeaderSlots, Limits, Method, Refusal, Version};
+
+/// Reads a response out of a section; whether it has a body also depends on the method of its request. A body whose length
+/// nobody has said has `Framing::Chunked`; its end is END_STREAM. Behind a 1xx follows another section.
+///
+/// # Errors
+/// [`Rejection`]: what is no response, or more than we take. Refusals carry 502.
+#[inline]
+pub fn response<'h, 'b>(
+    section: &'b FieldSection,
+    slots: &'h mut HeaderSlots<'b>,
+    request_method: Method,
+    follows: Follows,
+    limits: &Limits,
+) -> Result<ResponseHead<'h, 'b>, Rejection> {
+    check(section, Refusal::new(502, "response head too large"))?;
+    let (mut status, mut length, mut fields) = (None, None, 0);
+    for (known, name, value) in section.entries() {
+        if !name.starts_with(':') {
+            fields += 1;
+            if known == Some(Known::CONTENT_LENGTH) {
+                note_length(&mut length, value)?;
+            }
+            continue;
+        }
+        if known != Some(Known::STATUS) {
+            return Err(UNKNOWN_PSEUDO);
+        }
+        if status.replace(value).is_some() {
+            return Err(REPEATED_PSEUDO);
+        }
+        if fields > 0 {
+            return Err(LATE_PSEUDO);
+        }
+    }
+    check_count(fields, limits, Refusal::new(502, "too many header fields"))?;
+    let status = number(status)?;
+    let framing = framing(status, request_method, length, follows)?;
+    // Pseudo-fields stand in front.
+    let fields = section.entries_from(section.len() - fields);
+    Ok(ResponseHead {
+        version: Version::Http2,
+        status,
+        reason: "",
+        headers: slots.hold(fields.map(|(_, name, value)| Header { name, value })),
+        framing,
+        keep_alive: true,
+        bytes: section.list_bytes() as usize, // within the bound of 32 bits
+    })
+}
+
+/// 100 to 999, without the one by which HTTP/1 changes its protocol (RFC 9113 8.6).
+#[inline]
+fn number(status: Option<&[u8]>) -> Result<u16, Rejection> {
+    let Some(status) = status else {
+        return Err(Rejection::Malformed("no :status"));
+    };
+    match *status {
+        [b'1', b'0', b'1'] => Err(Rejection::Malformed("a status of 101")),
+        [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
+            let [a, b, c] = [a, b, c].map(|digit| u16::from(digit - b'0'));
+            Ok(a * 100 + b * 10 + c)
+        }
+        _ => Err(Rejection::Malformed("malformed :status")),
+    }
+}
+
+/// RFC 9113 8.1 and 8.1.1; RFC 9110 6.4.1.
+#[inline]
+fn framing(
+    status: u16,
+    request_method: Method,
+    length: Option<u64>,
+    follows: Follows,
+) -> Result<Framing, Rejection> {
+    match (status, request_method) {
+        (100..=199, _) => match (length, follows) {
+            (None | Some(0), Follows::More) => Ok(Framing::None),
+            (_, Follows::Nothing) => {
+                Err(Rejection::Malformed("nothing behind an interim response"))
+            }
+            (Some(_), Follows::More) => Err(Rejection::Malformed(
+                "an interim response that announces a body",
+            )),
+        },
+        // Its length is that of the body which is not sent.
+        (204 | 304, _) | (_, Method::Head) => Ok(Framing::None),
+        (200..=299, Method::Connect) => Ok(Framing::None),
+        _ => announced(length, follows),
+    }
+}

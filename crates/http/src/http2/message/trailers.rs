@@ -1,0 +1,51 @@
+//! Trailers (RFC 9113 8.1): fields behind a body. What must not be one is treated as in HTTP/1, since it may go on as that.
+
+use super::{Rejection, check};
+use crate::body::TRAILERS_FORBIDDEN;
+use crate::http2::fields::FieldSection;
+use crate::{Limits, Refusal};
+
+/// The fields of a section behind the body of a request.
+///
+/// # Errors
+/// [`Rejection`]: pseudo-fields, what is malformed, what must not be a trailer (RFC 9110 6.5.1), and more than we take.
+pub fn request_trailers<'b>(
+    section: &'b FieldSection,
+    limits: &Limits,
+) -> Result<impl Iterator<Item = (&'b str, &'b [u8])> + use<'b>, Rejection> {
+    let fields = trailers(section, limits)?;
+    if section.iter().any(|(name, _)| is_forbidden(name)) {
+        return Err(Refusal::bad("a field that must not be a trailer").into());
+    }
+    Ok(fields)
+}
+
+/// The fields of a section behind the body of a response, without those that must not be trailers (RFC 9110 6.5.1).
+///
+/// # Errors
+/// [`Rejection`]: pseudo-fields, what is malformed, and more than we take.
+pub fn response_trailers<'b>(
+    section: &'b FieldSection,
+    limits: &Limits,
+) -> Result<impl Iterator<Item = (&'b str, &'b [u8])> + use<'b>, Rejection> {
+    let fields = trailers(section, limits)?;
+    Ok(fields.filter(|(name, _)| !is_forbidden(name)))
+}
+
+fn trailers<'b>(
+    section: &'b FieldSection,
+    limits: &Limits,
+) -> Result<impl Iterator<Item = (&'b str, &'b [u8])> + use<'b>, Rejection> {
+    check(section, Refusal::new(431, "trailers too large"))?;
+    if section.iter().any(|(name, _)| name.starts_with(':')) {
+        return Err(Rejection::Malformed("a pseudo-field in trailers"));
+    }
+    match section.len() <= usize::from(limits.trailers_max) {
+        true => Ok(section.iter()),
+        false => Err(Refusal::new(431, "too many trailers").into()),
+    }
+}
+
+fn is_forbidden(name: &str) -> bool {
+    TRAILERS_FORBIDDEN.contains(&name)
+}

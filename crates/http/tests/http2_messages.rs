@@ -1,0 +1,659 @@
+//! Messages of HTTP/2 (RFC 9113 8): what field sections say, and what is written comes back.
+
+mod support;
+
+use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::hpack::{Decoder, Encoder, Indexing};
+use onrush_http::http2::message::write::{self, RequestStart};
+use onrush_http::http2::message::{
+    ExtendedConnect, Follows, Rejection, request, request_trailers, response, response_trailers,
+};
+use onrush_http::{Framing, Header, HeaderSlots, Limits, Method, Refusal, Version};
+use proptest::prelude::*;
+use support::hpack::{Fields, encoded};
+
+const LIST_BYTES_MAX: u32 = 16 * 1024;
+
+/// A section of `name: value` lines.
+fn section(lines: &str) -> FieldSection {
+    let field = |line: &str| {
+        let colon = 1 + line[1..].find(": ").expect("a field has a colon");
+        (line[..colon].into(), line[colon + 2..].into())
+    };
+    let fields: Fields = lines.split_terminator('\n').map(field).collect();
+    section_of(&encoded(&mut Encoder::new(), &fields))
+}
+
+fn section_of(block: &[u8]) -> FieldSection {
+    let mut section = FieldSection::default();
+    Decoder::new(4096)
+        .decode(block, LIST_BYTES_MAX, &mut section)
+        .expect("it can be decoded");
+    section
+}
+
+/// What a request comes to: its parts in a line, or why it is none.
+fn outcome(lines: &str, follows: Follows) -> Result<String, Rejection> {
+    outcome_of(&section(lines), follows, ExtendedConnect::Allowed)
+}
+
+fn outcome_of(
+    section: &FieldSection,
+    follows: Follows,
+    extended: ExtendedConnect,
+) -> Result<String, Rejection> {
+    let mut slots = HeaderSlots::new();
+    let request = request(section, &mut slots, follows, extended, &Limits::DEFAULT)?;
+    let head = request.head;
+    assert_eq!((head.version, head.keep_alive), (Version::Http2, true));
+    assert_eq!(head.method, Method::of(head.method_text));
+    let headers: Vec<_> = head.headers.iter().map(|header| header.name).collect();
+    Ok(format!(
+        "{} {} {} {:?} {} {:?} {:?} [{}]{}",
+        head.method_text,
+        head.target,
+        head.path,
+        head.query,
+        head.authority.expect("every request has one"),
+        request
+            .scheme
+            .or(request.protocol)
+            .map(|_| (request.scheme, request.protocol)),
+        head.framing,
+        headers.join(" "),
+        if head.expect_continue { " expects" } else { "" },
+    ))
+}
+
+const GET: &str = ":method: GET\n:scheme: https\n:path: /a?b\n:authority: h\n";
+
+#[test]
+fn a_request_is_the_head_that_http1_would_have() {
+    let rows = [
+        (
+            GET.to_owned(),
+            r#"GET /a?b /a Some("b") h Some((Some("https"), None)) Chunked []"#,
+        ),
+        (
+            format!("{GET}accept: */*\ncookie: a=b\nx: y\ncookie: c=d\ncontent-length: 17\n"),
+            r#"GET /a?b /a Some("b") h Some((Some("https"), None)) Length(17) [accept cookie x content-length]"#,
+        ),
+        // Pseudo-fields in any order; Host instead of :authority.
+        (
+            ":path: /\n:method: PURGE\n:scheme: ftp+x\nhost: h:8080\n".to_owned(),
+            r#"PURGE / / None h:8080 Some((Some("ftp+x"), None)) Chunked []"#,
+        ),
+        (
+            ":method: OPTIONS\n:scheme: http\n:path: *\n:authority: [::1]:80\nhost: [::1]\n"
+                .to_owned(),
+            r#"OPTIONS * * None [::1]:80 Some((Some("http"), None)) Chunked []"#,
+        ),
+        (
+            format!("{GET}host: H:443\nexpect: 100-continue\nte: trailers\n"),
+            r#"GET /a?b /a Some("b") h Some((Some("https"), None)) Chunked [expect te] expects"#,
+        ),
+        (
+            ":method: CONNECT\n:authority: h:443\n".to_owned(),
+            "CONNECT h:443  None h:443 None Chunked []",
+        ),
+        (
+            ":method: CONNECT\n:protocol: websocket\n:scheme: https\n:path: /c?d\n:authority: h\n"
+                .to_owned(),
+            r#"CONNECT /c?d /c Some("d") h Some((Some("https"), Some("websocket"))) Chunked []"#,
+        ),
+    ];
+    for (lines, wanted) in rows {
+        assert_eq!(
+            outcome(&lines, Follows::More).as_deref(),
+            Ok(wanted),
+            "{lines}"
+        );
+    }
+    for (lines, wanted) in [
+        (GET.to_owned(), "None []"),
+        (
+            format!("{GET}content-length: 0\n"),
+            "Length(0) [content-length]",
+        ),
+        (format!("{GET}expect: 100-continue\n"), "None [expect]"),
+    ] {
+        let outcome = outcome(&lines, Follows::Nothing).expect("it is a request");
+        assert!(outcome.ends_with(wanted), "{outcome}");
+    }
+}
+
+#[test]
+fn what_is_no_request_ends_its_stream() {
+    for (lines, wanted) in [
+        (":scheme: http\n:path: /\n:authority: h\n", "no :method"),
+        (":method: GET\n:path: /\n:authority: h\n", "no :scheme"),
+        (":method: GET\n:scheme: http\n:authority: h\n", "no :path"),
+        (
+            ":method: GET\n:scheme: http\n:path: \n:authority: h\n",
+            "an empty :path",
+        ),
+        (
+            ":method: G T\n:scheme: http\n:path: /\n:authority: h\n",
+            "malformed :method",
+        ),
+        (
+            ":method: \n:scheme: http\n:path: /\n:authority: h\n",
+            "malformed :method",
+        ),
+        (
+            ":method: GET\n:scheme: a b\n:path: /\n:authority: h\n",
+            "malformed :scheme",
+        ),
+        (
+            ":method: GET\n:scheme: http\n:path: /\n:path: /\n:authority: h\n",
+            "a repeated pseudo-field",
+        ),
+        (
+            ":method: GET\n:scheme: http\n:path: /\na: b\n:authority: h\n",
+            "a pseudo-field behind a field",
+        ),
+        (
+            ":method: GET\n:scheme: http\n:path: /\nhost: h\n:authority: h\n",
+            "a pseudo-field behind a field",
+        ),
+        (
+            ":method: GET\n:scheme: http\n:path: /\n:status: 200\n",
+            "an unknown pseudo-field",
+        ),
+        (
+            ":method: GET\n:scheme: http\n:path: /\n:other: h\n",
+            "an unknown pseudo-field",
+        ),
+        (
+            ":method: GET\n:scheme: http\n:path: /\n:protocol: p\n",
+            ":protocol without CONNECT",
+        ),
+        (
+            ":method: CONNECT\n:protocol: a b\n:scheme: http\n:path: /\n",
+            "malformed :protocol",
+        ),
+        (
+            ":method: CONNECT\n:protocol: p\n:path: /\n:authority: h\n",
+            "no :scheme",
+        ),
+        (
+            ":method: CONNECT\n:path: /\n:authority: h:1\n",
+            "a CONNECT with :scheme or :path",
+        ),
+        (
+            ":method: CONNECT\n:scheme: http\n:authority: h:1\n",
+            "a CONNECT with :scheme or :path",
+        ),
+        (":method: CONNECT\n", "a CONNECT without :authority"),
+        (
+            ":method: CONNECT\n:authority: h:1\ncontent-length: 1\n",
+            "a CONNECT with a length",
+        ),
+        (
+            &format!("{GET}content-length: 1\ncontent-length: 1\n"),
+            "repeated Content-Length",
+        ),
+        (
+            &format!("{GET}content-length: 1, 1\n"),
+            "malformed Content-Length",
+        ),
+        (
+            &format!("{GET}content-length: +1\n"),
+            "malformed Content-Length",
+        ),
+        (
+            &format!("{GET}connection: close\n"),
+            "a field that HTTP/2 connections do not have",
+        ),
+        (
+            &format!("{GET}te: gzip\n"),
+            "TE says something other than trailers",
+        ),
+        (&format!("{GET}X: y\n"), "upper case in a field name"),
+    ] {
+        let found = outcome(lines, Follows::More);
+        assert_eq!(found, Err(Rejection::Malformed(wanted)), "{lines}");
+    }
+    let found = outcome(&format!("{GET}content-length: 1\n"), Follows::Nothing);
+    assert_eq!(
+        found,
+        Err(Rejection::Malformed(
+            "a Content-Length, and no body follows"
+        ))
+    );
+    let extended =
+        section(":method: CONNECT\n:protocol: p\n:scheme: http\n:path: /\n:authority: h\n");
+    let found = outcome_of(&extended, Follows::More, ExtendedConnect::Unknown);
+    assert_eq!(found, Err(Rejection::Malformed("an unknown pseudo-field")));
+}
+
+#[test]
+fn what_is_not_taken_gets_a_response() {
+    let of = |method: &str, path: &str, authority: &str| {
+        format!(":method: {method}\n:scheme: http\n:path: {path}\n:authority: {authority}\n")
+    };
+    let long = format!("/{}", "a".repeat(Limits::DEFAULT.target_bytes_max));
+    let many = format!("{GET}{}", "a: b\n".repeat(101));
+    let large = format!("{GET}a: {}\n", "b".repeat(LIST_BYTES_MAX as usize));
+    for (lines, status, reason) in [
+        (of("GET", &long, "h"), 414, "request target too long"),
+        (many, 431, "too many header fields"),
+        (large, 431, "request head too large"),
+        (of("GET", "*", "h"), 400, "malformed request target"),
+        (of("GET", "a", "h"), 400, "malformed request target"),
+        (of("GET", "http://h/", "h"), 400, "malformed request target"),
+        // In a line of HTTP/1 it would be the end of the target.
+        (
+            of("GET", "/a HTTP/1.1", "h"),
+            400,
+            "malformed request target",
+        ),
+        (of("GET", "/a\tb", "h"), 400, "malformed request target"),
+        (
+            of("GET", "/\u{e9}", "h"),
+            400,
+            "a byte that is not ASCII in the request target",
+        ),
+        (
+            of("GET", "/a#b", "h"),
+            400,
+            "a fragment in the request target",
+        ),
+        (
+            of("GET", "/", ""),
+            400,
+            "malformed :authority or Host field",
+        ),
+        (
+            of("GET", "/", "u@h"),
+            400,
+            "malformed :authority or Host field",
+        ),
+        (
+            of("GET", "/", "h h"),
+            400,
+            "malformed :authority or Host field",
+        ),
+        (
+            of("GET", "/", "h:99999"),
+            400,
+            "malformed :authority or Host field",
+        ),
+        (
+            ":method: GET\n:scheme: http\n:path: /\n".into(),
+            400,
+            "neither :authority nor a Host field",
+        ),
+        (
+            ":method: GET\n:scheme: http\n:path: /\nhost: \n".into(),
+            400,
+            "malformed :authority or Host field",
+        ),
+        (
+            format!("{GET}host: h\nhost: h\n"),
+            400,
+            "repeated Host field",
+        ),
+        (format!("{GET}host: i\n"), 400, ":authority and Host differ"),
+        (
+            format!("{GET}host: h:80\n"),
+            400,
+            ":authority and Host differ",
+        ),
+        (format!("{GET}host: \n"), 400, ":authority and Host differ"),
+        (
+            ":method: CONNECT\n:authority: h\n".into(),
+            400,
+            "malformed request target",
+        ),
+        (
+            ":method: CONNECT\n:authority: h:1\nhost: h:2\n".into(),
+            400,
+            ":authority and Host differ",
+        ),
+        (format!("{GET}expect: a\n"), 417, "unknown expectation"),
+    ] {
+        let found = outcome(&lines, Follows::More);
+        assert_eq!(
+            found,
+            Err(Rejection::Refused(Refusal::new(status, reason))),
+            "{lines}"
+        );
+    }
+}
+
+#[test]
+fn as_many_fields_as_are_allowed_are_held() {
+    for count in [0, 1, 15, 16, 17, 32, 33, 95, 96, 99, 100] {
+        let section = section(&format!("{GET}{}", "a: b\n".repeat(count)));
+        let mut slots = HeaderSlots::new();
+        let read = request(
+            &section,
+            &mut slots,
+            Follows::More,
+            ExtendedConnect::Unknown,
+            &Limits::DEFAULT,
+        );
+        let headers = read.expect("it is a request").head.headers;
+        assert_eq!(headers.len(), count);
+        assert!(
+            headers
+                .iter()
+                .all(|header| (header.name, header.value) == ("a", b"b"))
+        );
+    }
+}
+
+#[test]
+fn a_response_is_the_head_that_http1_would_have() {
+    use Follows::{More, Nothing};
+    let malformed = |reason| Err(Rejection::Malformed(reason));
+    let refused = |reason| Err(Rejection::Refused(Refusal::new(502, reason)));
+    let many = format!(":status: 200\n{}", "a: b\n".repeat(101));
+    let large = format!(":status: 200\na: {}\n", "b".repeat(LIST_BYTES_MAX as usize));
+    for (lines, method, follows, wanted) in [
+        (
+            ":status: 200\nserver: a\n",
+            Method::Get,
+            More,
+            Ok((200, Framing::Chunked)),
+        ),
+        (
+            ":status: 200\n",
+            Method::Get,
+            Nothing,
+            Ok((200, Framing::None)),
+        ),
+        (
+            ":status: 999\ncontent-length: 5\n",
+            Method::Get,
+            More,
+            Ok((999, Framing::Length(5))),
+        ),
+        (
+            ":status: 200\ncontent-length: 5\n",
+            Method::Head,
+            Nothing,
+            Ok((200, Framing::None)),
+        ),
+        (
+            ":status: 304\ncontent-length: 5\n",
+            Method::Get,
+            Nothing,
+            Ok((304, Framing::None)),
+        ),
+        (
+            ":status: 204\n",
+            Method::Get,
+            More,
+            Ok((204, Framing::None)),
+        ),
+        (
+            ":status: 200\n",
+            Method::Connect,
+            More,
+            Ok((200, Framing::None)),
+        ),
+        (
+            ":status: 400\n",
+            Method::Connect,
+            More,
+            Ok((400, Framing::Chunked)),
+        ),
+        (
+            ":status: 103\nlink: a\n",
+            Method::Get,
+            More,
+            Ok((103, Framing::None)),
+        ),
+        (
+            ":status: 100\n",
+            Method::Get,
+            Nothing,
+            malformed("nothing behind an interim response"),
+        ),
+        (
+            ":status: 103\ncontent-length: 1\n",
+            Method::Get,
+            More,
+            malformed("an interim response that announces a body"),
+        ),
+        (
+            ":status: 101\n",
+            Method::Get,
+            More,
+            malformed("a status of 101"),
+        ),
+        (
+            ":status: 200\ncontent-length: 5\n",
+            Method::Get,
+            Nothing,
+            malformed("a Content-Length, and no body follows"),
+        ),
+        (
+            ":status: 099\n",
+            Method::Get,
+            More,
+            malformed("malformed :status"),
+        ),
+        (
+            ":status: 2000\n",
+            Method::Get,
+            More,
+            malformed("malformed :status"),
+        ),
+        (
+            ":status: 20x\n",
+            Method::Get,
+            More,
+            malformed("malformed :status"),
+        ),
+        ("server: a\n", Method::Get, More, malformed("no :status")),
+        (
+            ":status: 200\n:status: 200\n",
+            Method::Get,
+            More,
+            malformed("a repeated pseudo-field"),
+        ),
+        (
+            ":status: 200\n:path: /\n",
+            Method::Get,
+            More,
+            malformed("an unknown pseudo-field"),
+        ),
+        (
+            "a: b\n:status: 200\n",
+            Method::Get,
+            More,
+            malformed("a pseudo-field behind a field"),
+        ),
+        (
+            ":status: 200\nupgrade: a\n",
+            Method::Get,
+            More,
+            malformed("a field that HTTP/2 connections do not have"),
+        ),
+        (&many, Method::Get, More, refused("too many header fields")),
+        (
+            &large,
+            Method::Get,
+            More,
+            refused("response head too large"),
+        ),
+    ] {
+        let section = section(lines);
+        let mut slots = HeaderSlots::new();
+        let read = response(&section, &mut slots, method, follows, &Limits::DEFAULT);
+        let found = read.map(|head| (head.status, head.framing));
+        assert_eq!(found, wanted, "{lines}");
+        if let Ok(head) = read {
+            assert_eq!(head.version, Version::Http2);
+            assert_eq!(head.headers.len(), lines.lines().count() - 1);
+        }
+    }
+}
+
+#[test]
+fn trailers_are_fields_that_change_nothing() {
+    let names = |lines: &str| {
+        let section = section(lines);
+        let requests = request_trailers(&section, &Limits::DEFAULT);
+        let requests =
+            requests.map(|fields| fields.map(|(name, _)| name.to_owned()).collect::<Vec<_>>());
+        let responses = response_trailers(&section, &Limits::DEFAULT);
+        let responses =
+            responses.map(|fields| fields.map(|(name, _)| name.to_owned()).collect::<Vec<_>>());
+        (requests, responses)
+    };
+    let fields = Ok(vec!["digest".to_owned(), "grpc-status".to_owned()]);
+    assert_eq!(
+        names("digest: a\ngrpc-status: 0\n"),
+        (fields.clone(), fields)
+    );
+    let forbidden = Rejection::Refused(Refusal::new(400, "a field that must not be a trailer"));
+    assert_eq!(
+        names("content-length: 1\na: b\n"),
+        (Err(forbidden), Ok(vec!["a".to_owned()]))
+    );
+    for (lines, wanted) in [
+        (
+            "a: b\n:path: /\n",
+            Rejection::Malformed("a pseudo-field in trailers"),
+        ),
+        (
+            "a: b\nB: c\n",
+            Rejection::Malformed("upper case in a field name"),
+        ),
+        (
+            &"a: b\n".repeat(33),
+            Rejection::Refused(Refusal::new(431, "too many trailers")),
+        ),
+        (
+            &format!("a: {}\n", "b".repeat(LIST_BYTES_MAX as usize)),
+            Rejection::Refused(Refusal::new(431, "trailers too large")),
+        ),
+    ] {
+        assert_eq!(names(lines), (Err(wanted), Err(wanted)), "{lines}");
+        assert!(!wanted.to_string().is_empty());
+    }
+}
+
+fn header<'a>((name, value): &'a (&str, &str)) -> Header<'a> {
+    Header {
+        name,
+        value: value.as_bytes(),
+    }
+}
+
+#[test]
+fn a_head_of_http1_is_written_without_what_is_of_its_connection() {
+    let long = "X-".repeat(50);
+    let fields = [
+        ("Host", "other"),
+        ("Accept", "*/*"),
+        ("Connection", "keep-alive, X-Hop"),
+        ("Keep-Alive", "timeout=5"),
+        ("x-hop", "1"),
+        ("Upgrade", "h2c"),
+        ("TE", "gzip, trailers"),
+        ("Transfer-Encoding", "chunked"),
+        ("X-Kept", "\u{e9}"),
+        (&long, "long"),
+    ];
+    let headers: Vec<_> = fields.iter().map(header).collect();
+    let start = RequestStart {
+        method: "POST",
+        scheme: "https",
+        authority: "h",
+        path: "/a?b",
+        protocol: None,
+        path_indexing: Indexing::Without,
+    };
+    let long = long.to_ascii_lowercase();
+    let mut block = Vec::new();
+    write::request(&start, &headers, &mut Encoder::new(), &mut block);
+    let written = section_of(&block);
+    let names: Vec<_> = written.iter().map(|(name, _)| name).collect();
+    let pseudo = [":method", ":scheme", ":path", ":authority"];
+    let kept = ["accept", "x-kept", &long];
+    assert_eq!(names, [&pseudo[..], &kept, &["te"]].concat());
+    let wanted = format!(
+        r#"POST /a?b /a Some("b") h Some((Some("https"), None)) Chunked [accept x-kept {long} te]"#
+    );
+    assert_eq!(
+        outcome_of(&written, Follows::More, ExtendedConnect::Unknown),
+        Ok(wanted)
+    );
+
+    block.clear();
+    write::response(418, &headers[1..], &mut Encoder::new(), &mut block);
+    let written = section_of(&block);
+    let names: Vec<_> = written.iter().map(|(name, _)| name).collect();
+    assert_eq!(names, [&[":status"], &kept[..]].concat());
+
+    block.clear();
+    write::trailers(&headers[8..9], &mut Encoder::new(), &mut block);
+    let written = section_of(&block);
+    assert_eq!(
+        written.iter().collect::<Vec<_>>(),
+        [("x-kept", "\u{e9}".as_bytes())]
+    );
+}
+
+#[test]
+fn a_connect_is_written_with_what_belongs_to_it() {
+    let start = RequestStart {
+        method: "CONNECT",
+        scheme: "https",
+        authority: "h:1",
+        path: "/a",
+        protocol: None,
+        path_indexing: Indexing::Incremental,
+    };
+    let extended = RequestStart {
+        protocol: Some("websocket"),
+        ..start
+    };
+    for (start, wanted) in [
+        (start, "CONNECT h:1  None h:1 None Chunked []"),
+        (
+            extended,
+            r#"CONNECT /a /a None h:1 Some((Some("https"), Some("websocket"))) Chunked []"#,
+        ),
+    ] {
+        let mut block = Vec::new();
+        write::request(&start, &[], &mut Encoder::new(), &mut block);
+        let found = outcome_of(&section_of(&block), Follows::More, ExtendedConnect::Allowed);
+        assert_eq!(found.as_deref(), Ok(wanted));
+    }
+}
+
+proptest! {
+    /// Whatever a head is made of, a line of HTTP/1 could be written from it.
+    #[test]
+    fn a_request_that_is_taken_can_be_a_line(
+        method in "([A-Z]{1,4}|[ -~]{0,4})", path in "(/[a-z?/]{0,9}|[*/]?[ -~\u{e9}]{0,12})", authority in "([a-z]{1,5}(:[0-9]{1,5})?|[ -~]{0,8})", name in "([a-z]{1,4}|[!-~]{1,4})", value in "[ -~]{0,4}",
+    ) {
+        let lines = format!(":method: {method}\n:scheme: http\n:path: {path}\n:authority: {authority}\n{name}: {value}\n");
+        let section = section(&lines);
+        let mut slots = HeaderSlots::new();
+        if let Ok(request) = request(&section, &mut slots, Follows::More, ExtendedConnect::Unknown, &Limits::DEFAULT) {
+            let head = request.head;
+            let mut line = format!("{} {} HTTP/1.1\r\nHost: {}\r\n", head.method_text, head.target, authority);
+            for header in head.headers {
+                line += &format!("{}: {}\r\n", header.name, str::from_utf8(header.value).expect("it was text"));
+            }
+            line += "\r\n";
+            let mut slots = HeaderSlots::new();
+            let parsed = onrush_http::request::parse(line.as_bytes(), &mut slots, &Limits::DEFAULT);
+            let onrush_http::Parsed::Complete(read) = parsed else {
+                panic!("{parsed:?} of {line:?}");
+            };
+            prop_assert_eq!(
+                (read.method_text, read.target, read.path, read.query, read.authority),
+                (head.method_text, head.target, head.path, head.query, head.authority)
+            );
+            prop_assert_eq!(read.headers.len(), head.headers.len() + 1);
+        }
+    }
+}
