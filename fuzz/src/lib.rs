@@ -52,6 +52,11 @@ pub fn hpack(input: &[u8]) {
     support::check::hpack(input);
 }
 
+/// Frames of HTTP/2 come to the same in any pieces, at both ends.
+pub fn http2(input: &[u8]) {
+    support::check::http2(input);
+}
+
 /// A TLS server refuses whatever is no handshake.
 pub fn tls_handshake(input: &[u8]) {
     tls_support::garbage(input);

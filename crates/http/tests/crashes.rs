@@ -12,7 +12,7 @@ type Check = fn(&[u8]);
 
 #[test]
 fn inputs_that_once_failed_are_read_as_they_should() {
-    let targets: [(&str, Check); 8] = [
+    let targets: [(&str, Check); 9] = [
         ("request", check::request),
         ("response", check::response),
         ("chunked", check::chunked),
@@ -21,6 +21,7 @@ fn inputs_that_once_failed_are_read_as_they_should() {
         ("forwarded", check::forwarded),
         ("fields", check::fields),
         ("hpack", check::hpack),
+        ("http2", check::http2),
     ];
     let crashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/crashes");
     for (target, check) in targets {

@@ -57,8 +57,8 @@ const CONFINED: [(&str, &[&str]); 7] = [
     // Kernel interfaces whose use is unsafe.
     ("io-uring", &["engine"]),
     ("libc", &["engine"]),
-    // For names of servers only; connections are the engine's.
-    ("tokio", &["serve"]),
+    // For names of servers, and what http's tests compare it with; connections are the engine's.
+    ("tokio", &["serve", "http"]),
     ("hickory-resolver", &["serve"]),
 ];
 

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use onrush_http::{Framing, Limits, Method, Parsed};
 
 use super::drive::{self, Body, End, Event, Head, Sender};
-use super::{fields, hpack, proxy_protocol, reference};
+use super::{fields, hpack, http2, proxy_protocol, reference};
 
 /// A request head: the same at every cut, and what the reference reads.
 pub(crate) fn request(input: &[u8]) {
@@ -52,6 +52,11 @@ pub(crate) fn proxy_protocol(input: &[u8]) {
 /// HPACK blocks: what another implementation reads, and their fields survive being written.
 pub(crate) fn hpack(input: &[u8]) {
     hpack::check(input);
+}
+
+/// Frames of HTTP/2 come to the same in any pieces, and what is answered has a bound.
+pub(crate) fn http2(input: &[u8]) {
+    http2::check(input);
 }
 
 /// What a trusted proxy adds to a forwarding field is found, whatever stands before it.

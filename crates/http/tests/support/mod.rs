@@ -6,5 +6,6 @@ pub(crate) mod check;
 pub(crate) mod drive;
 pub(crate) mod fields;
 pub(crate) mod hpack;
+pub(crate) mod http2;
 pub(crate) mod proxy_protocol;
 pub(crate) mod reference;

@@ -1,0 +1,160 @@
+//! Error codes (RFC 9113 7) and the two kinds of error that carry them: of a connection and of a stream.
+
+use std::fmt;
+
+use super::guard::Flood;
+
+/// Why a stream or a connection ends, as RST_STREAM and GOAWAY say it. Codes that nobody has registered are kept as they
+/// are: they mean nothing special (RFC 9113 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Code(pub u32);
+
+impl Code {
+    /// Nothing is wrong.
+    pub const NO_ERROR: Code = Code(0x0);
+    /// A rule of the protocol was broken, and no other code says it better.
+    pub const PROTOCOL_ERROR: Code = Code(0x1);
+    /// Something went wrong inside.
+    pub const INTERNAL_ERROR: Code = Code(0x2);
+    /// More came than a window allows.
+    pub const FLOW_CONTROL_ERROR: Code = Code(0x3);
+    /// Settings were not acknowledged in time.
+    pub const SETTINGS_TIMEOUT: Code = Code(0x4);
+    /// A frame came for a stream that has ended.
+    pub const STREAM_CLOSED: Code = Code(0x5);
+    /// A frame has a length that it cannot have.
+    pub const FRAME_SIZE_ERROR: Code = Code(0x6);
+    /// The stream was refused before anything was done: it may be tried again.
+    pub const REFUSED_STREAM: Code = Code(0x7);
+    /// The stream is not needed any more.
+    pub const CANCEL: Code = Code(0x8);
+    /// The field compression cannot go on.
+    pub const COMPRESSION_ERROR: Code = Code(0x9);
+    /// The connection behind a CONNECT has failed.
+    pub const CONNECT_ERROR: Code = Code(0xa);
+    /// The peer causes too much work.
+    pub const ENHANCE_YOUR_CALM: Code = Code(0xb);
+    /// The transport is not secure enough.
+    pub const INADEQUATE_SECURITY: Code = Code(0xc);
+    /// HTTP/1.1 is wanted instead.
+    pub const HTTP_1_1_REQUIRED: Code = Code(0xd);
+
+    /// The name that the RFC gives it; `UNKNOWN` without one.
+    pub fn name(self) -> &'static str {
+        const NAMES: [&str; 14] = [
+            "NO_ERROR",
+            "PROTOCOL_ERROR",
+            "INTERNAL_ERROR",
+            "FLOW_CONTROL_ERROR",
+            "SETTINGS_TIMEOUT",
+            "STREAM_CLOSED",
+            "FRAME_SIZE_ERROR",
+            "REFUSED_STREAM",
+            "CANCEL",
+            "COMPRESSION_ERROR",
+            "CONNECT_ERROR",
+            "ENHANCE_YOUR_CALM",
+            "INADEQUATE_SECURITY",
+            "HTTP_1_1_REQUIRED",
+        ];
+        NAMES.get(self.0 as usize).copied().unwrap_or("UNKNOWN")
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            "UNKNOWN" => write!(f, "error code {:#x}", self.0),
+            name => f.write_str(name),
+        }
+    }
+}
+
+/// What ends a connection (RFC 9113 5.4.1): the peer has broken a rule that all streams depend on, or a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionError {
+    /// What GOAWAY says.
+    pub code: Code,
+    /// What was wrong, for logs and as GOAWAY's debug data.
+    pub reason: &'static str,
+    /// The bound that was broken, for counters; `None` when it was a rule.
+    pub flood: Option<Flood>,
+}
+
+impl ConnectionError {
+    pub(crate) const fn new(code: Code, reason: &'static str) -> Self {
+        ConnectionError {
+            code,
+            reason,
+            flood: None,
+        }
+    }
+
+    /// PROTOCOL_ERROR.
+    pub(crate) const fn protocol(reason: &'static str) -> Self {
+        Self::new(Code::PROTOCOL_ERROR, reason)
+    }
+
+    /// FRAME_SIZE_ERROR.
+    pub(crate) const fn size(reason: &'static str) -> Self {
+        Self::new(Code::FRAME_SIZE_ERROR, reason)
+    }
+}
+
+impl From<Flood> for ConnectionError {
+    fn from(flood: Flood) -> Self {
+        ConnectionError {
+            code: Code::ENHANCE_YOUR_CALM,
+            reason: flood.reason(),
+            flood: Some(flood),
+        }
+    }
+}
+
+impl fmt::Display for ConnectionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.reason, self.code)
+    }
+}
+
+impl std::error::Error for ConnectionError {}
+
+/// What ends one stream (RFC 9113 5.4.2); the others go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamError {
+    /// What RST_STREAM says.
+    pub code: Code,
+    /// What was wrong, for logs.
+    pub reason: &'static str,
+}
+
+impl StreamError {
+    pub(crate) const fn new(code: Code, reason: &'static str) -> Self {
+        StreamError { code, reason }
+    }
+
+    /// PROTOCOL_ERROR.
+    pub(crate) const fn protocol(reason: &'static str) -> Self {
+        Self::new(Code::PROTOCOL_ERROR, reason)
+    }
+}
+
+impl fmt::Display for StreamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.reason, self.code)
+    }
+}
+
+impl std::error::Error for StreamError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_the_names_of_the_rfc() {
+        assert_eq!(Code::HTTP_1_1_REQUIRED.name(), "HTTP_1_1_REQUIRED");
+        assert_eq!(Code::FRAME_SIZE_ERROR.to_string(), "FRAME_SIZE_ERROR");
+        assert_eq!(Code(0xe).to_string(), "error code 0xe");
+    }
+}

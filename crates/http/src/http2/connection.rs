@@ -1,0 +1,293 @@
+//! One connection (RFC 9113), of a client or a server: bytes in, events out, and frames into a buffer of the caller. It is
+//! the state of both sides and of all streams; it holds no data.
+//!
+//! ```text
+//!   bytes ──> receive ──> Head, Data, Trailers, Reset …     answers to the peer's frames ──> out
+//!                          │
+//!                        the user: head, data, trailers, reset, release ──> out
+//! ```
+//!
+//! Data is never copied here. What comes is handed on as it lies in the input, frame or part of a frame; for what is sent
+//! [`Connection::data`] writes the head of a frame, and the user puts the payload behind it.
+
+pub(crate) mod event;
+mod expect;
+
+mod receive;
+
+mod block;
+mod control;
+mod data;
+
+pub(crate) mod send;
+
+use std::time::Duration;
+
+use super::code::{Code, ConnectionError, StreamError};
+use super::fields::FieldSection;
+use super::flow::{Receiving, Sending};
+use super::frame::{self, NUMBER_MAX};
+use super::guard::Guard;
+use super::hpack::{Decoder, Encoder};
+use super::limits::PRIORITIES_AHEAD_MAX;
+use super::priority::Priority;
+use super::settings::{LocalSettings, PeerSettings, Role, TABLE_BYTES_DEFAULT, WINDOW_DEFAULT};
+use super::stream::{Gone, Outgoing, Slot, Stream, Streams};
+use event::{Cause, Found};
+use expect::{Block, Expect};
+
+/// A connection.
+pub struct Connection {
+    role: Role,
+    expect: Expect,
+    local: LocalSettings,
+    /// The peer has acknowledged our settings: until then it may still use the defaults.
+    acknowledged: Acknowledged,
+    peer: PeerSettings,
+    sending: Sending,
+    receiving: Receiving,
+    streams: Streams,
+    gone: Gone,
+    /// The highest stream of the peer so far.
+    newest: u32,
+    /// The next stream that we open.
+    next: u32,
+    /// Streams of the peer above this one are not taken: `NUMBER_MAX` until we go away.
+    last_taken: u32,
+    /// Streams of ours above this one are not taken by the peer, or not opened any more; `None` until one side goes away.
+    last_wanted: Option<u32>,
+    /// Priorities of streams that are not open yet, in a ring; id 0 is none.
+    ahead: [(u32, Priority); PRIORITIES_AHEAD_MAX],
+    ahead_next: u8,
+    /// The field block under way, as far as it did not come in one piece.
+    block: Block,
+    joined: Vec<u8>,
+    /// The fields of the last block.
+    fields: FieldSection,
+    decoder: Decoder,
+    encoder: Encoder,
+    guard: Guard,
+}
+
+/// Whether the peer knows our settings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Acknowledged {
+    NotYet,
+    Yes,
+}
+
+/// The stream is closed: both sides have ended, or one has reset it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+impl std::fmt::Display for Closed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the stream is closed")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+impl Connection {
+    /// A new connection, and what it says first: the preface of a client, SETTINGS, and the connection's window where it is
+    /// larger than the default.
+    pub fn new(role: Role, local: LocalSettings, out: &mut Vec<u8>) -> Self {
+        let local = local.within_bounds();
+        let (expect, next) = match role {
+            Role::Client => (Expect::Settings, 1),
+            Role::Server => (Expect::Preface, 2),
+        };
+        if role == Role::Client {
+            out.extend_from_slice(frame::PREFACE);
+        }
+        local.put(role, out);
+        if local.connection_window > WINDOW_DEFAULT {
+            frame::window_update(0, local.connection_window - WINDOW_DEFAULT, out);
+        }
+        Connection {
+            role,
+            expect,
+            local,
+            acknowledged: Acknowledged::NotYet,
+            peer: PeerSettings::ASSUMED,
+            sending: Sending::new(WINDOW_DEFAULT),
+            receiving: Receiving::new(local.connection_window),
+            streams: Streams::new(),
+            gone: Gone::default(),
+            newest: 0,
+            next,
+            last_taken: NUMBER_MAX,
+            last_wanted: None,
+            ahead: [(0, Priority::DEFAULT); PRIORITIES_AHEAD_MAX],
+            ahead_next: 0,
+            block: Block::NONE,
+            joined: Vec::new(),
+            fields: FieldSection::default(),
+            decoder: Decoder::new(TABLE_BYTES_DEFAULT),
+            encoder: Encoder::new(),
+            guard: Guard::new(),
+        }
+    }
+
+    /// What the peer has said in its settings.
+    pub fn peer(&self) -> &PeerSettings {
+        &self.peer
+    }
+
+    /// How many streams are open.
+    #[inline]
+    pub fn open_streams(&self) -> u32 {
+        self.streams.open()
+    }
+
+    /// Whether a stream is open: something may still be sent or received on it.
+    #[inline]
+    pub fn is_open(&self, stream: Stream) -> bool {
+        self.streams.get(stream).is_some()
+    }
+
+    /// Exchanges the fields of the last head or trailers for others, so that they can be kept without a copy. Those that
+    /// are given are overwritten by the next block; they may be empty, or done with.
+    pub fn exchange_fields(&mut self, fields: &mut FieldSection) {
+        std::mem::swap(&mut self.fields, fields);
+    }
+
+    /// Everything that was written so far has left: answers to the peer's frames do not pile up.
+    #[inline]
+    pub fn sent(&mut self) {
+        self.guard.sent();
+    }
+
+    /// Time has passed since it was said last, of which whole seconds count: what a peer may do in excess of good work
+    /// comes back with it.
+    pub fn elapsed(&mut self, time: Duration) {
+        self.guard.elapsed(time);
+    }
+
+    /// Gives back memory that an idle connection does not need. The tables of the field compression stay.
+    pub fn rest(&mut self) {
+        self.streams.rest();
+        if self.streams.open() == 0 {
+            self.gone.forget();
+        }
+        if self.block.id == 0 {
+            self.joined = Vec::new();
+        }
+        self.fields = FieldSection::default();
+    }
+
+    /// Whether a stream is one that the side which may open it has not opened.
+    fn is_idle(&self, id: u32) -> bool {
+        match self.is_own(id) {
+            true => id >= self.next,
+            false => id > self.newest,
+        }
+    }
+
+    /// Whether a stream is one that we may open; clients have odd ones (RFC 9113 5.1.1).
+    fn is_own(&self, id: u32) -> bool {
+        id % 2 == self.next % 2
+    }
+
+    /// Where the window of a new stream begins for the peer. As long as it may not know ours it may take the default for
+    /// granted.
+    fn stream_window(&self) -> u32 {
+        match self.acknowledged {
+            Acknowledged::NotYet => self.local.stream_window.max(WINDOW_DEFAULT),
+            Acknowledged::Yes => self.local.stream_window,
+        }
+    }
+
+    fn new_slot(&self, id: u32) -> Slot {
+        let sending = Sending::new(self.peer.stream_window);
+        Slot::new(id, sending, Receiving::new(self.stream_window()))
+    }
+
+    /// Closes a stream that both sides have ended.
+    #[inline]
+    fn close_if_over(&mut self, stream: Stream) {
+        let is_over = self.streams.get(stream).is_some_and(Slot::is_over);
+        if is_over {
+            self.streams.remove(stream);
+            self.gone.ended(stream.id);
+            self.guard.served();
+        }
+    }
+
+    /// We have sent END_STREAM.
+    #[inline]
+    fn end_outgoing(&mut self, stream: Stream) {
+        if let Some(slot) = self.streams.get_mut(stream) {
+            slot.outgoing = Outgoing::Nothing;
+        }
+        self.streams.set_turn(stream, super::stream::Turn::None);
+        self.close_if_over(stream);
+    }
+
+    /// Writes an answer to a frame of the peer.
+    fn answer(
+        &mut self,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), ConnectionError> {
+        let before = out.len();
+        write(out);
+        Ok(self.guard.answered(out.len() - before)?)
+    }
+
+    /// The peer has broken a rule on an open stream.
+    #[cold]
+    fn fail_stream(
+        &mut self,
+        stream: Stream,
+        error: StreamError,
+        out: &mut Vec<u8>,
+    ) -> Result<Found, ConnectionError> {
+        self.streams.remove(stream);
+        self.fail_id(stream.id, error, out)?;
+        Ok(Found::Reset {
+            stream,
+            cause: Cause::Local(error),
+        })
+    }
+
+    /// The peer has broken a rule on a stream that is not open.
+    #[cold]
+    fn fail_id(
+        &mut self,
+        id: u32,
+        error: StreamError,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ConnectionError> {
+        self.guard.stream_error()?;
+        self.gone.reset(id);
+        self.answer(out, |out| frame::reset(id, error.code, out))
+    }
+
+    /// A frame has come for a stream that is closed, apart from HEADERS and DATA: it may have crossed with what has
+    /// closed it.
+    fn ignore_closed(&mut self, id: u32) -> Result<Found, ConnectionError> {
+        if self.is_idle(id) {
+            return Err(ConnectionError::protocol("frame of a stream that is idle"));
+        }
+        self.guard.chatter(super::guard::Flood::Ignored)?;
+        Ok(Found::Nothing)
+    }
+
+    /// The connection has failed: the last frame says why.
+    #[cold]
+    fn fail(&mut self, error: &ConnectionError, out: &mut Vec<u8>) {
+        self.expect = Expect::Nothing;
+        let last = self.newest.min(self.last_taken);
+        self.last_taken = last;
+        self.last_wanted = Some(0);
+        frame::go_away(last, error.code, error.reason, out);
+    }
+}
+
+/// The error of a stream that has ended for whoever sends more.
+const STREAM_CLOSED: StreamError =
+    StreamError::new(Code::STREAM_CLOSED, "frame of a stream that has ended");
+
+#[cfg(test)]
+mod tests;

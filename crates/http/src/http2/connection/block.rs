@@ -1,0 +1,275 @@
+//! Field blocks: HEADERS and its CONTINUATIONs (RFC 9113 6.2, 6.10), and what their fields mean to the stream. A block in
+//! one piece is decoded where it lies; one that is cut is joined first. Every block is decoded, whatever becomes of it: the
+//! tables of both sides must stay the same (RFC 9113 4.3).
+
+use super::event::{Found, Progress};
+use super::expect::{Block, Expect, Follows, Fragment};
+use super::{Connection, STREAM_CLOSED};
+use crate::http2::code::{Code, ConnectionError, StreamError};
+use crate::http2::facts::{Facts, Section};
+use crate::http2::frame::{
+    Flags, HEAD_BYTES, Head, Kind, PAYLOAD_BYTES_DEFAULT, dependency, read_headers,
+};
+use crate::http2::guard::Flood;
+use crate::http2::limits::{BLOCK_BYTES_MAX, CONTINUATIONS_MAX, FRAME_WHOLE_BYTES_MAX};
+use crate::http2::settings::Role;
+use crate::http2::stream::{Content, End, Incoming, Stream, UNKNOWN};
+
+impl Connection {
+    #[inline]
+    pub(super) fn headers(
+        &mut self,
+        head: Head,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Progress, ConnectionError> {
+        let payload = &input[HEAD_BYTES..];
+        let Some((before, padding)) = read_headers(&head, payload)? else {
+            // The length of the padding and a priority at most.
+            return Ok(Progress::need(HEAD_BYTES + head.length.min(6) as usize));
+        };
+        let block = Block {
+            id: head.stream,
+            end: match head.flags.has(Flags::END_STREAM) {
+                true => End::Stream,
+                false => End::Open,
+            },
+            error: match head.flags.has(Flags::PRIORITY) {
+                true => dependency(head.stream, &payload[before as usize - 5..]).err(),
+                false => None,
+            },
+            continuations: 0,
+        };
+        let rest = Fragment {
+            left: head.length - before - padding,
+            padding,
+            follows: match head.flags.has(Flags::END_HEADERS) {
+                true => Follows::Frame,
+                false => Follows::Block,
+            },
+        };
+        let whole = HEAD_BYTES + head.length as usize;
+        if rest.follows == Follows::Frame && input.len() >= whole {
+            let (start, length) = (before as usize, rest.left as usize);
+            self.expect = Expect::Frame;
+            let found = self.block(block, &payload[start..start + length], out)?;
+            return Ok(Progress::of(whole, found));
+        }
+        if rest.follows == Follows::Frame && whole <= FRAME_WHOLE_BYTES_MAX {
+            return Ok(Progress::need(whole));
+        }
+        self.block = block;
+        self.joined.clear();
+        self.fragment(input, HEAD_BYTES + before as usize, rest, out)
+    }
+
+    pub(super) fn continuation(
+        &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Progress, ConnectionError> {
+        let Some(head) = Head::read(input) else {
+            return Ok(Progress::need(HEAD_BYTES));
+        };
+        if head.kind != Kind::Continuation || head.stream != self.block.id {
+            return Err(ConnectionError::protocol(
+                "a frame in the middle of a field block",
+            ));
+        }
+        head.check(self.local.frame_bytes_max)?;
+        self.block.continuations += 1;
+        if self.block.continuations > CONTINUATIONS_MAX {
+            return Err(Flood::Continuation.into());
+        }
+        let rest = Fragment {
+            left: head.length,
+            padding: 0,
+            follows: match head.flags.has(Flags::END_HEADERS) {
+                true => Follows::Frame,
+                false => Follows::Block,
+            },
+        };
+        self.fragment(input, HEAD_BYTES, rest, out)
+    }
+
+    /// Joins what of a field block stands at `start` to what came before.
+    pub(super) fn fragment(
+        &mut self,
+        input: &[u8],
+        start: usize,
+        mut rest: Fragment,
+        out: &mut Vec<u8>,
+    ) -> Result<Progress, ConnectionError> {
+        let there = &input[start..];
+        let (piece, behind) = there.split_at(there.len().min(rest.left as usize));
+        if self.joined.len() + piece.len() > BLOCK_BYTES_MAX {
+            return Err(Flood::Continuation.into());
+        }
+        self.joined.extend_from_slice(piece);
+        let padding = behind.len().min(rest.padding as usize);
+        rest.left -= piece.len() as u32;
+        if rest.left == 0 {
+            rest.padding -= padding as u32;
+        }
+        let done = input.len() - behind.len() + padding;
+        if rest.left + rest.padding > 0 {
+            self.expect = Expect::Fragment(rest);
+            return Ok(Progress::of(done, Found::Nothing));
+        }
+        if rest.follows == Follows::Block {
+            self.expect = Expect::Continuation;
+            return Ok(Progress::of(done, Found::Nothing));
+        }
+        self.expect = Expect::Frame;
+        let block = std::mem::replace(&mut self.block, Block::NONE);
+        let joined = std::mem::take(&mut self.joined);
+        let found = self.block(block, &joined, out)?;
+        if joined.capacity() <= PAYLOAD_BYTES_DEFAULT as usize {
+            self.joined = joined;
+        }
+        Ok(Progress::of(done, found))
+    }
+
+    /// A whole block.
+    #[inline]
+    fn block(
+        &mut self,
+        block: Block,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Found, ConnectionError> {
+        let list_bytes_max = self.local.list_bytes_max;
+        let decoded = self.decoder.decode(bytes, list_bytes_max, &mut self.fields);
+        if decoded.is_err() {
+            return Err(ConnectionError::new(
+                Code::COMPRESSION_ERROR,
+                "field block that cannot be decoded",
+            ));
+        }
+        match self.streams.find(block.id) {
+            Some(stream) => self.next_block(stream, block, out),
+            None => self.first_block(block, out),
+        }
+    }
+
+    /// A block for a stream that is not open: a request, if its id is a new one.
+    #[inline]
+    fn first_block(&mut self, block: Block, out: &mut Vec<u8>) -> Result<Found, ConnectionError> {
+        let Block { id, end, error, .. } = block;
+        if self.role == Role::Client || self.is_own(id) || !self.is_idle(id) {
+            return self.block_of_closed(id);
+        }
+        self.newest = id;
+        if id > self.last_taken {
+            return self.ignore_closed(id);
+        }
+        if self.streams.open() >= self.local.concurrent_streams_max {
+            let error = StreamError::new(Code::REFUSED_STREAM, "more streams than announced");
+            self.fail_id(id, error, out)?;
+            return Ok(Found::Nothing);
+        }
+        let facts = match error {
+            Some(error) => Err(error),
+            None => Facts::of(&self.fields, Section::Request),
+        };
+        let facts = match facts.and_then(|facts| facts.check_end(end, Content::Any)) {
+            Ok(facts) => facts,
+            Err(error) => {
+                self.fail_id(id, error, out)?;
+                return Ok(Found::Nothing);
+            }
+        };
+        let mut slot = self.new_slot(id);
+        slot.content_left = facts.content_length;
+        if end == End::Stream {
+            slot.incoming = Incoming::Nothing;
+        }
+        slot.priority = facts.priority;
+        if self.ahead_next != 0 || self.ahead[0].0 != 0 {
+            let said = self.ahead.iter().rev().find(|(ahead, _)| *ahead == id);
+            slot.priority = said.map_or(slot.priority, |&(_, priority)| priority);
+        }
+        let stream = self.streams.insert(slot);
+        Ok(Found::Head { stream, end })
+    }
+
+    /// A block for a stream that is not open and cannot be opened by it. Only on one that we have reset may it be on its
+    /// way.
+    #[cold]
+    fn block_of_closed(&mut self, id: u32) -> Result<Found, ConnectionError> {
+        if self.gone.was_reset(id) {
+            return self.ignore_closed(id);
+        }
+        if self.gone.has_ended(id) {
+            return Err(ConnectionError::new(
+                Code::STREAM_CLOSED,
+                "a field block of a stream that has ended",
+            ));
+        }
+        Err(ConnectionError::protocol(
+            "a stream that its sender cannot open",
+        ))
+    }
+
+    /// A block for a stream that is open: trailers, or the head of a response.
+    fn next_block(
+        &mut self,
+        stream: Stream,
+        block: Block,
+        out: &mut Vec<u8>,
+    ) -> Result<Found, ConnectionError> {
+        let incoming = self.streams.get(stream).map(|slot| slot.incoming);
+        let outcome = match (block.error, incoming) {
+            (Some(error), _) => Err(error),
+            (None, Some(Incoming::Head)) => self.response(stream, block.end),
+            (None, Some(Incoming::Content)) => self.trailers_block(stream, block.end),
+            (None, Some(Incoming::Nothing) | None) => Err(STREAM_CLOSED),
+        };
+        match outcome {
+            Ok(found) => {
+                if block.end == End::Stream {
+                    self.end_incoming(stream);
+                }
+                Ok(found)
+            }
+            Err(error) => self.fail_stream(stream, error, out),
+        }
+    }
+
+    /// The head of a response. Interim ones precede it (RFC 9113 8.1).
+    fn response(&mut self, stream: Stream, end: End) -> Result<Found, StreamError> {
+        let facts = Facts::of(&self.fields, Section::Response)?;
+        let found = Found::Head { stream, end };
+        let slot = self.streams.get_mut(stream).ok_or(STREAM_CLOSED)?;
+        if facts.is_interim() {
+            return match end {
+                End::Open => Ok(found),
+                End::Stream => Err(StreamError::protocol("interim response that ends a stream")),
+            };
+        }
+        let content = match facts.has_no_content() {
+            true => Content::None,
+            false => slot.content,
+        };
+        let facts = facts.check_end(end, content)?;
+        slot.content_left = match content {
+            Content::None => 0,
+            Content::Any => facts.content_length,
+        };
+        slot.incoming = Incoming::Content;
+        Ok(found)
+    }
+
+    /// Trailers (RFC 9113 8.1): they end the stream.
+    fn trailers_block(&mut self, stream: Stream, end: End) -> Result<Found, StreamError> {
+        if end == End::Open {
+            return Err(StreamError::protocol("trailers that do not end the stream"));
+        }
+        Facts::of(&self.fields, Section::Trailers)?;
+        let slot = self.streams.get(stream).ok_or(STREAM_CLOSED)?;
+        if slot.content_left != UNKNOWN && slot.content_left != 0 {
+            return Err(StreamError::protocol("less data than Content-Length says"));
+        }
+        Ok(Found::Trailers(stream))
+    }
+}

@@ -1,0 +1,190 @@
+//! DATA (RFC 9113 6.1): content in pieces as they come, against both windows and Content-Length.
+//!
+//! The windows lose the whole frame when its head is read. Padding is given back at once, and content when the user
+//! releases it, or here when nobody gets it.
+
+use super::event::{Found, Progress};
+use super::expect::{Data, Expect};
+use super::{Connection, STREAM_CLOSED};
+use crate::http2::code::{Code, ConnectionError, StreamError};
+use crate::http2::frame::{self, Flags, HEAD_BYTES, Head, padded};
+use crate::http2::guard::Flood;
+use crate::http2::stream::{End, Incoming, Stream, UNKNOWN};
+
+impl Connection {
+    #[inline]
+    pub(super) fn data_frame(
+        &mut self,
+        head: Head,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Progress, ConnectionError> {
+        let Some((before, padding)) = padded(&head, &input[HEAD_BYTES..], 0)? else {
+            return Ok(Progress::need(HEAD_BYTES + 1));
+        };
+        if self.receiving.take(head.length).is_err() {
+            return Err(ConnectionError::new(
+                Code::FLOW_CONTROL_ERROR,
+                "more data than the connection's window allows",
+            ));
+        }
+        let end = match head.flags.has(Flags::END_STREAM) {
+            true => End::Stream,
+            false => End::Open,
+        };
+        let left = head.length - before - padding;
+        if left == 0 && end == End::Open {
+            self.guard.chatter(Flood::EmptyData)?;
+        }
+        self.guard.data(left as usize);
+        let Some(stream) = self.streams.find(head.stream) else {
+            self.data_of_closed(head, out)?;
+            return Ok(Progress::of(HEAD_BYTES, Found::Nothing));
+        };
+        if let Err(error) = self.take_from_stream(stream, head.length) {
+            self.discard(head.length, out);
+            self.skip(head.length);
+            let found = self.fail_stream(stream, error, out)?;
+            return Ok(Progress::of(HEAD_BYTES, found));
+        }
+        if before + padding > 0 {
+            self.release(stream, before + padding, out);
+        }
+        let rest = Data {
+            stream,
+            left,
+            padding,
+            end,
+        };
+        self.more_data(input, HEAD_BYTES + before as usize, rest, out)
+    }
+
+    fn take_from_stream(&mut self, stream: Stream, bytes: u32) -> Result<(), StreamError> {
+        let slot = self.streams.get_mut(stream).ok_or(STREAM_CLOSED)?;
+        match slot.incoming {
+            Incoming::Content => {}
+            Incoming::Nothing => return Err(STREAM_CLOSED),
+            Incoming::Head => return Err(StreamError::protocol("data before the head")),
+        }
+        let taken = slot.receiving.take(bytes);
+        taken.map_err(|_| {
+            StreamError::new(
+                Code::FLOW_CONTROL_ERROR,
+                "more data than the stream's window allows",
+            )
+        })
+    }
+
+    /// What of a DATA frame stands at `start`: content, as much as there is of it.
+    #[inline]
+    pub(super) fn more_data(
+        &mut self,
+        input: &[u8],
+        start: usize,
+        mut rest: Data,
+        out: &mut Vec<u8>,
+    ) -> Result<Progress, ConnectionError> {
+        let bytes = (input.len() - start).min(rest.left as usize);
+        let done = start + bytes;
+        if bytes == 0 && rest.left > 0 {
+            self.expect = Expect::Data(rest);
+            return Ok(Progress::of(done, Found::Nothing));
+        }
+        let stream = rest.stream;
+        let all = rest.left;
+        rest.left -= bytes as u32;
+        let end = match rest.left {
+            0 => rest.end,
+            _ => End::Open,
+        };
+        match self.content(stream, bytes as u64, end) {
+            Ok(()) => {}
+            Err(error) => {
+                self.discard(all, out);
+                self.skip(rest.left + rest.padding);
+                // It is not open any more when the user has reset it in the middle of the frame.
+                let found = match self.is_open(stream) {
+                    true => self.fail_stream(stream, error, out)?,
+                    false => Found::Nothing,
+                };
+                return Ok(Progress::of(done, found));
+            }
+        }
+        match rest.left {
+            0 => self.skip(rest.padding),
+            _ => self.expect = Expect::Data(rest),
+        }
+        if end == End::Stream {
+            self.end_incoming(stream);
+        } else if bytes == 0 {
+            return Ok(Progress::of(done, Found::Nothing));
+        }
+        Ok(Progress::of(done, Found::Data { stream, bytes, end }))
+    }
+
+    /// Counts content against what Content-Length has said (RFC 9113 8.1.1).
+    #[inline]
+    fn content(&mut self, stream: Stream, bytes: u64, end: End) -> Result<(), StreamError> {
+        let slot = self.streams.get_mut(stream).ok_or(STREAM_CLOSED)?;
+        if slot.content_left == UNKNOWN {
+            return Ok(());
+        }
+        match (slot.content_left.checked_sub(bytes), end) {
+            (Some(left), End::Open) => slot.content_left = left,
+            (Some(0), End::Stream) => slot.content_left = 0,
+            (Some(_), End::Stream) => {
+                return Err(StreamError::protocol("less data than Content-Length says"));
+            }
+            (None, _) => return Err(StreamError::protocol("more data than Content-Length says")),
+        }
+        Ok(())
+    }
+
+    /// END_STREAM has come.
+    #[inline]
+    pub(super) fn end_incoming(&mut self, stream: Stream) {
+        if let Some(slot) = self.streams.get_mut(stream) {
+            slot.incoming = Incoming::Nothing;
+        }
+        self.close_if_over(stream);
+    }
+
+    /// DATA of a stream that is not open: on its way when we have reset it, or an error (RFC 9113 5.1).
+    fn data_of_closed(&mut self, head: Head, out: &mut Vec<u8>) -> Result<(), ConnectionError> {
+        if self.is_idle(head.stream) {
+            return Err(ConnectionError::protocol("data of a stream that is idle"));
+        }
+        self.guard.chatter(Flood::Ignored)?;
+        self.discard(head.length, out);
+        self.skip(head.length);
+        match self.gone.was_reset(head.stream) || head.stream > self.last_taken {
+            true => Ok(()),
+            false => self.fail_id(head.stream, STREAM_CLOSED, out),
+        }
+    }
+
+    /// Gives back to the connection's window what nobody gets.
+    fn discard(&mut self, bytes: u32, out: &mut Vec<u8>) {
+        let window = self.local.connection_window;
+        if let Some(increment) = self.receiving.release(bytes, window) {
+            frame::window_update(0, increment, out);
+        }
+    }
+
+    /// The user is done with `bytes` of content, or will never look at them; also of a stream that is closed. The peer
+    /// is told when it is worth a frame.
+    #[inline]
+    pub fn release(&mut self, stream: Stream, bytes: u32, out: &mut Vec<u8>) {
+        self.discard(bytes, out);
+        let window = self.local.stream_window;
+        let Some(slot) = self.streams.get_mut(stream) else {
+            return;
+        };
+        if slot.incoming == Incoming::Nothing {
+            return;
+        }
+        if let Some(increment) = slot.receiving.release(bytes, window) {
+            frame::window_update(stream.id, increment, out);
+        }
+    }
+}

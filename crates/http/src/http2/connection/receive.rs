@@ -1,0 +1,153 @@
+//! Steps over what is received: one frame at a time, or part of one.
+
+use super::Connection;
+use super::event::{Event, Found, Progress, Step};
+use super::expect::Expect;
+use crate::http2::code::ConnectionError;
+use crate::http2::frame::{Flags, HEAD_BYTES, Head, Kind, PREFACE};
+use crate::http2::guard::Flood;
+
+impl Connection {
+    /// Makes one step over `input`, which begins where the last step has ended. Answers that the protocol wants
+    /// (acknowledgements, resets, windows) are written to `out`.
+    ///
+    /// # Errors
+    /// When the peer has broken a rule of the connection or a bound. GOAWAY is written then, and nothing more is to be
+    /// received: send what is written and close.
+    #[inline]
+    pub fn receive<'c, 'i>(
+        &'c mut self,
+        input: &'i [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Step<'c, 'i>, ConnectionError> {
+        let outcome = match self.expect {
+            Expect::Frame => self.frame(input, out),
+            _ => self.other(input, out),
+        };
+        let Progress { bytes, found } = match outcome {
+            Ok(progress) => progress,
+            Err(error) => {
+                self.fail(&error, out);
+                return Err(error);
+            }
+        };
+        Ok(Step {
+            bytes,
+            event: self.event(found, &input[..bytes]),
+        })
+    }
+
+    #[inline]
+    fn event<'c, 'i>(&'c self, found: Found, done: &'i [u8]) -> Event<'c, 'i> {
+        match found {
+            Found::Head { stream, end } => Event::Head {
+                stream,
+                fields: &self.fields,
+                end,
+            },
+            Found::Data { stream, bytes, end } => Event::Data {
+                stream,
+                bytes: &done[done.len() - bytes..],
+                end,
+            },
+            Found::Trailers(stream) => Event::Trailers {
+                stream,
+                fields: &self.fields,
+            },
+            Found::Reset { stream, cause } => Event::Reset { stream, cause },
+            Found::GoAway { last, code } => Event::GoAway { last, code },
+            Found::Window(stream) => Event::Window(stream),
+            Found::Settings => Event::Settings,
+            Found::Pong(payload) => Event::Pong(payload),
+            Found::Nothing => Event::Nothing,
+            Found::NeedMore(bytes) => Event::NeedMore(bytes),
+        }
+    }
+
+    /// A step that does not begin with any frame.
+    fn other(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Progress, ConnectionError> {
+        if input.is_empty() {
+            return Ok(Progress::need(1));
+        }
+        match self.expect {
+            Expect::Preface => self.preface(input),
+            Expect::Settings => self.first_frame(input, out),
+            Expect::Frame => self.frame(input, out),
+            Expect::Data(rest) => self.more_data(input, 0, rest, out),
+            Expect::Fragment(rest) => self.fragment(input, 0, rest, out),
+            Expect::Continuation => self.continuation(input, out),
+            Expect::Skip(left) => {
+                let bytes = input.len().min(left as usize);
+                self.skip(left - bytes as u32);
+                Ok(Progress::of(bytes, Found::Nothing))
+            }
+            Expect::Nothing => Ok(Progress::of(input.len(), Found::Nothing)),
+        }
+    }
+
+    /// The preface of a client (RFC 9113 3.4). The first byte that is wrong ends it.
+    fn preface(&mut self, input: &[u8]) -> Result<Progress, ConnectionError> {
+        let bytes = input.len().min(PREFACE.len());
+        if input[..bytes] != PREFACE[..bytes] {
+            return Err(ConnectionError::protocol("no preface of HTTP/2"));
+        }
+        if bytes < PREFACE.len() {
+            return Ok(Progress::need(PREFACE.len()));
+        }
+        self.expect = Expect::Settings;
+        Ok(Progress::of(bytes, Found::Nothing))
+    }
+
+    fn first_frame(
+        &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Progress, ConnectionError> {
+        let Some(head) = Head::read(input) else {
+            return Ok(Progress::need(HEAD_BYTES));
+        };
+        if head.kind != Kind::Settings || head.flags.has(Flags::ACK) {
+            return Err(ConnectionError::protocol("the first frame is not SETTINGS"));
+        }
+        let progress = self.frame(input, out)?;
+        if progress.bytes > 0 {
+            self.expect = Expect::Frame;
+        }
+        Ok(progress)
+    }
+
+    #[inline]
+    fn frame(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Progress, ConnectionError> {
+        let Some(head) = Head::read(input) else {
+            return Ok(Progress::need(HEAD_BYTES));
+        };
+        head.check(self.local.frame_bytes_max)?;
+        match head.kind {
+            Kind::Headers => self.headers(head, input, out),
+            Kind::Data => self.data_frame(head, input, out),
+            Kind::PushPromise => Err(ConnectionError::protocol("PUSH_PROMISE, which is off")),
+            Kind::Continuation => Err(ConnectionError::protocol("CONTINUATION of nothing")),
+            Kind::Unknown => {
+                self.guard.chatter(Flood::Ignored)?;
+                self.skip(head.length);
+                Ok(Progress::of(HEAD_BYTES, Found::Nothing))
+            }
+            Kind::Priority
+            | Kind::Reset
+            | Kind::Settings
+            | Kind::Ping
+            | Kind::GoAway
+            | Kind::WindowUpdate
+            | Kind::PriorityUpdate => self.control(head, input, out),
+        }
+    }
+
+    /// So many bytes are nobody's, then frames follow.
+    #[inline]
+    pub(super) fn skip(&mut self, bytes: u32) {
+        self.expect = match bytes {
+            0 => Expect::Frame,
+            bytes => Expect::Skip(bytes),
+        };
+    }
+}

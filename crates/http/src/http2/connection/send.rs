@@ -1,0 +1,329 @@
+//! What the user sends. Everything is written to a buffer of his; nothing is kept here.
+
+use super::expect::Expect;
+use super::{Closed, Connection};
+use crate::http2::code::Code;
+use crate::http2::frame::{self, Flags, HEAD_BYTES, Head, Kind, NUMBER_MAX, put_head, set_length};
+use crate::http2::hpack::Encoder;
+use crate::http2::limits::STREAMS_BEFORE_SETTINGS;
+use crate::http2::priority::Priority;
+use crate::http2::settings::Role;
+use crate::http2::stream::{Content, End, Incoming, Outgoing, Stream, Turn};
+
+/// Why a client cannot open a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CannotOpen {
+    /// As many are open as the server allows: wait for one to end.
+    Full,
+    /// The server or the client has said GOAWAY: take another connection.
+    GoingAway,
+    /// All ids are used: take another connection.
+    Exhausted,
+}
+
+impl std::fmt::Display for CannotOpen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            CannotOpen::Full => "as many streams are open as the server allows",
+            CannotOpen::GoingAway => "the connection takes no new streams",
+            CannotOpen::Exhausted => "all stream ids of the connection are used",
+        })
+    }
+}
+
+impl std::error::Error for CannotOpen {}
+
+/// What keeps a stream from sending data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// Its own window.
+    Stream,
+    /// The window of the connection, and so all streams.
+    Connection,
+}
+
+impl Connection {
+    /// Opens a stream with a request, whose fields are written by `fields`, pseudo-fields first. `content` is what its
+    /// response may have.
+    ///
+    /// # Errors
+    /// When there can be no new stream; nothing is written then.
+    ///
+    /// # Panics
+    /// On a server.
+    pub fn open(
+        &mut self,
+        end: End,
+        content: Content,
+        out: &mut Vec<u8>,
+        fields: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) -> Result<Stream, CannotOpen> {
+        assert_eq!(self.role, Role::Client, "servers open no streams");
+        if self.last_wanted.is_some() {
+            return Err(CannotOpen::GoingAway);
+        }
+        if self.next > NUMBER_MAX {
+            return Err(CannotOpen::Exhausted);
+        }
+        let streams_max = match self.expect {
+            Expect::Settings => STREAMS_BEFORE_SETTINGS,
+            _ => self.peer.concurrent_streams_max,
+        };
+        if self.streams.open() >= streams_max {
+            return Err(CannotOpen::Full);
+        }
+        let id = self.next;
+        self.next += 2;
+        let mut slot = self.new_slot(id);
+        slot.incoming = Incoming::Head;
+        slot.content = content;
+        if end == End::Stream {
+            slot.outgoing = Outgoing::Nothing;
+        }
+        let stream = self.streams.insert(slot);
+        self.put_block(id, end, out, fields);
+        Ok(stream)
+    }
+
+    /// Writes the head of a response, interim ones included, whose fields are written by `fields`, pseudo-fields first. No
+    /// window is needed for it.
+    ///
+    /// # Errors
+    /// When the stream is closed; nothing is written then, and `fields` is not called.
+    #[inline]
+    pub fn head(
+        &mut self,
+        stream: Stream,
+        end: End,
+        out: &mut Vec<u8>,
+        fields: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) -> Result<(), Closed> {
+        self.check_outgoing(stream)?;
+        self.put_block(stream.id, end, out, fields);
+        if end == End::Stream {
+            self.end_outgoing(stream);
+        }
+        Ok(())
+    }
+
+    /// Writes trailers, which end the message.
+    ///
+    /// # Errors
+    /// When the stream is closed, as [`Connection::head`].
+    pub fn trailers(
+        &mut self,
+        stream: Stream,
+        out: &mut Vec<u8>,
+        fields: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) -> Result<(), Closed> {
+        self.head(stream, End::Stream, out, fields)
+    }
+
+    /// Writes the head of a DATA frame; the caller puts `bytes` of payload behind it. They are at most what is
+    /// [sendable](Connection::sendable).
+    ///
+    /// # Errors
+    /// When the stream is closed; nothing is written then.
+    #[inline]
+    pub fn data(
+        &mut self,
+        stream: Stream,
+        bytes: usize,
+        end: End,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Closed> {
+        self.check_outgoing(stream)?;
+        assert!(
+            bytes <= self.sendable(stream),
+            "the caller asks what is sendable"
+        );
+        let flags = match end {
+            End::Open => Flags::default(),
+            End::Stream => Flags::END_STREAM,
+        };
+        let head = Head {
+            length: bytes as u32,
+            kind: Kind::Data,
+            flags,
+            stream: stream.id,
+        };
+        put_head(head, out);
+        self.sending.take(bytes as u32);
+        self.guard.data(bytes);
+        let slot = self.streams.get_mut(stream).ok_or(Closed)?;
+        slot.sending.take(bytes as u32);
+        if end == End::Stream {
+            self.end_outgoing(stream);
+        } else if slot.turn == Turn::Queued && slot.sending.room() == 0 {
+            self.streams.set_turn(stream, Turn::Blocked);
+        }
+        Ok(())
+    }
+
+    /// How much data a frame on this stream may have now: within both windows and the peer's bound on frames. 0 when it
+    /// is closed.
+    #[inline]
+    pub fn sendable(&self, stream: Stream) -> usize {
+        let Some(slot) = self.streams.get(stream) else {
+            return 0;
+        };
+        let room = slot.sending.room().min(self.sending.room());
+        room.min(self.peer.frame_bytes_max) as usize
+    }
+
+    /// The window that keeps an open stream from sending data, if one does.
+    pub fn blocked(&self, stream: Stream) -> Option<Blocked> {
+        let slot = self.streams.get(stream)?;
+        if slot.sending.room() == 0 {
+            return Some(Blocked::Stream);
+        }
+        (self.sending.room() == 0).then_some(Blocked::Connection)
+    }
+
+    /// The stream has data to send, and waits for its turn; it does until it has ended or [`Connection::not_ready`].
+    #[inline]
+    pub fn ready(&mut self, stream: Stream) {
+        let Some(slot) = self.streams.get(stream) else {
+            return;
+        };
+        let turn = match slot.sending.room() {
+            0 => Turn::Blocked,
+            _ => Turn::Queued,
+        };
+        if slot.outgoing == Outgoing::Frames {
+            self.streams.set_turn(stream, turn);
+        }
+    }
+
+    /// The stream has nothing to send at present.
+    #[inline]
+    pub fn not_ready(&mut self, stream: Stream) {
+        if self.is_open(stream) {
+            self.streams.set_turn(stream, Turn::None);
+        }
+    }
+
+    /// The stream whose turn it is to send data, by urgency (RFC 9218 10): one that is ready and has room in both windows. It
+    /// should send a frame or a few before this is asked again.
+    #[inline]
+    pub fn next_ready(&mut self) -> Option<Stream> {
+        match self.sending.room() {
+            0 => None,
+            _ => self.streams.next_ready(),
+        }
+    }
+
+    /// The priority of a stream; the default when it is closed.
+    pub fn priority(&self, stream: Stream) -> Priority {
+        let slot = self.streams.get(stream);
+        slot.map_or(Priority::DEFAULT, |slot| slot.priority)
+    }
+
+    /// Gives a stream another priority than its client has said (RFC 9218 8).
+    pub fn prioritize(&mut self, stream: Stream, priority: Priority) {
+        if self.is_open(stream) {
+            self.streams.prioritize(stream, priority);
+        }
+    }
+
+    /// Ends a stream that is open. What still comes for it is passed over.
+    #[inline]
+    pub fn reset(&mut self, stream: Stream, code: Code, out: &mut Vec<u8>) {
+        if self.is_open(stream) {
+            self.streams.remove(stream);
+            self.gone.reset(stream.id);
+            frame::reset(stream.id, code, out);
+        }
+    }
+
+    /// Asks whether the peer is there; [`Event::Pong`](super::event::Event::Pong) is the answer.
+    pub fn ping(&mut self, payload: [u8; 8], out: &mut Vec<u8>) {
+        frame::ping(payload, out);
+    }
+
+    /// Says that the connection will take no new streams soon (RFC 9113 6.8). Those that are on their way are taken, until
+    /// [`Connection::go_away`], at least a round trip later: a ping may tell when.
+    pub fn go_away_soon(&mut self, out: &mut Vec<u8>) {
+        if self.last_taken == NUMBER_MAX {
+            frame::go_away(NUMBER_MAX, Code::NO_ERROR, "", out);
+        }
+    }
+
+    /// Takes no new streams from now on: those that the peer opens are passed over, which it knows by the last id that this
+    /// says. Open ones go on. A client opens none any more.
+    pub fn go_away(&mut self, code: Code, out: &mut Vec<u8>) {
+        self.last_taken = self.last_taken.min(self.newest);
+        let last_opened = self.next.saturating_sub(2);
+        self.last_wanted = Some(
+            self.last_wanted
+                .map_or(last_opened, |last| last.min(last_opened)),
+        );
+        frame::go_away(self.last_taken, code, "", out);
+    }
+
+    #[inline]
+    fn check_outgoing(&self, stream: Stream) -> Result<(), Closed> {
+        match self.streams.get(stream).map(|slot| slot.outgoing) {
+            Some(Outgoing::Frames) => Ok(()),
+            Some(Outgoing::Nothing) | None => Err(Closed),
+        }
+    }
+
+    #[inline]
+    fn put_block(
+        &mut self,
+        id: u32,
+        end: End,
+        out: &mut Vec<u8>,
+        fields: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) {
+        let at = out.len();
+        let flags = match end {
+            End::Open => Flags::END_HEADERS,
+            End::Stream => Flags::END_HEADERS.and(Flags::END_STREAM),
+        };
+        let head = Head {
+            length: 0,
+            kind: Kind::Headers,
+            flags,
+            stream: id,
+        };
+        put_head(head, out);
+        self.encoder.begin(out);
+        fields(&mut self.encoder, out);
+        let length = out.len() - at - HEAD_BYTES;
+        let length_max = self.peer.frame_bytes_max as usize;
+        if length > length_max {
+            return split_block(head, at, length_max, out);
+        }
+        set_length(out, at, length);
+    }
+}
+
+/// Cuts a block that is too large for one frame: CONTINUATION carries the rest (RFC 9113 6.10).
+#[cold]
+fn split_block(head: Head, at: usize, length_max: usize, out: &mut Vec<u8>) {
+    let block = out.split_off(at + HEAD_BYTES);
+    out.truncate(at);
+    let pieces = block.chunks(length_max);
+    let last = pieces.len() - 1;
+    for (number, piece) in pieces.enumerate() {
+        let end_stream = Flags(head.flags.0 & Flags::END_STREAM.0);
+        let (kind, flags) = match number {
+            0 => (Kind::Headers, end_stream),
+            _ => (Kind::Continuation, Flags::default()),
+        };
+        let flags = match number == last {
+            true => flags.and(Flags::END_HEADERS),
+            false => flags,
+        };
+        let head = Head {
+            length: piece.len() as u32,
+            kind,
+            flags,
+            stream: head.stream,
+        };
+        put_head(head, out);
+        out.extend_from_slice(piece);
+    }
+}

@@ -1,0 +1,242 @@
+//! Rules of RFC 9113, each with frames that break it; those of h2spec 2.2.1 stand under its numbers.
+
+mod client;
+mod floods;
+mod rules;
+mod sending;
+
+use super::Connection;
+use super::event::{Cause, Event};
+use crate::http2::code::{Code, ConnectionError};
+use crate::http2::frame::{HEAD_BYTES, Head, Kind, PREFACE};
+use crate::http2::hpack::Encoder;
+use crate::http2::settings::{LocalSettings, Role};
+use crate::http2::stream::{End, Stream};
+
+/// Flags as they stand in frames.
+const END_STREAM: u8 = 0x1;
+const ACK: u8 = 0x1;
+const END_HEADERS: u8 = 0x4;
+const PADDED: u8 = 0x8;
+const PRIORITY: u8 = 0x20;
+
+/// `GET http://a/` as HPACK.
+const GET: &[u8] = &[0x82, 0x86, 0x84, 0x41, 0x01, b'a'];
+/// `POST http://a/`.
+const POST: &[u8] = &[0x83, 0x86, 0x84, 0x41, 0x01, b'a'];
+
+/// A frame as its sender writes it, right or wrong.
+fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    bytes.extend([kind.number(), flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+fn get(stream: u32) -> Vec<u8> {
+    frame(Kind::Headers, END_STREAM | END_HEADERS, stream, GET)
+}
+
+fn post(stream: u32) -> Vec<u8> {
+    frame(Kind::Headers, END_HEADERS, stream, POST)
+}
+
+fn post_of_length(stream: u32, length: &str) -> Vec<u8> {
+    let mut block = POST.to_vec();
+    // content-length is the 28th of the static table; its value follows.
+    block.extend([0x0f, 28 - 15, length.len() as u8]);
+    block.extend(length.as_bytes());
+    frame(Kind::Headers, END_HEADERS, stream, &block)
+}
+
+fn data(stream: u32, flags: u8, bytes: &[u8]) -> Vec<u8> {
+    frame(Kind::Data, flags, stream, bytes)
+}
+
+fn window_update(stream: u32, increment: u32) -> Vec<u8> {
+    frame(Kind::WindowUpdate, 0, stream, &increment.to_be_bytes())
+}
+
+fn reset(stream: u32) -> Vec<u8> {
+    frame(Kind::Reset, 0, stream, &8u32.to_be_bytes())
+}
+
+fn setting(name: u16, value: u32) -> Vec<u8> {
+    let payload = [&name.to_be_bytes()[..], &value.to_be_bytes()].concat();
+    frame(Kind::Settings, 0, 0, &payload)
+}
+
+fn settings() -> Vec<u8> {
+    frame(Kind::Settings, 0, 0, b"")
+}
+
+/// What a test needs to know of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Seen {
+    Head(u32, End),
+    Data(u32, Vec<u8>, End),
+    Trailers(u32),
+    Reset(u32, Code),
+    Failed(u32, Code),
+    GoAway(u32, Code),
+    Window(Option<u32>),
+    Settings,
+    Pong([u8; 8]),
+}
+
+/// One end, whose peer the test plays.
+struct Side {
+    connection: Connection,
+    /// What it has written.
+    out: Vec<u8>,
+    /// What it has not consumed.
+    input: Vec<u8>,
+    seen: Vec<Seen>,
+    streams: Vec<Stream>,
+    error: Option<ConnectionError>,
+    /// The most that it wanted at once.
+    needed_max: usize,
+}
+
+impl Side {
+    fn new(role: Role, local: LocalSettings) -> Self {
+        let mut out = Vec::new();
+        Side {
+            connection: Connection::new(role, local, &mut out),
+            out,
+            input: Vec::new(),
+            seen: Vec::new(),
+            streams: Vec::new(),
+            error: None,
+            needed_max: 0,
+        }
+    }
+
+    /// A server that has heard the preface and SETTINGS.
+    fn server() -> Self {
+        let mut side = Side::new(Role::Server, LocalSettings::DEFAULT);
+        side.hear(PREFACE);
+        side.hear(&settings());
+        side.hear(&frame(Kind::Settings, ACK, 0, b""));
+        side.forget();
+        side
+    }
+
+    /// A client that has heard SETTINGS.
+    fn client() -> Self {
+        let mut side = Side::new(Role::Client, LocalSettings::DEFAULT);
+        side.hear(&settings());
+        side.forget();
+        side
+    }
+
+    fn forget(&mut self) {
+        self.out.clear();
+        self.seen.clear();
+        self.connection.sent();
+    }
+
+    /// Receives these bytes behind those that it has not consumed. Data is released at once.
+    fn hear(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
+        let mut at = 0;
+        while self.error.is_none() {
+            let input = &self.input[at..];
+            let step = match self.connection.receive(input, &mut self.out) {
+                Ok(step) => step,
+                Err(error) => {
+                    self.error = Some(error);
+                    break;
+                }
+            };
+            at += step.bytes;
+            let seen = match step.event {
+                Event::NeedMore(bytes) => {
+                    assert!(bytes > input.len(), "it asks for what is there");
+                    self.needed_max = self.needed_max.max(bytes);
+                    break;
+                }
+                Event::Nothing => continue,
+                Event::Head { stream, end, .. } => {
+                    self.streams.push(stream);
+                    Seen::Head(stream.id(), end)
+                }
+                Event::Data { stream, bytes, end } => {
+                    let length = bytes.len() as u32;
+                    self.connection.release(stream, length, &mut self.out);
+                    Seen::Data(stream.id(), bytes.to_vec(), end)
+                }
+                Event::Trailers { stream, .. } => Seen::Trailers(stream.id()),
+                Event::Reset { stream, cause } => match cause {
+                    Cause::Peer(code) => Seen::Reset(stream.id(), code),
+                    Cause::Local(error) => Seen::Failed(stream.id(), error.code),
+                },
+                Event::GoAway { last, code } => Seen::GoAway(last, code),
+                Event::Window(stream) => Seen::Window(stream.map(Stream::id)),
+                Event::Settings => Seen::Settings,
+                Event::Pong(payload) => Seen::Pong(payload),
+            };
+            self.see(seen);
+        }
+        self.input.drain(..at);
+    }
+
+    /// Pieces of data become one, so that it does not matter how they were cut.
+    fn see(&mut self, seen: Seen) {
+        if let (Some(Seen::Data(id, bytes, end @ End::Open)), Seen::Data(next, more, now)) =
+            (self.seen.last_mut(), &seen)
+            && id == next
+        {
+            bytes.extend_from_slice(more);
+            *end = *now;
+            return;
+        }
+        self.seen.push(seen);
+    }
+
+    fn stream(&self, id: u32) -> Stream {
+        let found = self.streams.iter().rev().find(|stream| stream.id() == id);
+        *found.expect("its head has come")
+    }
+
+    /// Responds with a head alone.
+    fn respond(&mut self, id: u32) {
+        let stream = self.stream(id);
+        let fields = |encoder: &mut Encoder, out: &mut Vec<u8>| encoder.status(204, out);
+        let sent = self
+            .connection
+            .head(stream, End::Stream, &mut self.out, fields);
+        assert_eq!(sent, Ok(()));
+    }
+
+    /// The frames that it has written since the last time.
+    fn frames(&mut self) -> Vec<(Head, Vec<u8>)> {
+        let out = std::mem::take(&mut self.out);
+        frames_of(&out)
+    }
+
+    /// The codes of streams that it has reset.
+    fn resets(&mut self) -> Vec<(u32, Code)> {
+        let frames = self.frames().into_iter();
+        let resets = frames.filter(|(head, _)| head.kind == Kind::Reset);
+        resets
+            .map(|(head, payload)| (head.stream, code_of(&payload)))
+            .collect()
+    }
+}
+
+fn frames_of(mut out: &[u8]) -> Vec<(Head, Vec<u8>)> {
+    let mut frames = Vec::new();
+    while let Some(head) = Head::read(out) {
+        let end = HEAD_BYTES + head.length as usize;
+        frames.push((head, out[HEAD_BYTES..end].to_vec()));
+        out = &out[end..];
+    }
+    assert!(out.is_empty(), "frames are written whole");
+    frames
+}
+
+fn code_of(payload: &[u8]) -> Code {
+    Code(u32::from_be_bytes(payload[..4].try_into().expect("four")))
+}

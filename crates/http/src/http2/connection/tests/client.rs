@@ -1,0 +1,212 @@
+//! What is different on a client: it opens streams, and responses may have interim ones before them.
+
+use super::*;
+use crate::http2::stream::Content;
+use crate::http2::{CannotOpen, Closed};
+
+const OK: &[u8] = &[0x88];
+const EARLY_HINTS: &[u8] = &[0x08, 3, b'1', b'0', b'3'];
+const NOT_MODIFIED: &[u8] = &[0x8b, 0x0f, 28 - 15, 1, b'7'];
+const OK_OF_LENGTH_7: &[u8] = &[0x88, 0x0f, 28 - 15, 1, b'7'];
+
+fn request(encoder: &mut Encoder, out: &mut Vec<u8>) {
+    use crate::http2::hpack::Indexing::Incremental;
+    for (name, value) in [(":method", "GET"), (":scheme", "http"), (":path", "/")] {
+        encoder.field(name.as_bytes(), value.as_bytes(), Incremental, out);
+    }
+    encoder.field(b":authority", b"a", Incremental, out);
+}
+
+fn open(side: &mut Side, content: Content) -> Result<Stream, CannotOpen> {
+    side.connection
+        .open(End::Stream, content, &mut side.out, request)
+}
+
+fn response(stream: u32, flags: u8, block: &[u8]) -> Vec<u8> {
+    frame(Kind::Headers, flags | END_HEADERS, stream, block)
+}
+
+#[test]
+fn it_begins_with_preface_and_settings_without_push() {
+    let side = Side::new(Role::Client, LocalSettings::DEFAULT);
+    let (preface, frames) = side.out.split_at(PREFACE.len());
+    assert_eq!(preface, PREFACE);
+    let frames = frames_of(frames);
+    assert_eq!(frames[0].0.kind, Kind::Settings);
+    assert!(
+        frames[0]
+            .1
+            .chunks(6)
+            .any(|setting| setting == [0, 2, 0, 0, 0, 0])
+    );
+}
+
+#[test]
+fn interim_heads_come_before_the_response() {
+    let mut side = Side::client();
+    let stream = open(&mut side, Content::Any);
+    let stream = stream.expect("there is room");
+    assert_eq!(
+        side.connection
+            .head(stream, End::Open, &mut side.out, request),
+        Err(Closed),
+        "the request is whole"
+    );
+    side.hear(&[response(1, 0, EARLY_HINTS), response(1, 0, EARLY_HINTS)].concat());
+    side.hear(&[response(1, 0, OK), data(1, 0, b"abc")].concat());
+    side.hear(&response(1, END_STREAM, &[0, 1, b'a', 1, b'b']));
+    let open = End::Open;
+    assert_eq!(
+        side.seen,
+        [
+            Seen::Head(1, open),
+            Seen::Head(1, open),
+            Seen::Head(1, open),
+            Seen::Data(1, b"abc".to_vec(), open),
+            Seen::Trailers(1)
+        ]
+    );
+    assert_eq!(side.connection.open_streams(), 0);
+}
+
+#[test]
+fn mistakes_of_servers_end_what_the_rfc_says() {
+    let protocol = Code::PROTOCOL_ERROR;
+    let push = frame(Kind::PushPromise, END_HEADERS, 1, &[0, 0, 0, 2]);
+    for (name, bytes, is_of_stream) in [
+        ("data before the head", data(1, 0, b"x"), true),
+        (
+            "an interim head that ends",
+            response(1, END_STREAM, EARLY_HINTS),
+            true,
+        ),
+        ("no status", response(1, 0, &[0, 1, b'a', 1, b'b']), true),
+        (
+            "status 101",
+            response(1, 0, &[0x08, 3, b'1', b'0', b'1']),
+            true,
+        ),
+        ("status 20", response(1, 0, &[0x08, 2, b'2', b'0']), true),
+        ("no content", response(1, END_STREAM, OK_OF_LENGTH_7), true),
+        ("a push", push, false),
+        ("ENABLE_PUSH", setting(2, 1), false),
+        (
+            "a head on a stream that was not opened",
+            response(3, 0, OK),
+            false,
+        ),
+        (
+            "a head on a stream of the server",
+            response(2, 0, OK),
+            false,
+        ),
+        ("a reset of a stream that was not opened", reset(3), false),
+        (
+            "PRIORITY_UPDATE",
+            frame(Kind::PriorityUpdate, 0, 0, b"\0\0\0\x01i"),
+            false,
+        ),
+    ] {
+        let mut side = Side::client();
+        assert!(open(&mut side, Content::Any).is_ok());
+        side.hear(&bytes);
+        let failed = side.error.map(|error| error.code);
+        match is_of_stream {
+            true => {
+                assert_eq!(failed, None, "{name}");
+                assert_eq!(side.seen.last(), Some(&Seen::Failed(1, protocol)), "{name}");
+            }
+            false => assert_eq!(failed, Some(protocol), "{name}"),
+        }
+    }
+}
+
+#[test]
+fn responses_without_content_may_say_its_length() {
+    for (content, block) in [
+        (Content::None, OK_OF_LENGTH_7),
+        (Content::Any, NOT_MODIFIED),
+    ] {
+        let mut side = Side::client();
+        assert!(open(&mut side, content).is_ok());
+        side.hear(&response(1, END_STREAM, block));
+        assert_eq!(side.seen, [Seen::Head(1, End::Stream)]);
+        // They may end by an empty frame, but have nothing in it.
+        assert!(open(&mut side, content).is_ok());
+        side.hear(&[response(3, 0, block), data(3, END_STREAM, b"")].concat());
+        assert_eq!(
+            side.seen.last(),
+            Some(&Seen::Data(3, Vec::new(), End::Stream))
+        );
+        assert!(open(&mut side, content).is_ok());
+        side.hear(&[response(5, 0, block), data(5, END_STREAM, b"1234567")].concat());
+        assert_eq!(
+            side.seen.last(),
+            Some(&Seen::Failed(5, Code::PROTOCOL_ERROR))
+        );
+    }
+}
+
+#[test]
+fn streams_are_opened_within_the_bound_of_the_server() {
+    let mut side = Side::client();
+    side.hear(&setting(3, 2));
+    assert_eq!(open(&mut side, Content::Any).map(Stream::id), Ok(1));
+    assert_eq!(open(&mut side, Content::Any).map(Stream::id), Ok(3));
+    side.out.clear();
+    assert_eq!(open(&mut side, Content::Any), Err(CannotOpen::Full));
+    assert_eq!(side.out, [], "nothing is written");
+    side.hear(&response(1, END_STREAM, OK));
+    assert_eq!(open(&mut side, Content::Any).map(Stream::id), Ok(5));
+}
+
+#[test]
+fn before_the_server_has_said_anything_a_hundred_are_opened() {
+    let mut side = Side::new(Role::Client, LocalSettings::DEFAULT);
+    for _ in 0..100 {
+        assert!(open(&mut side, Content::Any).is_ok());
+    }
+    assert_eq!(open(&mut side, Content::Any), Err(CannotOpen::Full));
+    side.hear(&settings());
+    assert!(open(&mut side, Content::Any).is_ok());
+}
+
+#[test]
+fn streams_that_a_server_leaves_out_are_closed_and_none_is_opened() {
+    let mut side = Side::client();
+    let streams = [(); 3].map(|()| open(&mut side, Content::Any).expect("there is room"));
+    side.hear(&frame(
+        Kind::GoAway,
+        0,
+        0,
+        &[0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0],
+    ));
+    assert_eq!(side.connection.open_streams(), 3);
+    assert_eq!(open(&mut side, Content::Any), Err(CannotOpen::GoingAway));
+    side.hear(&frame(Kind::GoAway, 0, 0, &[0, 0, 0, 3, 0, 0, 0, 2]));
+    let open = streams.map(|stream| side.connection.is_open(stream));
+    assert_eq!(open, [true, true, false]);
+    side.hear(&[response(1, END_STREAM, OK), response(3, END_STREAM, OK)].concat());
+    assert_eq!(
+        side.seen,
+        [
+            Seen::GoAway(0x7fff_ffff, Code::NO_ERROR),
+            Seen::GoAway(3, Code::INTERNAL_ERROR),
+            Seen::Head(1, End::Stream),
+            Seen::Head(3, End::Stream)
+        ]
+    );
+}
+
+#[test]
+fn ids_come_to_an_end() {
+    let mut side = Side::client();
+    side.connection.next = 0x7fff_ffff;
+    assert_eq!(
+        open(&mut side, Content::Any).map(Stream::id),
+        Ok(0x7fff_ffff)
+    );
+    assert_eq!(open(&mut side, Content::Any), Err(CannotOpen::Exhausted));
+    side.hear(&response(0x7fff_ffff, END_STREAM, OK));
+    assert_eq!(side.seen, [Seen::Head(0x7fff_ffff, End::Stream)]);
+}

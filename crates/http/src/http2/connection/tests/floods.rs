@@ -1,0 +1,176 @@
+//! Peers that cause work and do nothing for it are sent away, and those that work are not.
+
+use std::time::Duration;
+
+use super::*;
+use crate::http2::guard::Flood;
+use crate::http2::hpack::Indexing;
+use crate::http2::limits::{
+    BLOCK_BYTES_MAX, CHATTER_AHEAD_MAX, CONTINUATIONS_MAX, RESETS_AHEAD_MAX,
+    STREAM_ERRORS_AHEAD_MAX,
+};
+
+/// How often a server hears `bytes` of a number until it goes away, for which reason. What it answers is read.
+fn until_gone(mut bytes: impl FnMut(u32) -> Vec<u8>) -> (u32, Flood) {
+    let mut side = Side::server();
+    side.hear(&post(1));
+    for number in 0..200_000 {
+        side.hear(&bytes(number));
+        if let Some(error) = side.error {
+            assert_eq!(error.code, Code::ENHANCE_YOUR_CALM, "{error}");
+            return (number, error.flood.expect("it has a name"));
+        }
+        side.forget();
+    }
+    panic!("it never goes away");
+}
+
+#[test]
+fn each_flood_ends_at_its_bound() {
+    let chatter = CHATTER_AHEAD_MAX;
+    // Each error takes a token of chatter, too, where its frame is one.
+    let rapid = until_gone(|number| [get(3 + 2 * number), reset(3 + 2 * number)].concat());
+    assert_eq!(rapid, (RESETS_AHEAD_MAX, Flood::RapidReset));
+    let errors = until_gone(|number| {
+        let id = 3 + 2 * number;
+        [get(id), window_update(id, 0)].concat()
+    });
+    assert_eq!(errors, (STREAM_ERRORS_AHEAD_MAX, Flood::StreamErrors));
+    let malformed = until_gone(|number| post_of_length(3 + 2 * number, "x"));
+    assert_eq!(malformed, (STREAM_ERRORS_AHEAD_MAX, Flood::StreamErrors));
+    for (bytes, flood) in [
+        (setting(1, 0), Flood::Settings),
+        (frame(Kind::Settings, ACK, 0, b""), Flood::Settings),
+        (frame(Kind::Ping, 0, 0, &[0; 8]), Flood::Ping),
+        (frame(Kind::Ping, ACK, 0, &[0; 8]), Flood::Ping),
+        (frame(Kind::Priority, 0, 9, &[0; 5]), Flood::Priority),
+        (
+            frame(Kind::PriorityUpdate, 0, 0, b"\0\0\0\x09i"),
+            Flood::Priority,
+        ),
+        (window_update(1, 1), Flood::WindowUpdate),
+        (window_update(0, 1), Flood::WindowUpdate),
+        (data(1, 0, b""), Flood::EmptyData),
+        (data(1, PADDED, &[3, 0, 0, 0]), Flood::EmptyData),
+        (frame(Kind::Unknown, 0, 0, b"x"), Flood::Ignored),
+        (frame(Kind::GoAway, 0, 0, &[0; 8]), Flood::Ignored),
+    ] {
+        // Settings and their acknowledgement have taken one each.
+        let (count, found) = until_gone(|_| bytes.clone());
+        assert_eq!(found, flood);
+        assert!(
+            (chatter - 2..=chatter).contains(&count),
+            "{flood:?} {count}"
+        );
+    }
+}
+
+#[test]
+fn answers_that_nobody_reads_are_bounded() {
+    let mut side = Side::server();
+    while side.error.is_none() {
+        side.hear(&frame(Kind::Ping, 0, 0, &[0; 8]));
+        assert!(side.out.len() < 40_000);
+    }
+    assert_eq!(
+        side.error.and_then(|error| error.flood),
+        Some(Flood::Unread)
+    );
+}
+
+#[test]
+fn blocks_without_end_are_bounded() {
+    for (piece, continuations) in [
+        (0, CONTINUATIONS_MAX.into()),
+        (16_384, BLOCK_BYTES_MAX / 16_384),
+    ] {
+        let mut side = Side::server();
+        side.hear(&frame(Kind::Headers, 0, 1, b""));
+        let mut count = 0;
+        while side.error.is_none() {
+            side.hear(&frame(Kind::Continuation, 0, 1, &vec![0; piece]));
+            count += 1;
+        }
+        assert_eq!(
+            side.error.and_then(|error| error.flood),
+            Some(Flood::Continuation)
+        );
+        assert_eq!(count, continuations + 1);
+    }
+}
+
+#[test]
+fn a_frame_of_settings_is_bounded() {
+    let mut side = Side::server();
+    let entry = [0, 1, 0, 0, 0, 0];
+    side.hear(&frame(Kind::Settings, 0, 0, &entry.repeat(64)));
+    assert_eq!(side.error, None);
+    // Its head is enough.
+    let large = frame(Kind::Settings, 0, 0, &entry.repeat(65));
+    side.hear(&large[..HEAD_BYTES]);
+    assert_eq!(
+        side.error.and_then(|error| error.flood),
+        Some(Flood::Settings)
+    );
+}
+
+#[test]
+fn good_work_pays_for_resets_and_chatter() {
+    let mut side = Side::server();
+    for number in 0..3_000 {
+        let id = 1 + 4 * number;
+        side.hear(&[get(id), window_update(id, 1), window_update(0, 1)].concat());
+        side.hear(&frame(Kind::Ping, 0, 0, &[0; 8]));
+        side.respond(id);
+        side.hear(&[get(id + 2), reset(id + 2)].concat());
+        assert_eq!(side.error, None, "{number}");
+        side.forget();
+    }
+}
+
+#[test]
+fn time_pays_for_resets_and_a_stream_that_is_served_costs_none() {
+    let mut side = Side::server();
+    for number in 0..1_000 {
+        let id = 1 + 2 * number;
+        side.hear(&[post(id), reset(id)].concat());
+        side.connection.elapsed(Duration::from_secs(1));
+        assert_eq!(side.error, None, "{number}");
+        side.forget();
+    }
+    let mut side = Side::server();
+    for number in 0..1_000 {
+        let id = 1 + 2 * number;
+        side.hear(&post(id));
+        side.respond(id);
+        side.hear(&reset(id));
+        side.connection.elapsed(Duration::from_secs(1));
+        assert_eq!(side.error, None, "{number}");
+        side.forget();
+    }
+}
+
+#[test]
+fn a_list_that_is_too_large_comes_cut() {
+    let mut connection = Connection::new(Role::Server, LocalSettings::DEFAULT, &mut Vec::new());
+    // A large field is put into the table and said again and again.
+    let (mut encoder, mut block) = (Encoder::new(), GET.to_vec());
+    for _ in 0..40 {
+        encoder.field(b"a", &[0xff; 800], Indexing::Incremental, &mut block);
+    }
+    assert!(block.len() < 4_000, "it is small before it is decoded");
+    let head = frame(Kind::Headers, END_STREAM | END_HEADERS, 1, &block);
+    let input = [PREFACE, &settings()[..], &head].concat();
+    let (mut at, mut out) = (0, Vec::new());
+    loop {
+        let step = connection.receive(&input[at..], &mut out);
+        let step = step.expect("it is not an error of the connection");
+        at += step.bytes;
+        if let Event::Head { fields, .. } = step.event {
+            assert!(fields.is_too_large());
+            assert!(fields.len() < 24, "what is beyond is not kept");
+            break;
+        }
+    }
+    assert_eq!(at, input.len());
+}

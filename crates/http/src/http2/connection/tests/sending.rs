@@ -1,0 +1,227 @@
+//! What a server sends: within windows, bounds on frames, and until it goes away.
+
+use super::*;
+use crate::http2::frame::NUMBER_MAX;
+use crate::http2::hpack::Indexing;
+use crate::http2::priority::{Delivery, Priority};
+use crate::http2::stream::Content;
+use crate::http2::{Blocked, Closed};
+
+fn status(encoder: &mut Encoder, out: &mut Vec<u8>) {
+    encoder.status(200, out);
+}
+
+/// Sends so much data on a stream.
+fn send(side: &mut Side, stream: Stream, bytes: usize, end: End) {
+    assert_eq!(
+        side.connection.data(stream, bytes, end, &mut side.out),
+        Ok(())
+    );
+    side.out.resize(side.out.len() + bytes, b'x');
+}
+
+#[test]
+fn a_response_is_a_head_and_data_within_both_windows() {
+    let mut side = Side::server();
+    side.hear(&setting(4, 5));
+    side.hear(&get(1));
+    let stream = side.stream(1);
+    side.forget();
+    assert_eq!(
+        side.connection
+            .head(stream, End::Open, &mut side.out, status),
+        Ok(())
+    );
+    assert_eq!(side.connection.sendable(stream), 5);
+    send(&mut side, stream, 5, End::Open);
+    assert_eq!(side.connection.sendable(stream), 0);
+    assert_eq!(side.connection.blocked(stream), Some(Blocked::Stream));
+    side.hear(&window_update(1, 1));
+    assert_eq!(side.seen, [Seen::Window(Some(1))]);
+    send(&mut side, stream, 1, End::Stream);
+    let frames = side.frames();
+    let kinds: Vec<_> = frames
+        .iter()
+        .map(|(head, payload)| (head.kind, head.flags.0, payload.len()))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            (Kind::Headers, END_HEADERS, 1),
+            (Kind::Data, 0, 5),
+            (Kind::Data, END_STREAM, 1)
+        ]
+    );
+    assert_eq!(side.connection.open_streams(), 0);
+    assert_eq!(
+        side.connection.data(stream, 0, End::Stream, &mut side.out),
+        Err(Closed)
+    );
+}
+
+#[test]
+fn initial_windows_move_those_of_open_streams_below_zero_too() {
+    let mut side = Side::server();
+    side.hear(&[setting(4, 10), get(1)].concat());
+    let stream = side.stream(1);
+    send(&mut side, stream, 10, End::Open);
+    side.connection.ready(stream);
+    side.hear(&setting(4, 2));
+    side.hear(&window_update(1, 8));
+    assert_eq!(side.connection.sendable(stream), 0);
+    assert_eq!(side.connection.next_ready(), None);
+    side.forget();
+    side.hear(&setting(4, 3));
+    assert_eq!(side.connection.sendable(stream), 1);
+    assert_eq!(side.connection.next_ready(), Some(stream));
+    assert_eq!(side.seen, [Seen::Settings]);
+}
+
+#[test]
+fn the_window_of_the_connection_blocks_all_streams() {
+    let mut side = Side::server();
+    side.hear(&[setting(4, 1 << 20), get(1), get(3)].concat());
+    let (first, second) = (side.stream(1), side.stream(3));
+    side.connection.ready(first);
+    side.connection.ready(second);
+    while side.connection.sendable(first) > 0 {
+        let bytes = side.connection.sendable(first);
+        assert!(bytes <= 16384);
+        send(&mut side, first, bytes, End::Open);
+    }
+    assert_eq!(side.connection.blocked(second), Some(Blocked::Connection));
+    assert_eq!(side.connection.next_ready(), None);
+    side.forget();
+    side.hear(&window_update(0, 3));
+    assert_eq!(side.seen, [Seen::Window(None)]);
+    assert_eq!(side.connection.sendable(second), 3);
+    assert_eq!(side.connection.next_ready(), Some(first));
+}
+
+#[test]
+fn urgent_streams_send_first() {
+    let mut side = Side::server();
+    let mut block = GET.to_vec();
+    block.extend([0, 8]);
+    block.extend(b"priority\x06u=1, i");
+    side.hear(&get(1));
+    side.hear(&frame(
+        Kind::PriorityUpdate,
+        0,
+        0,
+        b"\x00\x00\x00\x05u=0 , x",
+    ));
+    side.hear(&frame(Kind::Headers, END_STREAM | END_HEADERS, 3, &block));
+    side.hear(&get(5));
+    let [first, second, third] = [1, 3, 5].map(|id| side.stream(id));
+    let wanted = Priority {
+        urgency: 1,
+        delivery: Delivery::Incremental,
+    };
+    assert_eq!(side.connection.priority(second), wanted);
+    for stream in [first, second, third] {
+        side.connection.ready(stream);
+    }
+    for wanted in [third, second, first] {
+        assert_eq!(side.connection.next_ready(), Some(wanted));
+        send(&mut side, wanted, 1, End::Stream);
+    }
+    assert_eq!(side.connection.next_ready(), None);
+}
+
+#[test]
+fn a_priority_may_change_while_a_stream_waits() {
+    let mut side = Side::server();
+    side.hear(&[get(1), get(3)].concat());
+    let (first, second) = (side.stream(1), side.stream(3));
+    side.connection.ready(first);
+    side.connection.ready(second);
+    side.hear(&frame(Kind::PriorityUpdate, 0, 0, b"\0\0\0\x03u=0"));
+    assert_eq!(side.connection.next_ready(), Some(second));
+    side.connection.prioritize(second, Priority::parse(b"u=7"));
+    assert_eq!(side.connection.next_ready(), Some(first));
+    side.connection.not_ready(first);
+    assert_eq!(side.connection.next_ready(), Some(second));
+}
+
+#[test]
+fn large_blocks_are_cut_to_the_frames_of_the_peer() {
+    for (bytes, ends) in [(16384, END_STREAM), (40_000, 0)] {
+        let mut side = Side::server();
+        side.hear(&get(1));
+        side.forget();
+        let stream = side.stream(1);
+        let end = match ends {
+            0 => End::Open,
+            _ => End::Stream,
+        };
+        let value = vec![0xff; bytes];
+        let write = |encoder: &mut Encoder, out: &mut Vec<u8>| {
+            encoder.status(200, out);
+            encoder.field(b"a", &value, Indexing::Without, out);
+        };
+        assert_eq!(
+            side.connection.head(stream, end, &mut side.out, write),
+            Ok(())
+        );
+        // Whoever knows the protocol reads it as one.
+        let written = side.out.clone();
+        let mut client = Side::client();
+        let opened = client
+            .connection
+            .open(End::Stream, Content::None, &mut client.out, |_, _| {});
+        assert_eq!(opened.map(Stream::id), Ok(1));
+        client.hear(&written);
+        assert_eq!(client.seen, [Seen::Head(1, end)]);
+        let frames = side.frames();
+        let (first, rest) = frames.split_first().expect("HEADERS");
+        assert_eq!((first.0.kind, first.0.flags.0), (Kind::Headers, ends));
+        let (last, between) = rest.split_last().expect("CONTINUATION");
+        assert_eq!(last.0.flags.0, END_HEADERS);
+        assert!(between.iter().all(|(head, _)| head.flags.0 == 0));
+        assert!(frames.iter().all(|(head, _)| head.length <= 16384));
+    }
+}
+
+#[test]
+fn consumed_data_is_announced_by_half_windows() {
+    let mut side = Side::server();
+    side.hear(&post(1));
+    side.forget();
+    for _ in 0..4 {
+        side.hear(&data(1, 0, &[0; 8_000]));
+    }
+    assert_eq!(side.frames(), []);
+    side.hear(&data(1, PADDED, &[&[0xff][..], &[0; 8_255]].concat()));
+    let updates: Vec<_> = side
+        .frames()
+        .into_iter()
+        .map(|(head, payload)| (head.kind, head.stream, code_of(&payload).0))
+        .collect();
+    // Padding is nobody's: with it and the last 8,000 bytes half of 65,535 is passed.
+    let released = 5 * 8_000 + 256;
+    let wanted = [0, 1].map(|stream| (Kind::WindowUpdate, stream, released));
+    assert_eq!(updates, wanted);
+}
+
+#[test]
+fn streams_behind_the_last_one_are_passed_over() {
+    let mut side = Side::server();
+    side.hear(&get(1));
+    side.forget();
+    side.connection.go_away_soon(&mut side.out);
+    side.hear(&get(3));
+    side.connection.go_away(Code::NO_ERROR, &mut side.out);
+    side.hear(&[post(5), data(5, END_STREAM, b"x"), window_update(5, 1)].concat());
+    assert_eq!(side.error, None);
+    assert_eq!(side.seen, [Seen::Head(3, End::Stream)]);
+    let lasts: Vec<_> = side
+        .frames()
+        .into_iter()
+        .map(|(head, payload)| (head.kind, code_of(&payload).0))
+        .collect();
+    assert_eq!(lasts, [(Kind::GoAway, NUMBER_MAX), (Kind::GoAway, 3)]);
+    side.respond(1);
+    side.respond(3);
+    assert_eq!(side.connection.open_streams(), 0);
+}

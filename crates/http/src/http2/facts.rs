@@ -1,0 +1,108 @@
+//! What a connection has to know of a message: how long its content is, what status it has, how urgent it is. The rest of
+//! the message is `message`'s.
+
+use super::code::StreamError;
+use super::fields::FieldSection;
+use super::priority::Priority;
+use super::stream::{Content, End, UNKNOWN};
+use crate::framing::decimal;
+
+/// What a field section is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    Request,
+    Response,
+    Trailers,
+}
+
+/// What the fields say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// `UNKNOWN` without Content-Length.
+    pub(crate) content_length: u64,
+    /// 0 without one.
+    status: u16,
+    pub(crate) priority: Priority,
+}
+
+impl Facts {
+    /// Looks through the fields of a section.
+    ///
+    /// # Errors
+    /// When one of them is malformed, or not what such a section may have (RFC 9113 8.1, 8.2).
+    #[inline]
+    pub(crate) fn of(fields: &FieldSection, section: Section) -> Result<Facts, StreamError> {
+        if let Some(flaw) = fields.flaw() {
+            return Err(StreamError::protocol(flaw.reason()));
+        }
+        let mut facts = Facts {
+            content_length: UNKNOWN,
+            status: 0,
+            priority: Priority::DEFAULT,
+        };
+        for (name, value) in fields.iter() {
+            match (name.len(), section) {
+                (14, Section::Request | Section::Response) if name == "content-length" => {
+                    facts.note_length(value)?;
+                }
+                (8, Section::Request) if name == "priority" => {
+                    facts.priority = Priority::parse(value);
+                }
+                (7, Section::Response) if name == ":status" => facts.status = status(value)?,
+                (_, Section::Trailers) if name.starts_with(':') => {
+                    return Err(StreamError::protocol("a pseudo-field in trailers"));
+                }
+                _ => {}
+            }
+        }
+        match section == Section::Response && facts.status == 0 {
+            true => Err(StreamError::protocol("response without a status")),
+            false => Ok(facts),
+        }
+    }
+
+    /// Takes Content-Length. Repeats have to say the same (RFC 9110 8.6).
+    fn note_length(&mut self, value: &[u8]) -> Result<(), StreamError> {
+        let length = decimal(value).ok_or(StreamError::protocol("malformed Content-Length"))?;
+        if self.content_length != UNKNOWN && self.content_length != length {
+            return Err(StreamError::protocol("Content-Length fields that differ"));
+        }
+        self.content_length = length;
+        Ok(())
+    }
+
+    /// The same, if the stream may end behind this head.
+    #[inline]
+    pub(crate) fn check_end(self, end: End, content: Content) -> Result<Facts, StreamError> {
+        let misses = self.content_length != UNKNOWN && self.content_length != 0;
+        match (end, content) {
+            (End::Stream, Content::Any) if misses => {
+                Err(StreamError::protocol("less data than Content-Length says"))
+            }
+            (End::Stream | End::Open, Content::Any | Content::None) => Ok(self),
+        }
+    }
+
+    /// Whether another head follows (RFC 9110 15.2).
+    pub(crate) fn is_interim(&self) -> bool {
+        self.status < 200
+    }
+
+    /// Whether the status says that there is no content (RFC 9110 6.4.1).
+    pub(crate) fn has_no_content(&self) -> bool {
+        matches!(self.status, 204 | 304)
+    }
+}
+
+/// Three digits; a protocol is not changed in HTTP/2, so 101 is none (RFC 9113 8.6).
+fn status(value: &[u8]) -> Result<u16, StreamError> {
+    let status = match value {
+        [b'1'..=b'9', b'0'..=b'9', b'0'..=b'9'] => decimal(value),
+        _ => None,
+    };
+    match status {
+        Some(101) => Err(StreamError::protocol("status 101, which HTTP/2 has not")),
+        Some(status) => Ok(status as u16),
+        None => Err(StreamError::protocol("malformed status")),
+    }
+}

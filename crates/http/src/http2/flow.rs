@@ -1,0 +1,155 @@
+//! Flow control (RFC 9113 5.2, 6.9): what may still be sent, and what may still be received.
+//!
+//! ```text
+//!   received ──> Receiving: allowed -= bytes ──> the user releases ──> due += bytes ──> half of the window: WINDOW_UPDATE
+//!   WINDOW_UPDATE ──> Sending: window += increment ──> sent: window -= bytes
+//! ```
+
+use super::frame::NUMBER_MAX;
+
+/// What we may send on a stream or the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sending {
+    /// Negative when SETTINGS_INITIAL_WINDOW_SIZE has shrunk below what is sent already (RFC 9113 6.9.2); -(2^31-1) at
+    /// least, since only that setting makes it negative, by at most what it was before.
+    window: i32,
+}
+
+/// A window that would grow beyond 2^31-1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Overflow;
+
+/// Whether a window that had no room has some now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Opened,
+    Same,
+}
+
+impl Sending {
+    pub(crate) fn new(initial: u32) -> Self {
+        debug_assert!(initial <= NUMBER_MAX);
+        Sending {
+            window: initial as i32,
+        }
+    }
+
+    /// Bytes that may be sent.
+    #[inline]
+    pub(crate) fn room(self) -> u32 {
+        self.window.max(0) as u32
+    }
+
+    /// Takes bytes that are sent; there is room for them.
+    #[inline]
+    pub(crate) fn take(&mut self, bytes: u32) {
+        debug_assert!(bytes <= self.room());
+        self.window -= bytes as i32;
+    }
+
+    /// Moves the window by what the peer has said: an increment, or the difference of two initial windows.
+    #[inline]
+    pub(crate) fn change(&mut self, by: i64) -> Result<Change, Overflow> {
+        let had_room = self.window > 0;
+        let window = i64::from(self.window) + by;
+        if window > i64::from(NUMBER_MAX) {
+            return Err(Overflow);
+        }
+        self.window = i32::try_from(window).unwrap_or(i32::MIN);
+        match !had_room && self.window > 0 {
+            true => Ok(Change::Opened),
+            false => Ok(Change::Same),
+        }
+    }
+}
+
+/// What the peer may send us on a stream or the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Receiving {
+    /// Negative only while the peer learns of an initial window below the default.
+    allowed: i32,
+    /// Released bytes that the peer does not know of; allowed + due + what the user holds = the window.
+    due: u32,
+}
+
+/// More came than was allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exceeded;
+
+impl Receiving {
+    pub(crate) fn new(window: u32) -> Self {
+        debug_assert!(window <= NUMBER_MAX);
+        Receiving {
+            allowed: window as i32,
+            due: 0,
+        }
+    }
+
+    /// Takes bytes that have come.
+    #[inline]
+    pub(crate) fn take(&mut self, bytes: u32) -> Result<(), Exceeded> {
+        if i64::from(bytes) > i64::from(self.allowed) {
+            return Err(Exceeded);
+        }
+        self.allowed -= bytes as i32;
+        Ok(())
+    }
+
+    /// The user is done with bytes that had come. The increment to tell the peer once it is worth a frame: half of the
+    /// `window`, so that the sender never stands still while it is fast enough, for two frames per window at most.
+    #[inline]
+    pub(crate) fn release(&mut self, bytes: u32, window: u32) -> Option<u32> {
+        self.due += bytes;
+        let is_due = self.due > 0 && self.due >= window / 2;
+        is_due.then(|| self.announce())
+    }
+
+    /// What is due, which the peer is told now.
+    fn announce(&mut self) -> u32 {
+        let due = std::mem::take(&mut self.due);
+        self.allowed += due as i32;
+        due
+    }
+
+    /// The peer knows now that windows begin with less.
+    pub(crate) fn shrink(&mut self, by: u32) {
+        self.allowed -= by as i32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_may_be_negative_and_opens_again() {
+        let mut window = Sending::new(100);
+        window.take(100);
+        assert_eq!(window.change(-60), Ok(Change::Same));
+        assert_eq!(window.room(), 0);
+        assert_eq!(window.change(60), Ok(Change::Same));
+        assert_eq!(window.change(1), Ok(Change::Opened));
+        assert_eq!(window.change(1), Ok(Change::Same));
+        assert_eq!(window.room(), 2);
+    }
+
+    #[test]
+    fn a_window_never_grows_beyond_31_bits() {
+        let mut window = Sending::new(NUMBER_MAX - 1);
+        assert_eq!(window.change(1), Ok(Change::Same));
+        assert_eq!(window.change(1), Err(Overflow));
+        assert_eq!(window.room(), NUMBER_MAX);
+    }
+
+    #[test]
+    fn what_is_released_is_announced_by_halves() {
+        let mut window = Receiving::new(100);
+        assert_eq!(window.take(100), Ok(()));
+        assert_eq!(window.take(1), Err(Exceeded));
+        assert_eq!(window.release(49, 100), None);
+        assert_eq!(window.release(1, 100), Some(50));
+        assert_eq!(window.take(51), Err(Exceeded));
+        assert_eq!(window.take(50), Ok(()));
+        assert_eq!(window.release(0, 0), None);
+    }
+}

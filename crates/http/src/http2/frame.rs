@@ -1,0 +1,315 @@
+//! Frames (RFC 9113 4 and 6): the head of nine bytes, and what the payload of each type may be. Nothing here knows of
+//! states; which frame may come when is decided in `connection`.
+//!
+//! ```text
+//!   length (24)  type (8)  flags (8)  R (1) stream id (31)  payload …
+//! ```
+
+mod payload;
+mod write;
+
+pub use write::{
+    PREFACE, go_away, ping, ping_ack, priority_update, reset, settings_ack, window_update,
+};
+pub(crate) use write::{put_head, set_length};
+
+pub(crate) use payload::{
+    dependency, go_away as read_go_away, headers as read_headers, number_at, padded,
+    ping as read_ping, priority as read_priority, priority_update as read_priority_update,
+    reset as read_reset, window_update as read_window_update,
+};
+
+use super::code::ConnectionError;
+
+/// Bytes of a frame's head.
+pub const HEAD_BYTES: usize = 9;
+
+/// Bytes of a payload that every peer takes (RFC 9113 4.2), and the most that a length can say.
+pub const PAYLOAD_BYTES_DEFAULT: u32 = 1 << 14;
+/// The largest SETTINGS_MAX_FRAME_SIZE.
+pub const PAYLOAD_BYTES_MAX: u32 = (1 << 24) - 1;
+
+/// The largest stream id and the largest window: 31 bits.
+pub const NUMBER_MAX: u32 = (1 << 31) - 1;
+
+/// A frame's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Content of a message.
+    Data,
+    /// A head or trailers.
+    Headers,
+    /// What RFC 7540 had for priorities; read and ignored.
+    Priority,
+    /// The end of a stream that is not its regular one.
+    Reset,
+    /// What the sender can and wants.
+    Settings,
+    /// A request that the server makes itself; never allowed here.
+    PushPromise,
+    /// A question for life, and its answer.
+    Ping,
+    /// No new streams.
+    GoAway,
+    /// More may be sent.
+    WindowUpdate,
+    /// More of a head or trailers.
+    Continuation,
+    /// The priority of a response (RFC 9218 7.1).
+    PriorityUpdate,
+    /// Anything else: ignored (RFC 9113 4.1).
+    Unknown,
+}
+
+impl Kind {
+    /// The type that a number names.
+    #[inline]
+    pub const fn of(number: u8) -> Kind {
+        match number {
+            0x0 => Kind::Data,
+            0x1 => Kind::Headers,
+            0x2 => Kind::Priority,
+            0x3 => Kind::Reset,
+            0x4 => Kind::Settings,
+            0x5 => Kind::PushPromise,
+            0x6 => Kind::Ping,
+            0x7 => Kind::GoAway,
+            0x8 => Kind::WindowUpdate,
+            0x9 => Kind::Continuation,
+            0x10 => Kind::PriorityUpdate,
+            _ => Kind::Unknown,
+        }
+    }
+
+    /// The number on the wire; an unknown type has one that is reserved for that (RFC 9113 has none: 0x21 is the first of
+    /// the pattern `0x1f * N + 0x2` that HTTP/3 keeps free, and nobody uses it here).
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Kind::Data => 0x0,
+            Kind::Headers => 0x1,
+            Kind::Priority => 0x2,
+            Kind::Reset => 0x3,
+            Kind::Settings => 0x4,
+            Kind::PushPromise => 0x5,
+            Kind::Ping => 0x6,
+            Kind::GoAway => 0x7,
+            Kind::WindowUpdate => 0x8,
+            Kind::Continuation => 0x9,
+            Kind::PriorityUpdate => 0x10,
+            Kind::Unknown => 0x21,
+        }
+    }
+}
+
+/// The flags of RFC 9113 6. A bit means what its frame's type gives it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// DATA, HEADERS: nothing follows on this stream.
+    pub const END_STREAM: Flags = Flags(0x1);
+    /// SETTINGS, PING: an answer.
+    pub const ACK: Flags = Flags(0x1);
+    /// HEADERS, CONTINUATION: the field block ends here.
+    pub const END_HEADERS: Flags = Flags(0x4);
+    /// DATA, HEADERS: the payload is padded.
+    pub const PADDED: Flags = Flags(0x8);
+    /// HEADERS: five bytes of RFC 7540's priority stand before the block.
+    pub const PRIORITY: Flags = Flags(0x20);
+
+    /// Whether all bits of `flags` are set.
+    #[inline]
+    pub const fn has(self, flags: Flags) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+
+    /// The bits of both.
+    #[inline]
+    pub const fn and(self, flags: Flags) -> Flags {
+        Flags(self.0 | flags.0)
+    }
+}
+
+/// A frame's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Bytes of the payload.
+    pub length: u32,
+    /// The type.
+    pub kind: Kind,
+    /// The flags as received; unknown ones are ignored.
+    pub flags: Flags,
+    /// The stream that it is about; 0 is the connection.
+    pub stream: u32,
+}
+
+impl Head {
+    /// Reads the head at the start of `input`; `None` when it is not all there.
+    #[inline]
+    pub fn read(input: &[u8]) -> Option<Head> {
+        let &[a, b, c, kind, flags, s, t, u, v] = input.first_chunk::<HEAD_BYTES>()?;
+        Some(Head {
+            length: u32::from_be_bytes([0, a, b, c]),
+            kind: Kind::of(kind),
+            flags: Flags(flags),
+            stream: u32::from_be_bytes([s, t, u, v]) & NUMBER_MAX,
+        })
+    }
+
+    /// Checks what of a frame does not depend on its payload or on the state of anything: its length and whether it is
+    /// about a stream or the connection (RFC 9113 4.2, 6). The length of PRIORITY is left out: it is an error of its
+    /// stream only.
+    ///
+    /// # Errors
+    /// A connection error.
+    #[inline]
+    pub fn check(&self, length_max: u32) -> Result<(), ConnectionError> {
+        if self.length > length_max {
+            return Err(ConnectionError::size("frame larger than announced"));
+        }
+        match self.kind {
+            Kind::Data | Kind::Headers => self.check_stream(),
+            Kind::Continuation | Kind::Priority => self.check_stream(),
+            Kind::Reset => self.check_stream().and(self.check_length(4)),
+            Kind::WindowUpdate => self.check_length(4),
+            Kind::Ping => self.check_connection().and(self.check_length(8)),
+            Kind::Settings => self.check_connection().and(self.check_settings()),
+            Kind::GoAway => self.check_connection().and(self.check_length_min(8)),
+            Kind::PriorityUpdate => self.check_connection().and(self.check_length_min(4)),
+            Kind::PushPromise | Kind::Unknown => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn check_stream(&self) -> Result<(), ConnectionError> {
+        match self.stream {
+            0 => Err(ConnectionError::protocol(
+                "frame of a stream on the connection",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn check_connection(&self) -> Result<(), ConnectionError> {
+        match self.stream {
+            0 => Ok(()),
+            _ => Err(ConnectionError::protocol(
+                "frame of the connection on a stream",
+            )),
+        }
+    }
+
+    #[inline]
+    fn check_length(&self, length: u32) -> Result<(), ConnectionError> {
+        match self.length == length {
+            true => Ok(()),
+            false => Err(ConnectionError::size(
+                "frame with another length than its type has",
+            )),
+        }
+    }
+
+    #[inline]
+    fn check_length_min(&self, length: u32) -> Result<(), ConnectionError> {
+        match self.length >= length {
+            true => Ok(()),
+            false => Err(ConnectionError::size("frame shorter than its type")),
+        }
+    }
+
+    fn check_settings(&self) -> Result<(), ConnectionError> {
+        match (self.flags.has(Flags::ACK), self.length) {
+            (true, 0) => Ok(()),
+            (true, _) => Err(ConnectionError::size(
+                "acknowledgement of settings with a payload",
+            )),
+            (false, length) if length.is_multiple_of(6) => Ok(()),
+            (false, _) => Err(ConnectionError::size("settings that are cut off")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http2::code::Code;
+
+    fn head(length: u32, kind: Kind, flags: Flags, stream: u32) -> Head {
+        Head {
+            length,
+            kind,
+            flags,
+            stream,
+        }
+    }
+
+    #[test]
+    fn a_head_is_read_as_it_was_written() {
+        let mut out = Vec::new();
+        let written = head(0x0102_0304 & PAYLOAD_BYTES_MAX, Kind::Ping, Flags::ACK, 7);
+        put_head(written, &mut out);
+        assert_eq!(out, [2, 3, 4, 6, 1, 0, 0, 0, 7]);
+        assert_eq!(Head::read(&out), Some(written));
+        assert_eq!(Head::read(&out[..8]), None);
+    }
+
+    #[test]
+    fn the_reserved_bit_is_ignored_and_kinds_are_their_numbers() {
+        let read = Head::read(&[0, 0, 0, 0, 0, 0x80, 0, 0, 1]);
+        assert_eq!(read.map(|head| head.stream), Some(1));
+        for number in 0..=255 {
+            let kind = Kind::of(number);
+            assert!(kind == Kind::Unknown || kind.number() == number);
+        }
+    }
+
+    #[test]
+    fn lengths_and_streams_are_checked_by_type() {
+        let none = Flags::default();
+        let cases = [
+            (
+                head(16385, Kind::Data, none, 1),
+                Some(Code::FRAME_SIZE_ERROR),
+            ),
+            (head(16384, Kind::Data, none, 1), None),
+            (head(0, Kind::Data, none, 0), Some(Code::PROTOCOL_ERROR)),
+            (head(0, Kind::Headers, none, 0), Some(Code::PROTOCOL_ERROR)),
+            (head(5, Kind::Priority, none, 0), Some(Code::PROTOCOL_ERROR)),
+            (head(4, Kind::Priority, none, 1), None),
+            (head(4, Kind::Reset, none, 0), Some(Code::PROTOCOL_ERROR)),
+            (head(3, Kind::Reset, none, 1), Some(Code::FRAME_SIZE_ERROR)),
+            (head(6, Kind::Settings, none, 1), Some(Code::PROTOCOL_ERROR)),
+            (
+                head(3, Kind::Settings, none, 0),
+                Some(Code::FRAME_SIZE_ERROR),
+            ),
+            (
+                head(6, Kind::Settings, Flags::ACK, 0),
+                Some(Code::FRAME_SIZE_ERROR),
+            ),
+            (head(0, Kind::Settings, Flags::ACK, 0), None),
+            (head(8, Kind::Ping, none, 1), Some(Code::PROTOCOL_ERROR)),
+            (head(6, Kind::Ping, none, 0), Some(Code::FRAME_SIZE_ERROR)),
+            (head(8, Kind::GoAway, none, 1), Some(Code::PROTOCOL_ERROR)),
+            (head(7, Kind::GoAway, none, 0), Some(Code::FRAME_SIZE_ERROR)),
+            (
+                head(3, Kind::WindowUpdate, none, 0),
+                Some(Code::FRAME_SIZE_ERROR),
+            ),
+            (
+                head(0, Kind::Continuation, none, 0),
+                Some(Code::PROTOCOL_ERROR),
+            ),
+            (
+                head(9, Kind::PriorityUpdate, none, 1),
+                Some(Code::PROTOCOL_ERROR),
+            ),
+            (head(9, Kind::Unknown, none, 1), None),
+        ];
+        for (head, wanted) in cases {
+            let found = head.check(PAYLOAD_BYTES_DEFAULT).err();
+            assert_eq!(found.map(|error| error.code), wanted, "{head:?}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Bounds on work that a peer causes and does not pay for. Each is a number of tokens: what costs takes one, and good work
+//! and time give some back, up to where it began. A client that asks and reads never notices; one that only makes us work
+//! is sent away with ENHANCE_YOUR_CALM and the name of what it did.
+
+use std::time::Duration;
+
+use super::limits::{
+    CHATTER_AHEAD_MAX, CHATTER_PER_DATA, CHATTER_PER_SECOND, CHATTER_PER_STREAM,
+    CONTROL_UNSENT_BYTES_MAX, DATA_GOOD_BYTES, RESETS_AHEAD_MAX, RESETS_PER_SECOND,
+    STREAM_ERRORS_AHEAD_MAX,
+};
+
+/// Which bound a peer went beyond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Flood {
+    /// Streams that it opened and reset (CVE-2023-44487).
+    RapidReset,
+    /// Streams that it made us reset (CVE-2025-8671).
+    StreamErrors,
+    /// A field block without end, or in too many pieces (CVE-2024-27316).
+    Continuation,
+    /// Frames that want answers, which it does not read (CVE-2019-9512, 9515).
+    Unread,
+    /// Settings in one frame, or frames of them (CVE-2019-9515).
+    Settings,
+    /// PING (CVE-2019-9512).
+    Ping,
+    /// Priorities (CVE-2019-9513).
+    Priority,
+    /// Windows opened by little (CVE-2019-9511).
+    WindowUpdate,
+    /// DATA without data (CVE-2019-9518).
+    EmptyData,
+    /// Frames that mean nothing: of an unknown type, or of streams that are gone.
+    Ignored,
+}
+
+impl Flood {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Flood; 10] = [
+        Flood::RapidReset,
+        Flood::StreamErrors,
+        Flood::Continuation,
+        Flood::Unread,
+        Flood::Settings,
+        Flood::Ping,
+        Flood::Priority,
+        Flood::WindowUpdate,
+        Flood::EmptyData,
+        Flood::Ignored,
+    ];
+
+    /// A name for counters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Flood::RapidReset => "rapid_reset",
+            Flood::StreamErrors => "stream_errors",
+            Flood::Continuation => "continuation",
+            Flood::Unread => "unread",
+            Flood::Settings => "settings",
+            Flood::Ping => "ping",
+            Flood::Priority => "priority",
+            Flood::WindowUpdate => "window_update",
+            Flood::EmptyData => "empty_data",
+            Flood::Ignored => "ignored",
+        }
+    }
+
+    /// A sentence's worth of it, for logs and GOAWAY.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Flood::RapidReset => "too many streams reset",
+            Flood::StreamErrors => "too many stream errors",
+            Flood::Continuation => "field block without end",
+            Flood::Unread => "too many answers unread",
+            Flood::Settings => "too many settings",
+            Flood::Ping => "too many pings",
+            Flood::Priority => "too many priorities",
+            Flood::WindowUpdate => "too many small window updates",
+            Flood::EmptyData => "too much empty data",
+            Flood::Ignored => "too many frames that mean nothing",
+        }
+    }
+}
+
+/// The tokens of one connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guard {
+    /// <= `RESETS_AHEAD_MAX`.
+    resets: u32,
+    /// <= `STREAM_ERRORS_AHEAD_MAX`.
+    stream_errors: u32,
+    /// <= `CHATTER_AHEAD_MAX`.
+    chatter: u32,
+    /// Bytes of answers that the user has not said to be sent.
+    unsent: u32,
+}
+
+impl Guard {
+    pub(crate) fn new() -> Self {
+        Guard {
+            resets: RESETS_AHEAD_MAX,
+            stream_errors: STREAM_ERRORS_AHEAD_MAX,
+            chatter: CHATTER_AHEAD_MAX,
+            unsent: 0,
+        }
+    }
+
+    /// The peer has reset a stream that was not served.
+    pub(crate) fn reset(&mut self) -> Result<(), Flood> {
+        take(&mut self.resets, Flood::RapidReset)
+    }
+
+    /// The peer has made us reset a stream.
+    pub(crate) fn stream_error(&mut self) -> Result<(), Flood> {
+        take(&mut self.stream_errors, Flood::StreamErrors)
+    }
+
+    /// A frame that carries nothing or little, of this kind.
+    #[inline]
+    pub(crate) fn chatter(&mut self, kind: Flood) -> Result<(), Flood> {
+        take(&mut self.chatter, kind)
+    }
+
+    /// Answers of so many bytes were written.
+    pub(crate) fn answered(&mut self, bytes: usize) -> Result<(), Flood> {
+        self.unsent = self.unsent.saturating_add(bytes as u32);
+        match self.unsent <= CONTROL_UNSENT_BYTES_MAX {
+            true => Ok(()),
+            false => Err(Flood::Unread),
+        }
+    }
+
+    /// All answers have left.
+    #[inline]
+    pub(crate) fn sent(&mut self) {
+        self.unsent = 0;
+    }
+
+    /// A stream was served to its end.
+    #[inline]
+    pub(crate) fn served(&mut self) {
+        give(&mut self.resets, 1, RESETS_AHEAD_MAX);
+        give(&mut self.stream_errors, 1, STREAM_ERRORS_AHEAD_MAX);
+        give(&mut self.chatter, CHATTER_PER_STREAM, CHATTER_AHEAD_MAX);
+    }
+
+    /// DATA has come or is sent.
+    #[inline]
+    pub(crate) fn data(&mut self, bytes: usize) {
+        if bytes >= DATA_GOOD_BYTES {
+            give(&mut self.chatter, CHATTER_PER_DATA, CHATTER_AHEAD_MAX);
+        }
+    }
+
+    /// Time has passed.
+    pub(crate) fn elapsed(&mut self, time: Duration) {
+        let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+        let resets = seconds.saturating_mul(RESETS_PER_SECOND);
+        let chatter = seconds.saturating_mul(CHATTER_PER_SECOND);
+        give(&mut self.resets, resets, RESETS_AHEAD_MAX);
+        give(&mut self.stream_errors, resets, STREAM_ERRORS_AHEAD_MAX);
+        give(&mut self.chatter, chatter, CHATTER_AHEAD_MAX);
+    }
+}
+
+#[inline]
+fn take(tokens: &mut u32, flood: Flood) -> Result<(), Flood> {
+    *tokens = tokens.checked_sub(1).ok_or(flood)?;
+    Ok(())
+}
+
+#[inline]
+fn give(tokens: &mut u32, count: u32, max: u32) {
+    *tokens = tokens.saturating_add(count).min(max);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_come_back_with_good_work_and_time() {
+        let mut guard = Guard::new();
+        for _ in 0..RESETS_AHEAD_MAX {
+            assert_eq!(guard.reset(), Ok(()));
+        }
+        assert_eq!(guard.reset(), Err(Flood::RapidReset));
+        guard.served();
+        assert_eq!(guard.reset(), Ok(()));
+        assert_eq!(guard.reset(), Err(Flood::RapidReset));
+        guard.elapsed(Duration::from_millis(1999));
+        for _ in 0..RESETS_PER_SECOND {
+            assert_eq!(guard.reset(), Ok(()));
+        }
+        assert_eq!(guard.reset(), Err(Flood::RapidReset));
+    }
+
+    #[test]
+    fn small_data_is_no_good_work() {
+        let mut guard = Guard::new();
+        while guard.chatter(Flood::WindowUpdate).is_ok() {}
+        guard.data(DATA_GOOD_BYTES - 1);
+        assert_eq!(guard.chatter(Flood::WindowUpdate), Err(Flood::WindowUpdate));
+        guard.data(DATA_GOOD_BYTES);
+        assert_eq!(guard.chatter(Flood::WindowUpdate), Ok(()));
+    }
+
+    #[test]
+    fn answers_count_until_they_are_sent() {
+        let mut guard = Guard::new();
+        assert_eq!(guard.answered(CONTROL_UNSENT_BYTES_MAX as usize), Ok(()));
+        assert_eq!(guard.answered(1), Err(Flood::Unread));
+        guard.sent();
+        assert_eq!(guard.answered(1), Ok(()));
+    }
+
+    #[test]
+    fn names_are_different() {
+        let names: std::collections::BTreeSet<_> = Flood::ALL.iter().map(|it| it.name()).collect();
+        assert_eq!(names.len(), Flood::ALL.len());
+    }
+}

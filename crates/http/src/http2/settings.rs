@@ -1,0 +1,292 @@
+//! SETTINGS (RFC 9113 6.5): ours, which are sent once, and the peer's, which may change at any time.
+
+use super::code::{Code, ConnectionError};
+use super::frame::{
+    Flags, Head, Kind, NUMBER_MAX, PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX, number_at, put_head,
+};
+
+/// The window of a connection and of its streams before anything else is said (RFC 9113 6.9.2).
+pub const WINDOW_DEFAULT: u32 = 65_535;
+
+/// The dynamic table of a connection before anything else is said (RFC 9113 6.5.2).
+pub const TABLE_BYTES_DEFAULT: u32 = 4096;
+
+const HEADER_TABLE_SIZE: u16 = 0x1;
+const ENABLE_PUSH: u16 = 0x2;
+const MAX_CONCURRENT_STREAMS: u16 = 0x3;
+const INITIAL_WINDOW_SIZE: u16 = 0x4;
+const MAX_FRAME_SIZE: u16 = 0x5;
+const MAX_HEADER_LIST_SIZE: u16 = 0x6;
+const NO_RFC7540_PRIORITIES: u16 = 0x9;
+
+/// Bytes of one setting.
+const SETTING_BYTES: usize = 6;
+
+/// Which end of the connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The one that opens streams; it has sent the preface.
+    Client,
+    /// The one that responds.
+    Server,
+}
+
+/// What we say in our SETTINGS, and the window of the connection. Values beyond what the RFC allows are taken as the
+/// nearest that it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalSettings {
+    /// Streams that the peer may have open at a time; those beyond are refused. RFC 9113 6.5.2 advises 100 at least.
+    pub concurrent_streams_max: u32,
+    /// Bytes that may come on a stream before they are released.
+    pub stream_window: u32,
+    /// Bytes that may come on all streams together before they are released; 65,535 at least, which is where every
+    /// connection begins.
+    pub connection_window: u32,
+    /// Bytes of a frame's payload.
+    pub frame_bytes_max: u32,
+    /// Bytes of a decoded field section as RFC 9113 6.5.2 counts them: names, values, and 32 for each field.
+    pub list_bytes_max: u32,
+}
+
+impl LocalSettings {
+    /// What is used unless a configuration says otherwise: the windows of the RFC, and as many streams as it advises and
+    /// common servers have; heads of the size that HTTP/1 takes (`Limits::DEFAULT`), with what is counted for 40 fields.
+    pub const DEFAULT: LocalSettings = LocalSettings {
+        concurrent_streams_max: 128,
+        stream_window: WINDOW_DEFAULT,
+        connection_window: WINDOW_DEFAULT,
+        frame_bytes_max: PAYLOAD_BYTES_DEFAULT,
+        list_bytes_max: 16 * 1024,
+    };
+
+    /// The same within what the RFC allows.
+    pub(crate) fn within_bounds(self) -> LocalSettings {
+        LocalSettings {
+            stream_window: self.stream_window.min(NUMBER_MAX),
+            connection_window: self.connection_window.clamp(WINDOW_DEFAULT, NUMBER_MAX),
+            frame_bytes_max: self
+                .frame_bytes_max
+                .clamp(PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX),
+            ..self
+        }
+    }
+
+    /// Writes the frame: what differs from what a peer assumes anyway.
+    pub(crate) fn put(&self, role: Role, out: &mut Vec<u8>) {
+        let own = match role {
+            // Pushed responses are of no use to a proxy or a generator of load.
+            Role::Client => (ENABLE_PUSH, 0, 1),
+            // Urgency and the incremental flag of RFC 9218 are looked at, and no trees of RFC 7540.
+            Role::Server => (NO_RFC7540_PRIORITIES, 1, 0),
+        };
+        let settings = [
+            own,
+            (
+                MAX_CONCURRENT_STREAMS,
+                self.concurrent_streams_max,
+                u32::MAX,
+            ),
+            (INITIAL_WINDOW_SIZE, self.stream_window, WINDOW_DEFAULT),
+            (MAX_FRAME_SIZE, self.frame_bytes_max, PAYLOAD_BYTES_DEFAULT),
+            (MAX_HEADER_LIST_SIZE, self.list_bytes_max, u32::MAX),
+        ];
+        let said = settings
+            .iter()
+            .filter(|(_, value, assumed)| value != assumed);
+        let head = Head {
+            length: (said.clone().count() * SETTING_BYTES) as u32,
+            kind: Kind::Settings,
+            flags: Flags::default(),
+            stream: 0,
+        };
+        put_head(head, out);
+        for (name, value, _) in said {
+            out.extend_from_slice(&name.to_be_bytes());
+            out.extend_from_slice(&value.to_be_bytes());
+        }
+    }
+}
+
+impl Default for LocalSettings {
+    fn default() -> Self {
+        LocalSettings::DEFAULT
+    }
+}
+
+/// What the peer says in its SETTINGS; before that, what RFC 9113 6.5.2 has everybody assume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerSettings {
+    /// Bytes of the dynamic table that our encoder may use.
+    pub table_bytes_max: u32,
+    /// Streams that we may have open at a time.
+    pub concurrent_streams_max: u32,
+    /// Where the windows of streams begin that we send on.
+    pub stream_window: u32,
+    /// Bytes of a frame's payload that we send.
+    pub frame_bytes_max: u32,
+    /// Bytes of a field section that it takes, as far as it says.
+    pub list_bytes_max: u32,
+}
+
+impl PeerSettings {
+    /// Before the peer has said anything.
+    pub const ASSUMED: PeerSettings = PeerSettings {
+        table_bytes_max: TABLE_BYTES_DEFAULT,
+        concurrent_streams_max: u32::MAX,
+        stream_window: WINDOW_DEFAULT,
+        frame_bytes_max: PAYLOAD_BYTES_DEFAULT,
+        list_bytes_max: u32::MAX,
+    };
+
+    /// Takes the settings of one frame in their order, sent by the peer of somebody who is `role`. `table` hears of each
+    /// size of the table: of two, the smaller one matters too (RFC 7541 4.2).
+    ///
+    /// # Errors
+    /// A connection error: a value that its setting cannot have (RFC 9113 6.5.2).
+    pub(crate) fn take(
+        &mut self,
+        payload: &[u8],
+        role: Role,
+        mut table: impl FnMut(u32),
+    ) -> Result<(), ConnectionError> {
+        for setting in payload.chunks_exact(SETTING_BYTES) {
+            let name = u16::from_be_bytes([setting[0], setting[1]]);
+            let value = number_at(setting, 2);
+            self.take_one(name, value, role)?;
+            if name == HEADER_TABLE_SIZE {
+                table(value);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_one(&mut self, name: u16, value: u32, role: Role) -> Result<(), ConnectionError> {
+        match name {
+            HEADER_TABLE_SIZE => self.table_bytes_max = value,
+            ENABLE_PUSH if value > 1 => {
+                return Err(ConnectionError::protocol(
+                    "SETTINGS_ENABLE_PUSH is neither 0 nor 1",
+                ));
+            }
+            ENABLE_PUSH if value == 1 && role == Role::Client => {
+                return Err(ConnectionError::protocol(
+                    "SETTINGS_ENABLE_PUSH of a server is not 0",
+                ));
+            }
+            MAX_CONCURRENT_STREAMS => self.concurrent_streams_max = value,
+            INITIAL_WINDOW_SIZE if value > NUMBER_MAX => {
+                return Err(ConnectionError::new(
+                    Code::FLOW_CONTROL_ERROR,
+                    "SETTINGS_INITIAL_WINDOW_SIZE beyond 2^31-1",
+                ));
+            }
+            INITIAL_WINDOW_SIZE => self.stream_window = value,
+            MAX_FRAME_SIZE if !(PAYLOAD_BYTES_DEFAULT..=PAYLOAD_BYTES_MAX).contains(&value) => {
+                return Err(ConnectionError::protocol(
+                    "SETTINGS_MAX_FRAME_SIZE outside of 2^14 to 2^24-1",
+                ));
+            }
+            MAX_FRAME_SIZE => self.frame_bytes_max = value,
+            MAX_HEADER_LIST_SIZE => self.list_bytes_max = value,
+            NO_RFC7540_PRIORITIES if value > 1 => {
+                return Err(ConnectionError::protocol(
+                    "SETTINGS_NO_RFC7540_PRIORITIES is neither 0 nor 1",
+                ));
+            }
+            // Unknown ones are ignored (RFC 9113 6.5.2).
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(settings: &[(u16, u32)], role: Role) -> Result<PeerSettings, Code> {
+        let mut payload = Vec::new();
+        for (name, value) in settings {
+            payload.extend(name.to_be_bytes());
+            payload.extend(value.to_be_bytes());
+        }
+        let mut peer = PeerSettings::ASSUMED;
+        let taken = peer.take(&payload, role, |_| {});
+        taken.map(|()| peer).map_err(|error| error.code)
+    }
+
+    #[test]
+    fn values_are_checked_by_setting() {
+        let cases = [
+            (ENABLE_PUSH, 2, Role::Server, Some(Code::PROTOCOL_ERROR)),
+            (ENABLE_PUSH, 1, Role::Server, None),
+            (ENABLE_PUSH, 1, Role::Client, Some(Code::PROTOCOL_ERROR)),
+            (ENABLE_PUSH, 0, Role::Client, None),
+            (
+                INITIAL_WINDOW_SIZE,
+                1 << 31,
+                Role::Server,
+                Some(Code::FLOW_CONTROL_ERROR),
+            ),
+            (INITIAL_WINDOW_SIZE, NUMBER_MAX, Role::Server, None),
+            (
+                MAX_FRAME_SIZE,
+                16383,
+                Role::Server,
+                Some(Code::PROTOCOL_ERROR),
+            ),
+            (
+                MAX_FRAME_SIZE,
+                1 << 24,
+                Role::Server,
+                Some(Code::PROTOCOL_ERROR),
+            ),
+            (MAX_FRAME_SIZE, 16384, Role::Server, None),
+            (
+                NO_RFC7540_PRIORITIES,
+                2,
+                Role::Server,
+                Some(Code::PROTOCOL_ERROR),
+            ),
+            (0x99, u32::MAX, Role::Server, None),
+        ];
+        for (name, value, role, wanted) in cases {
+            assert_eq!(
+                taken(&[(name, value)], role).err(),
+                wanted,
+                "{name} {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_of_two_values_counts() {
+        let settings = [(INITIAL_WINDOW_SIZE, 100), (INITIAL_WINDOW_SIZE, 1)];
+        let window = taken(&settings, Role::Server).map(|peer| peer.stream_window);
+        assert_eq!(window, Ok(1));
+    }
+
+    #[test]
+    fn what_is_sent_is_what_a_peer_reads() {
+        let settings = LocalSettings {
+            stream_window: u32::MAX,
+            frame_bytes_max: 1,
+            connection_window: 1,
+            ..LocalSettings::DEFAULT
+        }
+        .within_bounds();
+        assert_eq!(settings.connection_window, WINDOW_DEFAULT);
+        for (role, peer) in [(Role::Client, Role::Server), (Role::Server, Role::Client)] {
+            let mut out = Vec::new();
+            settings.put(role, &mut out);
+            let head = Head::read(&out).expect("it is whole");
+            assert_eq!(head.length as usize, out.len() - 9);
+            let mut read = PeerSettings::ASSUMED;
+            assert_eq!(read.take(&out[9..], peer, |_| {}), Ok(()));
+            assert_eq!(read.stream_window, NUMBER_MAX);
+            assert_eq!(read.frame_bytes_max, PAYLOAD_BYTES_DEFAULT);
+            assert_eq!(read.concurrent_streams_max, 128);
+            assert_eq!(read.list_bytes_max, 16 * 1024);
+        }
+    }
+}

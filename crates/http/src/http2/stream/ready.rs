@@ -1,0 +1,166 @@
+//! The order in which streams send that have something to send (RFC 9218 10): the most urgent first; of the same urgency,
+//! those that are of no use in parts one after the other in the order of their requests, the others in turns; and
+//! both sorts alternate, so that a response without end keeps nobody waiting for ever.
+
+use super::{NOWHERE, Slot, Turn};
+use crate::http2::priority::{Delivery, URGENCIES};
+
+/// The queues: doubly linked through the slots of their streams.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    /// By urgency, and by delivery: `Whole`, `Incremental`.
+    queues: [[Queue; 2]; URGENCIES],
+    /// Urgencies with a stream in one of their queues.
+    urgencies: u8,
+    /// Urgencies whose next turn is that of the incremental ones.
+    turns: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    first: u32,
+    last: u32,
+}
+
+const EMPTY: Queue = Queue {
+    first: NOWHERE,
+    last: NOWHERE,
+};
+
+impl Ready {
+    pub(crate) fn new() -> Self {
+        Ready {
+            queues: [[EMPTY; 2]; URGENCIES],
+            urgencies: 0,
+            turns: 0,
+        }
+    }
+
+    /// Puts a stream into the queue of its priority: in the order of ids where one follows the other, else last.
+    pub(crate) fn push(&mut self, slots: &mut [Slot], at: u32) {
+        let slot = slots[at as usize];
+        let delivery = slot.priority.delivery;
+        let queue = &mut self.queues[usize::from(slot.priority.urgency)][delivery as usize];
+        let mut previous = queue.last;
+        if delivery == Delivery::Whole {
+            while previous != NOWHERE && slots[previous as usize].id > slot.id {
+                previous = slots[previous as usize].previous;
+            }
+        }
+        let next = match previous {
+            NOWHERE => std::mem::replace(&mut queue.first, at),
+            previous => std::mem::replace(&mut slots[previous as usize].next, at),
+        };
+        match next {
+            NOWHERE => queue.last = at,
+            next => slots[next as usize].previous = at,
+        }
+        let slot = &mut slots[at as usize];
+        (slot.previous, slot.next, slot.turn) = (previous, next, Turn::Queued);
+        self.urgencies |= 1 << slot.priority.urgency;
+    }
+
+    /// Takes a stream out of its queue; `turn` is why.
+    pub(crate) fn remove(&mut self, slots: &mut [Slot], at: u32, turn: Turn) {
+        let Slot {
+            priority,
+            previous,
+            next,
+            ..
+        } = slots[at as usize];
+        let queues = &mut self.queues[usize::from(priority.urgency)];
+        let queue = &mut queues[priority.delivery as usize];
+        match previous {
+            NOWHERE => queue.first = next,
+            previous => slots[previous as usize].next = next,
+        }
+        match next {
+            NOWHERE => queue.last = previous,
+            next => slots[next as usize].previous = previous,
+        }
+        if queues.iter().all(|queue| queue.first == NOWHERE) {
+            self.urgencies &= !(1 << priority.urgency);
+        }
+        let slot = &mut slots[at as usize];
+        (slot.previous, slot.next, slot.turn) = (NOWHERE, NOWHERE, turn);
+    }
+
+    /// The stream whose turn it is. It stays in its queue, if it is one of several that take turns as the last.
+    #[inline]
+    pub(crate) fn next(&mut self, slots: &mut [Slot]) -> Option<u32> {
+        if self.urgencies == 0 {
+            return None;
+        }
+        let urgency = self.urgencies.trailing_zeros() as usize;
+        let [whole, incremental] = self.queues[urgency];
+        let turn = 1 << urgency;
+        let is_incremental = match (whole.first, incremental.first) {
+            (NOWHERE, _) => true,
+            (_, NOWHERE) => false,
+            _ => self.turns & turn != 0,
+        };
+        self.turns ^= turn;
+        if !is_incremental {
+            return Some(whole.first);
+        }
+        if incremental.first != incremental.last {
+            self.remove(slots, incremental.first, Turn::None);
+            self.push(slots, incremental.first);
+        }
+        Some(incremental.first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http2::flow::{Receiving, Sending};
+    use crate::http2::priority::Priority;
+
+    fn slots(priorities: &[(u8, Delivery)]) -> Vec<Slot> {
+        let mut id = 1;
+        let slot = |&(urgency, delivery): &(u8, Delivery)| {
+            let mut slot = Slot::new(id, Sending::new(10), Receiving::new(10));
+            slot.priority = Priority { urgency, delivery };
+            id += 2;
+            slot
+        };
+        priorities.iter().map(slot).collect()
+    }
+
+    fn turns(ready: &mut Ready, slots: &mut [Slot], count: usize) -> Vec<u32> {
+        let next = |_| ready.next(slots).expect("one is ready");
+        (0..count).map(next).collect()
+    }
+
+    #[test]
+    fn the_most_urgent_is_first_and_then_the_oldest() {
+        let whole = Delivery::Whole;
+        let mut slots = slots(&[(3, whole), (3, whole), (0, whole), (7, whole)]);
+        let mut ready = Ready::new();
+        for at in [3, 1, 0, 2] {
+            ready.push(&mut slots, at);
+        }
+        for wanted in [2, 0, 1, 3] {
+            assert_eq!(turns(&mut ready, &mut slots, 2), [wanted; 2]);
+            ready.remove(&mut slots, wanted, Turn::None);
+        }
+        assert_eq!(ready.next(&mut slots), None);
+    }
+
+    #[test]
+    fn incremental_ones_take_turns_and_so_do_both_sorts() {
+        let (whole, parts) = (Delivery::Whole, Delivery::Incremental);
+        let mut slots = slots(&[(3, parts), (3, parts), (3, whole), (3, parts)]);
+        let mut ready = Ready::new();
+        for at in [0, 1, 3] {
+            ready.push(&mut slots, at);
+        }
+        assert_eq!(turns(&mut ready, &mut slots, 4), [0, 1, 3, 0]);
+        ready.remove(&mut slots, 3, Turn::Blocked);
+        assert_eq!(turns(&mut ready, &mut slots, 3), [1, 0, 1]);
+        ready.push(&mut slots, 2);
+        let four = turns(&mut ready, &mut slots, 4);
+        assert_eq!(four.iter().filter(|&&at| at == 2).count(), 2, "{four:?}");
+    }
+}

@@ -1,0 +1,208 @@
+//! The open streams of a connection in reused slots, found by id or by slot, and their turns to send.
+
+use super::index::Index;
+use super::ready::Ready;
+use super::{NOWHERE, Slot, Stream, Turn};
+use crate::http2::flow::{Change, Overflow};
+use crate::http2::priority::Priority;
+
+/// Open streams. Nothing is allocated before the first.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    slots: Vec<Slot>,
+    /// The first free slot; the others follow by `next`.
+    free: u32,
+    open: u32,
+    index: Index,
+    ready: Ready,
+}
+
+impl Streams {
+    pub(crate) fn new() -> Self {
+        Streams {
+            slots: Vec::new(),
+            free: NOWHERE,
+            open: 0,
+            index: Index::default(),
+            ready: Ready::new(),
+        }
+    }
+
+    /// How many are open.
+    #[inline]
+    pub(crate) fn open(&self) -> u32 {
+        self.open
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, slot: Slot) -> Stream {
+        let id = slot.id;
+        let at = match self.free {
+            NOWHERE => {
+                self.slots.push(slot);
+                self.slots.len() as u32 - 1
+            }
+            at => {
+                let place = &mut self.slots[at as usize];
+                self.free = place.next;
+                *place = slot;
+                at
+            }
+        };
+        self.index.insert(id, at);
+        self.open += 1;
+        Stream { id, slot: at }
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, id: u32) -> Option<Stream> {
+        let slot = self.index.find(id)?;
+        Some(Stream { id, slot })
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, stream: Stream) -> Option<&Slot> {
+        let slot = self.slots.get(stream.slot as usize);
+        slot.filter(|slot| slot.id == stream.id)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, stream: Stream) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(stream.slot as usize);
+        slot.filter(|slot| slot.id == stream.id)
+    }
+
+    /// Frees the slot of an open stream.
+    #[inline]
+    pub(crate) fn remove(&mut self, stream: Stream) {
+        self.set_turn(stream, Turn::None);
+        self.index.remove(stream.id);
+        self.open -= 1;
+        let slot = &mut self.slots[stream.slot as usize];
+        slot.id = 0;
+        slot.next = self.free;
+        self.free = stream.slot;
+    }
+
+    /// Some stream that is open and that `is_meant`.
+    pub(crate) fn any(&self, is_meant: impl Fn(u32) -> bool) -> Option<Stream> {
+        let at = self
+            .slots
+            .iter()
+            .position(|slot| slot.id != 0 && is_meant(slot.id))?;
+        Some(Stream {
+            id: self.slots[at].id,
+            slot: at as u32,
+        })
+    }
+
+    /// Moves the windows of all streams by the difference of two initial ones. Streams that were blocked and are not any
+    /// more are in their queues again; whether there was one.
+    pub(crate) fn change_windows(&mut self, by: i64) -> Result<Change, Overflow> {
+        let mut outcome = Change::Same;
+        for at in 0..self.slots.len() {
+            if self.slots[at].id == 0 {
+                continue;
+            }
+            if self.slots[at].sending.change(by)? == Change::Opened {
+                outcome = Change::Opened;
+                self.unblock(at as u32);
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// The peer knows now that windows begin with so much less.
+    pub(crate) fn shrink_windows(&mut self, by: u32) {
+        let open = self.slots.iter_mut().filter(|slot| slot.id != 0);
+        open.for_each(|slot| slot.receiving.shrink(by));
+    }
+
+    /// The window of a stream has room again.
+    pub(crate) fn unblock(&mut self, at: u32) {
+        if self.slots[at as usize].turn == Turn::Blocked {
+            self.ready.push(&mut self.slots, at);
+        }
+    }
+
+    /// Changes whether an open stream waits for its turn.
+    #[inline]
+    pub(crate) fn set_turn(&mut self, stream: Stream, turn: Turn) {
+        let at = stream.slot;
+        let old = self.slots[at as usize].turn;
+        if old == turn {
+            return;
+        }
+        if old == Turn::Queued {
+            self.ready.remove(&mut self.slots, at, turn);
+        }
+        match turn {
+            Turn::Queued => self.ready.push(&mut self.slots, at),
+            Turn::None | Turn::Blocked => self.slots[at as usize].turn = turn,
+        }
+    }
+
+    /// Gives an open stream another priority.
+    pub(crate) fn prioritize(&mut self, stream: Stream, priority: Priority) {
+        let turn = self.slots[stream.slot as usize].turn;
+        self.set_turn(stream, Turn::None);
+        self.slots[stream.slot as usize].priority = priority;
+        self.set_turn(stream, turn);
+    }
+
+    /// The stream whose turn it is to send.
+    #[inline]
+    pub(crate) fn next_ready(&mut self) -> Option<Stream> {
+        let slot = self.ready.next(&mut self.slots)?;
+        let id = self.slots[slot as usize].id;
+        Some(Stream { id, slot })
+    }
+
+    /// Gives memory back, if none is open.
+    pub(crate) fn rest(&mut self) {
+        if self.open == 0 {
+            *self = Streams::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http2::flow::{Receiving, Sending};
+
+    fn slot(id: u32) -> Slot {
+        Slot::new(id, Sending::new(10), Receiving::new(10))
+    }
+
+    #[test]
+    fn slots_are_reused_and_old_streams_not_found() {
+        let mut streams = Streams::new();
+        let first = streams.insert(slot(1));
+        let second = streams.insert(slot(3));
+        streams.remove(first);
+        assert!(streams.get(first).is_none());
+        let third = streams.insert(slot(5));
+        assert_eq!(third.slot(), first.slot());
+        assert!(streams.get(first).is_none());
+        assert_eq!(streams.find(3), Some(second));
+        assert_eq!(streams.find(1), None);
+        assert_eq!(streams.open(), 2);
+    }
+
+    #[test]
+    fn a_blocked_stream_is_queued_when_its_window_opens() {
+        let mut streams = Streams::new();
+        let stream = streams.insert(slot(1));
+        streams.set_turn(stream, Turn::Queued);
+        assert_eq!(streams.next_ready(), Some(stream));
+        let window = &mut streams.get_mut(stream).expect("it is open").sending;
+        window.take(10);
+        streams.set_turn(stream, Turn::Blocked);
+        assert_eq!(streams.next_ready(), None);
+        assert_eq!(streams.change_windows(5), Ok(Change::Opened));
+        assert_eq!(streams.next_ready(), Some(stream));
+        streams.remove(stream);
+        assert_eq!(streams.next_ready(), None);
+    }
+}
