@@ -10,16 +10,21 @@ use crate::program::{Finished, Program, Serve, drivers, onrush, run_onrush, unti
 
 /// A listener of one core for datagrams, on a free port of the loopback.
 fn far_end(protocol: &str, keys: &str) -> (Serve, tempfile::TempDir, String) {
+    let (serve, directory) = listener(protocol, &format!("transport = \"udp\"\n{keys}"));
+    let url = format!("udp://{}", serve.address);
+    (serve, directory, url)
+}
+
+/// A listener of a file, with these `keys`.
+fn listener(protocol: &str, keys: &str) -> (Serve, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("far-end.toml");
     let text = format!(
-        "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\nprotocol = \"{protocol}\"\ntransport = \"udp\"\n{keys}\n"
+        "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\nprotocol = \"{protocol}\"\n{keys}\n"
     );
     std::fs::write(&file, text).expect("it is written");
     let file = file.to_str().expect("a path of text").to_owned();
-    let serve = Serve::start(&["--config", &file]);
-    let url = format!("udp://{}", serve.address);
-    (serve, directory, url)
+    (Serve::start(&["--config", &file]), directory)
 }
 
 /// Runs it, and reads its result.
@@ -153,6 +158,38 @@ fn bytes_come_back_over_tcp() {
         );
         assert_eq!(number(&result, "/statuses/echo"), asked);
         assert_eq!(number(&result, "/errors"), 0);
+    }
+    serve.stop();
+}
+
+#[test]
+fn a_responder_answers_with_as_many_bytes_as_were_asked_for() {
+    let keys = "request_bytes = 100\nresponse_bytes = 20000";
+    let (serve, _directory) = listener("responder", keys);
+    let url = format!("tcp://{}", serve.address);
+    for more in [&["-c", "4"][..], &["--pipeline", "16"], &["-r", "1"]] {
+        let sizes = ["-n", "500", "--size", "100", "--response-size", "20000"];
+        let (finished, result) = load(&url, &[&sizes, more].concat());
+        assert_eq!(number(&result, "/requests"), 500, "{}", finished.out);
+        assert_eq!(number(&result, "/errors"), 0, "{}", finished.out);
+        let bytes = number(&result, "/bytes");
+        assert_eq!(bytes, 500 * 20_000, "{}", finished.out);
+    }
+    // More than what was asked for comes, and less.
+    for (size, what) in [("19999", "unexpected_bytes"), ("20001", "timeout")] {
+        let words = [
+            "load",
+            &url,
+            "-n",
+            "2",
+            "--size",
+            "100",
+            "--response-size",
+            size,
+        ];
+        let finished = run_onrush(&[&words[..], &["--timeout", "300ms"]].concat());
+        assert!(matches!(finished.code, Some(3 | 5)), "{finished:?}");
+        assert!(finished.out.contains(what), "{finished:?}");
     }
     serve.stop();
 }
@@ -335,6 +372,14 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         (
             &["udp://127.0.0.1:9", "--size", "65508"],
             "is more than a datagram has",
+        ),
+        (
+            &["udp://127.0.0.1:9", "--response-size", "2"],
+            "--response-size is about bytes over TCP",
+        ),
+        (
+            &["tcp://127.0.0.1:9", "--response-size", "0"],
+            "is no size of a response",
         ),
         (
             &["tcp://127.0.0.1:9", "--depth", "2"],

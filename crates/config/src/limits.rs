@@ -62,6 +62,9 @@ pub const ITEM_BYTES_MAX_DEFAULT: u32 = 1024 * 1024;
 /// The longest that may be said: a value is held as a whole while it arrives. memcached takes as much at most.
 pub const ITEM_BYTES_MAX: u32 = 1024 * 1024 * 1024;
 
+/// The longest request and response of a responder: as much as the load generator sends at a time.
+pub const RESPONDER_BYTES_MAX: u32 = 64 * 1024 * 1024;
+
 /// Receive buffers of sockets for datagrams: a kernel gives no less than the first, and what it counts in has 31 bits, of which it
 /// takes the double.
 pub const RECEIVE_BUFFER_MIN: u32 = 4 * 1024;

@@ -33,7 +33,8 @@ impl<'b> HeaderSlots<'b> {
         let fields = fields.into_iter();
         // The fewer are made, the fewer have to be written twice.
         match fields.size_hint().1 {
-            Some(..=16) => self.hold_few::<16>(fields),
+            Some(..=8) => self.hold_few::<8>(fields),
+            Some(9..=16) => self.hold_few::<16>(fields),
             Some(17..=32) => self.hold_few::<32>(fields),
             Some(33..=HEADER_SLOTS) => self.hold_few::<HEADER_SLOTS>(fields),
             Some(_) | None => {

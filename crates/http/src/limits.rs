@@ -47,13 +47,18 @@ pub const HPACK_TABLE_BYTES_INITIAL: u32 = 4096;
 /// hundred; more would be memory of each connection for nothing.
 pub const HPACK_OWN_TABLE_BYTES_MAX: u32 = 4096;
 
-/// Bytes of an HPACK integer behind its prefix: what 32 bits need. Zeros count, so an integer cannot be endless.
-pub const HPACK_INTEGER_BYTES_MAX: usize = 5;
+/// Bytes of an HPACK integer behind its prefix: what 28 bits need, and no index, length or size of ours is beyond. Zeros count,
+/// so an integer cannot be endless. fluke-hpack draws the line here, too.
+pub const HPACK_INTEGER_BYTES_MAX: usize = 4;
 
 /// Bytes of names that one header block may have us copy from the dynamic table into a new entry of it. Two bytes of a block
 /// ask for a copy of up to 4 KiB: without a bound 16 KiB of them would cost 2 ms. A block of that size whose every field
 /// has a name of 20 bytes copies 64 KiB.
 pub const HPACK_COPIED_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes in which an HPACK decoder keeps room for the strings of the next block. Nearly all are shorter; one that needs more
+/// pays with an allocation, and no connection that waits holds on to it.
+pub const HPACK_STRING_BYTES_KEPT: usize = 1024;
 
 /// A cookie shorter than this can be guessed by trying, with the length of what is sent as the judge (RFC 7541 7.1.3).
 pub const HPACK_COOKIE_GUESSED_BYTES_MAX: usize = 20;

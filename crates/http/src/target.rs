@@ -13,15 +13,14 @@ pub(crate) struct Target<'b> {
 
 const MALFORMED: Refusal = Refusal::bad("malformed request target");
 
-/// A target has bytes that no version of HTTP lets stand there.
-pub(crate) const NOT_ASCII: Refusal =
-    Refusal::bad("a byte that is not ASCII in the request target");
+/// RFC 9112 3.2 has only ASCII.
+const NOT_ASCII: Refusal = Refusal::bad("a byte that is not ASCII in the request target");
 
 /// Takes a target apart. Percent signs and characters that RFC 3986 wants encoded (`|`, `"`, `{` …, which browsers
 /// do send) pass as they are; they cannot move a boundary.
 #[inline]
 pub(crate) fn parse(method: Method, target: &str) -> Result<Target<'_>, Refusal> {
-    // httparse lets UTF-8 pass; RFC 9112 3.2 has only ASCII.
+    // httparse lets UTF-8 pass.
     if !target.is_ascii() {
         return Err(NOT_ASCII);
     }
@@ -37,15 +36,24 @@ pub(crate) fn parse(method: Method, target: &str) -> Result<Target<'_>, Refusal>
     absolute_form(method, target)
 }
 
-/// Takes apart what HTTP/2 has in `:path` (RFC 9113 8.3.1): the origin form, or the asterisk. No tokenizer has seen it, so
-/// what would end a target in a line of HTTP/1 is refused here.
+/// What HTTP/2 has in `:path` (RFC 9113 8.3.1) as text. No tokenizer has seen it, so what would end a target in a line of
+/// HTTP/1 is refused here.
+#[inline]
+pub(crate) fn pseudo_path(path: &[u8]) -> Result<&str, Refusal> {
+    // Without a way out in its middle the compiler makes one instruction of many bytes.
+    let is_visible = |visible: bool, byte: &u8| visible & byte.is_ascii_graphic();
+    if path.iter().fold(true, is_visible) {
+        return Ok(str::from_utf8(path).expect("visible characters are ASCII"));
+    }
+    Err(match path.is_ascii() {
+        true => MALFORMED,
+        false => NOT_ASCII,
+    })
+}
+
+/// Takes apart what [`pseudo_path`] has read: the origin form, or the asterisk.
 #[inline]
 pub(crate) fn parse_path(method: Method, target: &str) -> Result<Target<'_>, Refusal> {
-    // Without a way out in its middle the compiler makes one instruction of many bytes.
-    let is_visible = |visible: bool, byte: u8| visible & byte.is_ascii_graphic();
-    if !target.bytes().fold(true, is_visible) {
-        return Err(MALFORMED);
-    }
     match target.as_bytes() {
         [b'/', ..] => origin_form(target, None),
         b"*" => asterisk_form(method),

@@ -12,6 +12,7 @@
 //! [`run::Running::finish`]. Policy ([`pace`], [`stop`]) is pure: state and `now` in, a choice out.
 #![forbid(unsafe_code)]
 
+pub mod bytes;
 pub mod plan;
 pub mod reach;
 pub mod target;

@@ -4,7 +4,6 @@ pub mod header;
 
 mod check;
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,18 +11,17 @@ use onrush_engine::{Address, Instant, Io};
 use onrush_measure::units;
 use onrush_tls::Connector;
 
+use crate::bytes;
 use crate::error::Error;
 use crate::journey::Journeys;
 use crate::journey::record::JourneysRecord;
-use crate::limits::{BATCH_BYTES_MAX, ECHO_BYTES_DEFAULT, TIMEOUT_DEFAULT};
+use crate::limits::{BATCH_BYTES_MAX, TIMEOUT_DEFAULT};
 use crate::memcached::filled::Filled;
 use crate::memcached::workload::Workload;
 use crate::memcached::{self, Carrier};
 use crate::pace::arrivals::{ArrivalPlan, Share};
 use crate::pace::{Pace, Start};
-use crate::packets::Way;
 use crate::protocol::Protocol;
-use crate::protocol::echo::Bytes;
 use crate::protocol::request::RequestKind;
 use crate::reach::Reach;
 use crate::record::Record;
@@ -80,10 +78,8 @@ pub struct Options {
     pub headers: Vec<(String, String)>,
     /// What is sent, where it is more than the target.
     pub asks: Asks,
-    /// How many bytes are sent at a time over TCP, where that is not HTTP.
-    pub echo_bytes: NonZeroUsize,
-    /// Whether these come back.
-    pub echo_way: Way,
+    /// What is sent over TCP, where that is not HTTP.
+    pub bytes: bytes::Asks,
     /// What is sent to a target that speaks memcached.
     pub memcached: memcached::Asks,
     /// What users do, where requests are steps of journeys; those stand in [`asks`](Self::asks), in their order.
@@ -119,8 +115,7 @@ impl Options {
             method: "GET".to_owned(),
             headers: Vec::new(),
             asks: Asks::default(),
-            echo_bytes: ECHO_BYTES_DEFAULT,
-            echo_way: Way::RoundTrip,
+            bytes: bytes::Asks::default(),
             memcached: memcached::Asks::default(),
             journeys: None,
             timeout: TIMEOUT_DEFAULT,
@@ -366,13 +361,7 @@ fn protocol(options: &Options) -> Result<Protocol, String> {
             let workload = Workload::new(&options.memcached, options.seed)?;
             Protocol::Memcached(Arc::new(workload))
         }
-        Scheme::Tcp => {
-            let bytes = |verb| Arc::new(Bytes::new(verb, options.echo_bytes.get()));
-            match options.echo_way {
-                Way::RoundTrip => Protocol::Echo(bytes("echo")),
-                Way::OneWay => Protocol::Stream(bytes("send")),
-            }
-        }
+        Scheme::Tcp => options.bytes.protocol(),
         Scheme::Udp => {
             return Err(format!(
                 "{} sends datagrams, which are no requests: see packets::run",

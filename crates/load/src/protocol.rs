@@ -191,6 +191,18 @@ impl Codec {
         }
     }
 
+    /// The response to request `number`, where it stands at the beginning of `input`, whole and as usual, and how many bytes
+    /// it has; none where [`Codec::incoming`] has to look at it.
+    #[inline]
+    pub(crate) fn take(&self, number: u64, input: &[u8]) -> Option<(usize, Response)> {
+        match self {
+            Codec::Memcached(codec) => codec.take(number, input),
+            Codec::Http1(_) | Codec::Echo(_) => None,
+            #[cfg(test)]
+            Codec::Lines => None,
+        }
+    }
+
     /// What writes and reads datagrams, where it is spoken over them.
     pub(crate) fn over_datagrams(&self) -> Option<&memcached::Codec> {
         match self {

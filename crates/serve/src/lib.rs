@@ -44,6 +44,7 @@ mod datagrams;
 mod echo;
 mod far_end;
 pub mod memcached;
+mod responder;
 mod sink;
 
 mod access;

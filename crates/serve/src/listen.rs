@@ -18,6 +18,7 @@ use crate::far_end::FarEnd;
 use crate::memcached;
 use crate::observe::connections::{ConnectionState, note};
 use crate::observe::work::{CLIENT, HANDSHAKE, INTRODUCTION};
+use crate::responder;
 use crate::service::Service;
 use crate::sink;
 use crate::site::place::{Place, Spoken};
@@ -180,6 +181,10 @@ fn serve_apart(
         Spoken::Sink => {
             let client = FarEnd::begin(transport, received, way);
             spawn_counted(&core, sink::serve(client), counted);
+        }
+        Spoken::Responder(sizes) => {
+            let client = FarEnd::begin(transport, received, way);
+            spawn_counted(&core, responder::serve(client, *sizes), counted);
         }
     }
 }

@@ -7,7 +7,6 @@ use onrush_load::error::Error;
 use onrush_load::limits::{ECHO_TIMEOUT_DEFAULT, TIMEOUT_DEFAULT};
 use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
-use onrush_load::packets::Way;
 use onrush_load::plan::Options;
 use onrush_load::stop::Stop;
 use onrush_load::target::{Scheme, Target};
@@ -34,7 +33,8 @@ segment says that nothing of the request had arrived; a reset is an error, for t
 Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
-const NOT_OF_SELFTEST: [&str; 87] = [
+const NOT_OF_SELFTEST: [&str; 88] = [
+    "response_size",
     "urls",
     "connections",
     "threads",
@@ -252,8 +252,7 @@ impl Args {
             seed: paced.seed,
             requests_per_connection: self.requests.or(paced.requests_per_connection),
             pipeline: self.pipeline,
-            echo_bytes: self.packets.echo_bytes().map_err(Error::Invalid)?,
-            echo_way: self.packets.way().unwrap_or(Way::RoundTrip),
+            bytes: self.packets.bytes().map_err(Error::Invalid)?,
             timeout: self.timeout.unwrap_or(match self.memcached.udp {
                 true => ECHO_TIMEOUT_DEFAULT,
                 false => TIMEOUT_DEFAULT,

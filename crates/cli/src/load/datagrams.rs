@@ -2,6 +2,7 @@
 
 use std::num::{NonZeroU64, NonZeroUsize};
 
+use onrush_load::bytes::{self, Comes};
 use onrush_load::error::Error;
 use onrush_load::limits::{
     DATAGRAM_BYTES_MAX, ECHO_BYTES_DEFAULT, STREAM_BYTES_DEFAULT, STREAM_BYTES_MAX,
@@ -19,6 +20,11 @@ pub(super) struct PacketArgs {
     /// up to 64 MiB [default: 64, and 131072 of tcp:// one way]
     #[arg(long, value_name = "BYTES", value_parser = Size::parse)]
     size: Option<Size>,
+
+    /// Bytes that come back over tcp:// for each --size, from a responder (protocol = "responder" of onrush serve) [default: those
+    /// that were sent, from an echo]
+    #[arg(long, value_name = "BYTES", value_parser = response_bytes, conflicts_with = "one_way")]
+    response_size: Option<NonZeroUsize>,
 
     /// Datagrams go there and are counted there, by onrush serve --sink [default: what is there says which way]; bytes of
     /// tcp:// are answered by nobody [default: they come back]
@@ -97,8 +103,9 @@ const TAKEN: [&str; 18] = [
 ];
 
 /// Flags of [`PacketArgs`].
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
     "size",
+    "response-size",
     "one-way",
     "round-trip",
     "send",
@@ -107,6 +114,17 @@ const OWN: [&str; 8] = [
     "depth",
     "bandwidth",
 ];
+
+/// Flags of [`PacketArgs`] that go with tcp://, too; the one of responses only there.
+const OF_TCP: [&str; 4] = ["size", "response-size", "one-way", "round-trip"];
+
+fn response_bytes(text: &str) -> Result<NonZeroUsize, String> {
+    let bytes = text.parse().ok();
+    let bytes = bytes.filter(|bytes: &NonZeroUsize| bytes.get() <= STREAM_BYTES_MAX);
+    bytes.ok_or_else(|| {
+        format!("{text:?} is no size of a response: expected 1 to {STREAM_BYTES_MAX} bytes")
+    })
+}
 
 fn departure(text: &str) -> Result<Departure, String> {
     let found = Departure::OF_SOCKETS
@@ -147,16 +165,19 @@ pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Er
     let is_udp = targets.iter().any(Target::is_datagrams);
     let is_tcp = targets.iter().any(|target| target.scheme == Scheme::Tcp);
     let wrong = given.iter().find(|id| match is_udp {
-        true => !TAKEN.contains(&id.as_str()) && !OWN.contains(&id.as_str()),
-        false => {
-            let is_of_tcp = ["size", "one-way", "round-trip"].contains(&id.as_str());
-            OWN.contains(&id.as_str()) && !(is_tcp && is_of_tcp)
+        true => {
+            let is_taken = TAKEN.contains(&id.as_str()) || OWN.contains(&id.as_str());
+            !is_taken || *id == "response-size"
         }
+        false => OWN.contains(&id.as_str()) && !(is_tcp && OF_TCP.contains(&id.as_str())),
     });
     let Some(wrong) = wrong else { return Ok(()) };
     Err(Error::Invalid(match is_udp {
+        _ if wrong == "response-size" => {
+            "--response-size is about bytes over TCP: use it with tcp://HOST:PORT".to_owned()
+        }
         true => format!("--{wrong} is about requests, and udp:// sends datagrams: leave it out"),
-        false if ["size", "one-way", "round-trip"].contains(&wrong.as_str()) => {
+        false if OF_TCP.contains(&wrong.as_str()) => {
             format!(
                 "--{wrong} is about datagrams, and bytes over TCP: use it with udp://HOST:PORT or tcp://HOST:PORT"
             )
@@ -166,8 +187,19 @@ pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Er
 }
 
 impl PacketArgs {
-    /// How many bytes are sent at a time over TCP.
-    pub(super) fn echo_bytes(&self) -> Result<NonZeroUsize, String> {
+    /// What is sent over TCP, and what comes back.
+    pub(super) fn bytes(&self) -> Result<bytes::Asks, String> {
+        Ok(bytes::Asks {
+            request: self.request_bytes()?,
+            response: match (self.way(), self.response_size) {
+                (Some(Way::OneWay), _) => Comes::Nothing,
+                (Some(Way::RoundTrip) | None, None) => Comes::Same,
+                (Some(Way::RoundTrip) | None, Some(response)) => Comes::Pattern(response),
+            },
+        })
+    }
+
+    fn request_bytes(&self) -> Result<NonZeroUsize, String> {
         let sizes = match (&self.size, self.way()) {
             (Some(Size::Bytes(bytes)), _) => return Ok(*bytes),
             (Some(Size::Datagrams(sizes)), _) => sizes,

@@ -65,6 +65,10 @@ pub(super) fn describe_protocol(protocol: &Protocol) -> String {
         Protocol::Echo(far_end) | Protocol::Sink(far_end) => {
             format!(" ({protocol} over {})", describe_transport(far_end))
         }
+        Protocol::Responder(sizes) => format!(
+            " ({protocol}, {} bytes for each {})",
+            sizes.response_bytes, sizes.request_bytes
+        ),
     }
 }
 

@@ -49,7 +49,10 @@ impl Listen {
     pub fn is_http(&self) -> bool {
         match self.protocol {
             Protocol::Http => true,
-            Protocol::Memcached(..) | Protocol::Echo(_) | Protocol::Sink(_) => false,
+            Protocol::Memcached(..)
+            | Protocol::Echo(_)
+            | Protocol::Sink(_)
+            | Protocol::Responder(_) => false,
         }
     }
 }

@@ -16,6 +16,8 @@ pub enum Protocol {
     Echo(FarEnd),
     /// Whatever comes is dropped (RFC 863).
     Sink(FarEnd),
+    /// For each so many bytes that come, so many go, over TCP.
+    Responder(Responder),
 }
 
 impl Protocol {
@@ -26,13 +28,14 @@ impl Protocol {
             Protocol::Memcached(..) => "memcached",
             Protocol::Echo(_) => "echo",
             Protocol::Sink(_) => "sink",
+            Protocol::Responder(_) => "responder",
         }
     }
 
     /// What comes by TCP or a Unix socket, and what by UDP.
     pub fn transport(&self) -> Transport {
         match self {
-            Protocol::Http => Transport::Tcp,
+            Protocol::Http | Protocol::Responder(_) => Transport::Tcp,
             Protocol::Memcached(_, far_end) | Protocol::Echo(far_end) | Protocol::Sink(far_end) => {
                 far_end.transport
             }
@@ -71,6 +74,15 @@ impl Default for Memcached {
             item_bytes_max: limits::ITEM_BYTES_MAX_DEFAULT,
         }
     }
+}
+
+/// Requests and responses of fixed sizes, which have nothing else: as the request/response tests of netperf have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Responder {
+    /// Bytes of a request, at least one.
+    pub request_bytes: u32,
+    /// Bytes of its response, at least one.
+    pub response_bytes: u32,
 }
 
 /// How what comes to a far end is carried.

@@ -28,6 +28,8 @@ const KEYS: Keys = Keys::new(&[
     "transport",
     "receive_buffer",
     "public",
+    "request_bytes",
+    "response_bytes",
 ]);
 
 const ADDRESS: Kind<Listen> = Kind {

@@ -6,7 +6,7 @@ use super::kinds::place_of_value;
 use crate::address::{check_datagrams, check_reach};
 use crate::diagnostic::Findings;
 use crate::limits;
-use crate::plan::{FarEnd, Listen, Memcached, Protocol, Transport};
+use crate::plan::{FarEnd, Listen, Memcached, Protocol, Responder, Transport};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 
@@ -17,16 +17,18 @@ enum Name {
     Memcached,
     Echo,
     Sink,
+    Responder,
 }
 
 const NAME: Kind<Name> = Kind {
-    expected: "\"http\", \"memcached\", \"echo\" or \"sink\"",
+    expected: "\"http\", \"memcached\", \"echo\", \"sink\" or \"responder\"",
     parse: |text| {
         let known = [
             ("http", Name::Http),
             ("memcached", Name::Memcached),
             ("echo", Name::Echo),
             ("sink", Name::Sink),
+            ("responder", Name::Responder),
         ];
         value::choose("protocol", text, &known)
     },
@@ -51,7 +53,9 @@ const SIZE: Kind<u64> = Kind {
 
 const OF_HTTP: [&str; 1] = ["proxy_protocol"];
 const OF_MEMCACHED: [&str; 3] = ["memory", "item_bytes_max", "synthetic"];
-const OF_FAR_ENDS: [&str; 3] = ["transport", "receive_buffer", "public"];
+const OF_FAR_ENDS: [&str; 2] = ["transport", "receive_buffer"];
+const OF_PUBLIC: [&str; 1] = ["public"];
+const OF_RESPONDER: [&str; 2] = ["request_bytes", "response_bytes"];
 
 /// What the place speaks; `listen` is where it is, if that could be read. Nothing where the protocol itself is wrong.
 pub(super) fn read_protocol(
@@ -73,8 +77,15 @@ pub(super) fn read_protocol(
     if name != Name::Memcached {
         refuse(&OF_MEMCACHED, "\"memcached\"");
     }
-    if name == Name::Http {
+    if name != Name::Responder {
+        refuse(&OF_RESPONDER, "\"responder\"");
+    }
+    if matches!(name, Name::Http | Name::Responder) {
         refuse(&OF_FAR_ENDS, "\"memcached\", \"echo\" or \"sink\"");
+    }
+    if name == Name::Http {
+        let whose = "\"memcached\", \"echo\", \"sink\" or \"responder\"";
+        refuse(&OF_PUBLIC, whose);
     }
     let mut far_end = |transport| read_far_end(section, (listen, transport), findings);
     Some(match name {
@@ -86,6 +97,24 @@ pub(super) fn read_protocol(
         }
         Name::Echo => Protocol::Echo(far_end(Transport::Both)),
         Name::Sink => Protocol::Sink(far_end(Transport::Both)),
+        Name::Responder => Protocol::Responder(read_responder(section, listen, findings)?),
+    })
+}
+
+fn read_responder(
+    section: &Section<'_, '_>,
+    listen: Option<&Listen>,
+    findings: &mut Findings<'_>,
+) -> Option<Responder> {
+    check_public(section, listen, findings);
+    let [request, response] = OF_RESPONDER.map(|key| {
+        section.require(key, "a size such as 100", findings);
+        let range = 1..=u64::from(limits::RESPONDER_BYTES_MAX);
+        read_bytes(section, key, range, findings)
+    });
+    Some(Responder {
+        request_bytes: request? as u32,
+        response_bytes: response? as u32,
     })
 }
 
@@ -142,28 +171,39 @@ fn read_far_end(
             section.refuse(&["public"], reason, findings);
         }
     }
-    let is_public = section.truth("public", findings) == Some(true);
-    if let Some(listen) = listen {
-        let mut refuse = |checked: Result<(), Invalid>, or: &str| {
-            if let Err(why) = checked {
-                findings.error(
-                    place_of_value(section, "address"),
-                    format!("{why}, or {or}"),
-                );
-            }
-        };
-        if !is_public && !is_harmless {
-            refuse(check_reach(&listen.address), "public = true");
-        }
-        if transport.has_udp() {
-            refuse(check_datagrams(&listen.address), "transport = \"tcp\"");
-        }
+    if !is_harmless {
+        check_public(section, listen, findings);
+    }
+    if let Some(listen) = listen.filter(|_| transport.has_udp()) {
+        let checked = check_datagrams(&listen.address);
+        refuse_address(section, (checked, "transport = \"tcp\""), findings);
     }
     let range = limits::RECEIVE_BUFFER_MIN.into()..=limits::RECEIVE_BUFFER_MAX.into();
     let receive_buffer = read_bytes(section, "receive_buffer", range, findings);
     FarEnd {
         transport,
         receive_buffer: receive_buffer.map(|bytes| bytes as u32),
+    }
+}
+
+/// Refuses an address that anybody may reach, unless that is said.
+fn check_public(section: &Section<'_, '_>, listen: Option<&Listen>, findings: &mut Findings<'_>) {
+    let is_public = section.truth("public", findings) == Some(true);
+    if let Some(listen) = listen.filter(|_| !is_public) {
+        let checked = check_reach(&listen.address);
+        refuse_address(section, (checked, "public = true"), findings);
+    }
+}
+
+/// Says what is wrong with the address, and what else would help.
+fn refuse_address(
+    section: &Section<'_, '_>,
+    (checked, or): (Result<(), Invalid>, &str),
+    findings: &mut Findings<'_>,
+) {
+    if let Err(why) = checked {
+        let message = format!("{why}, or {or}");
+        findings.error(place_of_value(section, "address"), message);
     }
 }
 

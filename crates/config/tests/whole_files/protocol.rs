@@ -63,6 +63,13 @@ fn each_protocol_has_its_keys_and_defaults() {
             }),
         ),
         (
+            "protocol = \"responder\"\nrequest_bytes = 1\nresponse_bytes = \"64m\"\ntls = \"self-signed\"",
+            Protocol::Responder(Responder {
+                request_bytes: 1,
+                response_bytes: 64 << 20,
+            }),
+        ),
+        (
             "protocol = \"echo\"\ntransport = \"tcp\"\ntls = \"self-signed\"",
             Protocol::Echo(FarEnd {
                 transport: Transport::Tcp,
@@ -122,6 +129,21 @@ fn everything_wrong_is_named() {
             &[
                 "4:1: memory of 1 bytes is out of range: expected 65536 to 1099511627776",
                 "8:13: synthetic is true or false: expected a table such as { value_bytes = 100 }",
+            ],
+        ),
+        (
+            "[[listen]]\naddress = \":7\"\nprotocol = \"responder\"\nrequest_bytes = 0\ntransport = \"tcp\"",
+            &[
+                "1:1: [[listen]] has no response_bytes: expected a size such as 100",
+                "2:11: anybody may be able to reach 0.0.0.0:7, and to have others hit by what they did not ask for: expected an address of the loopback or of a private network, or public = true",
+                "4:1: request_bytes of 0 bytes is out of range: expected 1 to 67108864",
+                "5:1: transport goes with protocol = \"memcached\", \"echo\" or \"sink\": expected one of these, or no such key",
+            ],
+        ),
+        (
+            "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"echo\"\nresponse_bytes = 1",
+            &[
+                "4:1: response_bytes goes with protocol = \"responder\": expected one of these, or no such key",
             ],
         ),
         (

@@ -1,6 +1,6 @@
 //! The fields of one decoded header block, in one piece of memory that serves block after block.
 
-use super::hpack::static_table::{Known, Name};
+use super::hpack::static_table::{Entry, Known, Name};
 use crate::field;
 
 /// What a field counts beside its bytes in the size of a section (RFC 9113 6.5.2).
@@ -26,6 +26,8 @@ pub struct FieldSection {
 #[derive(Clone, Copy)]
 struct Field {
     known: Option<Known>,
+    /// Whose value it has, if that is one of the static table.
+    entry: Option<Entry>,
     name_start: u32,
     name_end: u32,
     value_start: u32,
@@ -88,12 +90,24 @@ impl FieldSection {
     /// The same with the names of the static table told apart.
     #[inline]
     pub(crate) fn entries(&self) -> impl Iterator<Item = (Option<Known>, &str, &[u8])> {
-        self.fields.iter().map(|field| {
+        self.entries_from(0)
+    }
+
+    /// Those behind the first `skipped`, of which there are as many.
+    #[inline]
+    pub(crate) fn entries_from(
+        &self,
+        skipped: usize,
+    ) -> impl Iterator<Item = (Option<Known>, &str, &[u8])> {
+        self.fields[skipped..].iter().map(|field| {
             let name = match field.known {
                 Some(known) => known.text(),
                 None => &self.names[field.name_start as usize..field.name_end as usize],
             };
-            let value = &self.values[field.value_start as usize..field.value_end as usize];
+            let value = match field.entry {
+                Some(entry) => entry.value().as_bytes(),
+                None => &self.values[field.value_start as usize..field.value_end as usize],
+            };
             (field.known, name, value)
         })
     }
@@ -156,10 +170,35 @@ impl FieldSection {
         self.values.extend_from_slice(value);
         self.fields.push(Field {
             known,
+            entry: None,
             name_start,
             name_end: self.names.len() as u32,
             value_start,
             value_end: self.values.len() as u32,
+        });
+    }
+
+    /// Takes a field of the static table.
+    #[inline]
+    pub(crate) fn push_entry(&mut self, entry: Entry) {
+        let known = entry.name();
+        let flaw = judge_name(Name::Known(known));
+        // An empty value is none of the table's: a cookie's would be joined.
+        if entry.value().is_empty() || flaw.is_some() {
+            return self.push(Name::Known(known), b"", flaw);
+        }
+        let bytes = known.text().len() + entry.value().len();
+        self.list_bytes += bytes as u64 + FIELD_OVERHEAD;
+        if self.is_too_large() {
+            return;
+        }
+        self.fields.push(Field {
+            known: Some(known),
+            entry: Some(entry),
+            name_start: 0,
+            name_end: 0,
+            value_start: 0,
+            value_end: 0,
         });
     }
 
@@ -202,6 +241,15 @@ impl FieldSection {
         let field = &mut self.fields[first];
         field.value_start = joined_start as u32;
         field.value_end = self.values.len() as u32;
+    }
+}
+
+impl std::fmt::Debug for FieldSection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let fields = self.iter();
+        f.debug_map()
+            .entries(fields.map(|(name, value)| (name, value.escape_ascii().to_string())))
+            .finish()
     }
 }
 

@@ -1,8 +1,11 @@
 //! HPACK blocks and sections in owned form, and what must hold for any bytes that might be a block.
 
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::hpack::{Decoder, Encoder, Error, Indexing};
-use onrush_http::{is_field_value, is_token};
+use onrush_http::http2::hpack::{Decoder, Encoder, Error};
+use onrush_http::http2::message::{
+    ExtendedConnect, Follows, request, request_trailers, response, response_trailers,
+};
+use onrush_http::{HeaderSlots, Limits, Method, is_authority, is_field_value, is_token};
 
 /// Names and values.
 pub(crate) type Fields = Vec<(Vec<u8>, Vec<u8>)>;
@@ -26,6 +29,7 @@ pub(crate) fn decoded(
 ) -> Result<Section, Error> {
     let mut section = FieldSection::default();
     decoder.decode(block, list_bytes_max, &mut section)?;
+    check_messages(&section);
     Ok(owned(&section))
 }
 
@@ -45,7 +49,7 @@ pub(crate) fn encoded(encoder: &mut Encoder, fields: &Fields) -> Vec<u8> {
     let mut block = Vec::new();
     encoder.begin(&mut block);
     for (name, value) in fields {
-        encoder.field(name, value, Indexing::of(name, value), &mut block);
+        encoder.usual_field(name, value, &mut block);
     }
     block
 }
@@ -97,6 +101,40 @@ fn check_fields(fields: &Fields) {
         let token = name.strip_prefix(b":").unwrap_or(name);
         assert!(is_token(token) && !name.iter().any(u8::is_ascii_uppercase));
         assert!(is_field_value(value) && value.trim_ascii() == value);
+    }
+}
+
+/// Whatever a section is taken for, it can be written as HTTP/1.
+fn check_messages(section: &FieldSection) {
+    let (mut slots, limits) = (HeaderSlots::new(), &Limits::DEFAULT);
+    for follows in [Follows::More, Follows::Nothing] {
+        if let Ok(request) = request(
+            section,
+            &mut slots,
+            follows,
+            ExtendedConnect::Allowed,
+            limits,
+        ) {
+            let head = request.head;
+            assert!(is_token(head.method_text.as_bytes()));
+            assert!(!head.target.is_empty() && head.target.bytes().all(|it| it.is_ascii_graphic()));
+            assert!(is_authority(
+                head.authority.expect("all have one").as_bytes()
+            ));
+            assert!(head.headers.iter().all(|it| is_token(it.name.as_bytes())));
+        }
+        if let Ok(head) = response(section, &mut slots, Method::Get, follows, limits) {
+            assert!((100..=999).contains(&head.status) && head.status != 101);
+            assert!(head.headers.iter().all(|it| is_token(it.name.as_bytes())));
+        }
+    }
+    for is_fields in [
+        request_trailers(section, limits)
+            .map(|mut it| it.all(|(name, _)| is_token(name.as_bytes()))),
+        response_trailers(section, limits)
+            .map(|mut it| it.all(|(name, _)| is_token(name.as_bytes()))),
+    ] {
+        assert!(is_fields.unwrap_or(true));
     }
 }
 

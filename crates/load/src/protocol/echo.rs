@@ -1,4 +1,5 @@
-//! Bytes that an echo sends back (RFC 862): each request is as many bytes as all others, and its response is the same bytes.
+//! Bytes that an echo sends back (RFC 862): each request is as many bytes as all others, and its response is the same bytes, or from a
+//! responder another number of bytes of the same pattern.
 //! To somebody who discards them (RFC 863), the same bytes go without a response.
 
 use std::rc::Rc;
@@ -43,6 +44,8 @@ pub(crate) const DONE: Response = Response {
 pub(crate) struct Bytes {
     kind: RequestKind,
     bytes: Arc<[u8]>,
+    /// How many of them a response has: an echo's all of them.
+    response: usize,
 }
 
 impl Bytes {
@@ -54,8 +57,16 @@ impl Bytes {
                 // Nobody minds what is sent back twice.
                 is_repeatable: true,
             },
-            // No short piece of it is the same as the one behind it.
-            bytes: (0..count).map(|at| (at % 251) as u8).collect(),
+            bytes: pattern(count),
+            response: count,
+        }
+    }
+
+    /// So many bytes, for each of which a responder sends `response` bytes.
+    pub(crate) fn with_response(count: usize, response: usize) -> Bytes {
+        Bytes {
+            response,
+            ..Bytes::new(&format!("{response} bytes for"), count)
         }
     }
 
@@ -68,26 +79,50 @@ impl Bytes {
     }
 }
 
-/// One core's copy of what it sends.
-pub(crate) struct Codec(Rc<[u8]>);
+/// No short piece of it is the same as the one behind it.
+fn pattern(count: usize) -> Arc<[u8]> {
+    (0..count).map(|at| (at % PERIOD) as u8).collect()
+}
+
+/// After how many bytes it begins again.
+const PERIOD: usize = 251;
+
+/// One core's copy of what it sends, and of what a response begins as.
+pub(crate) struct Codec {
+    request: Rc<[u8]>,
+    /// At least as many bytes of the same pattern as a response has.
+    pattern: Rc<[u8]>,
+    response: usize,
+}
 
 impl Codec {
     pub(super) fn new(bytes: &Bytes) -> Codec {
-        Codec(Rc::from(&bytes.bytes[..]))
+        let request: Rc<[u8]> = Rc::from(&bytes.bytes[..]);
+        let pattern = match bytes.response <= request.len() {
+            true => Rc::clone(&request),
+            false => Rc::from(&pattern(bytes.response)[..]),
+        };
+        Codec {
+            request,
+            pattern,
+            response: bytes.response,
+        }
     }
 
     /// See [`super::Codec::queue`].
     #[inline]
     pub(super) fn queue(&self, stream: &Transport, count: u64) -> u64 {
         for _ in 0..count {
-            stream.queue(Rc::clone(&self.0));
+            stream.queue(Rc::clone(&self.request));
         }
-        count * self.0.len() as u64
+        count * self.request.len() as u64
     }
 
     /// See [`super::Codec::incoming`].
     pub(super) fn incoming(&self) -> Incoming<'_> {
-        Incoming { left: &self.0 }
+        Incoming {
+            left: &self.pattern[..self.response],
+        }
     }
 }
 
@@ -102,7 +137,7 @@ impl Incoming<'_> {
         let here = input.len().min(self.left.len());
         let (come, left) = self.left.split_at(here);
         if input[..here] != *come {
-            return (0, Step::Refused("other bytes than were sent"));
+            return (0, Step::Refused("other bytes than those that are due"));
         }
         self.left = left;
         if !left.is_empty() {
@@ -120,7 +155,12 @@ mod tests {
     fn the_same_bytes_are_a_response_in_any_pieces_and_others_are_none() {
         let bytes = Bytes::new("echo", 300);
         let codec = Codec::new(&bytes);
-        let sent: Vec<u8> = codec.0.iter().chain(&codec.0[..]).copied().collect();
+        let sent: Vec<u8> = codec
+            .request
+            .iter()
+            .chain(&codec.request[..])
+            .copied()
+            .collect();
         for piece in [1, 7, 299, 300, 600] {
             let mut incoming = codec.incoming();
             let (mut at, mut pieces) = (0, 0);
@@ -143,5 +183,16 @@ mod tests {
         let mut incoming = codec.incoming();
         assert_eq!(incoming.step(&sent[..10]).0, 10);
         assert!(matches!(incoming.step(b"HTTP/1.1").1, Step::Refused(_)));
+    }
+    #[test]
+    fn a_responders_response_has_a_size_of_its_own() {
+        for (request, response) in [(100, 1), (1, 100), (7, 70_000)] {
+            let codec = Codec::new(&Bytes::with_response(request, response));
+            assert_eq!(codec.request.len(), request);
+            let sent = pattern(response);
+            assert_eq!(codec.incoming().step(&sent), (response, Step::Done(DONE)));
+            let partial = codec.incoming().step(&sent[..response - 1]);
+            assert_eq!(partial, (response - 1, Step::Partial(Stage::Body)));
+        }
     }
 }

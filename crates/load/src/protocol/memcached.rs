@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod counts;
 
 mod answer;
+mod hit;
 mod incoming;
 pub(crate) mod line;
 mod reading;
@@ -19,7 +20,7 @@ use onrush_engine::Part;
 use onrush_packet::memcached::Frame;
 use onrush_tls::Transport;
 
-use super::response::Outcomes;
+use super::response::{Outcomes, Response};
 use crate::memcached::workload::Workload;
 use crate::memcached::{Carrier, Dialect};
 use answer::Said;
@@ -90,6 +91,12 @@ impl Codec {
     pub(crate) fn incoming(&self, connection: u32, number: u64) -> Incoming<'_> {
         let following = self.ends[connection as usize].get() - number - 1;
         Incoming::new(&self.reading, number, following)
+    }
+
+    /// See [`super::Codec::take`].
+    #[inline]
+    pub(super) fn take(&self, number: u64, input: &[u8]) -> Option<(usize, Response)> {
+        hit::take(&self.reading, number, input)
     }
 
     /// Itself, where requests and answers are datagrams.

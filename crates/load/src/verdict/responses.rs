@@ -36,7 +36,7 @@ pub(super) fn no_response(evidence: &Evidence) -> Option<Reason> {
                 units::count(evidence.unfinished)
             ),
             "at least one".to_owned(),
-            "there is nothing to judge: ask the target by hand (curl -v), and look at its log",
+            "there is nothing to judge: ask the target by hand (over HTTP with curl -v), and look at its log",
         )
     })
 }
@@ -102,7 +102,7 @@ pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
         evidence,
         "responses with more bytes than they should have",
         evidence.unasked,
-        "such bytes may have been taken for the response to the next request: look at the target's Content-Length and chunks (curl -v)",
+        "such bytes may have been taken for the response to the next request: look at what the target sends behind a response (over HTTP at its Content-Length and chunks: curl -v)",
     )
 }
 

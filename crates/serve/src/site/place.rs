@@ -17,6 +17,7 @@ pub(crate) enum Spoken {
     Memcached(Rc<Desk>),
     Echo,
     Sink,
+    Responder(plan::Responder),
 }
 
 /// One place to accept connections.
@@ -47,6 +48,7 @@ impl Spoken {
             }
             (Protocol::Echo(_), _) => Spoken::Echo,
             (Protocol::Sink(_), _) => Spoken::Sink,
+            (Protocol::Responder(sizes), _) => Spoken::Responder(*sizes),
         }
     }
 }

@@ -106,6 +106,26 @@ fn a_silent_client_is_ended_and_one_too_many_is_not_served() {
 }
 
 #[test]
+fn a_responder_sends_its_bytes_for_each_so_many_and_nothing_for_less() {
+    let of = |count: usize| (0..count).map(|at| (at % 251) as u8);
+    for (request, response, sent, responses) in [
+        (3, 5, 7, 2),
+        (1, 200_000, 2, 2),
+        (100_000, 1, 250_000, 2),
+        (9, 9, 8, 0),
+    ] {
+        on_every_driver(|site| async move {
+            let keys = format!("request_bytes = {request}\nresponse_bytes = \"{response}\"");
+            let address = site.serve(&plan("responder", &keys));
+            let mut client = site.connect(&address).await;
+            let received = client.exchange(&pattern(sent)).await;
+            let expected: Vec<u8> = (0..responses).flat_map(|_| of(response)).collect();
+            assert!(received == expected, "{} bytes came", received.len());
+        });
+    }
+}
+
+#[test]
 fn a_stop_ends_clients_of_far_ends_in_good_order() {
     let cut_off = cut_off_on_every_driver(|site| async move {
         let address = site.serve(&plan("echo", ""));

@@ -1,17 +1,19 @@
 //! Blocks become fields (RFC 7541 3, 6).
 
 use super::error::Error;
-use super::static_table::{self, Name};
+use super::static_table::{Entry, Name};
 use super::table::{Field, Table};
 use super::{huffman, integer};
 use crate::http2::fields::{self, FieldSection};
-use crate::limits::{HPACK_COPIED_BYTES_MAX, HPACK_TABLE_BYTES_INITIAL};
+use crate::limits::{HPACK_COPIED_BYTES_MAX, HPACK_STRING_BYTES_KEPT, HPACK_TABLE_BYTES_INITIAL};
 
 /// Decodes the blocks of one direction of a connection, each of them, in their order.
+#[derive(Debug)]
 pub struct Decoder {
     table: Table,
     /// What a block may make of the table's size.
     table_bytes_max: u32,
+    /// Where strings are decoded and names copied; between two blocks <= HPACK_STRING_BYTES_KEPT each.
     name: Vec<u8>,
     value: Vec<u8>,
 }
@@ -64,6 +66,11 @@ impl Decoder {
             };
         }
         section.end();
+        for room in [&mut self.name, &mut self.value] {
+            if room.capacity() > HPACK_STRING_BYTES_KEPT {
+                *room = Vec::new();
+            }
+        }
         Ok(())
     }
 
@@ -89,9 +96,8 @@ impl Decoder {
         section: &mut FieldSection,
     ) -> Result<&'b [u8], Error> {
         let (index, rest) = integer::decode(block, 7)?;
-        if let Some((name, value)) = static_table::entry(index) {
-            let name = Name::Known(name);
-            section.push(name, value.as_bytes(), fields::judge_name(name));
+        if let Some(entry) = Entry::of(index) {
+            section.push_entry(entry);
             return Ok(rest);
         }
         let Field { name, value, flaw } = self.table.field(index).ok_or(Error::UnknownIndex)?;
@@ -116,8 +122,8 @@ impl Decoder {
                 (Name::of(text), rest)
             }
             1..=61 => {
-                let (known, _) = static_table::entry(index).ok_or(Error::UnknownIndex)?;
-                (Name::Known(known), rest)
+                let entry = Entry::of(index).ok_or(Error::UnknownIndex)?;
+                (Name::Known(entry.name()), rest)
             }
             _ => {
                 let name = match self.table.field(index).ok_or(Error::UnknownIndex)?.name {

@@ -10,6 +10,7 @@ use crate::limits::{
 /// Encodes the blocks of one direction of a connection, in the order in which they are sent.
 ///
 /// A block is [`Encoder::begin`], then its fields, those of names with a colon first.
+#[derive(Debug)]
 pub struct Encoder {
     table: Table,
     /// What the next block makes of the table's size, and the smallest that was asked for in between.
@@ -38,7 +39,12 @@ impl Indexing {
     /// that stay; a password or a short cookie could be guessed.
     #[inline]
     pub fn of(name: &[u8], value: &[u8]) -> Indexing {
-        let Name::Known(known) = Name::of(name) else {
+        Indexing::of_name(Name::of(name), value)
+    }
+
+    #[inline]
+    fn of_name(name: Name<'_>, value: &[u8]) -> Indexing {
+        let Name::Known(known) = name else {
             return Indexing::Incremental;
         };
         match known {
@@ -132,6 +138,13 @@ impl Encoder {
         self.put(Name::of(name), value, indexing, out);
     }
 
+    /// The same with what [`Indexing::of`] says of it.
+    #[inline]
+    pub fn usual_field(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        let name = Name::of(name);
+        self.put(name, value, Indexing::of_name(name, value), out);
+    }
+
     /// Appends `:status`, which is 100 to 999.
     #[inline]
     pub fn status(&mut self, status: u16, out: &mut Vec<u8>) {
@@ -172,15 +185,16 @@ impl Encoder {
         if indexing == Indexing::Without || !self.is_worth_a_place(name, value) {
             return self.literal(Literal::WITHOUT, name, value, out);
         }
-        let slot = slot_of(hash(name) ^ hash_bytes(value));
-        if let Some(index) = self.index_of(self.pairs.at(slot), name, value) {
+        let hash_of_name = hash(name);
+        let hash = fold(hash_of_name ^ hash_bytes(value));
+        if let Some(index) = self.index_of(hash, name, value) {
             return integer::encode(index, 7, 0x80, out);
         }
         self.literal(Literal::INCREMENTAL, name, value, out);
         self.table.insert(name, value, None);
-        self.pairs.put(slot, self.table.newest());
+        self.pairs.put(hash, self.table.newest());
         if let Name::Other(_) = name {
-            self.names.put(slot_of(hash(name)), self.table.newest());
+            self.names.put(fold(hash_of_name), self.table.newest());
         }
     }
 
@@ -210,19 +224,30 @@ impl Encoder {
         string(value, out);
     }
 
-    /// The index of the entry of this number, if it is there and has this name and this value.
+    /// The index of an entry with this name and this value.
     #[inline]
-    fn index_of(&self, number: u32, name: Name<'_>, value: &[u8]) -> Option<u32> {
-        let index = self.table.index_of(number)?;
-        let found = self.table.field(index)?;
-        (found.name == name && found.value == value).then_some(index)
+    fn index_of(&self, hash: u32, name: Name<'_>, value: &[u8]) -> Option<u32> {
+        let indices = self
+            .pairs
+            .of(hash)
+            .filter_map(|number| self.table.index_of(number));
+        let mut same = indices.filter(|&index| {
+            let found = self.table.field(index);
+            found.is_some_and(|found| found.name == name && found.value == value)
+        });
+        same.next()
     }
 
+    /// The index of an entry with this name.
     #[inline]
     fn index_of_name(&self, name: Name<'_>) -> Option<u32> {
-        let index = self.table.index_of(self.names.at(slot_of(hash(name))))?;
-        let found = self.table.field(index)?;
-        (found.name == name).then_some(index)
+        let numbers = self.names.of(fold(hash(name)));
+        let indices = numbers.filter_map(|number| self.table.index_of(number));
+        let mut same = indices.filter(|&index| {
+            let found = self.table.field(index);
+            found.is_some_and(|found| found.name == name)
+        });
+        same.next()
     }
 }
 
@@ -240,29 +265,47 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Numbers of entries by a hash. Of two with the same hash the later one is found, and the other one is inserted again.
-#[derive(Default)]
+/// Numbers of entries by a hash, some of which may have left the table. Where more have the same place than it has room for
+/// the oldest is forgotten, and its field is inserted again.
+#[derive(Debug, Default)]
 struct Numbers {
     /// Empty until the first one comes: many connections never have one.
-    numbers: Vec<u32>,
+    places: Vec<[Numbered; WAYS]>,
 }
 
-/// As many as the table's size has room for.
-const SLOTS: usize = HPACK_OWN_TABLE_BYTES_MAX as usize / 32;
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbered {
+    hash: u32,
+    /// 0, which no entry has while it is in the table, where there is none.
+    number: u32,
+}
+
+/// Entries that can have one place. With one alone two of a dozen fields mostly meet, and push each other out for ever.
+const WAYS: usize = 4;
+
+/// Places for as many entries as the table's size has room for.
+const PLACES: usize = HPACK_OWN_TABLE_BYTES_MAX as usize / 32 / WAYS;
 
 impl Numbers {
-    /// The number there; 0, which no entry has, where there is none.
     #[inline]
-    fn at(&self, slot: usize) -> u32 {
-        self.numbers.get(slot).copied().unwrap_or(0)
+    fn of(&self, hash: u32) -> impl Iterator<Item = u32> {
+        let place = self.places.get(hash as usize % PLACES);
+        let all = place.map_or([].as_slice(), |place| place);
+        let same = all.iter().filter(move |found| found.hash == hash);
+        same.map(|found| found.number)
     }
 
+    /// The newest comes first.
     #[inline]
-    fn put(&mut self, slot: usize, number: u32) {
-        if self.numbers.is_empty() {
-            self.numbers.resize(SLOTS, 0);
+    fn put(&mut self, hash: u32, number: u32) {
+        if self.places.is_empty() {
+            self.places.resize(PLACES, Default::default());
         }
-        self.numbers[slot] = number;
+        let place = &mut self.places[hash as usize % PLACES];
+        // What has the same hash has left the table, or is a name with an older value.
+        let same = place.iter().position(|found| found.hash == hash);
+        place[..=same.unwrap_or(WAYS - 1)].rotate_right(1);
+        place[0] = Numbered { hash, number };
     }
 }
 
@@ -293,6 +336,6 @@ fn hash_bytes(text: &[u8]) -> u64 {
 }
 
 #[inline]
-fn slot_of(hash: u64) -> usize {
-    (hash >> 32) as usize % SLOTS
+fn fold(hash: u64) -> u32 {
+    (hash >> 32) as u32
 }

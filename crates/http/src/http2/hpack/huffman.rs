@@ -106,44 +106,62 @@ static LENGTHS: [Length; CODE_BITS_MAX + 1] = {
     lengths
 };
 
-/// What stands at the front of `PEEK_BITS` bits.
+/// What stands at the front of `PEEK_BITS` bits, in one number: the decoder waits for nothing else.
+///
+/// ```text
+///  31      24 23      16 15       8 7        0
+///  | second  |  first   |  count   |  bits   |
+/// ```
 #[derive(Clone, Copy)]
-struct Look {
+struct Look(u32);
+
+impl Look {
+    /// A code that is longer than the look.
+    const LONG: Look = Look(0);
+
+    /// `count` symbols, whose codes have so many bits together.
+    const fn new(symbols: [u8; 2], count: u8, bits: u32) -> Look {
+        Look(u32::from_le_bytes([
+            bits as u8, count, symbols[0], symbols[1],
+        ]))
+    }
+
+    #[inline]
+    fn is_long(self) -> bool {
+        self.0 == Look::LONG.0
+    }
+
+    #[inline]
+    fn bits(self) -> u32 {
+        self.0 & 0x3f
+    }
+
+    #[inline]
+    fn count(self) -> usize {
+        self.0 as usize >> 8 & 3
+    }
+
     /// The first `count` of them.
-    symbols: [u8; 2],
-    /// 0: a code that is longer than the look.
-    count: u8,
-    /// Of all `count` symbols.
-    bits: u8,
+    #[inline]
+    fn symbols(self) -> [u8; 2] {
+        [(self.0 >> 16) as u8, (self.0 >> 24) as u8]
+    }
 }
 
 static LOOKS: [Look; 1 << PEEK_BITS] = {
-    const LONG: Look = Look {
-        symbols: [0; 2],
-        count: 0,
-        bits: 0,
-    };
-    let mut looks = [LONG; 1 << PEEK_BITS];
+    let mut looks = [Look::LONG; 1 << PEEK_BITS];
     // Symbols are sorted by length: those that fit stand in front.
     let mut one = 0;
     while CODE_BITS[SYMBOLS[one] as usize] as u32 <= PEEK_BITS {
         let symbol = SYMBOLS[one] as usize;
         let bits = CODE_BITS[symbol] as u32;
-        let look = Look {
-            symbols: [symbol as u8, 0],
-            count: 1,
-            bits: bits as u8,
-        };
+        let look = Look::new([symbol as u8, 0], 1, bits);
         let start = fill(&mut looks, CODES[symbol], bits, look);
         let mut two = 0;
         while CODE_BITS[SYMBOLS[two] as usize] as u32 + bits <= PEEK_BITS {
             let second = SYMBOLS[two] as usize;
             let both_bits = bits + CODE_BITS[second] as u32;
-            let look = Look {
-                symbols: [symbol as u8, second as u8],
-                count: 2,
-                bits: both_bits as u8,
-            };
+            let look = Look::new([symbol as u8, second as u8], 2, both_bits);
             let code = (start >> (PEEK_BITS - both_bits)) as u32 | CODES[second];
             fill(&mut looks, code, both_bits, look);
             two += 1;
@@ -186,12 +204,12 @@ pub(super) fn decode(text: &[u8], out: &mut Vec<u8>) -> Result<usize, Error> {
         bits.refill();
         while bits.held >= PEEK_BITS {
             let look = LOOKS[(bits.window >> (64 - PEEK_BITS)) as usize];
-            if look.count == 0 {
+            if look.is_long() {
                 break;
             }
-            out[written..written + 2].copy_from_slice(&look.symbols);
-            written += usize::from(look.count);
-            bits.skip(u32::from(look.bits));
+            out[written..written + 2].copy_from_slice(&look.symbols());
+            written += look.count();
+            bits.skip(look.bits());
         }
         if bits.rest.is_empty() && bits.held < PEEK_BITS {
             return decode_last(bits, out, written);
@@ -214,11 +232,12 @@ fn decode_last(mut bits: Bits<'_>, out: &mut [u8], mut written: usize) -> Result
     // Behind the end stand zeros, which the look takes for bits.
     loop {
         let look = LOOKS[(bits.window >> (64 - PEEK_BITS)) as usize];
-        let first_bits = u32::from(CODE_BITS[usize::from(look.symbols[0])]);
-        if look.count == 0 || first_bits > bits.held {
+        let [first, _] = look.symbols();
+        let first_bits = u32::from(CODE_BITS[usize::from(first)]);
+        if look.is_long() || first_bits > bits.held {
             return bits.padding().map(|()| written);
         }
-        out[written] = look.symbols[0];
+        out[written] = first;
         written += 1;
         bits.skip(first_bits);
     }

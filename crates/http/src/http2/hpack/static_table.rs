@@ -1,5 +1,7 @@
 //! The static table (RFC 7541 appendix A), and which names are in it.
 
+use std::num::NonZeroU8;
+
 /// The names and values, the first with index 1.
 #[rustfmt::skip]
 static ENTRIES: [(&str, &str); COUNT] = [
@@ -135,12 +137,28 @@ impl<'a> Name<'a> {
     }
 }
 
-/// The entry of an index, which begins with 1; `None` for one that the static table does not have.
-#[inline]
-pub(crate) fn entry(index: u32) -> Option<(Known, &'static str)> {
-    let at = (index as usize).wrapping_sub(1);
-    let (_, value) = ENTRIES.get(at)?;
-    Some((Known(FIRST[at]), value))
+/// An entry of the static table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry(NonZeroU8);
+
+impl Entry {
+    /// The entry of an index, which begins with 1; `None` for one that the static table does not have.
+    #[inline]
+    pub(crate) fn of(index: u32) -> Option<Entry> {
+        let index = u8::try_from(index).ok()?;
+        let is_one = usize::from(index) <= COUNT;
+        NonZeroU8::new(index).filter(|_| is_one).map(Entry)
+    }
+
+    #[inline]
+    pub(crate) fn name(self) -> Known {
+        Known(FIRST[usize::from(self.0.get()) - 1])
+    }
+
+    #[inline]
+    pub(crate) fn value(self) -> &'static str {
+        ENTRIES[usize::from(self.0.get()) - 1].1
+    }
 }
 
 /// The index that has this name and this value.
@@ -219,8 +237,9 @@ mod tests {
     fn every_name_is_found_and_others_are_not() {
         for (at, (name, value)) in ENTRIES.iter().enumerate() {
             let index = at as u32 + 1;
-            let (known, found) = entry(index).expect("the table has it");
-            assert_eq!((known.text(), found), (*name, *value));
+            let entry = Entry::of(index).expect("the table has it");
+            let known = entry.name();
+            assert_eq!((known.text(), entry.value()), (*name, *value));
             assert_eq!(Name::of(name.as_bytes()), Name::Known(known));
             let wanted = (!value.is_empty()).then_some(index);
             assert_eq!(index_of(known, value.as_bytes()), wanted, "{name}: {value}");
@@ -231,7 +250,9 @@ mod tests {
         for other in ["", "a", "Host", ":statux", "x-custom"] {
             assert_eq!(Name::of(other.as_bytes()), Name::Other(other.as_bytes()));
         }
-        assert_eq!((entry(0), entry(62)), (None, None));
+        for index in [0, 62, 256 + 1] {
+            assert_eq!(Entry::of(index), None);
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ const ENTRY_OVERHEAD: u32 = 32;
 ///
 /// An entry that does not fit behind the newest begins at 0. That is free: all entries together have at most `limit` bytes,
 /// the new one with them, so of twice the room no live byte is in its way.
+#[derive(Debug)]
 pub(super) struct Table {
     /// Grows to 2 * `limit`.
     bytes: Vec<u8>,
@@ -34,6 +35,7 @@ pub(super) struct Table {
     inserted: u32,
 }
 
+#[derive(Debug)]
 struct Entry {
     /// Its first byte: of its name, unless that is a known one, whose bytes are not kept.
     start: u32,

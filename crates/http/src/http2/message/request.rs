@@ -52,10 +52,9 @@ pub fn request<'h, 'b>(
     )?;
     let start = Start::of(&parts, limits)?;
     let framing = parts.framing(start.method, follows)?;
-    let fields = section.entries().filter(|(known, name, _)| match known {
-        Some(Known::HOST) => false,
-        Some(_) | None => !name.starts_with(':'),
-    });
+    // Pseudo-fields stand in front.
+    let fields = section.entries_from(section.len() - parts.fields);
+    let fields = fields.filter(|(known, _, _)| *known != Some(Known::HOST));
     let headers = slots.hold(fields.map(|(_, name, value)| Header { name, value }));
     Ok(Request {
         head: RequestHead {
@@ -168,13 +167,16 @@ struct Start<'b> {
 impl<'b> Start<'b> {
     #[inline]
     fn of(parts: &Parts<'b>, limits: &Limits) -> Result<Start<'b>, Rejection> {
-        let Some(method_text) = parts.method.and_then(text) else {
-            return Err(Rejection::Malformed("no :method that is text"));
+        let Some(method_text) = parts.method else {
+            return Err(Rejection::Malformed("no :method"));
+        };
+        let method_text = match method_text {
+            // What nearly all are needs no look at its bytes.
+            b"GET" => "GET",
+            b"POST" => "POST",
+            other => token(other, "malformed :method")?,
         };
         let method = Method::of(method_text);
-        if method == Method::Other && !field::is_token(method_text.as_bytes()) {
-            return Err(Rejection::Malformed("malformed :method"));
-        }
         if parts
             .path
             .is_some_and(|path| path.len() > limits.target_bytes_max)
@@ -205,7 +207,7 @@ impl<'b> Start<'b> {
         let Some(authority) = parts.authority else {
             return Err(Rejection::Malformed("a CONNECT without :authority"));
         };
-        let authority = text(authority).ok_or(bad("malformed :authority"))?;
+        let authority = str::from_utf8(authority).map_err(|_| bad("malformed :authority"))?;
         if let Some(host) = parts.host {
             agree(authority, host, "")?;
         }
@@ -231,14 +233,18 @@ impl<'b> Start<'b> {
         let Some(scheme) = parts.scheme else {
             return Err(Rejection::Malformed("no :scheme"));
         };
-        let scheme = token(scheme, "malformed :scheme")?;
+        let scheme = match scheme {
+            b"https" => "https",
+            b"http" => "http",
+            other => token(other, "malformed :scheme")?,
+        };
         let Some(path) = parts.path else {
             return Err(Rejection::Malformed("no :path"));
         };
         if path.is_empty() {
             return Err(Rejection::Malformed("an empty :path"));
         }
-        let target = text(path).ok_or(target::NOT_ASCII)?;
+        let target = target::pseudo_path(path)?;
         let Target { path, query, .. } = target::parse_path(method, target)?;
         let authority = authority(parts, scheme)?;
         Ok(Start {
@@ -267,7 +273,7 @@ fn authority<'b>(parts: &Parts<'b>, scheme: &str) -> Result<&'b str, Rejection> 
         }) => {}
         Some(_) | None => return Err(bad("malformed :authority or Host field")),
     }
-    let authority = text(authority).ok_or(bad("malformed :authority or Host field"))?;
+    let authority = str::from_utf8(authority).expect("an authority is ASCII");
     if let Some(host) = parts.host {
         agree(authority, host, scheme)?;
     }
@@ -300,18 +306,12 @@ fn without_default_port<'b>(authority: &'b [u8], scheme: &str) -> &'b [u8] {
         .unwrap_or(authority)
 }
 
-/// `None` where it is not ASCII.
-#[inline]
-fn text(value: &[u8]) -> Option<&str> {
-    str::from_utf8(value).ok().filter(|text| text.is_ascii())
-}
-
 /// A scheme or a protocol: no character of a scheme (RFC 3986 3.1) is missing among those of tokens.
 #[inline]
 fn token<'b>(value: &'b [u8], reason: &'static str) -> Result<&'b str, Rejection> {
-    match text(value) {
-        Some(text) if field::is_token(value) => Ok(text),
-        Some(_) | None => Err(Rejection::Malformed(reason)),
+    match str::from_utf8(value) {
+        Ok(text) if field::is_token(value) => Ok(text),
+        Ok(_) | Err(_) => Err(Rejection::Malformed(reason)),
     }
 }
 

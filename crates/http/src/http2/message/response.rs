@@ -45,9 +45,8 @@ pub fn response<'h, 'b>(
     check_count(fields, limits, Refusal::new(502, "too many header fields"))?;
     let status = number(status)?;
     let framing = framing(status, request_method, length, follows)?;
-    let fields = section
-        .entries()
-        .filter(|(_, name, _)| !name.starts_with(':'));
+    // Pseudo-fields stand in front.
+    let fields = section.entries_from(section.len() - fields);
     Ok(ResponseHead {
         version: Version::Http2,
         status,

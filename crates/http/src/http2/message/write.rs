@@ -78,31 +78,24 @@ fn fields(
         if is_named || is_hop_by_hop(header.name) || !is_kept(header.name) {
             continue;
         }
-        field(header, encoder, out);
+        field(header.name, header.value, encoder, out);
     }
 }
 
 /// Names that are longer than all that are known.
 const NAME_BYTES_USUAL: usize = 64;
 
+/// Appends one field, whose name may be of any case, as [`Indexing::of`] says.
 #[inline]
-fn field(header: &Header<'_>, encoder: &mut Encoder, out: &mut Vec<u8>) {
-    let name = header.name.as_bytes();
+pub fn field(name: &str, value: &[u8], encoder: &mut Encoder, out: &mut Vec<u8>) {
+    let name = name.as_bytes();
     let mut room = [0; NAME_BYTES_USUAL];
     match room.get_mut(..name.len()) {
         Some(lower) => {
             lower.copy_from_slice(name);
             lower.make_ascii_lowercase();
-            encoder.field(lower, header.value, Indexing::of(lower, header.value), out);
+            encoder.usual_field(lower, value, out);
         }
-        None => {
-            let lower = name.to_ascii_lowercase();
-            encoder.field(
-                &lower,
-                header.value,
-                Indexing::of(&lower, header.value),
-                out,
-            );
-        }
+        None => encoder.usual_field(&name.to_ascii_lowercase(), value, out),
     }
 }

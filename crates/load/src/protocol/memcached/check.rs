@@ -11,7 +11,7 @@ use crate::memcached::ratio::Ratio;
 use crate::memcached::sizes::Sizes;
 use crate::memcached::workload::Workload;
 use crate::memcached::{Asks, Dialect, Verify};
-use crate::protocol::response::{Met, Step};
+use crate::protocol::response::{Met, Response, Step};
 
 /// One connection that asks for keys of five bytes in their order, with values of four bytes.
 pub(super) fn codec(change: impl FnOnce(&mut Asks)) -> Codec {
@@ -32,18 +32,27 @@ pub(super) fn codec(change: impl FnOnce(&mut Asks)) -> Codec {
 pub(super) fn said_in_pieces(codec: &Codec, count: u64, text: &[u8], piece: usize) -> Vec<String> {
     codec.ends[0].set(count);
     let (mut all, mut end, mut at) = (Vec::new(), 0, 0);
+    let name_of = |response: Response| {
+        let name = (OUTCOMES.name)(response.outcome.number);
+        match response.met {
+            Met::Yes => name,
+            Met::OtherOutcome | Met::OtherBody => format!("{name}!"),
+        }
+    };
     for number in 0..count {
+        // As a connection does it: what is whole and usual is taken at once.
+        if let Some((bytes, response)) = codec.take(number, &text[at..end]) {
+            at += bytes;
+            all.push(name_of(response));
+            continue;
+        }
         let mut incoming = codec.incoming(0, number);
         loop {
             let (bytes, step) = incoming.step(&text[at..end]);
             at += bytes;
             match step {
                 Step::Done(response) => {
-                    let name = (OUTCOMES.name)(response.outcome.number);
-                    all.push(match response.met {
-                        Met::Yes => name,
-                        Met::OtherOutcome | Met::OtherBody => format!("{name}!"),
-                    });
+                    all.push(name_of(response));
                     break;
                 }
                 Step::Refused(reason) => {
