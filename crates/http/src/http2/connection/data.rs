@@ -41,7 +41,8 @@ impl Connection {
             self.data_of_closed(head, out)?;
             return Ok(Progress::of(HEAD_BYTES, Found::Nothing));
         };
-        if let Err(error) = self.take_from_stream(stream, head.length) {
+        let taken = self.take_from_stream(stream, head.length, u64::from(left), end);
+        if let Err(error) = taken {
             self.discard(head.length, out);
             self.skip(head.length);
             let found = self.fail_stream(stream, error, out)?;
@@ -59,20 +60,37 @@ impl Connection {
         self.more_data(input, HEAD_BYTES + before as usize, rest, out)
     }
 
-    fn take_from_stream(&mut self, stream: Stream, bytes: u32) -> Result<(), StreamError> {
+    /// Takes a frame of `bytes` with padding and of `content` without. It is judged as a whole, however it comes.
+    #[inline]
+    fn take_from_stream(
+        &mut self,
+        stream: Stream,
+        bytes: u32,
+        content: u64,
+        end: End,
+    ) -> Result<(), StreamError> {
         let slot = self.streams.get_mut(stream).ok_or(STREAM_CLOSED)?;
         match slot.incoming {
             Incoming::Content => {}
             Incoming::Nothing => return Err(STREAM_CLOSED),
             Incoming::Head => return Err(StreamError::protocol("data before the head")),
         }
-        let taken = slot.receiving.take(bytes);
-        taken.map_err(|_| {
-            StreamError::new(
+        if slot.receiving.take(bytes).is_err() {
+            return Err(StreamError::new(
                 Code::FLOW_CONTROL_ERROR,
                 "more data than the stream's window allows",
-            )
-        })
+            ));
+        }
+        // RFC 9113 8.1.1.
+        if slot.content_left != UNKNOWN {
+            let left = slot.content_left.checked_sub(content);
+            slot.content_left =
+                left.ok_or(StreamError::protocol("more data than Content-Length says"))?;
+            if end == End::Stream && slot.content_left > 0 {
+                return Err(StreamError::protocol("less data than Content-Length says"));
+            }
+        }
+        Ok(())
     }
 
     /// What of a DATA frame stands at `start`: content, as much as there is of it.
@@ -97,18 +115,11 @@ impl Connection {
             0 => rest.end,
             _ => End::Open,
         };
-        match self.content(stream, bytes as u64, end) {
-            Ok(()) => {}
-            Err(error) => {
-                self.discard(all, out);
-                self.skip(rest.left + rest.padding);
-                // It is not open any more when the user has reset it in the middle of the frame.
-                let found = match self.is_open(stream) {
-                    true => self.fail_stream(stream, error, out)?,
-                    false => Found::Nothing,
-                };
-                return Ok(Progress::of(done, found));
-            }
+        if !self.is_open(stream) {
+            // The user has reset it in the middle of the frame.
+            self.discard(all, out);
+            self.skip(rest.left + rest.padding);
+            return Ok(Progress::of(done, Found::Nothing));
         }
         match rest.left {
             0 => self.skip(rest.padding),
@@ -120,24 +131,6 @@ impl Connection {
             return Ok(Progress::of(done, Found::Nothing));
         }
         Ok(Progress::of(done, Found::Data { stream, bytes, end }))
-    }
-
-    /// Counts content against what Content-Length has said (RFC 9113 8.1.1).
-    #[inline]
-    fn content(&mut self, stream: Stream, bytes: u64, end: End) -> Result<(), StreamError> {
-        let slot = self.streams.get_mut(stream).ok_or(STREAM_CLOSED)?;
-        if slot.content_left == UNKNOWN {
-            return Ok(());
-        }
-        match (slot.content_left.checked_sub(bytes), end) {
-            (Some(left), End::Open) => slot.content_left = left,
-            (Some(0), End::Stream) => slot.content_left = 0,
-            (Some(_), End::Stream) => {
-                return Err(StreamError::protocol("less data than Content-Length says"));
-            }
-            (None, _) => return Err(StreamError::protocol("more data than Content-Length says")),
-        }
-        Ok(())
     }
 
     /// END_STREAM has come.
@@ -171,7 +164,8 @@ impl Connection {
         }
     }
 
-    /// The user is done with `bytes` of content, or will never look at them; also of a stream that is closed. The peer
+    /// The user is done with `bytes` of content, or will never look at them; also of a stream that is closed. Each byte of
+    /// [`Event::Data`](super::Event::Data) is released once, or the window of the connection stays smaller by it. The peer
     /// is told when it is worth a frame.
     #[inline]
     pub fn release(&mut self, stream: Stream, bytes: u32, out: &mut Vec<u8>) {

@@ -226,7 +226,8 @@ impl Connection {
         }
     }
 
-    /// Ends a stream that is open. What still comes for it is passed over.
+    /// Ends a stream that is open. What still comes for it is passed over. A server whose response is whole before the
+    /// request does it with `NO_ERROR` (RFC 9113 8.1).
     #[inline]
     pub fn reset(&mut self, stream: Stream, code: Code, out: &mut Vec<u8>) {
         if self.is_open(stream) {
