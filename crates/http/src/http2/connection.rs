@@ -151,6 +151,12 @@ impl Connection {
         self.streams.get(stream).is_some()
     }
 
+    /// Whether a field block has begun that is not whole: until it is, nothing else can come. A peer that takes its time
+    /// here holds up all streams.
+    pub fn is_amid_block(&self) -> bool {
+        self.block.id != 0
+    }
+
     /// Exchanges the fields of the last head or trailers for others, so that they can be kept without a copy. Those that
     /// are given are overwritten by the next block; they may be empty, or done with.
     pub fn exchange_fields(&mut self, fields: &mut FieldSection) {

@@ -140,11 +140,9 @@ impl Connection {
     ) -> Result<Found, ConnectionError> {
         let list_bytes_max = self.local.list_bytes_max;
         let decoded = self.decoder.decode(bytes, list_bytes_max, &mut self.fields);
-        if decoded.is_err() {
-            return Err(ConnectionError::new(
-                Code::COMPRESSION_ERROR,
-                "field block that cannot be decoded",
-            ));
+        if let Err(error) = decoded {
+            let reason = error.reason();
+            return Err(ConnectionError::new(Code::COMPRESSION_ERROR, reason));
         }
         match self.streams.find(block.id) {
             Some(stream) => self.next_block(stream, block, out),

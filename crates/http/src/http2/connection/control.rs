@@ -197,6 +197,10 @@ impl Connection {
         if let Some(stream) = self.streams.find(head.stream) {
             return self.fail_stream(stream, error, out);
         }
+        if self.is_idle(head.stream) {
+            // RST_STREAM cannot be sent on it (RFC 9113 6.4), and an error of a stream may be one of all (5.4.1).
+            return Err(ConnectionError::new(error.code, error.reason));
+        }
         self.fail_id(head.stream, error, out)?;
         Ok(Found::Nothing)
     }

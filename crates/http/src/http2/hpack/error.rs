@@ -21,9 +21,10 @@ pub enum Error {
     TooMuchWork,
 }
 
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+impl Error {
+    /// What is wrong with the block, for logs and GOAWAY.
+    pub const fn reason(self) -> &'static str {
+        match self {
             Error::Truncated => "the header block ends inside a field",
             Error::UnknownIndex => "a header field refers to no entry of the tables",
             Error::IntegerTooLarge => "an integer in the header block is too large",
@@ -34,7 +35,13 @@ impl std::fmt::Display for Error {
             }
             Error::SizeUpdateTooLate => "the size of the header table changes behind a field",
             Error::TooMuchWork => "the header block copies names of the table too often",
-        })
+        }
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.reason())
     }
 }
 

@@ -156,7 +156,7 @@ fn mistakes_end_what_the_rfc_says() {
         (
             "5.3.1/2 PRIORITY depends on itself",
             vec![frame(Kind::Priority, 0, 3, &self_dependent[..5])],
-            S(3, Code::PROTOCOL_ERROR),
+            C(Code::PROTOCOL_ERROR),
         ),
         (
             "5.5/2 unknown type in a block",
@@ -452,6 +452,41 @@ fn what_is_on_its_way_to_a_reset_stream_is_passed_over_and_given_back() {
     let window = |(head, _): &(Head, Vec<u8>)| (head.kind, head.stream) == (Kind::WindowUpdate, 0);
     assert!(frames.iter().all(window), "{frames:?}");
     assert!(frames.len() >= 2);
+}
+
+#[test]
+fn a_stream_may_be_reset_in_the_middle_of_its_data() {
+    let mut side = Side::server();
+    side.hear(&[post(1), data(1, END_STREAM, &[7; 16_384])[..1_009].to_vec()].concat());
+    assert_eq!(side.seen[1], Seen::Data(1, vec![7; 1_000], End::Open));
+    let stream = side.stream(1);
+    side.connection.reset(stream, Code::CANCEL, &mut side.out);
+    side.forget();
+    side.hear(&[7; 5_000]);
+    side.hear(&[7; 16_384 - 6_000]);
+    assert_eq!(side.seen, []);
+    // All of it was given back, so that as much again is below half of the window, and once more is not.
+    side.hear(&[post(3), data(3, 0, &[7; 16_384 - 2])].concat());
+    assert_eq!(side.frames(), []);
+    side.hear(&data(3, 0, b"7"));
+    let updates = side.frames();
+    assert_eq!((updates[0].0.stream, code_of(&updates[0].1).0), (0, 32_767));
+    assert_eq!(side.error, None);
+}
+
+#[test]
+fn a_block_under_way_is_known() {
+    let mut side = Side::server();
+    let head = frame(Kind::Headers, 0, 1, GET);
+    for (bytes, wanted) in [
+        (head, true),
+        (frame(Kind::Continuation, 0, 1, b""), true),
+        (frame(Kind::Continuation, END_HEADERS, 1, b""), false),
+        (get(3), false),
+    ] {
+        side.hear(&bytes);
+        assert_eq!(side.connection.is_amid_block(), wanted);
+    }
 }
 
 #[test]
