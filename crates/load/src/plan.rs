@@ -3,6 +3,7 @@
 pub mod header;
 
 mod check;
+mod shard;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,7 @@ use crate::stop::{Budget, Stop};
 use crate::target::{Scheme, Target};
 use crate::wall_clock::WallTime;
 use check::{check, check_datagrams};
+pub use shard::Shard;
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -132,29 +134,6 @@ pub enum Connecting {
     AtStart,
     /// Before the run: its clock starts when all are made, or have failed to be.
     Before,
-}
-
-/// One of several generators that make a run together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shard {
-    /// Its number, from 0.
-    pub index: u64,
-    /// How many there are.
-    pub count: u64,
-}
-
-impl Shard {
-    /// Which of what the run counts it is.
-    pub(crate) fn share(self) -> Share {
-        Share::of_core(0, 1, self.index, self.count)
-    }
-}
-
-impl Default for Shard {
-    /// The only one.
-    fn default() -> Shard {
-        Shard { index: 0, count: 1 }
-    }
 }
 
 /// What the cores do. It cannot be wrong.
