@@ -28,7 +28,7 @@ impl Expected {
     }
 
     /// Judges by the status and by whether the body had what it should.
-    pub(crate) fn judge(&self, status: u16, body: Option<&Search<'_>>) -> Met {
+    pub(crate) fn judge(&self, status: u16, body: Option<&Search>) -> Met {
         let is_one = |of: &Statuses| (of.from..=of.to).contains(&status);
         if !self.statuses.is_empty() && !self.statuses.iter().any(is_one) {
             return Met::OtherOutcome;
@@ -41,48 +41,58 @@ impl Expected {
 
     /// The search through a body, where one is wanted.
     /// Boxed: most responses are not searched, and the connections that wait for them need no room for it.
-    pub(crate) fn search(&self) -> Option<Box<Search<'_>>> {
+    pub(crate) fn search(&self) -> Option<Box<Search>> {
         let finder = self.body.as_ref()?;
         Some(Box::new(Search {
-            finder,
             is_found: finder.needle().is_empty(),
             end: Vec::new(),
         }))
     }
-}
 
-/// A search through a body that comes in pieces.
-pub(crate) struct Search<'f> {
-    finder: &'f Finder<'static>,
-    is_found: bool,
-    /// The last bytes so far, in which what is looked for may have begun; shorter than it.
-    end: Vec<u8>,
-}
+    /// Looks at the next piece of a body for what it must have.
+    pub(crate) fn look(&self, search: &mut Search, piece: &[u8]) {
+        if let Some(finder) = &self.body {
+            search.look(finder, piece);
+        }
+    }
 
-impl Search<'_> {
     /// As [`BodyReader::skip`], with a look at the payload.
-    pub(crate) fn skip(&mut self, body: &mut BodyReader, input: &[u8]) -> Result<usize, Refusal> {
+    pub(crate) fn skip(
+        &self,
+        search: &mut Search,
+        body: &mut BodyReader,
+        input: &[u8],
+    ) -> Result<usize, Refusal> {
         let mut at = 0;
         while at < input.len() {
             let step = body.advance(&input[at..], &Limits::DEFAULT)?;
             if step.consumed == 0 {
                 break;
             }
-            self.look(&input[at..][step.payload]);
+            self.look(search, &input[at..][step.payload]);
             at += step.consumed;
         }
         Ok(at)
     }
+}
 
-    fn look(&mut self, piece: &[u8]) {
+/// A search through a body that comes in pieces; what is looked for is that of its [`Expected`].
+pub(crate) struct Search {
+    is_found: bool,
+    /// The last bytes so far, in which what is looked for may have begun; shorter than it.
+    end: Vec<u8>,
+}
+
+impl Search {
+    fn look(&mut self, finder: &Finder<'_>, piece: &[u8]) {
         if self.is_found || piece.is_empty() {
             return;
         }
-        let overlap = self.finder.needle().len() - 1;
+        let overlap = finder.needle().len() - 1;
         // Across the border: what was last and the first of this, as much as could make one match.
         self.end
             .extend_from_slice(&piece[..overlap.min(piece.len())]);
-        self.is_found = self.finder.find(&self.end).is_some() || self.finder.find(piece).is_some();
+        self.is_found = finder.find(&self.end).is_some() || finder.find(piece).is_some();
         if piece.len() >= overlap {
             self.end.clear();
             self.end.extend_from_slice(&piece[piece.len() - overlap..]);
@@ -132,7 +142,7 @@ mod tests {
         let mut input = Vec::new();
         for piece in pieces {
             input.extend_from_slice(piece);
-            let consumed = search.skip(&mut body, &input).unwrap();
+            let consumed = expected.skip(&mut search, &mut body, &input).unwrap();
             input.drain(..consumed);
         }
         expected.judge(200, Some(&search))

@@ -21,20 +21,20 @@ pub(crate) struct Incoming<'c> {
     recipe: &'c Recipe,
     /// Where its cookies go, if they are kept.
     jar: Option<&'c RefCell<Jar>>,
-    state: State<'c>,
+    state: State,
 }
 
-enum State<'c> {
+enum State {
     ExpectHead,
-    ExpectBody(Body<'c>),
+    ExpectBody(Body),
 }
 
 /// A response whose head was read.
-struct Body<'c> {
+struct Body {
     status: u16,
     keep_alive: bool,
     reader: BodyReader,
-    search: Option<Box<Search<'c>>>,
+    search: Option<Box<Search>>,
 }
 
 impl<'c> Incoming<'c> {
@@ -67,7 +67,7 @@ impl<'c> Incoming<'c> {
                     None => return Ok(Step::Partial(Stage::Head)),
                 },
                 State::ExpectBody(body) => {
-                    *at += body.skip(&input[*at..]).map_err(reason)?;
+                    *at += body.skip(self.recipe, &input[*at..]).map_err(reason)?;
                     return Ok(match body.reader.is_complete() {
                         true => Step::Done(body.response(self.recipe)),
                         false => Step::Partial(Stage::Body),
@@ -129,8 +129,8 @@ impl<'c> Incoming<'c> {
     }
 }
 
-impl<'c> Body<'c> {
-    fn new(head: Head, recipe: &'c Recipe) -> Body<'c> {
+impl Body {
+    fn new(head: Head, recipe: &Recipe) -> Body {
         Body {
             status: head.status,
             keep_alive: head.keep_alive,
@@ -139,11 +139,11 @@ impl<'c> Body<'c> {
         }
     }
 
-    fn skip(&mut self, input: &[u8]) -> Result<usize, Refusal> {
-        match &mut self.search {
+    fn skip(&mut self, recipe: &Recipe, input: &[u8]) -> Result<usize, Refusal> {
+        match (&mut self.search, &recipe.expected) {
             _ if self.reader.is_complete() => Ok(0),
-            None => self.reader.skip(input, &Limits::DEFAULT),
-            Some(search) => search.skip(&mut self.reader, input),
+            (Some(search), Some(expected)) => expected.skip(search, &mut self.reader, input),
+            (None, _) | (_, None) => self.reader.skip(input, &Limits::DEFAULT),
         }
     }
 
