@@ -5,6 +5,7 @@ mod as_tool;
 mod datagrams;
 mod end;
 mod files;
+mod http2;
 mod live;
 mod memcached;
 mod output;

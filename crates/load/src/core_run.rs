@@ -2,6 +2,7 @@
 //! ([`Supply`]), what speaks ([`Codec`]) and what records ([`Recorder`]); here is what is of several of them.
 
 mod dialer;
+mod lanes;
 mod loss;
 mod one_way;
 pub(crate) mod recorder;
@@ -25,7 +26,6 @@ use crate::protocol::request::Last;
 use crate::protocol::response::Met;
 use crate::record::Record;
 use crate::rows::Reading;
-use crate::socket::flight::ids_of;
 use crate::standing::{Standing, Thread};
 use crate::stop::Progress;
 use crate::times::ResponseTimes;
@@ -69,14 +69,6 @@ pub(crate) struct End {
     pub(crate) stalled: Duration,
     /// Requests whose response had not come.
     pub(crate) unfinished: u64,
-}
-
-/// The requests that each socket may have on their way at once.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lanes {
-    pub(crate) count: usize,
-    /// The ids that they are told apart by.
-    pub(crate) ids: usize,
 }
 
 impl CoreRun {
@@ -315,14 +307,6 @@ impl CoreRun {
     /// How long an answer may take.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
-    }
-
-    /// How many requests of each socket may be on their way at once.
-    pub(crate) fn lanes(&self) -> Lanes {
-        Lanes {
-            count: self.plan.lanes(),
-            ids: ids_of(self.plan.options.connections as u64),
-        }
     }
 
     /// One of the requests of `work`, written at `written`, has its response.

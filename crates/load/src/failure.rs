@@ -1,5 +1,7 @@
 //! What can go wrong with requests and connections, and what of it is counted as what.
 
+use std::fmt;
+
 use onrush_engine::{Errno, Error, Kind, Op};
 use onrush_tls::HandshakeError;
 
@@ -24,6 +26,10 @@ pub(crate) enum Failure {
     ResetUnanswered,
     /// The connection was reset within a response.
     Reset,
+    /// The server has reset the stream of a request, and has said why.
+    StreamReset,
+    /// The server has ended a connection with GOAWAY, which said what was wrong, where a response was due.
+    GoneAway,
     /// Nothing arrived for too long while a response was due.
     Timeout,
     /// Over UDP, no answer came in time: the request or its answer was lost.
@@ -54,7 +60,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// All kinds, in the order of reports.
-    pub(crate) const ALL: [Failure; 22] = [
+    pub(crate) const ALL: [Failure; 24] = [
         Failure::ConnectRefused,
         Failure::ConnectTimeout,
         Failure::ConnectNoPort,
@@ -64,6 +70,8 @@ impl Failure {
         Failure::ClosedUnanswered,
         Failure::ResetUnanswered,
         Failure::Reset,
+        Failure::StreamReset,
+        Failure::GoneAway,
         Failure::Timeout,
         Failure::LostAnswer,
         Failure::EarlyClose,
@@ -91,6 +99,8 @@ impl Failure {
             Failure::ClosedUnanswered => "closed_before_answer",
             Failure::ResetUnanswered => "reset_before_answer",
             Failure::Reset => "reset",
+            Failure::StreamReset => "stream_reset",
+            Failure::GoneAway => "goaway",
             Failure::Timeout => "timeout",
             Failure::LostAnswer => "lost",
             Failure::EarlyClose => "early_close",
@@ -127,6 +137,8 @@ impl Failure {
             | Failure::ClosedUnanswered
             | Failure::ResetUnanswered
             | Failure::Reset
+            | Failure::StreamReset
+            | Failure::GoneAway
             | Failure::Timeout
             | Failure::LostAnswer
             | Failure::EarlyClose
@@ -153,7 +165,7 @@ impl Failure {
     pub(crate) fn of_not_connected(error: &NotConnected) -> Failure {
         match error {
             NotConnected::Failed(error) => Failure::of_connect(*error),
-            NotConnected::Handshake(_) => Failure::Handshake,
+            NotConnected::Handshake(_) | NotConnected::NoHttp2(_) => Failure::Handshake,
         }
     }
 
@@ -196,6 +208,27 @@ impl Failure {
 pub(crate) enum NotConnected {
     Failed(Error),
     Handshake(HandshakeError),
+    /// The server has agreed on this protocol, or on none, where HTTP/2 was offered alone.
+    NoHttp2(Option<Box<[u8]>>),
+}
+
+impl fmt::Display for NotConnected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const HINT: &str = "leave --http2 out, or switch HTTP/2 on there";
+        match self {
+            NotConnected::Failed(error) => error.fmt(f),
+            NotConnected::Handshake(error) => error.fmt(f),
+            NotConnected::NoHttp2(None) => write!(
+                f,
+                "the server chose no protocol (ALPN) where h2 was offered: {HINT}"
+            ),
+            NotConnected::NoHttp2(Some(other)) => write!(
+                f,
+                "the server chose {} (ALPN) where h2 was offered: {HINT}",
+                other.escape_ascii()
+            ),
+        }
+    }
 }
 
 impl From<Error> for NotConnected {

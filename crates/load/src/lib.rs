@@ -32,6 +32,7 @@ pub mod requests;
 mod connection;
 mod core_run;
 mod duplex;
+mod http2;
 pub mod journey;
 mod protocol;
 mod socket;

@@ -12,6 +12,7 @@ use onrush_measure::second::Tally;
 use crate::connection;
 use crate::core_run::{CoreRun, End};
 use crate::gate::Gate;
+use crate::http2;
 use crate::journey::user::{self, Users};
 use crate::limits::{BEAT, SOFT_STOP, SPARE_SECONDS};
 use crate::memcached::Carrier;
@@ -80,6 +81,8 @@ enum Askers {
     Connections,
     /// A user on its journey.
     Users(Rc<Users>),
+    /// Lanes of each connection.
+    Lanes,
     /// Each socket itself, in datagrams.
     Sockets(Rc<Room>),
 }
@@ -88,6 +91,7 @@ impl Askers {
     fn of(plan: &Plan) -> Askers {
         match (Users::of(plan), plan.carrier()) {
             (Some(users), _) => Askers::Users(users),
+            (None, Carrier::Streams) if plan.protocol.is_http2() => Askers::Lanes,
             (None, Carrier::Streams) => Askers::Connections,
             (None, Carrier::Datagrams) => Askers::Sockets(Rc::new(Room::new())),
         }
@@ -109,6 +113,7 @@ pub(crate) fn run_core(
         match &askers {
             Askers::Connections => core.spawn(connection::run(run, index, number)),
             Askers::Users(users) => core.spawn(user::run(Rc::clone(users), run, index, number)),
+            Askers::Lanes => core.spawn(http2::run(run, index, number)),
             Askers::Sockets(room) => core.spawn(socket::run(run, Rc::clone(room), index, number)),
         }
     }

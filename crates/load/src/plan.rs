@@ -74,6 +74,8 @@ pub struct Options {
     pub requests_per_connection: Option<u64>,
     /// Requests sent at once on a connection.
     pub pipeline: u64,
+    /// Requests that each connection has on its way at once, where HTTP/2 is spoken; none for HTTP/1.1.
+    pub streams: Option<u64>,
     /// The method's name, of requests that [`asks`](Self::asks) does not list.
     pub method: String,
     /// Fields of all requests that have none of the name, in this order; a `Host` among them replaces the target's.
@@ -114,6 +116,7 @@ impl Options {
             seed: 0,
             requests_per_connection: None,
             pipeline: 1,
+            streams: None,
             method: "GET".to_owned(),
             headers: Vec::new(),
             asks: Asks::default(),
@@ -159,6 +162,9 @@ impl Plan {
         if options.journeys.as_ref().is_some_and(|of| of.has_setup()) {
             // What users do before they begin is no part of the run.
             options.connecting = Connecting::Before;
+        }
+        if options.streams.is_some() {
+            options.reach.tls.protocols = vec!["h2"];
         }
         let protocol = protocol(&options).map_err(Error::Invalid)?;
         Plan::of(options, protocol)
@@ -208,15 +214,17 @@ impl Plan {
     pub(crate) fn turn(&self) -> u64 {
         let per_connection = self.options.requests_per_connection.unwrap_or(u64::MAX);
         match self.carrier() {
+            Carrier::Streams if self.protocol.is_http2() => 1,
             Carrier::Streams => self.options.pipeline.min(per_connection),
             Carrier::Datagrams => 1,
         }
     }
 
-    /// How many turns of a connection may be under way: over datagrams as many requests as are to be on their way at once.
+    /// How many turns of a connection may be under way: over datagrams and HTTP/2 as many requests as are to be on their way
+    /// at once.
     pub(crate) fn lanes(&self) -> usize {
         match self.carrier() {
-            Carrier::Streams => 1,
+            Carrier::Streams => self.options.streams.unwrap_or(1) as usize,
             Carrier::Datagrams => self.options.pipeline as usize,
         }
     }
@@ -335,7 +343,13 @@ impl Plan {
 /// What the target speaks, and the requests that are asked for.
 fn protocol(options: &Options) -> Result<Protocol, String> {
     Ok(match options.target.scheme {
-        Scheme::Http | Scheme::Https => Protocol::Http1(Arc::new(mix(options)?)),
+        Scheme::Http | Scheme::Https => {
+            let mix = Arc::new(mix(options)?);
+            match options.streams {
+                None => Protocol::Http1(mix),
+                Some(_) => Protocol::Http2(mix, options.target.scheme),
+            }
+        }
         Scheme::Memcached | Scheme::Memcacheds => {
             let workload = Workload::new(&options.memcached, options.seed)?;
             Protocol::Memcached(Arc::new(workload))

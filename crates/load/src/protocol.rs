@@ -8,7 +8,9 @@
 
 pub(crate) mod echo;
 pub(crate) mod http1;
+pub(crate) mod http2;
 pub(crate) mod memcached;
+pub(crate) mod queue;
 pub(crate) mod request;
 pub(crate) mod response;
 
@@ -22,6 +24,7 @@ use onrush_tls::Transport;
 use crate::memcached::Carrier;
 use crate::memcached::workload::Workload;
 use crate::requests::mix::Mix;
+use crate::target::Scheme;
 pub(crate) use memcached::counts::{Counts, DatagramCounts};
 use request::{Last, RequestKind};
 use response::{Outcomes, Response, Step};
@@ -30,6 +33,8 @@ use response::{Outcomes, Response, Step};
 #[derive(Clone, Debug)]
 pub(crate) enum Protocol {
     Http1(Arc<Mix>),
+    /// To a server of this scheme.
+    Http2(Arc<Mix>, Scheme),
     Memcached(Arc<Workload>),
     Echo(Arc<echo::Bytes>),
     /// Bytes that nobody answers.
@@ -43,6 +48,7 @@ impl Protocol {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Protocol::Http1(_) => "HTTP/1.1",
+            Protocol::Http2(..) => "HTTP/2",
             Protocol::Memcached(_) => match self.carrier() {
                 Carrier::Streams => "memcached",
                 Carrier::Datagrams => "memcached over UDP",
@@ -54,10 +60,17 @@ impl Protocol {
         }
     }
 
+    /// Whether it is HTTP/2.
+    pub(crate) fn is_http2(&self) -> bool {
+        matches!(self, Protocol::Http2(..))
+    }
+
     /// What carries it.
     pub(crate) fn carrier(&self) -> Carrier {
         match self {
-            Protocol::Http1(_) | Protocol::Echo(_) | Protocol::Stream(_) => Carrier::Streams,
+            Protocol::Http1(_) | Protocol::Http2(..) | Protocol::Echo(_) | Protocol::Stream(_) => {
+                Carrier::Streams
+            }
             Protocol::Memcached(workload) => workload.carrier(),
             #[cfg(test)]
             Protocol::Lines(_) => Carrier::Streams,
@@ -67,7 +80,7 @@ impl Protocol {
     /// All that responses can say.
     pub(crate) fn outcomes(&self) -> &'static Outcomes {
         match self {
-            Protocol::Http1(_) => &http1::OUTCOMES,
+            Protocol::Http1(_) | Protocol::Http2(..) => &http1::OUTCOMES,
             Protocol::Memcached(_) => &memcached::OUTCOMES,
             Protocol::Echo(_) => &echo::OUTCOMES,
             Protocol::Stream(_) => &echo::OUTCOMES_OF_STREAM,
@@ -79,7 +92,7 @@ impl Protocol {
     /// How many kinds of requests there are.
     pub(crate) fn kinds(&self) -> usize {
         match self {
-            Protocol::Http1(mix) => mix.recipes().len(),
+            Protocol::Http1(mix) | Protocol::Http2(mix, _) => mix.recipes().len(),
             Protocol::Memcached(workload) => workload.kinds().len(),
             Protocol::Echo(_) | Protocol::Stream(_) => 1,
             #[cfg(test)]
@@ -90,7 +103,7 @@ impl Protocol {
     /// One of the kinds, by its place.
     pub(crate) fn kind(&self, place: usize) -> &RequestKind {
         match self {
-            Protocol::Http1(mix) => &mix.recipes()[place].kind,
+            Protocol::Http1(mix) | Protocol::Http2(mix, _) => &mix.recipes()[place].kind,
             Protocol::Memcached(workload) => &workload.kinds()[place],
             Protocol::Echo(bytes) | Protocol::Stream(bytes) => bytes.kind(),
             #[cfg(test)]
@@ -102,7 +115,7 @@ impl Protocol {
     #[inline]
     pub(crate) fn kind_of(&self, number: u64) -> usize {
         match self {
-            Protocol::Http1(mix) => mix.choose(number),
+            Protocol::Http1(mix) | Protocol::Http2(mix, _) => mix.choose(number),
             Protocol::Memcached(workload) => workload.kind_of(number),
             Protocol::Echo(_) | Protocol::Stream(_) => 0,
             #[cfg(test)]
@@ -113,7 +126,7 @@ impl Protocol {
     /// Bytes of the longest request.
     pub(crate) fn request_bytes(&self) -> usize {
         match self {
-            Protocol::Http1(mix) => mix.request_bytes(),
+            Protocol::Http1(mix) | Protocol::Http2(mix, _) => mix.request_bytes(),
             Protocol::Memcached(workload) => workload.bytes_max(),
             Protocol::Echo(bytes) | Protocol::Stream(bytes) => bytes.len(),
             #[cfg(test)]
@@ -124,7 +137,7 @@ impl Protocol {
     /// Whether a request may have more bytes than `bytes`, so that a server may respond before it has taken all of it.
     pub(crate) fn may_exceed(&self, bytes: usize) -> bool {
         match self {
-            Protocol::Http1(mix) => mix.bytes_max() > bytes,
+            Protocol::Http1(mix) | Protocol::Http2(mix, _) => mix.bytes_max() > bytes,
             Protocol::Memcached(workload) => workload.bytes_max() > bytes,
             Protocol::Echo(sent) => sent.len() > bytes,
             // Nobody responds before it is taken, nor behind it.
@@ -139,6 +152,9 @@ impl Protocol {
     pub(crate) fn codec(&self, connections: usize, batch: u64) -> Codec {
         match self {
             Protocol::Http1(mix) => Codec::Http1(http1::Codec::new(mix, connections, batch)),
+            Protocol::Http2(mix, scheme) => {
+                Codec::Http2(http2::Codec::new(mix, *scheme, connections))
+            }
             Protocol::Memcached(workload) => {
                 Codec::Memcached(memcached::Codec::new(workload, connections))
             }
@@ -149,9 +165,13 @@ impl Protocol {
     }
 }
 
+/// Why nobody asks for the next request of a connection, or its response.
+const NO_ORDER: &str = "streams have no order: see http2";
+
 /// One core's side of a protocol.
 pub(crate) enum Codec {
     Http1(http1::Codec),
+    Http2(http2::Codec),
     Memcached(memcached::Codec),
     Echo(echo::Codec),
     #[cfg(test)]
@@ -171,6 +191,7 @@ impl Codec {
     ) -> u64 {
         match self {
             Codec::Http1(codec) => codec.queue(stream, connection, (number, count), last),
+            Codec::Http2(_) => unreachable!("{NO_ORDER}"),
             // Nothing is said behind the last: a connection just ends.
             Codec::Memcached(codec) => codec.queue(stream, connection, (number, count)),
             Codec::Echo(codec) => codec.queue(stream, count),
@@ -184,6 +205,7 @@ impl Codec {
     pub(crate) fn incoming(&self, connection: u32, number: u64) -> Incoming<'_> {
         match self {
             Codec::Http1(codec) => Incoming::Http1(codec.incoming(connection, number)),
+            Codec::Http2(_) => unreachable!("{NO_ORDER}"),
             Codec::Memcached(codec) => Incoming::Memcached(codec.incoming(connection, number)),
             Codec::Echo(codec) => Incoming::Echo(codec.incoming()),
             #[cfg(test)]
@@ -197,7 +219,7 @@ impl Codec {
     pub(crate) fn take(&self, number: u64, input: &[u8]) -> Option<(usize, Response)> {
         match self {
             Codec::Memcached(codec) => codec.take(number, input),
-            Codec::Http1(_) | Codec::Echo(_) => None,
+            Codec::Http1(_) | Codec::Http2(_) | Codec::Echo(_) => None,
             #[cfg(test)]
             Codec::Lines => None,
         }
@@ -207,7 +229,17 @@ impl Codec {
     pub(crate) fn over_datagrams(&self) -> Option<&memcached::Codec> {
         match self {
             Codec::Memcached(codec) => codec.over_datagrams(),
-            Codec::Http1(_) | Codec::Echo(_) => None,
+            Codec::Http1(_) | Codec::Http2(_) | Codec::Echo(_) => None,
+            #[cfg(test)]
+            Codec::Lines => None,
+        }
+    }
+
+    /// What writes and reads messages of streams, where HTTP/2 is spoken.
+    pub(crate) fn over_http2(&self) -> Option<&http2::Codec> {
+        match self {
+            Codec::Http2(codec) => Some(codec),
+            Codec::Http1(_) | Codec::Memcached(_) | Codec::Echo(_) => None,
             #[cfg(test)]
             Codec::Lines => None,
         }
@@ -216,7 +248,7 @@ impl Codec {
     /// What the protocol counts of its own beside responses; none where it has nothing of the kind.
     pub(crate) fn counts(&self) -> Option<Counts> {
         match self {
-            Codec::Http1(_) | Codec::Echo(_) => None,
+            Codec::Http1(_) | Codec::Http2(_) | Codec::Echo(_) => None,
             Codec::Memcached(codec) => Some(codec.counts()),
             #[cfg(test)]
             Codec::Lines => None,

@@ -2,13 +2,14 @@
 //! and at the end.
 
 mod alike;
-
-use std::ops::AddAssign;
+mod tcp;
 
 use onrush_engine::TcpInfo;
 use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Tally;
 use onrush_tls::{Info, Version};
+
+use onrush_http::http2::code::Code;
 
 use crate::failure::{Failure, NotConnected};
 use crate::journey::record::JourneysRecord;
@@ -17,6 +18,7 @@ use crate::protocol::response::{Met, Outcome, Outcomes};
 use crate::times::{ResponseTimes, Times};
 use crate::unanswered::Unanswered;
 use alike::Alike;
+pub(crate) use tcp::TcpTotal;
 
 /// The counters of one core, or the sum over several.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ pub(crate) struct Record {
     pub(crate) connect_error: Option<String>,
     /// What was wrong with the last response that was none.
     pub(crate) protocol_error: Option<&'static str>,
+    /// Why the server has ended a stream or a connection of HTTP/2, the last time.
+    pub(crate) cancelled: Option<Code>,
     /// The first response that was another than expected.
     pub(crate) unexpected: Option<String>,
     /// Of each kind of request, where there are several and not too many.
@@ -109,6 +113,7 @@ impl Record {
             handshakes: None,
             connect_error: None,
             protocol_error: None,
+            cancelled: None,
             unexpected: None,
             kinds: vec![KindRecord::default(); shown].into(),
             begun: 0,
@@ -218,10 +223,7 @@ impl Record {
 
     /// A connection could not be made.
     pub(crate) fn connect_failed(&mut self, error: &NotConnected) {
-        self.connect_error.get_or_insert_with(|| match error {
-            NotConnected::Failed(error) => error.to_string(),
-            NotConnected::Handshake(error) => error.to_string(),
-        });
+        self.connect_error.get_or_insert_with(|| error.to_string());
         self.count(Failure::of_not_connected(error), 1);
     }
 
@@ -316,6 +318,7 @@ impl Record {
         if self.connect_error.is_none() {
             self.connect_error.clone_from(&other.connect_error);
         }
+        self.cancelled = other.cancelled.or(self.cancelled);
         self.protocol_error = other.protocol_error.or(self.protocol_error);
         if self.unexpected.is_none() {
             self.unexpected.clone_from(&other.unexpected);
@@ -343,31 +346,6 @@ impl Record {
 pub(crate) enum Measured {
     Yes,
     No,
-}
-
-/// What TCP counted on several connections.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct TcpTotal {
-    /// Segments sent again.
-    pub(crate) retransmits: u64,
-    /// Segments sent.
-    pub(crate) segments_out: u64,
-}
-
-impl TcpTotal {
-    pub(crate) fn of(info: TcpInfo) -> TcpTotal {
-        TcpTotal {
-            retransmits: info.retransmits.into(),
-            segments_out: info.segments_out.into(),
-        }
-    }
-}
-
-impl AddAssign for TcpTotal {
-    fn add_assign(&mut self, other: TcpTotal) {
-        self.retransmits += other.retransmits;
-        self.segments_out += other.segments_out;
-    }
 }
 
 /// What came of TLS handshakes.

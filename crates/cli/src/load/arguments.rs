@@ -14,7 +14,7 @@ use onrush_load::threshold::Threshold;
 
 use super::output::{self, Output};
 use super::value::{Cpus, count, cpus, duration, io_driver};
-use super::{datagrams, memcached, pace, reach, requests, results};
+use super::{datagrams, http2, memcached, pace, reach, requests, results};
 
 /// How long a run takes when nothing is said: wrk's default.
 pub(super) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ segment says that nothing of the request had arrived; a reset is an error, for t
 Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
-const NOT_OF_SELFTEST: [&str; 88] = [
+const NOT_OF_SELFTEST: [&str; 90] = [
     "response_size",
     "urls",
     "connections",
@@ -42,6 +42,8 @@ const NOT_OF_SELFTEST: [&str; 88] = [
     "count",
     "requests",
     "pipeline",
+    "http2",
+    "streams",
     "timeout",
     "skip_first",
     "headers",
@@ -172,6 +174,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count, conflicts_with = "connections_per_second")]
     pub(super) pipeline: u64,
 
+    #[command(flatten)]
+    pub(super) http2: http2::Http2Args,
+
     /// How long nothing may arrive while a response is due [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
@@ -252,6 +257,7 @@ impl Args {
             seed: paced.seed,
             requests_per_connection: self.requests.or(paced.requests_per_connection),
             pipeline: self.pipeline,
+            streams: self.http2.streams(&urls[0]).map_err(Error::Invalid)?,
             bytes: self.packets.bytes().map_err(Error::Invalid)?,
             timeout: self.timeout.unwrap_or(match self.memcached.udp {
                 true => ECHO_TIMEOUT_DEFAULT,

@@ -134,6 +134,9 @@ impl Dialer {
         let time = self.core.now_exact().nanoseconds_since(begin);
         if let Some(info) = transport.info() {
             record.borrow_mut().shaken(&info, time);
+            if self.plan.protocol.is_http2() && info.protocol.as_deref() != Some(b"h2") {
+                return Err(NotConnected::NoHttp2(info.protocol.clone()));
+            }
         }
         Ok(transport)
     }

@@ -1,6 +1,7 @@
 //! What becomes of requests whose connection ended, or could not be made.
 
 use onrush_engine::{Errno, Kind, Op};
+use onrush_http::http2::code::Code;
 use onrush_tls::Transport;
 
 use super::CoreRun;
@@ -77,6 +78,31 @@ impl CoreRun {
             self.recorder.record.borrow_mut().protocol_error = Some(reason);
         }
         self.unanswered_for(work, Failure::Protocol);
+    }
+
+    /// The server has said that it did nothing for the request of `work`: it is sent again, whatever it asks for.
+    pub(crate) fn sent_in_vain(&self, work: &mut Work) {
+        if self.is_over() {
+            return self.supply.leave(work);
+        }
+        self.recorder.record.borrow_mut().resent += work.due;
+    }
+
+    /// The requests of `work` have no response: the server has ended them, and has said why.
+    pub(crate) fn cancelled(&self, work: &mut Work, failure: Failure, code: Code) {
+        if !self.is_over() {
+            self.recorder.record.borrow_mut().cancelled = Some(code);
+        }
+        self.unanswered_for(work, failure);
+    }
+
+    /// What came over a connection on which nothing was due is not what its protocol has.
+    pub(crate) fn broke(&self, reason: &'static str) {
+        if !self.is_over() {
+            let mut record = self.recorder.record.borrow_mut();
+            record.protocol_error = Some(reason);
+            record.count(Failure::Protocol, 1);
+        }
     }
 
     /// More came than the response that was just recorded has.

@@ -4,6 +4,7 @@ use onrush_measure::units;
 use onrush_packet::memcached::FRAME_BYTES;
 
 use super::{Options, Shard};
+use crate::http2::limits::STREAMS_MAX;
 use crate::limits::{
     CONNECTIONS_MAX, DATAGRAM_BYTES_MAX, DURATION_MAX, RATE_MAX, START_MAX, THREADS_MAX,
 };
@@ -47,8 +48,40 @@ pub(super) fn check(options: &Options) -> Result<(), String> {
         return Err("a connection sends at least one request at a time and in all".to_owned());
     }
     check_journeys(options)?;
+    check_streams(options)?;
     check_times(options)?;
     options.reach.check(&options.target)
+}
+
+/// What cannot be where HTTP/2 is spoken.
+fn check_streams(options: &Options) -> Result<(), String> {
+    let Some(streams) = options.streams else {
+        return Ok(());
+    };
+    let url = &options.target.url;
+    if !options.target.scheme.is_http() {
+        return Err(format!("--http2 is HTTP, and {url} is not: leave it out"));
+    }
+    if !(1..=STREAMS_MAX).contains(&streams) {
+        return Err(format!(
+            "{streams} streams are out of range: expected 1 to {STREAMS_MAX}"
+        ));
+    }
+    if options.journeys.is_some() {
+        return Err("journeys are made over HTTP/1.1: leave --http2 out".to_owned());
+    }
+    if options.pipeline > 1 {
+        return Err(
+            "--pipeline is of HTTP/1.1, whose responses come in order: with --http2 use --streams"
+                .to_owned(),
+        );
+    }
+    if streams > 1 && matches!(options.pace, Pace::EachConnection(_)) {
+        return Err(
+            "--rate-per-connection is of connections that wait for each response, and --streams of those that do not: use -R, or leave --streams out".to_owned(),
+        );
+    }
+    Ok(())
 }
 
 /// What cannot be said of users.

@@ -13,13 +13,12 @@ mod reading;
 mod value;
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 use std::sync::Arc;
 
-use onrush_engine::Part;
 use onrush_packet::memcached::Frame;
 use onrush_tls::Transport;
 
+use super::queue::queue_bytes;
 use super::response::{Outcomes, Response};
 use crate::memcached::workload::Workload;
 use crate::memcached::{Carrier, Dialect};
@@ -135,19 +134,6 @@ impl Codec {
     /// What was counted so far.
     pub(super) fn counts(&self) -> Counts {
         self.reading.counts.borrow().clone()
-    }
-}
-
-/// Queues `bytes` in buffers of the core: as a rule one. Where none is free, in memory of their own.
-fn queue_bytes(stream: &Transport, mut bytes: &[u8]) {
-    while !bytes.is_empty() {
-        let Ok(mut buffer) = stream.core().buffer() else {
-            stream.queue(Part::Shared(Rc::from(bytes), 0));
-            return;
-        };
-        let count = buffer.put_some(bytes);
-        stream.queue(buffer);
-        bytes = &bytes[count..];
     }
 }
 

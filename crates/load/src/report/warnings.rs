@@ -35,6 +35,11 @@ pub(super) fn warnings(
         let name = plan.protocol.name();
         warnings.push(format!("some responses were not {name}: {reason}"));
     }
+    if let Some(code) = record.cancelled {
+        warnings.push(format!(
+            "the server ended streams or connections before their responses, the last time for {code}"
+        ));
+    }
     if let Some(first) = &record.unexpected {
         warnings.push(format!(
             "{} not as expected, the first of a core: {first}",

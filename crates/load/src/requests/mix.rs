@@ -265,7 +265,8 @@ impl Recipe {
         })
     }
 
-    fn is_fixed(&self) -> bool {
+    /// Whether its requests are all the same, and short enough to be written as one.
+    pub(crate) fn is_fixed(&self) -> bool {
         let is_fixed = match &self.content {
             Content::Nothing | Content::Empty => true,
             Content::Written(body) => body.is_fixed(),

@@ -1,0 +1,49 @@
+//! Flags about HTTP/2.
+
+use onrush_load::target::{Scheme, Target};
+
+use super::value::count;
+
+/// Whether HTTP/2 is spoken, and how.
+#[derive(clap::Args, Debug)]
+pub(super) struct Http2Args {
+    /// Speak HTTP/2: h2 over https://, agreed on by ALPN, or h2c over http://, with prior knowledge; without a value, the one
+    /// of the URL
+    #[arg(long, value_name = "h2|h2c", value_enum, num_args = 0..=1, require_equals = true)]
+    http2: Option<Option<Kind>>,
+
+    /// Requests that each connection has on its way at once over HTTP/2, each on a stream [default: 1]
+    #[arg(short = 'm', long, value_name = "COUNT", value_parser = count, requires = "http2", conflicts_with = "connections_per_second")]
+    streams: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Kind {
+    H2,
+    #[value(name = "h2c")]
+    H2c,
+}
+
+impl Http2Args {
+    /// How many requests a connection to `target` has on its way over HTTP/2; `None` where that is not spoken.
+    pub(super) fn streams(&self, target: &Target) -> Result<Option<u64>, String> {
+        let Some(kind) = self.http2 else {
+            return Ok(None);
+        };
+        let url = &target.url;
+        match (target.scheme, kind) {
+            (Scheme::Http, None | Some(Kind::H2c)) | (Scheme::Https, None | Some(Kind::H2)) => {
+                Ok(Some(self.streams.unwrap_or(1)))
+            }
+            (Scheme::Http, Some(Kind::H2)) => Err(format!(
+                "--http2=h2 is agreed on in TLS, and {url} has none: use https://, or --http2=h2c"
+            )),
+            (Scheme::Https, Some(Kind::H2c)) => Err(format!(
+                "--http2=h2c is spoken in clear text, and {url} has TLS: use http://, or --http2=h2"
+            )),
+            (Scheme::Memcached | Scheme::Memcacheds | Scheme::Udp | Scheme::Tcp, _) => {
+                Err(format!("--http2 is HTTP, and {url} is not: leave it out"))
+            }
+        }
+    }
+}

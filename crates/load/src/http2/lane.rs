@@ -1,0 +1,123 @@
+//! One of those who ask over a connection, as the connection knows it. Pure.
+
+use std::rc::Rc;
+use std::task::{Context, Waker};
+
+use onrush_engine::Instant;
+use onrush_http::http2::Stream;
+use onrush_http::http2::code::Code;
+
+use crate::core_run::recorder::Received;
+use crate::failure::Failure;
+use crate::requests::expect::Search;
+
+/// A lane and the request that it has on its way, if it has one.
+pub(super) struct Lane {
+    waker: Option<Waker>,
+    pub(super) state: State,
+    /// The request's number in the run, and its kind.
+    pub(super) number: u64,
+    pub(super) kind: usize,
+    /// Which of the connections was there when it began to wait for one, from 1.
+    pub(super) waits_since: u64,
+    /// Its stream was opened before the server had said how many it takes.
+    pub(super) is_early: bool,
+    pub(super) written: Instant,
+    /// When anything last happened on its stream.
+    pub(super) at: Instant,
+    /// When it was known what the response says; the beginning of the clock before.
+    pub(super) first_byte: Instant,
+    /// The status of the response; below 200 before it is known.
+    pub(super) status: u16,
+    pub(super) search: Option<Box<Search>>,
+    /// What is still to be sent of the request's body, from a place on.
+    pub(super) body: Option<(Rc<[u8]>, usize)>,
+}
+
+/// What a lane does.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum State {
+    /// It has nothing to ask.
+    Idle,
+    /// It waits for a stream.
+    Waiting,
+    /// It may open one.
+    Invited,
+    /// It has one, and waits for a response.
+    Open(Stream),
+    /// What came of its request.
+    Ended(End),
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    /// A response, whole at `at`.
+    Answered {
+        received: Received,
+        written: Instant,
+        at: Instant,
+    },
+    /// The server has said that it did nothing for it: it is sent again.
+    Untouched,
+    /// None, and none is waited for.
+    Lost(Failure),
+    /// The server has ended its stream, or the connection, and has said why.
+    Cancelled(Failure, Code),
+    /// What came is no response to it.
+    Refused(&'static str),
+}
+
+impl Lane {
+    pub(super) fn new(now: Instant) -> Lane {
+        Lane {
+            waker: None,
+            state: State::Idle,
+            number: 0,
+            kind: 0,
+            waits_since: 0,
+            is_early: false,
+            written: now,
+            at: now,
+            first_byte: Instant::default(),
+            status: 0,
+            search: None,
+            body: None,
+        }
+    }
+
+    /// Its request has a stream since `now`.
+    pub(super) fn begin(&mut self, stream: Stream, now: Instant) {
+        self.state = State::Open(stream);
+        (self.written, self.at) = (now, now);
+        self.first_byte = Instant::default();
+        self.status = 0;
+    }
+
+    /// Its request has come to this.
+    pub(super) fn end(&mut self, end: End) {
+        self.state = State::Ended(end);
+        self.search = None;
+        self.body = None;
+        self.wake();
+    }
+
+    /// It is woken when something becomes of it.
+    pub(super) fn await_more(&mut self, context: &Context<'_>) {
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Whether anything of the response has come.
+    pub(super) fn has_begun(&self) -> bool {
+        self.first_byte != Instant::default()
+    }
+}

@@ -1,0 +1,20 @@
+//! Bounds of requests over HTTP/2, each with its reason.
+
+/// Requests of a connection that are to be on their way at once: beyond what any server takes (100 to 1000), and each has a task
+/// of its own.
+pub(crate) const STREAMS_MAX: u64 = 65_536;
+
+/// Different paths that the tables of connections keep: each takes 32 bytes and its own in a table of 4096 as a rule, beside
+/// fields that all requests have. With more of them each would push another out before it comes again.
+pub(crate) const PATHS_KEPT_MAX: usize = 16;
+
+/// Bytes of a window, of a stream and of a connection: 1 GiB, so that what is received is all there is to do for it, and no
+/// server waits for WINDOW_UPDATE. Nothing is kept of what comes.
+pub(crate) const WINDOW_BYTES: u32 = 1 << 30;
+
+/// Bytes that are written before they are sent, but for the last frame: what a socket takes at once.
+pub(crate) const UNSENT_BYTES_MAX: usize = 64 * 1024;
+
+/// How often within a timeout it is looked for streams on which nothing happens: a timeout is late by this part of itself at
+/// most.
+pub(crate) const LOOKS_PER_TIMEOUT: u32 = 8;
