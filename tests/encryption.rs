@@ -40,7 +40,7 @@ pub(crate) fn write_certificate(directory: &Path, name: &str, key: &[&str]) -> (
     (certificate, key_file)
 }
 
-const RSA: &[&str] = &["-newkey", "rsa:2048"];
+pub(crate) const RSA: &[&str] = &["-newkey", "rsa:2048"];
 pub(crate) const ECDSA: &[&str] = &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
 
 /// Sends one request with openssl's client and returns what it says.

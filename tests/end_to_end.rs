@@ -40,6 +40,7 @@ mod judging;
 mod limiting;
 mod loading;
 mod logging;
+mod multiplexing;
 mod outputs;
 mod pausing;
 mod predicting;

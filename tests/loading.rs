@@ -10,7 +10,7 @@ use crate::peer::{Peer, are_here, curl};
 use crate::program::{Program, Serve, drivers, onrush, run_onrush, until};
 
 /// Runs it to its end; the exit code and its JSON.
-fn load(url: &str, arguments: &[&str]) -> (Option<i32>, Value) {
+pub(crate) fn load(url: &str, arguments: &[&str]) -> (Option<i32>, Value) {
     let directory = tempfile::tempdir().expect("a directory");
     let json = directory.path().join("result.json").display().to_string();
     let words = [&["load", url, "--json", &json], arguments].concat();
@@ -20,7 +20,7 @@ fn load(url: &str, arguments: &[&str]) -> (Option<i32>, Value) {
     (finished.code, value)
 }
 
-fn number(value: &Value, key: &str) -> u64 {
+pub(crate) fn number(value: &Value, key: &str) -> u64 {
     value[key]
         .as_u64()
         .unwrap_or_else(|| panic!("no {key} in {value}"))

@@ -147,6 +147,17 @@ impl Peer {
         )
     }
 
+    /// nginx that speaks HTTP/2 alone, closing each connection behind so many requests; `more` may say more of its server.
+    pub(crate) fn nginx_with_http2(requests: u32, more: &str) -> Peer {
+        Peer::nginx_of(requests, "http2", more)
+    }
+
+    /// nginx that speaks HTTP/2 over TLS, to those who choose it.
+    pub(crate) fn nginx_with_http2_and_tls(certificate: &str, key: &str) -> Peer {
+        let files = format!("ssl_certificate {certificate}; ssl_certificate_key {key};");
+        Peer::nginx_of(1_000_000, "ssl http2", &files)
+    }
+
     fn nginx_of(requests: u32, listen: &str, more: &str) -> Peer {
         let directory = tempfile::tempdir().expect("a directory");
         let at = directory.path().display();

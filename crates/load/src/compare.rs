@@ -268,6 +268,11 @@ fn differences(a: &Report, b: &Report) -> Vec<String> {
             a.options.pipeline.to_string(),
             b.options.pipeline.to_string(),
         ),
+        (
+            "streams",
+            a.options.streams_told(),
+            b.options.streams_told(),
+        ),
         ("driver", a.options.io.clone(), b.options.io.clone()),
     ];
     pairs

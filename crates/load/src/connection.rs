@@ -213,4 +213,4 @@ fn receive(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -340,6 +340,9 @@ fn asked(body: &mut String, report: &Report) {
         ("timeout", format!("{} s", options.timeout_s)),
         ("received", units::bytes(report.bytes as f64)),
     ];
+    if options.streams.is_some() {
+        facts.push(("streams of each connection", options.streams_told()));
+    }
     if !options.headers.is_empty() {
         facts.push(("fields", options.headers.join(", ")));
     }

@@ -96,3 +96,6 @@ async fn ask_all(core_run: &CoreRun, link: &Link, place: usize, work: &mut Work)
         now = core_run.core.now_exact();
     }
 }
+
+#[cfg(test)]
+mod tests;

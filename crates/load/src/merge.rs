@@ -289,6 +289,10 @@ fn check_same(first: &Part, other: &Part) -> Result<(), String> {
         let pipeline = |report: &Report| report.options.pipeline.to_string();
         return differ("pipelines", pipeline(one), pipeline(two));
     }
+    if one.options.streams != two.options.streams {
+        let streams = |report: &Report| report.options.streams_told();
+        return differ("streams", streams(one), streams(two));
+    }
     Ok(())
 }
 

@@ -126,7 +126,7 @@ const NOT_OF_SELFTEST: [&str; 90] = [
     "bandwidth",
 ];
 
-/// Makes requests over HTTP/1.1 or to memcached, and reports rate, errors and latencies.
+/// Makes requests over HTTP/1.1, HTTP/2 or to memcached, and reports rate, errors and latencies.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = AFTER_HELP,

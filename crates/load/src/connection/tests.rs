@@ -56,14 +56,14 @@ fn reply(bytes: &[u8], then: Then) -> Reply {
 type Script = Rc<dyn Fn(&str, u64, u64) -> Reply>;
 
 /// What came of a run.
-struct Outcome {
-    record: Record,
+pub(crate) struct Outcome {
+    pub(crate) record: Record,
     /// Requests that the server has read.
-    seen: u64,
+    pub(crate) seen: u64,
 }
 
 impl Outcome {
-    fn failures(&self) -> Vec<(Failure, u64)> {
+    pub(crate) fn failures(&self) -> Vec<(Failure, u64)> {
         Failure::ALL
             .into_iter()
             .map(|failure| (failure, self.record.failures_of(failure)))
@@ -73,14 +73,14 @@ impl Outcome {
 
     /// Nothing went wrong and exactly `count` responses came.
     #[track_caller]
-    fn has_responses(&self, count: u64) {
+    pub(crate) fn has_responses(&self, count: u64) {
         assert_eq!(self.failures(), []);
         assert_eq!(self.record.responses(), count);
     }
 
     /// What must hold whatever happened.
     #[track_caller]
-    fn adds_up(&self) {
+    pub(crate) fn adds_up(&self) {
         let record = &self.record;
         let failed: u64 = self.failures().iter().map(|(_, count)| count).sum();
         assert_eq!(record.tally.errors, failed);
@@ -103,16 +103,23 @@ fn play(
     check: impl Fn(&Outcome),
 ) {
     let script: Script = Rc::new(script);
+    on_every_core(|core| check(&play_one(core, &change, &script)));
+}
+
+/// Does `test` on cores of every driver, and on simulated ones.
+#[track_caller]
+pub(crate) fn on_every_core(test: impl Fn(Core)) {
     for io in [Io::Epoll, Io::IoUring] {
         if onrush_engine::choose(io).is_err() {
             eprintln!("skipped: this kernel has no {io:?}");
             continue;
         }
         eprintln!("{io:?}");
-        check(&play_one(Core::new(0, io).unwrap(), &change, &script));
+        test(Core::new(0, io).unwrap());
     }
     for seed in SEEDS {
-        play_simulated(Simulation::with_seed(seed), &change, &script, &check);
+        eprintln!("simulated, seed {seed}");
+        test(Core::simulated(Simulation::with_seed(seed)));
     }
 }
 
@@ -148,7 +155,7 @@ fn play_one(core: Core, change: &impl Fn(&mut Options), script: &Script) -> Outc
 }
 
 /// The generator's side of one core.
-fn load(core: &Core, change: &impl Fn(&mut Options), address: Address) -> Record {
+pub(crate) fn load(core: &Core, change: &impl Fn(&mut Options), address: Address) -> Record {
     let mut options = options("http://server/");
     change(&mut options);
     let plan = Arc::new(Plan::new(options).unwrap());

@@ -206,7 +206,8 @@ impl Link {
         let core_run = &*self.core_run;
         let Shared { session, lanes, .. } = shared;
         let session = session.as_mut().expect("it is being carried");
-        session.send(core_run, stream, lanes)?;
+        // A server that takes nothing any more may have said why.
+        let sent = session.send(core_run, stream, lanes);
         while let Poll::Ready(received) = stream.poll_recv(input) {
             let count = received?;
             if count == 0 {
@@ -219,7 +220,7 @@ impl Link {
             core_run.recorder.sample_once(stream, work);
         }
         shared.invite(core_run);
-        Ok(())
+        sent
     }
 }
 

@@ -268,7 +268,7 @@ fn what_is_not_one_load_is_refused_with_its_reason() {
         refusal(&parts)
     };
     type Change = fn(&mut Report);
-    let cases: [(Change, &str); 9] = [
+    let cases: [(Change, &str); 10] = [
         (
             |r| r.target = "http://b/".to_owned(),
             "targets differ (http://a/ and http://b/)",
@@ -280,6 +280,7 @@ fn what_is_not_one_load_is_refused_with_its_reason() {
         ),
         (|r| r.options.rate = Some(5), "a closed loop and a set rate"),
         (|r| r.options.pipeline = 9, "pipelines differ"),
+        (|r| r.options.streams = Some(9), "streams differ"),
         (
             |r| r.memcached.get_or_insert_default().datagrams = Some(Default::default()),
             "carriers differ (connections and UDP)",

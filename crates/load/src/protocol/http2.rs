@@ -91,7 +91,7 @@ impl Codec {
     ) -> Result<Opened, CannotOpen> {
         let method = self.mix.recipes()[place].method;
         if let Some(fixed) = &self.fixed[place] {
-            let end = end_of(fixed.body.is_some());
+            let end = end_of(fixed.body.as_deref());
             let stream = connection.open(end, content(method), out, |encoder, out| {
                 fixed
                     .fields
@@ -109,13 +109,13 @@ impl Codec {
         let jar = self.jars.get(index as usize).map(RefCell::borrow);
         let large = self.mix.write(number, Last::No, jar.as_deref(), text);
         let (lines, written) = Lines::split(text);
-        let has_body = large.is_some() || !written.is_empty();
+        let body = large.map_or(written, |body| body);
+        let body = (!body.is_empty()).then_some(body);
         let put = |encoder: &mut Encoder, out: &mut Vec<u8>| {
             lines.put(self.scheme, self.path_indexing, encoder, out);
         };
-        let stream = connection.open(end_of(has_body), content(method), out, put)?;
-        let body = large.map_or(written, |body| body);
-        let is_sent = !has_body || sends_whole(connection, stream, body, out);
+        let stream = connection.open(end_of(body), content(method), out, put)?;
+        let is_sent = body.is_none_or(|body| sends_whole(connection, stream, body, out));
         let body = match large {
             _ if is_sent => None,
             Some(body) => Some(self.bodies.own(body)),
@@ -191,10 +191,11 @@ fn sends_whole(
     true
 }
 
-fn end_of(has_body: bool) -> End {
-    match has_body {
-        true => End::Open,
-        false => End::Stream,
+/// Whether the head of a request with this `body` is all of it.
+fn end_of(body: Option<&[u8]>) -> End {
+    match body {
+        Some(_) => End::Open,
+        None => End::Stream,
     }
 }
 

@@ -26,6 +26,9 @@ pub struct Asked {
     pub rate: Option<u64>,
     /// Requests sent at once on a connection.
     pub pipeline: u64,
+    /// Requests that each connection has on its way at once over HTTP/2; none where that is not spoken.
+    #[serde(default)]
+    pub streams: Option<u64>,
     /// The method; `mixed` when there are several.
     pub method: String,
     /// Fields sent besides the usual ones, as `Name: value`; what credentials and cookies are is left out.
@@ -82,6 +85,7 @@ impl Asked {
                 .proxy_protocol
                 .map(|version| version.name().to_owned()),
             pipeline: options.pipeline,
+            streams: options.streams,
             method: plan.method().to_owned(),
             headers: options
                 .headers
@@ -93,6 +97,16 @@ impl Asked {
                 .collect(),
             timeout_s: options.timeout.as_secs_f64(),
         }
+    }
+}
+
+impl Asked {
+    /// How many streams each connection has over HTTP/2, for people.
+    pub(crate) fn streams_told(&self) -> String {
+        self.streams.map_or_else(
+            || "HTTP/1.1".to_owned(),
+            |count| format!("{count} of HTTP/2"),
+        )
     }
 }
 

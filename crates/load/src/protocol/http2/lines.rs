@@ -169,7 +169,7 @@ mod tests {
         let kept_indexing = Indexing::Incremental;
         for round in 0..2 {
             let opened = client.open(
-                End::Stream,
+                End::Open,
                 Content::Any,
                 &mut out,
                 |encoder, out| match round {

@@ -1,0 +1,175 @@
+//! Whole exchanges over HTTP/2 with a server that does as it is told, on every driver and on simulated cores.
+
+mod failing;
+mod server;
+
+use std::time::Duration;
+
+use onrush_http::http2::LocalSettings;
+
+use crate::pace::Pace;
+use crate::pace::arrivals::ArrivalPlan;
+use crate::requests::{Body, Request};
+use server::{Answer, Server, play};
+
+#[test]
+fn a_count_is_met_exactly_over_any_number_of_connections_and_streams() {
+    for (count, connections, streams) in [(1, 1, 1), (100, 1, 10), (100, 3, 7), (5, 2, 8)] {
+        play(
+            |options| {
+                options.stop.count = Some(count);
+                options.connections = connections;
+                options.streams = Some(streams);
+            },
+            Server::new(|_| Answer::Body(b"ok")),
+            |outcome, most_open| {
+                outcome.has_responses(count);
+                assert_eq!(outcome.seen, count);
+                assert!(outcome.record.established <= connections as u64);
+                assert!(u64::from(most_open) <= streams);
+                assert_eq!(outcome.record.resent, 0);
+            },
+        );
+    }
+}
+
+#[test]
+fn as_many_requests_are_on_their_way_as_there_are_streams() {
+    play(
+        |options| {
+            options.stop.count = Some(40);
+            options.streams = Some(8);
+        },
+        // It would wait for ever with fewer.
+        Server::new(|_| Answer::Together(8)),
+        |outcome, most_open| {
+            outcome.has_responses(40);
+            assert_eq!(most_open, 8);
+        },
+    );
+}
+
+#[test]
+fn what_a_server_has_no_streams_for_waits() {
+    play(
+        |options| {
+            options.stop.count = Some(60);
+            options.streams = Some(9);
+        },
+        Server {
+            settings: LocalSettings {
+                concurrent_streams_max: 2,
+                ..LocalSettings::DEFAULT
+            },
+            ..Server::new(|_| Answer::Body(b"ok"))
+        },
+        |outcome, most_open| {
+            outcome.has_responses(60);
+            assert!(most_open <= 2, "{most_open}");
+            assert_eq!(outcome.record.established, 1);
+        },
+    );
+}
+
+#[test]
+fn an_open_loop_has_lanes_for_connections() {
+    for streams in [1, 6] {
+        play(
+            |options| {
+                options.stop.count = Some(30);
+                options.streams = Some(streams);
+                options.pace = Pace::Open(ArrivalPlan::Bursts {
+                    size: 3,
+                    every: Duration::from_millis(3),
+                });
+            },
+            Server::new(|_| Answer::Body(b"ok")),
+            |outcome, _| outcome.has_responses(30),
+        );
+    }
+}
+
+#[test]
+fn each_connection_carries_as_many_requests_as_it_may() {
+    play(
+        |options| {
+            options.stop.count = Some(20);
+            options.streams = Some(4);
+            options.requests_per_connection = Some(3);
+        },
+        Server::new(|_| Answer::Body(b"ok")),
+        |outcome, most_open| {
+            outcome.has_responses(20);
+            assert_eq!(outcome.record.established, 7);
+            assert!(most_open <= 3);
+        },
+    );
+}
+
+#[test]
+fn responses_of_every_shape_are_read() {
+    for (method, answer) in [
+        ("GET", Answer::Head),
+        ("HEAD", Answer::Length(100)),
+        ("GET", Answer::Interim),
+        ("GET", Answer::Trailers),
+        ("GET", Answer::Large(3_000_000)),
+    ] {
+        play(
+            |options| {
+                options.stop.count = Some(12);
+                options.streams = Some(5);
+                options.method = method.to_owned();
+            },
+            Server::new(move |_| answer),
+            |outcome, _| outcome.has_responses(12),
+        );
+    }
+}
+
+#[test]
+fn bodies_pass_through_whatever_windows_there_are() {
+    for (bytes, window) in [(5, 65_535), (200_000, 65_535), (3_000, 700), (3_000, 20)] {
+        play(
+            |options| {
+                options.stop.count = Some(6);
+                options.streams = Some(3);
+                let mut request = Request::of(&options.target);
+                request.method = "POST".to_owned();
+                request.body = Body::Bytes(vec![b'x'; bytes].into());
+                options.asks.requests = vec![request];
+            },
+            Server {
+                settings: LocalSettings {
+                    stream_window: window,
+                    ..LocalSettings::DEFAULT
+                },
+                ..Server::new(move |asked| {
+                    assert_eq!((asked.method, asked.body), ("POST", bytes));
+                    Answer::Body(b"ok")
+                })
+            },
+            |outcome, _| outcome.has_responses(6),
+        );
+    }
+}
+
+#[test]
+fn what_is_expected_of_a_body_is_looked_for_in_all_of_its_frames() {
+    for (expected, failures) in [("all of it", 0), ("none of it", 10)] {
+        play(
+            |options| {
+                options.stop.count = Some(10);
+                options.streams = Some(4);
+                let mut request = Request::of(&options.target);
+                request.expect.body = Some(expected.to_owned());
+                options.asks.requests = vec![request];
+            },
+            Server::new(|_| Answer::Pieces(&[b"this is a", b"ll o", b"f it, in pieces"])),
+            |outcome, _| {
+                assert_eq!(outcome.record.responses(), 10);
+                assert_eq!(outcome.record.tally.errors, failures);
+            },
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! What goes wrong over HTTP/2 has a name, and costs only the requests that it is about.
+
+use std::time::Duration;
+
+use onrush_http::http2::LocalSettings;
+use onrush_http::http2::code::Code;
+
+use super::server::{Answer, Server, play};
+use crate::failure::Failure;
+use crate::pace::Pace;
+use crate::pace::arrivals::ArrivalPlan;
+use crate::requests::{Body, Request};
+
+#[test]
+fn a_stream_that_is_reset_costs_its_request() {
+    play(
+        |options| {
+            options.stop.count = Some(30);
+            options.streams = Some(4);
+        },
+        Server::new(|asked| match asked.number % 3 {
+            0 => Answer::Reset(Code::INTERNAL_ERROR),
+            _ => Answer::Body(b"ok"),
+        }),
+        |outcome, _| {
+            assert_eq!(outcome.failures(), [(Failure::StreamReset, 10)]);
+            assert_eq!(outcome.record.responses(), 20);
+            assert_eq!(outcome.record.cancelled, Some(Code::INTERNAL_ERROR));
+            assert_eq!(outcome.record.established, 1);
+        },
+    );
+}
+
+#[test]
+fn what_a_server_that_goes_away_has_not_touched_is_sent_again_whatever_it_asks() {
+    for method in ["GET", "POST"] {
+        play(
+            |options| {
+                options.stop.count = Some(40);
+                options.streams = Some(6);
+                options.method = method.to_owned();
+            },
+            Server::new(|asked| match asked.on_connection {
+                9 => Answer::LastOne(Code::NO_ERROR),
+                _ => Answer::Body(b"ok"),
+            }),
+            |outcome, _| {
+                outcome.has_responses(40);
+                assert!(outcome.record.established >= 4);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_server_that_goes_away_for_a_reason_is_told_by_it() {
+    play(
+        |options| options.stop.count = Some(3),
+        Server::new(|_| Answer::Gone(Code::ENHANCE_YOUR_CALM)),
+        |outcome, _| {
+            assert_eq!(outcome.failures(), [(Failure::GoneAway, 3)]);
+            assert_eq!(outcome.record.cancelled, Some(Code::ENHANCE_YOUR_CALM));
+        },
+    );
+}
+
+#[test]
+fn what_is_no_response_costs_its_request_alone() {
+    for (answer, reason) in [
+        (Answer::NoStatus, "response without a status"),
+        (Answer::LargeHead, "response head too large"),
+        (Answer::TooShort, "less data than Content-Length says"),
+    ] {
+        play(
+            |options| {
+                options.stop.count = Some(20);
+                options.streams = Some(4);
+            },
+            Server::new(move |asked| match asked.number % 4 {
+                0 => answer,
+                _ => Answer::Body(b"ok"),
+            }),
+            |outcome, _| {
+                assert_eq!(outcome.failures(), [(Failure::Protocol, 5)]);
+                assert_eq!(outcome.record.protocol_error, Some(reason));
+                assert_eq!(outcome.record.responses(), 15);
+                assert_eq!(outcome.record.established, 1);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_response_that_never_comes_times_out_alone() {
+    // With others on their way and without.
+    for (size, every) in [(1, 4), (60, 1)] {
+        play(
+            |options| {
+                options.stop.count = Some(60);
+                options.streams = Some(5);
+                options.timeout = Duration::from_millis(40);
+                options.pace = Pace::Open(ArrivalPlan::Bursts {
+                    size,
+                    every: Duration::from_millis(every),
+                });
+            },
+            Server::new(|asked| match asked.number {
+                0 => Answer::Never,
+                _ => Answer::Body(b"ok"),
+            }),
+            |outcome, _| {
+                assert_eq!(outcome.failures(), [(Failure::Timeout, 1)]);
+                assert_eq!(outcome.record.responses(), 59);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_body_that_nobody_takes_times_out() {
+    play(
+        |options| {
+            options.timeout = Duration::from_millis(40);
+            let mut request = Request::of(&options.target);
+            request.body = Body::Bytes(vec![b'x'; 1000].into());
+            options.asks.requests = vec![request];
+        },
+        Server {
+            settings: LocalSettings {
+                stream_window: 0,
+                ..LocalSettings::DEFAULT
+            },
+            ..Server::new(|_| Answer::Never)
+        },
+        |outcome, _| assert_eq!(outcome.failures(), [(Failure::Timeout, 1)]),
+    );
+}
+
+#[test]
+fn a_server_that_speaks_something_else_is_told_so() {
+    let http1 = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+    for (bytes, failure, reason) in [
+        (
+            &http1[..],
+            Failure::Protocol,
+            Some("the server speaks HTTP/1"),
+        ),
+        (
+            b"+OK ready to talk\r\n",
+            Failure::Protocol,
+            Some("the first frame is not SETTINGS"),
+        ),
+        (b"", Failure::ClosedUnanswered, None),
+    ] {
+        play(
+            |options| options.stop.count = Some(2),
+            Server {
+                instead: Some(bytes),
+                ..Server::new(|_| Answer::Never)
+            },
+            |outcome, _| {
+                assert_eq!(outcome.failures(), [(failure, 2)]);
+                let said = outcome.record.protocol_error.unwrap_or_default();
+                assert!(said.starts_with(reason.unwrap_or_default()), "{said}");
+            },
+        );
+    }
+}
