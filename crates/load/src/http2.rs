@@ -84,8 +84,9 @@ async fn ask_all(core_run: &CoreRun, link: &Link, place: usize, work: &mut Work)
                 written,
                 at,
             } => {
-                now = at;
-                core_run.responded(work, received, written, now);
+                core_run.responded(work, received, written, at);
+                // The request may have been whole later.
+                now = at.max(core_run.core.now());
                 continue;
             }
             End::Untouched => core_run.sent_in_vain(work),

@@ -30,6 +30,8 @@ pub(super) struct Lane {
     /// The status of the response; below 200 before it is known.
     pub(super) status: u16,
     pub(super) search: Option<Box<Search>>,
+    /// The response, where it was whole before its request was.
+    pub(super) answer: Option<End>,
     /// What is still to be sent of the request's body, from a place on.
     pub(super) body: Option<(Rc<[u8]>, usize)>,
 }
@@ -82,6 +84,7 @@ impl Lane {
             first_byte: Instant::default(),
             status: 0,
             search: None,
+            answer: None,
             body: None,
         }
     }
@@ -94,9 +97,9 @@ impl Lane {
         self.status = 0;
     }
 
-    /// Its request has come to this.
+    /// Its request has come to this, unless there is a response already.
     pub(super) fn end(&mut self, end: End) {
-        self.state = State::Ended(end);
+        self.state = State::Ended(self.answer.take().unwrap_or(end));
         self.search = None;
         self.body = None;
         self.wake();

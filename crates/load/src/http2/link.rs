@@ -220,6 +220,9 @@ impl Link {
             core_run.recorder.sample_once(stream, work);
         }
         shared.invite(core_run);
+        if let (Some(session), false) = (&mut shared.session, shared.waiting.is_empty()) {
+            session.await_room(core_run, stream);
+        }
         sent
     }
 }
@@ -268,6 +271,14 @@ impl Shared {
             }
         }
         self.invited = 0;
+        if let (false, Err(Lost::Failed(error))) = (is_in_vain, end)
+            && Failure::of_exchange(error) == Failure::Timeout
+        {
+            // The server has no stream for anybody.
+            for place in self.waiting.drain(..) {
+                self.lanes[place as usize].end(End::Lost(Failure::Timeout));
+            }
+        }
         if let (false, Err(Lost::Refused(reason))) = (is_in_vain, end) {
             core_run.broke(reason);
         }

@@ -6,6 +6,7 @@ mod server;
 use std::time::Duration;
 
 use onrush_http::http2::LocalSettings;
+use onrush_http::http2::code::Code;
 
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
@@ -150,6 +151,29 @@ fn bodies_pass_through_whatever_windows_there_are() {
                 })
             },
             |outcome, _| outcome.has_responses(6),
+        );
+    }
+}
+
+#[test]
+fn a_response_may_be_whole_before_its_request() {
+    for code in [None, Some(Code::NO_ERROR)] {
+        play(
+            |options| {
+                options.stop.count = Some(6);
+                options.streams = Some(2);
+                let mut request = Request::of(&options.target);
+                request.body = Body::Bytes(vec![b'x'; 200_000].into());
+                options.asks.requests = vec![request];
+            },
+            Server {
+                early: Some(code),
+                ..Server::new(|_| Answer::Never)
+            },
+            |outcome, _| {
+                outcome.has_responses(6);
+                assert_eq!((outcome.seen, outcome.record.established), (6, 1));
+            },
         );
     }
 }

@@ -138,8 +138,6 @@ impl Session {
 
     /// The response to the request of `lane` is whole.
     fn answer(&mut self, codec: &Codec, lane: &mut Lane, stream: Stream) {
-        // The server does not want the rest of the request.
-        self.connection.reset(stream, Code::CANCEL, &mut self.out);
         let met = match &codec.recipe(lane.kind).expected {
             Some(expected) => expected.judge(lane.status, lane.search.as_deref()),
             None => Met::Yes,
@@ -151,11 +149,16 @@ impl Session {
         };
         let mut received = Received::new(response, lane.first_byte);
         received.is_first = !std::mem::replace(&mut self.has_responded, true);
-        lane.end(End::Answered {
+        let end = End::Answered {
             received,
             written: lane.written,
             at: lane.at,
-        });
+        };
+        match self.connection.is_open(stream) {
+            false => lane.end(end),
+            // The rest of the request is sent, as long as the server does not end the stream.
+            true => lane.answer = Some(end),
+        }
     }
 
     /// What has come for the request of `lane` is no response.

@@ -88,6 +88,14 @@ impl Session {
         }
     }
 
+    /// Nothing is on its way, and somebody waits for a stream: something has to come for him, too.
+    pub(in crate::http2) fn await_room(&mut self, core_run: &CoreRun, stream: &Transport) {
+        if !self.is_timed && self.connection.open_streams() == 0 {
+            self.is_timed = true;
+            core_run.extend_deadline(stream, core_run.core.now_exact());
+        }
+    }
+
     /// Queues the last frame, if there is one, of a connection that is given up.
     pub(in crate::http2) fn send_last(&mut self, stream: &Transport) {
         queue_bytes(stream, &self.out);
@@ -113,8 +121,10 @@ impl Session {
             begun.expect("ready is who is open");
             self.out.extend_from_slice(&left[..count]);
             lane.at = now;
-            if end == Ends::Open {
-                lane.body = Some((body, from + count));
+            match (end, lane.answer) {
+                (Ends::Open, _) => lane.body = Some((body, from + count)),
+                (Ends::Stream, Some(answer)) => lane.end(answer),
+                (Ends::Stream, None) => {}
             }
         }
     }

@@ -137,6 +137,28 @@ fn a_body_that_nobody_takes_times_out() {
 }
 
 #[test]
+fn a_server_without_streams_times_out() {
+    play(
+        |options| {
+            options.stop.count = Some(3);
+            options.streams = Some(2);
+            options.timeout = Duration::from_millis(40);
+        },
+        Server {
+            settings: LocalSettings {
+                concurrent_streams_max: 0,
+                ..LocalSettings::DEFAULT
+            },
+            ..Server::new(|_| Answer::Never)
+        },
+        |outcome, _| {
+            assert_eq!(outcome.failures(), [(Failure::Timeout, 3)]);
+            assert_eq!(outcome.seen, 0);
+        },
+    );
+}
+
+#[test]
 fn a_server_that_speaks_something_else_is_told_so() {
     let http1 = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
     for (bytes, failure, reason) in [

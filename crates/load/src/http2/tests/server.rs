@@ -61,6 +61,8 @@ pub(super) struct Server {
     pub(super) settings: LocalSettings,
     /// What it says instead of HTTP/2, before it ends the connection.
     pub(super) instead: Option<&'static [u8]>,
+    /// What it does with requests that have bodies, if it does not wait for them: 200, and RST_STREAM where there is a code.
+    pub(super) early: Option<Option<Code>>,
     pub(super) script: Rc<Script>,
 }
 
@@ -69,6 +71,7 @@ impl Server {
         Server {
             settings: LocalSettings::DEFAULT,
             instead: None,
+            early: None,
             script: Rc::new(script),
         }
     }
@@ -189,9 +192,16 @@ impl Serving {
                 fields,
                 end,
             } => {
-                let mut fields = fields.iter();
-                let (_, method) = fields.find(|(name, _)| *name == ":method").unwrap();
+                let method = fields.iter().find(|(name, _)| *name == ":method");
+                let (_, method) = method.unwrap();
                 let method = String::from_utf8(method.to_vec()).unwrap();
+                if let (End::Open, Some(code)) = (end, server.early) {
+                    counts.seen.set(counts.seen.get() + 1);
+                    self.respond(stream, &[b"ok"]);
+                    if let Some(code) = code {
+                        self.connection.reset(stream, code, &mut self.out);
+                    }
+                }
                 self.requests.push((stream, method, 0));
                 (end == End::Stream).then_some(stream)
             }
@@ -200,7 +210,7 @@ impl Serving {
                 request.unwrap().2 += bytes.len();
                 let bytes = bytes.len() as u32;
                 self.connection.release(stream, bytes, &mut self.out);
-                (end == End::Stream).then_some(stream)
+                (end == End::Stream && server.early.is_none()).then_some(stream)
             }
             _ => None,
         };
