@@ -70,6 +70,25 @@ fn a_server_that_ends_connections_and_has_few_streams_loses_nothing() {
 }
 
 #[test]
+fn h2o_counts_the_same() {
+    for io in drivers() {
+        let Some(h2o) = Peer::h2o() else { return };
+        h2o.write("small", b"hello");
+        h2o.write("large", &vec![b'x'; 200_000]);
+        for (path, count) in [("small", "3000"), ("large", "300")] {
+            let url = h2o.url(&format!("/files/{path}"));
+            // More than the hundred that it has room for.
+            let arguments = ["-n", count, "-c", "2", "-m", "150", "--http2", "--io", io];
+            let (code, result) = load(&url, &arguments);
+            assert_eq!(code, Some(0), "{result}");
+            let requests = number(&result["statuses"], "200");
+            assert_eq!(requests.to_string(), count, "{result}");
+        }
+        assert_eq!(h2o.log().lines().count(), 3300);
+    }
+}
+
+#[test]
 fn large_responses_and_statuses_come_over_tls() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "nginx", RSA);

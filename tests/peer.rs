@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::program::{End, Finished, Program, until};
 
 /// Each program with the Debian package that has it.
-const PACKAGES: [(&str, &str); 8] = [
+const PACKAGES: [(&str, &str); 9] = [
     ("curl", "curl"),
     ("openssl", "openssl"),
     ("ab", "apache2-utils"),
@@ -19,6 +19,7 @@ const PACKAGES: [(&str, &str); 8] = [
     ("haproxy", "haproxy"),
     ("memcached", "memcached"),
     ("python3", "python3"),
+    ("h2o", "h2o"),
 ];
 
 /// Makes a network by these commands of `ip`; false, with a line that says why, where that is not permitted.
@@ -193,6 +194,30 @@ http {{
         ];
         let program = Program::start(&mut peer("nginx", &arguments));
         Peer::started(program, directory)
+    }
+
+    /// h2o, which serves files from /files/ on and logs what it was asked for; `None`, with a line that says so, where the machine
+    /// has none.
+    pub(crate) fn h2o() -> Option<Peer> {
+        if !are_here(&["h2o"]) {
+            return None;
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = directory.path().display();
+        let user = std::env::var("USER").unwrap_or_else(|_| "root".to_owned());
+        let text = format!(
+            r#"
+listen: {{ type: unix, port: {at}/socket }}
+num-threads: 1
+user: {user}
+access-log: {{ path: {at}/access.log, format: "%r" }}
+hosts: {{ default: {{ paths: {{ /: {{ file.dir: {at}/www }} }} }} }}
+"#
+        );
+        std::fs::create_dir_all(directory.path().join("www/files")).expect("it is ours");
+        std::fs::write(directory.path().join("conf"), text).expect("it is ours");
+        let program = Program::start(&mut peer("h2o", &["-c", &format!("{at}/conf")]));
+        Some(Peer::started(program, directory))
     }
 
     /// HAProxy in front of `server`; it responds to /own itself.
