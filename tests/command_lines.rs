@@ -241,7 +241,7 @@ fn what_has_no_equal_is_one_sentence_with_a_way_and_exit_code_1() {
         (&["h1load"], "no URL"),
         (
             &["ab", "-n", "5", url],
-            "expected h1load, wrk, wrk2, oha, hey or mcblaster",
+            "expected h1load, h2load, wrk, wrk2, oha, hey or mcblaster",
         ),
     ] {
         let finished = load_as(words[0], &words[1..]);

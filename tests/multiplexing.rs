@@ -89,6 +89,27 @@ fn h2o_counts_the_same() {
 }
 
 #[test]
+fn command_lines_of_h2load_are_taken() {
+    let nginx = Peer::nginx_with_http2(1_000_000, "");
+    let url = nginx.url("/");
+    let line = [
+        "load", "--as", "h2load", "-n", "2k", "-c", "4", "-t2", "-m16", &url,
+    ];
+    let finished = run_onrush(&line);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for expected in [
+        "spawning thread #1: 2 total client(s). 1000 total requests\n",
+        "Application protocol: h2c\n",
+        "\nrequests: 2000 total, 2000 started, 2000 done, 2000 succeeded, 0 failed, 0 errored, 0 timeout\n",
+        "\nstatus codes: 2000 2xx, 0 3xx, 0 4xx, 0 5xx\n",
+        "\ntime for request: ",
+    ] {
+        assert!(finished.out.contains(expected), "{expected}: {finished:?}");
+    }
+    assert_eq!(nginx.log().lines().count(), 2000);
+}
+
+#[test]
 fn large_responses_and_statuses_come_over_tls() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "nginx", RSA);

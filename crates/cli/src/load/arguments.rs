@@ -145,7 +145,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = NOT_OF_SELFTEST)]
     pub(super) selftest: bool,
 
-    /// Take the command line of another tool, h1load, wrk, wrk2, oha, hey or mcblaster, which is all that follows, and print what it would;
+    /// Take the command line of another tool, h1load, h2load, wrk, wrk2, oha, hey or mcblaster, which is all that follows, and print what it would;
     /// -h behind its name says what is taken
     #[arg(long = "as", value_name = "TOOL", num_args = 1.., allow_hyphen_values = true, exclusive = true)]
     pub(super) as_tool: Vec<String>,

@@ -4,6 +4,7 @@
 //! `-v` says which one it is. What has no equal is refused with the way to it.
 
 mod h1load;
+mod h2load;
 mod hey;
 mod line;
 mod mcblaster;
@@ -34,6 +35,7 @@ pub(super) fn run(words: &[String]) -> Result<u8, Error> {
     let (tool, words) = words.split_first().expect("clap wants one at least");
     let read: fn(&[String]) -> Result<Line, String> = match tool.as_str() {
         "h1load" => h1load::read,
+        "h2load" => h2load::read,
         "mcblaster" => mcblaster::read,
         "wrk" => |words: &[String]| wrk::read(wrk::Tool::Wrk, words),
         "wrk2" => |words: &[String]| wrk::read(wrk::Tool::Wrk2, words),
@@ -41,7 +43,7 @@ pub(super) fn run(words: &[String]) -> Result<u8, Error> {
         "oha" => |words: &[String]| hey::read(hey::Tool::Oha, words),
         _ => {
             return Err(Error::Invalid(format!(
-                "{tool:?} is no tool whose command lines are known: expected h1load, wrk, wrk2, oha, hey or mcblaster"
+                "{tool:?} is no tool whose command lines are known: expected h1load, h2load, wrk, wrk2, oha, hey or mcblaster"
             )));
         }
     };
@@ -104,9 +106,9 @@ impl Printer {
     fn head(&self) -> String {
         match self {
             Printer::H1load { lines, .. } => lines.header() + "\n",
+            Printer::H2load(text) => text.head(),
             Printer::Wrk(text) => text.head(),
-            Printer::Mcblaster => String::new(),
-            Printer::Own => String::new(),
+            Printer::Mcblaster | Printer::Own => String::new(),
         }
     }
 
@@ -114,8 +116,7 @@ impl Printer {
         match self {
             Printer::H1load { lines, .. } => lines.second(moment) + "\n",
             Printer::Wrk(text) => text.second(moment).unwrap_or_default(),
-            Printer::Mcblaster => String::new(),
-            Printer::Own => String::new(),
+            Printer::H2load(_) | Printer::Mcblaster | Printer::Own => String::new(),
         }
     }
 
@@ -125,6 +126,7 @@ impl Printer {
                 dialect::h1load::percentiles(&report.times)
             }
             Printer::H1load { .. } => String::new(),
+            Printer::H2load(text) => text.report(report),
             Printer::Wrk(text) => text.report(report),
             Printer::Mcblaster => dialect::mcblaster::report(report),
             Printer::Own => report.to_string(),
@@ -249,7 +251,7 @@ mod tests {
     fn other_tools_are_refused_with_those_that_are_known() {
         let error = run(&["ab".to_owned()]).unwrap_err().to_string();
         assert!(
-            error.contains("expected h1load, wrk, wrk2, oha, hey or mcblaster"),
+            error.contains("expected h1load, h2load, wrk, wrk2, oha, hey or mcblaster"),
             "{error}"
         );
     }

@@ -32,6 +32,7 @@ pub(super) enum Printer {
         lines: dialect::h1load::Lines,
         percentiles: bool,
     },
+    H2load(dialect::h2load::Text),
     Wrk(dialect::wrk::Text),
     Mcblaster,
     /// What a run of ours prints at its end.
