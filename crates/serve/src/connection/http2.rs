@@ -113,6 +113,7 @@ pub(super) async fn serve(mut connection: Connection) {
     };
     let service = Rc::clone(&connection.service);
     let now = service.worker.core.now();
+    connection.side.stream.change_note(note::in_http2);
     let mut client = Http2 {
         listener: connection.exchange.listener(),
         input: std::mem::take(&mut connection.side.input),
