@@ -67,6 +67,9 @@ impl Stream {
         let unknown = ExtendedConnect::Unknown;
         let request = message::request(&self.fields, slots, self.follows, unknown, limits)?;
         self.framing = request.head.framing;
+        if let Framing::Length(length) = self.framing {
+            self.flow.incoming.length.set(Some(length));
+        }
         let arrived = Arrived {
             reader: BodyReader::new(self.framing),
             bytes: b"",

@@ -69,10 +69,26 @@ impl<'b> Fields<'b> {
             To::Http1(writer, _) => drop(writer.header(name, value)),
             // What is about a connection of HTTP/1 has no meaning here (RFC 9113 8.2.2).
             To::Http2(..) | To::Pairs(_) if is_hop_by_hop(name) => {}
-            To::Http2(encoder, out) => write::field(name, value, encoder, out),
-            To::Pairs(pairs) => pairs.push((name.to_ascii_lowercase(), value.to_vec())),
+            To::Http2(encoder, out) => {
+                write::field(name, value, encoder, out);
+                self.note_length(name, value);
+            }
+            To::Pairs(pairs) => {
+                pairs.push((name.to_ascii_lowercase(), value.to_vec()));
+                self.note_length(name, value);
+            }
         }
         self
+    }
+
+    /// Takes note of what a field says of the body.
+    #[inline]
+    fn note_length(&mut self, name: &str, value: &[u8]) {
+        if header_is(name, "content-length") {
+            let text = str::from_utf8(value).ok();
+            let length = text.and_then(|text| text.parse().ok());
+            self.length = length.map(BodyLength::Known);
+        }
     }
 
     /// One field, whose value is all these `parts` together.
@@ -97,12 +113,6 @@ impl<'b> Fields<'b> {
             To::Http1(writer, _) => drop(writer.raw(lines)),
             To::Http2(..) | To::Pairs(_) => {
                 for (name, value) in pairs_of(lines) {
-                    if header_is(name, "content-length") {
-                        let length = str::from_utf8(value)
-                            .ok()
-                            .and_then(|text| text.parse().ok());
-                        self.length = length.map(BodyLength::Known);
-                    }
                     self.header(name, value);
                 }
             }

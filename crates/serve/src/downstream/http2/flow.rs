@@ -8,6 +8,8 @@ use std::task::{Context, Poll, Waker};
 use onrush_engine::{Errno, Error, Kind, Op, Part};
 use onrush_http::http2::Stream;
 
+use super::limits::HTTP2_UNREAD_MAX;
+
 /// The two directions of a stream.
 #[derive(Default)]
 pub(crate) struct Flow {
@@ -56,7 +58,11 @@ pub(super) struct Incoming {
     /// Lines of trailers.
     pub(super) trailers: RefCell<Vec<u8>>,
     pub(super) state: Cell<Receiving>,
-    /// Bytes of it that were thrown away.
+    /// How many bytes it has, where its head has said so.
+    pub(super) length: Cell<Option<u64>>,
+    /// Bytes that have come.
+    pub(super) received: Cell<u64>,
+    /// Bytes of these that were thrown away.
     pub(super) discarded: Cell<u32>,
 }
 
@@ -102,7 +108,17 @@ impl Flow {
         incoming.bytes.take();
         incoming.trailers.borrow_mut().clear();
         incoming.state.set(Receiving::Whole);
+        incoming.length.set(None);
+        incoming.received.set(0);
         incoming.discarded.set(0);
+    }
+
+    /// Whether more of the body is still to come than is thrown away behind a response.
+    pub(super) fn has_long_rest(&self) -> bool {
+        let incoming = &self.incoming;
+        let length = incoming.length.get().unwrap_or(0);
+        let rest = length.saturating_sub(incoming.received.get());
+        rest > u64::from(HTTP2_UNREAD_MAX) || incoming.discarded.get() > HTTP2_UNREAD_MAX
     }
 
     /// Whether it is this stream's.

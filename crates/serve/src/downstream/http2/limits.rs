@@ -19,3 +19,8 @@ pub(crate) const FLOWS_SPARE_MAX: usize = 32;
 /// Bytes of request bodies that a client may have on its way on one connection of HTTP/2 before anybody has read them: four times
 /// the window of a stream.
 pub(crate) const HTTP2_CONNECTION_WINDOW: u32 = 256 * 1024;
+
+/// Bytes of a body that are thrown away behind a response; of a longer one the client is told by a reset that nobody wants it
+/// (RFC 9113 8.1), with the response where that is known then: curl 7.88 waits for ever with the rest when it comes later. A quarter
+/// of a stream's window.
+pub(crate) const HTTP2_UNREAD_MAX: u32 = 16 * 1024;

@@ -11,7 +11,6 @@ use onrush_tls::Transport;
 
 use super::flow::{Flow, Receiving, Sending};
 use super::limits::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX, HTTP2_UNSENT_MAX};
-use crate::limits::UNREAD_REST_MAX;
 use crate::reply::fields::pairs_of;
 
 /// The changing part of a session.
@@ -90,15 +89,18 @@ impl State {
     }
 
     /// The response of a stream has left, and its request is over. What is still to come of a body that nobody wants is thrown
-    /// away, up to a bound.
+    /// away, up to a bound; of more the client is told by a reset (RFC 9113 8.1).
     pub(super) fn close(&mut self, flow: &Rc<Flow>, stream: Stream) {
+        if flow.has_long_rest() {
+            self.http.reset(stream, Code::NO_ERROR, &mut self.frames);
+        }
         if !self.http.is_open(stream) {
             self.forget(flow, stream);
             self.recycle(flow);
         }
     }
 
-    /// So many bytes have come that nobody wants: when they are too many, the client is told by a reset (RFC 9113 8.1).
+    /// So many bytes have come that nobody wants.
     pub(super) fn discard(&mut self, stream: Stream, bytes: u32) {
         self.http.release(stream, bytes, &mut self.frames);
         let Some(flow) = self.flow(stream) else {
@@ -111,9 +113,6 @@ impl State {
             || incoming.state.get() != Receiving::Unwanted
         {
             return;
-        }
-        if discarded > UNREAD_REST_MAX {
-            self.http.reset(stream, Code::NO_ERROR, &mut self.frames);
         }
         self.close(&flow, stream);
     }

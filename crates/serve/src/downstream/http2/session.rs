@@ -311,6 +311,10 @@ impl Session {
     pub(crate) fn arrive(&self, stream: Stream, bytes: &[u8], end: End) {
         let state = &mut *self.state.borrow_mut();
         let flow = state.flow(stream);
+        if let Some(flow) = &flow {
+            let received = &flow.incoming.received;
+            received.set(received.get() + bytes.len() as u64);
+        }
         let Some(flow) = flow.filter(|it| it.incoming.state.get() == Receiving::Open) else {
             return state.discard(stream, bytes.len() as u32);
         };
