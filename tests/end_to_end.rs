@@ -54,6 +54,7 @@ mod smuggling;
 mod starting;
 mod status_page;
 mod stopping;
+mod streaming;
 mod telling;
 mod tracing;
 mod tunnelling;

@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use crate::program::{End, Finished, Program, until};
 
 /// Each program with the Debian package that has it.
-const PACKAGES: [(&str, &str); 9] = [
+const PACKAGES: [(&str, &str); 10] = [
+    ("h2load", "nghttp2-client"),
     ("curl", "curl"),
     ("openssl", "openssl"),
     ("ab", "apache2-utils"),

@@ -47,7 +47,7 @@ fn connection(one: &ConnectionView) -> Value {
         "peer": one.peer.map(|peer| peer.to_string()),
         "client": one.introduced.or(one.peer).map(|client| client.to_string()),
         "introduced": one.introduced.is_some(),
-        "protocol": one.state.protocol(),
+        "protocol": one.protocol,
         "tls": one.tls.as_ref().map(|tls| json!({
             "version": tls.version,
             "cipher": tls.cipher,
@@ -92,6 +92,7 @@ mod tests {
             number,
             listener: Some("public".to_owned()),
             state: ConnectionState::Idle,
+            protocol: Some("HTTP/1"),
             peer: None,
             introduced: Some(([192, 0, 2, 1], 40_000).into()),
             tls: None,

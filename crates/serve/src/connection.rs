@@ -1,6 +1,7 @@
 //! One client from accept to goodbye.
 
 mod goodbye;
+mod http2;
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -54,6 +55,16 @@ enum Next {
     Verify(Pending, Rc<Site>),
     /// Nothing will: the last response is written.
     Close,
+    /// The client has begun in HTTP/2 without a word about it before (RFC 9113 3.3).
+    Http2,
+}
+
+/// What comes behind a connection's part in HTTP/1.
+enum After {
+    /// Nothing.
+    Nothing,
+    /// HTTP/2.
+    Http2,
 }
 
 /// What a client sends next.
@@ -89,14 +100,22 @@ pub(crate) fn serve(
         is_first: true,
     };
     async move {
-        let end = connection.run().await;
+        let end = match connection.run().await {
+            // Boxed: most connections need no room for it.
+            Ok(After::Http2) => return Box::pin(http2::serve(connection)).await,
+            Ok(After::Nothing) => Ok(()),
+            Err(error) => Err(error),
+        };
         let sent = connection.side.output.written();
         connection.exchange.finish_with_client(end, sent);
     }
 }
 
 impl Connection {
-    async fn run(&mut self) -> Result<(), Error> {
+    async fn run(&mut self) -> Result<After, Error> {
+        if self.has_agreed_on_http2() {
+            return Ok(After::Http2);
+        }
         let mut next = self.respond_to_what_has_arrived()?;
         loop {
             // Matched by reference: moved out of it, what is there would take its room twice.
@@ -106,7 +125,7 @@ impl Connection {
                         self.flush().await?;
                     }
                     if self.receive().await? == 0 {
-                        return Ok(());
+                        return Ok(After::Nothing);
                     }
                 }
                 Next::Flush => self.flush().await?,
@@ -130,7 +149,7 @@ impl Connection {
                         core.works_as(TUNNEL);
                         self.is_at(ConnectionState::Tunnel);
                         let ended = tunnel.run(&mut self.side, &mut self.exchange);
-                        return Box::pin(ended).await;
+                        return Box::pin(ended).await.map(|()| After::Nothing);
                     }
                     core.works_as(CLIENT);
                     self.exchange
@@ -148,10 +167,11 @@ impl Connection {
                     self.flush().await?;
                     if self.side.ending == Ending::Reset {
                         self.side.stream.reset_when_dropped();
-                        return Ok(());
+                        return Ok(After::Nothing);
                     }
-                    return self.linger().await;
+                    return self.linger().await.map(|()| After::Nothing);
                 }
+                Next::Http2 => return Ok(After::Http2),
             }
             next = self.respond_to_what_has_arrived()?;
         }
@@ -203,7 +223,10 @@ impl Connection {
             Parsed::Complete(request) => request,
             Parsed::Partial => return Ok(Some(Next::Receive)),
             Parsed::Refused(refusal) => {
-                return self.refuse_and_close(refusal).map(|()| Some(Next::Close));
+                return match self.begins_in_http2() {
+                    true => Ok(Some(Next::Http2)),
+                    false => self.refuse_and_close(refusal).map(|()| Some(Next::Close)),
+                };
             }
         };
         stream.change_note(note::with_request);

@@ -4,10 +4,12 @@
 #[cfg(test)]
 pub(crate) mod framed;
 pub(crate) mod http1;
+pub(crate) mod http2;
 pub(crate) mod request_body;
 
 use std::cell::OnceCell;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use onrush_engine::Error;
@@ -37,6 +39,7 @@ pub(crate) struct Downstream<'c> {
 /// One for each protocol.
 pub(crate) enum Side<'c> {
     Http1(&'c mut Http1),
+    Http2(&'c mut http2::Stream),
     #[cfg(test)]
     Framed(&'c mut framed::Stream),
 }
@@ -57,6 +60,7 @@ impl Downstream<'_> {
     pub(crate) fn stream(&self) -> &Transport {
         match &self.side {
             Side::Http1(side) => &side.stream,
+            Side::Http2(side) => side.transport(),
             #[cfg(test)]
             Side::Framed(side) => side.transport(),
         }
@@ -66,6 +70,7 @@ impl Downstream<'_> {
     pub(crate) fn head<'h, 'b>(&'b self, slots: &'h mut HeaderSlots<'b>) -> RequestHead<'h, 'b> {
         match &self.side {
             Side::Http1(side) => side.head(slots, &self.worker.limits),
+            Side::Http2(side) => side.head(slots, &self.worker.limits),
             #[cfg(test)]
             Side::Framed(side) => side.head(slots),
         }
@@ -75,6 +80,7 @@ impl Downstream<'_> {
     pub(crate) fn arrived(&self) -> Arrived<'_> {
         match &self.side {
             Side::Http1(side) => side.arrived(),
+            Side::Http2(side) => side.arrived(),
             #[cfg(test)]
             Side::Framed(side) => side.arrived(),
         }
@@ -84,6 +90,8 @@ impl Downstream<'_> {
     pub(crate) fn head_is_sent(&mut self) {
         match &mut self.side {
             Side::Http1(side) => side.take_head(),
+            // It is in nobody's way.
+            Side::Http2(_) => {}
             #[cfg(test)]
             Side::Framed(_) => {}
         }
@@ -93,6 +101,8 @@ impl Downstream<'_> {
     pub(crate) fn request_is_sent(&mut self, bytes: u32) {
         match &mut self.side {
             Side::Http1(side) => side.take_request(bytes as usize),
+            // Nothing of its body went with the head.
+            Side::Http2(_) => {}
             #[cfg(test)]
             Side::Framed(side) => side.take_request(bytes as usize),
         }
@@ -102,6 +112,8 @@ impl Downstream<'_> {
     pub(crate) fn leave_body(&mut self, bytes_max: u32) {
         match &mut self.side {
             Side::Http1(side) => side.unread_max = bytes_max,
+            // Its stream is reset.
+            Side::Http2(_) => {}
             #[cfg(test)]
             Side::Framed(_) => {}
         }
@@ -111,6 +123,7 @@ impl Downstream<'_> {
     pub(crate) fn skip_body(&mut self) -> bool {
         match &mut self.side {
             Side::Http1(side) => side.skip_unread(self.worker),
+            Side::Http2(_) => true,
             #[cfg(test)]
             Side::Framed(_) => true,
         }
@@ -120,6 +133,7 @@ impl Downstream<'_> {
     pub(crate) fn has_unsent(&self) -> bool {
         match &self.side {
             Side::Http1(side) => !side.output.is_empty(),
+            Side::Http2(_) => false,
             #[cfg(test)]
             Side::Framed(_) => false,
         }
@@ -133,6 +147,7 @@ impl Downstream<'_> {
         let patience = self.exchange.timeouts().client_send;
         match &mut self.side {
             Side::Http1(side) => side.flush(patience).await,
+            Side::Http2(side) => side.flush().await,
             #[cfg(test)]
             Side::Framed(side) => side.flush(patience).await,
         }
@@ -146,6 +161,7 @@ impl Downstream<'_> {
         self.flush().await?;
         match &mut self.side {
             Side::Http1(side) => side.wait_for_next(idle, self.worker).await,
+            Side::Http2(_) => Ok(()),
             #[cfg(test)]
             Side::Framed(_) => Ok(()),
         }
@@ -155,6 +171,7 @@ impl Downstream<'_> {
     pub(crate) fn cut_off(&mut self) {
         match &mut self.side {
             Side::Http1(side) => side.cut_off(),
+            Side::Http2(side) => side.cut_off(),
             #[cfg(test)]
             Side::Framed(side) => side.cut_off(),
         }
@@ -171,6 +188,7 @@ impl Downstream<'_> {
     pub(crate) fn split(&mut self, method: Method) -> (RequestBody<'_>, Reply<'_>) {
         let (body, to) = match &mut self.side {
             Side::Http1(side) => side.split(),
+            Side::Http2(side) => side.split(),
             #[cfg(test)]
             Side::Framed(side) => side.split(),
         };
@@ -186,6 +204,15 @@ impl Downstream<'_> {
         &self,
         work: F,
     ) -> impl Future<Output = Result<F::Output, Error>> {
-        unless_hung_up(self.stream(), work)
+        unless_hung_up(|context| self.poll_hung_up(context), work)
+    }
+
+    fn poll_hung_up(&self, context: &Context<'_>) -> Poll<Error> {
+        match &self.side {
+            Side::Http1(side) => side.stream.poll_hung_up(),
+            Side::Http2(side) => side.poll_reset(context),
+            #[cfg(test)]
+            Side::Framed(side) => side.transport().poll_hung_up(),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onrush_config::Plan;
 use onrush_config::plan::{
-    self, Certificate, ClientCertificates, FilePath, Tls, TlsProfile, UpstreamTls,
+    self, Certificate, ClientCertificates, FilePath, Protocol, Tls, TlsProfile, UpstreamTls,
 };
 use onrush_tls::{
     Acceptor, ClientSetup, Clients, Connector, Identity, Profile, Reloaded, ServerSetup, Subject,
@@ -28,7 +28,7 @@ impl Encryption {
     pub(crate) fn of(plan: &Plan, troubles: &mut Troubles) -> Self {
         let acceptors = plan.listen.iter().map(|listen| {
             let tls = listen.tls.as_ref()?;
-            let made = Acceptor::new(server_setup(tls));
+            let made = Acceptor::new(server_setup(tls, &listen.protocol));
             keep(made, |subject| server_file(tls, subject), troubles)
         });
         let acceptors = acceptors.collect();
@@ -167,7 +167,7 @@ fn client_file(tls: &UpstreamTls, subject: Subject) -> Option<&FilePath> {
     }
 }
 
-fn server_setup(tls: &Tls) -> ServerSetup {
+fn server_setup(tls: &Tls, protocol: &Protocol) -> ServerSetup {
     let identity = |certificate: &Certificate| match certificate {
         Certificate::SelfSigned => Identity::SelfSigned,
         Certificate::Files { certificate, key } => Identity::Files {
@@ -187,7 +187,14 @@ fn server_setup(tls: &Tls) -> ServerSetup {
             ClientCertificates::Required(file) => Clients::Required(file.to_path_buf()),
         },
         // Old clients offer HTTP/1.0 alone; whoever offers both means the newer one.
-        protocols: vec!["http/1.1", "http/1.0"],
+        protocols: match protocol {
+            Protocol::Http => vec!["h2", "http/1.1", "http/1.0"],
+            // Whoever offers HTTP is told that it is not spoken there (RFC 7301 3.2).
+            Protocol::Memcached(..)
+            | Protocol::Echo(_)
+            | Protocol::Sink(_)
+            | Protocol::Responder(_) => Vec::new(),
+        },
     }
 }
 

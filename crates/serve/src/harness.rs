@@ -35,7 +35,7 @@ pub(crate) use script::{
 const SEEDS: Range<u64> = 0..16;
 
 /// A client that waits longer than this fails its test. On a simulated core these are not real seconds.
-const PATIENCE: Duration = Duration::from_secs(200);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(200);
 
 /// Sends `request` to a server made of `plan`, on every driver, and returns everything it responds with until it ends the
 /// connection. The client ends its side behind the request. The value of each `Date` is replaced by dashes, and then

@@ -6,7 +6,7 @@ use onrush_tls::Transport;
 use crate::limits::OUTPUT_BUFFERS_MAX;
 
 /// Less than this is copied behind what is written already; more travels as the buffer it came in.
-const COPY_MAX: usize = 4096;
+pub(crate) const COPY_MAX: usize = 4096;
 
 /// How the body is framed that is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

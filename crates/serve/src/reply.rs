@@ -9,8 +9,12 @@ pub(crate) mod fields;
 #[cfg(test)]
 pub(crate) mod framed;
 pub(crate) mod http1;
+pub(crate) mod http2;
+mod outcome;
+mod pairs;
 mod verbatim;
 
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use onrush_engine::{Error, File, Input, Part};
@@ -23,6 +27,7 @@ use crate::rendered::Rendered;
 use crate::response_edits::Applied;
 use crate::worker::Worker;
 use fields::Fields;
+pub(crate) use outcome::{Interim, Passage, Persistence, TooLarge};
 
 /// Where the response to one request is written.
 pub(crate) struct Reply<'a> {
@@ -37,27 +42,10 @@ pub(crate) struct Reply<'a> {
 /// One for each protocol.
 pub(crate) enum To<'a> {
     Http1(http1::Reply<'a>),
+    Http2(http2::Reply<'a>),
     #[cfg(test)]
     Framed(framed::Reply<'a>),
 }
-
-/// What becomes of the client's connection behind the response. Only protocols that have one request at a time on a
-/// connection care.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Persistence {
-    /// What the client asks for.
-    AsAsked,
-    /// It stays open.
-    Keep,
-    /// It ends: where the next request would begin cannot be known, or the response says so.
-    Close,
-    /// It speaks this protocol from then on (RFC 9110 7.8).
-    Upgrade(&'static str),
-}
-
-/// The head of a server's response leaves no room for what is added to it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct TooLarge;
 
 impl<'a> Reply<'a> {
     #[inline]
@@ -81,6 +69,8 @@ impl<'a> Reply<'a> {
     pub(crate) fn persist(&mut self, persistence: Persistence) {
         match &mut self.to {
             To::Http1(to) => to.persist(persistence, self.worker),
+            // The connection outlives it.
+            To::Http2(_) => {}
             #[cfg(test)]
             To::Framed(_) => {}
         }
@@ -136,6 +126,7 @@ impl<'a> Reply<'a> {
     ) -> Result<(), Error> {
         match &mut self.to {
             To::Http1(to) => to.head((status, self.method), self.worker, edits, fields)?,
+            To::Http2(to) => to.head((status, self.method), self.worker, edits, fields),
             #[cfg(test)]
             To::Framed(to) => to.head(status, self.worker, edits, fields),
         }
@@ -149,6 +140,7 @@ impl<'a> Reply<'a> {
     pub(crate) fn takes_rendered(&self) -> bool {
         match &self.to {
             To::Http1(to) => to.is_usual(),
+            To::Http2(_) => false,
             #[cfg(test)]
             To::Framed(_) => false,
         }
@@ -167,6 +159,7 @@ impl<'a> Reply<'a> {
         self.exchange.record().respond(status);
         match &mut self.to {
             To::Http1(to) => to.rendered(rendered, self.worker, edits),
+            To::Http2(_) => unreachable!("it takes none"),
             #[cfg(test)]
             To::Framed(_) => unreachable!("it takes none"),
         }
@@ -186,6 +179,7 @@ impl<'a> Reply<'a> {
     ) -> Result<Result<(), TooLarge>, Error> {
         let written = match &mut self.to {
             To::Http1(to) => to.forwarded_head(head, edits, room, fields)?,
+            To::Http2(to) => to.forwarded_head((head, self.method), edits, fields),
             #[cfg(test)]
             To::Framed(to) => to.forwarded_head(head, edits, fields),
         };
@@ -207,6 +201,7 @@ impl<'a> Reply<'a> {
     ) -> Result<Interim, Error> {
         match &mut self.to {
             To::Http1(to) => to.interim(head, room, fields),
+            To::Http2(to) => Ok(to.interim(head.status, fields)),
             #[cfg(test)]
             To::Framed(to) => Ok(to.interim(head.status, fields)),
         }
@@ -219,6 +214,10 @@ impl<'a> Reply<'a> {
     pub(crate) fn proceed(&mut self) -> Result<(), Error> {
         match &mut self.to {
             To::Http1(to) => to.raw(b"HTTP/1.1 100 Continue\r\n\r\n"),
+            To::Http2(to) => {
+                to.interim(100, |_| {});
+                Ok(())
+            }
             #[cfg(test)]
             To::Framed(to) => {
                 to.interim(100, |_| {});
@@ -234,6 +233,7 @@ impl<'a> Reply<'a> {
     pub(crate) fn data(&mut self, bytes: &[u8]) -> Result<(), Error> {
         match &mut self.to {
             To::Http1(to) => to.data(bytes),
+            To::Http2(to) => to.data(bytes),
             #[cfg(test)]
             To::Framed(to) => {
                 to.data(bytes);
@@ -246,6 +246,7 @@ impl<'a> Reply<'a> {
     pub(crate) fn part(&mut self, part: Part) -> Result<(), Error> {
         match &mut self.to {
             To::Http1(to) => to.part(part),
+            To::Http2(to) => to.part(part),
             #[cfg(test)]
             To::Framed(to) => {
                 to.data(part.bytes());
@@ -261,6 +262,7 @@ impl<'a> Reply<'a> {
     pub(crate) fn data_from(&mut self, input: &mut Input, bytes: usize) -> Result<(), Error> {
         match &mut self.to {
             To::Http1(to) => to.data_from(input, bytes),
+            To::Http2(to) => to.data_from(input, bytes),
             #[cfg(test)]
             To::Framed(to) => {
                 to.data(&input.bytes()[..bytes]);
@@ -281,6 +283,7 @@ impl<'a> Reply<'a> {
     ) -> Result<(), Error> {
         match &mut self.to {
             To::Http1(to) => to.fill(room_min, fill),
+            To::Http2(to) => to.fill(fill),
             #[cfg(test)]
             To::Framed(to) => {
                 to.fill(room_min, fill);
@@ -297,6 +300,7 @@ impl<'a> Reply<'a> {
     pub(crate) fn end(&mut self) -> Result<(), Error> {
         match &mut self.to {
             To::Http1(to) => to.end(),
+            To::Http2(to) => to.end(),
             #[cfg(test)]
             To::Framed(to) => {
                 to.end();
@@ -312,6 +316,7 @@ impl<'a> Reply<'a> {
     pub(crate) fn end_data(&mut self) -> Result<(), Error> {
         match &mut self.to {
             To::Http1(to) => to.end_data(),
+            To::Http2(_) => Ok(()),
             #[cfg(test)]
             To::Framed(_) => Ok(()),
         }
@@ -324,6 +329,7 @@ impl<'a> Reply<'a> {
     pub(crate) fn trailers(&mut self, lines: &[u8]) -> Result<(), Error> {
         match &mut self.to {
             To::Http1(to) => to.trailers(lines),
+            To::Http2(to) => to.trailers(lines),
             #[cfg(test)]
             To::Framed(to) => {
                 to.trailers(lines);
@@ -339,6 +345,7 @@ impl<'a> Reply<'a> {
     pub(crate) async fn flush(&mut self, patience: Duration) -> Result<(), Error> {
         match &mut self.to {
             To::Http1(to) => to.flush(patience).await,
+            To::Http2(to) => to.flush().await,
             #[cfg(test)]
             To::Framed(to) => to.flush(patience).await,
         }
@@ -356,6 +363,7 @@ impl<'a> Reply<'a> {
     ) -> Result<u64, Error> {
         match &mut self.to {
             To::Http1(to) => to.file(file, (offset, length), patience, self.worker).await,
+            To::Http2(to) => to.file(file, (offset, length)).await,
             #[cfg(test)]
             To::Framed(to) => to.file(file, (offset, length), patience).await,
         }
@@ -370,27 +378,15 @@ impl<'a> Reply<'a> {
         &self,
         work: F,
     ) -> impl Future<Output = Result<F::Output, Error>> {
+        unless_hung_up(|context| self.poll_hung_up(context), work)
+    }
+
+    fn poll_hung_up(&self, context: &Context<'_>) -> Poll<Error> {
         match &self.to {
-            To::Http1(to) => unless_hung_up(to.stream(), work),
+            To::Http1(to) => to.stream().poll_hung_up(),
+            To::Http2(to) => to.poll_reset(context),
             #[cfg(test)]
-            To::Framed(to) => unless_hung_up(to.stream(), work),
+            To::Framed(to) => to.stream().poll_hung_up(),
         }
     }
-}
-
-/// Whether an interim response was written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Interim {
-    Written,
-    /// The client understands none (RFC 9110 15.2).
-    LeftOut,
-}
-
-/// How the bytes of a body that a server has framed reach the client.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Passage {
-    /// As they came: the client reads the same framing.
-    AsFramed,
-    /// What they carry, in the client's own framing.
-    Payload,
 }

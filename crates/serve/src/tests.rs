@@ -23,6 +23,7 @@ mod garbage;
 mod groups;
 mod hangups;
 mod hops;
+mod http2;
 mod mirrors;
 mod oddities;
 mod pipelining;

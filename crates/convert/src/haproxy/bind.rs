@@ -192,9 +192,11 @@ fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Options {
                 words.next_if_eq(&"TLSv1.3");
                 entries.push(("profile".to_owned(), Value::text("modern")));
             }
-            "alpn" | "npn" | "proto" => {
+            // Whoever offers HTTP/2 gets it.
+            "alpn" | "npn" => drop(words.next()),
+            "proto" => {
                 if words.next().is_some_and(|list| list.contains("h2")) {
-                    let how = "clients speak HTTP/1.1: Onrush has no HTTP/2 yet";
+                    let how = "clients may speak HTTP/1.1 there, too";
                     work.notes.approximated(line, how);
                 }
             }

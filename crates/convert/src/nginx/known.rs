@@ -252,7 +252,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::Approximated,
-        "clients speak HTTP/1.1: Onrush has no HTTP/2 or HTTP/3 yet",
+        "clients speak HTTP/2 or HTTP/1.1, as they like, within the bounds of Onrush: it has no HTTP/3 yet",
         &["http2", "http2_*", "http3", "http3_*", "quic_*"],
     ),
     (

@@ -89,10 +89,11 @@ fn listen<'a>(
             "default_server" | "default" => part = Part::Default,
             "ssl" => speaks_tls = true,
             "proxy_protocol" => listener.proxy_protocol = Some(proxy_protocol(work, scope)),
-            "http2" | "spdy" => work.notes.approximated(
-                directive,
-                "clients speak HTTP/1.1: Onrush has no HTTP/2 yet",
-            ),
+            // Whoever offers it gets it.
+            "http2" => {}
+            "spdy" => work
+                .notes
+                .approximated(directive, "clients speak HTTP/2 or HTTP/1.1"),
             "quic" => {
                 let how = "Onrush has no HTTP/3 yet: clients come by TCP";
                 return work.notes.approximated(directive, how);

@@ -28,6 +28,16 @@ pub enum Rejection {
     Refused(Refusal),
 }
 
+impl Rejection {
+    /// Why, for logs.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Rejection::Malformed(reason) => reason,
+            Rejection::Refused(refusal) => refusal.reason,
+        }
+    }
+}
+
 impl std::fmt::Display for Rejection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -9,6 +9,7 @@ use onrush_tls::Transport;
 
 #[cfg(test)]
 use super::framed;
+use super::http2;
 use crate::output::Output;
 use crate::portion::{self, Keeps};
 
@@ -70,6 +71,7 @@ pub(crate) enum RequestBody<'a> {
         input: &'a mut Input,
         reader: &'a mut BodyReader,
     },
+    Http2(http2::Body<'a>),
     #[cfg(test)]
     Framed(framed::Body<'a>),
 }
@@ -79,6 +81,7 @@ impl<'a> RequestBody<'a> {
     pub(crate) fn has_arrived(&self) -> bool {
         match self {
             RequestBody::Http1 { input, .. } => !input.is_empty(),
+            RequestBody::Http2(body) => body.has_arrived(),
             #[cfg(test)]
             RequestBody::Framed(body) => body.has_arrived(),
         }
@@ -88,6 +91,7 @@ impl<'a> RequestBody<'a> {
     pub(crate) fn is_complete(&self) -> bool {
         match self {
             RequestBody::Http1 { reader, .. } => reader.is_complete(),
+            RequestBody::Http2(body) => body.is_complete(),
             #[cfg(test)]
             RequestBody::Framed(body) => body.is_complete(),
         }
@@ -97,6 +101,7 @@ impl<'a> RequestBody<'a> {
     pub(crate) fn left(&self) -> Option<u64> {
         match self {
             RequestBody::Http1 { reader, .. } => reader.left(),
+            RequestBody::Http2(body) => body.left(),
             #[cfg(test)]
             RequestBody::Framed(body) => body.left(),
         }
@@ -106,6 +111,7 @@ impl<'a> RequestBody<'a> {
     pub(crate) fn as_plain(&self) -> Option<&'a Stream> {
         match self {
             RequestBody::Http1 { stream, .. } => stream.as_plain(),
+            RequestBody::Http2(_) => None,
             #[cfg(test)]
             RequestBody::Framed(_) => None,
         }
@@ -115,6 +121,7 @@ impl<'a> RequestBody<'a> {
     pub(crate) fn pass_unseen(&mut self, count: u64) {
         match self {
             RequestBody::Http1 { reader, .. } => reader.pass_unseen(count),
+            RequestBody::Http2(_) => unreachable!("it has frames"),
             #[cfg(test)]
             RequestBody::Framed(_) => unreachable!("it has frames"),
         }
@@ -135,6 +142,7 @@ impl<'a> RequestBody<'a> {
             RequestBody::Http1 { input, reader, .. } => {
                 portion::pass(reader, input, output, server, limits, keeps)
             }
+            RequestBody::Http2(body) => Ok(body.pass((output, server), keeps)),
             #[cfg(test)]
             RequestBody::Framed(body) => Ok(body.pass(output, server)),
         }
@@ -147,6 +155,7 @@ impl<'a> RequestBody<'a> {
     pub(crate) fn take(&mut self, most: u64, limits: &Limits) -> Result<u64, Refusal> {
         let (input, reader) = match self {
             RequestBody::Http1 { input, reader, .. } => (input, reader),
+            RequestBody::Http2(body) => return Ok(body.take()),
             #[cfg(test)]
             RequestBody::Framed(body) => return Ok(body.take()),
         };
@@ -172,6 +181,7 @@ impl<'a> RequestBody<'a> {
                 stream.set_deadline(Some(deadline));
                 stream.recv(input).await
             }
+            RequestBody::Http2(body) => body.receive(deadline).await,
             #[cfg(test)]
             RequestBody::Framed(body) => body.receive().await,
         }

@@ -34,6 +34,8 @@ pub struct ConnectionView {
     pub listener: Option<String>,
     /// What it is busy with.
     pub state: ConnectionState,
+    /// What is spoken on it, as far as it is known.
+    pub protocol: Option<&'static str>,
     /// The other end of its socket; `None` for Unix sockets.
     pub peer: Option<SocketAddr>,
     /// Whom that speaks for, by the PROXY protocol.
@@ -222,6 +224,7 @@ fn view(
             number: candidate.number,
             listener: listener.map(|listener| listener.name().to_owned()),
             state: candidate.state,
+            protocol: note::protocol(accepted.note()),
             peer: accepted.peer(),
             introduced: worker.identities.introduced(place),
             tls: worker.identities.tls(place).as_deref().map(TlsView::of),

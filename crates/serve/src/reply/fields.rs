@@ -1,8 +1,11 @@
 //! The fields of a response, whatever the protocol that they are written in.
 
-use onrush_http::Version;
 use onrush_http::date::DATE_BYTES;
+use onrush_http::hop::is_hop_by_hop;
+use onrush_http::http2::hpack::Encoder;
+use onrush_http::http2::message::write;
 use onrush_http::write::HeadWriter;
+use onrush_http::{Version, header_is};
 
 /// What is known of a response's body when its head is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,9 +26,14 @@ pub(crate) struct Fields<'b> {
 enum To<'b> {
     /// Lines of text (RFC 9112 5).
     Http1(HeadWriter<'b>, Version),
-    #[cfg(test)]
-    Framed(&'b mut Vec<(String, Vec<u8>)>),
+    /// A header block (RFC 7541).
+    Http2(&'b mut Encoder, &'b mut Vec<u8>),
+    /// Pairs, for who still has to change some of them.
+    Pairs(&'b mut Vec<Pair>),
 }
+
+/// Name, in lower case, and value.
+pub(crate) type Pair = (String, Vec<u8>);
 
 impl<'b> Fields<'b> {
     /// As lines, to a client of this version.
@@ -37,11 +45,19 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// As pairs into `out`.
-    #[cfg(test)]
-    pub(crate) fn framed(out: &'b mut Vec<(String, Vec<u8>)>) -> Self {
+    /// As a block of `encoder` into `out`.
+    #[inline]
+    pub(crate) fn http2(encoder: &'b mut Encoder, out: &'b mut Vec<u8>) -> Self {
         Self {
-            to: To::Framed(out),
+            to: To::Http2(encoder, out),
+            length: None,
+        }
+    }
+
+    /// As pairs into `out`.
+    pub(crate) fn pairs(out: &'b mut Vec<Pair>) -> Self {
+        Self {
+            to: To::Pairs(out),
             length: None,
         }
     }
@@ -51,10 +67,28 @@ impl<'b> Fields<'b> {
     pub(crate) fn header(&mut self, name: &str, value: &[u8]) -> &mut Self {
         match &mut self.to {
             To::Http1(writer, _) => drop(writer.header(name, value)),
-            #[cfg(test)]
-            To::Framed(pairs) => pairs.push((name.to_ascii_lowercase(), value.to_vec())),
+            // What is about a connection of HTTP/1 has no meaning here (RFC 9113 8.2.2).
+            To::Http2(..) | To::Pairs(_) if is_hop_by_hop(name) => {}
+            To::Http2(encoder, out) => {
+                write::field(name, value, encoder, out);
+                self.note_length(name, value);
+            }
+            To::Pairs(pairs) => {
+                pairs.push((name.to_ascii_lowercase(), value.to_vec()));
+                self.note_length(name, value);
+            }
         }
         self
+    }
+
+    /// Takes note of what a field says of the body.
+    #[inline]
+    fn note_length(&mut self, name: &str, value: &[u8]) {
+        if header_is(name, "content-length") {
+            let text = str::from_utf8(value).ok();
+            let length = text.and_then(|text| text.parse().ok());
+            self.length = length.map(BodyLength::Known);
+        }
     }
 
     /// One field, whose value is all these `parts` together.
@@ -67,8 +101,7 @@ impl<'b> Fields<'b> {
                 }
                 writer.raw(b"\r\n");
             }
-            #[cfg(test)]
-            To::Framed(pairs) => pairs.push((name.to_ascii_lowercase(), parts.concat())),
+            To::Http2(..) | To::Pairs(_) => drop(self.header(name, &parts.concat())),
         }
         self
     }
@@ -78,8 +111,11 @@ impl<'b> Fields<'b> {
     pub(crate) fn lines(&mut self, lines: &[u8]) -> &mut Self {
         match &mut self.to {
             To::Http1(writer, _) => drop(writer.raw(lines)),
-            #[cfg(test)]
-            To::Framed(pairs) => pairs.extend(pairs_of(lines)),
+            To::Http2(..) | To::Pairs(_) => {
+                for (name, value) in pairs_of(lines) {
+                    self.header(name, value);
+                }
+            }
         }
         self
     }
@@ -103,12 +139,12 @@ impl<'b> Fields<'b> {
             }
             // It has no chunks: its body ends with the connection.
             (To::Http1(_, Version::Http10), BodyLength::Unknown) => {}
-            #[cfg(test)]
-            (To::Framed(pairs), BodyLength::Known(length)) => {
-                pairs.push(("content-length".into(), length.to_string().into_bytes()));
+            (To::Http2(..) | To::Pairs(_), BodyLength::Known(length)) => {
+                let mut digits = itoa::Buffer::new();
+                self.header("content-length", digits.format(length).as_bytes());
             }
-            #[cfg(test)]
-            (To::Framed(_), BodyLength::Unknown) => {}
+            // It ends where its stream says so.
+            (To::Http2(..) | To::Pairs(_), BodyLength::Unknown) => {}
         }
         self
     }
@@ -124,20 +160,16 @@ impl<'b> Fields<'b> {
     pub(crate) fn into_writer(self) -> HeadWriter<'b> {
         match self.to {
             To::Http1(writer, _) => writer,
-            #[cfg(test)]
-            To::Framed(_) => unreachable!("they are pairs"),
+            To::Http2(..) | To::Pairs(_) => unreachable!("they are no lines"),
         }
     }
 }
 
 /// The fields of such lines.
-#[cfg(test)]
-pub(crate) fn pairs_of(lines: &[u8]) -> impl Iterator<Item = (String, Vec<u8>)> {
-    let lines = lines.split(|&byte| byte == b'\n');
-    lines.filter_map(|line| {
-        let at = line.iter().position(|&byte| byte == b':')?;
-        let name = str::from_utf8(&line[..at]).expect("a name");
-        let value = line[at + 1..].trim_ascii();
-        Some((name.to_ascii_lowercase(), value.to_vec()))
+pub(crate) fn pairs_of(lines: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
+    lines.split(|&byte| byte == b'\n').filter_map(|line| {
+        let at = memchr::memchr(b':', line)?;
+        let name = str::from_utf8(&line[..at]).ok()?;
+        Some((name, line[at + 1..].trim_ascii()))
     })
 }

@@ -8,8 +8,7 @@ use onrush_http::response::ResponseHead;
 use onrush_tls::Transport;
 
 use super::fields::{Fields, pairs_of};
-use super::{Interim, TooLarge};
-use crate::cache_control::Said;
+use super::{Interim, TooLarge, pairs};
 use crate::downstream::framed::{Frame, Shared};
 use crate::response_edits::Applied;
 use crate::worker::Worker;
@@ -47,21 +46,7 @@ impl<'a> Reply<'a> {
         edits: Option<Applied<'_>>,
         fields: impl FnOnce(&mut Fields<'_>),
     ) {
-        let mut pairs = vec![("server".into(), b"onrush".to_vec())];
-        let mut to = Fields::framed(&mut pairs);
-        to.date(&worker.date());
-        fields(&mut to);
-        if let Some(edits) = edits {
-            pairs.retain(|(name, _)| !edits.drops(name));
-            let edits = edits.knowing(|| {
-                let mut said = Said::default();
-                pairs
-                    .iter()
-                    .for_each(|(name, value)| said.field(name, value));
-                said
-            });
-            append(edits, &mut pairs);
-        }
+        let (pairs, _) = pairs::own(worker, edits, fields);
         self.write_head(Frame::Head, status, &pairs);
     }
 
@@ -71,18 +56,14 @@ impl<'a> Reply<'a> {
         edits: Option<Applied<'_>>,
         fields: impl FnOnce(&mut Fields<'_>),
     ) -> Result<(), TooLarge> {
-        let mut pairs = Vec::new();
-        fields(&mut Fields::framed(&mut pairs));
-        if let Some(edits) = edits {
-            append(edits, &mut pairs);
-        }
+        let (pairs, _) = pairs::forwarded(edits, fields);
         self.write_head(Frame::Head, head.status, &pairs);
         Ok(())
     }
 
     pub(super) fn interim(&mut self, status: u16, fields: impl FnOnce(&mut Fields<'_>)) -> Interim {
         let mut pairs = Vec::new();
-        fields(&mut Fields::framed(&mut pairs));
+        fields(&mut Fields::pairs(&mut pairs));
         self.write_head(Frame::Interim, status, &pairs);
         Interim::Written
     }
@@ -105,7 +86,10 @@ impl<'a> Reply<'a> {
 
     pub(super) fn trailers(&mut self, lines: &[u8]) {
         for (name, value) in pairs_of(lines) {
-            self.write(Frame::Trailer, &[name.as_bytes(), b":", &value].concat());
+            self.write(
+                Frame::Trailer,
+                &[name.to_ascii_lowercase().as_bytes(), b":", value].concat(),
+            );
         }
         if lines.ends_with(b"\r\n\r\n") || lines == b"\r\n" {
             self.end();
@@ -132,12 +116,4 @@ impl<'a> Reply<'a> {
         self.flush(patience).await?;
         Ok(piece.len() as u64)
     }
-}
-
-fn append(edits: Applied<'_>, pairs: &mut Vec<(String, Vec<u8>)>) {
-    let mut room = vec![0; edits.growth()];
-    let mut writer = onrush_http::write::HeadWriter::new(&mut room);
-    edits.write(&mut writer);
-    let bytes = writer.finish().expect("it says how much it writes");
-    pairs.extend(pairs_of(&room[..bytes]));
 }

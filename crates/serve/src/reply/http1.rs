@@ -9,7 +9,7 @@ use onrush_http::{Framing, Method, Version, upgrade};
 use onrush_tls::Transport;
 
 use super::fields::{BodyLength, Fields};
-use super::{Interim, Passage, Persistence, TooLarge};
+use super::outcome::{Interim, Passage, Persistence, TooLarge};
 use crate::limits::{CACHE_LINE_BYTES_MAX, RESPONSE_LINES_BYTES_MAX};
 use crate::output::{BodyFraming, Output};
 use crate::rendered::{self, Rendered};

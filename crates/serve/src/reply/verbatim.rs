@@ -12,6 +12,7 @@ impl<'a> Reply<'a> {
     pub(crate) fn passage(&self, framing: Framing) -> Passage {
         match &self.to {
             To::Http1(to) => to.passage(framing),
+            To::Http2(_) => Passage::Payload,
             #[cfg(test)]
             To::Framed(_) => Passage::Payload,
         }
@@ -21,6 +22,7 @@ impl<'a> Reply<'a> {
     pub(crate) fn as_framed(&mut self) -> (&mut Output, &Transport) {
         match &mut self.to {
             To::Http1(to) => to.parts(),
+            To::Http2(_) => unreachable!("it has frames of its own"),
             #[cfg(test)]
             To::Framed(_) => unreachable!("it has frames of its own"),
         }
@@ -30,6 +32,7 @@ impl<'a> Reply<'a> {
     pub(crate) fn count_unseen(&mut self, bytes: u64) {
         match &mut self.to {
             To::Http1(to) => to.parts().0.pass(bytes),
+            To::Http2(_) => {}
             #[cfg(test)]
             To::Framed(_) => {}
         }
@@ -39,6 +42,7 @@ impl<'a> Reply<'a> {
     pub(crate) fn as_plain(&self) -> Option<&'a Stream> {
         match &self.to {
             To::Http1(to) => to.stream().as_plain(),
+            To::Http2(_) => None,
             #[cfg(test)]
             To::Framed(_) => None,
         }

@@ -95,7 +95,7 @@ fn old_clients_may_offer_http_1_0_alone() {
         for (protocols, agreed) in [
             (vec!["http/1.0"], "http/1.0"),
             (vec!["http/1.0", "http/1.1"], "http/1.1"),
-            (vec!["h2", "http/1.1"], "http/1.1"),
+            (vec!["spdy/3", "http/1.1"], "http/1.1"),
         ] {
             let behind = site.serve(&server(TlsProfile::Intermediate));
             let connector = Connector::new(ClientSetup {

@@ -43,8 +43,8 @@ impl ConnectionState {
         ConnectionState::Closing,
     ];
 
-    /// What is spoken then, as far as it is known.
-    pub fn protocol(self) -> Option<&'static str> {
+    /// What is spoken then, as far as it is known, where it is not HTTP/2.
+    fn protocol(self) -> Option<&'static str> {
         match self {
             ConnectionState::Introduction
             | ConnectionState::Handshake
@@ -89,8 +89,27 @@ pub(crate) fn begun(listener: u16, state: ConnectionState) -> Note {
 #[inline]
 pub(crate) fn at(note: Note, state: ConnectionState) -> Note {
     Note {
-        state: state as u8,
+        state: state as u8 | note.state & HTTP2,
         ..note
+    }
+}
+
+/// Stands beside a state whose connection speaks HTTP/2.
+const HTTP2: u8 = 1 << 7;
+
+/// The same of a connection that speaks HTTP/2.
+pub(crate) fn in_http2(note: Note) -> Note {
+    Note {
+        state: note.state | HTTP2,
+        ..note
+    }
+}
+
+/// What is spoken on it, as far as it is known.
+pub(crate) fn protocol(note: Note) -> Option<&'static str> {
+    match note.state & HTTP2 {
+        0 => state(note).protocol(),
+        _ => Some("HTTP/2"),
     }
 }
 
@@ -106,7 +125,7 @@ pub(crate) fn with_request(note: Note) -> Note {
 /// What it is busy with.
 pub(crate) fn state(note: Note) -> ConnectionState {
     let mut all = ConnectionState::ALL.into_iter();
-    let state = all.find(|&state| state as u8 == note.state);
+    let state = all.find(|&state| state as u8 == note.state & !HTTP2);
     state.expect("only states are noted")
 }
 
@@ -121,6 +140,9 @@ mod tests {
             let note = at(with_request(with_request(note)), known);
             assert_eq!((note.kind, note.count), (u16::MAX - number, 2));
             assert_eq!(state(note), known);
+            assert_eq!(protocol(note), known.protocol());
+            let note = at(in_http2(note), known);
+            assert_eq!((state(note), protocol(note)), (known, Some("HTTP/2")));
         }
         let many = Note {
             count: u32::MAX,

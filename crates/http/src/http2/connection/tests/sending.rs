@@ -225,3 +225,32 @@ fn streams_behind_the_last_one_are_passed_over() {
     side.respond(3);
     assert_eq!(side.connection.open_streams(), 0);
 }
+
+#[test]
+fn a_connection_that_rests_goes_on_as_before() {
+    let mut side = Side::server();
+    side.hear(&get(1));
+    side.connection.rest();
+    side.respond(1);
+    side.connection.rest();
+    // The table of the field compression is still there: :authority is its only entry.
+    let known = &[0x82, 0x86, 0x84, 0xbe];
+    side.hear(&frame(Kind::Headers, END_STREAM | END_HEADERS, 3, known));
+    side.hear(&frame(Kind::Headers, 0, 5, known));
+    side.connection.rest();
+    side.hear(&frame(Kind::Continuation, END_HEADERS, 5, b""));
+    let stream = side.stream(3);
+    assert_eq!(
+        side.connection
+            .head(stream, End::Stream, &mut side.out, status),
+        Ok(())
+    );
+    assert_eq!(side.error, None);
+    let heads = [
+        Seen::Head(1, End::Stream),
+        Seen::Head(3, End::Stream),
+        Seen::Head(5, End::Open),
+    ];
+    assert_eq!(side.seen, heads);
+    assert_eq!(side.connection.open_streams(), 1);
+}

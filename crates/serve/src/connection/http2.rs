@@ -1,0 +1,381 @@
+//! One client that speaks HTTP/2 (RFC 9113), from its preface to its goodbye: a task that receives and sends for all streams, and
+//! one for each request that has to wait for something.
+
+mod request;
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use onrush_engine::{Error, Input, Instant, Kind};
+use onrush_http::http2::code::Code;
+use onrush_http::http2::frame::PREFACE;
+use onrush_http::http2::message::request_trailers;
+use onrush_http::http2::{End, Event, LocalSettings, Stream};
+use onrush_tls::{Info, Transport};
+
+use super::Connection;
+use crate::client::Client;
+use crate::downstream::http2::limits::HTTP2_CONNECTION_WINDOW;
+use crate::downstream::http2::session::{Carrier, Session};
+use crate::ending::Behind;
+use crate::limits::LINGER_BYTES;
+use crate::observe::connections::{ConnectionState, note};
+use crate::service::Service;
+
+impl Carrier for Connection {
+    fn transport(&self) -> &Transport {
+        &self.side.stream
+    }
+
+    fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Connection {
+    /// Whether the client has agreed on HTTP/2 in its handshake (RFC 9113 3.2).
+    pub(super) fn has_agreed_on_http2(&self) -> bool {
+        let agreed = |info: &Info| info.protocol.as_deref() == Some(b"h2");
+        self.side.stream.with_info(agreed) == Some(true)
+    }
+
+    /// Whether the first that came is the preface of HTTP/2, whose end may still be missing (RFC 9113 3.4).
+    #[cold]
+    pub(super) fn begins_in_http2(&self) -> bool {
+        let bytes = self.side.input.bytes();
+        let beginning = &PREFACE[..PREFACE.len().min(bytes.len())];
+        let mut requests = 0;
+        self.side.stream.change_note(|note| {
+            requests = note.count;
+            note
+        });
+        requests == 0 && bytes.starts_with(beginning)
+    }
+}
+
+/// A client's connection.
+struct Http2 {
+    session: Rc<Session>,
+    service: Rc<Service>,
+    listener: u16,
+    /// No request of it has been forwarded yet.
+    is_first: bool,
+    input: Input,
+    /// Where it is between its beginning and its end.
+    stage: Stage,
+    /// When what the client has to do next began: a head, an idle time, or a window that does not open.
+    since: Instant,
+    waits: Waits,
+}
+
+/// Where a connection is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// It takes requests.
+    Open,
+    /// It takes no more; those that it has get their responses.
+    Leaving,
+    /// Nothing is received any more: what is written is sent, and that is the end.
+    Failed,
+}
+
+/// What the client has to do next, in a bounded time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Waits {
+    /// Ask for something.
+    Request,
+    /// Send the rest of a frame or of a head.
+    Rest,
+    /// Send the rest of bodies that nobody wants.
+    Body,
+    /// Open a window.
+    Window,
+    /// Nothing: it waits for us, or for a body that its request has a time for.
+    Nothing,
+}
+
+/// What a step over the input has left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Left {
+    /// More has to be received.
+    Nothing,
+    /// What was written has to be sent first.
+    Input,
+}
+
+/// Serves the client of a connection that has begun in HTTP/2: what came of it stands in its input.
+pub(super) async fn serve(mut connection: Connection) {
+    let settings = LocalSettings {
+        connection_window: HTTP2_CONNECTION_WINDOW,
+        ..LocalSettings::DEFAULT
+    };
+    let service = Rc::clone(&connection.service);
+    let now = service.worker.core.now();
+    connection.side.stream.change_note(note::in_http2);
+    let mut client = Http2 {
+        listener: connection.exchange.listener(),
+        input: std::mem::take(&mut connection.side.input),
+        session: Session::new(Box::new(connection), settings),
+        service,
+        is_first: true,
+        stage: Stage::Open,
+        since: now,
+        waits: Waits::Rest,
+    };
+    // Who is gone need not be told why.
+    if client.run().await.is_ok() {
+        client.session.end_all();
+        let _ = client.say_goodbye().await;
+    }
+    client.session.end_all();
+}
+
+impl Http2 {
+    async fn run(&mut self) -> Result<(), Error> {
+        let core = self.service.worker.core.clone();
+        let mut stopped = core.stopped();
+        poll_fn(|context| {
+            if self.stage == Stage::Open
+                && self.session.has_streams()
+                && Pin::new(&mut stopped).poll(context).is_ready()
+            {
+                self.leave();
+            }
+            self.poll(context)
+        })
+        .await
+    }
+
+    /// Does all that can be done now: receives, responds and sends, until there is nothing of it any more.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.session.wait(context);
+        let mut left = self.step();
+        loop {
+            let is_sent = match self.send() {
+                Poll::Ready(Ok(())) => true,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => false,
+            };
+            let is_over = self.stage == Stage::Failed
+                || self.stage == Stage::Leaving && !self.session.has_streams();
+            if is_over && is_sent {
+                return Poll::Ready(Ok(()));
+            }
+            if self.session.is_full() || self.stage == Stage::Failed {
+                break;
+            }
+            if left == Left::Input {
+                left = self.step();
+                continue;
+            }
+            self.limit_time();
+            match self.poll_receive(context) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(0)) => return Poll::Ready(Ok(())),
+                Poll::Ready(Ok(_)) => left = self.step(),
+                Poll::Ready(Err(error)) => match error.kind {
+                    Kind::Stopping => self.leave(),
+                    Kind::TimedOut => self.give_up(),
+                    _ => return Poll::Ready(Err(error)),
+                },
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Receives. A connection without requests ends when the server does, or when others need its descriptor.
+    fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+        let transport = self.session.transport();
+        match self.waits == Waits::Request && self.stage == Stage::Open {
+            true => pin!(transport.recv_unless_stopping(&mut self.input)).poll(context),
+            false => transport.poll_recv(&mut self.input),
+        }
+    }
+
+    /// Sends what is there, until the socket takes no more of it.
+    fn send(&mut self) -> Poll<Result<(), Error>> {
+        let patience = self.service.site().settings.timeouts.client_send;
+        while self.session.pump() {
+            let transport = self.session.transport();
+            transport.set_send_patience(patience);
+            match transport.poll_flush() {
+                Poll::Ready(Ok(())) => {
+                    self.session.sent();
+                    if self.waits == Waits::Window {
+                        self.since = self.service.worker.core.now();
+                    }
+                }
+                unsent => return unsent,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Says until when the client has to have done what it has to do next.
+    fn limit_time(&mut self) {
+        let worker = &self.service.worker;
+        let now = worker.core.now();
+        let is_partial = !self.input.is_empty() || self.session.is_amid_block();
+        let waits = match is_partial {
+            true => Waits::Rest,
+            false if !self.session.has_streams() => Waits::Request,
+            false if self.session.is_stalled() => Waits::Window,
+            false if self.session.awaits_unwanted() => Waits::Body,
+            false => Waits::Nothing,
+        };
+        if waits != self.waits {
+            (self.waits, self.since) = (waits, now);
+            let state = match waits {
+                Waits::Request => ConnectionState::Idle,
+                Waits::Rest => ConnectionState::Head,
+                Waits::Body => ConnectionState::Body,
+                Waits::Window => ConnectionState::Sending,
+                Waits::Nothing => ConnectionState::Request,
+            };
+            let transport = self.session.transport();
+            transport.change_note(|note| note::at(note, state));
+            if waits == Waits::Request {
+                self.session.rest();
+            }
+        }
+        let timeouts = &self.service.site().settings.timeouts;
+        let patience = match waits {
+            Waits::Request => Some(timeouts.client_idle),
+            Waits::Rest => Some(timeouts.client_head),
+            Waits::Body => Some(timeouts.client_body),
+            Waits::Window => Some(timeouts.client_send),
+            Waits::Nothing => None,
+        };
+        let deadline = patience.map(|patience| self.since + patience);
+        self.session.transport().set_deadline(deadline);
+    }
+
+    /// Takes no more requests: the client is told which is the last (RFC 9113 6.8).
+    fn leave(&mut self) {
+        if self.stage == Stage::Open {
+            self.stage = Stage::Leaving;
+            self.session.go_away(Code::NO_ERROR);
+        }
+    }
+
+    /// The client has not done in time what it had to do.
+    fn give_up(&mut self) {
+        self.session.go_away(Code::NO_ERROR);
+        self.fail();
+    }
+
+    /// The connection ends with what is written.
+    fn fail(&mut self) {
+        self.session.end_all();
+        self.stage = Stage::Failed;
+    }
+
+    /// Steps over what has come, and responds to it as far as that needs no waiting.
+    fn step(&mut self) -> Left {
+        loop {
+            if self.stage == Stage::Failed || self.input.is_empty() {
+                return Left::Nothing;
+            }
+            if self.session.is_full() {
+                return Left::Input;
+            }
+            match self.step_once() {
+                Some(bytes) => self.input.consume(bytes),
+                None => return Left::Nothing,
+            }
+            if self.session.has_failed() {
+                self.fail();
+            }
+        }
+    }
+
+    /// Makes one step; how many bytes it has dealt with. None where more has to come.
+    fn step_once(&mut self) -> Option<usize> {
+        let session = Rc::clone(&self.session);
+        let mut state = session.state.borrow_mut();
+        let state_now = &mut *state;
+        let received = state_now
+            .http
+            .receive(self.input.bytes(), &mut state_now.frames);
+        let step = match received {
+            Ok(step) => step,
+            Err(_) => {
+                drop(state);
+                self.service.worker.meter.garbage();
+                self.fail();
+                return None;
+            }
+        };
+        let bytes = step.bytes;
+        match step.event {
+            Event::NeedMore(_) => return None,
+            Event::Head { stream, end, .. } => {
+                let mut fields = state_now.spare_fields();
+                state_now.http.exchange_fields(&mut fields);
+                drop(state);
+                self.respond((stream, end), fields);
+            }
+            Event::Data {
+                stream,
+                bytes: data,
+                end,
+            } => {
+                drop(state);
+                session.arrive(stream, data, end);
+            }
+            Event::Trailers { stream, fields } => {
+                let trailers = request_trailers(fields, &self.service.worker.limits);
+                let lines = trailers.map(lines_of);
+                drop(state);
+                match lines {
+                    Ok(lines) => session.arrive_trailers(stream, &lines),
+                    Err(rejection) => {
+                        self.service.worker.meter.garbage();
+                        session.reject(stream, rejection.reason());
+                        session.was_reset(stream);
+                    }
+                }
+            }
+            Event::Reset { stream, .. } => {
+                drop(state);
+                session.was_reset(stream);
+            }
+            Event::GoAway { .. } => {
+                drop(state);
+                self.leave();
+            }
+            Event::Window(_) | Event::Settings | Event::Pong(_) | Event::Nothing => {}
+        }
+        Some(bytes)
+    }
+
+    /// Ends our side, and reads on until the client ends its own, or has had enough time to: closing with bytes unread would
+    /// reset the connection, and with it what was sent last.
+    async fn say_goodbye(&mut self) -> Result<(), Error> {
+        let transport = self.session.transport();
+        transport.change_note(|note| note::at(note, ConnectionState::Closing));
+        transport.shutdown().await?;
+        let until = self.service.worker.linger_until(Behind::Response);
+        transport.set_deadline(Some(until));
+        let mut discarded = 0;
+        while discarded < LINGER_BYTES {
+            self.input.consume(self.input.bytes().len());
+            match transport.recv(&mut self.input).await? {
+                0 => return Ok(()),
+                bytes => discarded += bytes,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fields as lines of HTTP/1.
+fn lines_of<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
+    let line = |(name, value): (&str, &[u8])| [name.as_bytes(), b": ", value, b"\r\n"].concat();
+    fields.flat_map(line).collect()
+}
+
+/// A stream, and whether it ends with its head.
+type Opened = (Stream, End);

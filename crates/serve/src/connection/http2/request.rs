@@ -1,0 +1,167 @@
+//! One request of a connection of HTTP/2: what needs no waiting is done where its head comes, the rest in a task of its own.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use onrush_engine::Error;
+use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::message::Rejection;
+use onrush_http::{HeaderSlots, Method, Refusal};
+
+use super::{Http2, Opened};
+use crate::chosen::{Responded, respond};
+use crate::downstream::http2::Stream;
+use crate::downstream::http2::session::Session;
+use crate::downstream::{Downstream, Side};
+use crate::error_page::Form;
+use crate::exchange::Exchange;
+use crate::observe::connections::note;
+use crate::observe::work::CLIENT;
+use crate::proxy::forward;
+use crate::record::End;
+use crate::reply::Reply;
+use crate::request_context::Source;
+use crate::respond::refuse::refuse;
+use crate::service::Service;
+use crate::site::Site;
+
+/// A request that is under way.
+struct Request {
+    session: Rc<Session>,
+    service: Rc<Service>,
+    site: Rc<Site>,
+    exchange: Exchange,
+    stream: Stream,
+}
+
+impl Http2 {
+    /// Responds to the request with these fields.
+    pub(super) fn respond(&mut self, opened: Opened, fields: FieldSection) {
+        let now = self.service.worker.core.now();
+        let mut request = Request {
+            session: Rc::clone(&self.session),
+            service: Rc::clone(&self.service),
+            site: self.service.site(),
+            exchange: Exchange::of_listener(self.listener, now),
+            stream: Stream::new(&self.session, opened, fields),
+        };
+        self.session.transport().change_note(note::with_request);
+        match request.respond(&mut self.is_first) {
+            Ok(None) => {}
+            Ok(Some(Responded::Whole)) => request.finish(Ok(())),
+            Ok(Some(responded)) => {
+                let core = self.service.worker.core.clone();
+                core.spawn_as(CLIENT, request.run(responded));
+            }
+            Err(error) => request.finish(Err(error)),
+        }
+    }
+}
+
+impl Request {
+    /// Responds as far as that needs no waiting; none where it was no request, or is refused.
+    fn respond(&mut self, is_first: &mut bool) -> Result<Option<Responded>, Error> {
+        let Request {
+            session,
+            service,
+            site,
+            exchange,
+            stream,
+        } = self;
+        let worker = &service.worker;
+        let mut slots = HeaderSlots::new();
+        let judged = stream.judge(&mut slots, &site.settings.request_limits);
+        let (head, arrived, to) = match judged {
+            Ok(request) => request,
+            Err(Rejection::Malformed(reason)) => {
+                worker.meter.garbage();
+                stream.reject(reason);
+                return Ok(None);
+            }
+            Err(Rejection::Refused(refusal)) => return self.refuse(refusal).map(|()| None),
+        };
+        let source = Source {
+            worker,
+            client: session.client(),
+            stream: session.transport(),
+            origin: &OnceCell::new(),
+        };
+        let responded = respond((&head, arrived), (source, is_first), site, exchange, to)?;
+        if let Some(stage) = responded.goes_on() {
+            let client = source.of(exchange).address(head.headers);
+            let client = (client, session.transport().number());
+            exchange.goes_on((head.method_text, head.target), client, stage);
+        }
+        Ok(Some(responded))
+    }
+
+    /// Responds to what was no request that we take.
+    fn refuse(&mut self, refusal: Refusal) -> Result<(), Error> {
+        let Request {
+            session,
+            service,
+            site,
+            exchange,
+            stream,
+        } = self;
+        exchange.start(&site.settings);
+        exchange.record().refuse();
+        let peer = || session.client().peer(session.transport());
+        exchange.keep_client(|| peer().map(|(address, _)| address));
+        let mut reply = Reply::new(&service.worker, exchange, Method::Get, stream.to());
+        let what = (refusal.status, refusal.reason);
+        refuse(what, &[], Form::Text, &mut reply)?;
+        reply.end()?;
+        exchange.finish(End::Complete, stream.written());
+        Ok(())
+    }
+
+    /// Does what takes time or room.
+    async fn run(mut self, responded: Responded) {
+        let outcome = self.go_on(responded).await;
+        self.finish(outcome);
+    }
+
+    async fn go_on(&mut self, mut responded: Responded) -> Result<(), Error> {
+        let core = self.service.worker.core.clone();
+        loop {
+            match &mut responded {
+                Responded::Whole => return Ok(()),
+                Responded::Begun(rest) => {
+                    return core.in_block(rest.send(self.downstream())).await;
+                }
+                Responded::Forwarded(forward) => {
+                    let exchange = forward::exchange(forward, self.downstream());
+                    // Nobody can ask for another protocol on a stream: Upgrade is no field of HTTP/2.
+                    return core.in_block(exchange).await.map(drop);
+                }
+                Responded::Pending(pending) => {
+                    let outcome = pending.outcome().await;
+                    self.exchange.verified(outcome, &self.service.worker);
+                }
+            }
+            match self.respond(&mut false)? {
+                Some(then) => responded = then,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn downstream(&mut self) -> Downstream<'_> {
+        Downstream {
+            worker: &self.service.worker,
+            client: self.session.client(),
+            exchange: &mut self.exchange,
+            side: Side::Http2(&mut self.stream),
+            origin: OnceCell::new(),
+        }
+    }
+
+    fn finish(&mut self, outcome: Result<(), Error>) {
+        let sent = self.stream.written();
+        match outcome {
+            Ok(()) => self.exchange.finish(End::Complete, sent),
+            Err(_) => self.exchange.finish_with_client(outcome, sent),
+        }
+    }
+}

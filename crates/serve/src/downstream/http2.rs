@@ -1,0 +1,147 @@
+//! The client's side of one stream of HTTP/2 (RFC 9113): its request is there as decoded fields, and what comes of its body.
+
+mod body;
+pub(crate) mod flow;
+pub(crate) mod limits;
+pub(crate) mod output;
+pub(crate) mod session;
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use onrush_engine::Error;
+use onrush_http::body::BodyReader;
+use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::message::{self, ExtendedConnect, Follows, Rejection};
+use onrush_http::http2::{self, End};
+use onrush_http::request::RequestHead;
+use onrush_http::{Framing, HeaderSlots, Limits};
+use onrush_tls::Transport;
+
+use super::request_body::{Arrived, RequestBody};
+use crate::reply;
+use crate::reply::http2::Reply;
+pub(crate) use body::Body;
+use flow::{Flow, Receiving};
+use session::Session;
+
+/// One request of a connection. Dropping it ends its stream: with a reset where its response is not whole.
+pub(crate) struct Stream {
+    session: Rc<Session>,
+    flow: Rc<Flow>,
+    fields: FieldSection,
+    follows: Follows,
+    framing: Framing,
+}
+
+impl Stream {
+    /// The request with these fields, which has opened `stream`.
+    pub(crate) fn new(
+        session: &Rc<Session>,
+        (stream, end): (http2::Stream, End),
+        fields: FieldSection,
+    ) -> Self {
+        let (follows, body) = match end {
+            End::Stream => (Follows::Nothing, Receiving::Whole),
+            End::Open => (Follows::More, Receiving::Open),
+        };
+        Self {
+            flow: session.open(stream, body),
+            session: Rc::clone(session),
+            fields,
+            follows,
+            framing: Framing::None,
+        }
+    }
+
+    /// Its head, which is looked at for the first time.
+    ///
+    /// # Errors
+    /// Why it is none.
+    #[inline]
+    pub(crate) fn judge<'h, 'b>(
+        &'b mut self,
+        slots: &'h mut HeaderSlots<'b>,
+        limits: &Limits,
+    ) -> Result<(RequestHead<'h, 'b>, Arrived<'b>, reply::To<'b>), Rejection> {
+        let unknown = ExtendedConnect::Unknown;
+        let request = message::request(&self.fields, slots, self.follows, unknown, limits)?;
+        self.framing = request.head.framing;
+        if let Framing::Length(length) = self.framing {
+            self.flow.incoming.length.set(Some(length));
+        }
+        let arrived = Arrived {
+            reader: BodyReader::new(self.framing),
+            bytes: b"",
+        };
+        let to = Reply::new(&self.session, &self.flow);
+        Ok((request.head, arrived, reply::To::Http2(to)))
+    }
+
+    pub(super) fn transport(&self) -> &Transport {
+        self.session.transport()
+    }
+
+    pub(super) fn head<'h, 'b>(
+        &'b self,
+        slots: &'h mut HeaderSlots<'b>,
+        limits: &Limits,
+    ) -> RequestHead<'h, 'b> {
+        let unknown = ExtendedConnect::Unknown;
+        match message::request(&self.fields, slots, self.follows, unknown, limits) {
+            Ok(request) => request.head,
+            Err(_) => unreachable!("it was a request when its route was chosen"),
+        }
+    }
+
+    /// Of a body nothing goes with the head.
+    pub(super) fn arrived(&self) -> Arrived<'_> {
+        Arrived {
+            reader: BodyReader::new(self.framing),
+            bytes: b"",
+        }
+    }
+
+    pub(super) fn cut_off(&mut self) {
+        self.session.cut_off(&self.flow);
+    }
+
+    /// It is no request, for this reason.
+    pub(crate) fn reject(&mut self, reason: &'static str) {
+        if let Some(stream) = self.flow.stream.get() {
+            self.session.reject(stream, reason);
+        }
+    }
+
+    pub(crate) fn split(&mut self) -> (RequestBody<'_>, reply::To<'_>) {
+        let body = Body::new(&self.session, &self.flow, self.framing);
+        let to = Reply::new(&self.session, &self.flow);
+        (RequestBody::Http2(body), reply::To::Http2(to))
+    }
+
+    /// Where a response is written that is none of a route.
+    pub(crate) fn to(&self) -> reply::To<'_> {
+        reply::To::Http2(Reply::new(&self.session, &self.flow))
+    }
+
+    /// Bytes of the response.
+    pub(crate) fn written(&self) -> u64 {
+        self.flow.written()
+    }
+
+    /// Waits until what is written is on its way.
+    pub(super) fn flush(&self) -> impl Future<Output = Result<(), Error>> + use<> {
+        self.session.flush(&self.flow)
+    }
+
+    pub(super) fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
+        self.flow.poll_reset(context)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let fields = std::mem::take(&mut self.fields);
+        self.session.leave(&self.flow, fields);
+    }
+}

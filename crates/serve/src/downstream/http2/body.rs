@@ -1,0 +1,117 @@
+//! The body of a request on a stream: DATA as it comes, in the order of its windows (RFC 9113 6.9).
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use onrush_engine::{Error, Instant, Kind, Op};
+use onrush_http::Framing;
+use onrush_http::write::{CHUNK_END, LAST_CHUNK};
+use onrush_tls::Transport;
+
+use super::flow::{Flow, Receiving};
+use super::session::Session;
+use crate::output::Output;
+use crate::portion::Keeps;
+
+/// Where it comes from.
+pub(crate) struct Body<'a> {
+    session: &'a Rc<Session>,
+    flow: &'a Rc<Flow>,
+    framing: Framing,
+}
+
+impl<'a> Body<'a> {
+    pub(super) fn new(session: &'a Rc<Session>, flow: &'a Rc<Flow>, framing: Framing) -> Self {
+        Self {
+            session,
+            flow,
+            framing,
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.flow.incoming.state.get() != Receiving::Open
+    }
+
+    pub(crate) fn has_arrived(&self) -> bool {
+        !self.flow.incoming.bytes.borrow().is_empty()
+    }
+
+    /// Whether all of it has been taken; of one whose length nobody has said, the end, too, which is passed on as a chunk.
+    pub(crate) fn is_complete(&self) -> bool {
+        let is_whole = match self.flow.incoming.state.get() {
+            Receiving::Whole | Receiving::Unwanted => true,
+            Receiving::Ended => self.framing != Framing::Chunked,
+            Receiving::Open => false,
+        };
+        is_whole && !self.has_arrived()
+    }
+
+    /// All that has come, of which the end is dealt with, too.
+    fn take_all(&mut self) -> Vec<u8> {
+        let data = self.flow.incoming.bytes.take();
+        self.session.release(self.flow, data.len());
+        if self.has_ended() {
+            self.flow.incoming.state.set(Receiving::Whole);
+        }
+        data
+    }
+
+    pub(crate) fn left(&self) -> Option<u64> {
+        let bytes = &self.flow.incoming.bytes;
+        self.has_ended().then(|| bytes.borrow().len() as u64)
+    }
+
+    /// Takes what has come.
+    pub(crate) fn take(&mut self) -> u64 {
+        self.take_all().len() as u64
+    }
+
+    pub(crate) fn pass(
+        &mut self,
+        (output, server): (&mut Output, &Transport),
+        keeps: Keeps<'_>,
+    ) -> Result<(), Error> {
+        let data = self.take_all();
+        if self.framing != Framing::Chunked {
+            return output.put(server, &data);
+        }
+        if !data.is_empty() {
+            output.put(server, format!("{:x}\r\n", data.len()).as_bytes())?;
+            output.put(server, &data)?;
+            output.put(server, CHUNK_END)?;
+        }
+        if !self.has_ended() {
+            return Ok(());
+        }
+        let lines = self.flow.incoming.trailers.take();
+        output.put(server, &LAST_CHUNK[..LAST_CHUNK.len() - CHUNK_END.len()])?;
+        for line in lines.split_inclusive(|&byte| byte == b'\n') {
+            let name = line.split(|&byte| byte == b':').next();
+            if name.is_some_and(keeps) {
+                output.put(server, line)?;
+            }
+        }
+        output.put(server, CHUNK_END)
+    }
+
+    /// Waits for more of it until `deadline`. 0 is the end of the stream before its time.
+    pub(crate) async fn receive(&mut self, deadline: Instant) -> Result<usize, Error> {
+        let core = self.session.transport().core();
+        let mut late = pin!(core.sleep_until(deadline));
+        poll_fn(|context| {
+            if self.flow.is_reset.get() {
+                return Poll::Ready(Ok(0));
+            }
+            if self.has_arrived() || self.has_ended() {
+                return Poll::Ready(Ok(1));
+            }
+            self.flow.wait(context);
+            let late = late.as_mut().poll(context);
+            late.map(|()| Err(Error::new(Op::Recv, Kind::TimedOut)))
+        })
+        .await
+    }
+}

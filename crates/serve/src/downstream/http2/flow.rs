@@ -1,0 +1,166 @@
+//! What one stream of a connection has waiting in both directions: the request's body until it is read, and the response's until
+//! the windows and the connection take it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::task::{Context, Poll, Waker};
+
+use onrush_engine::{Errno, Error, Kind, Op, Part};
+use onrush_http::http2::Stream;
+
+use super::limits::HTTP2_UNREAD_MAX;
+
+/// The two directions of a stream.
+#[derive(Default)]
+pub(crate) struct Flow {
+    /// Which one; none before it has begun.
+    pub(super) stream: Cell<Option<Stream>>,
+    pub(super) outgoing: Outgoing,
+    pub(super) incoming: Incoming,
+    /// It is closed before its time: by the client, or with its connection.
+    pub(super) is_reset: Cell<bool>,
+    /// The request's task, while it waits.
+    waiter: RefCell<Option<Waker>>,
+}
+
+/// A response on its way out.
+#[derive(Default)]
+pub(super) struct Outgoing {
+    /// What is behind what has been written.
+    pub(super) waiting: RefCell<VecDeque<Part>>,
+    /// Bytes of the body that are still to be written by whoever makes it, where its head has said how many there are.
+    pub(super) left: Cell<Option<u64>>,
+    pub(super) state: Cell<Sending>,
+    /// Lines of trailers, which stand behind all that waits.
+    pub(super) trailers: RefCell<Vec<u8>>,
+    /// Bytes of heads and bodies that were written.
+    pub(super) written: Cell<u64>,
+}
+
+/// How far a response is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Sending {
+    /// Nothing of it is there.
+    #[default]
+    Nothing,
+    /// More of it may come.
+    Open,
+    /// Nothing comes behind what waits.
+    Ends,
+    /// The stream's end is written.
+    Ended,
+}
+
+/// A request's body on its way in.
+#[derive(Default)]
+pub(super) struct Incoming {
+    pub(super) bytes: RefCell<Vec<u8>>,
+    /// Lines of trailers.
+    pub(super) trailers: RefCell<Vec<u8>>,
+    pub(super) state: Cell<Receiving>,
+    /// How many bytes it has, where its head has said so.
+    pub(super) length: Cell<Option<u64>>,
+    /// Bytes that have come.
+    pub(super) received: Cell<u64>,
+    /// Bytes of these that were thrown away.
+    pub(super) discarded: Cell<u32>,
+}
+
+/// How far a request's body is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Receiving {
+    /// All of it has been dealt with, as far as there is one.
+    #[default]
+    Whole,
+    /// More of it comes.
+    Open,
+    /// Its end has come, and was not dealt with.
+    Ended,
+    /// Nobody wants the rest.
+    Unwanted,
+}
+
+impl Flow {
+    /// A stream begins; `body` is what comes behind its head.
+    pub(super) fn begin(&self, stream: Stream, body: Receiving) {
+        self.stream.set(Some(stream));
+        self.incoming.state.set(body);
+    }
+
+    /// What was of a stream that is over is forgotten, so that it may be used for another.
+    pub(super) fn clear(&self) {
+        let Flow {
+            stream,
+            outgoing,
+            incoming,
+            is_reset,
+            waiter,
+        } = self;
+        stream.set(None);
+        is_reset.set(false);
+        waiter.take();
+        outgoing.waiting.borrow_mut().clear();
+        outgoing.trailers.borrow_mut().clear();
+        outgoing.left.set(None);
+        outgoing.state.set(Sending::Nothing);
+        outgoing.written.set(0);
+        // The next may have none, or a small one.
+        incoming.bytes.take();
+        incoming.trailers.borrow_mut().clear();
+        incoming.state.set(Receiving::Whole);
+        incoming.length.set(None);
+        incoming.received.set(0);
+        incoming.discarded.set(0);
+    }
+
+    /// Whether more of the body is still to come than is thrown away behind a response.
+    pub(super) fn has_long_rest(&self) -> bool {
+        let incoming = &self.incoming;
+        let length = incoming.length.get().unwrap_or(0);
+        let rest = length.saturating_sub(incoming.received.get());
+        rest > u64::from(HTTP2_UNREAD_MAX) || incoming.discarded.get() > HTTP2_UNREAD_MAX
+    }
+
+    /// Whether it is this stream's.
+    pub(super) fn is_of(&self, stream: Stream) -> bool {
+        self.stream.get() == Some(stream)
+    }
+
+    /// Wakes the request's task.
+    pub(super) fn wake(&self) {
+        self.waiter.take().into_iter().for_each(Waker::wake);
+    }
+
+    /// The request's task waits for what happens here next.
+    pub(super) fn wait(&self, context: &Context<'_>) {
+        let waiter = &mut *self.waiter.borrow_mut();
+        match waiter {
+            Some(waker) => waker.clone_from(context.waker()),
+            None => *waiter = Some(context.waker().clone()),
+        }
+    }
+
+    /// Whether the stream is gone; the request's task waits for that, too.
+    pub(crate) fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
+        if self.is_reset.get() {
+            return Poll::Ready(gone());
+        }
+        self.wait(context);
+        Poll::Pending
+    }
+
+    /// Bytes of heads and bodies that were written.
+    pub(crate) fn written(&self) -> u64 {
+        self.outgoing.written.get()
+    }
+
+    pub(super) fn count(&self, bytes: usize) {
+        let written = &self.outgoing.written;
+        written.set(written.get() + bytes as u64);
+    }
+}
+
+/// How a stream ends before its time.
+fn gone() -> Error {
+    Error::new(Op::Recv, Kind::Os(Errno::CONNRESET))
+}

@@ -1,0 +1,26 @@
+//! Every bound of clients that speak HTTP/2, beside those of the protocol itself (`onrush_http::http2::limits`).
+
+/// Bytes that a connection of HTTP/2 has handed to its socket before it reads more of its client, or lets more of its streams
+/// write: what goes out in one call.
+pub(crate) const HTTP2_UNSENT_MAX: usize = 64 * 1024;
+
+/// Data up to so many bytes is copied behind the frames before it; more travels as the buffer that it came in.
+pub(crate) const HTTP2_COPY_MAX: usize = 4096;
+
+/// Bytes of a file in one frame: the largest that a client takes unless it says otherwise (RFC 9113 6.5.2).
+pub(crate) const HTTP2_FILE_PIECE: usize = 16 * 1024;
+
+/// Such frames that a stream has ready at once: its window when nothing else is said.
+pub(crate) const HTTP2_FILE_PIECES: usize = 4;
+
+/// What a connection of HTTP/2 keeps of streams that are over, for the next ones: as many as browsers have at a time.
+pub(crate) const FLOWS_SPARE_MAX: usize = 32;
+
+/// Bytes of request bodies that a client may have on its way on one connection of HTTP/2 before anybody has read them: four times
+/// the window of a stream.
+pub(crate) const HTTP2_CONNECTION_WINDOW: u32 = 256 * 1024;
+
+/// Bytes of a body that are thrown away behind a response; of a longer one the client is told by a reset that nobody wants it
+/// (RFC 9113 8.1), with the response where that is known then: curl 7.88 waits for ever with the rest when it comes later. A quarter
+/// of a stream's window.
+pub(crate) const HTTP2_UNREAD_MAX: u32 = 16 * 1024;

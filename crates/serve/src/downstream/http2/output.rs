@@ -1,0 +1,288 @@
+//! The frames of a connection on their way out, and whose turn it is.
+
+use std::rc::Rc;
+
+use onrush_engine::Part;
+use onrush_http::http2::code::Code;
+use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::message::write;
+use onrush_http::http2::{Connection, End, Stream};
+use onrush_tls::Transport;
+
+use super::flow::{Flow, Receiving, Sending};
+use super::limits::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX, HTTP2_UNSENT_MAX};
+use crate::reply::fields::pairs_of;
+
+/// The changing part of a session.
+pub(crate) struct State {
+    pub(crate) http: Connection,
+    /// Frames that were not handed to the transport.
+    pub(crate) frames: Vec<u8>,
+    /// Bytes that were, since all of them were sent last.
+    unsent: usize,
+    /// By the slots of their streams.
+    flows: Vec<Option<Rc<Flow>>>,
+    spare: Vec<Rc<Flow>>,
+    spare_fields: Vec<FieldSection>,
+}
+
+impl State {
+    pub(super) fn new(http: Connection, frames: Vec<u8>) -> State {
+        State {
+            http,
+            frames,
+            unsent: 0,
+            flows: Vec::new(),
+            spare: Vec::new(),
+            spare_fields: Vec::new(),
+        }
+    }
+
+    /// What holds the two directions of a stream that has begun.
+    pub(super) fn open(&mut self, stream: Stream, body: Receiving) -> Rc<Flow> {
+        let flow = self.spare.pop().unwrap_or_default();
+        flow.begin(stream, body);
+        let slot = stream.slot();
+        if self.flows.len() <= slot {
+            self.flows.resize(slot + 1, None);
+        }
+        self.flows[slot] = Some(Rc::clone(&flow));
+        flow
+    }
+
+    /// Room for the fields of a request.
+    pub(crate) fn spare_fields(&mut self) -> FieldSection {
+        self.spare_fields.pop().unwrap_or_default()
+    }
+
+    pub(super) fn flow(&self, stream: Stream) -> Option<Rc<Flow>> {
+        let flow = self.flows.get(stream.slot())?.as_ref()?;
+        flow.is_of(stream).then(|| Rc::clone(flow))
+    }
+
+    pub(super) fn take_flows(&mut self) -> Vec<Option<Rc<Flow>>> {
+        std::mem::take(&mut self.flows)
+    }
+
+    /// The fields of a request that is over.
+    pub(super) fn give_fields(&mut self, fields: FieldSection) {
+        if self.spare_fields.len() < FLOWS_SPARE_MAX {
+            self.spare_fields.push(fields);
+        }
+    }
+
+    /// Nobody finds the flow by its stream any more.
+    pub(super) fn forget(&mut self, flow: &Rc<Flow>, stream: Stream) {
+        if let Some(place) = self.flows.get_mut(stream.slot())
+            && place.as_ref().is_some_and(|there| Rc::ptr_eq(there, flow))
+        {
+            *place = None;
+        }
+    }
+
+    /// Nobody needs the flow any more.
+    pub(super) fn recycle(&mut self, flow: &Rc<Flow>) {
+        if self.spare.len() < FLOWS_SPARE_MAX {
+            flow.clear();
+            self.spare.push(Rc::clone(flow));
+        }
+    }
+
+    /// The response of a stream has left, and its request is over. What is still to come of a body that nobody wants is thrown
+    /// away, up to a bound; of more the client is told by a reset (RFC 9113 8.1).
+    pub(super) fn close(&mut self, flow: &Rc<Flow>, stream: Stream) {
+        if flow.has_long_rest() {
+            self.http.reset(stream, Code::NO_ERROR, &mut self.frames);
+        }
+        if !self.http.is_open(stream) {
+            self.forget(flow, stream);
+            self.recycle(flow);
+        }
+    }
+
+    /// So many bytes have come that nobody wants.
+    pub(super) fn discard(&mut self, stream: Stream, bytes: u32) {
+        self.http.release(stream, bytes, &mut self.frames);
+        let Some(flow) = self.flow(stream) else {
+            return;
+        };
+        let incoming = &flow.incoming;
+        let discarded = incoming.discarded.get().saturating_add(bytes);
+        incoming.discarded.set(discarded);
+        if flow.outgoing.state.get() != Sending::Ended
+            || incoming.state.get() != Receiving::Unwanted
+        {
+            return;
+        }
+        self.close(&flow, stream);
+    }
+
+    /// Whether there is nothing but bodies that nobody wants.
+    pub(super) fn awaits_unwanted(&self) -> bool {
+        let is_over = |flow: &Rc<Flow>| {
+            flow.incoming.state.get() == Receiving::Unwanted
+                && flow.outgoing.state.get() == Sending::Ended
+        };
+        self.flows.iter().flatten().all(is_over)
+    }
+
+    /// Whether enough is waiting that it should be sent before there is more.
+    pub(super) fn is_full(&self) -> bool {
+        self.frames.len() + self.unsent >= HTTP2_UNSENT_MAX
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        self.unsent > 0
+    }
+
+    pub(super) fn sent(&mut self) {
+        self.unsent = 0;
+        self.http.sent();
+    }
+
+    /// Whether a response waits for its windows, or for others.
+    pub(super) fn is_waiting(&self) -> bool {
+        let mut flows = self.flows.iter().flatten();
+        flows.any(|flow| !flow.outgoing.waiting.borrow().is_empty())
+    }
+
+    pub(super) fn rest(&mut self) {
+        self.http.rest();
+        self.spare = Vec::new();
+        self.spare_fields = Vec::new();
+        if self.http.open_streams() == 0 {
+            self.flows = Vec::new();
+        }
+        if self.frames.is_empty() {
+            self.frames = Vec::new();
+        }
+    }
+
+    /// So many bytes of a body are to be written: whether that can be done at once, in one frame, and whether the stream ends
+    /// with it.
+    #[inline]
+    pub(super) fn room_for(&mut self, flow: &Flow, stream: Stream, bytes: usize) -> Option<End> {
+        let outgoing = &flow.outgoing;
+        let left = outgoing.left.get();
+        let left = left.map(|left| left.saturating_sub(bytes as u64));
+        outgoing.left.set(left);
+        let fits = outgoing.waiting.borrow().is_empty()
+            && !self.is_full()
+            && bytes <= self.http.sendable(stream);
+        fits.then_some(match left {
+            Some(0) => End::Stream,
+            _ => End::Open,
+        })
+    }
+
+    /// Writes a frame of data, for which there is room.
+    #[inline]
+    pub(super) fn put_data(&mut self, flow: &Flow, stream: Stream, (bytes, end): (&[u8], End)) {
+        if self.put_head(flow, stream, (bytes.len(), end)) {
+            self.frames.extend_from_slice(bytes);
+        }
+    }
+
+    /// Writes the head of one; whether it may be written.
+    #[inline]
+    fn put_head(&mut self, flow: &Flow, stream: Stream, (bytes, end): (usize, End)) -> bool {
+        let written = self.http.data(stream, bytes, end, &mut self.frames);
+        flow.count(bytes);
+        if end == End::Stream {
+            flow.outgoing.state.set(Sending::Ended);
+        }
+        written.is_ok()
+    }
+
+    pub(super) fn put_part(
+        &mut self,
+        flow: &Flow,
+        (stream, end): (Stream, End),
+        part: Part,
+        transport: &Transport,
+    ) {
+        let bytes = part.bytes().len();
+        if bytes <= HTTP2_COPY_MAX {
+            return self.put_data(flow, stream, (part.bytes(), end));
+        }
+        if self.put_head(flow, stream, (bytes, end)) {
+            self.queue_frames(transport);
+            self.unsent += bytes;
+            transport.queue(part);
+        }
+    }
+
+    /// Ends a stream whose data is written: with its trailers, if there are any.
+    pub(super) fn put_end(&mut self, flow: &Flow, stream: Stream) {
+        let lines = flow.outgoing.trailers.take();
+        let mut trailers = pairs_of(&lines).peekable();
+        // Whoever is gone needs no end.
+        let _ = match trailers.peek() {
+            None => self.http.data(stream, 0, End::Stream, &mut self.frames),
+            Some(_) => self
+                .http
+                .trailers(stream, &mut self.frames, |encoder, out| {
+                    trailers.for_each(|(name, value)| write::field(name, value, encoder, out));
+                }),
+        };
+        flow.outgoing.state.set(Sending::Ended);
+    }
+
+    /// A stream whose turn it is sends one frame.
+    pub(super) fn send_waiting(&mut self, flow: &Rc<Flow>, stream: Stream, transport: &Transport) {
+        let room = self.http.sendable(stream);
+        let mut waiting = flow.outgoing.waiting.borrow_mut();
+        let Some(front) = waiting.front_mut() else {
+            return self.http.not_ready(stream);
+        };
+        let bytes = front.bytes().len();
+        if bytes > room {
+            let (piece, end) = (&front.bytes()[..room], End::Open);
+            self.put_data(flow, stream, (piece, end));
+            front.consume(room);
+            return;
+        }
+        let part = waiting.pop_front();
+        let is_over = waiting.is_empty();
+        let state = flow.outgoing.state.get();
+        let has_trailers = !flow.outgoing.trailers.borrow().is_empty();
+        let is_end = flow.outgoing.left.get() == Some(0) || state == Sending::Ends;
+        let end = match is_over && is_end && !has_trailers {
+            true => End::Stream,
+            false => End::Open,
+        };
+        drop(waiting);
+        if let Some(part) = part {
+            self.put_part(flow, (stream, end), part, transport);
+        }
+        if !is_over {
+            return;
+        }
+        self.http.not_ready(stream);
+        if state == Sending::Ends && end == End::Open {
+            self.put_end(flow, stream);
+        }
+        flow.wake();
+        let has_left = flow.incoming.state.get() == Receiving::Unwanted;
+        if has_left && flow.outgoing.state.get() == Sending::Ended {
+            self.close(flow, stream);
+        }
+    }
+
+    /// Hands the frames to the transport.
+    pub(super) fn queue_frames(&mut self, transport: &Transport) {
+        let mut rest = &self.frames[..];
+        self.unsent += rest.len();
+        while !rest.is_empty() {
+            let Ok(mut buffer) = transport.core().buffer() else {
+                // Out of buffers, the memory is taken elsewhere: what is written has changed what the peer knows of us.
+                transport.queue(Part::Shared(Rc::from(rest), 0));
+                break;
+            };
+            let put = buffer.put_some(rest);
+            rest = &rest[put..];
+            transport.queue(buffer);
+        }
+        self.frames.clear();
+    }
+}

@@ -1,0 +1,377 @@
+//! What the streams of one connection share: the protocol's state, the frames that are to be sent, and whose they are.
+//!
+//! ```text
+//!   a request's task ── head, data, end ──> frames ──> transport     one send for all streams of a turn
+//!                            │ what the windows do not take
+//!                            └──> Flow::waiting ── pump, by priority ──> frames
+//! ```
+//! Only the connection's own task receives and sends; those of requests write here and wake it.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use onrush_engine::{Error, Part};
+use onrush_http::Method;
+use onrush_http::http2::code::Code;
+use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::hpack::Encoder;
+use onrush_http::http2::{Connection, End, LocalSettings, Role, Stream};
+use onrush_tls::Transport;
+
+use super::flow::{Flow, Receiving, Sending};
+use super::output::State;
+use crate::client::Client;
+use crate::reply::fields::BodyLength;
+
+/// Who holds the connection that the streams are on.
+pub(crate) trait Carrier {
+    fn transport(&self) -> &Transport;
+
+    fn client(&self) -> &Client;
+}
+
+/// A connection of HTTP/2, as its streams see it.
+pub(crate) struct Session {
+    carrier: Box<dyn Carrier>,
+    pub(crate) state: RefCell<State>,
+    task: RefCell<Option<Waker>>,
+    has_failed: Cell<bool>,
+}
+
+impl Session {
+    /// A connection that has just begun, over what `carrier` holds.
+    pub(crate) fn new(carrier: Box<dyn Carrier>, settings: LocalSettings) -> Rc<Session> {
+        let mut frames = Vec::new();
+        let http = Connection::new(Role::Server, settings, &mut frames);
+        Rc::new(Session {
+            carrier,
+            state: RefCell::new(State::new(http, frames)),
+            task: RefCell::default(),
+            has_failed: Cell::default(),
+        })
+    }
+
+    pub(crate) fn transport(&self) -> &Transport {
+        self.carrier.transport()
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        self.carrier.client()
+    }
+
+    /// The connection's task waits for what its streams write.
+    pub(crate) fn wait(&self, context: &Context<'_>) {
+        let task = &mut *self.task.borrow_mut();
+        match task {
+            Some(waker) => waker.clone_from(context.waker()),
+            None => *task = Some(context.waker().clone()),
+        }
+    }
+
+    /// Something was written.
+    pub(super) fn wake(&self) {
+        if let Some(task) = &*self.task.borrow() {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Writes a head by `fields`, of which nothing follows where that is known.
+    pub(crate) fn head(
+        &self,
+        flow: &Flow,
+        (status, method): (u16, Method),
+        fields: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> Option<BodyLength>,
+    ) {
+        let State { http, frames, .. } = &mut *self.state.borrow_mut();
+        let Some(stream) = flow.stream.get() else {
+            return;
+        };
+        let before = frames.len();
+        let mut length = None;
+        let is_empty = method == Method::Head || matches!(status, 204 | 304);
+        let end = match is_empty {
+            true => End::Stream,
+            false => End::Open,
+        };
+        let written = http.head(stream, end, frames, |encoder, out| {
+            encoder.status(status, out);
+            length = fields(encoder, out);
+        });
+        if written.is_err() {
+            return;
+        }
+        flow.count(frames.len() - before);
+        if status < 200 {
+            return;
+        }
+        flow.outgoing.state.set(match end {
+            End::Stream => Sending::Ended,
+            End::Open => Sending::Open,
+        });
+        flow.outgoing.left.set(match length {
+            Some(BodyLength::Known(length)) => Some(length),
+            Some(BodyLength::Unknown) | None => None,
+        });
+    }
+
+    /// Whether something may still be written on the stream.
+    fn takes_data(flow: &Flow) -> Option<Stream> {
+        match flow.outgoing.state.get() {
+            Sending::Open => flow.stream.get(),
+            Sending::Nothing | Sending::Ends | Sending::Ended => None,
+        }
+    }
+
+    /// Appends bytes of the body.
+    pub(crate) fn data(&self, flow: &Flow, bytes: &[u8]) -> Result<(), Error> {
+        let state = &mut *self.state.borrow_mut();
+        let Some(stream) = Self::takes_data(flow).filter(|_| !bytes.is_empty()) else {
+            return Ok(());
+        };
+        let Some(end) = state.room_for(flow, stream, bytes.len()) else {
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                let mut buffer = self.transport().core().buffer()?;
+                let put = buffer.put_some(rest);
+                rest = &rest[put..];
+                flow.outgoing.waiting.borrow_mut().push_back(buffer.into());
+            }
+            state.http.ready(stream);
+            return Ok(());
+        };
+        state.put_data(flow, stream, (bytes, end));
+        Ok(())
+    }
+
+    /// The same, without a copy where it is worth it.
+    pub(crate) fn part(&self, flow: &Flow, part: Part) {
+        let state = &mut *self.state.borrow_mut();
+        let Some(stream) = Self::takes_data(flow) else {
+            return;
+        };
+        let bytes = part.bytes().len();
+        if bytes == 0 {
+            return;
+        }
+        match state.room_for(flow, stream, bytes) {
+            Some(end) => state.put_part(flow, (stream, end), part, self.transport()),
+            None => {
+                flow.outgoing.waiting.borrow_mut().push_back(part);
+                state.http.ready(stream);
+            }
+        }
+    }
+
+    /// Nothing follows what was written.
+    pub(crate) fn end(&self, flow: &Flow) {
+        let state = &mut *self.state.borrow_mut();
+        if let Some(stream) = Self::takes_data(flow) {
+            flow.outgoing.state.set(Sending::Ends);
+            if flow.outgoing.waiting.borrow().is_empty() {
+                state.put_end(flow, stream);
+            }
+        }
+    }
+
+    /// Lines of trailers, the last of which is empty and ends the body.
+    pub(crate) fn trailers(&self, flow: &Flow, lines: &[u8]) {
+        flow.outgoing.trailers.borrow_mut().extend_from_slice(lines);
+        if lines == b"\r\n" || lines.ends_with(b"\r\n\r\n") {
+            self.end(flow);
+        }
+    }
+
+    /// Waits until everything that was written on a stream has found room in its windows and on the connection.
+    ///
+    /// # Errors
+    /// When the stream is reset meanwhile.
+    pub(crate) fn flush(&self, flow: &Rc<Flow>) -> impl Future<Output = Result<(), Error>> + use<> {
+        let flow = Rc::clone(flow);
+        self.wake();
+        poll_fn(move |context| match flow.poll_reset(context) {
+            Poll::Ready(error) => Poll::Ready(Err(error)),
+            Poll::Pending if flow.outgoing.waiting.borrow().is_empty() => Poll::Ready(Ok(())),
+            Poll::Pending => Poll::Pending,
+        })
+    }
+
+    /// The response is not whole, and never will be.
+    pub(crate) fn cut_off(&self, flow: &Flow) {
+        self.reset(flow, Code::INTERNAL_ERROR);
+        flow.outgoing.waiting.borrow_mut().clear();
+    }
+
+    /// What came on a stream is no message, for this `reason` (RFC 9113 8.1.1).
+    pub(crate) fn reject(&self, stream: Stream, reason: &'static str) {
+        let State { http, frames, .. } = &mut *self.state.borrow_mut();
+        if http.reject(stream, reason, frames).is_err() {
+            self.has_failed.set(true);
+        }
+    }
+
+    /// Whether the client has broken a rule so that the connection ends with what is written.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.get()
+    }
+
+    /// Ends a stream that has no response.
+    fn reset(&self, flow: &Flow, code: Code) {
+        let State { http, frames, .. } = &mut *self.state.borrow_mut();
+        if let Some(stream) = flow.stream.get() {
+            http.reset(stream, code, frames);
+        }
+        flow.outgoing.state.set(Sending::Ended);
+    }
+
+    /// Takes no more streams, for this reason.
+    pub(crate) fn go_away(&self, code: Code) {
+        let State { http, frames, .. } = &mut *self.state.borrow_mut();
+        http.go_away(code, frames);
+    }
+
+    /// Whether there are requests that have not got all of their responses.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.state.borrow().http.open_streams() > 0
+    }
+
+    /// Whether a head has come in part.
+    pub(crate) fn is_amid_block(&self) -> bool {
+        self.state.borrow().http.is_amid_block()
+    }
+
+    /// So many bytes of a request's body are dealt with.
+    pub(super) fn release(&self, flow: &Flow, bytes: usize) {
+        let State { http, frames, .. } = &mut *self.state.borrow_mut();
+        if let Some(stream) = flow.stream.get() {
+            http.release(stream, bytes as u32, frames);
+        }
+        self.wake();
+    }
+
+    /// What holds the two directions of a stream that has begun.
+    pub(super) fn open(&self, stream: Stream, body: Receiving) -> Rc<Flow> {
+        let state = &mut *self.state.borrow_mut();
+        state.open(stream, body)
+    }
+
+    /// The request of a stream is over: what of its response waits is still sent.
+    pub(super) fn leave(&self, flow: &Rc<Flow>, fields: FieldSection) {
+        self.state.borrow_mut().give_fields(fields);
+        match flow.outgoing.state.get() {
+            Sending::Nothing | Sending::Open => self.cut_off(flow),
+            Sending::Ends | Sending::Ended => {}
+        }
+        let state = &mut *self.state.borrow_mut();
+        flow.incoming.state.set(Receiving::Unwanted);
+        let unread = flow.incoming.bytes.take().len();
+        if let Some(stream) = flow.stream.get() {
+            state.http.release(stream, unread as u32, &mut state.frames);
+            if flow.outgoing.state.get() == Sending::Ended {
+                state.close(flow, stream);
+            }
+        }
+        self.wake();
+    }
+
+    /// The flow of a stream, if it has one.
+    pub(super) fn flow(&self, stream: Stream) -> Option<Rc<Flow>> {
+        self.state.borrow().flow(stream)
+    }
+
+    /// A stream was reset, by the client or because of it.
+    pub(crate) fn was_reset(&self, stream: Stream) {
+        if let Some(flow) = self.flow(stream) {
+            flow.is_reset.set(true);
+            flow.outgoing.state.set(Sending::Ended);
+            flow.outgoing.waiting.borrow_mut().clear();
+            let has_left = flow.incoming.state.get() == Receiving::Unwanted;
+            let state = &mut *self.state.borrow_mut();
+            state.forget(&flow, stream);
+            match has_left {
+                true => state.recycle(&flow),
+                false => flow.wake(),
+            }
+        }
+    }
+
+    /// The connection is gone: so are its streams.
+    pub(crate) fn end_all(&self) {
+        let flows = self.state.borrow_mut().take_flows();
+        for flow in flows.into_iter().flatten() {
+            flow.is_reset.set(true);
+            flow.outgoing.state.set(Sending::Ended);
+            flow.outgoing.waiting.borrow_mut().clear();
+            flow.wake();
+        }
+    }
+
+    /// DATA of a stream, or its end, has come.
+    pub(crate) fn arrive(&self, stream: Stream, bytes: &[u8], end: End) {
+        let state = &mut *self.state.borrow_mut();
+        let flow = state.flow(stream);
+        if let Some(flow) = &flow {
+            let received = &flow.incoming.received;
+            received.set(received.get() + bytes.len() as u64);
+        }
+        let Some(flow) = flow.filter(|it| it.incoming.state.get() == Receiving::Open) else {
+            return state.discard(stream, bytes.len() as u32);
+        };
+        flow.incoming.bytes.borrow_mut().extend_from_slice(bytes);
+        if end == End::Stream {
+            flow.incoming.state.set(Receiving::Ended);
+        }
+        flow.wake();
+    }
+
+    /// Trailers have come, which are these lines.
+    pub(crate) fn arrive_trailers(&self, stream: Stream, lines: &[u8]) {
+        if let Some(flow) = self.flow(stream) {
+            flow.incoming.trailers.borrow_mut().extend_from_slice(lines);
+        }
+        self.arrive(stream, b"", End::Stream);
+    }
+
+    /// Hands all that may be sent now to the transport, in the order of priorities where it does not fit. Whether there is
+    /// anything.
+    pub(crate) fn pump(&self) -> bool {
+        let transport = self.transport();
+        let state = &mut *self.state.borrow_mut();
+        while !state.is_full()
+            && let Some(stream) = state.http.next_ready()
+        {
+            match state.flow(stream) {
+                Some(flow) => state.send_waiting(&flow, stream, transport),
+                None => state.http.not_ready(stream),
+            }
+        }
+        state.queue_frames(transport);
+        state.has_unsent()
+    }
+
+    /// All that was handed over is sent.
+    pub(crate) fn sent(&self) {
+        self.state.borrow_mut().sent();
+    }
+
+    /// Whether more should not be read before some of what was written is sent.
+    pub(crate) fn is_full(&self) -> bool {
+        self.state.borrow().is_full()
+    }
+
+    /// Whether a response waits that the client's windows do not take.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.state.borrow().is_waiting()
+    }
+
+    /// Whether there is nothing but bodies that nobody wants.
+    pub(crate) fn awaits_unwanted(&self) -> bool {
+        self.state.borrow().awaits_unwanted()
+    }
+
+    /// Gives up what an idle connection does not need.
+    pub(crate) fn rest(&self) {
+        self.state.borrow_mut().rest();
+    }
+}

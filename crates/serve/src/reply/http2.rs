@@ -1,0 +1,178 @@
+//! A response on a stream of HTTP/2 (RFC 9113 8.1).
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use onrush_engine::{Error, File, Input, Kind, Op, Part};
+use onrush_http::Method;
+use onrush_http::http2::message::write;
+use onrush_http::response::ResponseHead;
+
+use super::fields::{BodyLength, Fields, Pair};
+use super::outcome::{Interim, TooLarge};
+use super::pairs;
+use crate::downstream::http2::flow::Flow;
+use crate::downstream::http2::limits::{HTTP2_FILE_PIECE, HTTP2_FILE_PIECES};
+use crate::downstream::http2::session::Session;
+use crate::output::COPY_MAX;
+use crate::response_edits::Applied;
+use crate::worker::Worker;
+
+/// The method of requests whose interim responses are written: they have no body whatever it is.
+const ANY_METHOD: Method = Method::Get;
+
+/// Where one is written.
+pub(crate) struct Reply<'a> {
+    session: &'a Rc<Session>,
+    flow: &'a Rc<Flow>,
+}
+
+impl<'a> Reply<'a> {
+    #[inline]
+    pub(crate) fn new(session: &'a Rc<Session>, flow: &'a Rc<Flow>) -> Self {
+        Self { session, flow }
+    }
+
+    #[inline]
+    pub(super) fn head(
+        &mut self,
+        (status, method): (u16, Method),
+        worker: &Worker,
+        edits: Option<Applied<'_>>,
+        fields: impl FnOnce(&mut Fields<'_>),
+    ) {
+        if edits.is_some() {
+            let made = pairs::own(worker, edits, fields);
+            return self.write_pairs((status, method), made);
+        }
+        self.session
+            .head(self.flow, (status, method), |encoder, out| {
+                let mut to = Fields::http2(encoder, out);
+                to.header("server", b"onrush").date(&worker.date());
+                fields(&mut to);
+                to.body_length()
+            });
+    }
+
+    fn write_pairs(
+        &self,
+        (status, method): (u16, Method),
+        (pairs, length): (Vec<Pair>, Option<BodyLength>),
+    ) {
+        self.session
+            .head(self.flow, (status, method), |encoder, out| {
+                for (name, value) in &pairs {
+                    write::field(name, value, encoder, out);
+                }
+                length
+            });
+    }
+
+    pub(super) fn forwarded_head(
+        &mut self,
+        (head, method): (&ResponseHead<'_, '_>, Method),
+        edits: Option<Applied<'_>>,
+        fields: impl FnOnce(&mut Fields<'_>),
+    ) -> Result<(), TooLarge> {
+        let what = (head.status, method);
+        if edits.is_some() {
+            self.write_pairs(what, pairs::forwarded(edits, fields));
+        } else {
+            self.session.head(self.flow, what, |encoder, out| {
+                let mut to = Fields::http2(encoder, out);
+                fields(&mut to);
+                to.body_length()
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn interim(&mut self, status: u16, fields: impl FnOnce(&mut Fields<'_>)) -> Interim {
+        self.session
+            .head(self.flow, (status, ANY_METHOD), |encoder, out| {
+                let mut to = Fields::http2(encoder, out);
+                fields(&mut to);
+                None
+            });
+        Interim::Written
+    }
+
+    #[inline]
+    pub(super) fn data(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.session.data(self.flow, bytes)
+    }
+
+    pub(super) fn part(&mut self, part: Part) -> Result<(), Error> {
+        self.session.part(self.flow, part);
+        Ok(())
+    }
+
+    /// The first `bytes` of `input`, without a copy when that is all of it and it is worth it.
+    pub(super) fn data_from(&mut self, input: &mut Input, bytes: usize) -> Result<(), Error> {
+        if bytes > COPY_MAX
+            && bytes == input.bytes().len()
+            && let Some(buffer) = input.take()
+        {
+            return self.part(buffer.into());
+        }
+        self.data(&input.bytes()[..bytes])?;
+        if bytes > 0 {
+            input.consume(bytes);
+        }
+        Ok(())
+    }
+
+    pub(super) fn fill(&mut self, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Error> {
+        let mut buffer = self.session.transport().core().buffer()?;
+        let written = fill(buffer.spare());
+        buffer.fill(written);
+        self.part(buffer.into())
+    }
+
+    #[inline]
+    pub(super) fn end(&mut self) -> Result<(), Error> {
+        self.session.end(self.flow);
+        Ok(())
+    }
+
+    pub(super) fn trailers(&mut self, lines: &[u8]) -> Result<(), Error> {
+        self.session.trailers(self.flow, lines);
+        Ok(())
+    }
+
+    pub(super) fn flush(&self) -> impl Future<Output = Result<(), Error>> + use<> {
+        self.session.flush(self.flow)
+    }
+
+    pub(super) fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
+        self.flow.poll_reset(context)
+    }
+
+    /// Sends what is written, and behind it some of `length` bytes of `file` from `offset` on: a few frames of it, read into
+    /// our memory.
+    pub(super) async fn file(
+        &mut self,
+        file: &File,
+        (offset, length): (u64, u64),
+    ) -> Result<u64, Error> {
+        self.flush().await?;
+        let mut bytes = 0;
+        while bytes < length.min((HTTP2_FILE_PIECES * HTTP2_FILE_PIECE) as u64) {
+            let mut buffer = self.session.transport().core().buffer()?;
+            let wanted = (length - bytes).min(HTTP2_FILE_PIECE as u64) as usize;
+            let room = buffer.room().min(wanted);
+            let count = file.read(offset + bytes, &mut buffer.spare()[..room])?;
+            if count == 0 {
+                break;
+            }
+            buffer.fill(count);
+            self.part(buffer.into())?;
+            bytes += count as u64;
+        }
+        if bytes == 0 {
+            return Err(Error::new(Op::SendFile, Kind::FileTooShort));
+        }
+        self.flush().await?;
+        Ok(bytes)
+    }
+}

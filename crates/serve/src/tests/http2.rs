@@ -1,0 +1,337 @@
+//! Clients that speak HTTP/2: what they get is what they would get by HTTP/1, many requests at a time.
+
+use std::collections::BTreeMap;
+
+use onrush_config::Plan;
+use onrush_engine::{Address, Input, Stream};
+use onrush_http::http2::code::Code;
+use onrush_http::http2::hpack::{Encoder, Indexing};
+use onrush_http::http2::{self, Connection, End, Event, LocalSettings, Role};
+
+use crate::harness::{PATIENCE, Step, TestCore, configured, on_every_driver, send, send_bytes};
+
+/// A response as its client sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Response {
+    status: u16,
+    fields: BTreeMap<String, String>,
+    interim: Vec<u16>,
+    body: Vec<u8>,
+    trailers: Vec<(String, String)>,
+    is_whole: bool,
+    reset: Option<http2::Cause>,
+}
+
+/// A client of HTTP/2.
+struct Asking {
+    stream: Stream,
+    http: Connection,
+    out: Vec<u8>,
+    received: Vec<u8>,
+    responses: BTreeMap<u32, Response>,
+    /// The server has said that it takes no more.
+    goes: Option<Code>,
+}
+
+impl Asking {
+    /// One with windows of this size for each stream.
+    async fn connect(site: &TestCore, address: &Address, stream_window: u32) -> Self {
+        let stream = Stream::connect(&site.core, address, None).await;
+        let stream = stream.expect("it listens");
+        stream.set_deadline(Some(site.core.now_exact() + PATIENCE));
+        let settings = LocalSettings {
+            stream_window,
+            ..LocalSettings::DEFAULT
+        };
+        let mut out = Vec::new();
+        Self {
+            stream,
+            http: Connection::new(Role::Client, settings, &mut out),
+            out,
+            received: Vec::new(),
+            responses: BTreeMap::new(),
+            goes: None,
+        }
+    }
+
+    async fn flush(&mut self) {
+        let out = std::mem::take(&mut self.out);
+        send_bytes(&self.stream, &out).await.expect("it is taken");
+        self.http.sent();
+    }
+
+    /// Writes the head of a request.
+    fn open(
+        &mut self,
+        (method, path): (&str, &str),
+        more: &[(&str, &str)],
+        end: End,
+    ) -> http2::Stream {
+        let content = match method {
+            "HEAD" => http2::Content::None,
+            _ => http2::Content::Any,
+        };
+        let write = |encoder: &mut Encoder, out: &mut Vec<u8>| {
+            let pseudo = [
+                (":method", method),
+                (":scheme", "http"),
+                (":path", path),
+                (":authority", "example.org"),
+            ];
+            for (name, value) in pseudo.iter().chain(more) {
+                encoder.field(name.as_bytes(), value.as_bytes(), Indexing::Without, out);
+            }
+        };
+        let opened = self.http.open(end, content, &mut self.out, write);
+        opened.expect("there is room for it")
+    }
+
+    async fn get(&mut self, path: &str) -> Response {
+        let stream = self.open(("GET", path), &[], End::Stream);
+        self.response(stream).await
+    }
+
+    /// Sends all of a body, as its windows open.
+    async fn send_body(&mut self, stream: http2::Stream, mut body: &[u8]) {
+        while !body.is_empty() {
+            let room = self.http.sendable(stream).min(body.len());
+            if room == 0 {
+                self.flush().await;
+                self.receive().await;
+                continue;
+            }
+            let (piece, rest) = body.split_at(room);
+            body = rest;
+            let end = match body {
+                [] => End::Stream,
+                _ => End::Open,
+            };
+            let written = self.http.data(stream, room, end, &mut self.out);
+            written.expect("it is open");
+            self.out.extend_from_slice(piece);
+        }
+    }
+
+    /// All of the response on a stream.
+    async fn response(&mut self, stream: http2::Stream) -> Response {
+        loop {
+            match self.responses.get(&stream.id()) {
+                Some(response) if response.is_whole || response.reset.is_some() => {
+                    return self.responses.remove(&stream.id()).expect("just seen");
+                }
+                _ => {}
+            }
+            self.flush().await;
+            self.receive().await;
+        }
+    }
+
+    /// Receives something.
+    async fn receive(&mut self) {
+        let mut input = Input::default();
+        let bytes = self.stream.recv(&mut input).await.expect("no error");
+        assert!(bytes > 0, "the connection ended");
+        self.received.extend_from_slice(input.bytes());
+        let received = std::mem::take(&mut self.received);
+        let mut at = 0;
+        loop {
+            let step = self.http.receive(&received[at..], &mut self.out);
+            let step = step.expect("it is HTTP/2");
+            at += step.bytes;
+            let mut release = None;
+            let is_over = matches!(step.event, Event::NeedMore(_));
+            match step.event {
+                Event::Head {
+                    stream,
+                    fields,
+                    end,
+                } => {
+                    let response = self.responses.entry(stream.id()).or_default();
+                    let text = |value: &[u8]| String::from_utf8(value.to_vec()).expect("text");
+                    let mut all = fields
+                        .iter()
+                        .map(|(name, value)| (name.to_owned(), text(value)));
+                    let (name, status) = all.next().expect("a status");
+                    assert_eq!(name, ":status");
+                    let status = status.parse().expect("a number");
+                    if status < 200 {
+                        response.interim.push(status);
+                    } else {
+                        response.status = status;
+                        response.fields = all.collect();
+                        response.is_whole = end == End::Stream;
+                    }
+                }
+                Event::Data { stream, bytes, end } => {
+                    let response = self.responses.entry(stream.id()).or_default();
+                    response.body.extend_from_slice(bytes);
+                    response.is_whole = end == End::Stream;
+                    release = Some((stream, bytes.len() as u32));
+                }
+                Event::Trailers { stream, fields } => {
+                    let response = self.responses.entry(stream.id()).or_default();
+                    let text = |value: &[u8]| String::from_utf8(value.to_vec()).expect("text");
+                    let all = fields
+                        .iter()
+                        .map(|(name, value)| (name.to_owned(), text(value)));
+                    response.trailers = all.collect();
+                    response.is_whole = true;
+                }
+                Event::Reset { stream, cause } => {
+                    self.responses.entry(stream.id()).or_default().reset = Some(cause);
+                }
+                Event::GoAway { code, .. } => self.goes = Some(code),
+                Event::Window(_)
+                | Event::Settings
+                | Event::Pong(_)
+                | Event::Nothing
+                | Event::NeedMore(_) => {}
+            }
+            if let Some((stream, bytes)) = release {
+                self.http.release(stream, bytes, &mut self.out);
+            }
+            if is_over || at == received.len() {
+                break;
+            }
+        }
+        self.received = received[at..].to_vec();
+    }
+}
+
+fn pattern(count: usize) -> Vec<u8> {
+    (0..count).map(|index| (index * 31 % 251) as u8).collect()
+}
+
+/// Some responses of our own, and the rest from `server`.
+fn plan(server: &std::net::SocketAddr) -> Plan {
+    configured(&format!(
+        "[[route]]\npath = \"/fixed\"\nresponse_headers = {{ add = {{ X-Added = \"1\" }} }}\nrespond = {{ status = 200, body = \"hello\" }}\n\
+         [[route]]\npath = \"/synthetic\"\nsynthetic = true\n\
+         [[route]]\npath = \"/\"\nforward = \"up\"\n\
+         [upstream.up]\nservers = [\"{server}\"]\n"
+    ))
+}
+
+const WINDOW: u32 = 65_535;
+
+#[test]
+fn many_requests_of_a_connection_get_their_responses() {
+    on_every_driver(|site| async move {
+        let server = site.upstream(&[&[
+            Step::Read,
+            send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"),
+            send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"),
+            send("3\r\nqui\r\n2;x=y\r\nck\r\n0\r\nX-Sum: 7\r\n\r\n"),
+            Step::Again,
+        ]]);
+        let address = site.serve(&plan(&server.address));
+        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let paths = ["/fixed", "/", "/fixed", "/nowhere", "/fixed"];
+        let asked = paths.map(|path| client.open(("GET", path), &[], End::Stream));
+        for (path, stream) in paths.into_iter().zip(asked) {
+            let response = client.response(stream).await;
+            assert_eq!((response.status, response.reset), (200, None), "{path}");
+            match path {
+                "/fixed" => {
+                    assert_eq!(response.body, b"hello");
+                    assert_eq!(response.fields["content-length"], "5");
+                    assert_eq!(response.fields["x-added"], "1");
+                }
+                _ => {
+                    assert_eq!(response.body, b"quick");
+                    assert_eq!(response.interim, [103]);
+                    assert_eq!(response.trailers, [("x-sum".to_owned(), "7".to_owned())]);
+                    assert!(!response.fields.contains_key("transfer-encoding"));
+                }
+            }
+        }
+        let stream = client.open(("HEAD", "/fixed"), &[], End::Stream);
+        let head = client.response(stream).await;
+        assert_eq!((head.status, &head.body[..]), (200, &b""[..]));
+        assert_eq!(head.fields["content-length"], "5");
+    });
+}
+
+#[test]
+fn large_bodies_go_both_ways_through_small_windows() {
+    on_every_driver(|site| async move {
+        let server = site.upstream(&[&[
+            Step::Read,
+            send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+            Step::Again,
+        ]]);
+        let address = site.serve(&plan(&server.address));
+        let mut client = Asking::connect(&site, &address, 700).await;
+        let asked = [40_000, 100_000].map(|size| {
+            let path = format!("/synthetic?s={size}");
+            (size, client.open(("GET", &path), &[], End::Stream))
+        });
+        for (size, stream) in asked {
+            let response = client.response(stream).await;
+            assert_eq!((response.status, response.body.len()), (200, size));
+        }
+        let body = pattern(300_000);
+        for more in [&[][..], &[("content-length", "300000")]] {
+            let stream = client.open(("POST", "/synthetic"), more, End::Open);
+            client.send_body(stream, &body).await;
+            assert_eq!(client.response(stream).await.status, 200);
+        }
+    });
+}
+
+#[test]
+fn what_is_no_request_ends_its_stream_alone() {
+    on_every_driver(|site| async move {
+        let server = site.upstream(&[]);
+        let address = site.serve(&plan(&server.address));
+        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let wrong = client.open(("GET", "/fixed"), &[("X-Upper", "1")], End::Stream);
+        let tunnel = client.open(("GET", "/fixed"), &[("connection", "close")], End::Stream);
+        for stream in [wrong, tunnel] {
+            let response = client.response(stream).await;
+            let Some(http2::Cause::Peer(code)) = response.reset else {
+                panic!("{response:?}")
+            };
+            assert_eq!(code, Code::PROTOCOL_ERROR);
+        }
+        let long = "a".repeat(20_000);
+        let large = client.open(("GET", "/fixed"), &[("x-long", &long)], End::Stream);
+        assert_eq!(client.response(large).await.status, 431);
+        assert_eq!(client.get("/fixed").await.body, b"hello");
+    });
+}
+
+#[test]
+fn a_reset_gives_up_what_is_done_for_its_stream() {
+    on_every_driver(|site| async move {
+        let server = site.upstream(&[&[
+            Step::Read,
+            Step::Wait(std::time::Duration::from_millis(300)),
+        ]]);
+        let (address, service) = site.serve_worker(&plan(&server.address));
+        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let slow = client.open(("GET", "/"), &[], End::Stream);
+        assert_eq!(client.get("/fixed").await.body, b"hello");
+        client.http.reset(slow, Code::CANCEL, &mut client.out);
+        assert_eq!(client.get("/fixed").await.body, b"hello");
+        let seen = service.worker.meter.take_seen();
+        let ends: Vec<_> = seen.iter().map(|record| record.end).collect();
+        assert!(ends.contains(&crate::record::End::GivenUp), "{ends:?}");
+    });
+}
+
+#[test]
+fn a_stop_lets_streams_end_and_says_so() {
+    on_every_driver(|site| async move {
+        let ok = send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        let wait = Step::Wait(std::time::Duration::from_millis(50));
+        let server = site.upstream(&[&[Step::Read, wait, ok, Step::Again]]);
+        let address = site.serve(&plan(&server.address));
+        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let slow = client.open(("GET", "/"), &[], End::Stream);
+        assert_eq!(client.get("/fixed").await.status, 200);
+        site.core.stop(std::time::Duration::from_secs(10));
+        assert_eq!(client.response(slow).await.body, b"ok");
+        assert_eq!(client.goes, Some(Code::NO_ERROR));
+    });
+}
