@@ -238,6 +238,14 @@ impl<'a> Applied<'a> {
         replaced || self.change_fields() && self.edits.drops(name)
     }
 
+    /// Whether a field of this name goes from a head of our own.
+    pub(crate) fn drops_ours(&self, name: &str) -> bool {
+        self.edits.drops_ours
+            && self.change_fields()
+            && !is_about_coding(name.as_bytes())
+            && self.edits.drops(name)
+    }
+
     /// Bytes by which a head may grow.
     pub(crate) fn growth(&self) -> usize {
         let servers = memchr::memchr_iter(SERVER_TO_COME[0], self.lines).count();

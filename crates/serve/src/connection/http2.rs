@@ -2,19 +2,22 @@
 //! one for each request that has to wait for something.
 
 mod request;
+mod step;
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use onrush_engine::{Error, Input, Instant, Kind};
+use onrush_engine::{Error, Input, Instant, Kind, Sleep};
+use onrush_http::http2::LocalSettings;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::frame::PREFACE;
-use onrush_http::http2::message::request_trailers;
-use onrush_http::http2::{End, Event, LocalSettings, Stream};
 use onrush_tls::{Info, Transport};
 
+use self::request::Request;
 use super::Connection;
 use crate::client::Client;
 use crate::downstream::http2::limits::HTTP2_CONNECTION_WINDOW;
@@ -63,11 +66,18 @@ struct Http2 {
     /// No request of it has been forwarded yet.
     is_first: bool,
     input: Input,
+    /// Requests that wait until the client takes more.
+    held: VecDeque<Request>,
     /// Where it is between its beginning and its end.
     stage: Stage,
     /// When what the client has to do next began: a head, an idle time, or a window that does not open.
     since: Instant,
     waits: Waits,
+    /// Until when it has to be done.
+    deadline: Option<Instant>,
+    timer: Option<(Instant, Sleep)>,
+    /// Up to when the protocol knows that time has passed.
+    elapsed: Instant,
 }
 
 /// Where a connection is.
@@ -96,6 +106,9 @@ enum Waits {
     Nothing,
 }
 
+/// What the protocol counts time in.
+const SECOND: Duration = Duration::from_secs(1);
+
 /// What a step over the input has left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Left {
@@ -120,8 +133,12 @@ pub(super) async fn serve(mut connection: Connection) {
         session: Session::new(Box::new(connection), settings),
         service,
         is_first: true,
+        held: VecDeque::new(),
         stage: Stage::Open,
         since: now,
+        elapsed: now,
+        deadline: None,
+        timer: None,
         waits: Waits::Rest,
     };
     // Who is gone need not be told why.
@@ -153,6 +170,7 @@ impl Http2 {
         self.session.wait(context);
         let mut left = self.step();
         loop {
+            self.respond_to_held();
             let is_sent = match self.send() {
                 Poll::Ready(Ok(())) => true,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -171,13 +189,20 @@ impl Http2 {
                 continue;
             }
             self.limit_time();
+            if self.poll_late(context).is_ready() {
+                self.give_up();
+                continue;
+            }
+            if is_sent {
+                // The one of the last send is over.
+                self.session.transport().set_deadline(None);
+            }
             match self.poll_receive(context) {
                 Poll::Pending => break,
                 Poll::Ready(Ok(0)) => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(_)) => left = self.step(),
                 Poll::Ready(Err(error)) => match error.kind {
                     Kind::Stopping => self.leave(),
-                    Kind::TimedOut => self.give_up(),
                     _ => return Poll::Ready(Err(error)),
                 },
             }
@@ -217,6 +242,11 @@ impl Http2 {
     fn limit_time(&mut self) {
         let worker = &self.service.worker;
         let now = worker.core.now();
+        let elapsed = now.since(self.elapsed);
+        if elapsed >= SECOND {
+            self.elapsed = now;
+            self.session.elapsed(elapsed);
+        }
         let is_partial = !self.input.is_empty() || self.session.is_amid_block();
         let waits = match is_partial {
             true => Waits::Rest,
@@ -248,8 +278,31 @@ impl Http2 {
             Waits::Window => Some(timeouts.client_send),
             Waits::Nothing => None,
         };
-        let deadline = patience.map(|patience| self.since + patience);
-        self.session.transport().set_deadline(deadline);
+        self.deadline = patience.map(|patience| self.since + patience);
+    }
+
+    /// Whether the time is over in which the client had to do something. A timer that is early is set anew: what is waited for
+    /// changes with every request.
+    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = self.deadline else {
+            return Poll::Pending;
+        };
+        let core = &self.service.worker.core;
+        loop {
+            match &mut self.timer {
+                Some((until, sleep)) if *until <= deadline => {
+                    if Pin::new(sleep).poll(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                    let is_late = *until == deadline;
+                    self.timer = None;
+                    if is_late {
+                        return Poll::Ready(());
+                    }
+                }
+                Some(_) | None => self.timer = Some((deadline, core.sleep_until(deadline))),
+            }
+        }
     }
 
     /// Takes no more requests: the client is told which is the last (RFC 9113 6.8).
@@ -268,87 +321,9 @@ impl Http2 {
 
     /// The connection ends with what is written.
     fn fail(&mut self) {
+        self.held.clear();
         self.session.end_all();
         self.stage = Stage::Failed;
-    }
-
-    /// Steps over what has come, and responds to it as far as that needs no waiting.
-    fn step(&mut self) -> Left {
-        loop {
-            if self.stage == Stage::Failed || self.input.is_empty() {
-                return Left::Nothing;
-            }
-            if self.session.is_full() {
-                return Left::Input;
-            }
-            match self.step_once() {
-                Some(bytes) => self.input.consume(bytes),
-                None => return Left::Nothing,
-            }
-            if self.session.has_failed() {
-                self.fail();
-            }
-        }
-    }
-
-    /// Makes one step; how many bytes it has dealt with. None where more has to come.
-    fn step_once(&mut self) -> Option<usize> {
-        let session = Rc::clone(&self.session);
-        let mut state = session.state.borrow_mut();
-        let state_now = &mut *state;
-        let received = state_now
-            .http
-            .receive(self.input.bytes(), &mut state_now.frames);
-        let step = match received {
-            Ok(step) => step,
-            Err(_) => {
-                drop(state);
-                self.service.worker.meter.garbage();
-                self.fail();
-                return None;
-            }
-        };
-        let bytes = step.bytes;
-        match step.event {
-            Event::NeedMore(_) => return None,
-            Event::Head { stream, end, .. } => {
-                let mut fields = state_now.spare_fields();
-                state_now.http.exchange_fields(&mut fields);
-                drop(state);
-                self.respond((stream, end), fields);
-            }
-            Event::Data {
-                stream,
-                bytes: data,
-                end,
-            } => {
-                drop(state);
-                session.arrive(stream, data, end);
-            }
-            Event::Trailers { stream, fields } => {
-                let trailers = request_trailers(fields, &self.service.worker.limits);
-                let lines = trailers.map(lines_of);
-                drop(state);
-                match lines {
-                    Ok(lines) => session.arrive_trailers(stream, &lines),
-                    Err(rejection) => {
-                        self.service.worker.meter.garbage();
-                        session.reject(stream, rejection.reason());
-                        session.was_reset(stream);
-                    }
-                }
-            }
-            Event::Reset { stream, .. } => {
-                drop(state);
-                session.was_reset(stream);
-            }
-            Event::GoAway { .. } => {
-                drop(state);
-                self.leave();
-            }
-            Event::Window(_) | Event::Settings | Event::Pong(_) | Event::Nothing => {}
-        }
-        Some(bytes)
     }
 
     /// Ends our side, and reads on until the client ends its own, or has had enough time to: closing with bytes unread would
@@ -370,12 +345,3 @@ impl Http2 {
         Ok(())
     }
 }
-
-/// Fields as lines of HTTP/1.
-fn lines_of<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
-    let line = |(name, value): (&str, &[u8])| [name.as_bytes(), b": ", value, b"\r\n"].concat();
-    fields.flat_map(line).collect()
-}
-
-/// A stream, and whether it ends with its head.
-type Opened = (Stream, End);

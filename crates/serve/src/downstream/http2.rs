@@ -1,5 +1,6 @@
 //! The client's side of one stream of HTTP/2 (RFC 9113): its request is there as decoded fields, and what comes of its body.
 
+mod arrival;
 mod body;
 pub(crate) mod flow;
 pub(crate) mod limits;
@@ -104,6 +105,19 @@ impl Stream {
 
     pub(super) fn cut_off(&mut self) {
         self.session.cut_off(&self.flow);
+    }
+
+    /// Bounds a body whose head has not said how many bytes it has.
+    pub(crate) fn limit_body(&mut self, bytes_max: u64) {
+        if self.framing == Framing::Chunked {
+            self.flow.incoming.bytes_max.set(bytes_max);
+        }
+    }
+
+    /// Waits until its client takes some of a body.
+    pub(crate) async fn room(&self) -> Result<(), Error> {
+        self.session.wake();
+        self.session.room(&self.flow).await.map(drop)
     }
 
     /// It is no request, for this reason.

@@ -142,7 +142,7 @@ impl<'a> RequestBody<'a> {
             RequestBody::Http1 { input, reader, .. } => {
                 portion::pass(reader, input, output, server, limits, keeps)
             }
-            RequestBody::Http2(body) => Ok(body.pass((output, server), keeps)),
+            RequestBody::Http2(body) => body.pass((output, server), keeps),
             #[cfg(test)]
             RequestBody::Framed(body) => Ok(body.pass(output, server)),
         }
@@ -155,7 +155,7 @@ impl<'a> RequestBody<'a> {
     pub(crate) fn take(&mut self, most: u64, limits: &Limits) -> Result<u64, Refusal> {
         let (input, reader) = match self {
             RequestBody::Http1 { input, reader, .. } => (input, reader),
-            RequestBody::Http2(body) => return Ok(body.take()),
+            RequestBody::Http2(body) => return body.take(),
             #[cfg(test)]
             RequestBody::Framed(body) => return Ok(body.take()),
         };

@@ -99,7 +99,8 @@ impl<'a> Reply<'a> {
 
     #[inline]
     pub(super) fn data(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.session.data(self.flow, bytes)
+        self.session.data(self.flow, bytes);
+        Ok(())
     }
 
     pub(super) fn part(&mut self, part: Part) -> Result<(), Error> {
@@ -156,12 +157,15 @@ impl<'a> Reply<'a> {
         (offset, length): (u64, u64),
     ) -> Result<u64, Error> {
         self.flush().await?;
+        // Nothing is read that nobody takes: a client may have a hundred streams, and never open their windows.
+        let room = self.session.room(self.flow).await?;
+        let most = room.min(HTTP2_FILE_PIECES * HTTP2_FILE_PIECE) as u64;
         let mut bytes = 0;
-        while bytes < length.min((HTTP2_FILE_PIECES * HTTP2_FILE_PIECE) as u64) {
+        while bytes < length.min(most) {
             let mut buffer = self.session.transport().core().buffer()?;
-            let wanted = (length - bytes).min(HTTP2_FILE_PIECE as u64) as usize;
-            let room = buffer.room().min(wanted);
-            let count = file.read(offset + bytes, &mut buffer.spare()[..room])?;
+            let wanted = (length.min(most) - bytes).min(HTTP2_FILE_PIECE as u64) as usize;
+            let wanted = wanted.min(buffer.room());
+            let count = file.read(offset + bytes, &mut buffer.spare()[..wanted])?;
             if count == 0 {
                 break;
             }

@@ -19,7 +19,7 @@ pub(super) fn own(
     fields(&mut to);
     let length = to.body_length();
     if let Some(edits) = edits {
-        pairs.retain(|(name, _)| !edits.drops(name));
+        pairs.retain(|(name, _)| !edits.drops_ours(name));
         let edits = edits.knowing(|| {
             let mut said = Said::default();
             pairs

@@ -126,6 +126,18 @@ impl Asking {
         }
     }
 
+    /// Receives up to the end of the connection, of which there has to be a word before.
+    async fn until_the_end(&mut self) {
+        while self.goes.is_none() {
+            self.receive().await;
+        }
+        let mut input = Input::default();
+        while let Ok(1..) = self.stream.recv(&mut input).await {
+            input.consume(input.bytes().len());
+        }
+        assert_eq!(self.goes, Some(Code::NO_ERROR));
+    }
+
     /// Receives something.
     async fn receive(&mut self) {
         let mut input = Input::default();
@@ -333,5 +345,118 @@ fn a_stop_lets_streams_end_and_says_so() {
         site.core.stop(std::time::Duration::from_secs(10));
         assert_eq!(client.response(slow).await.body, b"ok");
         assert_eq!(client.goes, Some(Code::NO_ERROR));
+    });
+}
+
+#[test]
+fn who_takes_too_long_is_told_and_ended() {
+    on_every_driver(|site| async move {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("file"), pattern(300_000)).expect("it is written");
+        let text = format!(
+            "[timeouts]\nclient_head = \"100ms\"\nclient_idle = \"150ms\"\nclient_send = \"100ms\"\n\
+             [[route]]\nfiles = {{ root = \"{}\" }}\n",
+            directory.path().display()
+        );
+        let address = site.serve(&configured(&text));
+        // Idle: behind its preface, and behind a request.
+        let mut idle = Asking::connect(&site, &address, WINDOW).await;
+        idle.flush().await;
+        idle.until_the_end().await;
+        let mut idle = Asking::connect(&site, &address, WINDOW).await;
+        assert_eq!(idle.get("/file").await.body.len(), 300_000);
+        idle.until_the_end().await;
+        // A head without an end.
+        let mut slow = Asking::connect(&site, &address, WINDOW).await;
+        let before = slow.out.len();
+        slow.open(("GET", "/file"), &[], End::Stream);
+        let flags = before + 4;
+        slow.out[flags] &= !4;
+        slow.flush().await;
+        slow.until_the_end().await;
+        // Windows that never open, on all streams: what nobody takes is not read.
+        let mut closed = Asking::connect(&site, &address, 0).await;
+        let before = site.core.pool().in_use();
+        for _ in 0..100 {
+            closed.open(("GET", "/file"), &[], End::Stream);
+        }
+        closed.flush().await;
+        closed.receive().await;
+        closed.receive().await;
+        let used = site.core.pool().in_use().saturating_sub(before);
+        assert!(used < 20, "{used} buffers");
+        closed.until_the_end().await;
+    });
+}
+
+#[test]
+fn bodies_of_unknown_length_are_bounded() {
+    on_every_driver(|site| async move {
+        let server = site.upstream(&[&[
+            Step::Read,
+            send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+            Step::Again,
+        ]]);
+        let text = format!(
+            "request_body_max = \"1k\"\n{}",
+            format_args!("[[route]]\nforward = \"http://{}\"\n", server.address)
+        );
+        let address = site.serve(&configured(&text));
+        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let stream = client.open(("POST", "/"), &[], End::Open);
+        client.send_body(stream, &pattern(5000)).await;
+        assert_eq!(client.response(stream).await.status, 413);
+        let stream = client.open(("POST", "/"), &[("content-length", "5000")], End::Open);
+        assert_eq!(client.response(stream).await.status, 413);
+    });
+}
+
+#[test]
+fn what_a_server_breaks_off_arrives_as_far_as_it_came() {
+    on_every_driver(|site| async move {
+        let half: &'static str = Box::leak(
+            format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{}",
+                "x".repeat(50_000)
+            )
+            .into_boxed_str(),
+        );
+        let server = site.upstream(&[&[Step::Read, send(half)]]);
+        let address = site.serve(&plan(&server.address));
+        let mut client = Asking::connect(&site, &address, 10_000).await;
+        let stream = client.open(("GET", "/"), &[], End::Stream);
+        let response = client.response(stream).await;
+        assert_eq!(response.status, 200);
+        assert_eq!(response.body.len(), 50_000);
+        let Some(http2::Cause::Peer(code)) = response.reset else {
+            panic!("{response:?}")
+        };
+        assert_eq!(code, Code::INTERNAL_ERROR);
+    });
+}
+
+#[test]
+fn fields_are_those_of_http_1() {
+    on_every_driver(|site| async move {
+        let plan = configured(
+            "[[route]]\npath = \"/cors\"\ncors = { origins = [\"https://app.example.com\"], methods = [\"PUT\"], age_max = \"1h\" }\nrespond = { status = 200, body = \"a\" }\n\
+             [[route]]\nsynthetic = true\n",
+        );
+        let address = site.serve(&plan);
+        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let origin = ("origin", "https://app.example.com");
+        let asked = [origin, ("access-control-request-method", "PUT")];
+        let stream = client.open(("OPTIONS", "/cors"), &asked, End::Stream);
+        let response = client.response(stream).await;
+        assert_eq!(response.fields["access-control-allow-methods"], "PUT");
+        assert_eq!(response.fields["access-control-max-age"], "3600");
+        assert_eq!(
+            response.fields["access-control-allow-origin"],
+            "https://app.example.com"
+        );
+        let response = client.get("/?s=5").await;
+        let said = &response.fields["x-rsp"];
+        assert!(said.starts_with("id=onrush, code=200, cache=1"), "{said}");
+        assert!(said.ends_with(" real)"), "{said}");
     });
 }

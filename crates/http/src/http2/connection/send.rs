@@ -164,11 +164,17 @@ impl Connection {
     /// is closed.
     #[inline]
     pub fn sendable(&self, stream: Stream) -> usize {
-        let Some(slot) = self.streams.get(stream) else {
-            return 0;
-        };
-        let room = slot.sending.room().min(self.sending.room());
-        room.min(self.peer.frame_bytes_max) as usize
+        let room = self.send_window(stream);
+        room.min(self.peer.frame_bytes_max as usize)
+    }
+
+    /// How much data both windows take of this stream now, in one frame or several. 0 when it is closed.
+    #[inline]
+    pub fn send_window(&self, stream: Stream) -> usize {
+        let slot = self.streams.get(stream);
+        slot.map_or(0, |slot| {
+            slot.sending.room().min(self.sending.room()) as usize
+        })
     }
 
     /// The window that keeps an open stream from sending data, if one does.

@@ -4,11 +4,11 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use onrush_engine::Error;
+use onrush_http::http2;
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::message::Rejection;
 use onrush_http::{HeaderSlots, Method, Refusal};
 
-use super::{Http2, Opened};
 use crate::chosen::{Responded, respond};
 use crate::downstream::http2::Stream;
 use crate::downstream::http2::session::Session;
@@ -26,7 +26,7 @@ use crate::service::Service;
 use crate::site::Site;
 
 /// A request that is under way.
-struct Request {
+pub(super) struct Request {
     session: Rc<Session>,
     service: Rc<Service>,
     site: Rc<Site>,
@@ -34,31 +34,41 @@ struct Request {
     stream: Stream,
 }
 
-impl Http2 {
-    /// Responds to the request with these fields.
-    pub(super) fn respond(&mut self, opened: Opened, fields: FieldSection) {
-        let now = self.service.worker.core.now();
-        let mut request = Request {
-            session: Rc::clone(&self.session),
-            service: Rc::clone(&self.service),
-            site: self.service.site(),
-            exchange: Exchange::of_listener(self.listener, now),
-            stream: Stream::new(&self.session, opened, fields),
-        };
-        self.session.transport().change_note(note::with_request);
-        match request.respond(&mut self.is_first) {
-            Ok(None) => {}
-            Ok(Some(Responded::Whole)) => request.finish(Ok(())),
-            Ok(Some(responded)) => {
-                let core = self.service.worker.core.clone();
-                core.spawn_as(CLIENT, request.run(responded));
-            }
-            Err(error) => request.finish(Err(error)),
-        }
-    }
-}
+/// A stream, and whether it ends with its head.
+pub(super) type Opened = (http2::Stream, http2::End);
 
 impl Request {
+    /// The one with these fields, which has come by this listener.
+    pub(super) fn new(
+        (session, service): (&Rc<Session>, &Rc<Service>),
+        listener: u16,
+        opened: Opened,
+        fields: FieldSection,
+    ) -> Request {
+        let now = service.worker.core.now();
+        session.transport().change_note(note::with_request);
+        Request {
+            session: Rc::clone(session),
+            service: Rc::clone(service),
+            site: service.site(),
+            exchange: Exchange::of_listener(listener, now),
+            stream: Stream::new(session, opened, fields),
+        }
+    }
+
+    /// Responds, here or in a task of its own.
+    pub(super) fn begin(mut self, is_first: &mut bool) {
+        match self.respond(is_first) {
+            Ok(None) => {}
+            Ok(Some(Responded::Whole)) => self.finish(Ok(())),
+            Ok(Some(responded)) => {
+                let core = self.service.worker.core.clone();
+                core.spawn_as(CLIENT, self.run(responded));
+            }
+            Err(error) => self.finish(Err(error)),
+        }
+    }
+
     /// Responds as far as that needs no waiting; none where it was no request, or is refused.
     fn respond(&mut self, is_first: &mut bool) -> Result<Option<Responded>, Error> {
         let Request {
@@ -92,6 +102,8 @@ impl Request {
             let client = (client, session.transport().number());
             exchange.goes_on((head.method_text, head.target), client, stage);
         }
+        let bytes_max = exchange.request_body_max();
+        stream.limit_body(bytes_max);
         Ok(Some(responded))
     }
 
@@ -128,6 +140,8 @@ impl Request {
             match &mut responded {
                 Responded::Whole => return Ok(()),
                 Responded::Begun(rest) => {
+                    // What nobody takes is not made.
+                    self.stream.room().await?;
                     return core.in_block(rest.send(self.downstream())).await;
                 }
                 Responded::Forwarded(forward) => {

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use onrush_engine::{Error, Instant, Kind, Op};
-use onrush_http::Framing;
 use onrush_http::write::{CHUNK_END, LAST_CHUNK};
+use onrush_http::{Framing, Refusal};
 use onrush_tls::Transport;
 
 use super::flow::{Flow, Receiving};
@@ -49,6 +49,15 @@ impl<'a> Body<'a> {
         is_whole && !self.has_arrived()
     }
 
+    /// Checks what has come against what may.
+    fn check(&self) -> Result<(), Refusal> {
+        let incoming = &self.flow.incoming;
+        match incoming.received.get() > incoming.bytes_max.get() {
+            true => Err(Refusal::new(413, "the body is too large")),
+            false => Ok(()),
+        }
+    }
+
     /// All that has come, of which the end is dealt with, too.
     fn take_all(&mut self) -> Vec<u8> {
         let data = self.flow.incoming.bytes.take();
@@ -65,11 +74,21 @@ impl<'a> Body<'a> {
     }
 
     /// Takes what has come.
-    pub(crate) fn take(&mut self) -> u64 {
-        self.take_all().len() as u64
+    pub(crate) fn take(&mut self) -> Result<u64, Refusal> {
+        self.check()?;
+        Ok(self.take_all().len() as u64)
     }
 
     pub(crate) fn pass(
+        &mut self,
+        (output, server): (&mut Output, &Transport),
+        keeps: Keeps<'_>,
+    ) -> Result<Result<(), Error>, Refusal> {
+        self.check()?;
+        Ok(self.put((output, server), keeps))
+    }
+
+    fn put(
         &mut self,
         (output, server): (&mut Output, &Transport),
         keeps: Keeps<'_>,

@@ -31,6 +31,8 @@ pub(super) struct Outgoing {
     /// Bytes of the body that are still to be written by whoever makes it, where its head has said how many there are.
     pub(super) left: Cell<Option<u64>>,
     pub(super) state: Cell<Sending>,
+    /// Whoever makes it waits for its windows before there is more.
+    pub(super) awaits_room: Cell<bool>,
     /// Lines of trailers, which stand behind all that waits.
     pub(super) trailers: RefCell<Vec<u8>>,
     /// Bytes of heads and bodies that were written.
@@ -47,6 +49,8 @@ pub(super) enum Sending {
     Open,
     /// Nothing comes behind what waits.
     Ends,
+    /// Nothing comes behind what waits, and it is not whole.
+    Breaks,
     /// The stream's end is written.
     Ended,
 }
@@ -58,6 +62,8 @@ pub(super) struct Incoming {
     /// Lines of trailers.
     pub(super) trailers: RefCell<Vec<u8>>,
     pub(super) state: Cell<Receiving>,
+    /// How many bytes it may have, where its head has not said how many it has.
+    pub(super) bytes_max: Cell<u64>,
     /// How many bytes it has, where its head has said so.
     pub(super) length: Cell<Option<u64>>,
     /// Bytes that have come.
@@ -84,6 +90,7 @@ impl Flow {
     /// A stream begins; `body` is what comes behind its head.
     pub(super) fn begin(&self, stream: Stream, body: Receiving) {
         self.stream.set(Some(stream));
+        self.incoming.bytes_max.set(u64::MAX);
         self.incoming.state.set(body);
     }
 
@@ -104,10 +111,12 @@ impl Flow {
         outgoing.left.set(None);
         outgoing.state.set(Sending::Nothing);
         outgoing.written.set(0);
+        outgoing.awaits_room.set(false);
         // The next may have none, or a small one.
         incoming.bytes.take();
         incoming.trailers.borrow_mut().clear();
         incoming.state.set(Receiving::Whole);
+        incoming.bytes_max.set(u64::MAX);
         incoming.length.set(None);
         incoming.received.set(0);
         incoming.discarded.set(0);

@@ -10,7 +10,7 @@ use onrush_http::http2::{Connection, End, Stream};
 use onrush_tls::Transport;
 
 use super::flow::{Flow, Receiving, Sending};
-use super::limits::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX, HTTP2_UNSENT_MAX};
+use super::limits::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX, HTTP2_HELD_MAX, HTTP2_UNSENT_MAX};
 use crate::reply::fields::pairs_of;
 
 /// The changing part of a session.
@@ -20,6 +20,8 @@ pub(crate) struct State {
     pub(crate) frames: Vec<u8>,
     /// Bytes that were, since all of them were sent last.
     unsent: usize,
+    /// Bytes of all responses that wait for their windows.
+    held: usize,
     /// By the slots of their streams.
     flows: Vec<Option<Rc<Flow>>>,
     spare: Vec<Rc<Flow>>,
@@ -32,6 +34,7 @@ impl State {
             http,
             frames,
             unsent: 0,
+            held: 0,
             flows: Vec::new(),
             spare: Vec::new(),
             spare_fields: Vec::new(),
@@ -80,8 +83,27 @@ impl State {
         }
     }
 
+    /// Keeps a part of a body until there is room for it.
+    pub(super) fn hold(&mut self, flow: &Flow, stream: Stream, part: Part) {
+        self.held += part.bytes().len();
+        flow.outgoing.waiting.borrow_mut().push_back(part);
+        self.http.ready(stream);
+    }
+
+    pub(super) fn holds_much(&self) -> bool {
+        self.held > HTTP2_HELD_MAX
+    }
+
+    /// Nobody gets what waits.
+    pub(super) fn drop_held(&mut self, flow: &Flow) {
+        let waiting = flow.outgoing.waiting.take();
+        let bytes: usize = waiting.iter().map(|part| part.bytes().len()).sum();
+        self.held -= bytes;
+    }
+
     /// Nobody needs the flow any more.
     pub(super) fn recycle(&mut self, flow: &Rc<Flow>) {
+        self.drop_held(flow);
         if self.spare.len() < FLOWS_SPARE_MAX {
             flow.clear();
             self.spare.push(Rc::clone(flow));
@@ -142,8 +164,17 @@ impl State {
 
     /// Whether a response waits for its windows, or for others.
     pub(super) fn is_waiting(&self) -> bool {
-        let mut flows = self.flows.iter().flatten();
-        flows.any(|flow| !flow.outgoing.waiting.borrow().is_empty())
+        self.flows.iter().flatten().any(|flow| {
+            !flow.outgoing.waiting.borrow().is_empty() || flow.outgoing.awaits_room.get()
+        })
+    }
+
+    /// Wakes those who wait for their windows.
+    pub(super) fn wake_for_room(&self) {
+        let flows = self.flows.iter().flatten();
+        flows
+            .filter(|flow| flow.outgoing.awaits_room.get())
+            .for_each(|flow| flow.wake());
     }
 
     pub(super) fn rest(&mut self) {
@@ -214,6 +245,11 @@ impl State {
 
     /// Ends a stream whose data is written: with its trailers, if there are any.
     pub(super) fn put_end(&mut self, flow: &Flow, stream: Stream) {
+        if flow.outgoing.state.get() == Sending::Breaks {
+            self.http
+                .reset(stream, Code::INTERNAL_ERROR, &mut self.frames);
+            return flow.outgoing.state.set(Sending::Ended);
+        }
         let lines = flow.outgoing.trailers.take();
         let mut trailers = pairs_of(&lines).peekable();
         // Whoever is gone needs no end.
@@ -240,9 +276,11 @@ impl State {
             let (piece, end) = (&front.bytes()[..room], End::Open);
             self.put_data(flow, stream, (piece, end));
             front.consume(room);
+            self.held -= room;
             return;
         }
         let part = waiting.pop_front();
+        self.held -= bytes;
         let is_over = waiting.is_empty();
         let state = flow.outgoing.state.get();
         let has_trailers = !flow.outgoing.trailers.borrow().is_empty();
@@ -259,7 +297,7 @@ impl State {
             return;
         }
         self.http.not_ready(stream);
-        if state == Sending::Ends && end == End::Open {
+        if matches!(state, Sending::Ends | Sending::Breaks) && end == End::Open {
             self.put_end(flow, stream);
         }
         flow.wake();

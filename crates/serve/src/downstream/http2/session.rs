@@ -11,6 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use onrush_engine::{Error, Part};
 use onrush_http::Method;
@@ -120,29 +121,24 @@ impl Session {
     fn takes_data(flow: &Flow) -> Option<Stream> {
         match flow.outgoing.state.get() {
             Sending::Open => flow.stream.get(),
-            Sending::Nothing | Sending::Ends | Sending::Ended => None,
+            Sending::Nothing | Sending::Ends | Sending::Breaks | Sending::Ended => None,
         }
     }
 
     /// Appends bytes of the body.
-    pub(crate) fn data(&self, flow: &Flow, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn data(&self, flow: &Flow, bytes: &[u8]) {
         let state = &mut *self.state.borrow_mut();
+        // More than its head has said is none of the response.
+        let left = flow.outgoing.left.get().unwrap_or(u64::MAX);
+        let bytes = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
         let Some(stream) = Self::takes_data(flow).filter(|_| !bytes.is_empty()) else {
-            return Ok(());
+            return;
         };
-        let Some(end) = state.room_for(flow, stream, bytes.len()) else {
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                let mut buffer = self.transport().core().buffer()?;
-                let put = buffer.put_some(rest);
-                rest = &rest[put..];
-                flow.outgoing.waiting.borrow_mut().push_back(buffer.into());
-            }
-            state.http.ready(stream);
-            return Ok(());
-        };
-        state.put_data(flow, stream, (bytes, end));
-        Ok(())
+        match state.room_for(flow, stream, bytes.len()) {
+            Some(end) => state.put_data(flow, stream, (bytes, end)),
+            // Not in buffers of the core, which all clients need.
+            None => state.hold(flow, stream, Part::Shared(Rc::from(bytes), 0)),
+        }
     }
 
     /// The same, without a copy where it is worth it.
@@ -157,10 +153,7 @@ impl Session {
         }
         match state.room_for(flow, stream, bytes) {
             Some(end) => state.put_part(flow, (stream, end), part, self.transport()),
-            None => {
-                flow.outgoing.waiting.borrow_mut().push_back(part);
-                state.http.ready(stream);
-            }
+            None => state.hold(flow, stream, part),
         }
     }
 
@@ -197,10 +190,45 @@ impl Session {
         })
     }
 
+    /// How much of the body may be sent now, once that is something.
+    ///
+    /// # Errors
+    /// When the stream is reset meanwhile.
+    pub(crate) fn room(
+        self: &Rc<Self>,
+        flow: &Rc<Flow>,
+    ) -> impl Future<Output = Result<usize, Error>> + use<> {
+        let (session, flow) = (Rc::clone(self), Rc::clone(flow));
+        poll_fn(move |context| {
+            if let Poll::Ready(error) = flow.poll_reset(context) {
+                return Poll::Ready(Err(error));
+            }
+            let state = session.state.borrow();
+            let room = flow
+                .stream
+                .get()
+                .map_or(0, |stream| state.http.send_window(stream));
+            flow.outgoing.awaits_room.set(room == 0);
+            match room {
+                0 => Poll::Pending,
+                room => Poll::Ready(Ok(room)),
+            }
+        })
+    }
+
+    /// Windows have opened.
+    pub(crate) fn windows_opened(&self) {
+        self.state.borrow().wake_for_room();
+    }
+
     /// The response is not whole, and never will be.
     pub(crate) fn cut_off(&self, flow: &Flow) {
-        self.reset(flow, Code::INTERNAL_ERROR);
-        flow.outgoing.waiting.borrow_mut().clear();
+        let is_waiting = !flow.outgoing.waiting.borrow().is_empty();
+        match flow.outgoing.state.get() {
+            Sending::Open if is_waiting => flow.outgoing.state.set(Sending::Breaks),
+            Sending::Nothing | Sending::Open => self.reset(flow, Code::INTERNAL_ERROR),
+            Sending::Ends | Sending::Breaks | Sending::Ended => {}
+        }
     }
 
     /// What came on a stream is no message, for this `reason` (RFC 9113 8.1.1).
@@ -261,7 +289,7 @@ impl Session {
         self.state.borrow_mut().give_fields(fields);
         match flow.outgoing.state.get() {
             Sending::Nothing | Sending::Open => self.cut_off(flow),
-            Sending::Ends | Sending::Ended => {}
+            Sending::Ends | Sending::Breaks | Sending::Ended => {}
         }
         let state = &mut *self.state.borrow_mut();
         flow.incoming.state.set(Receiving::Unwanted);
@@ -278,59 +306,6 @@ impl Session {
     /// The flow of a stream, if it has one.
     pub(super) fn flow(&self, stream: Stream) -> Option<Rc<Flow>> {
         self.state.borrow().flow(stream)
-    }
-
-    /// A stream was reset, by the client or because of it.
-    pub(crate) fn was_reset(&self, stream: Stream) {
-        if let Some(flow) = self.flow(stream) {
-            flow.is_reset.set(true);
-            flow.outgoing.state.set(Sending::Ended);
-            flow.outgoing.waiting.borrow_mut().clear();
-            let has_left = flow.incoming.state.get() == Receiving::Unwanted;
-            let state = &mut *self.state.borrow_mut();
-            state.forget(&flow, stream);
-            match has_left {
-                true => state.recycle(&flow),
-                false => flow.wake(),
-            }
-        }
-    }
-
-    /// The connection is gone: so are its streams.
-    pub(crate) fn end_all(&self) {
-        let flows = self.state.borrow_mut().take_flows();
-        for flow in flows.into_iter().flatten() {
-            flow.is_reset.set(true);
-            flow.outgoing.state.set(Sending::Ended);
-            flow.outgoing.waiting.borrow_mut().clear();
-            flow.wake();
-        }
-    }
-
-    /// DATA of a stream, or its end, has come.
-    pub(crate) fn arrive(&self, stream: Stream, bytes: &[u8], end: End) {
-        let state = &mut *self.state.borrow_mut();
-        let flow = state.flow(stream);
-        if let Some(flow) = &flow {
-            let received = &flow.incoming.received;
-            received.set(received.get() + bytes.len() as u64);
-        }
-        let Some(flow) = flow.filter(|it| it.incoming.state.get() == Receiving::Open) else {
-            return state.discard(stream, bytes.len() as u32);
-        };
-        flow.incoming.bytes.borrow_mut().extend_from_slice(bytes);
-        if end == End::Stream {
-            flow.incoming.state.set(Receiving::Ended);
-        }
-        flow.wake();
-    }
-
-    /// Trailers have come, which are these lines.
-    pub(crate) fn arrive_trailers(&self, stream: Stream, lines: &[u8]) {
-        if let Some(flow) = self.flow(stream) {
-            flow.incoming.trailers.borrow_mut().extend_from_slice(lines);
-        }
-        self.arrive(stream, b"", End::Stream);
     }
 
     /// Hands all that may be sent now to the transport, in the order of priorities where it does not fit. Whether there is
@@ -355,9 +330,19 @@ impl Session {
         self.state.borrow_mut().sent();
     }
 
+    /// So much time has passed: what a client may do in excess of good work comes back with it.
+    pub(crate) fn elapsed(&self, time: Duration) {
+        self.state.borrow_mut().http.elapsed(time);
+    }
+
     /// Whether more should not be read before some of what was written is sent.
     pub(crate) fn is_full(&self) -> bool {
         self.state.borrow().is_full()
+    }
+
+    /// Whether so much waits that no more responses should be made.
+    pub(crate) fn holds_much(&self) -> bool {
+        self.state.borrow().holds_much()
     }
 
     /// Whether a response waits that the client's windows do not take.

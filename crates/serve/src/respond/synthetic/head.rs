@@ -89,24 +89,35 @@ fn write_length(query: &Query, request: &Request, head: &mut Fields<'_>) {
 /// `X-req` about the request, `X-rsp` about the response, worded as httpterm does. The time a head took to arrive is not
 /// measured: nearly always it comes in one packet.
 fn write_report(query: &Query, request: &Request, waited: Duration, head: &mut Fields<'_>) {
-    let mut digits = itoa::Buffer::new();
-    let mut number = |head: &mut Fields<'_>, number: u64| {
-        head.lines(digits.format(number).as_bytes());
+    let mut digits = [(); 6].map(|()| itoa::Buffer::new());
+    let [bytes, code, cache, size, wait, real] = &mut digits;
+    let chunked: &[u8] = match request.gets_chunks(query) {
+        true => b", chunked",
+        false => b"",
     };
-    head.lines(b"X-req: size=");
-    number(head, request.bytes as u64);
-    head.lines(b", time=0 ms\r\nX-rsp: id=onrush, code=");
-    number(head, u64::from(query.status));
-    head.lines(b", cache=");
-    number(head, u64::from(query.cacheable));
-    if request.gets_chunks(query) {
-        head.lines(b", chunked");
-    }
-    head.lines(b", size=");
-    number(head, query.size);
-    head.lines(b", time=");
-    number(head, query.wait.as_millis() as u64);
-    head.lines(b" ms (");
-    number(head, waited.as_millis() as u64);
-    head.lines(b" real)\r\n");
+    head.header_of(
+        "X-req",
+        &[
+            b"size=",
+            bytes.format(request.bytes as u64).as_bytes(),
+            b", time=0 ms",
+        ],
+    );
+    head.header_of(
+        "X-rsp",
+        &[
+            b"id=onrush, code=",
+            code.format(query.status).as_bytes(),
+            b", cache=",
+            cache.format(u64::from(query.cacheable)).as_bytes(),
+            chunked,
+            b", size=",
+            size.format(query.size).as_bytes(),
+            b", time=",
+            wait.format(query.wait.as_millis() as u64).as_bytes(),
+            b" ms (",
+            real.format(waited.as_millis() as u64).as_bytes(),
+            b" real)",
+        ],
+    );
 }

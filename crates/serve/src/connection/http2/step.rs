@@ -1,0 +1,120 @@
+//! Steps over what a client has sent: each frame goes to whom it is for.
+
+use std::rc::Rc;
+
+use onrush_http::http2::Event;
+use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::message::request_trailers;
+
+use super::request::{Opened, Request};
+use super::{Http2, Left, Stage};
+
+impl Http2 {
+    /// Responds to the request with these fields, unless the client has asked for much that it does not take.
+    fn respond(&mut self, opened: Opened, fields: FieldSection) {
+        let of = (&self.session, &self.service);
+        let request = Request::new(of, self.listener, opened, fields);
+        match self.session.holds_much() {
+            true => self.held.push_back(request),
+            false => request.begin(&mut self.is_first),
+        }
+    }
+
+    /// Responds to requests that wait until the client has taken more of what it has asked for before.
+    pub(super) fn respond_to_held(&mut self) {
+        while !self.session.holds_much()
+            && let Some(request) = self.held.pop_front()
+        {
+            request.begin(&mut self.is_first);
+        }
+    }
+
+    /// Steps over what has come, and responds to it as far as that needs no waiting.
+    pub(super) fn step(&mut self) -> Left {
+        loop {
+            if self.stage == Stage::Failed || self.input.is_empty() {
+                return Left::Nothing;
+            }
+            if self.session.is_full() {
+                return Left::Input;
+            }
+            match self.step_once() {
+                Some(bytes) => self.input.consume(bytes),
+                None => return Left::Nothing,
+            }
+            if self.session.has_failed() {
+                self.fail();
+            }
+        }
+    }
+
+    /// Makes one step; how many bytes it has dealt with. None where more has to come.
+    fn step_once(&mut self) -> Option<usize> {
+        let session = Rc::clone(&self.session);
+        let mut state = session.state.borrow_mut();
+        let state_now = &mut *state;
+        let received = state_now
+            .http
+            .receive(self.input.bytes(), &mut state_now.frames);
+        let step = match received {
+            Ok(step) => step,
+            Err(_) => {
+                drop(state);
+                self.service.worker.meter.garbage();
+                self.fail();
+                return None;
+            }
+        };
+        let bytes = step.bytes;
+        match step.event {
+            Event::NeedMore(_) => return None,
+            Event::Head { stream, end, .. } => {
+                let mut fields = state_now.spare_fields();
+                state_now.http.exchange_fields(&mut fields);
+                drop(state);
+                self.respond((stream, end), fields);
+            }
+            Event::Data {
+                stream,
+                bytes: data,
+                end,
+            } => {
+                drop(state);
+                session.arrive(stream, data, end);
+            }
+            Event::Trailers { stream, fields } => {
+                let trailers = request_trailers(fields, &self.service.worker.limits);
+                let lines = trailers.map(lines_of);
+                drop(state);
+                match lines {
+                    Ok(lines) => session.arrive_trailers(stream, &lines),
+                    Err(rejection) => {
+                        self.service.worker.meter.garbage();
+                        session.reject(stream, rejection.reason());
+                        session.was_reset(stream);
+                    }
+                }
+            }
+            Event::Reset { stream, .. } => {
+                drop(state);
+                session.was_reset(stream);
+            }
+            Event::GoAway { .. } => {
+                drop(state);
+                self.leave();
+            }
+            Event::Window(_) | Event::Settings => {
+                drop(state);
+                session.windows_opened();
+            }
+            Event::Pong(_) | Event::Nothing => {}
+        }
+        Some(bytes)
+    }
+}
+
+/// Fields as lines of HTTP/1.
+fn lines_of<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
+    let line = |(name, value): (&str, &[u8])| [name.as_bytes(), b": ", value, b"\r\n"].concat();
+    fields.flat_map(line).collect()
+}

@@ -1,0 +1,61 @@
+//! What comes on the streams of a connection behind their heads.
+
+use onrush_http::http2::{End, Stream};
+
+use super::flow::{Receiving, Sending};
+use super::session::Session;
+
+impl Session {
+    /// DATA of a stream, or its end, has come.
+    pub(crate) fn arrive(&self, stream: Stream, bytes: &[u8], end: End) {
+        let state = &mut *self.state.borrow_mut();
+        let flow = state.flow(stream);
+        if let Some(flow) = &flow {
+            let received = &flow.incoming.received;
+            received.set(received.get() + bytes.len() as u64);
+        }
+        let Some(flow) = flow.filter(|it| it.incoming.state.get() == Receiving::Open) else {
+            return state.discard(stream, bytes.len() as u32);
+        };
+        flow.incoming.bytes.borrow_mut().extend_from_slice(bytes);
+        if end == End::Stream {
+            flow.incoming.state.set(Receiving::Ended);
+        }
+        flow.wake();
+    }
+
+    /// Trailers have come, which are these lines.
+    pub(crate) fn arrive_trailers(&self, stream: Stream, lines: &[u8]) {
+        if let Some(flow) = self.flow(stream) {
+            flow.incoming.trailers.borrow_mut().extend_from_slice(lines);
+        }
+        self.arrive(stream, b"", End::Stream);
+    }
+
+    /// A stream was reset, by the client or because of it.
+    pub(crate) fn was_reset(&self, stream: Stream) {
+        if let Some(flow) = self.flow(stream) {
+            flow.is_reset.set(true);
+            flow.outgoing.state.set(Sending::Ended);
+            let has_left = flow.incoming.state.get() == Receiving::Unwanted;
+            let state = &mut *self.state.borrow_mut();
+            state.drop_held(&flow);
+            state.forget(&flow, stream);
+            match has_left {
+                true => state.recycle(&flow),
+                false => flow.wake(),
+            }
+        }
+    }
+
+    /// The connection is gone: so are its streams.
+    pub(crate) fn end_all(&self) {
+        let state = &mut *self.state.borrow_mut();
+        for flow in state.take_flows().into_iter().flatten() {
+            flow.is_reset.set(true);
+            flow.outgoing.state.set(Sending::Ended);
+            state.drop_held(&flow);
+            flow.wake();
+        }
+    }
+}
