@@ -165,7 +165,7 @@ impl Connection {
     }
 
     /// The user is done with `bytes` of content, or will never look at them; also of a stream that is closed. Each byte of
-    /// [`Event::Data`](super::Event::Data) is released once, or the window of the connection stays smaller by it. The peer
+    /// [`Event::Data`](crate::http2::Event::Data) is released once, or the window of the connection stays smaller by it. The peer
     /// is told when it is worth a frame.
     #[inline]
     pub fn release(&mut self, stream: Stream, bytes: u32, out: &mut Vec<u8>) {
