@@ -460,3 +460,26 @@ fn fields_are_those_of_http_1() {
         assert!(said.ends_with(" real)"), "{said}");
     });
 }
+
+#[test]
+fn a_busy_client_whose_frames_are_always_cut_is_served() {
+    on_every_driver(|site| async move {
+        let text = "[timeouts]\nclient_head = \"200ms\"\n[[route]]\nrespond = { status = 200, body = \"hello\" }\n";
+        let address = site.serve(&configured(text));
+        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut asked = Vec::new();
+        let mut cut = Vec::new();
+        for _ in 0..8 {
+            asked.push(client.open(("GET", "/"), &[], End::Stream));
+            let rest = client.out.split_off(client.out.len() - 4);
+            let before = std::mem::replace(&mut cut, rest);
+            client.out.splice(0..0, before);
+            client.flush().await;
+            site.core.sleep(std::time::Duration::from_millis(50)).await;
+        }
+        client.out.splice(0..0, cut);
+        for stream in asked {
+            assert_eq!(client.response(stream).await.body, b"hello");
+        }
+    });
+}

@@ -7,7 +7,7 @@ use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::message::request_trailers;
 
 use super::request::{Opened, Request};
-use super::{Http2, Left, Stage};
+use super::{Http2, Left, Stage, Waits};
 
 impl Http2 {
     /// Responds to the request with these fields, unless the client has asked for much that it does not take.
@@ -41,6 +41,10 @@ impl Http2 {
             match self.step_once() {
                 Some(bytes) => self.input.consume(bytes),
                 None => return Left::Nothing,
+            }
+            if self.waits == Waits::Rest && !self.session.is_amid_block() {
+                // What is there in part now is another frame than before, with a time of its own.
+                self.waits = Waits::Nothing;
             }
             if self.session.has_failed() {
                 self.fail();
