@@ -3,7 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::harness::{Peer, Step, TestCore, on_every_driver, on_simulated_cores, send};
+use crate::harness::{
+    Peer, Step, TestCore, on_every_driver, on_simulated_core, on_simulated_cores, send,
+};
 use onrush_engine::Address;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -65,6 +67,30 @@ fn no_more_idle_connections_are_kept_than_the_plan_says() {
         site.until("two are kept", || upstream.open() == 2).await;
         get(&mut clients[0]).await;
         assert_eq!((upstream.connections(), upstream.open()), (5, 2));
+    });
+}
+
+#[test]
+fn what_a_burst_has_opened_serves_the_next_one() {
+    const CLIENTS: usize = 1_500;
+    on_simulated_core(1, |site| async move {
+        let script = [
+            Step::WaitForConnections(CLIENTS),
+            Step::Read,
+            send(OK),
+            Step::Again,
+        ];
+        let upstream = site.upstream(&[&script]);
+        let address = site.serve(&upstream.plan());
+        let mut clients = get_at_once(&site, &address, CLIENTS).await;
+        for client in &mut clients {
+            client.send(GET.as_bytes()).await;
+        }
+        for client in &mut clients {
+            let response = client.receive_text().await;
+            assert!(response.ends_with("\r\n\r\nok"), "{response}");
+        }
+        assert_eq!(upstream.connections(), CLIENTS);
     });
 }
 
