@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use onrush_http::http2::fields::{FieldSection, Flaw};
 use onrush_http::http2::hpack::{Decoder, Encoder, Error, Indexing};
+use onrush_http::http2::limits::EXCESS_PER_BLOCK_MAX;
 use onrush_http::limits::HPACK_COPIED_BYTES_MAX;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -333,17 +334,22 @@ fn cookies_are_joined_where_the_first_stands() {
 
 /// A small block that refers to one large entry again and again.
 #[test]
-fn a_bomb_is_counted_and_not_kept() {
+fn a_bomb_is_counted_and_not_kept_and_at_a_bound_not_decoded() {
     let mut decoder = Decoder::new(4096);
     let mut section = FieldSection::default();
     let mut block = bytes("40 0161 7fa11e");
     block.extend([b'b'; 4000]);
-    block.extend([0xbe; 12_000]);
+    let references = 3 + EXCESS_PER_BLOCK_MAX as usize;
+    let more = [&block[..], &vec![0xbe; references + 1]].concat();
+    let outcome = Decoder::new(4096).decode(&more, 16 * 1024, &mut section);
+    assert_eq!(outcome, Err(Error::TooMuchWork));
+    block.extend(vec![0xbe; references]);
     decoder
         .decode(&block, 16 * 1024, &mut section)
         .expect("it can be decoded");
     assert!(section.is_too_large());
-    assert_eq!(section.list_bytes(), 12_001 * (1 + 4000 + 32));
+    let count = 1 + references as u64;
+    assert_eq!(section.list_bytes(), count * (1 + 4000 + 32));
     assert_eq!(section.len(), 4);
     // The next block finds it small again.
     assert_decodes(&mut decoder, &[0x82], fields(":method: GET"));

@@ -1,6 +1,7 @@
 //! The fields of one decoded header block, in one piece of memory that serves block after block.
 
 use super::hpack::static_table::{Entry, Known, Name};
+use super::limits::FIELDS_KEPT_MAX;
 use crate::field;
 
 /// What a field counts beside its bytes in the size of a section (RFC 9113 6.5.2).
@@ -20,6 +21,7 @@ pub struct FieldSection {
     list_bytes_max: u32,
     cookies: u32,
     flaw: Option<Flaw>,
+    excess: u32,
 }
 
 /// Where a field's name and value stand.
@@ -117,10 +119,29 @@ impl FieldSection {
         self.list_bytes
     }
 
-    /// Whether that went beyond the bound. What is beyond is not here.
+    /// Whether there was more than the bound, or more fields than [`FIELDS_KEPT_MAX`]. What is beyond is not here.
     #[inline]
     pub fn is_too_large(&self) -> bool {
-        self.list_bytes > u64::from(self.list_bytes_max)
+        self.list_bytes > u64::from(self.list_bytes_max) || self.is_full()
+    }
+
+    /// Work that its sender has caused and not paid for: one for each field that is not kept, but for the first
+    /// that is malformed, and one for each KiB of names that were copied from the table.
+    #[inline]
+    pub(crate) fn excess(&self) -> u32 {
+        self.excess
+    }
+
+    /// More work of that kind.
+    #[inline]
+    pub(crate) fn add_excess(&mut self, units: u32) {
+        self.excess += units;
+    }
+
+    /// Whether there is a field beyond those that are kept at most.
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.fields.len() > FIELDS_KEPT_MAX
     }
 
     /// What is wrong with the first field that is malformed. It is not here, and the fields behind it are.
@@ -140,6 +161,7 @@ impl FieldSection {
         self.list_bytes_max = list_bytes_max.min(u32::MAX / 2);
         self.cookies = 0;
         self.flaw = None;
+        self.excess = 0;
     }
 
     /// Takes a field and what [`judge`] has said of it.
@@ -147,10 +169,12 @@ impl FieldSection {
     pub(crate) fn push(&mut self, name: Name<'_>, value: &[u8], flaw: Option<Flaw>) {
         self.list_bytes += name.bytes() as u64 + value.len() as u64 + FIELD_OVERHEAD;
         if flaw.is_some() {
+            self.excess += u32::from(self.flaw.is_some());
             self.flaw = self.flaw.or(flaw);
             return;
         }
         if self.is_too_large() {
+            self.excess += 1;
             return;
         }
         // Below list_bytes_max and so within 32 bits, as all places here.
@@ -190,6 +214,7 @@ impl FieldSection {
         let bytes = known.text().len() + entry.value().len();
         self.list_bytes += bytes as u64 + FIELD_OVERHEAD;
         if self.is_too_large() {
+            self.excess += 1;
             return;
         }
         self.fields.push(Field {

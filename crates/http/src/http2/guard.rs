@@ -33,11 +33,13 @@ pub enum Flood {
     EmptyData,
     /// Frames that mean nothing: of an unknown type, or of streams that are gone.
     Ignored,
+    /// Fields beyond what a head may have, and work to decode them (CVE-2016-6581).
+    Fields,
 }
 
 impl Flood {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Flood; 10] = [
+    pub const ALL: [Flood; 11] = [
         Flood::RapidReset,
         Flood::StreamErrors,
         Flood::Continuation,
@@ -48,6 +50,7 @@ impl Flood {
         Flood::WindowUpdate,
         Flood::EmptyData,
         Flood::Ignored,
+        Flood::Fields,
     ];
 
     /// A name for counters.
@@ -63,11 +66,12 @@ impl Flood {
             Flood::WindowUpdate => "window_update",
             Flood::EmptyData => "empty_data",
             Flood::Ignored => "ignored",
+            Flood::Fields => "fields",
         }
     }
 
     /// A sentence's worth of it, for logs and GOAWAY.
-    pub(crate) const fn reason(self) -> &'static str {
+    pub const fn reason(self) -> &'static str {
         match self {
             Flood::RapidReset => "too many streams reset",
             Flood::StreamErrors => "too many stream errors",
@@ -79,6 +83,7 @@ impl Flood {
             Flood::WindowUpdate => "too many small window updates",
             Flood::EmptyData => "too much empty data",
             Flood::Ignored => "too many frames that mean nothing",
+            Flood::Fields => "far too many fields",
         }
     }
 }
@@ -120,6 +125,14 @@ impl Guard {
     #[inline]
     pub(crate) fn chatter(&mut self, kind: Flood) -> Result<(), Flood> {
         take(&mut self.chatter, kind)
+    }
+
+    /// A field block had so many units of work that nobody pays for ([`FieldSection::excess`]).
+    ///
+    /// [`FieldSection::excess`]: super::fields::FieldSection::excess
+    #[inline]
+    pub(crate) fn excess(&mut self, units: u32) -> Result<(), Flood> {
+        take_many(&mut self.chatter, units, Flood::Fields)
     }
 
     /// Answers of so many bytes were written.
@@ -166,7 +179,12 @@ impl Guard {
 
 #[inline]
 fn take(tokens: &mut u32, flood: Flood) -> Result<(), Flood> {
-    *tokens = tokens.checked_sub(1).ok_or(flood)?;
+    take_many(tokens, 1, flood)
+}
+
+#[inline]
+fn take_many(tokens: &mut u32, count: u32, flood: Flood) -> Result<(), Flood> {
+    *tokens = tokens.checked_sub(count).ok_or(flood)?;
     Ok(())
 }
 

@@ -26,6 +26,15 @@ pub const STREAMS_BEFORE_SETTINGS: u32 = 100;
 /// most, which Huffman coding never lengthens in a sane encoder; twice of that.
 pub const BLOCK_BYTES_MAX: usize = 64 * 1024;
 
+/// Fields of a section that are kept, and one more, by which it is known to be too large. A head has `HEADER_SLOTS` (100) at most;
+/// cookies count as one only when all of them are there, and browsers send each by itself.
+pub const FIELDS_KEPT_MAX: usize = 256;
+
+/// What a single block may have us do in [excess](super::fields::FieldSection): fields beyond those that are kept, at 4 ns each, and KiB of
+/// names copied from the table. Decoding stops there, and the connection ends: without a bound, 64 KiB of references cost
+/// as much as 150 requests. A client whose cookies have grown beyond `list_bytes_max` has some dozens.
+pub const EXCESS_PER_BLOCK_MAX: u32 = 1000;
+
 /// CONTINUATION frames of a block: with the smallest frame size that can be asked for, 16 KiB, `BLOCK_BYTES_MAX` needs
 /// four. Peers that cut smaller are known (tests of proxies), and take 1 KiB at least.
 pub const CONTINUATIONS_MAX: u16 = 64;
@@ -43,7 +52,7 @@ pub const RESETS_AHEAD_MAX: u32 = 200;
 pub const STREAM_ERRORS_AHEAD_MAX: u32 = 200;
 
 /// Frames that carry nothing or little, ahead of what good work and time give back: empty DATA, windows opened by a few
-/// bytes, priorities, settings, PING, frames of streams that are gone (CVE-2019-9511, 9513, 9516, 9518). A PING for each
+/// bytes, priorities, settings, PING, frames of streams that are gone, and fields beyond what a head may have (CVE-2019-9511, 9513, 9516, 9518). A PING for each
 /// frame of data, as some clients measure, stays below it.
 pub const CHATTER_AHEAD_MAX: u32 = 2000;
 

@@ -11,6 +11,7 @@ use crate::http2::frame::{
     Flags, HEAD_BYTES, Head, Kind, PAYLOAD_BYTES_DEFAULT, dependency, read_headers,
 };
 use crate::http2::guard::Flood;
+use crate::http2::hpack;
 use crate::http2::limits::{BLOCK_BYTES_MAX, CONTINUATIONS_MAX, FRAME_WHOLE_BYTES_MAX};
 use crate::http2::settings::Role;
 use crate::http2::stream::{Content, End, Incoming, Stream, UNKNOWN};
@@ -140,9 +141,13 @@ impl Connection {
     ) -> Result<Found, ConnectionError> {
         let list_bytes_max = self.local.list_bytes_max;
         let decoded = self.decoder.decode(bytes, list_bytes_max, &mut self.fields);
-        if let Err(error) = decoded {
-            let reason = error.reason();
-            return Err(ConnectionError::new(Code::COMPRESSION_ERROR, reason));
+        match decoded {
+            Ok(()) => self.guard.excess(self.fields.excess())?,
+            Err(hpack::Error::TooMuchWork) => return Err(Flood::Fields.into()),
+            Err(error) => {
+                let reason = error.reason();
+                return Err(ConnectionError::new(Code::COMPRESSION_ERROR, reason));
+            }
         }
         match self.streams.find(block.id) {
             Some(stream) => self.next_block(stream, block, out),

@@ -5,6 +5,7 @@ use super::static_table::{Entry, Name};
 use super::table::{Field, Table};
 use super::{huffman, integer};
 use crate::http2::fields::{self, FieldSection};
+use crate::http2::limits::EXCESS_PER_BLOCK_MAX;
 use crate::limits::{HPACK_COPIED_BYTES_MAX, HPACK_STRING_BYTES_KEPT, HPACK_TABLE_BYTES_INITIAL};
 
 /// Decodes the blocks of one direction of a connection, each of them, in their order.
@@ -42,8 +43,8 @@ impl Decoder {
     /// `list_bytes_max` (RFC 9113 6.5.2) and malformed ones are decoded and not kept; the section says so.
     ///
     /// # Errors
-    /// The tables of both ends are not the same any more: a connection error (RFC 9113 4.3). What is in `section` then is
-    /// of no use.
+    /// The tables of both ends are not the same any more: a connection error (RFC 9113 4.3), also where the block is so much
+    /// work that the rest of it is not looked at. What is in `section` then is of no use.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -64,7 +65,11 @@ impl Decoder {
                     self.literal(rest, 4, Literal::NotInserted, &mut copied_bytes, section)?
                 }
             };
+            if section.excess() > EXCESS_PER_BLOCK_MAX {
+                return Err(Error::TooMuchWork);
+            }
         }
+        section.add_excess((copied_bytes / 1024) as u32); // <= HPACK_COPIED_BYTES_MAX
         section.end();
         for room in [&mut self.name, &mut self.value] {
             if room.capacity() > HPACK_STRING_BYTES_KEPT {

@@ -17,7 +17,8 @@ pub enum Error {
     SizeUpdateTooLarge,
     /// The size of the table is to change behind a field (RFC 7541 4.2).
     SizeUpdateTooLate,
-    /// The block has us copy far more than it holds.
+    /// The block has us copy far more than it holds, or has far more fields than are kept: no fault of its coding, but work that
+    /// nobody pays for.
     TooMuchWork,
 }
 
@@ -34,7 +35,7 @@ impl Error {
                 "the header table is to be larger than SETTINGS_HEADER_TABLE_SIZE"
             }
             Error::SizeUpdateTooLate => "the size of the header table changes behind a field",
-            Error::TooMuchWork => "the header block copies names of the table too often",
+            Error::TooMuchWork => "far too many fields, or names copied from the table",
         }
     }
 }

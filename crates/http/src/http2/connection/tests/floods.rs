@@ -6,8 +6,8 @@ use super::*;
 use crate::http2::guard::Flood;
 use crate::http2::hpack::Indexing;
 use crate::http2::limits::{
-    BLOCK_BYTES_MAX, CHATTER_AHEAD_MAX, CONTINUATIONS_MAX, RESETS_AHEAD_MAX,
-    STREAM_ERRORS_AHEAD_MAX,
+    BLOCK_BYTES_MAX, CHATTER_AHEAD_MAX, CHATTER_PER_STREAM, CONTINUATIONS_MAX,
+    EXCESS_PER_BLOCK_MAX, FIELDS_KEPT_MAX, RESETS_AHEAD_MAX, STREAM_ERRORS_AHEAD_MAX,
 };
 
 /// How often a server hears `bytes` of a number until it goes away, for which reason. What it answers is read.
@@ -195,4 +195,45 @@ fn a_list_that_is_too_large_comes_cut() {
         }
     }
     assert_eq!(at, input.len());
+}
+
+/// A request whose fields are references to an entry of the static table, beyond those that are kept.
+fn references(id: u32, beyond: u32) -> Vec<u8> {
+    let count = FIELDS_KEPT_MAX + 1 + beyond as usize - 4;
+    let block = [GET, &vec![0x90; count]].concat();
+    frame(Kind::Headers, END_STREAM | END_HEADERS, id, &block)
+}
+
+#[test]
+fn fields_that_nobody_needs_are_paid_for() {
+    // A client whose cookies have grown too many is refused again and again.
+    let mut side = Side::server();
+    for number in 0..3_000 {
+        let id = 1 + 2 * number;
+        side.hear(&references(id, CHATTER_PER_STREAM));
+        side.respond(id);
+        assert_eq!(side.error, None, "{number}");
+        side.forget();
+    }
+    // One that sends far more is sent away soon, though it has responses.
+    let mut side = Side::server();
+    let mut count = 0;
+    while side.error.is_none() {
+        let id = 1 + 2 * count;
+        side.hear(&references(id, EXCESS_PER_BLOCK_MAX / 2));
+        if side.error.is_none() {
+            side.respond(id);
+        }
+        side.forget();
+        count += 1;
+    }
+    assert_eq!(count, 1 + 2 * CHATTER_AHEAD_MAX / EXCESS_PER_BLOCK_MAX);
+    // And at once where it is one block.
+    let mut side = Side::server();
+    side.hear(&references(1, EXCESS_PER_BLOCK_MAX));
+    assert_eq!(side.error, None);
+    side.hear(&references(3, EXCESS_PER_BLOCK_MAX + 1));
+    let error = side.error.expect("it is sent away");
+    let told = (error.code, error.flood);
+    assert_eq!(told, (Code::ENHANCE_YOUR_CALM, Some(Flood::Fields)));
 }
