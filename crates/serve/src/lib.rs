@@ -93,6 +93,7 @@ pub use meter::Totals;
 pub use observe::connections::{
     ConnectionOrder, ConnectionQuery, ConnectionState, ConnectionView, ConnectionsView, TlsView,
 };
+pub use observe::cuts::CutsView;
 pub use observe::datagrams::DatagramView;
 pub use observe::effort::{ATTEMPTS_MAX, EffortView};
 pub use observe::handshakes::HandshakesView;

@@ -10,6 +10,7 @@
 
 pub(crate) mod access_log;
 pub(crate) mod connections;
+pub(crate) mod cuts;
 pub(crate) mod datagrams;
 pub(crate) mod effort;
 pub(crate) mod handshakes;

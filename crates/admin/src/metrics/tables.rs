@@ -8,7 +8,7 @@ use onrush_serve::{
 use super::family::Kind::{Counter, Gauge, Histogram};
 use super::family::{Buckets, Row, Value, Values, by, durations, one};
 
-pub(super) const CORE: [Row<CoreView>; 16] = [
+pub(super) const CORE: [Row<CoreView>; 17] = [
     Row {
         name: "core_cpu_seconds_total",
         kind: Counter,
@@ -78,6 +78,12 @@ pub(super) const CORE: [Row<CoreView>; 16] = [
                 .map(HandshakeFailure::name);
             by("reason", reasons.zip(core.handshakes.failed))
         },
+    },
+    Row {
+        name: "http2_connections_cut_total",
+        kind: Counter,
+        help: "Connections of HTTP/2 that were ended for what their clients did, or did not do in time, by what that was.",
+        read: |core| by("reason", core.cuts.reasons()),
     },
     Row {
         name: "requests_in_flight",

@@ -1,6 +1,7 @@
 //! One client that speaks HTTP/2 (RFC 9113), from its preface to its goodbye: a task that receives and sends for all streams, and
 //! one for each request that has to wait for something.
 
+mod ending;
 mod request;
 mod step;
 
@@ -13,7 +14,6 @@ use std::time::Duration;
 
 use onrush_engine::{Error, Input, Instant, Kind, Sleep};
 use onrush_http::http2::LocalSettings;
-use onrush_http::http2::code::Code;
 use onrush_http::http2::frame::PREFACE;
 use onrush_tls::{Info, Transport};
 
@@ -22,9 +22,8 @@ use super::Connection;
 use crate::client::Client;
 use crate::downstream::http2::limits::HTTP2_CONNECTION_WINDOW;
 use crate::downstream::http2::session::{Carrier, Session};
-use crate::ending::Behind;
-use crate::limits::LINGER_BYTES;
 use crate::observe::connections::{ConnectionState, note};
+use crate::observe::cuts::Cut;
 use crate::service::Service;
 
 impl Carrier for Connection {
@@ -75,6 +74,8 @@ struct Http2 {
     waits: Waits,
     /// Until when it has to be done.
     deadline: Option<Instant>,
+    /// While it is leaving soon: when it leaves, whatever the client has heard by then.
+    leave_at: Option<Instant>,
     timer: Option<(Instant, Sleep)>,
     /// Up to when the protocol knows that time has passed.
     elapsed: Instant,
@@ -85,6 +86,8 @@ struct Http2 {
 enum Stage {
     /// It takes requests.
     Open,
+    /// It still does: the client may not have heard yet that it is going to end.
+    LeavingSoon,
     /// It takes no more; those that it has get their responses.
     Leaving,
     /// Nothing is received any more: what is written is sent, and that is the end.
@@ -138,6 +141,7 @@ pub(super) async fn serve(mut connection: Connection) {
         since: now,
         elapsed: now,
         deadline: None,
+        leave_at: None,
         timer: None,
         waits: Waits::Rest,
     };
@@ -158,7 +162,7 @@ impl Http2 {
                 && self.session.has_streams()
                 && Pin::new(&mut stopped).poll(context).is_ready()
             {
-                self.leave();
+                self.leave_soon();
             }
             self.poll(context)
         })
@@ -173,7 +177,12 @@ impl Http2 {
             self.respond_to_held();
             let is_sent = match self.send() {
                 Poll::Ready(Ok(())) => true,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Err(error)) => {
+                    if error.kind == Kind::TimedOut {
+                        self.account(Cut::Window);
+                    }
+                    return Poll::Ready(Err(error));
+                }
                 Poll::Pending => false,
             };
             let is_over = self.stage == Stage::Failed
@@ -202,7 +211,7 @@ impl Http2 {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(_)) => left = self.step(),
                 Poll::Ready(Err(error)) => match error.kind {
-                    Kind::Stopping => self.leave(),
+                    Kind::Stopping => self.leave_soon(),
                     _ => return Poll::Ready(Err(error)),
                 },
             }
@@ -278,7 +287,8 @@ impl Http2 {
             Waits::Window => Some(timeouts.client_send),
             Waits::Nothing => None,
         };
-        self.deadline = patience.map(|patience| self.since + patience);
+        let deadline = patience.map(|patience| self.since + patience);
+        self.deadline = deadline.into_iter().chain(self.leave_at).min();
     }
 
     /// Whether the time is over in which the client had to do something. A timer that is early is set anew: what is waited for
@@ -303,45 +313,5 @@ impl Http2 {
                 Some(_) | None => self.timer = Some((deadline, core.sleep_until(deadline))),
             }
         }
-    }
-
-    /// Takes no more requests: the client is told which is the last (RFC 9113 6.8).
-    fn leave(&mut self) {
-        if self.stage == Stage::Open {
-            self.stage = Stage::Leaving;
-            self.session.go_away(Code::NO_ERROR);
-        }
-    }
-
-    /// The client has not done in time what it had to do.
-    fn give_up(&mut self) {
-        self.session.go_away(Code::NO_ERROR);
-        self.fail();
-    }
-
-    /// The connection ends with what is written.
-    fn fail(&mut self) {
-        self.held.clear();
-        self.session.end_all();
-        self.stage = Stage::Failed;
-    }
-
-    /// Ends our side, and reads on until the client ends its own, or has had enough time to: closing with bytes unread would
-    /// reset the connection, and with it what was sent last.
-    async fn say_goodbye(&mut self) -> Result<(), Error> {
-        let transport = self.session.transport();
-        transport.change_note(|note| note::at(note, ConnectionState::Closing));
-        transport.shutdown().await?;
-        let until = self.service.worker.linger_until(Behind::Response);
-        transport.set_deadline(Some(until));
-        let mut discarded = 0;
-        while discarded < LINGER_BYTES {
-            self.input.consume(self.input.bytes().len());
-            match transport.recv(&mut self.input).await? {
-                0 => return Ok(()),
-                bytes => discarded += bytes,
-            }
-        }
-        Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::cuts::Cuts;
 use super::datagrams::{DatagramTraffic, DatagramView};
 use super::handshakes::Handshakes;
 use super::latency::class;
@@ -48,6 +49,8 @@ pub(crate) struct Registry {
     unrouted: Rc<Traffic>,
     /// TLS handshakes of clients.
     pub(crate) handshakes: Handshakes,
+    /// Connections of HTTP/2 that were ended for what their clients did.
+    pub(crate) cuts: Cuts,
     /// Requests whose head has come and that have not ended.
     in_flight: Cell<u64>,
 }
@@ -62,6 +65,7 @@ impl Default for Registry {
             datagrams: RefCell::default(),
             unrouted: Rc::new(Traffic::new(NO_ROUTE.to_owned())),
             handshakes: Handshakes::default(),
+            cuts: Cuts::default(),
             in_flight: Cell::new(0),
         }
     }

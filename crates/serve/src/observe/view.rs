@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use onrush_engine::clock::{ThreadTime, thread_time};
 
+use super::cuts::CutsView;
 use super::datagrams::DatagramView;
 use super::handshakes::HandshakesView;
 use super::latency::Histogram;
@@ -38,6 +39,8 @@ pub struct CoreView {
     pub buffers_free: u64,
     /// TLS handshakes of clients.
     pub handshakes: HandshakesView,
+    /// Connections of HTTP/2 that were ended for what their clients did.
+    pub cuts: CutsView,
     /// Requests whose response takes more than one turn, by where they are, in the order of [`Stage::ALL`].
     pub stages: [u64; Stage::ALL.len()],
     /// One for each address that it listens or has listened on.
@@ -149,6 +152,7 @@ impl CoreView {
             buffers: worker.core.pool().in_use() as u64,
             buffers_free: worker.core.pool().free() as u64,
             handshakes: registry.handshakes.view(),
+            cuts: registry.cuts.view(),
             stages: worker.live.stages(),
             listeners: registry.views(Kind::Listener),
             datagrams: registry.datagram_views(),

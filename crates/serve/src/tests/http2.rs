@@ -31,6 +31,8 @@ struct Asking {
     responses: BTreeMap<u32, Response>,
     /// The server has said that it takes no more.
     goes: Option<Code>,
+    /// The last streams that it has said so for.
+    last: Vec<u32>,
 }
 
 impl Asking {
@@ -51,6 +53,7 @@ impl Asking {
             received: Vec::new(),
             responses: BTreeMap::new(),
             goes: None,
+            last: Vec::new(),
         }
     }
 
@@ -192,7 +195,10 @@ impl Asking {
                 Event::Reset { stream, cause } => {
                     self.responses.entry(stream.id()).or_default().reset = Some(cause);
                 }
-                Event::GoAway { code, .. } => self.goes = Some(code),
+                Event::GoAway { code, last } => {
+                    self.goes = Some(code);
+                    self.last.push(last);
+                }
                 Event::Window(_)
                 | Event::Settings
                 | Event::Pong(_)
@@ -345,6 +351,42 @@ fn a_stop_lets_streams_end_and_says_so() {
         site.core.stop(std::time::Duration::from_secs(10));
         assert_eq!(client.response(slow).await.body, b"ok");
         assert_eq!(client.goes, Some(Code::NO_ERROR));
+    });
+}
+
+#[test]
+fn requests_on_their_way_to_a_server_that_stops_get_their_responses() {
+    on_every_driver(|site| async move {
+        let ok = send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        let server = site.upstream(&[&[Step::Read, ok, Step::Again]]);
+        let address = site.serve(&plan(&server.address));
+        let mut idle = Asking::connect(&site, &address, WINDOW).await;
+        assert_eq!(idle.get("/fixed").await.status, 200);
+        let mut busy = Asking::connect(&site, &address, WINDOW).await;
+        assert_eq!(busy.get("/fixed").await.status, 200);
+        let length = [("content-length", "4")];
+        let upload = busy.open(("POST", "/"), &length, End::Open);
+        busy.flush().await;
+        site.core.stop(std::time::Duration::from_secs(10));
+        for client in [&mut idle, &mut busy] {
+            let late = client.open(("GET", "/fixed"), &[], End::Stream);
+            // It stays on its way until the first word of the end is here, and the answer to the ping behind it.
+            let on_its_way = std::mem::take(&mut client.out);
+            while client.last.is_empty() || client.out.is_empty() {
+                client.receive().await;
+            }
+            assert_eq!(client.last, [u32::MAX >> 1]);
+            client.out.splice(0..0, on_its_way);
+            assert_eq!(client.response(late).await.status, 200);
+            while client.last.len() < 2 {
+                client.receive().await;
+            }
+            assert_eq!(client.last, [u32::MAX >> 1, late.id()]);
+        }
+        busy.send_body(upload, b"body").await;
+        assert_eq!(busy.response(upload).await.body, b"ok");
+        idle.until_the_end().await;
+        busy.until_the_end().await;
     });
 }
 

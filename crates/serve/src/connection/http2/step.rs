@@ -8,6 +8,8 @@ use onrush_http::http2::message::request_trailers;
 
 use super::request::{Opened, Request};
 use super::{Http2, Left, Stage, Waits};
+use crate::downstream::http2::session::LEAVING;
+use crate::observe::cuts::Cut;
 
 impl Http2 {
     /// Responds to the request with these fields, unless the client has asked for much that it does not take.
@@ -46,8 +48,10 @@ impl Http2 {
                 // What is there in part now is another frame than before, with a time of its own.
                 self.waits = Waits::Nothing;
             }
-            if self.session.has_failed() {
-                self.fail();
+            if self.stage != Stage::Failed
+                && let Some(error) = self.session.failure()
+            {
+                self.cut(Cut::Error(error));
             }
         }
     }
@@ -62,10 +66,10 @@ impl Http2 {
             .receive(self.input.bytes(), &mut state_now.frames);
         let step = match received {
             Ok(step) => step,
-            Err(_) => {
+            Err(error) => {
                 drop(state);
                 self.service.worker.meter.garbage();
-                self.fail();
+                self.cut(Cut::Error(error));
                 return None;
             }
         };
@@ -110,6 +114,10 @@ impl Http2 {
             Event::Window(_) | Event::Settings => {
                 drop(state);
                 session.windows_opened();
+            }
+            Event::Pong(LEAVING) if self.stage == Stage::LeavingSoon => {
+                drop(state);
+                self.leave();
             }
             Event::Pong(_) | Event::Nothing => {}
         }

@@ -1,8 +1,14 @@
 //! Every bound of clients that speak HTTP/2, beside those of the protocol itself (`onrush_http::http2::limits`).
 
+use std::time::Duration;
+
 /// Bytes that a connection of HTTP/2 has handed to its socket before it reads more of its client, or lets more of its streams
 /// write: what goes out in one call.
 pub(crate) const HTTP2_UNSENT_MAX: usize = 64 * 1024;
+
+/// How long a connection that is to end takes requests of a client that does not answer to its ping: longer than any round trip
+/// on earth, and a tenth of the time to finish.
+pub(crate) const HTTP2_LEAVING_MAX: Duration = Duration::from_secs(1);
 
 /// Data up to so many bytes is copied behind the frames before it; more travels as the buffer that it came in.
 pub(crate) const HTTP2_COPY_MAX: usize = 4096;

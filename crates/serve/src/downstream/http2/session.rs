@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use onrush_engine::{Error, Part};
 use onrush_http::Method;
-use onrush_http::http2::code::Code;
+use onrush_http::http2::code::{Code, ConnectionError};
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::Encoder;
 use onrush_http::http2::{Connection, End, LocalSettings, Role, Stream};
@@ -25,6 +25,9 @@ use super::flow::{Flow, Receiving, Sending};
 use super::output::State;
 use crate::client::Client;
 use crate::reply::fields::BodyLength;
+
+/// What is in the ping behind the first word of the end.
+pub(crate) const LEAVING: [u8; 8] = *b"leaving.";
 
 /// Who holds the connection that the streams are on.
 pub(crate) trait Carrier {
@@ -38,7 +41,8 @@ pub(crate) struct Session {
     carrier: Box<dyn Carrier>,
     pub(crate) state: RefCell<State>,
     task: RefCell<Option<Waker>>,
-    has_failed: Cell<bool>,
+    /// The rule that the client has broken, where its stream has shown it.
+    failure: Cell<Option<ConnectionError>>,
 }
 
 impl Session {
@@ -50,7 +54,7 @@ impl Session {
             carrier,
             state: RefCell::new(State::new(http, frames)),
             task: RefCell::default(),
-            has_failed: Cell::default(),
+            failure: Cell::default(),
         })
     }
 
@@ -234,14 +238,14 @@ impl Session {
     /// What came on a stream is no message, for this `reason` (RFC 9113 8.1.1).
     pub(crate) fn reject(&self, stream: Stream, reason: &'static str) {
         let State { http, frames, .. } = &mut *self.state.borrow_mut();
-        if http.reject(stream, reason, frames).is_err() {
-            self.has_failed.set(true);
+        if let Err(error) = http.reject(stream, reason, frames) {
+            self.failure.set(Some(error));
         }
     }
 
-    /// Whether the client has broken a rule so that the connection ends with what is written.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.has_failed.get()
+    /// The rule that the client has broken so that the connection ends with what is written.
+    pub(crate) fn failure(&self) -> Option<ConnectionError> {
+        self.failure.get()
     }
 
     /// Ends a stream that has no response.
@@ -251,6 +255,13 @@ impl Session {
             http.reset(stream, code, frames);
         }
         flow.outgoing.state.set(Sending::Ended);
+    }
+
+    /// Says that no more streams will be taken in a round trip (RFC 9113 6.8), which the answer to a ping ends.
+    pub(crate) fn go_away_soon(&self) {
+        let State { http, frames, .. } = &mut *self.state.borrow_mut();
+        http.go_away_soon(frames);
+        http.ping(LEAVING, frames);
     }
 
     /// Takes no more streams, for this reason.
