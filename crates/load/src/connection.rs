@@ -112,13 +112,13 @@ fn exchange(
             while work.due > 0 {
                 let mut received = match first.take() {
                     Some(received) => *received,
-                    None => match take(core_run, &mut input, work, now) {
+                    None => match take(core_run, &mut input, (work, *responses), now) {
                         Some(received) => received,
                         None => receive(core_run, stream, &mut input, work, &mut now).await?,
                     },
                 };
                 received.is_first = *responses == 0;
-                *responses += 1;
+                *responses += received.count;
                 work.begins(true);
                 let written = *written.get_or_insert_with(|| {
                     let known = stream.written();
@@ -151,13 +151,25 @@ async fn look(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
     }
 }
 
-/// Takes the next response where it has come already, whole and as usual: of those to requests that were sent at once, most
-/// have. It costs no future, and nothing is done with any other.
+/// Takes the next responses where they have come already, whole, as usual and alike: of those to requests that were sent at once,
+/// most have. They cost no future and are counted together. A connection's first response is taken alone.
 #[inline]
-fn take(core_run: &CoreRun, input: &mut Input, work: &Work, now: Instant) -> Option<Received> {
-    let (bytes, response) = core_run.codec.take(work.number, input.bytes())?;
-    input.consume(bytes);
-    Some(Received::new(response, now))
+fn take(
+    core_run: &CoreRun,
+    input: &mut Input,
+    (work, responses): (&Work, u64),
+    now: Instant,
+) -> Option<Received> {
+    let most = match responses {
+        0 => 1,
+        _ => work.due,
+    };
+    let alike = core_run.codec.take(work.number, most, input.bytes())?;
+    input.consume(alike.bytes);
+    Some(Received {
+        count: alike.count,
+        ..Received::new(alike.response, now)
+    })
 }
 
 /// Takes one whole response from `stream`, to the first request of `work`. `now` is the time of the last receive, here

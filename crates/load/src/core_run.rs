@@ -309,7 +309,7 @@ impl CoreRun {
         self.timeout
     }
 
-    /// One of the requests of `work`, written at `written`, has its response.
+    /// The first requests of `work`, written at `written`, have their responses.
     pub(crate) fn responded(
         &self,
         work: &mut Work,
@@ -317,21 +317,23 @@ impl CoreRun {
         written: Instant,
         now: Instant,
     ) {
-        let Received { response, .. } = received;
+        let Received {
+            response, count, ..
+        } = received;
         let protocol = &self.plan.protocol;
         let kind = protocol.kind_of(work.number);
-        work.number += 1;
+        work.number += count;
         let took = self.times(work, &received, written, now);
         let measured = self.recorder.measured(work.start, &received);
-        self.supply.landed(work, 1);
+        self.supply.landed(work, count);
         let mut record = self.recorder.record.borrow_mut();
         if self.is_over() {
-            record.responded_late(&took, measured);
+            record.responded_late(count, &took, measured);
             return;
         }
-        self.recorder.note_response(work.index, now);
-        record.responded(response.outcome, &took, measured);
-        record.responded_kind(kind, took.response, measured);
+        self.recorder.note_responses(work.index, count, now);
+        record.responded((response.outcome, count), &took, measured);
+        record.responded_kind((kind, count), took.response, measured);
         if response.met != Met::Yes {
             record.unexpected(kind, response.met, || {
                 let what = protocol.outcomes().phrase(response.outcome);

@@ -27,7 +27,7 @@ use crate::requests::mix::Mix;
 use crate::target::Scheme;
 pub(crate) use memcached::counts::{Counts, DatagramCounts};
 use request::{Last, RequestKind};
-use response::{Outcomes, Response, Step};
+use response::{Alike, Outcomes, Response, Step};
 
 /// What a run speaks, and the requests that it makes. The cores share it.
 #[derive(Clone, Debug)]
@@ -213,12 +213,12 @@ impl Codec {
         }
     }
 
-    /// The response to request `number`, where it stands at the beginning of `input`, whole and as usual, and how many bytes
-    /// it has; none where [`Codec::incoming`] has to look at it.
+    /// The responses to the requests from `number` on, `most` of them at most, that stand at the beginning of `input`, whole, as
+    /// usual and all alike; none where [`Codec::incoming`] has to look at the first.
     #[inline]
-    pub(crate) fn take(&self, number: u64, input: &[u8]) -> Option<(usize, Response)> {
+    pub(crate) fn take(&self, number: u64, most: u64, input: &[u8]) -> Option<Alike> {
         match self {
-            Codec::Memcached(codec) => codec.take(number, input),
+            Codec::Memcached(codec) => codec.take(number, most, input),
             Codec::Http1(_) | Codec::Http2(_) | Codec::Echo(_) => None,
             #[cfg(test)]
             Codec::Lines => None,

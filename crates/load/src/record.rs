@@ -129,23 +129,28 @@ impl Record {
         }
     }
 
-    /// A response came.
+    /// So many responses came that say the same.
     #[inline]
-    pub(crate) fn responded(&mut self, outcome: Outcome, took: &ResponseTimes, measured: Measured) {
+    pub(crate) fn responded(
+        &mut self,
+        (outcome, count): (Outcome, u64),
+        took: &ResponseTimes,
+        measured: Measured,
+    ) {
         let tally = &mut self.tally;
-        tally.requests += 1;
-        tally.first_bytes += 1;
-        tally.first_byte_sum_ns += took.send_lag + took.first_byte;
-        tally.last_bytes += 1;
-        tally.last_byte_sum_ns += took.response;
-        tally.send_lag_sum_ns += took.send_lag;
+        tally.requests += count;
+        tally.first_bytes += count;
+        tally.first_byte_sum_ns += count * (took.send_lag + took.first_byte);
+        tally.last_bytes += count;
+        tally.last_byte_sum_ns += count * took.response;
+        tally.send_lag_sum_ns += count * took.send_lag;
         if let Some(class) = tally.statuses.get_mut(usize::from(outcome.class)) {
-            *class += 1;
+            *class += count;
         }
-        self.said[usize::from(outcome.number)] += 1;
+        self.said[usize::from(outcome.number)] += count;
         match measured {
-            Measured::Yes => self.alike.add(took, &mut self.times),
-            Measured::No => self.unmeasured += 1,
+            Measured::Yes => self.alike.add(count, took, &mut self.times),
+            Measured::No => self.unmeasured += count,
         }
     }
 
@@ -154,22 +159,27 @@ impl Record {
         std::mem::take(&mut self.alike).put(&mut self.times);
     }
 
-    /// A response came behind the end.
-    pub(crate) fn responded_late(&mut self, took: &ResponseTimes, measured: Measured) {
-        self.late += 1;
+    /// So many responses came behind the end.
+    pub(crate) fn responded_late(&mut self, count: u64, took: &ResponseTimes, measured: Measured) {
+        self.late += count;
         match measured {
-            Measured::Yes => self.alike.add(took, &mut self.times),
-            Measured::No => self.late_unmeasured += 1,
+            Measured::Yes => self.alike.add(count, took, &mut self.times),
+            Measured::No => self.late_unmeasured += count,
         }
     }
 
-    /// The response was one to a request of this kind.
+    /// So many responses were to requests of this kind.
     #[inline]
-    pub(crate) fn responded_kind(&mut self, kind: usize, response: u64, measured: Measured) {
+    pub(crate) fn responded_kind(
+        &mut self,
+        (kind, count): (usize, u64),
+        response: u64,
+        measured: Measured,
+    ) {
         if let Some(kind) = self.kinds.get_mut(kind) {
-            kind.responses += 1;
+            kind.responses += count;
             if measured == Measured::Yes {
-                kind.response.record(response);
+                kind.response.record_many(response, count);
             }
         }
     }

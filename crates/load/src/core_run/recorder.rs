@@ -23,6 +23,8 @@ pub(crate) struct Received {
     pub(crate) first_byte: Instant,
     /// Whether it is its connection's first.
     pub(crate) is_first: bool,
+    /// How many there are of it, to requests that follow each other and are of one kind.
+    pub(crate) count: u64,
 }
 
 impl Received {
@@ -31,6 +33,7 @@ impl Received {
             response,
             first_byte,
             is_first: false,
+            count: 1,
         }
     }
 }
@@ -102,11 +105,11 @@ impl Recorder {
         }
     }
 
-    /// A response came over connection `index` at `now`.
-    pub(super) fn note_response(&self, index: u32, now: Instant) {
+    /// So many responses came over connection `index` at `now`.
+    pub(super) fn note_responses(&self, index: u32, count: u64, now: Instant) {
         self.last_response.set(now);
         let responses = &self.responses[index as usize];
-        responses.set(responses.get() + 1);
+        responses.set(responses.get() + count);
     }
 
     /// How long after `begin` the last response came; none without one.

@@ -85,14 +85,15 @@ impl CoreRun {
         let measured = self.recorder.measured(work.start, &received);
         if self.is_over() {
             let mut record = self.recorder.record.borrow_mut();
-            record.responded_late(&took, measured);
+            record.responded_late(1, &took, measured);
             return;
         }
-        self.recorder.note_response(work.index, now);
-        self.recorder
-            .record
-            .borrow_mut()
-            .responded(received.response.outcome, &took, measured);
+        self.recorder.note_responses(work.index, 1, now);
+        self.recorder.record.borrow_mut().responded(
+            (received.response.outcome, 1),
+            &took,
+            measured,
+        );
         self.journeys(|record| record.in_flight -= 1);
         self.recorder.sample_once(stream, work);
     }

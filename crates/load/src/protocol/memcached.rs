@@ -19,7 +19,7 @@ use onrush_packet::memcached::Frame;
 use onrush_tls::Transport;
 
 use super::queue::queue_bytes;
-use super::response::{Outcomes, Response};
+use super::response::{Alike, Outcomes};
 use crate::memcached::workload::Workload;
 use crate::memcached::{Carrier, Dialect};
 use answer::Said;
@@ -94,8 +94,8 @@ impl Codec {
 
     /// See [`super::Codec::take`].
     #[inline]
-    pub(super) fn take(&self, number: u64, input: &[u8]) -> Option<(usize, Response)> {
-        hit::take(&self.reading, number, input)
+    pub(super) fn take(&self, number: u64, most: u64, input: &[u8]) -> Option<Alike> {
+        hit::take(&self.reading, number..number.saturating_add(most), input)
     }
 
     /// Itself, where requests and answers are datagrams.

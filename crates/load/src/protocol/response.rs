@@ -30,6 +30,16 @@ pub(crate) struct Response {
     pub(crate) met: Met,
 }
 
+/// Complete responses that say the same, one behind the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Alike {
+    pub(crate) response: Response,
+    /// At least one.
+    pub(crate) count: u64,
+    /// Bytes of all of them.
+    pub(crate) bytes: usize,
+}
+
 /// What a response says, as its protocol numbers it; see [`Outcomes`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Outcome {

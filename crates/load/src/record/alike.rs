@@ -11,9 +11,9 @@ pub(super) struct Alike {
 }
 
 impl Alike {
-    /// One more. Where it took something else, those before it are put into `times`.
+    /// So many more. Where they took something else, those before them are put into `times`.
     #[inline]
-    pub(super) fn add(&mut self, took: &ResponseTimes, times: &mut Times) {
+    pub(super) fn add(&mut self, count: u64, took: &ResponseTimes, times: &mut Times) {
         if self.took != *took {
             self.put(times);
             *self = Alike {
@@ -21,7 +21,7 @@ impl Alike {
                 count: 0,
             };
         }
-        self.count += 1;
+        self.count += count;
     }
 
     /// Puts them into `times`.

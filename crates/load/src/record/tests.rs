@@ -21,8 +21,8 @@ const TOOK: ResponseTimes = ResponseTimes {
 #[test]
 fn responses_and_failures_add_up_to_finished_requests() {
     let mut record = Record::new(&OUTCOMES);
-    record.responded(status(200), &TOOK, Measured::Yes);
-    record.responded(status(404), &TOOK, Measured::No);
+    record.responded((status(200), 1), &TOOK, Measured::Yes);
+    record.responded((status(404), 1), &TOOK, Measured::No);
     record.failed(Failure::Reset, 3);
     record.count(Failure::ConnectRefused, 2);
     record.settle();
@@ -46,7 +46,7 @@ fn responses_that_took_the_same_are_all_measured() {
     };
     let mut record = Record::new(&OUTCOMES);
     for took in [TOOK, TOOK, TOOK, slow, TOOK, slow, slow] {
-        record.responded(status(200), &took, Measured::Yes);
+        record.responded((status(200), 1), &took, Measured::Yes);
     }
     record.settle();
     record.settle();
@@ -63,7 +63,7 @@ fn merged_records_are_their_sum() {
     let mut sum = Record::new(&OUTCOMES);
     for _ in 0..2 {
         let mut record = Record::new(&OUTCOMES);
-        record.responded(status(999), &TOOK, Measured::Yes);
+        record.responded((status(999), 1), &TOOK, Measured::Yes);
         record.failed(Failure::Other, 1);
         record.resent = 4;
         record.established = 2;

@@ -83,7 +83,7 @@ impl Said {
     }
 
     /// Its class among those of [`OUTCOMES`](super::OUTCOMES).
-    pub(super) fn class(self) -> u8 {
+    pub(super) const fn class(self) -> u8 {
         match self {
             Said::Partial => 0,
             Said::Hit => 1,

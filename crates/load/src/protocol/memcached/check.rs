@@ -39,14 +39,17 @@ pub(super) fn said_in_pieces(codec: &Codec, count: u64, text: &[u8], piece: usiz
             Met::OtherOutcome | Met::OtherBody => format!("{name}!"),
         }
     };
-    for number in 0..count {
+    let mut number = 0;
+    while number < count {
         // As a connection does it: what is whole and usual is taken at once.
-        if let Some((bytes, response)) = codec.take(number, &text[at..end]) {
-            at += bytes;
-            all.push(name_of(response));
+        if let Some(alike) = codec.take(number, count - number, &text[at..end]) {
+            at += alike.bytes;
+            number += alike.count;
+            all.extend((0..alike.count).map(|_| name_of(alike.response)));
             continue;
         }
         let mut incoming = codec.incoming(0, number);
+        number += 1;
         loop {
             let (bytes, step) = incoming.step(&text[at..end]);
             at += bytes;
