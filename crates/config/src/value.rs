@@ -112,11 +112,13 @@ pub(crate) fn parse_request_body_max(text: &str) -> Result<Option<u64>, Invalid>
 /// `10k`, `1m`.
 pub fn parse_count(text: &str) -> Result<u64, Invalid> {
     let suffixes = [("", 1), ("k", 1_000), ("m", 1_000_000)];
-    parse_multiple(
-        text,
-        &suffixes,
-        "a count: expected a whole number, or thousands or millions, such as 100, 10k or 1m",
-    )
+    let expected =
+        "a count: expected a whole number, or thousands or millions, such as 100, 10k or 1m";
+    match parse_multiple(text, &suffixes, expected)? {
+        // What has too many digits.
+        u64::MAX => Err(too_large(text)),
+        count => Ok(count),
+    }
 }
 
 /// Per cent in whole numbers: `50%`.
@@ -457,6 +459,19 @@ mod tests {
 
     #[test]
     fn sizes_are_binary_and_counts_decimal() {
+        for text in [
+            "18446744073709551615",
+            "100000000000000000000",
+            "99999999999999999m",
+        ] {
+            assert!(
+                parse_count(text)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("too large"),
+                "{text}"
+            );
+        }
         check(
             parse_size,
             &[

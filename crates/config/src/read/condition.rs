@@ -44,6 +44,11 @@ pub(super) enum Listeners<'a> {
 }
 
 impl Listeners<'_> {
+    /// Whether some are missing for what is wrong with them.
+    pub(super) fn are_unknown(self) -> bool {
+        matches!(self, Listeners::Unknown)
+    }
+
     /// Whether it is certain that none of them speaks HTTP.
     pub(super) fn speak_http_nowhere(self) -> bool {
         match self {

@@ -1,5 +1,8 @@
 //! `[[route]]`: conditions, what is done on the way, and the response.
 
+use toml::Spanned;
+use toml::de::DeValue;
+
 use super::condition::Listeners;
 use super::cors::read_cors;
 use super::defaults::Defaults;
@@ -85,7 +88,7 @@ pub(super) fn read_routes(
             let message = "there is no [[listen]] that speaks http, and so nobody who could ask for a [[route]]: expected one, or no [[route]]";
             findings.error(file.place("route"), message);
         }
-    } else if has_none {
+    } else if has_none && !(listeners.are_unknown() && names_protocols(file)) {
         findings.error(
             0..0,
             "there is no [[route]]: expected at least one, to say how to respond",
@@ -104,6 +107,14 @@ pub(super) fn read_routes(
     reach::warn_of_unreachable(&routes, findings);
     reach::warn_of_unspoken(&routes, spoken, findings);
     routes.into_iter().map(|(route, _)| route).collect()
+}
+
+/// Whether a listener says what it speaks. Where something is wrong with one, it may be a far end, which has no routes.
+fn names_protocols(file: &Section<'_, '_>) -> bool {
+    let names = |listen: &Spanned<DeValue<'_>>| listen.get_ref().get("protocol").is_some();
+    file.value("listen")
+        .and_then(|listen| listen.get_ref().as_array())
+        .is_some_and(|all| all.iter().any(names))
 }
 
 fn read_route(

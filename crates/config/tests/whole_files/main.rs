@@ -565,6 +565,14 @@ fn a_file_without_routes_is_an_error() {
             ["1:1: there is no [[route]]: expected at least one, to say how to respond"]
         );
     }
+    // A far end has none, whatever else is wrong with it.
+    let far_end =
+        "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"sink\"\ntransport = \"tcpp\"";
+    assert!(
+        errors(far_end)
+            .iter()
+            .all(|error| error.starts_with("4:13: "))
+    );
     // Misspelt or of the wrong kind, it is one mistake and not two.
     let routes = "[[routes]]\nsynthetic = true";
     assert_eq!(

@@ -220,6 +220,11 @@ fn check(options: &Options) -> Result<(), String> {
             options.depth
         ));
     }
+    if options.timeout.is_zero() {
+        return Err(
+            "a timeout of no time leaves none for an echo: expected one such as 1s".to_owned(),
+        );
+    }
     let smallest = options.sizes.smallest();
     if usize::from(smallest) < HEADER_BYTES {
         return Err(format!(
@@ -337,6 +342,11 @@ mod tests {
             ..options()
         };
         assert!(refused(none).contains("expected 1 to 65536"));
+        let hasty = Options {
+            timeout: Duration::ZERO,
+            ..options()
+        };
+        assert!(refused(hasty).contains("a timeout of no time"));
         let sizes = Options {
             sizes: Sizes::parse("64-100").unwrap(),
             departure: Departure::Offload,

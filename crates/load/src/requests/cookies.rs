@@ -19,11 +19,12 @@ pub(crate) struct Cookie {
 }
 
 impl Cookie {
-    /// Reads the value of a Set-Cookie field (RFC 6265 5.2); `None` when it has no name.
+    /// Reads the value of a Set-Cookie field (RFC 6265 5.2); `None` when it has no name, or no `=` behind it.
     pub(crate) fn parse(field: &[u8]) -> Option<Cookie> {
         let mut parts = field.split(|&byte| byte == b';');
-        let (name, value) = pair(parts.next()?);
-        if name.is_empty() {
+        let first = parts.next()?;
+        let (name, value) = pair(first);
+        if name.is_empty() || !first.contains(&b'=') {
             return None;
         }
         let is_gone = parts.any(|part| {
@@ -118,6 +119,7 @@ mod tests {
             (&["a=1", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"], ""),
             (&["a=1", "a=; Expires=Thu, 01-Jan-1970 00:00:00 GMT"], ""),
             (&["=1", ""], ""),
+            (&["a", "a; Path=/", "b=; c=1"], "Cookie: b=\r\n"),
         ] {
             assert_eq!(sent_back(fields), expected, "{fields:?}");
         }
