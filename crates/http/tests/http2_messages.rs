@@ -235,6 +235,16 @@ fn what_is_not_taken_gets_a_response() {
     let long = format!("/{}", "a".repeat(Limits::DEFAULT.target_bytes_max));
     let many = format!("{GET}{}", "a: b\n".repeat(101));
     let large = format!("{GET}a: {}\n", "b".repeat(LIST_BYTES_MAX as usize));
+    // As much as HTTP/1 does not take, and as much as it does.
+    let value = "b".repeat(Limits::DEFAULT.head_bytes_max - 80);
+    let line = section(&format!("{GET}a: {value}{}\n", "b".repeat(80)));
+    let unknown = ExtendedConnect::Unknown;
+    assert_eq!(
+        outcome_of(&line, Follows::Nothing, unknown),
+        Err(Refusal::new(431, "request head too large").into())
+    );
+    let line = section(&format!("{GET}a: {value}\n"));
+    assert!(outcome_of(&line, Follows::Nothing, unknown).is_ok());
     for (lines, status, reason) in [
         (of("GET", &long, "h"), 414, "request target too long"),
         (many, 431, "too many header fields"),
@@ -515,6 +525,10 @@ fn trailers_are_fields_that_change_nothing() {
         names("content-length: 1\na: b\n"),
         (Err(forbidden), Ok(vec!["a".to_owned()]))
     );
+    // What a server says of an error may be longer than what HTTP/1 takes of a client.
+    let long = format!("a: {}\n", "b".repeat(Limits::DEFAULT.trailer_bytes_max));
+    let too_large = Rejection::Refused(Refusal::new(431, "trailers too large"));
+    assert_eq!(names(&long), (Err(too_large), Ok(vec!["a".to_owned()])));
     for (lines, wanted) in [
         (
             "a: b\n:path: /\n",

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::limits::{
     CHATTER_AHEAD_MAX, CHATTER_PER_DATA, CHATTER_PER_SECOND, CHATTER_PER_STREAM,
-    CONTROL_UNSENT_BYTES_MAX, DATA_GOOD_BYTES, RESETS_AHEAD_MAX, RESETS_PER_SECOND,
-    STREAM_ERRORS_AHEAD_MAX,
+    CONTROL_UNSENT_BYTES_MAX, DATA_BYTES_PER_CHATTER, DATA_GOOD_BYTES, RESETS_AHEAD_MAX,
+    RESETS_PER_SECOND, STREAM_ERRORS_AHEAD_MAX,
 };
 
 /// Which bound a peer went beyond.
@@ -158,12 +158,19 @@ impl Guard {
         give(&mut self.chatter, CHATTER_PER_STREAM, CHATTER_AHEAD_MAX);
     }
 
-    /// DATA has come or is sent.
+    /// DATA has come.
     #[inline]
-    pub(crate) fn data(&mut self, bytes: usize) {
+    pub(crate) fn data_received(&mut self, bytes: usize) {
         if bytes >= DATA_GOOD_BYTES {
             give(&mut self.chatter, CHATTER_PER_DATA, CHATTER_AHEAD_MAX);
         }
+    }
+
+    /// DATA is sent: how much, the peer has said by its windows.
+    #[inline]
+    pub(crate) fn data_sent(&mut self, bytes: usize) {
+        let earned = (bytes / DATA_BYTES_PER_CHATTER).min(CHATTER_PER_DATA as usize);
+        give(&mut self.chatter, earned as u32, CHATTER_AHEAD_MAX);
     }
 
     /// Time has passed.
@@ -218,10 +225,26 @@ mod tests {
     fn small_data_is_no_good_work() {
         let mut guard = Guard::new();
         while guard.chatter(Flood::WindowUpdate).is_ok() {}
-        guard.data(DATA_GOOD_BYTES - 1);
+        guard.data_received(DATA_GOOD_BYTES - 1);
+        guard.data_sent(DATA_BYTES_PER_CHATTER - 1);
         assert_eq!(guard.chatter(Flood::WindowUpdate), Err(Flood::WindowUpdate));
-        guard.data(DATA_GOOD_BYTES);
+        guard.data_received(DATA_GOOD_BYTES);
         assert_eq!(guard.chatter(Flood::WindowUpdate), Ok(()));
+    }
+
+    #[test]
+    fn windows_are_paid_for_by_what_is_sent_into_them() {
+        for (bytes, is_flood) in [(1, true), (7, false), (1000, false)] {
+            let mut guard = Guard::new();
+            let mut outcome = Ok(());
+            for _ in 0..10 * CHATTER_AHEAD_MAX {
+                // Of the stream, of the connection, and what is sent then.
+                outcome = outcome.and(guard.chatter(Flood::WindowUpdate));
+                outcome = outcome.and(guard.chatter(Flood::WindowUpdate));
+                guard.data_sent(bytes);
+            }
+            assert_eq!(outcome.is_err(), is_flood, "{bytes}");
+        }
     }
 
     #[test]

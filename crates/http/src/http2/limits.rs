@@ -59,13 +59,17 @@ pub const CHATTER_AHEAD_MAX: u32 = 2000;
 /// Frames of chatter that a served stream gives back: a client may say a priority, a window and a reset for each.
 pub const CHATTER_PER_STREAM: u32 = 8;
 
-/// Frames of chatter that DATA of at least `DATA_GOOD_BYTES` gives back, in either direction: windows of stream and
-/// connection, and a PING, with one to spare.
+/// Frames of chatter that DATA gives back at most, in either direction: windows of stream and connection, and a PING, with one
+/// to spare.
 pub const CHATTER_PER_DATA: u32 = 4;
 
-/// Bytes of DATA below which it is no good work: a peer that opens its window by one byte at a time makes us send frames of
-/// one byte (CVE-2019-9511).
+/// Bytes of received DATA below which it is no good work.
 pub const DATA_GOOD_BYTES: usize = 256;
+
+/// Bytes of DATA that we send for each frame of chatter that they give back. A peer that opens its window by one byte at a time
+/// makes us send frames of one byte (CVE-2019-9511). A small device may open it by what it has just read: 8 bytes of
+/// frames for each of data, as nginx has it, are one of 13 for two.
+pub const DATA_BYTES_PER_CHATTER: usize = 2;
 
 /// Resets and stream errors that a second gives back: a user who skips through something cancels a few times a second.
 pub const RESETS_PER_SECOND: u32 = 10;

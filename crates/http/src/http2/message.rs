@@ -78,6 +78,15 @@ fn check(section: &FieldSection, too_large: Refusal) -> Result<(), Rejection> {
     }
 }
 
+/// Bytes of the lines that the fields would be in HTTP/1, whose bounds are the same: what passes may be forwarded by it.
+#[cold]
+fn line_bytes(section: &FieldSection) -> usize {
+    let lines = section.iter();
+    lines
+        .map(|(name, value)| name.len() + value.len() + 4)
+        .sum()
+}
+
 /// `count` fields are within the bound.
 #[inline]
 fn check_count(count: usize, limits: &Limits, too_many: Refusal) -> Result<(), Rejection> {

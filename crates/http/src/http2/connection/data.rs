@@ -36,7 +36,7 @@ impl Connection {
         if left == 0 && end == End::Open {
             self.guard.chatter(Flood::EmptyData)?;
         }
-        self.guard.data(left as usize);
+        self.guard.data_received(left as usize);
         let Some(stream) = self.streams.find(head.stream) else {
             self.data_of_closed(head, out)?;
             return Ok(Progress::of(HEAD_BYTES, Found::Nothing));

@@ -149,7 +149,7 @@ impl Connection {
         };
         put_head(head, out);
         self.sending.take(bytes as u32);
-        self.guard.data(bytes);
+        self.guard.data_sent(bytes);
         let slot = self.streams.get_mut(stream).ok_or(Closed)?;
         slot.sending.take(bytes as u32);
         if end == End::Stream {

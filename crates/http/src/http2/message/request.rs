@@ -2,7 +2,7 @@
 
 use super::{
     Follows, LATE_PSEUDO, REPEATED_PSEUDO, Rejection, UNKNOWN_PSEUDO, announced, check,
-    check_count, note_length,
+    check_count, line_bytes, note_length,
 };
 use crate::http2::fields::FieldSection;
 use crate::http2::hpack::static_table::Known;
@@ -43,7 +43,12 @@ pub fn request<'h, 'b>(
     extended: ExtendedConnect,
     limits: &Limits,
 ) -> Result<Request<'h, 'b>, Rejection> {
-    check(section, Refusal::new(431, "request head too large"))?;
+    check(section, TOO_LARGE)?;
+    if section.list_bytes() > limits.head_bytes_max as u64
+        && line_bytes(section) > limits.head_bytes_max
+    {
+        return Err(TOO_LARGE.into());
+    }
     let parts = Parts::of(section, extended)?;
     check_count(
         parts.fields,
@@ -76,6 +81,8 @@ pub fn request<'h, 'b>(
         protocol: start.protocol,
     })
 }
+
+const TOO_LARGE: Refusal = Refusal::new(431, "request head too large");
 
 /// A section taken apart: what stands for the start line, and the fields that mean something here.
 #[derive(Default)]

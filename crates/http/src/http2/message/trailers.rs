@@ -1,6 +1,6 @@
 //! Trailers (RFC 9113 8.1): fields behind a body. What must not be one is treated as in HTTP/1, since it may go on as that.
 
-use super::{Rejection, check};
+use super::{Rejection, check, line_bytes};
 use crate::body::TRAILERS_FORBIDDEN;
 use crate::http2::fields::FieldSection;
 use crate::{Limits, Refusal};
@@ -17,6 +17,9 @@ pub fn request_trailers<'b>(
     if section.iter().any(|(name, _)| is_forbidden(name)) {
         return Err(Refusal::bad("a field that must not be a trailer").into());
     }
+    if line_bytes(section) > limits.trailer_bytes_max {
+        return Err(TOO_LARGE.into());
+    }
     Ok(fields)
 }
 
@@ -32,11 +35,13 @@ pub fn response_trailers<'b>(
     Ok(fields.filter(|(name, _)| !is_forbidden(name)))
 }
 
+const TOO_LARGE: Refusal = Refusal::new(431, "trailers too large");
+
 fn trailers<'b>(
     section: &'b FieldSection,
     limits: &Limits,
 ) -> Result<impl Iterator<Item = (&'b str, &'b [u8])> + use<'b>, Rejection> {
-    check(section, Refusal::new(431, "trailers too large"))?;
+    check(section, TOO_LARGE)?;
     if section.iter().any(|(name, _)| name.starts_with(':')) {
         return Err(Rejection::Malformed("a pseudo-field in trailers"));
     }
