@@ -193,6 +193,15 @@ impl Plan {
     }
 }
 
+fn check_timeout(timeout: Duration) -> Result<(), String> {
+    match timeout.is_zero() {
+        true => {
+            Err("a timeout of no time leaves none for an echo: expected one such as 1s".to_owned())
+        }
+        false => Ok(()),
+    }
+}
+
 fn check(options: &Options) -> Result<(), String> {
     let in_range = |what: &str, value: usize, most: usize| match (1..=most).contains(&value) {
         true => Ok(()),
@@ -220,11 +229,7 @@ fn check(options: &Options) -> Result<(), String> {
             options.depth
         ));
     }
-    if options.timeout.is_zero() {
-        return Err(
-            "a timeout of no time leaves none for an echo: expected one such as 1s".to_owned(),
-        );
-    }
+    check_timeout(options.timeout)?;
     let smallest = options.sizes.smallest();
     if usize::from(smallest) < HEADER_BYTES {
         return Err(format!(
