@@ -13,7 +13,9 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
-use onrush_engine::{Address, Core, CountedMemory, Input, Io, Stream, choose};
+use onrush_engine::{Address, Core, CountedMemory, Input, Io, Part, Stream, choose};
+use onrush_http::http2::hpack::{Encoder, Indexing};
+use onrush_http::http2::{Connection, Content, End, LocalSettings, Role};
 use onrush_serve::{Server, check};
 use onrush_tls::{ClientSetup, Connector, Transport, Verify};
 
@@ -34,21 +36,25 @@ struct Kind {
     routes: &'static str,
     listen: &'static str,
     is_encrypted: bool,
-    request: &'static str,
-    status: &'static str,
+    request: fn() -> Vec<u8>,
+    /// Whether that is all of the response.
+    is_whole: fn(&[u8]) -> bool,
+    /// How long it is idle until it gives back what it does not need.
+    rests_after: Duration,
     /// Sockets of the server for each of them.
     sockets: usize,
     bytes_max: usize,
 }
 
-const KINDS: [Kind; 3] = [
+const KINDS: [Kind; 5] = [
     Kind {
         name: "idle",
         routes: "respond = { status = 200 }",
         listen: "",
         is_encrypted: false,
-        request: "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
-        status: "HTTP/1.1 200 ",
+        request: || b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".to_vec(),
+        is_whole: |bytes| is_head(bytes, b"HTTP/1.1 200 "),
+        rests_after: Duration::ZERO,
         sockets: 1,
         bytes_max: 800,
     },
@@ -57,22 +63,117 @@ const KINDS: [Kind; 3] = [
         routes: "respond = { status = 200 }",
         listen: "tls = \"self-signed\"",
         is_encrypted: true,
-        request: "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
-        status: "HTTP/1.1 200 ",
+        request: || b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".to_vec(),
+        is_whole: |bytes| is_head(bytes, b"HTTP/1.1 200 "),
+        rests_after: Duration::ZERO,
         sockets: 1,
         bytes_max: 1500,
+    },
+    Kind {
+        name: "idle in HTTP/2",
+        routes: "respond = { status = 200 }",
+        listen: "",
+        is_encrypted: false,
+        request: of_a_browser,
+        is_whole: is_stream_ended,
+        rests_after: RESTS_AFTER,
+        sockets: 1,
+        bytes_max: 4096,
+    },
+    Kind {
+        name: "idle in HTTP/2 with TLS",
+        routes: "respond = { status = 200 }",
+        listen: "tls = \"self-signed\"",
+        is_encrypted: true,
+        request: of_a_browser,
+        is_whole: is_stream_ended,
+        rests_after: RESTS_AFTER,
+        sockets: 1,
+        bytes_max: 5000,
     },
     Kind {
         name: "tunnel",
         routes: "forward = \"http://{behind}\"",
         listen: "",
         is_encrypted: false,
-        request: "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
-        status: "HTTP/1.1 101 ",
+        request: || {
+            b"GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+                .to_vec()
+        },
+        is_whole: |bytes| is_head(bytes, b"HTTP/1.1 101 "),
+        rests_after: Duration::ZERO,
         sockets: 2,
         bytes_max: 1600,
     },
 ];
+
+/// What a server waits for, and some more.
+const RESTS_AFTER: Duration = Duration::from_millis(1500);
+
+fn is_head(bytes: &[u8], status: &[u8]) -> bool {
+    bytes.ends_with(b"\r\n\r\n") && bytes.starts_with(status)
+}
+
+/// The beginning of a connection as Chromium makes it: 900 bytes of fields, all of which the table keeps.
+fn of_a_browser() -> Vec<u8> {
+    let brands = "\"Chromium\";v=\"142\", \"Google Chrome\";v=\"142\", \"Not_A Brand\";v=\"99\"";
+    let agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36";
+    let accept = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7";
+    let cookie = format!("session={}", "0123456789abcdef".repeat(8));
+    let fields = [
+        (":method", "GET"),
+        (":authority", "www.example.com"),
+        (":scheme", "http"),
+        (":path", "/"),
+        ("sec-ch-ua", brands),
+        ("sec-ch-ua-mobile", "?0"),
+        ("sec-ch-ua-platform", "\"Linux\""),
+        ("upgrade-insecure-requests", "1"),
+        ("user-agent", agent),
+        ("accept", accept),
+        ("sec-fetch-site", "none"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-user", "?1"),
+        ("sec-fetch-dest", "document"),
+        ("accept-encoding", "gzip, deflate, br, zstd"),
+        ("accept-language", "en-US,en;q=0.9"),
+        ("cookie", &cookie),
+        ("priority", "u=0, i"),
+    ];
+    let mut out = Vec::new();
+    let mut client = Connection::new(Role::Client, LocalSettings::DEFAULT, &mut out);
+    let write = |encoder: &mut Encoder, out: &mut Vec<u8>| {
+        for (name, value) in fields {
+            encoder.field(
+                name.as_bytes(),
+                value.as_bytes(),
+                Indexing::Incremental,
+                out,
+            );
+        }
+    };
+    let opened = client.open(End::Stream, Content::Any, &mut out, write);
+    opened.expect("it is the first");
+    // What the server says first is acknowledged.
+    out.extend_from_slice(&[0, 0, 0, 4, 1, 0, 0, 0, 0]);
+    out
+}
+
+/// Whether the frames end with the last one of stream 1.
+fn is_stream_ended(mut frames: &[u8]) -> bool {
+    while let Some((head, rest)) = frames.split_at_checked(9) {
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let is_last = head[5..] == [0, 0, 0, 1] && head[4] & 1 == 1 && head[3] <= 1;
+        let Some(behind) = rest.get(length..) else {
+            return false;
+        };
+        if is_last {
+            return behind.is_empty();
+        }
+        frames = behind;
+    }
+    false
+}
 
 #[test]
 fn an_idle_connection_costs_no_more_than_is_said() {
@@ -106,8 +207,10 @@ fn bytes_each(kind: &'static Kind, io: Io, behind: SocketAddr) -> usize {
     let bytes = on_a_core(move |core| async move {
         let mut connections = Vec::new();
         open(kind, &core, address, half - OTHERS, &mut connections).await;
+        thread::sleep(kind.rests_after);
         let before = at_rest();
         open(kind, &core, address, full - OTHERS, &mut connections).await;
+        thread::sleep(kind.rests_after);
         (at_rest() - before) / (full - half)
     });
     server.stop();
@@ -185,14 +288,13 @@ async fn open(
             false => Ok(Transport::plain(stream)),
         };
         let transport = transport.expect("hands are shaken");
-        transport.queue(kind.request.as_bytes());
+        transport.queue(Part::from(Rc::from((kind.request)())));
         transport.flush().await.expect("it is taken");
         let mut input = Input::default();
-        while !input.bytes().ends_with(b"\r\n\r\n") {
+        while !(kind.is_whole)(input.bytes()) {
             let received = transport.recv(&mut input).await.expect("it responds");
             assert!(received > 0, "{}: no whole response", kind.name);
         }
-        assert!(input.bytes().starts_with(kind.status.as_bytes()));
         connections.push(transport);
     }
 }

@@ -175,8 +175,11 @@ impl Connection {
         self.guard.elapsed(time);
     }
 
-    /// Gives back memory that an idle connection does not need. The tables of the field compression stay.
+    /// Gives back memory that an idle connection does not need. Of the tables of the field compression the peer's stays, as
+    /// small as it can be; ours begins anew.
     pub fn rest(&mut self) {
+        self.decoder.rest();
+        self.encoder.rest();
         self.streams.rest();
         if self.streams.open() == 0 {
             self.gone.forget();

@@ -20,7 +20,7 @@ use onrush_tls::{Info, Transport};
 use self::request::Request;
 use super::Connection;
 use crate::client::Client;
-use crate::downstream::http2::limits::HTTP2_CONNECTION_WINDOW;
+use crate::downstream::http2::limits::{HTTP2_CONNECTION_WINDOW, HTTP2_REST_AFTER};
 use crate::downstream::http2::session::{Carrier, Session};
 use crate::observe::connections::{ConnectionState, note};
 use crate::observe::cuts::Cut;
@@ -72,6 +72,8 @@ struct Http2 {
     /// When what the client has to do next began: a head, an idle time, or a window that does not open.
     since: Instant,
     waits: Waits,
+    /// Whether memory was given back since it has become idle.
+    rests: Rests,
     /// Until when it has to be done.
     deadline: Option<Instant>,
     /// While it is leaving soon: when it leaves, whatever the client has heard by then.
@@ -109,6 +111,14 @@ enum Waits {
     Nothing,
 }
 
+/// Whether an idle connection has given back the memory that it does not need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rests {
+    /// The next request may come at once, and would need it again.
+    NotYet,
+    Already,
+}
+
 /// What the protocol counts time in.
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -144,6 +154,7 @@ pub(super) async fn serve(mut connection: Connection) {
         leave_at: None,
         timer: None,
         waits: Waits::Rest,
+        rests: Rests::NotYet,
     };
     // Who is gone need not be told why.
     if client.run().await.is_ok() {
@@ -199,7 +210,7 @@ impl Http2 {
             }
             self.limit_time();
             if self.poll_late(context).is_ready() {
-                self.give_up();
+                self.be_late();
                 continue;
             }
             if is_sent {
@@ -275,12 +286,13 @@ impl Http2 {
             };
             let transport = self.session.transport();
             transport.change_note(|note| note::at(note, state));
-            if waits == Waits::Request {
-                self.session.rest();
-            }
+            self.rests = Rests::NotYet;
         }
         let timeouts = &self.service.site().settings.timeouts;
         let patience = match waits {
+            Waits::Request if self.rests == Rests::NotYet => {
+                Some(timeouts.client_idle.min(HTTP2_REST_AFTER))
+            }
             Waits::Request => Some(timeouts.client_idle),
             Waits::Rest => Some(timeouts.client_head),
             Waits::Body => Some(timeouts.client_body),

@@ -79,6 +79,12 @@ impl Decoder {
         Ok(())
     }
 
+    /// Gives back memory that the entries of the table do not need.
+    pub(crate) fn rest(&mut self) {
+        self.table.compact();
+        (self.name, self.value) = (Vec::new(), Vec::new());
+    }
+
     /// RFC 7541 6.3; only at the start of a block.
     #[inline]
     fn size_updates<'b>(&mut self, mut block: &'b [u8]) -> Result<&'b [u8], Error> {

@@ -49,6 +49,15 @@ impl Entry {
     fn size(&self) -> u32 {
         self.name_bytes + self.value_bytes + ENTRY_OVERHEAD
     }
+
+    /// How many of them stand in the ring.
+    fn bytes_kept(&self) -> usize {
+        let name_bytes = match self.known {
+            Some(_) => 0,
+            None => self.name_bytes,
+        };
+        (name_bytes + self.value_bytes) as usize
+    }
 }
 
 /// An entry to look at.
@@ -160,6 +169,27 @@ impl Table {
         }
     }
 
+    /// Takes no more memory than the entries need.
+    pub(super) fn compact(&mut self) {
+        let mut bytes = Vec::new();
+        // They stand one behind the other, as if they had come to an empty table.
+        for entry in self.entries.iter_mut().rev() {
+            let start = entry.start as usize;
+            entry.start = bytes.len() as u32; // <= limit
+            bytes.extend_from_slice(&self.bytes[start..start + entry.bytes_kept()]);
+        }
+        bytes.shrink_to_fit();
+        self.end = bytes.len();
+        self.bytes = bytes;
+        self.entries.shrink_to_fit();
+    }
+
+    /// Empties it.
+    pub(super) fn clear(&mut self) {
+        self.evict(0);
+        self.compact();
+    }
+
     /// The number of the newest entry.
     #[inline]
     pub(super) fn newest(&self) -> u32 {
@@ -171,5 +201,55 @@ impl Table {
     pub(super) fn index_of(&self, number: u32) -> Option<u32> {
         let age = self.inserted.wrapping_sub(number);
         ((age as usize) < self.entries.len()).then_some(age + COUNT as u32 + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::http2::fields::FieldSection;
+    use crate::http2::hpack::{Decoder, Encoder, Indexing};
+
+    /// Tables that rest between blocks, at any place of their rings, are the same as tables that never do.
+    #[test]
+    fn tables_that_rest_are_the_same_afterwards() {
+        for every in [1, 3, 7, 40] {
+            let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(4096));
+            let mut steady = Decoder::new(4096);
+            let (mut section, mut wanted) = (FieldSection::default(), FieldSection::default());
+            for number in 0_usize..500 {
+                let (name, value) = (
+                    format!("name-{}", number % 23),
+                    "v".repeat(number * 7 % 300),
+                );
+                let mut block = Vec::new();
+                encoder.begin(&mut block);
+                for (name, value) in [
+                    (&name[..], &value[..]),
+                    ("server", "onrush"),
+                    (":path", "/a"),
+                ] {
+                    encoder.field(
+                        name.as_bytes(),
+                        value.as_bytes(),
+                        Indexing::Incremental,
+                        &mut block,
+                    );
+                }
+                for (decoder, section) in [(&mut decoder, &mut section), (&mut steady, &mut wanted)]
+                {
+                    decoder
+                        .decode(&block, 4096, section)
+                        .expect("it is in order");
+                }
+                assert!(section.iter().eq(wanted.iter()), "{number}");
+                assert_eq!(section.iter().next(), Some((&name[..], value.as_bytes())));
+                if number % every == 0 {
+                    decoder.rest();
+                }
+                if number % (every * 5) == 0 {
+                    encoder.rest();
+                }
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use onrush_engine::Error;
 use onrush_http::http2::code::{Code, ConnectionError};
 
-use super::{Http2, Stage, Waits};
+use super::{Http2, Rests, Stage, Waits};
 use crate::downstream::http2::limits::HTTP2_LEAVING_MAX;
 use crate::ending::Behind;
 use crate::limits::LINGER_BYTES;
@@ -30,12 +30,24 @@ impl Http2 {
         }
     }
 
-    /// The time is over: for what the client had to do, or for its answer.
-    pub(super) fn give_up(&mut self) {
+    /// The time is over: for what the client had to do, for its answer, or until an idle connection rests.
+    pub(super) fn be_late(&mut self) {
         let now = self.service.worker.core.now();
         if self.leave_at.is_some_and(|leave_at| leave_at <= now) {
             return self.leave();
         }
+        let client_idle = self.service.site().settings.timeouts.client_idle;
+        if self.waits == Waits::Request
+            && self.rests == Rests::NotYet
+            && self.since + client_idle > now
+        {
+            self.rests = Rests::Already;
+            return self.session.rest();
+        }
+        self.give_up();
+    }
+
+    fn give_up(&mut self) {
         self.session.go_away(Code::NO_ERROR);
         match self.waits {
             Waits::Rest => self.cut(Cut::Head),

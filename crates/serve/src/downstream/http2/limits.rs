@@ -10,6 +10,10 @@ pub(crate) const HTTP2_UNSENT_MAX: usize = 64 * 1024;
 /// on earth, and a tenth of the time to finish.
 pub(crate) const HTTP2_LEAVING_MAX: Duration = Duration::from_secs(1);
 
+/// How long a connection of HTTP/2 is idle before it gives back memory that it needs for the next request: 5 KiB that a client which
+/// asks one by one would need again at once.
+pub(crate) const HTTP2_REST_AFTER: Duration = Duration::from_secs(1);
+
 /// Data up to so many bytes is copied behind the frames before it; more travels as the buffer that it came in.
 pub(crate) const HTTP2_COPY_MAX: usize = 4096;
 
