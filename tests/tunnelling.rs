@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::application::{Application, say_hello};
-use crate::peer::{Peer, Secured};
-use crate::program::{Client, Serve, drivers};
+use crate::peer::{Peer, Secured, peer};
+use crate::program::{Client, Program, Serve, drivers};
 
 #[test]
 fn a_conversation_over_websocket_goes_through() {
@@ -49,6 +49,29 @@ fn a_conversation_over_websocket_goes_through_tls() {
         say_hello(&mut Client(Secured::connect(address)), "/chat");
         let totals = serve.stop();
         assert_eq!(totals.number_before(" tunnels"), 1, "{totals:?}");
+    }
+}
+
+#[test]
+fn a_conversation_over_websocket_goes_through_http_2() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("websocket.py");
+    fs::write(&file, include_str!("tunnelling/websocket.py")).expect("it is ours");
+    let python = |words: &[&str]| Program::start(peer("python3", &[]).arg(&file).args(words));
+    let server = python(&["server"]);
+    server.out.wait_for("listening on port ");
+    let said = server.out.wait_for("\n");
+    let port = said.lines().next().and_then(|line| line.rsplit(' ').next());
+    let target = format!("127.0.0.1:{}", port.expect("it says one"));
+    for io in drivers() {
+        let serve = Serve::start(&["--forward", &target, "--io", io]);
+        let (host, port) = serve.address.rsplit_once(':').expect("of TCP");
+        let client = python(&["client", host, port]);
+        let finished = client.finish();
+        assert!(finished.out.contains("done"), "{finished:?}");
+        let totals = serve.stop();
+        assert_eq!(totals.number_before(" tunnels"), 2, "{totals:?}");
+        assert_eq!(totals.requests(), 4, "{totals:?}");
     }
 }
 

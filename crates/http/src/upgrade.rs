@@ -17,8 +17,8 @@ use crate::write::HeadWriter;
 pub fn asked<'h, 'b>(
     head: &RequestHead<'h, 'b>,
 ) -> Option<impl Iterator<Item = &'b [u8]> + use<'h, 'b>> {
-    // In this order: few requests have the field.
-    let asks = head.version == Version::Http11
+    // In this order: few requests have the field. In HTTP/2 it stands for what an extended CONNECT asks for.
+    let asks = head.version != Version::Http10
         && protocols(head.headers).next().is_some()
         && has_option(head.headers);
     asks.then(|| protocols(head.headers))

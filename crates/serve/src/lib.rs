@@ -61,6 +61,7 @@ mod json;
 mod location;
 mod response_edits;
 mod variables;
+mod websocket;
 
 pub mod compress;
 mod proxy;

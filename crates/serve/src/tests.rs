@@ -40,3 +40,4 @@ mod tls;
 mod traces;
 mod tunnels;
 mod versions;
+mod websockets;

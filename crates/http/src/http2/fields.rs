@@ -235,6 +235,29 @@ impl FieldSection {
         }
     }
 
+    /// Whether its method is CONNECT.
+    #[inline]
+    pub(crate) fn is_connect(&self) -> bool {
+        let mut fields = self.entries();
+        let method = fields.find(|(known, _, _)| *known == Some(Known::METHOD));
+        method.is_some_and(|(_, _, value)| value == b"CONNECT")
+    }
+
+    /// Makes its method GET, and takes `:protocol` out.
+    #[cold]
+    pub(crate) fn become_get(&mut self) {
+        let names = &self.names;
+        self.fields.retain(|field| {
+            let name = &names[field.name_start as usize..field.name_end as usize];
+            field.known.is_some() || name != ":protocol"
+        });
+        for field in &mut self.fields {
+            if field.known == Some(Known::METHOD) {
+                field.entry = Some(Entry::METHOD_GET);
+            }
+        }
+    }
+
     /// Makes one cookie field of all, where the first stood (RFC 9113 8.2.3).
     #[cold]
     fn join_cookies(&mut self) {

@@ -9,10 +9,12 @@ pub mod write;
 mod request;
 mod response;
 mod trailers;
+mod upgrade;
 
 pub use request::{ExtendedConnect, Request, request};
 pub use response::response;
 pub use trailers::{request_trailers, response_trailers};
+pub use upgrade::{Asks, as_upgrade};
 
 use super::fields::FieldSection;
 use crate::framing;

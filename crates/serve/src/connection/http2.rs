@@ -15,6 +15,7 @@ use std::time::Duration;
 use onrush_engine::{Error, Input, Instant, Kind, Sleep};
 use onrush_http::http2::LocalSettings;
 use onrush_http::http2::frame::PREFACE;
+use onrush_http::http2::message::ExtendedConnect;
 use onrush_tls::{Info, Transport};
 
 use self::request::Request;
@@ -135,6 +136,9 @@ enum Left {
 pub(super) async fn serve(mut connection: Connection) {
     let settings = LocalSettings {
         connection_window: HTTP2_CONNECTION_WINDOW,
+        // Always, since routes that forward may come with the next configuration, and what was said cannot be taken back
+        // (RFC 8441 3).
+        extended_connect: ExtendedConnect::Allowed,
         ..LocalSettings::DEFAULT
     };
     let service = Rc::clone(&connection.service);

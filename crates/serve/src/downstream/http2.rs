@@ -6,14 +6,16 @@ pub(crate) mod flow;
 pub(crate) mod limits;
 pub(crate) mod output;
 pub(crate) mod session;
+mod tunnel;
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use onrush_engine::Error;
+use onrush_engine::random::Random;
 use onrush_http::body::BodyReader;
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::message::{self, ExtendedConnect, Follows, Rejection};
+use onrush_http::http2::message::{self, Asks, ExtendedConnect, Follows, Rejection};
 use onrush_http::http2::{self, End};
 use onrush_http::request::RequestHead;
 use onrush_http::{Framing, HeaderSlots, Limits};
@@ -22,6 +24,7 @@ use onrush_tls::Transport;
 use super::request_body::{Arrived, RequestBody};
 use crate::reply;
 use crate::reply::http2::Reply;
+use crate::websocket;
 pub(crate) use body::Body;
 use flow::{Flow, Receiving};
 use session::Session;
@@ -64,7 +67,14 @@ impl Stream {
         &'b mut self,
         slots: &'h mut HeaderSlots<'b>,
         limits: &Limits,
+        chance: &Random,
     ) -> Result<(RequestHead<'h, 'b>, Arrived<'b>, reply::To<'b>), Rejection> {
+        let key = || websocket::key(chance);
+        if message::as_upgrade(&mut self.fields, key, limits)? == Asks::Tunnel {
+            self.follows = Follows::Nothing;
+            // A client that gets another response is told by a reset that nobody wants what it would send through a tunnel.
+            self.flow.incoming.length.set(Some(u64::MAX));
+        }
         let unknown = ExtendedConnect::Unknown;
         let request = message::request(&self.fields, slots, self.follows, unknown, limits)?;
         self.framing = request.head.framing;
@@ -148,7 +158,7 @@ impl Stream {
         self.session.flush(&self.flow)
     }
 
-    pub(super) fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
+    pub(crate) fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
         self.flow.poll_reset(context)
     }
 }

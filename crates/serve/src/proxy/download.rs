@@ -66,6 +66,10 @@ impl<'a> Download<'a> {
     /// Relays the response, up to its last byte, which may still stand in the output.
     pub(crate) async fn run(&mut self) -> Result<Done, Failure> {
         let (mut relay, done) = self.head().await?;
+        if done == Done::Tunnel {
+            // What follows its head has no end that could be written.
+            return Ok(done);
+        }
         let begun = self.attempt.worker.core.now();
         if relay.is_encoding() {
             Box::pin(self.run_encoding(relay)).await?;

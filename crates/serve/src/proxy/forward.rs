@@ -102,10 +102,8 @@ pub(crate) async fn exchange(
         }
         client.exchange.retries(failure.class());
         progress.begin_again();
-        forward
-            .tried
-            .get_or_insert_default()
-            .push(reservation.index());
+        let seldom = forward.seldom.get_or_insert_default();
+        seldom.tried.push(reservation.index());
     }
 }
 

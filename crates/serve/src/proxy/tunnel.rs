@@ -9,6 +9,8 @@
 //! engine's `Relay`). A direction receives no more before the other end has taken what came last, so a slow reader holds
 //! up its peer and not our memory; and while both wait, there is no buffer at all.
 
+mod stream;
+
 use std::future::{Future, poll_fn};
 use std::mem;
 use std::pin::Pin;

@@ -7,9 +7,10 @@
 use onrush_http::request::RequestHead;
 use onrush_http::response::ResponseHead;
 use onrush_http::write::HeadWriter;
-use onrush_http::{Framing, Header, upgrade};
+use onrush_http::{Framing, Header, Version, header_is, upgrade};
 
 use super::failure::Failure;
+use crate::websocket::{self, Accept};
 
 /// The protocol that passes (RFC 6455 4.1).
 pub(crate) const PROTOCOL: &str = "websocket";
@@ -40,10 +41,32 @@ pub(crate) fn ask(options: &[&str], writer: &mut HeadWriter<'_>) {
     upgrade::write([PROTOCOL.as_bytes()], options, writer);
 }
 
-/// Whether a 101 grants what was asked for.
+/// What a server has to say to the key of a request that asks for a tunnel, where its client does not look: HTTP/2 has no such
+/// field (RFC 8441 5).
+#[inline]
+pub(crate) fn accept(head: &RequestHead<'_, '_>) -> Option<Accept> {
+    let is_ours = head.version == Version::Http2 && is_asked(head);
+    is_ours.then(|| {
+        let mut headers = head.headers.iter();
+        let key = headers.find(|it| header_is(it.name, "sec-websocket-key"));
+        websocket::accept(key.map_or(&[], |key| key.value))
+    })
+}
+
+/// Whether a 101 grants what was asked for, and says `accept` where we are to look.
 ///
 /// # Errors
 /// When it does not: then it is unknown what follows.
-pub(crate) fn granted(head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
-    upgrade::judge(head, &ASKED).map_err(|refusal| Failure::BadResponse(refusal.into()))
+pub(crate) fn granted(head: &ResponseHead<'_, '_>, accept: Option<&Accept>) -> Result<(), Failure> {
+    upgrade::judge(head, &ASKED).map_err(|refusal| Failure::BadResponse(refusal.into()))?;
+    let said = |accept: &Accept| {
+        let mut headers = head.headers.iter();
+        headers.any(|it| header_is(it.name, "sec-websocket-accept") && it.value == accept)
+    };
+    match accept.is_none_or(said) {
+        true => Ok(()),
+        false => Err(Failure::BadResponse(
+            "it agreed to WebSocket without the right Sec-WebSocket-Accept".into(),
+        )),
+    }
 }

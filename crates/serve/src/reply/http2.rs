@@ -75,7 +75,12 @@ impl<'a> Reply<'a> {
         fields: impl FnOnce(&mut Fields<'_>),
     ) -> Result<(), TooLarge> {
         let what = (head.status, method);
-        if edits.is_some() {
+        if head.status == 101 {
+            let (mut pairs, _) = pairs::forwarded(edits, fields);
+            // Nobody has asked the client of HTTP/2 for a key (RFC 8441 5).
+            pairs.retain(|(name, _)| name != "sec-websocket-accept");
+            self.write_pairs((200, method), (pairs, None));
+        } else if edits.is_some() {
             self.write_pairs(what, pairs::forwarded(edits, fields));
         } else {
             self.session.head(self.flow, what, |encoder, out| {

@@ -12,32 +12,32 @@ use crate::harness::{PATIENCE, Step, TestCore, configured, on_every_driver, send
 
 /// A response as its client sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Response {
-    status: u16,
-    fields: BTreeMap<String, String>,
-    interim: Vec<u16>,
-    body: Vec<u8>,
-    trailers: Vec<(String, String)>,
-    is_whole: bool,
-    reset: Option<http2::Cause>,
+pub(super) struct Response {
+    pub(super) status: u16,
+    pub(super) fields: BTreeMap<String, String>,
+    pub(super) interim: Vec<u16>,
+    pub(super) body: Vec<u8>,
+    pub(super) trailers: Vec<(String, String)>,
+    pub(super) is_whole: bool,
+    pub(super) reset: Option<http2::Cause>,
 }
 
 /// A client of HTTP/2.
-struct Asking {
-    stream: Stream,
-    http: Connection,
-    out: Vec<u8>,
+pub(super) struct Asking {
+    pub(super) stream: Stream,
+    pub(super) http: Connection,
+    pub(super) out: Vec<u8>,
     received: Vec<u8>,
-    responses: BTreeMap<u32, Response>,
+    pub(super) responses: BTreeMap<u32, Response>,
     /// The server has said that it takes no more.
-    goes: Option<Code>,
+    pub(super) goes: Option<Code>,
     /// The last streams that it has said so for.
-    last: Vec<u32>,
+    pub(super) last: Vec<u32>,
 }
 
 impl Asking {
     /// One with windows of this size for each stream.
-    async fn connect(site: &TestCore, address: &Address, stream_window: u32) -> Self {
+    pub(super) async fn connect(site: &TestCore, address: &Address, stream_window: u32) -> Self {
         let stream = Stream::connect(&site.core, address, None).await;
         let stream = stream.expect("it listens");
         stream.set_deadline(Some(site.core.now_exact() + PATIENCE));
@@ -57,14 +57,14 @@ impl Asking {
         }
     }
 
-    async fn flush(&mut self) {
+    pub(super) async fn flush(&mut self) {
         let out = std::mem::take(&mut self.out);
         send_bytes(&self.stream, &out).await.expect("it is taken");
         self.http.sent();
     }
 
     /// Writes the head of a request.
-    fn open(
+    pub(super) fn open(
         &mut self,
         (method, path): (&str, &str),
         more: &[(&str, &str)],
@@ -74,14 +74,24 @@ impl Asking {
             "HEAD" => http2::Content::None,
             _ => http2::Content::Any,
         };
+        let pseudo = [
+            (":method", method),
+            (":scheme", "http"),
+            (":path", path),
+            (":authority", "example.org"),
+        ];
+        self.open_by(&[&pseudo, more].concat(), content, end)
+    }
+
+    /// Writes these fields.
+    pub(super) fn open_by(
+        &mut self,
+        fields: &[(&str, &str)],
+        content: http2::Content,
+        end: End,
+    ) -> http2::Stream {
         let write = |encoder: &mut Encoder, out: &mut Vec<u8>| {
-            let pseudo = [
-                (":method", method),
-                (":scheme", "http"),
-                (":path", path),
-                (":authority", "example.org"),
-            ];
-            for (name, value) in pseudo.iter().chain(more) {
+            for (name, value) in fields {
                 encoder.field(name.as_bytes(), value.as_bytes(), Indexing::Without, out);
             }
         };
@@ -89,13 +99,13 @@ impl Asking {
         opened.expect("there is room for it")
     }
 
-    async fn get(&mut self, path: &str) -> Response {
+    pub(super) async fn get(&mut self, path: &str) -> Response {
         let stream = self.open(("GET", path), &[], End::Stream);
         self.response(stream).await
     }
 
     /// Sends all of a body, as its windows open.
-    async fn send_body(&mut self, stream: http2::Stream, mut body: &[u8]) {
+    pub(super) async fn send_body(&mut self, stream: http2::Stream, mut body: &[u8]) {
         while !body.is_empty() {
             let room = self.http.sendable(stream).min(body.len());
             if room == 0 {
@@ -116,7 +126,7 @@ impl Asking {
     }
 
     /// All of the response on a stream.
-    async fn response(&mut self, stream: http2::Stream) -> Response {
+    pub(super) async fn response(&mut self, stream: http2::Stream) -> Response {
         loop {
             match self.responses.get(&stream.id()) {
                 Some(response) if response.is_whole || response.reset.is_some() => {
@@ -130,7 +140,7 @@ impl Asking {
     }
 
     /// Receives up to the end of the connection, of which there has to be a word before.
-    async fn until_the_end(&mut self) {
+    pub(super) async fn until_the_end(&mut self) {
         while self.goes.is_none() {
             self.receive().await;
         }
@@ -142,7 +152,7 @@ impl Asking {
     }
 
     /// Receives something.
-    async fn receive(&mut self) {
+    pub(super) async fn receive(&mut self) {
         let mut input = Input::default();
         let bytes = self.stream.recv(&mut input).await.expect("no error");
         assert!(bytes > 0, "the connection ended");
@@ -367,6 +377,8 @@ fn requests_on_their_way_to_a_server_that_stops_get_their_responses() {
         let length = [("content-length", "4")];
         let upload = busy.open(("POST", "/"), &length, End::Open);
         busy.flush().await;
+        site.until("the upload is at its server", || server.connections() == 1)
+            .await;
         site.core.stop(std::time::Duration::from_secs(10));
         for client in [&mut idle, &mut busy] {
             let late = client.open(("GET", "/fixed"), &[], End::Stream);

@@ -142,6 +142,9 @@ impl<'a> Name<'a> {
 pub(crate) struct Entry(NonZeroU8);
 
 impl Entry {
+    /// `:method: GET`.
+    pub(crate) const METHOD_GET: Entry = Entry(NonZeroU8::new(2).unwrap());
+
     /// The entry of an index, which begins with 1; `None` for one that the static table does not have.
     #[inline]
     pub(crate) fn of(index: u32) -> Option<Entry> {

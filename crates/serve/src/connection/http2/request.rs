@@ -16,7 +16,7 @@ use crate::downstream::{Downstream, Side};
 use crate::error_page::Form;
 use crate::exchange::Exchange;
 use crate::observe::connections::note;
-use crate::observe::work::CLIENT;
+use crate::observe::work::{CLIENT, TUNNEL};
 use crate::proxy::forward;
 use crate::record::End;
 use crate::reply::Reply;
@@ -80,7 +80,7 @@ impl Request {
         } = self;
         let worker = &service.worker;
         let mut slots = HeaderSlots::new();
-        let judged = stream.judge(&mut slots, &site.settings.request_limits);
+        let judged = stream.judge(&mut slots, &site.settings.request_limits, &worker.chance);
         let (head, arrived, to) = match judged {
             Ok(request) => request,
             Err(Rejection::Malformed(reason)) => {
@@ -146,8 +146,16 @@ impl Request {
                 }
                 Responded::Forwarded(forward) => {
                     let exchange = forward::exchange(forward, self.downstream());
-                    // Nobody can ask for another protocol on a stream: Upgrade is no field of HTTP/2.
-                    return core.in_block(exchange).await.map(drop);
+                    let Some(tunnel) = core.in_block(exchange).await? else {
+                        return Ok(());
+                    };
+                    core.works_as(TUNNEL);
+                    // Of a tunnel no bytes are counted.
+                    let sent = self.stream.written();
+                    let ended = tunnel.run_on_stream(&self.stream, &mut self.exchange);
+                    let ended = Box::pin(ended).await;
+                    self.exchange.finish_with_client(ended, sent);
+                    return Ok(());
                 }
                 Responded::Pending(pending) => {
                     let outcome = pending.outcome().await;

@@ -19,6 +19,8 @@ pub(crate) struct Flow {
     pub(super) incoming: Incoming,
     /// It is closed before its time: by the client, or with its connection.
     pub(super) is_reset: Cell<bool>,
+    /// It has become a tunnel, which has a time of its own for clients that take nothing.
+    pub(super) is_tunnel: Cell<bool>,
     /// The request's task, while it waits.
     waiter: RefCell<Option<Waker>>,
 }
@@ -101,10 +103,12 @@ impl Flow {
             outgoing,
             incoming,
             is_reset,
+            is_tunnel,
             waiter,
         } = self;
         stream.set(None);
         is_reset.set(false);
+        is_tunnel.set(false);
         waiter.take();
         outgoing.waiting.borrow_mut().clear();
         outgoing.trailers.borrow_mut().clear();

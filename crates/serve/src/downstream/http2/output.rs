@@ -164,7 +164,9 @@ impl State {
 
     /// Whether a response waits for its windows, or for others.
     pub(super) fn is_waiting(&self) -> bool {
-        self.flows.iter().flatten().any(|flow| {
+        let responses = self.flows.iter().flatten();
+        let mut responses = responses.filter(|flow| !flow.is_tunnel.get());
+        responses.any(|flow| {
             !flow.outgoing.waiting.borrow().is_empty() || flow.outgoing.awaits_room.get()
         })
     }
@@ -277,6 +279,10 @@ impl State {
             self.put_data(flow, stream, (piece, end));
             front.consume(room);
             self.held -= room;
+            if flow.is_tunnel.get() {
+                // Its time begins anew.
+                flow.wake();
+            }
             return;
         }
         let part = waiting.pop_front();

@@ -203,21 +203,30 @@ impl Session {
         flow: &Rc<Flow>,
     ) -> impl Future<Output = Result<usize, Error>> + use<> {
         let (session, flow) = (Rc::clone(self), Rc::clone(flow));
-        poll_fn(move |context| {
-            if let Poll::Ready(error) = flow.poll_reset(context) {
-                return Poll::Ready(Err(error));
-            }
-            let state = session.state.borrow();
-            let room = flow
-                .stream
-                .get()
-                .map_or(0, |stream| state.http.send_window(stream));
-            flow.outgoing.awaits_room.set(room == 0);
-            match room {
-                0 => Poll::Pending,
-                room => Poll::Ready(Ok(room)),
-            }
-        })
+        poll_fn(move |context| session.poll_room(&flow, context))
+    }
+
+    pub(super) fn poll_room(
+        &self,
+        flow: &Flow,
+        context: &Context<'_>,
+    ) -> Poll<Result<usize, Error>> {
+        if let Poll::Ready(error) = flow.poll_reset(context) {
+            return Poll::Ready(Err(error));
+        }
+        let room = self.room_now(flow);
+        flow.outgoing.awaits_room.set(room == 0);
+        match room {
+            0 => Poll::Pending,
+            room => Poll::Ready(Ok(room)),
+        }
+    }
+
+    /// How much of the body may be sent now.
+    pub(super) fn room_now(&self, flow: &Flow) -> usize {
+        let http = &self.state.borrow().http;
+        let stream = flow.stream.get();
+        stream.map_or(0, |stream| http.send_window(stream))
     }
 
     /// Windows have opened.
@@ -262,6 +271,13 @@ impl Session {
         let State { http, frames, .. } = &mut *self.state.borrow_mut();
         http.go_away_soon(frames);
         http.ping(LEAVING, frames);
+    }
+
+    /// Ends a stream without what waits on it.
+    pub(super) fn cancel(&self, flow: &Flow, code: Code) {
+        self.state.borrow_mut().drop_held(flow);
+        self.reset(flow, code);
+        self.wake();
     }
 
     /// Takes no more streams, for this reason.

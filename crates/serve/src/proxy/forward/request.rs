@@ -22,6 +22,7 @@ use crate::proxy::group::{FOREVER, Group, Purpose, Reservation, Server};
 use crate::proxy::lease::{Lease, Queued};
 use crate::proxy::{rewrite, upgrade};
 use crate::request_context::RequestContext;
+use crate::websocket::Accept;
 
 /// A request that goes to a server. Its head stays with its client until nobody can ask for it to be sent again.
 ///
@@ -40,9 +41,7 @@ pub(crate) struct Forward {
     pub(super) until: Instant,
     /// When the request was sent.
     pub(crate) sent: Cell<Instant>,
-    /// Servers that have failed: none, for nearly all requests.
-    #[allow(clippy::box_collection, reason = "16 bytes less in every exchange")]
-    pub(super) tried: Option<Box<Vec<u32>>>,
+    pub(super) seldom: Option<Box<Seldom>>,
     /// Attempts after the first that count as such.
     pub(super) attempts: Cell<u8>,
     /// Why it goes to the server that it goes to.
@@ -64,6 +63,15 @@ pub(crate) struct Forward {
     is_first: bool,
     /// Whether it asks for a tunnel: then it has a connection of its own, before and behind the response.
     asks_for_tunnel: bool,
+}
+
+/// What few requests need.
+#[derive(Default)]
+pub(super) struct Seldom {
+    /// Servers that have failed.
+    pub(super) tried: Vec<u32>,
+    /// What the server of one that asks for a tunnel has to say, where its client does not look.
+    accept: Option<Accept>,
 }
 
 /// Where a request comes from and where it goes.
@@ -100,7 +108,12 @@ impl Forward {
                 None => FOREVER,
             },
             sent: Cell::default(),
-            tried: None,
+            seldom: upgrade::accept(head).map(|accept| {
+                Box::new(Seldom {
+                    accept: Some(accept),
+                    ..Seldom::default()
+                })
+            }),
             attempts: Cell::new(0),
             purpose: Purpose::Ordinary,
             group: Rc::clone(group),
@@ -182,7 +195,7 @@ impl Forward {
     }
 
     pub(super) fn tried(&self) -> &[u32] {
-        self.tried.as_ref().map_or(&[], |tried| tried)
+        self.seldom.as_ref().map_or(&[], |it| &it.tried)
     }
 
     /// The request's head is given up.
@@ -220,7 +233,10 @@ impl Forward {
     /// When it is not.
     pub(crate) fn grants(&self, head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
         match self.asks_for_tunnel {
-            true => upgrade::granted(head),
+            true => {
+                let seldom = self.seldom.as_deref();
+                upgrade::granted(head, seldom.and_then(|it| it.accept.as_ref()))
+            }
             false => Err(Failure::BadResponse(
                 "it changed the protocol without being asked to".into(),
             )),

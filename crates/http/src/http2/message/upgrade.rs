@@ -1,0 +1,184 @@
+//! WebSocket on a stream (RFC 8441 5): an extended CONNECT becomes the request that HTTP/1.1 has for it (RFC 6455 4.1), so that
+//! who chooses a route or writes to a server need not know two.
+
+use super::{ExtendedConnect, Follows, Rejection, request};
+use crate::http2::fields::{FieldSection, judge};
+use crate::http2::hpack::static_table::Name;
+use crate::{HeaderSlots, Limits, Refusal};
+
+/// What the request of a section is, once [`as_upgrade`] has looked at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// What it was before.
+    Response,
+    /// A GET with Upgrade now, whose stream is a tunnel behind a response that grants it.
+    Tunnel,
+}
+
+/// Makes of an extended CONNECT for `websocket` a GET with Connection, Upgrade and, where it has none, Sec-WebSocket-Key, which
+/// is `key`. It has no body: what follows on its stream is the tunnel's. Other sections stay as they are.
+///
+/// # Errors
+/// [`Rejection`]: an extended CONNECT that is none, and one for another protocol.
+#[inline]
+pub fn as_upgrade(
+    section: &mut FieldSection,
+    key: impl FnOnce() -> [u8; 24],
+    limits: &Limits,
+) -> Result<Asks, Rejection> {
+    match section.is_connect() {
+        true => convert(section, key, limits),
+        false => Ok(Asks::Response),
+    }
+}
+
+#[cold]
+fn convert(
+    section: &mut FieldSection,
+    key: impl FnOnce() -> [u8; 24],
+    limits: &Limits,
+) -> Result<Asks, Rejection> {
+    let mut slots = HeaderSlots::new();
+    let allowed = ExtendedConnect::Allowed;
+    let request = request(section, &mut slots, Follows::More, allowed, limits)?;
+    let Some(protocol) = request.protocol else {
+        return Ok(Asks::Response);
+    };
+    if !protocol.eq_ignore_ascii_case("websocket") {
+        return Err(Refusal::new(501, "no protocol but websocket is passed on").into());
+    }
+    let headers = request.head.headers;
+    let has_key = headers.iter().any(|it| it.name == "sec-websocket-key");
+    section.become_get();
+    let mut push = |name: &[u8], value: &[u8]| {
+        section.push(Name::Other(name), value, None);
+    };
+    push(b"connection", b"upgrade");
+    push(b"upgrade", b"websocket");
+    if !has_key {
+        let (name, key) = (Name::Other(b"sec-websocket-key"), key());
+        section.push(name, &key, judge(name, &key));
+    }
+    Ok(Asks::Tunnel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Method;
+    use crate::upgrade;
+
+    const KEY: [u8; 24] = *b"dGhlIHNhbXBsZSBub25jZQ==";
+
+    const EXTENDED: [(&str, &str); 5] = [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "https"),
+        (":path", "/chat?a=b"),
+        (":authority", "example.org"),
+    ];
+
+    fn section(fields: &[(&str, &str)], more: &[(&str, &str)]) -> FieldSection {
+        let mut section = FieldSection::default();
+        section.begin(16 * 1024);
+        for (name, value) in fields.iter().chain(more) {
+            let name = Name::of(name.as_bytes());
+            section.push(name, value.as_bytes(), judge(name, value.as_bytes()));
+        }
+        section.end();
+        section
+    }
+
+    /// What HTTP/1 would have in its lines.
+    fn converted(section: &mut FieldSection) -> Result<String, Rejection> {
+        let limits = Limits::DEFAULT;
+        let asks = as_upgrade(section, || KEY, &limits)?;
+        let follows = match asks {
+            Asks::Response => Follows::More,
+            Asks::Tunnel => Follows::Nothing,
+        };
+        let mut slots = HeaderSlots::new();
+        let unknown = ExtendedConnect::Unknown;
+        let head = request(section, &mut slots, follows, unknown, &limits)?.head;
+        assert_eq!(
+            upgrade::asked(&head).is_some(),
+            asks == Asks::Tunnel,
+            "{head:?}"
+        );
+        assert_eq!(head.method == Method::Connect, asks == Asks::Response);
+        let mut text = format!("{} {}", head.method_text, head.target);
+        for header in head.headers {
+            text.push_str(&format!(
+                "|{}: {}",
+                header.name,
+                header.value.escape_ascii()
+            ));
+        }
+        Ok(text)
+    }
+
+    #[test]
+    fn an_extended_connect_is_a_get_with_upgrade() {
+        let more = [("sec-websocket-version", "13"), ("cookie", "a=1")];
+        assert_eq!(
+            converted(&mut section(&EXTENDED, &more)).as_deref(),
+            Ok(
+                "GET /chat?a=b|sec-websocket-version: 13|cookie: a=1|connection: upgrade|upgrade: websocket|sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="
+            )
+        );
+        let more = [("sec-websocket-key", "its own")];
+        assert_eq!(
+            converted(&mut section(&EXTENDED, &more)).as_deref(),
+            Ok("GET /chat?a=b|sec-websocket-key: its own|connection: upgrade|upgrade: websocket")
+        );
+    }
+
+    #[test]
+    fn a_plain_connect_stays_one_and_other_protocols_are_refused() {
+        let plain = [(":method", "CONNECT"), (":authority", "example.org:443")];
+        let text = converted(&mut section(&plain, &[]));
+        assert_eq!(text.as_deref(), Ok("CONNECT example.org:443"));
+        let mut other = EXTENDED;
+        other[1].1 = "connect-udp";
+        assert_eq!(
+            converted(&mut section(&other, &[])),
+            Err(Refusal::new(501, "no protocol but websocket is passed on").into())
+        );
+    }
+
+    #[test]
+    fn what_is_no_extended_connect_is_malformed() {
+        let without = |at: usize| {
+            let mut fields = EXTENDED.to_vec();
+            fields.remove(at);
+            fields
+        };
+        let with_method = |method| {
+            let mut fields = EXTENDED.to_vec();
+            fields[0].1 = method;
+            fields
+        };
+        let rows = [
+            (without(2), &[][..], "no :scheme"),
+            (without(3), &[], "no :path"),
+            (
+                EXTENDED.to_vec(),
+                &[("content-length", "0")],
+                "a CONNECT with a length",
+            ),
+            (
+                EXTENDED.to_vec(),
+                &[("upgrade", "websocket")],
+                "a field that HTTP/2 connections do not have",
+            ),
+            (with_method("GET"), &[], "an unknown pseudo-field"),
+        ];
+        for (fields, more, reason) in rows {
+            assert_eq!(
+                converted(&mut section(&fields, more)),
+                Err(Rejection::Malformed(reason)),
+                "{fields:?}"
+            );
+        }
+    }
+}

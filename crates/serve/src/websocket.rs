@@ -1,0 +1,59 @@
+//! What a client and a server of WebSocket say to each other before they speak it (RFC 6455 4): of a client that has no such
+//! words, which is one of HTTP/2 (RFC 8441 5), they are ours.
+
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use onrush_engine::random::Random;
+
+/// Bytes of a key: 16 of chance, in Base64 (RFC 6455 4.1).
+const KEY_BYTES: usize = 24;
+
+/// Bytes of what a server makes of it: a digest, in Base64.
+const ACCEPT_BYTES: usize = 28;
+
+/// What Sec-WebSocket-Accept has to be.
+pub(crate) type Accept = [u8; ACCEPT_BYTES];
+
+/// A key that no other request has.
+pub(crate) fn key(chance: &Random) -> [u8; KEY_BYTES] {
+    let mut nonce = [0; 16];
+    let (first, second) = nonce.split_at_mut(8);
+    first.copy_from_slice(&chance.bits().to_be_bytes());
+    second.copy_from_slice(&chance.bits().to_be_bytes());
+    let mut key = [0; KEY_BYTES];
+    let written = STANDARD.encode_slice(nonce, &mut key);
+    written.expect("16 bytes are 24 in Base64");
+    key
+}
+
+/// What a server that speaks WebSocket makes of a key (RFC 6455 4.2.2).
+pub(crate) fn accept(key: &[u8]) -> Accept {
+    const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+    let sum = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, GUID].concat());
+    let mut accept = [0; ACCEPT_BYTES];
+    let written = STANDARD.encode_slice(sum.as_ref(), &mut accept);
+    written.expect("20 bytes are 28 in Base64");
+    accept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_makes_of_a_key_is_that_of_the_rfc() {
+        let made = accept(b"dGhlIHNhbXBsZSBub25jZQ==");
+        assert_eq!(made.as_slice(), b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+
+    #[test]
+    fn keys_are_16_bytes_of_chance() {
+        let chance = Random::new(1);
+        let keys = [key(&chance), key(&chance)];
+        assert_ne!(keys[0], keys[1]);
+        for key in keys {
+            assert_eq!(STANDARD.decode(key).map(|nonce| nonce.len()), Ok(16));
+        }
+    }
+}
