@@ -38,6 +38,7 @@ mod stopping;
 mod timeouts;
 mod tls;
 mod traces;
+mod translations;
 mod tunnels;
 mod versions;
 mod websockets;

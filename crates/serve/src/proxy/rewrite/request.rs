@@ -151,7 +151,7 @@ fn write_request(
     let has_options = fields(head.headers, is_dropped, |header| {
         writer.header(header.name, header.value);
     });
-    if has_options {
+    if has_options || (head.version == Version::Http2 && accepts_trailers(head.headers)) {
         options(head, &mut writer);
     }
     if head.framing == Framing::Chunked {
@@ -177,7 +177,9 @@ fn write_request(
 /// Asks the server for what its client asks of us and we pass on: a tunnel, and trailers (RFC 9110 10.1.4).
 #[cold]
 fn options(head: &RequestHead<'_, '_>, writer: &mut HeadWriter<'_>) {
-    let wants_trailers = accepts_trailers(head.headers) && is_named("te", head.headers);
+    // HTTP/2 has TE without Connection (RFC 9113 8.2.2).
+    let is_for_us = head.version == Version::Http2 || is_named("te", head.headers);
+    let wants_trailers = is_for_us && accepts_trailers(head.headers);
     match (upgrade::is_asked(head), wants_trailers) {
         (true, true) => upgrade::ask(&["TE"], writer),
         (true, false) => upgrade::ask(&[], writer),
