@@ -279,6 +279,24 @@ pub const EJECT_LATENCY_MAX: u32 = 10_000;
 /// Requests on one connection at a time: their responses have to wait for each other.
 pub const PIPELINE_MAX: u32 = 1024;
 
+/// The name of a gRPC service in a check: names are paths of packages, and a frame with one is sent whole.
+pub const GRPC_SERVICE_BYTES_MAX: usize = 255;
+
+/// Streams on one connection of HTTP/2 to a server when nothing is said: what RFC 9113 6.5.2 advises servers to take at
+/// least, and most of them take no more.
+pub const STREAMS_MAX_DEFAULT: u32 = 100;
+
+/// Streams on one connection of HTTP/2 to a server: each may hold a window of 64 KiB that its client does not take, which
+/// are 64 MiB by then.
+pub const STREAMS_MAX_MAX: u32 = 1024;
+
+/// Connections of HTTP/2 that each core has to each server when nothing is said: with the usual streams, 6,400 requests at a
+/// time, of which those of gRPC may last for hours.
+pub const CONNECTIONS_SHARED_MAX_DEFAULT: u32 = 64;
+
+/// The same when it is said: as many streams as there are ports towards a server, with the usual number of them on each.
+pub const CONNECTIONS_SHARED_MAX_MAX: u32 = 1024;
+
 /// Connections to one server with a request in flight, of all cores together: the ports towards it.
 pub const CONNECTIONS_MAX_MAX: u32 = 65_535;
 

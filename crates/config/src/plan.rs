@@ -63,8 +63,8 @@ pub use template::{Piece, Template, Variable};
 pub use timeouts::Timeouts;
 pub use tracing::{Collector, Parents, RouteTracing, Sample, Tracing};
 pub use upstream::{
-    Balance, HashKey, ProxyVersion, Retries, RetryOn, Reuse, Server, ServerAddress, Sticky,
-    Upstream, UpstreamTls, Verify,
+    Balance, HashKey, Multiplexing, ProxyVersion, Retries, RetryOn, Reuse, Server, ServerAddress,
+    Sticky, Upstream, UpstreamProtocol, UpstreamTls, Verify,
 };
 
 /// Everything `onrush serve` has to know.

@@ -30,6 +30,7 @@ mod server;
 mod status;
 mod timeouts;
 mod tracing;
+mod upstream_protocol;
 mod upstream_tls;
 
 mod kinds;

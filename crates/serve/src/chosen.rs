@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use onrush_engine::Error;
 use onrush_http::request::RequestHead;
-use onrush_http::{Framing, Header, Method};
+use onrush_http::{Framing, Header, Method, Refusal};
 
 use crate::access::verify::Pending;
 use crate::access::{Denial, Halt};
@@ -318,9 +318,9 @@ pub(crate) fn choose<'w, 'b>(
         Response::Synthetic => Chosen::Own(Own::Synthetic),
         Response::Redirect(redirect) => Chosen::Own(Own::Redirect(redirect)),
         Response::Forward(_) => {
-            let context = source.of(exchange);
-            match rewrite::objection(head, &treatment.rules, context)? {
-                None => Chosen::Forward(target, &site.groups[exchange.group()]),
+            let group = &site.groups[exchange.group()];
+            match objection(head, group, source.of(exchange))? {
+                None => Chosen::Forward(target, group),
                 Some(refusal) => Chosen::Own(Own::Refuse(refusal.status, refusal.reason)),
             }
         }
@@ -328,6 +328,21 @@ pub(crate) fn choose<'w, 'b>(
             Chosen::Own(Own::Files(files, without_prefix(path, &treatment.prefix)))
         }
     })
+}
+
+/// Why the request may not be forwarded to `group`, if it may not.
+fn objection(
+    head: &RequestHead<'_, '_>,
+    group: &Group,
+    context: RequestContext<'_>,
+) -> Result<Option<Refusal>, Error> {
+    if group.refuses_tunnel(head) {
+        let reason = "no WebSocket is passed to servers of HTTP/2";
+        return Ok(Some(Refusal::new(501, reason)));
+    }
+    let treatment = context.treatment();
+    let treatment = treatment.expect("a request is forwarded by its route");
+    rewrite::objection(head, &treatment.rules, context)
 }
 
 /// Keeps what is needed of the request until it has its response: a number that no other has, and the fields that the

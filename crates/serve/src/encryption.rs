@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use onrush_config::Plan;
 use onrush_config::plan::{
-    self, Certificate, ClientCertificates, FilePath, Protocol, Tls, TlsProfile, UpstreamTls,
+    self, Certificate, ClientCertificates, FilePath, Protocol, Tls, TlsProfile, UpstreamProtocol,
+    UpstreamTls,
 };
 use onrush_tls::{
     Acceptor, ClientSetup, Clients, Connector, Identity, Profile, Reloaded, ServerSetup, Subject,
@@ -34,7 +35,11 @@ impl Encryption {
         let acceptors = acceptors.collect();
         let connectors = plan.upstreams.iter().map(|upstream| {
             let tls = upstream.tls.as_ref()?;
-            let made = Connector::new(client_setup(tls));
+            let mut setup = client_setup(tls);
+            if let UpstreamProtocol::Http2(_) = upstream.protocol {
+                setup.protocols = vec!["h2"];
+            }
+            let made = Connector::new(setup);
             keep(made, |subject| client_file(tls, subject), troubles)
         });
         let connectors = connectors.collect();
@@ -59,8 +64,10 @@ impl Encryption {
             }
         }
         for (upstream, connector) in plan.upstreams.iter().zip(&mut self.connectors) {
-            let is_same =
-                |it: &plan::Upstream| (&it.name, &it.tls) == (&upstream.name, &upstream.tls);
+            let is_same = |it: &plan::Upstream| {
+                (&it.name, &it.tls, it.protocol)
+                    == (&upstream.name, &upstream.tls, upstream.protocol)
+            };
             let known = before_plan.upstreams.iter().position(is_same);
             if let Some(known) = known {
                 connector.clone_from(&before.connectors[known]);

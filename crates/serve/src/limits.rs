@@ -89,6 +89,14 @@ pub(crate) const HOPS_MAX: usize = 8;
 /// its client from ever having a response, and that deadline which waits for more of one from ever passing.
 pub(crate) const INTERIM_RESPONSES_MAX: usize = 16;
 
+/// What a multiplexed connection to a server keeps of streams that are over, for the next ones: usual requests are over in a
+/// moment, and so many are under way at a time. At most 4 KiB each.
+pub(crate) const MULTIPLEXED_SPARE_MAX: usize = 128;
+
+/// Bytes of frames that wait on a multiplexed connection to a server before no more of requests' bodies are written: what goes
+/// out in one call.
+pub(crate) const MULTIPLEXED_UNSENT_MAX: usize = 64 * 1024;
+
 /// The `Date` of a response may lag this much; the field has a resolution of one second.
 pub(crate) const DATE_LAG: Duration = Duration::from_millis(100);
 

@@ -56,6 +56,41 @@ pub(crate) fn put_whole(
     put
 }
 
+/// Appends what has arrived of the body in `input` to `data` without its framing, and what passes of its trailers to `trailers`,
+/// as lines; how many bytes of the input are dealt with.
+///
+/// # Errors
+/// A refusal when it is no body.
+pub(crate) fn append_payload(
+    body: &mut BodyReader,
+    input: &[u8],
+    (data, trailers): (&mut Vec<u8>, &mut Vec<u8>),
+    limits: &Limits,
+    keeps: Keeps<'_>,
+) -> Result<usize, Refusal> {
+    let mut at = 0;
+    while at < input.len() && !body.is_complete() {
+        let rest = &input[at..];
+        if body.is_in_trailers() {
+            let passing = body.pass(rest, limits, keeps)?;
+            if passing.consumed == 0 {
+                break;
+            }
+            trailers.extend_from_slice(&rest[..passing.surplus.start]);
+            trailers.extend_from_slice(&rest[passing.surplus.end..passing.consumed]);
+            at += passing.consumed;
+            continue;
+        }
+        let step = body.advance(rest, limits)?;
+        if step.consumed == 0 {
+            break;
+        }
+        data.extend_from_slice(&rest[step.payload]);
+        at += step.consumed;
+    }
+    Ok(at)
+}
+
 fn put_portions(
     body: &mut BodyReader,
     arrived: &[u8],

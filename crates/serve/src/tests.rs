@@ -25,6 +25,7 @@ mod hangups;
 mod hops;
 mod http2;
 mod mirrors;
+mod multiplexing;
 mod oddities;
 mod pipelining;
 mod pools;

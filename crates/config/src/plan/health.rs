@@ -57,6 +57,23 @@ pub enum Check {
         /// What has to be found in the first 64 KiB of the body.
         body: Option<Pattern>,
     },
+    /// `grpc.health.v1.Health/Check`, which has to say SERVING (the health checking protocol of gRPC).
+    Grpc {
+        /// The name of the service that is asked for; an empty one stands for the whole server.
+        service: String,
+        /// Its `:authority`; none for the server's address.
+        host: Option<String>,
+    },
+}
+
+impl Check {
+    /// Asks whether the whole server is SERVING.
+    pub(crate) fn of_grpc() -> Check {
+        Check::Grpc {
+            service: String::new(),
+            host: None,
+        }
+    }
 }
 
 /// When a server is taken out for what requests met there.

@@ -41,6 +41,8 @@ pub struct Upstream {
     pub connections_ready: usize,
     /// Requests of many clients share connections, at most so many at a time on one.
     pub pipeline: Option<NonZeroU32>,
+    /// What is spoken with the servers.
+    pub protocol: UpstreamProtocol,
     /// TLS towards the servers.
     pub tls: Option<UpstreamTls>,
     /// The header that tells servers who the client is.
@@ -64,9 +66,15 @@ impl Upstream {
             reuse: Reuse::default(),
             connections_ready: 0,
             pipeline: None,
+            protocol: UpstreamProtocol::default(),
             tls: None,
             proxy_protocol: None,
         }
+    }
+
+    /// Whether requests of several clients share a connection to a server.
+    pub fn shares_connections(&self) -> bool {
+        self.pipeline.is_some() || matches!(self.protocol, UpstreamProtocol::Http2(_))
     }
 
     /// A group without a name of its own: named after its first server, everything else at its
@@ -84,6 +92,35 @@ impl Upstream {
             name: format!("https://{}", plain.name),
             tls: Some(UpstreamTls::default()),
             ..plain
+        }
+    }
+}
+
+/// What is spoken with the servers of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UpstreamProtocol {
+    /// HTTP/1.1: a connection carries one request at a time, or several one behind the other with `pipeline`.
+    #[default]
+    Http1,
+    /// HTTP/2 (RFC 9113): requests of many clients are streams of the same connections. With TLS the server has to agree
+    /// (ALPN); without, it is known to speak it.
+    Http2(Multiplexing),
+}
+
+/// How requests share connections of HTTP/2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Multiplexing {
+    /// Streams that are open on one connection at a time; fewer where the server allows fewer.
+    pub streams_max: u32,
+    /// Connections that each core has to each server; when all are full, requests wait.
+    pub connections_shared_max: u32,
+}
+
+impl Default for Multiplexing {
+    fn default() -> Multiplexing {
+        Multiplexing {
+            streams_max: limits::STREAMS_MAX_DEFAULT,
+            connections_shared_max: limits::CONNECTIONS_SHARED_MAX_DEFAULT,
         }
     }
 }

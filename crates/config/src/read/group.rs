@@ -5,7 +5,7 @@ use toml::de::DeValue;
 
 use super::kinds::TIMEOUT;
 use super::upstream_tls::{check_tls_name, read_tls};
-use super::{balance, ejection, health, retries, server};
+use super::{balance, ejection, health, retries, server, upstream_protocol};
 use crate::address::{ForwardTarget, is_group_name, parse_forward};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
@@ -30,6 +30,9 @@ const KEYS: Keys = Keys::new(&[
     "reuse",
     "connections_ready",
     "pipeline",
+    "protocol",
+    "streams_max",
+    "connections_shared_max",
     "tls",
     "proxy_protocol",
 ]);
@@ -187,6 +190,7 @@ fn read_group(
             .count("connections_ready", 0..=idle_max, findings)
             .unwrap_or(0),
         pipeline: section.count("pipeline", 2..=limits::PIPELINE_MAX, findings),
+        protocol: upstream_protocol::read_protocol(&section, findings),
         tls: read_tls(&section, findings),
         proxy_protocol: section.read("proxy_protocol", PROXY_VERSION, findings),
         ..Upstream::new(text.clone(), server::read_servers(&section, findings))
@@ -228,6 +232,7 @@ fn coherent(
     group: &Section<'_, '_>,
     findings: &mut Findings<'_>,
 ) -> Upstream {
+    upstream_protocol::agree_on_protocol(&upstream, group, findings);
     agree_on_reuse(&mut upstream, group, findings);
     if upstream.pipeline.is_some() {
         group.refuse(

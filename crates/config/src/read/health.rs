@@ -9,8 +9,8 @@ use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 
 const KEYS: Keys = Keys::new(&[
-    "path", "host", "status", "body", "tcp", "interval", "timeout", "rise", "fall", "jitter",
-    "port",
+    "path", "host", "status", "body", "tcp", "grpc", "interval", "timeout", "rise", "fall",
+    "jitter", "port",
 ]);
 
 /// What only a check over HTTP looks at.
@@ -47,16 +47,31 @@ const HOST: Kind<String> = Kind {
     },
 };
 
+const SERVICE: Kind<String> = Kind {
+    expected: "the name of a service such as \"shop.Orders\", or \"\" for the whole server",
+    parse: |text| {
+        let is_usual = |letter: char| letter.is_ascii_alphanumeric() || "._-/".contains(letter);
+        match text.len() <= limits::GRPC_SERVICE_BYTES_MAX && text.chars().all(is_usual) {
+            true => Ok(text.to_owned()),
+            false => Err(Invalid::new(format!(
+                "{text:?} is not the name of a service: expected one such as \"shop.Orders\", or \"\" for the whole server"
+            ))),
+        }
+    },
+};
+
 const BODY: Kind<Pattern> = Kind {
     expected: "text such as \"ok\", or a regular expression such as \"~^ok\"",
     parse: value::parse_search,
 };
 
 pub(super) fn read_health(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Health> {
-    const EXPECTED: &str = "\"tcp\", or a table such as { path = \"/health\" }";
+    const EXPECTED: &str = "\"tcp\", \"grpc\", or a table such as { path = \"/health\" }";
     let value = group.value("health")?;
-    if value.get_ref().as_str() == Some("tcp") {
-        return Some(Health::of(Check::Tcp));
+    match value.get_ref().as_str() {
+        Some("tcp") => return Some(Health::of(Check::Tcp)),
+        Some("grpc") => return Some(Health::of(Check::of_grpc())),
+        Some(_) | None => {}
     }
     let section = Section::of("health", value, EXPECTED, KEYS, findings)?;
     let check = read_check(&section, findings);
@@ -93,7 +108,21 @@ fn read_check(health: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<C
             "is asked over HTTP, and tcp = true asks nothing",
             findings,
         );
+        health.refuse(
+            &["grpc"],
+            "is asked over HTTP/2, and tcp = true asks nothing",
+            findings,
+        );
         return Some(Check::Tcp);
+    }
+    if health.has("grpc") {
+        let reason =
+            "is asked over HTTP, and grpc = \"…\" asks by the health checking protocol of gRPC";
+        health.refuse(&["path", "status", "body"], reason, findings);
+        return Some(Check::Grpc {
+            service: health.read("grpc", SERVICE, findings)?,
+            host: health.read("host", HOST, findings),
+        });
     }
     let expected = format!("{}, or tcp = true", PATH.expected);
     health.require("path", &expected, findings);

@@ -119,6 +119,41 @@ fn body_of(group: &Upstream) -> Option<Pattern> {
 }
 
 #[test]
+fn servers_may_speak_http_2() {
+    let streams = |streams_max, connections_shared_max| {
+        UpstreamProtocol::Http2(Multiplexing {
+            streams_max,
+            connections_shared_max,
+        })
+    };
+    for (keys, protocol) in [
+        ("", UpstreamProtocol::Http1),
+        ("protocol = \"h1\"", UpstreamProtocol::Http1),
+        ("protocol = \"h2\"", streams(100, 64)),
+        (
+            "protocol = \"h2\"\nstreams_max = 7\nconnections_shared_max = 2",
+            streams(7, 2),
+        ),
+    ] {
+        let found = group(&format!("servers = [\"a:1\"]\n{keys}"));
+        assert_eq!(found.protocol, protocol, "{keys}");
+    }
+    let check = |health: &str| {
+        let keys = format!("servers = [\"a:1\"]\nprotocol = \"h2\"\nhealth = {health}");
+        group(&keys).health.map(|health| health.check)
+    };
+    let grpc = |service: &str, host: Option<&str>| {
+        Some(Check::Grpc {
+            service: service.into(),
+            host: host.map(Into::into),
+        })
+    };
+    assert_eq!(check("\"grpc\""), grpc("", None));
+    let named = check("{ grpc = \"shop.Orders\", host = \"shop.example\" }");
+    assert_eq!(named, grpc("shop.Orders", Some("shop.example")));
+}
+
+#[test]
 fn short_forms_stand_for_the_defaults() {
     let servers = "servers = [\"a:1\", \"b:1\"]";
     let plain = group(servers);
@@ -282,7 +317,7 @@ const BAD: &Sentences = &[
     (
         "[upstream.app]\nservers = [\"a:1\"]\nhealth = true",
         &[
-            "3:10: health is true or false: expected \"tcp\", or a table such as { path = \"/health\" }",
+            "3:10: health is true or false: expected \"tcp\", \"grpc\", or a table such as { path = \"/health\" }",
         ],
     ),
     (
@@ -342,6 +377,46 @@ const BAD: &Sentences = &[
         &[
             "4:1: pipeline needs connections that are used again, and reuse is \"never\"",
             "5:1: connections_ready needs connections that are used again, and reuse is \"never\"",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nstreams_max = 10",
+        &["3:1: streams_max goes with protocol = \"h2\": expected this, or no such key"],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nprotocol = \"h3\"",
+        &["3:12: unknown protocol of servers \"h3\"; nearest: \"h1\""],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nprotocol = \"h2\"\nstreams_max = 0\nconnections_shared_max = 5000",
+        &[
+            "4:15: streams_max 0 is out of range: expected 1 to 1024",
+            "5:26: connections_shared_max 5000 is out of range: expected 1 to 1024",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nprotocol = \"h2\"\nproxy_protocol = \"v1\"\npipeline = 8",
+        &[
+            "4:1: proxy_protocol says whose a connection is, and with protocol = \"h2\" requests of many clients share one",
+            "5:1: pipeline is of HTTP/1.1: with protocol = \"h2\" expected streams_max",
+            "5:1: pipeline puts requests of many clients on one connection, and proxy_protocol says whose it is",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nprotocol = \"h2\"\nreuse = \"safe\"\nconnections_idle_max = 3",
+        &[
+            "4:1: reuse is of connections that carry one request at a time: with protocol = \"h2\" expected streams_max and connections_shared_max",
+            "5:1: connections_idle_max is of connections that carry one request at a time: with protocol = \"h2\" expected streams_max and connections_shared_max",
+        ],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nhealth = \"grpc\"",
+        &["3:1: a check of grpc is made over HTTP/2: expected protocol = \"h2\" beside it"],
+    ),
+    (
+        "[upstream.app]\nservers = [\"a:1\"]\nprotocol = \"h2\"\nhealth = { grpc = \"a b\" }",
+        &[
+            "4:19: \"a b\" is not the name of a service: expected one such as \"shop.Orders\", or \"\" for the whole server",
         ],
     ),
     (

@@ -11,7 +11,7 @@ mod write;
 pub use write::{
     PREFACE, go_away, ping, ping_ack, priority_update, reset, settings_ack, window_update,
 };
-pub(crate) use write::{put_head, set_length};
+pub(crate) use write::{put_head, set_flags, set_length};
 
 pub(crate) use payload::{
     dependency, go_away as read_go_away, headers as read_headers, number_at, padded,

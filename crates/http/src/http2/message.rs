@@ -6,11 +6,13 @@
 
 pub mod write;
 
+mod lines;
 mod request;
 mod response;
 mod trailers;
 mod upgrade;
 
+pub use lines::Lines;
 pub use request::{ExtendedConnect, Request, request};
 pub use response::response;
 pub use trailers::{request_trailers, response_trailers};

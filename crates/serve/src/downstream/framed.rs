@@ -249,6 +249,10 @@ impl Body<'_> {
         self.arriving.data.take().len() as u64
     }
 
+    pub(super) fn append_to(&mut self, data: &mut Vec<u8>) {
+        data.append(&mut self.arriving.data.borrow_mut());
+    }
+
     pub(super) fn pass(&mut self, output: &mut Output, server: &Transport) -> Result<(), Error> {
         let data = self.arriving.data.take();
         if self.framing != Framing::Chunked {

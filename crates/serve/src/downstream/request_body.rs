@@ -45,6 +45,18 @@ impl<'b> Arrived<'b> {
         portion::put_whole(&mut self.reader, self.bytes, out, limits, keeps)
     }
 
+    /// The body without its framing, if all of it has arrived and nothing stands behind it, and how many bytes that took.
+    pub(crate) fn payload(mut self, limits: &Limits) -> Option<(Vec<u8>, usize)> {
+        let (mut data, mut trailers) = (Vec::new(), Vec::new());
+        let to = (&mut data, &mut trailers);
+        let bytes = portion::append_payload(&mut self.reader, self.bytes, to, limits, &|_| true);
+        let is_bare = trailers.is_empty() || trailers == b"\r\n";
+        let bytes = bytes
+            .ok()
+            .filter(|_| is_bare && self.reader.is_complete())?;
+        Some((data, bytes))
+    }
+
     /// The body as it goes on, if all of it has arrived.
     pub(crate) fn whole(
         self,
@@ -145,6 +157,35 @@ impl<'a> RequestBody<'a> {
             RequestBody::Http2(body) => body.pass((output, server), keeps),
             #[cfg(test)]
             RequestBody::Framed(body) => Ok(body.pass(output, server)),
+        }
+    }
+
+    /// Appends what has arrived to `data` without its framing, and of its trailers those that `keeps` wants to `trailers`, as
+    /// lines.
+    ///
+    /// # Errors
+    /// A refusal when it is no body.
+    pub(crate) fn append_to(
+        &mut self,
+        (data, trailers): (&mut Vec<u8>, &mut Vec<u8>),
+        limits: &Limits,
+        keeps: Keeps<'_>,
+    ) -> Result<(), Refusal> {
+        match self {
+            RequestBody::Http1 { input, reader, .. } => {
+                let to = (data, trailers);
+                let bytes = portion::append_payload(reader, input.bytes(), to, limits, keeps)?;
+                if bytes > 0 {
+                    input.consume(bytes);
+                }
+                Ok(())
+            }
+            RequestBody::Http2(body) => body.append_to((data, trailers), keeps),
+            #[cfg(test)]
+            RequestBody::Framed(body) => {
+                body.append_to(data);
+                Ok(())
+            }
         }
     }
 

@@ -1,9 +1,12 @@
 //! Active checks of a group's servers, made by one core for all: what is sent, and what is made of the response. When to
 //! check and what to believe is decided in `health.rs`.
 
+mod grpc;
+mod http2;
+
 use std::rc::Rc;
 
-use onrush_config::plan::{Check, Pattern};
+use onrush_config::plan::{Check, Pattern, UpstreamProtocol};
 use onrush_engine::{Address, Input, Instant};
 use onrush_http::body::BodyReader;
 use onrush_http::proxy_protocol::Origin;
@@ -105,33 +108,75 @@ async fn check(
         )
         .await
         .map_err(|error| Fault::Exchange(Failure::Connect(error)))?;
-    let Check::Http {
-        path,
-        host,
-        status,
-        body,
-    } = &rules.check
-    else {
-        // What is sent, if anything is, makes no difference: it is connected.
-        transport.set_deadline(Some(until));
-        let _ = transport.flush().await;
-        return Ok(());
+    let authority = |host: &Option<String>| {
+        let own = &group.server(server).authority;
+        host.as_ref().unwrap_or(own).clone()
     };
-    let authority = host.as_ref().unwrap_or(&group.server(server).authority);
-    let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: onrush\r\nConnection: close\r\n\r\n"
-    );
-    let response = ask(&transport, request.as_bytes(), body.as_ref(), until, worker)
-        .await
-        .map_err(Fault::Exchange)?;
-    let is_good = |range: &(u16, u16)| (range.0..=range.1).contains(&response.status);
-    if !status.iter().any(is_good) {
-        return Err(Fault::Status(response.status));
+    match &rules.check {
+        Check::Tcp => {
+            // What is sent, if anything is, makes no difference: it is connected.
+            transport.set_deadline(Some(until));
+            let _ = transport.flush().await;
+            Ok(())
+        }
+        Check::Grpc { service, host } => {
+            let question = http2::Question {
+                head: &format!(
+                    "POST {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: onrush\r\nContent-Type: application/grpc\r\nTE: trailers\r\n\r\n",
+                    grpc::PATH,
+                    authority(host)
+                ),
+                scheme: group.scheme(),
+                body: &grpc::request(service),
+            };
+            let answer = http2::ask(&transport, &question, &worker.limits, until).await;
+            grpc::judge(&answer.map_err(Fault::Exchange)?)
+        }
+        Check::Http {
+            path,
+            host,
+            status,
+            body,
+        } => {
+            let head = format!(
+                "GET {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: onrush\r\nConnection: close\r\n\r\n",
+                authority(host)
+            );
+            let asked = ask_for_page((&transport, group), &head, body.as_ref(), until, worker);
+            let response = asked.await.map_err(Fault::Exchange)?;
+            let is_good = |range: &(u16, u16)| (range.0..=range.1).contains(&response.status);
+            if !status.iter().any(is_good) {
+                return Err(Fault::Status(response.status));
+            }
+            match response.body_fits {
+                true => Ok(()),
+                false => Err(Fault::Body),
+            }
+        }
     }
-    if !response.body_fits {
-        return Err(Fault::Body);
+}
+
+/// Sends the request with this head in the words of the group's protocol.
+async fn ask_for_page(
+    (transport, group): (&Transport, &Group),
+    head: &str,
+    pattern: Option<&Pattern>,
+    until: Instant,
+    worker: &Worker,
+) -> Result<Response, Failure> {
+    if group.plan.protocol == UpstreamProtocol::Http1 {
+        return ask(transport, head.as_bytes(), pattern, until, worker).await;
     }
-    Ok(())
+    let question = http2::Question {
+        head,
+        scheme: group.scheme(),
+        body: b"",
+    };
+    let answer = http2::ask(transport, &question, &worker.limits, until).await?;
+    Ok(Response {
+        status: answer.status,
+        body_fits: pattern.is_none_or(|pattern| pattern.matches(&answer.body)),
+    })
 }
 
 struct Response {

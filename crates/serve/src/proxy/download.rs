@@ -3,21 +3,16 @@
 use std::time::Duration;
 
 use onrush_engine::{Error, Input, Kind, Splice};
-use onrush_http::response::{self, ResponseHead};
-use onrush_http::{Framing, HeaderSlots, Parsed};
+use onrush_http::{HeaderSlots, Parsed, response};
 use onrush_tls::Transport;
 
 use super::attempt::Attempt;
 use super::failure::Failure;
 use super::progress::ResponseSide;
 use super::relay::{Relay, Trailers};
-use super::rewrite::{self, Onward};
-use super::rules::GROWTH_MAX;
 use super::splice::Ends;
-use super::upgrade;
-use crate::hop::ConnectionFields;
 use crate::limits::INTERIM_RESPONSES_MAX;
-use crate::reply::{Interim, Persistence, Reply, TooLarge};
+use crate::reply::Reply;
 
 /// Everything a response passes on its way.
 pub(crate) struct Download<'a> {
@@ -186,17 +181,7 @@ impl<'a> Download<'a> {
             self.server_input.consume(consumed);
             return Ok(Begun::Interim);
         }
-        attempt.responded_now(head.status);
-        if attempt.drops(head.status) {
-            return Err(Failure::Status(head.status));
-        }
-        if head.status >= 400
-            && attempt
-                .exchange
-                .intercepts(head.status, attempt.forward.form)
-        {
-            return Err(Failure::Intercepted(head.status));
-        }
+        attempt.admit(head.status)?;
         let (relay, server_lives) = attempt.pass_head(&head, &mut self.reply)?;
         let done = match is_tunnel {
             true => Done::Tunnel,
@@ -263,76 +248,5 @@ pub(super) fn body_received(
             Kind::Truncated => "it ended the connection without TLS's end".into(),
             _ => "the connection to it failed".into(),
         })),
-    }
-}
-
-impl Attempt<'_> {
-    /// Writes an interim response for the client, if it knows any.
-    fn pass_interim(
-        &self,
-        head: &ResponseHead<'_, '_>,
-        reply: &mut Reply<'_>,
-    ) -> Result<(), Failure> {
-        let edits = self.exchange.response_edits("");
-        let written = reply.interim(head, head.bytes + GROWTH_MAX, |fields| {
-            rewrite::interim(head, edits.as_ref(), fields);
-        });
-        if written.map_err(Failure::Client)? == Interim::Written {
-            self.progress.response_is(ResponseSide::Interim);
-            if head.status == 100 {
-                self.progress.body_comes();
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the head of the final response for the client: how its body goes on, and whether the connection to the server
-    /// does.
-    fn pass_head(
-        &self,
-        head: &ResponseHead<'_, '_>,
-        reply: &mut Reply<'_>,
-    ) -> Result<(Relay, bool), Failure> {
-        let is_sent = self.progress.is_request_sent();
-        reply.persist(match head.status {
-            101 => Persistence::Upgrade(upgrade::PROTOCOL),
-            _ if self.progress.rest_is_short() => Persistence::AsAsked,
-            _ => Persistence::Close,
-        });
-        let (encoding, change) = self.encoding(head);
-        let onward = Onward {
-            cookie: self.cookie(),
-            change,
-            is_open: encoding.is_some()
-                || matches!(head.framing, Framing::Chunked | Framing::UntilClose),
-        };
-        let edits = self
-            .exchange
-            .response_edits(&self.group.server(self.server).name);
-        let edits = edits.and_then(|edits| edits.for_server(head.status, head.headers));
-        let room = rewrite::response_room(head.bytes, edits.as_ref());
-        let mut names_fields = false;
-        reply
-            .forwarded_head(head, edits, room, |fields| {
-                names_fields =
-                    rewrite::response(head, &onward, self.worker, edits.as_ref(), fields);
-            })
-            .map_err(Failure::Client)?
-            .map_err(|TooLarge| {
-                Failure::BadResponse("its head leaves no room for what is added".into())
-            })?;
-        self.progress.response_is(ResponseSide::Begun);
-        let mut relay = match encoding {
-            Some(encoding) => Relay::encoding(head.framing, encoding),
-            None => Relay::new(head.framing, reply.passage(head.framing)),
-        };
-        if edits.is_some_and(|edits| edits.change_fields()) {
-            relay.set_trailers(Trailers::Edited);
-        }
-        if names_fields && head.framing == Framing::Chunked {
-            relay.set_connection_fields(ConnectionFields::of(head.headers));
-        }
-        let server_lives = head.keep_alive && head.framing != Framing::UntilClose && is_sent;
-        Ok((relay, server_lives))
     }
 }

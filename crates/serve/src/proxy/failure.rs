@@ -22,6 +22,8 @@ pub(crate) enum Failure {
     NoResponse(Error),
     /// The server ended the connection before any byte of the response.
     Closed,
+    /// The server has said that it did nothing for the request, for this reason (RFC 9113 8.7).
+    Unprocessed(&'static str),
     /// What the server sent is no valid response.
     BadResponse(Fault),
     /// A response whose status says that another server should be asked. It was not relayed.
@@ -75,6 +77,7 @@ impl Failure {
             Failure::NoResponse(error) => error.is_reset() || error.kind == Kind::Truncated,
             Failure::Unavailable(_)
             | Failure::Connect(_)
+            | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
@@ -90,6 +93,7 @@ impl Failure {
             Failure::Connect(error) | Failure::NoResponse(error) => error.kind == Kind::TimedOut,
             Failure::Closed
             | Failure::Unavailable(_)
+            | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
@@ -111,6 +115,7 @@ impl Failure {
             Failure::Connect(_)
             | Failure::NoResponse(_)
             | Failure::Closed
+            | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
             | Failure::Status(_) => Some(502),
             Failure::BadRequest(refusal) => Some(refusal.status),
@@ -138,8 +143,9 @@ impl Failure {
                 EjectOn::Responses => Some(Outcome::Failed),
                 EjectOn::Connections => None,
             },
-            // Its status has been observed as a response.
+            // Its status has been observed as a response, or it is about to leave in order.
             Failure::Status(_)
+            | Failure::Unprocessed(_)
             | Failure::Intercepted(_)
             | Failure::Unavailable(_)
             | Failure::BadRequest(_)
@@ -162,7 +168,7 @@ impl Failure {
             Failure::Unavailable(_) => Class::Full,
             Failure::Connect(_) => Class::Connect,
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => Class::Timeout,
-            Failure::NoResponse(_) | Failure::Closed => Class::Reset,
+            Failure::NoResponse(_) | Failure::Closed | Failure::Unprocessed(_) => Class::Reset,
             Failure::BadResponse(_) | Failure::Status(_) | Failure::Intercepted(_) => {
                 Class::Garbage
             }
@@ -192,6 +198,7 @@ impl Failure {
                 "the server did not respond in time"
             }
             Failure::NoResponse(_) | Failure::Closed => "the server closed the connection",
+            Failure::Unprocessed(_) => "the server takes no more requests",
             Failure::BadResponse(_) | Failure::Status(_) | Failure::Cut(_) => {
                 "the server's response is malformed"
             }
@@ -244,6 +251,7 @@ impl fmt::Display for Failure {
                 write!(f, "responded with {status}")
             }
             Failure::Closed => f.write_str("closed the connection without a response"),
+            Failure::Unprocessed(why) => f.write_str(why),
             Failure::BadResponse(why) => write!(f, "sent no valid response: {why}"),
             Failure::Cut(why) => write!(f, "stopped in the middle of its response: {why}"),
             Failure::BadRequest(why) => write!(f, "the client's body is refused: {why}"),

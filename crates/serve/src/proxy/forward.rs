@@ -7,8 +7,11 @@
 //! Bodies stream in both directions at once and are never held whole; a buffer that arrives is the buffer that leaves.
 
 mod account;
+mod begin;
+mod pipelined;
 pub(crate) mod request;
 mod retry;
+mod stream;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -16,28 +19,29 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use onrush_config::plan::UpstreamProtocol;
 use onrush_engine::Error;
 use onrush_http::HeaderSlots;
 use onrush_tls::Transport;
 
 use self::account::account;
+use self::begin::begin;
+use self::pipelined::on_pipelined;
 use self::request::{Forward, origin, queue_request};
 use self::retry::try_again;
-use super::attempt::Attempt;
+use self::stream::on_streams;
 use super::download::{Done, Download};
 use super::failure::Failure;
 use super::group::{Group, Reservation, Server};
 use super::lease::{Exclusive, Lease, Queued};
-use super::pipelined::{Behind, Response, Submission};
 use super::progress::{Progress, ResponseSide};
 use super::tunnel::Tunnel;
 use super::unavailable::Unavailable;
 use super::upload::{Stopped, Upload};
 use crate::downstream::Downstream;
-use crate::downstream::request_body::RequestBody;
 use crate::limits::UNREAD_REST_MAX;
 use crate::observe::live::Stage;
-use crate::reply::{Persistence, Reply};
+use crate::reply::Persistence;
 use crate::respond::refuse::refuse;
 use crate::worker::Worker;
 
@@ -125,7 +129,7 @@ async fn try_on(
     reservation: &Reservation,
     forward: &mut Forward,
     client: &mut Downstream<'_>,
-    group: &Group,
+    group: &Rc<Group>,
     progress: &Progress,
 ) -> Result<Option<Exclusive>, Failure> {
     let server = reservation.server();
@@ -134,6 +138,11 @@ async fn try_on(
     client
         .exchange
         .begin_attempt(server, || server.address(), client.worker);
+    if let UpstreamProtocol::Http2(bounds) = group.plan.protocol {
+        let core = client.worker.core.clone();
+        let streams = on_streams(bounds, forward, client, to, progress);
+        return core.in_block(streams).await.map(|()| None);
+    }
     let mut lease = match forward.lease.take() {
         // It had to wait for its reservation, or another server has failed.
         None => idle_again(forward, client, to)?,
@@ -154,19 +163,9 @@ async fn try_on(
                     outcome => return outcome.map(|()| None),
                 }
             }
+            Some(Lease::Stream(..)) => unreachable!("its group has streams alone"),
             None => {
-                let origin = origin(group, client);
-                let by =
-                    forward.deadline_exact(&client.worker.core, client.exchange.timeouts().connect);
-                let times = (by, forward.until);
-                let connected = pin!(group.connect_by(server, &origin, client.worker, times));
-                let since = client.worker.core.now();
-                client.exchange.is_at(Stage::Connecting);
-                let connected = client.unless_hung_up(connected).await;
-                let waited = client.worker.core.now().since(since);
-                client.exchange.was_connected(waited);
-                let connected = connected.map_err(Failure::Client)?;
-                let transport = connected.map_err(Failure::Connect)?;
+                let transport = connect(forward, client, group, server).await?;
                 let queued = queue_again(client, &transport, server).map_err(Failure::Client)?;
                 (transport, queued)
             }
@@ -192,48 +191,32 @@ async fn try_on(
     }
 }
 
-/// Waits for the response on a shared connection and relays it.
-async fn on_pipelined(
-    request: Submission,
-    forward: &mut Forward,
+/// A new connection to a server.
+async fn connect(
+    forward: &Forward,
     client: &mut Downstream<'_>,
-    to: (&Group, u32),
-    progress: &Progress,
-) -> Result<(), Failure> {
-    forward.is_sent_now(&client.worker.core);
-    let response = client.unless_hung_up(request.response()).await;
-    let (transport, mut input, behind) = match response.map_err(Failure::Client)?? {
-        Response::Whole(input) => (None, input, Behind::Others),
-        Response::Handed(transport, input, behind) => (Some(transport), input, behind),
-    };
-    progress.request_is_sent();
-    progress.response_is(ResponseSide::Arriving);
-    let (attempt, _, reply) = begin(forward, client, to, progress);
-    let mut download = Download {
-        attempt,
-        server: transport.as_ref(),
-        server_input: &mut input,
-        reply,
-    };
-    let done = download.run().await.inspect_err(|failure| {
-        transport.iter().for_each(|server| failure.tell(server));
-    })?;
-    forward.consume(client, 0);
-    let (group, server) = to;
-    if let (Some(transport), Done::Reusable, Behind::Nobody) = (transport, done, behind)
-        && forward.leaves_reusable(group)
-    {
-        let link = Exclusive { transport, input };
-        link.give_back(group.server(server), client.worker.core.now());
-    }
-    Ok(())
+    group: &Group,
+    server: &Server,
+) -> Result<Transport, Failure> {
+    let origin = origin(group, client);
+    let by = forward.deadline_exact(&client.worker.core, client.exchange.timeouts().connect);
+    let times = (by, forward.until);
+    let connected = pin!(group.connect_by(server, &origin, client.worker, times));
+    let since = client.worker.core.now();
+    client.exchange.is_at(Stage::Connecting);
+    let connected = client.unless_hung_up(connected).await;
+    let waited = client.worker.core.now().since(since);
+    client.exchange.was_connected(waited);
+    connected
+        .map_err(Failure::Client)?
+        .map_err(Failure::Connect)
 }
 
 /// An idle connection to the server, where the request may have one and there is one.
 fn idle_again(
     forward: &Forward,
     client: &Downstream<'_>,
-    (group, server): (&Group, u32),
+    (group, server): (&Rc<Group>, u32),
 ) -> Result<Option<Lease>, Failure> {
     if !forward.may_reuse(group) {
         return Ok(None);
@@ -243,33 +226,13 @@ fn idle_again(
     Lease::idle(server, queue).map_err(Failure::Client)
 }
 
-/// An attempt at the server `to`, and where its request's body comes from and its response goes.
-fn begin<'a>(
-    forward: &'a Forward,
-    client: &'a mut Downstream<'_>,
-    (group, server): (&'a Group, u32),
-    progress: &'a Progress,
-) -> (Attempt<'a>, RequestBody<'a>, Reply<'a>) {
-    let worker = client.worker;
-    let (body, reply) = client.split(forward.method);
-    let attempt = Attempt {
-        forward,
-        group,
-        server,
-        exchange: reply.exchange,
-        worker,
-        progress,
-    };
-    (attempt, body, reply)
-}
-
 /// Sends the request over `link` and relays the response.
 async fn attempt(
     forward: &mut Forward,
     client: &mut Downstream<'_>,
     link: &mut Exclusive,
     queued: Queued,
-    to: (&Group, u32),
+    to: (&Rc<Group>, u32),
     progress: &Progress,
 ) -> Result<Done, Failure> {
     let body_bytes = match queued {
@@ -308,7 +271,7 @@ async fn exchange_streaming(
     forward: &Forward,
     client: &mut Downstream<'_>,
     link: &mut Exclusive,
-    to: (&Group, u32),
+    to: (&Rc<Group>, u32),
     progress: &Progress,
 ) -> Result<Done, Failure> {
     client.leave_body(UNREAD_REST_MAX);

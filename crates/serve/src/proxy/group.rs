@@ -18,9 +18,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use onrush_config::plan::{Timeouts, Upstream};
+use onrush_config::plan::{Timeouts, Upstream, UpstreamProtocol};
 use onrush_engine::Instant;
 use onrush_engine::random::Random;
+use onrush_http::request::RequestHead;
 use onrush_tls::Connector;
 
 use super::balance::Balancer;
@@ -30,6 +31,7 @@ use super::ewma::Decay;
 use super::queue::Queue;
 use super::retirement::Retirement;
 use super::suspects::Suspects;
+use super::upgrade;
 use ejection::Ejection;
 
 pub(crate) use event::Event;
@@ -104,6 +106,19 @@ impl Group {
 
     pub(crate) fn servers(&self) -> &[Rc<Server>] {
         &self.servers
+    }
+
+    /// Whether the request with this head asks for a tunnel, and its servers have none for it.
+    pub(crate) fn refuses_tunnel(&self, head: &RequestHead<'_, '_>) -> bool {
+        matches!(self.plan.protocol, UpstreamProtocol::Http2(_)) && upgrade::is_asked(head)
+    }
+
+    /// How requests to its servers name what they are sent over (RFC 9110 4.2).
+    pub(crate) fn scheme(&self) -> &'static str {
+        match self.connector {
+            Some(_) => "https",
+            None => "http",
+        }
     }
 
     pub(crate) fn endpoints(&self) -> &Arc<Endpoints> {

@@ -50,6 +50,14 @@ pub(crate) enum Fault {
     Status(u16),
     /// The body does not contain what was expected.
     Body,
+    /// The response is none of gRPC.
+    NoGrpcStatus,
+    /// It is one, and says that the check was not made.
+    GrpcStatus(u16),
+    /// Its message is none of the health checking protocol.
+    NoGrpcMessage,
+    /// The server says this of itself, and not SERVING.
+    NotServing(u8),
 }
 
 /// The belief has changed.
@@ -193,6 +201,18 @@ impl fmt::Display for Fault {
             Fault::Exchange(failure) => failure.fmt(f),
             Fault::Status(status) => write!(f, "responded with the status {status}"),
             Fault::Body => f.write_str("responded with another body"),
+            Fault::NoGrpcStatus => f.write_str("sent a response that has no grpc-status"),
+            Fault::GrpcStatus(status) => {
+                write!(f, "sent a response that has grpc-status {status}")
+            }
+            Fault::NoGrpcMessage => f.write_str("sent a message that is no HealthCheckResponse"),
+            Fault::NotServing(status) => {
+                let names = ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"];
+                match names.get(usize::from(*status)) {
+                    Some(name) => write!(f, "says {name}"),
+                    None => write!(f, "says the unknown status {status}"),
+                }
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What carries a request to a server: a connection of its own, or a place on a pipelined one.
+//! What carries a request to a server: a connection of its own, a place on a pipelined one, or a stream of a multiplexed one.
 
 use std::rc::Rc;
 
-use onrush_config::plan::Reuse;
+use onrush_config::plan::{Multiplexing, Reuse};
 use onrush_engine::{Buffer, Error, Input, Instant};
 use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::RequestHead;
@@ -10,6 +10,7 @@ use onrush_tls::Transport;
 
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Server};
+use super::multiplexed;
 use super::pipelined::carrier::carry;
 use super::pipelined::{Pipelined, Submission, fits};
 use crate::observe::work::SERVER;
@@ -21,6 +22,8 @@ pub(crate) enum Lease {
     Exclusive(Transport, Queued),
     /// A pipelined connection, which it shares with others.
     Pipelined(Submission),
+    /// A stream of a connection that it shares with others, and what of it is written there.
+    Stream(multiplexed::Submission, Queued),
 }
 
 /// What of a request has been queued on its connection.
@@ -79,6 +82,24 @@ impl Lease {
         });
         let request = connection.submit(head.method, until, worker, write)?;
         Ok(Some(Lease::Pipelined(request)))
+    }
+
+    /// Submits a request on a stream to a server whose group has those, within `bounds`.
+    pub(crate) fn stream(
+        (group, server): (&Rc<Group>, u32),
+        bounds: Multiplexing,
+        request: multiplexed::Request<'_>,
+        worker: &Worker,
+    ) -> multiplexed::Submission {
+        let set = &group.server(server).multiplexed;
+        let connection = set.choose(bounds).unwrap_or_else(|| {
+            let connection = set.add(bounds, group.scheme());
+            let (carried, group) = (Rc::clone(&connection), Rc::clone(group));
+            let task = multiplexed::carrier::run(carried, group, server, worker.myself());
+            worker.spawn_aside(SERVER, task);
+            connection
+        });
+        connection.submit(request, worker.core.now())
     }
 }
 

@@ -5,9 +5,11 @@
 //! would have to wait for the slower of two servers. A copy never waits for a place, and what goes wrong with it is logged
 //! and nothing else.
 
+mod stream;
+
 use std::rc::Rc;
 
-use onrush_config::plan::{Mirror, Reuse};
+use onrush_config::plan::{Mirror, Reuse, UpstreamProtocol};
 use onrush_engine::random::scaled;
 use onrush_engine::{Error, Input, Instant, Kind};
 use onrush_http::body::BodyReader;
@@ -34,6 +36,8 @@ struct Duplicate {
     key: u64,
     /// Head and body.
     request: Rc<[u8]>,
+    /// The body without its framing, for servers that have another.
+    payload: Vec<u8>,
     method: Method,
     origin: Origin<'static>,
 }
@@ -52,6 +56,14 @@ pub(crate) fn duplicate(
     }
     let keeps = |name: &[u8]| context.exchange.request_keeps(name);
     let Some(body) = arrived.whole(&worker.core, &worker.limits, &keeps) else {
+        return;
+    };
+    let payload = match group.plan.protocol {
+        UpstreamProtocol::Http1 => Some(Vec::new()),
+        // One with trailers is not copied.
+        UpstreamProtocol::Http2(_) => arrived.payload(&worker.limits).map(|(payload, _)| payload),
+    };
+    let Some(payload) = payload else {
         return;
     };
     let name = &group.plan.name;
@@ -80,6 +92,7 @@ pub(crate) fn duplicate(
         reservation,
         key,
         request: [&buffer[..], &body[..]].concat().into(),
+        payload,
         method: head.method,
         origin: context.introduction(head.headers),
     };
@@ -135,6 +148,9 @@ impl Duplicate {
 
     async fn exchange(&self) -> Result<(), Failure> {
         let server = self.reservation.server();
+        if let UpstreamProtocol::Http2(bounds) = self.group.plan.protocol {
+            return self.attempt_on_stream(bounds).await;
+        }
         if self.group.plan.reuse == Reuse::Always
             && let Some(transport) = server.pool.take()
         {
@@ -217,13 +233,18 @@ impl Duplicate {
             if status < 200 {
                 continue;
             }
-            let purpose = self.reservation.purpose();
-            if self.group.measures(purpose) {
-                let latency = self.worker.core.now_exact().since(sent);
-                let at = (self.reservation.index(), purpose);
-                self.group.responded(at, status, latency, &self.worker);
-            }
+            self.responded(status, sent);
             return Ok(Some(end));
+        }
+    }
+
+    /// The head of the final response has come to what was `sent` then.
+    fn responded(&self, status: u16, sent: Instant) {
+        let purpose = self.reservation.purpose();
+        if self.group.measures(purpose) {
+            let latency = self.worker.core.now_exact().since(sent);
+            let at = (self.reservation.index(), purpose);
+            self.group.responded(at, status, latency, &self.worker);
         }
     }
 }

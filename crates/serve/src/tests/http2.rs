@@ -19,6 +19,8 @@ pub(super) struct Response {
     pub(super) body: Vec<u8>,
     pub(super) trailers: Vec<(String, String)>,
     pub(super) is_whole: bool,
+    /// Its last head is its end.
+    pub(super) ends_with_head: bool,
     pub(super) reset: Option<http2::Cause>,
 }
 
@@ -172,6 +174,7 @@ impl Asking {
                     end,
                 } => {
                     let response = self.responses.entry(stream.id()).or_default();
+                    response.ends_with_head = end == End::Stream;
                     let text = |value: &[u8]| String::from_utf8(value.to_vec()).expect("text");
                     let mut all = fields
                         .iter()

@@ -3,7 +3,9 @@
 use super::expect::Expect;
 use super::{Closed, Connection};
 use crate::http2::code::{Code, ConnectionError, StreamError};
-use crate::http2::frame::{self, Flags, HEAD_BYTES, Head, Kind, NUMBER_MAX, put_head, set_length};
+use crate::http2::frame::{
+    self, Flags, HEAD_BYTES, Head, Kind, NUMBER_MAX, put_head, set_flags, set_length,
+};
 use crate::http2::hpack::Encoder;
 use crate::http2::limits::STREAMS_BEFORE_SETTINGS;
 use crate::http2::priority::Priority;
@@ -81,7 +83,10 @@ impl Connection {
             slot.outgoing = Outgoing::Nothing;
         }
         let stream = self.streams.insert(slot);
-        self.put_block(id, end, out, fields);
+        self.put_block(id, out, |encoder, out| {
+            fields(encoder, out);
+            end
+        });
         Ok(stream)
     }
 
@@ -98,12 +103,30 @@ impl Connection {
         out: &mut Vec<u8>,
         fields: impl FnOnce(&mut Encoder, &mut Vec<u8>),
     ) -> Result<(), Closed> {
+        let put = |encoder: &mut Encoder, out: &mut Vec<u8>| {
+            fields(encoder, out);
+            end
+        };
+        self.head_then(stream, out, put).map(drop)
+    }
+
+    /// [`Connection::head`] where `fields` says, when it has written them, whether anything follows; so does this.
+    ///
+    /// # Errors
+    /// As [`Connection::head`].
+    #[inline]
+    pub fn head_then(
+        &mut self,
+        stream: Stream,
+        out: &mut Vec<u8>,
+        fields: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> End,
+    ) -> Result<End, Closed> {
         self.check_outgoing(stream)?;
-        self.put_block(stream.id, end, out, fields);
+        let end = self.put_block(stream.id, out, fields);
         if end == End::Stream {
             self.end_outgoing(stream);
         }
-        Ok(())
+        Ok(end)
     }
 
     /// Writes trailers, which end the message.
@@ -299,30 +322,30 @@ impl Connection {
     fn put_block(
         &mut self,
         id: u32,
-        end: End,
         out: &mut Vec<u8>,
-        fields: impl FnOnce(&mut Encoder, &mut Vec<u8>),
-    ) {
+        fields: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> End,
+    ) -> End {
         let at = out.len();
-        let flags = match end {
-            End::Open => Flags::END_HEADERS,
-            End::Stream => Flags::END_HEADERS.and(Flags::END_STREAM),
-        };
-        let head = Head {
+        let mut head = Head {
             length: 0,
             kind: Kind::Headers,
-            flags,
+            flags: Flags::END_HEADERS,
             stream: id,
         };
         put_head(head, out);
         self.encoder.begin(out);
-        fields(&mut self.encoder, out);
+        let end = fields(&mut self.encoder, out);
+        if end == End::Stream {
+            head.flags = head.flags.and(Flags::END_STREAM);
+            set_flags(out, at, head.flags);
+        }
         let length = out.len() - at - HEAD_BYTES;
         let length_max = self.peer.frame_bytes_max as usize;
-        if length > length_max {
-            return split_block(head, at, length_max, out);
+        match length > length_max {
+            true => split_block(head, at, length_max, out),
+            false => set_length(out, at, length),
         }
-        set_length(out, at, length);
+        end
     }
 }
 

@@ -21,6 +21,12 @@ pub(crate) fn set_length(out: &mut [u8], at: usize, length: usize) {
     out[at..at + 3].copy_from_slice(&[a, b, c]);
 }
 
+/// Sets the flags in the head at `at`, once they are known.
+#[inline]
+pub(crate) fn set_flags(out: &mut [u8], at: usize, flags: Flags) {
+    out[at + 4] = flags.0;
+}
+
 /// Writes a frame of which everything is known.
 #[inline]
 fn put<const N: usize>(kind: Kind, flags: Flags, stream: u32, payload: [u8; N], out: &mut Vec<u8>) {

@@ -107,13 +107,30 @@ impl<'a> Body<'a> {
         }
         let lines = self.flow.incoming.trailers.take();
         output.put(server, &LAST_CHUNK[..LAST_CHUNK.len() - CHUNK_END.len()])?;
-        for line in lines.split_inclusive(|&byte| byte == b'\n') {
-            let name = line.split(|&byte| byte == b':').next();
-            if name.is_some_and(keeps) {
-                output.put(server, line)?;
-            }
+        for line in kept_lines(&lines, keeps) {
+            output.put(server, line)?;
         }
         output.put(server, CHUNK_END)
+    }
+
+    /// Appends what has come to `data`, and of its trailers those that `keeps` wants to `trailers`, as lines.
+    pub(crate) fn append_to(
+        &mut self,
+        (data, trailers): (&mut Vec<u8>, &mut Vec<u8>),
+        keeps: Keeps<'_>,
+    ) -> Result<(), Refusal> {
+        self.check()?;
+        let has_ended = self.has_ended();
+        let come = self.take_all();
+        match data.is_empty() {
+            true => *data = come,
+            false => data.extend_from_slice(&come),
+        }
+        if has_ended {
+            let lines = self.flow.incoming.trailers.take();
+            trailers.extend(kept_lines(&lines, keeps).flatten());
+        }
+        Ok(())
     }
 
     /// Waits for more of it until `deadline`. 0 is the end of the stream before its time.
@@ -133,4 +150,14 @@ impl<'a> Body<'a> {
         })
         .await
     }
+}
+
+/// Those of some lines whose names `keeps` wants.
+fn kept_lines<'l>(lines: &'l [u8], keeps: Keeps<'l>) -> impl Iterator<Item = &'l [u8]> {
+    lines
+        .split_inclusive(|&byte| byte == b'\n')
+        .filter(move |line| {
+            let name = line.split(|&byte| byte == b':').next();
+            name.is_some_and(keeps)
+        })
 }

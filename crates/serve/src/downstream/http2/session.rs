@@ -96,17 +96,17 @@ impl Session {
         let before = frames.len();
         let mut length = None;
         let is_empty = method == Method::Head || matches!(status, 204 | 304);
-        let end = match is_empty {
-            true => End::Stream,
-            false => End::Open,
-        };
-        let written = http.head(stream, end, frames, |encoder, out| {
+        let written = http.head_then(stream, frames, |encoder, out| {
             encoder.status(status, out);
             length = fields(encoder, out);
+            match is_empty || length == Some(BodyLength::Known(0)) {
+                true => End::Stream,
+                false => End::Open,
+            }
         });
-        if written.is_err() {
+        let Ok(end) = written else {
             return;
-        }
+        };
         flow.count(frames.len() - before);
         if status < 200 {
             return;

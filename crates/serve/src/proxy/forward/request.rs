@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use onrush_config::plan::Reuse;
+use onrush_config::plan::{Multiplexing, Reuse, UpstreamProtocol};
 use onrush_engine::{Core, Error, Instant};
 use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::Origin;
@@ -20,6 +20,7 @@ use crate::error_page::Form;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::{FOREVER, Group, Purpose, Reservation, Server};
 use crate::proxy::lease::{Lease, Queued};
+use crate::proxy::multiplexed::{self, Body, Patience, Submission};
 use crate::proxy::{rewrite, upgrade};
 use crate::request_context::RequestContext;
 use crate::websocket::Accept;
@@ -165,6 +166,10 @@ impl Forward {
     ) -> Result<Option<Lease>, Error> {
         let server = reservation.server();
         let to = (group, reservation.index());
+        if let UpstreamProtocol::Http2(bounds) = group.plan.protocol {
+            let (request, queued) = self.submit(head, arrived, (to, bounds), context)?;
+            return Ok(Some(Lease::Stream(request, queued)));
+        }
         let write =
             |out: &mut _| rewrite::request_if_it_fits(head, &server.authority, context, out);
         // On a shared connection all wait equally long, so that the oldest is the first whose time is over.
@@ -178,6 +183,52 @@ impl Forward {
         Lease::idle(server, |transport| {
             queue_request(head, arrived, transport, server, context)
         })
+    }
+
+    /// Submits the request on a stream to a server, within `bounds`.
+    ///
+    /// # Errors
+    /// When the core is out of buffers.
+    pub(super) fn submit(
+        &self,
+        head: &RequestHead<'_, '_>,
+        arrived: Arrived<'_>,
+        (to, bounds): ((&Rc<Group>, u32), Multiplexing),
+        context: RequestContext<'_>,
+    ) -> Result<(Submission, Queued), Error> {
+        let worker = context.worker;
+        let mut text = worker.core.buffer()?;
+        let authority = &to.0.server(to.1).authority;
+        rewrite::request(head, authority, context, &mut text);
+        let payload = match head.framing {
+            Framing::None | Framing::Length(0) => Some((Vec::new(), 0)),
+            Framing::Length(_) | Framing::Chunked | Framing::UntilClose => {
+                arrived.payload(&worker.limits)
+            }
+        };
+        let (body, queued) = match payload {
+            None => (Body::Follows, Queued::Head),
+            Some((payload, bytes)) => {
+                let body_bytes = bytes as u32; // of one receive
+                let body = match payload.is_empty() {
+                    true => Body::None,
+                    false => Body::Whole(payload),
+                };
+                (body, Queued::Whole { body_bytes })
+            }
+        };
+        let timeouts = context.exchange.timeouts();
+        let request = multiplexed::Request {
+            text: &text,
+            method: head.method,
+            body,
+            patience: Patience {
+                stream: timeouts.queue,
+                response: timeouts.upstream_first_byte,
+                until: self.until,
+            },
+        };
+        Ok((Lease::stream(to, bounds, request, worker), queued))
     }
 
     pub(crate) fn method(&self) -> Method {

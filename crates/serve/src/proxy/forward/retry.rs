@@ -25,13 +25,14 @@ impl Forward {
     /// Whether it is sent again on a fresh connection after `failure` of one that was in use before.
     ///
     /// The server closed it just when we took it (RFC 9112 9.3.1), and a fresh one will do, unless the request might have
-    /// had an effect (RFC 9110 9.2.2). Once: a request that kills servers must not go through all the idle connections
+    /// had an effect (RFC 9110 9.2.2), which the server may have denied (RFC 9113 8.7). Once: a request that kills servers must not go through all the idle connections
     /// there are.
     pub(super) fn survives(&self, failure: &Failure, progress: &Progress) -> bool {
-        failure.is_stale_connection()
-            && self.method.is_idempotent()
-            && !self.is_consumed
-            && progress.response() == ResponseSide::Awaited
+        let is_harmless = match failure {
+            Failure::Unprocessed(_) => true,
+            failure => failure.is_stale_connection() && self.method.is_idempotent(),
+        };
+        is_harmless && !self.is_consumed && progress.response() == ResponseSide::Awaited
     }
 
     /// Whether the response to it could be another server's than that of `last`: nobody has heard of this one's, and the
@@ -84,6 +85,9 @@ impl Forward {
                 on.connect && self.spends_attempt(group)
             }
             Failure::Connect(_) => on.connect,
+            Failure::Unprocessed(_) => {
+                on.connect && self.spends_attempt(group) && group.may_retry(now)
+            }
             _ if !self.method.is_idempotent() => false,
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
                 on.timeout && self.spends_attempt(group) && group.may_retry(now)

@@ -180,6 +180,7 @@ impl Group {
     pub(super) fn forget(&self, server: u32) {
         self.server(server).pool.drain();
         self.server(server).pipelined.close();
+        self.server(server).multiplexed.close();
         if let Some(ejection) = &self.ejection {
             ejection.ejector.borrow_mut().forget(server);
         }

@@ -100,7 +100,7 @@ impl Group {
         let give_up = |server: &Rc<Server>| {
             let count = server.pool.len();
             server.pool.drain();
-            count
+            count + server.multiplexed.give_up_idle()
         };
         self.servers.iter().map(give_up).sum()
     }
@@ -110,6 +110,7 @@ impl Group {
         for server in &self.servers {
             server.pool.clear();
             server.pipelined.close();
+            server.multiplexed.close();
         }
     }
 

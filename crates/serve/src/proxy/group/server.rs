@@ -11,6 +11,7 @@ use crate::observe::live::Destination;
 use crate::observe::responses::Responses;
 use crate::proxy::balance::hash;
 use crate::proxy::ewma::Ewma;
+use crate::proxy::multiplexed::MultiplexedSet;
 use crate::proxy::pipelined::PipelinedSet;
 use crate::proxy::pool::Pool;
 
@@ -25,6 +26,7 @@ pub(crate) struct Server {
     pub(super) host: String,
     pub(crate) pool: Pool,
     pub(crate) pipelined: PipelinedSet,
+    pub(crate) multiplexed: MultiplexedSet,
     /// Where it is now; `None` while its endpoint is vacant.
     pub(super) address: RefCell<Option<Address>>,
     /// Whether it is at an address that its name does not say.
@@ -63,6 +65,7 @@ impl Server {
             },
             pool: Pool::new(upstream.connections_idle_max),
             pipelined: PipelinedSet::default(),
+            multiplexed: MultiplexedSet::default(),
             address: RefCell::default(),
             has_other_address: Cell::new(false),
             identity: Cell::new(0),
@@ -83,6 +86,7 @@ impl Server {
         if *self.address.borrow() != address {
             self.pool.drain();
             self.pipelined.close();
+            self.multiplexed.close();
             self.identity.set(address.as_ref().map_or(0, identity));
             self.latency.take();
             let named = |address: &Address| address.to_string() == self.name;
@@ -103,6 +107,7 @@ impl Server {
         if self.users.get() == 0 {
             self.pool.clear();
             self.pipelined.clear();
+            self.multiplexed.clear();
         }
     }
 

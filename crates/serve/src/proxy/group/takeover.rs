@@ -165,7 +165,8 @@ impl Group {
         speaks_alike
             && self.plan.proxy_protocol == upstream.proxy_protocol
             && self.plan.pipeline == upstream.pipeline
-            && (upstream.pipeline.is_none() || self.timeouts == timeouts)
+            && self.plan.protocol == upstream.protocol
+            && (!upstream.shares_connections() || self.timeouts == timeouts)
     }
 }
 

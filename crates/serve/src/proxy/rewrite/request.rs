@@ -175,7 +175,6 @@ fn write_request(
 }
 
 /// Asks the server for what its client asks of us and we pass on: a tunnel, and trailers (RFC 9110 10.1.4).
-#[cold]
 fn options(head: &RequestHead<'_, '_>, writer: &mut HeadWriter<'_>) {
     // HTTP/2 has TE without Connection (RFC 9113 8.2.2).
     let is_for_us = head.version == Version::Http2 || is_named("te", head.headers);

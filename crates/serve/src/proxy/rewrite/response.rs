@@ -18,8 +18,8 @@ pub(crate) struct Onward {
     pub(crate) cookie: Option<String>,
     /// What encoding, or leaving it, changes.
     pub(crate) change: Change,
-    /// Whether the length of its body is not known.
-    pub(crate) is_open: bool,
+    /// What is said of the length of its body beside what its head says.
+    pub(crate) length: Option<BodyLength>,
 }
 
 /// The room that a response's head of `bytes` needs, as far as a buffer has it.
@@ -51,8 +51,8 @@ pub(crate) fn response(
     if !is_dated {
         to.date(&worker.date());
     }
-    if onward.is_open {
-        to.length(BodyLength::Unknown);
+    if let Some(length) = onward.length {
+        to.length(length);
     }
     if let Some(cookie) = &onward.cookie {
         to.header("Set-Cookie", cookie.as_bytes());

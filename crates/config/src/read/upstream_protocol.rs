@@ -1,0 +1,83 @@
+//! `protocol` of a group: what is spoken with its servers, and the keys that only one protocol has.
+
+use crate::diagnostic::Findings;
+use crate::limits;
+use crate::plan::{Check, Multiplexing, Upstream, UpstreamProtocol};
+use crate::section::{Kind, Section};
+use crate::value;
+
+/// As the key says it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    Http1,
+    Http2,
+}
+
+const NAME: Kind<Name> = Kind {
+    expected: "\"h1\" or \"h2\"",
+    parse: |text| {
+        let known = [("h1", Name::Http1), ("h2", Name::Http2)];
+        value::choose("protocol of servers", text, &known)
+    },
+};
+
+/// What only connections of HTTP/2 have.
+const OF_HTTP2: [&str; 2] = ["streams_max", "connections_shared_max"];
+
+pub(super) fn read_protocol(
+    group: &Section<'_, '_>,
+    findings: &mut Findings<'_>,
+) -> UpstreamProtocol {
+    let name = group.read("protocol", NAME, findings);
+    if name != Some(Name::Http2) {
+        let reason = "goes with protocol = \"h2\": expected this, or no such key";
+        group.refuse(&OF_HTTP2, reason, findings);
+        return UpstreamProtocol::Http1;
+    }
+    let usual = Multiplexing::default();
+    let streams = group.count("streams_max", 1..=limits::STREAMS_MAX_MAX, findings);
+    let range = 1..=limits::CONNECTIONS_SHARED_MAX_MAX;
+    let connections = group.count("connections_shared_max", range, findings);
+    UpstreamProtocol::Http2(Multiplexing {
+        streams_max: streams.unwrap_or(usual.streams_max),
+        connections_shared_max: connections.unwrap_or(usual.connections_shared_max),
+    })
+}
+
+/// What contradicts the protocol.
+pub(super) fn agree_on_protocol(
+    upstream: &Upstream,
+    group: &Section<'_, '_>,
+    findings: &mut Findings<'_>,
+) {
+    let checks_grpc = upstream
+        .health
+        .as_ref()
+        .is_some_and(|health| matches!(health.check, Check::Grpc { .. }));
+    match upstream.protocol {
+        UpstreamProtocol::Http1 if checks_grpc => findings.error(
+            group.place("health"),
+            "a check of grpc is made over HTTP/2: expected protocol = \"h2\" beside it",
+        ),
+        UpstreamProtocol::Http1 => {}
+        UpstreamProtocol::Http2(_) => refuse_those_of_http1(group, findings),
+    }
+}
+
+fn refuse_those_of_http1(group: &Section<'_, '_>, findings: &mut Findings<'_>) {
+    group.refuse(
+        &["proxy_protocol"],
+        "says whose a connection is, and with protocol = \"h2\" requests of many clients share one",
+        findings,
+    );
+    group.refuse(
+        &["pipeline"],
+        "is of HTTP/1.1: with protocol = \"h2\" expected streams_max",
+        findings,
+    );
+    group.refuse(
+        &["reuse", "connections_ready", "connections_idle_max"],
+        "is of connections that carry one request at a time: with protocol = \"h2\" expected streams_max and connections_shared_max",
+        findings,
+    );
+}

@@ -1,0 +1,153 @@
+//! The head of a request as text of HTTP/1.1, on its way to a block: its first line and `Host` become pseudo-fields, and what is
+//! about a connection of HTTP/1 is left out (RFC 9113 8.2.2, 8.3.1). What is read here was written by this program.
+
+use memchr::{memchr, memmem};
+
+use super::write::field;
+use crate::field::{header_is, token_list};
+use crate::hop::is_hop_by_hop;
+use crate::http2::hpack::{Encoder, Indexing};
+
+/// The head of a request, as it lies in its text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lines<'t> {
+    method: &'t [u8],
+    path: &'t [u8],
+    authority: &'t [u8],
+    /// `Name: value`, each line with its end.
+    fields: &'t [u8],
+}
+
+impl<'t> Lines<'t> {
+    /// The head at the start of `text`.
+    ///
+    /// # Panics
+    /// When no empty line ends it.
+    pub fn of(text: &'t [u8]) -> Lines<'t> {
+        let head_end = memmem::find(text, b"\r\n\r\n").expect("a head ends with an empty line");
+        let head = &text[..head_end + 2];
+        let line_end = memchr(b'\n', head).expect("each line of a head has an end");
+        let (line, fields) = (&head[..line_end - 1], &head[line_end + 1..]);
+        let mut words = line.split(|&byte| byte == b' ');
+        let mut word = || words.next().unwrap_or_default();
+        let mut lines = Lines {
+            method: word(),
+            path: word(),
+            authority: b"",
+            fields,
+        };
+        let host = lines.fields().find(|(name, _)| header_is(name, "host"));
+        lines.authority = host.map_or(b"", |(_, value)| value);
+        lines
+    }
+
+    /// Names and values.
+    fn fields(&self) -> impl Iterator<Item = (&'t str, &'t [u8])> + use<'t> {
+        let mut rest = self.fields;
+        std::iter::from_fn(move || {
+            let end = memchr(b'\n', rest)?;
+            let line = &rest[..end - 1];
+            rest = &rest[end + 1..];
+            let colon = memchr(b':', line)?;
+            let name = std::str::from_utf8(&line[..colon]).expect("names are tokens");
+            Some((name, line[colon + 1..].trim_ascii()))
+        })
+    }
+
+    /// Appends the block, for a server of `scheme`.
+    pub fn put(
+        &self,
+        scheme: &str,
+        path_indexing: Indexing,
+        encoder: &mut Encoder,
+        out: &mut Vec<u8>,
+    ) {
+        const KEPT: Indexing = Indexing::Incremental;
+        encoder.field(b":method", self.method, KEPT, out);
+        encoder.field(b":scheme", scheme.as_bytes(), KEPT, out);
+        encoder.field(b":path", self.path, path_indexing, out);
+        // A Host of no bytes is one that was taken out (RFC 9113 8.3.1).
+        if !self.authority.is_empty() {
+            encoder.field(b":authority", self.authority, KEPT, out);
+        }
+        let mut takes_trailers = false;
+        for (name, value) in self.fields() {
+            if header_is(name, "te") {
+                let is_said = |member: &[u8]| member.eq_ignore_ascii_case(b"trailers");
+                takes_trailers |= token_list(value).any(is_said);
+            } else if !is_hop_by_hop(name) && !header_is(name, "host") {
+                field(name, value, encoder, out);
+            }
+        }
+        // All that it may say here (RFC 9113 8.2.2).
+        if takes_trailers {
+            field("te", b"trailers", encoder, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http2::{Connection, Content, End, Event, LocalSettings, Role};
+
+    /// What a server reads of the block of `text`.
+    fn read(text: &str) -> Vec<(String, String)> {
+        let lines = Lines::of(text.as_bytes());
+        let settings = LocalSettings::DEFAULT;
+        let mut out = Vec::new();
+        let mut client = Connection::new(Role::Client, settings, &mut out);
+        let opened = client.open(End::Open, Content::Any, &mut out, |encoder, out| {
+            lines.put("https", Indexing::Without, encoder, out);
+        });
+        opened.expect("a stream may be open");
+        let mut server = Connection::new(Role::Server, settings, &mut Vec::new());
+        let mut at = 0;
+        loop {
+            let step = server.receive(&out[at..], &mut Vec::new()).unwrap();
+            at += step.bytes;
+            if let Event::Head { fields, .. } = step.event {
+                assert_eq!(fields.flaw(), None);
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                let fields = fields.iter();
+                return fields
+                    .map(|(name, value)| (name.to_owned(), text(value)))
+                    .collect();
+            }
+        }
+    }
+
+    #[test]
+    fn a_head_of_http_1_is_said_in_the_words_of_http_2() {
+        let fields = read(concat!(
+            "POST /a?b=c HTTP/1.1\r\n",
+            "Host: x:81\r\n",
+            "Accept:  */* \r\n",
+            "X-One: 1\r\n",
+            "Connection: keep-alive, upgrade\r\n",
+            "Keep-Alive: 5\r\n",
+            "TE: gzip, trailers\r\n",
+            "Transfer-Encoding: chunked\r\n",
+            "\r\n",
+            "2\r\nok\r\n0\r\n\r\n",
+        ));
+        let expected = [
+            (":method", "POST"),
+            (":scheme", "https"),
+            (":path", "/a?b=c"),
+            (":authority", "x:81"),
+            ("accept", "*/*"),
+            ("x-one", "1"),
+            ("te", "trailers"),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn a_request_without_host_has_no_authority() {
+        let fields = read("GET / HTTP/1.1\r\nHost: \r\n\r\n");
+        let names: Vec<&str> = fields.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, [":method", ":scheme", ":path"]);
+    }
+}

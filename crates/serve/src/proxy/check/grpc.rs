@@ -1,0 +1,105 @@
+//! The health checking protocol of gRPC (`grpc.health.v1`): one message each way, which are small enough to be written and read
+//! here. Pure.
+
+use super::http2::Answer;
+use crate::proxy::health::Fault;
+
+/// What is asked for.
+pub(super) const PATH: &str = "/grpc.health.v1.Health/Check";
+
+/// `HealthCheckRequest` for a service, behind its prefix (gRPC over HTTP/2, Length-Prefixed-Message). The name has up to 255
+/// bytes.
+pub(super) fn request(service: &str) -> Vec<u8> {
+    let mut message = Vec::new();
+    if !service.is_empty() {
+        // Field 1, a string; the length as a varint.
+        message.push(0x0a);
+        if service.len() >= 0x80 {
+            message.push(service.len() as u8 | 0x80);
+            message.push((service.len() >> 7) as u8);
+        } else {
+            message.push(service.len() as u8);
+        }
+        message.extend_from_slice(service.as_bytes());
+    }
+    let mut framed = vec![0];
+    framed.extend((message.len() as u32).to_be_bytes());
+    framed.extend(message);
+    framed
+}
+
+/// Whether the answer says SERVING.
+///
+/// # Errors
+/// What it says instead.
+pub(super) fn judge(answer: &Answer) -> Result<(), Fault> {
+    if answer.status != 200 {
+        return Err(Fault::Status(answer.status));
+    }
+    match answer.grpc_status {
+        None => return Err(Fault::NoGrpcStatus),
+        Some(0) => {}
+        Some(status) => return Err(Fault::GrpcStatus(status)),
+    }
+    match serving_status(&answer.body) {
+        Some(SERVING) => Ok(()),
+        Some(other) => Err(Fault::NotServing(other)),
+        None => Err(Fault::NoGrpcMessage),
+    }
+}
+
+/// `ServingStatus` of the protocol.
+const SERVING: u8 = 1;
+
+/// What a `HealthCheckResponse` behind its prefix says: field 1, an enumeration, 0 where it is not there.
+fn serving_status(framed: &[u8]) -> Option<u8> {
+    let (&[compressed, a, b, c, d], message) = framed.split_first_chunk()?;
+    let length = u32::from_be_bytes([a, b, c, d]) as usize;
+    match message {
+        _ if compressed != 0 || message.len() != length => None,
+        [] => Some(0),
+        &[0x08, status @ 0..0x80] => Some(status),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(body: &[u8], grpc_status: Option<u16>) -> Answer {
+        Answer {
+            status: 200,
+            body: body.to_vec(),
+            grpc_status,
+            is_whole: true,
+        }
+    }
+
+    #[test]
+    fn a_request_is_a_message_behind_its_prefix() {
+        assert_eq!(request(""), [0, 0, 0, 0, 0]);
+        assert_eq!(request("ab"), [0, 0, 0, 0, 4, 0x0a, 2, b'a', b'b']);
+        let long = request(&"a".repeat(200));
+        assert_eq!(&long[..8], [0, 0, 0, 0, 203, 0x0a, 0xc8, 1]);
+        assert_eq!(long.len(), 5 + 203);
+    }
+
+    #[test]
+    fn only_serving_is_well() {
+        let serving = [0, 0, 0, 0, 2, 8, 1];
+        assert!(judge(&answer(&serving, Some(0))).is_ok());
+        for (body, status, said) in [
+            (&[0, 0, 0, 0, 2, 8, 2][..], Some(0), "says NOT_SERVING"),
+            (&[0, 0, 0, 0, 0], Some(0), "says UNKNOWN"),
+            (&[0, 0, 0, 0, 2, 8, 3], Some(0), "says SERVICE_UNKNOWN"),
+            (&serving, None, "has no grpc-status"),
+            (&[], Some(5), "has grpc-status 5"),
+            (&[1, 0, 0, 0, 2, 8, 1], Some(0), "is no HealthCheckResponse"),
+            (&[0, 0, 0, 0, 3, 8, 1], Some(0), "is no HealthCheckResponse"),
+        ] {
+            let fault = judge(&answer(body, status)).expect_err(said);
+            assert!(fault.to_string().ends_with(said), "{fault}: {said}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A check over HTTP/2: one request on a connection of its own.
+
+use std::rc::Rc;
+
+use onrush_engine::{Input, Instant, Kind};
+use onrush_http::Method;
+use onrush_http::http2::hpack::Indexing;
+use onrush_http::http2::message::{self, Follows, Lines, Rejection};
+use onrush_http::http2::{Cause, Connection, Content, End, Event, LocalSettings, Role, Stream};
+use onrush_http::{HeaderSlots, Limits};
+use onrush_tls::Transport;
+
+use crate::limits::CHECK_BYTES_MAX;
+use crate::proxy::failure::Failure;
+
+/// What is asked.
+pub(super) struct Question<'q> {
+    /// Its head, as text of HTTP/1.1.
+    pub(super) head: &'q str,
+    pub(super) scheme: &'static str,
+    /// What stands behind the head, as far as a window of the default size takes it.
+    pub(super) body: &'q [u8],
+}
+
+/// What came back.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    /// 0 before it has come.
+    pub(super) status: u16,
+    /// Its first bytes.
+    pub(super) body: Vec<u8>,
+    /// What `grpc-status` says, be it in the head or behind the body.
+    pub(super) grpc_status: Option<u16>,
+    pub(super) is_whole: bool,
+}
+
+/// Asks over `transport`, on which nothing was sent, and reads the response as far as anything depends on it.
+///
+/// # Errors
+/// Why there is none, by `until`.
+pub(super) async fn ask(
+    transport: &Transport,
+    question: &Question<'_>,
+    limits: &Limits,
+    until: Instant,
+) -> Result<Answer, Failure> {
+    transport.set_deadline(Some(until));
+    let mut out = Vec::new();
+    let mut http = Connection::new(Role::Client, LocalSettings::DEFAULT, &mut out);
+    let lines = Lines::of(question.head.as_bytes());
+    let end = match question.body {
+        [] => End::Stream,
+        _ => End::Open,
+    };
+    let opened = http.open(end, Content::Any, &mut out, |encoder, out| {
+        lines.put(question.scheme, Indexing::Without, encoder, out);
+    });
+    let stream = opened.expect("it is the first of its connection");
+    if end == End::Open {
+        let begun = http.data(stream, question.body.len(), End::Stream, &mut out);
+        begun.expect("it was opened for a body");
+        out.extend_from_slice(question.body);
+    }
+    let mut asking = Asking {
+        http,
+        out,
+        stream,
+        answer: Answer::default(),
+        limits,
+    };
+    let mut received = Vec::new();
+    let mut input = Input::default();
+    loop {
+        if !asking.out.is_empty() {
+            transport.queue(Rc::<[u8]>::from(std::mem::take(&mut asking.out)));
+            transport.flush().await.map_err(Failure::NoResponse)?;
+        }
+        match transport.recv(&mut input).await {
+            Ok(0) => return Err(Failure::Closed),
+            Ok(_) => {}
+            Err(error) if error.kind == Kind::TimedOut && asking.answer.status >= 200 => {
+                return Ok(asking.answer);
+            }
+            Err(error) => return Err(Failure::NoResponse(error)),
+        }
+        received.extend_from_slice(input.bytes());
+        input.consume(input.bytes().len());
+        let bytes = asking.take(&received)?;
+        received.drain(..bytes);
+        if asking.answer.is_whole || asking.answer.body.len() >= CHECK_BYTES_MAX {
+            return Ok(asking.answer);
+        }
+    }
+}
+
+struct Asking<'l> {
+    http: Connection,
+    out: Vec<u8>,
+    stream: Stream,
+    answer: Answer,
+    limits: &'l Limits,
+}
+
+impl Asking<'_> {
+    /// Steps over what has come; how many bytes are done with.
+    fn take(&mut self, received: &[u8]) -> Result<usize, Failure> {
+        if received.starts_with(b"HTTP/") {
+            return Err(Failure::BadResponse("it speaks HTTP/1".into()));
+        }
+        let mut at = 0;
+        while at < received.len() {
+            let step = self.http.receive(&received[at..], &mut self.out);
+            let step = step.map_err(|error| Failure::BadResponse(error.reason.into()))?;
+            at += step.bytes;
+            match step.event {
+                Event::NeedMore(_) => break,
+                Event::Head { fields, end, .. } => {
+                    let follows = match end {
+                        End::Open => Follows::More,
+                        End::Stream => Follows::Nothing,
+                    };
+                    let mut slots = HeaderSlots::new();
+                    let head =
+                        message::response(fields, &mut slots, Method::Get, follows, self.limits);
+                    let head = head.map_err(|rejection| match rejection {
+                        Rejection::Malformed(reason) => Failure::BadResponse(reason.into()),
+                        Rejection::Refused(refusal) => Failure::BadResponse(refusal.into()),
+                    })?;
+                    self.answer.status = head.status;
+                    self.answer.is_whole = end == End::Stream;
+                    self.answer.grpc_status = grpc_status(fields.iter());
+                }
+                Event::Data { bytes, end, .. } => {
+                    self.answer.body.extend_from_slice(bytes);
+                    self.answer.is_whole = end == End::Stream;
+                    let count = bytes.len() as u32; // of one receive
+                    self.http.release(self.stream, count, &mut self.out);
+                }
+                Event::Trailers { fields, .. } => {
+                    self.answer.grpc_status = grpc_status(fields.iter());
+                    self.answer.is_whole = true;
+                }
+                Event::Reset { cause, .. } => {
+                    return Err(Failure::BadResponse(match cause {
+                        Cause::Peer(_) => "it reset the stream".into(),
+                        Cause::Local(error) => error.reason.into(),
+                    }));
+                }
+                Event::GoAway { last, .. } if last < self.stream.id() => {
+                    return Err(Failure::Unprocessed("it takes no requests"));
+                }
+                Event::GoAway { .. }
+                | Event::Window(_)
+                | Event::Settings
+                | Event::Pong(_)
+                | Event::Nothing => {}
+            }
+        }
+        Ok(at)
+    }
+}
+
+fn grpc_status<'f>(mut fields: impl Iterator<Item = (&'f str, &'f [u8])>) -> Option<u16> {
+    let (_, value) = fields.find(|(name, _)| *name == "grpc-status")?;
+    str::from_utf8(value).ok()?.parse().ok()
+}

@@ -1,0 +1,31 @@
+//! The beginning of an attempt.
+
+use std::rc::Rc;
+
+use super::request::Forward;
+use crate::downstream::Downstream;
+use crate::downstream::request_body::RequestBody;
+use crate::proxy::attempt::Attempt;
+use crate::proxy::group::Group;
+use crate::proxy::progress::Progress;
+use crate::reply::Reply;
+
+/// An attempt at the server `to`, and where its request's body comes from and its response goes.
+pub(super) fn begin<'a>(
+    forward: &'a Forward,
+    client: &'a mut Downstream<'_>,
+    (group, server): (&'a Rc<Group>, u32),
+    progress: &'a Progress,
+) -> (Attempt<'a>, RequestBody<'a>, Reply<'a>) {
+    let worker = client.worker;
+    let (body, reply) = client.split(forward.method);
+    let attempt = Attempt {
+        forward,
+        group,
+        server,
+        exchange: reply.exchange,
+        worker,
+        progress,
+    };
+    (attempt, body, reply)
+}

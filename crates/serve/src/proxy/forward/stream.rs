@@ -1,0 +1,118 @@
+//! An attempt on a stream of a multiplexed connection.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use onrush_config::plan::Multiplexing;
+use onrush_http::HeaderSlots;
+
+use super::begin::begin;
+use super::request::Forward;
+use super::retry::try_again;
+use crate::downstream::Downstream;
+use crate::limits::UNREAD_REST_MAX;
+use crate::observe::live::Stage;
+use crate::proxy::failure::Failure;
+use crate::proxy::group::Group;
+use crate::proxy::lease::{Lease, Queued};
+use crate::proxy::multiplexed::Submission;
+use crate::proxy::progress::Progress;
+use crate::proxy::stream::download::StreamDownload;
+use crate::proxy::stream::upload::StreamUpload;
+use crate::proxy::upload::Stopped;
+
+/// Sends the request on a stream and relays its response: on another stream, once, where the connection of the first was closed
+/// when it was taken.
+pub(super) async fn on_streams(
+    bounds: Multiplexing,
+    forward: &mut Forward,
+    client: &mut Downstream<'_>,
+    to: (&Rc<Group>, u32),
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let lease = match forward.lease.take() {
+        Some(Lease::Stream(request, queued)) => (request, queued),
+        // It had to wait for its reservation, or another server has failed.
+        _ => submit(bounds, forward, client, to)?,
+    };
+    match on_stream(lease, forward, client, to, progress).await {
+        Err(failure) if forward.survives(&failure, progress) => {
+            try_again(&failure, to.0.server(to.1), client);
+            let lease = submit(bounds, forward, client, to)?;
+            Box::pin(on_stream(lease, forward, client, to, progress)).await
+        }
+        outcome => outcome,
+    }
+}
+
+/// Submits the request with the head that the client still has.
+fn submit(
+    bounds: Multiplexing,
+    forward: &Forward,
+    client: &Downstream<'_>,
+    to: (&Rc<Group>, u32),
+) -> Result<(Submission, Queued), Failure> {
+    let mut slots = HeaderSlots::new();
+    let head = client.head(&mut slots);
+    let (arrived, context) = (client.arrived(), client.context());
+    let submitted = forward.submit(&head, arrived, (to, bounds), context);
+    submitted.map_err(Failure::Client)
+}
+
+/// Waits for the response on a stream and relays it.
+async fn on_stream(
+    (request, queued): (Submission, Queued),
+    forward: &mut Forward,
+    client: &mut Downstream<'_>,
+    to: (&Rc<Group>, u32),
+    progress: &Progress,
+) -> Result<(), Failure> {
+    client.exchange.is_at(Stage::Waiting);
+    forward.is_sent_now(&client.worker.core);
+    let Queued::Whole { body_bytes } = queued else {
+        forward.consume_head(client);
+        // Boxed: only requests whose body did not come with their head pay for two directions at once.
+        return Box::pin(stream_both_ways(&request, forward, client, to, progress)).await;
+    };
+    progress.request_is_sent();
+    let (attempt, _, reply) = begin(forward, client, to, progress);
+    StreamDownload::new(attempt, &request, reply).run().await?;
+    forward.consume(client, body_bytes);
+    Ok(())
+}
+
+/// Both directions at once: a server may respond before it has read the whole request.
+async fn stream_both_ways(
+    request: &Submission,
+    forward: &Forward,
+    client: &mut Downstream<'_>,
+    to: (&Rc<Group>, u32),
+    progress: &Progress,
+) -> Result<(), Failure> {
+    client.leave_body(UNREAD_REST_MAX);
+    let (attempt, body, reply) = begin(forward, client, to, progress);
+    if !forward.expects_continue {
+        progress.body_comes();
+    }
+    progress.body_left(body.left());
+    let mut up = StreamUpload::new(attempt, request, body);
+    let mut down = StreamDownload::new(attempt, request, reply);
+    let mut upload = pin!(up.run());
+    let mut download = pin!(down.run());
+    let mut uploading = true;
+    poll_fn(|context| {
+        if uploading && let Poll::Ready(outcome) = upload.as_mut().poll(context) {
+            uploading = false;
+            match outcome {
+                Ok(()) => progress.request_is_sent(),
+                // What the server has to say about it comes by the other direction.
+                Err(Stopped::ByServer) => {}
+                Err(Stopped::ByClient(failure)) => return Poll::Ready(Err(failure)),
+            }
+        }
+        download.as_mut().poll(context)
+    })
+    .await
+}

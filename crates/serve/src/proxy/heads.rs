@@ -1,0 +1,140 @@
+//! Heads of responses on their way from a server to the client, whatever the server speaks.
+
+use onrush_http::response::ResponseHead;
+use onrush_http::{Framing, Method, Version};
+
+use super::attempt::Attempt;
+use super::failure::Failure;
+use super::progress::ResponseSide;
+use super::relay::{Relay, Trailers};
+use super::rewrite::{self, Onward};
+use super::rules::GROWTH_MAX;
+use super::upgrade;
+use crate::compress::encoding::Encoding;
+use crate::hop::ConnectionFields;
+use crate::reply::fields::BodyLength;
+use crate::reply::{Interim, Persistence, Reply, TooLarge};
+
+/// A response whose head is written.
+pub(super) struct Opened {
+    /// What its body goes through.
+    pub(super) encoding: Option<Encoding>,
+    /// What becomes of its trailers.
+    pub(super) trailers: Trailers,
+    /// Whether its Connection names fields.
+    pub(super) names_fields: bool,
+}
+
+impl Attempt<'_> {
+    /// Writes an interim response for the client, if it knows any.
+    pub(super) fn pass_interim(
+        &self,
+        head: &ResponseHead<'_, '_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Failure> {
+        let edits = self.exchange.response_edits("");
+        let written = reply.interim(head, head.bytes + GROWTH_MAX, |fields| {
+            rewrite::interim(head, edits.as_ref(), fields);
+        });
+        if written.map_err(Failure::Client)? == Interim::Written {
+            self.progress.response_is(ResponseSide::Interim);
+            if head.status == 100 {
+                self.progress.body_comes();
+            }
+        }
+        Ok(())
+    }
+
+    /// The head of the final response has come: whether it is the client's.
+    pub(super) fn admit(&self, status: u16) -> Result<(), Failure> {
+        self.responded_now(status);
+        if self.drops(status) {
+            return Err(Failure::Status(status));
+        }
+        if status >= 400 && self.exchange.intercepts(status, self.forward.form) {
+            return Err(Failure::Intercepted(status));
+        }
+        Ok(())
+    }
+
+    /// Writes the head of the final response for the client.
+    pub(super) fn open(
+        &self,
+        head: &ResponseHead<'_, '_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Opened, Failure> {
+        reply.persist(match head.status {
+            101 => Persistence::Upgrade(upgrade::PROTOCOL),
+            _ if self.progress.rest_is_short() => Persistence::AsAsked,
+            _ => Persistence::Close,
+        });
+        let (encoding, change) = self.encoding(head);
+        let onward = Onward {
+            cookie: self.cookie(),
+            change,
+            length: match encoding {
+                Some(_) => Some(BodyLength::Unknown),
+                None => self.length_to_say(head),
+            },
+        };
+        let edits = self
+            .exchange
+            .response_edits(&self.group.server(self.server).name);
+        let edits = edits.and_then(|edits| edits.for_server(head.status, head.headers));
+        let room = rewrite::response_room(head.bytes, edits.as_ref());
+        let mut names_fields = false;
+        reply
+            .forwarded_head(head, edits, room, |fields| {
+                names_fields =
+                    rewrite::response(head, &onward, self.worker, edits.as_ref(), fields);
+            })
+            .map_err(Failure::Client)?
+            .map_err(|TooLarge| {
+                Failure::BadResponse("its head leaves no room for what is added".into())
+            })?;
+        self.progress.response_is(ResponseSide::Begun);
+        let is_edited = edits.is_some_and(|edits| edits.change_fields());
+        Ok(Opened {
+            encoding,
+            trailers: match is_edited {
+                true => Trailers::Edited,
+                false => Trailers::Pass,
+            },
+            names_fields,
+        })
+    }
+
+    /// What the client is told of the length of a body, beside what the head says.
+    fn length_to_say(&self, head: &ResponseHead<'_, '_>) -> Option<BodyLength> {
+        match head.framing {
+            Framing::Chunked | Framing::UntilClose => Some(BodyLength::Unknown),
+            Framing::Length(_) => None,
+            // In HTTP/2 the frame of the head says that nothing follows; in HTTP/1 nothing would mean the opposite.
+            Framing::None => {
+                let has_none = matches!(head.status, 100..=199 | 204 | 304)
+                    || self.forward.method() == Method::Head;
+                (head.version == Version::Http2 && !has_none).then_some(BodyLength::Known(0))
+            }
+        }
+    }
+
+    /// The same for a response of HTTP/1: how its body goes on, and whether the connection to the server does.
+    pub(super) fn pass_head(
+        &self,
+        head: &ResponseHead<'_, '_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(Relay, bool), Failure> {
+        let is_sent = self.progress.is_request_sent();
+        let opened = self.open(head, reply)?;
+        let mut relay = match opened.encoding {
+            Some(encoding) => Relay::encoding(head.framing, encoding),
+            None => Relay::new(head.framing, reply.passage(head.framing)),
+        };
+        relay.set_trailers(opened.trailers);
+        if opened.names_fields && head.framing == Framing::Chunked {
+            relay.set_connection_fields(ConnectionFields::of(head.headers));
+        }
+        let server_lives = head.keep_alive && head.framing != Framing::UntilClose && is_sent;
+        Ok((relay, server_lives))
+    }
+}

@@ -1,0 +1,63 @@
+//! A copy on a stream of a multiplexed connection.
+
+use onrush_config::plan::Multiplexing;
+use onrush_http::HeaderSlots;
+use onrush_http::http2::End;
+use onrush_http::http2::message::{self, Follows};
+
+use super::Duplicate;
+use crate::limits::MIRROR_RESPONSE_BYTES_MAX;
+use crate::proxy::failure::Failure;
+use crate::proxy::group::FOREVER;
+use crate::proxy::lease::Lease;
+use crate::proxy::multiplexed::{Arrived, Body, Patience, Request};
+
+impl Duplicate {
+    /// Sends the copy on a stream, and reads the response up to a bound.
+    pub(super) async fn attempt_on_stream(&self, bounds: Multiplexing) -> Result<(), Failure> {
+        let (core, timeouts) = (&self.worker.core, &self.group.timeouts);
+        let request = Request {
+            text: &self.request,
+            method: self.method,
+            body: match &self.payload[..] {
+                [] => Body::None,
+                payload => Body::Whole(payload.to_vec()),
+            },
+            patience: Patience {
+                stream: timeouts.queue,
+                response: timeouts.upstream_first_byte,
+                until: FOREVER,
+            },
+        };
+        let sent = core.now_exact();
+        let to = (&self.group, self.reservation.index());
+        let stream = Lease::stream(to, bounds, request, &self.worker);
+        loop {
+            let (fields, end) = stream.head().await?;
+            let follows = match end {
+                End::Open => Follows::More,
+                End::Stream => Follows::Nothing,
+            };
+            let mut slots = HeaderSlots::new();
+            let limits = &self.worker.limits;
+            let head = message::response(&fields, &mut slots, self.method, follows, limits);
+            let head = head.map_err(|rejection| Failure::BadResponse(rejection.reason().into()))?;
+            if head.status >= 200 {
+                self.responded(head.status, sent);
+                break;
+            }
+        }
+        let mut seen = 0;
+        loop {
+            stream.set_deadline(core.now() + timeouts.upstream_body);
+            // Nobody waits for the rest.
+            let Ok(arrived) = stream.data().await else {
+                return Ok(());
+            };
+            seen += stream.take(<[u8]>::len);
+            if arrived == Arrived::All || seen > MIRROR_RESPONSE_BYTES_MAX {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Connections to a server whose streams carry requests of many clients: HTTP/2 (RFC 9113).
+//!
+//! ```text
+//!   clients' tasks              task of the connection                 server
+//!   submit ── head, body ──> State ── frames of all streams in one send ──>
+//!   head, data, trailers <── Flow <──────── frames, each to its stream <──
+//! ```
+//! One send and one receive serve many requests, and responses come in any order: a client that reads slowly holds up its
+//! own stream, whose window closes, and no other. The window of the connection is large enough for all of them.
+//!
+//! Here is the set of connections to a server; `state.rs` is one of them, `flow.rs` one stream, `submission.rs` what a
+//! client's task has of it, and `carrier.rs` the connection's own task.
+
+pub(crate) mod carrier;
+mod flow;
+mod receive;
+mod request;
+mod send;
+mod state;
+mod submission;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+
+use onrush_config::plan::Multiplexing;
+use onrush_engine::Instant;
+
+use super::failure::Failure;
+pub(crate) use request::{Body, Patience, Request};
+use state::State;
+pub(crate) use submission::{Arrived, Submission};
+
+/// The multiplexed connections of one core to one server.
+#[derive(Default)]
+pub(crate) struct MultiplexedSet {
+    all: RefCell<Vec<Rc<Multiplexed>>>,
+    /// No more requests are expected: from now on each connection serves those that it has, and ends.
+    closed: Cell<bool>,
+}
+
+/// One of them.
+pub(crate) struct Multiplexed {
+    state: RefCell<State>,
+    task: RefCell<Option<Waker>>,
+    /// The task was woken and has not run.
+    is_called: Cell<bool>,
+}
+
+impl MultiplexedSet {
+    /// The connection for one more request: the first with room for a stream, since a few full ones batch better than many
+    /// that are not. Where there is none, a new one is due, for which this is `None`; where there may be no more, the
+    /// request waits on the one with the fewest.
+    pub(crate) fn choose(&self, bounds: Multiplexing) -> Option<Rc<Multiplexed>> {
+        let all = self.all.borrow();
+        let mut least: Option<(u32, &Rc<Multiplexed>)> = None;
+        let mut taking = 0;
+        for connection in &*all {
+            let Some(load) = connection.load() else {
+                continue;
+            };
+            if load.has_room {
+                return Some(Rc::clone(connection));
+            }
+            taking += 1;
+            if least.is_none_or(|(requests, _)| load.requests < requests) {
+                least = Some((load.requests, connection));
+            }
+        }
+        let may_be_more = taking < bounds.connections_shared_max;
+        least
+            .filter(|_| !may_be_more)
+            .map(|(_, connection)| Rc::clone(connection))
+    }
+
+    /// One more connection. The caller has it carried (see `carrier.rs`) and removes it at its end.
+    pub(crate) fn add(&self, bounds: Multiplexing, scheme: &'static str) -> Rc<Multiplexed> {
+        let state = State::new(bounds, scheme);
+        let connection = Rc::new(Multiplexed {
+            state: RefCell::new(state),
+            task: RefCell::default(),
+            is_called: Cell::new(false),
+        });
+        if self.closed.get() {
+            connection.close();
+        }
+        self.all.borrow_mut().push(Rc::clone(&connection));
+        connection
+    }
+
+    pub(crate) fn remove(&self, connection: &Rc<Multiplexed>) {
+        self.all
+            .borrow_mut()
+            .retain(|other| !Rc::ptr_eq(other, connection));
+    }
+
+    /// Takes no more requests on the connections that there are; those in flight get their responses.
+    pub(crate) fn close(&self) {
+        let all = self.all.borrow();
+        all.iter().for_each(|connection| connection.close());
+    }
+
+    /// The same, also for connections that are added later: each of those serves what it was made for.
+    pub(crate) fn clear(&self) {
+        self.closed.set(true);
+        self.close();
+    }
+
+    /// Closes the connections that have no requests; how many.
+    pub(crate) fn give_up_idle(&self) -> usize {
+        let all = self.all.borrow();
+        let idle = all.iter().filter(|connection| connection.is_idle());
+        idle.inspect(|connection| connection.close()).count()
+    }
+}
+
+impl fmt::Debug for MultiplexedSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MultiplexedSet({})", self.all.borrow().len())
+    }
+}
+
+/// What a connection has to do.
+struct Load {
+    requests: u32,
+    has_room: bool,
+}
+
+impl Multiplexed {
+    /// `None` where it takes no more requests.
+    fn load(&self) -> Option<Load> {
+        let state = self.state.borrow();
+        state.takes_requests().then(|| Load {
+            requests: state.requests(),
+            has_room: state.has_room(),
+        })
+    }
+
+    fn is_idle(&self) -> bool {
+        self.state.borrow().requests() == 0
+    }
+
+    fn close(&self) {
+        self.state.borrow_mut().leave();
+        self.call();
+    }
+
+    /// Sends the request on a stream, at once or when one is free, and `now` is when.
+    pub(crate) fn submit(self: Rc<Self>, request: Request<'_>, now: Instant) -> Submission {
+        let flow = self.state.borrow_mut().submit(request, now);
+        self.call();
+        Submission::new(self, flow)
+    }
+
+    /// Ends all requests by `failure`.
+    pub(crate) fn fail(&self, failure: Failure) {
+        self.state.borrow_mut().fail(failure);
+    }
+
+    /// The connection's task waits for what its streams write.
+    fn wait(&self, context: &Context<'_>) {
+        self.is_called.set(false);
+        match &mut *self.task.borrow_mut() {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+    }
+
+    /// Wakes the connection's task.
+    fn call(&self) {
+        if self.is_called.replace(true) {
+            return;
+        }
+        if let Some(task) = &*self.task.borrow() {
+            task.wake_by_ref();
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The task of a multiplexed connection: it connects, sends what its streams write, and hands out what comes.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use onrush_engine::{Error, Input, Instant, Part, Sleep};
+use onrush_http::http2::code::Code;
+use onrush_http::proxy_protocol::Origin;
+use onrush_tls::Transport;
+
+use super::Multiplexed;
+use super::state::{NEVER, Stage};
+use crate::proxy::failure::Failure;
+use crate::proxy::group::{FOREVER, Group};
+use crate::worker::Worker;
+
+/// Connects to a server of `group` and carries requests and responses until the connection is of no more use.
+pub(crate) async fn run(
+    connection: Rc<Multiplexed>,
+    group: Rc<Group>,
+    server: u32,
+    worker: Rc<Worker>,
+) {
+    let server = Rc::clone(&group.servers()[server as usize]);
+    let connected = group
+        .connect(&server, &Origin::Local, &worker, FOREVER)
+        .await;
+    let timeouts = group.timeouts;
+    // It may outlive its group's configuration by as long as there are requests.
+    drop(group);
+    let failure = match connected {
+        Err(error) => Failure::Connect(error),
+        Ok(transport) if !has_agreed(&transport) => {
+            Failure::BadResponse("it has not agreed on HTTP/2 (ALPN)".into())
+        }
+        Ok(transport) => {
+            let mut carrier = Carrier {
+                connection: &connection,
+                transport,
+                worker: &worker,
+                input: Input::default(),
+                output: Output::Idle,
+                idle_max: timeouts.upstream_idle,
+                patience: timeouts.upstream_body,
+                idle: None,
+                timer: None,
+                elapsed: worker.core.now(),
+            };
+            let carried = poll_fn(|context| carrier.poll(context)).await;
+            carried.err().unwrap_or(Failure::Closed)
+        }
+    };
+    connection.fail(failure);
+    server.multiplexed.remove(&connection);
+}
+
+/// Whether what is spoken on the connection is HTTP/2: with TLS both have to say so (RFC 9113 3.2).
+fn has_agreed(transport: &Transport) -> bool {
+    let agreed = transport.with_info(|info| info.protocol.as_deref() == Some(b"h2"));
+    agreed.unwrap_or(true)
+}
+
+struct Carrier<'c> {
+    connection: &'c Multiplexed,
+    transport: Transport,
+    worker: &'c Worker,
+    input: Input,
+    output: Output,
+    idle_max: Duration,
+    /// How long the server may take for each of the bytes that it is sent.
+    patience: Duration,
+    /// Since when there was no request.
+    idle: Option<Instant>,
+    timer: Option<(Instant, Sleep)>,
+    /// Up to when the protocol knows that time has passed.
+    elapsed: Instant,
+}
+
+/// What is on its way to the socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Output {
+    Idle,
+    Flushing,
+}
+
+impl Carrier<'_> {
+    /// Does all that can be done now.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        self.connection.wait(context);
+        loop {
+            let sent = match self.send() {
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(Failure::NoResponse(error))),
+                sent => sent.is_ready(),
+            };
+            if sent && self.connection.state.borrow().is_over() {
+                return Poll::Ready(Ok(()));
+            }
+            if self.poll_late(context).is_ready() {
+                continue;
+            }
+            match self.transport.poll_recv(&mut self.input) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(Failure::Closed)),
+                Poll::Ready(Ok(_)) => {
+                    if let Err(failure) = self.take() {
+                        // The last frame says why; who is gone need not hear it.
+                        let _ = self.send();
+                        return Poll::Ready(Err(failure));
+                    }
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(Failure::NoResponse(error))),
+            }
+        }
+    }
+
+    /// Sends what is written, and bodies as far as windows take them, until the socket takes no more.
+    fn send(&mut self) -> Poll<Result<(), Error>> {
+        loop {
+            if self.output == Output::Idle {
+                let state = &mut *self.connection.state.borrow_mut();
+                state.pump();
+                if state.frames.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+                queue(&self.transport, &state.frames);
+                state.frames.clear();
+                self.output = Output::Flushing;
+                self.transport.set_send_patience(self.patience);
+            }
+            match self.transport.poll_flush() {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Ok(())) => {}
+            }
+            self.output = Output::Idle;
+            // The one of the send is over.
+            self.transport.set_deadline(None);
+            self.connection.state.borrow_mut().http.sent();
+        }
+    }
+
+    fn take(&mut self) -> Result<(), Failure> {
+        let now = self.worker.core.now();
+        let state = &mut *self.connection.state.borrow_mut();
+        let passed = now.since(self.elapsed);
+        if passed >= SECOND {
+            self.elapsed = now;
+            state.http.elapsed(passed);
+        }
+        let bytes = state.take(self.input.bytes(), &self.worker.limits, now)?;
+        self.input.consume(bytes);
+        Ok(())
+    }
+
+    /// Ready when something was late, or the connection was idle for too long, and what follows from it is done.
+    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let core = &self.worker.core;
+        let state = &mut *self.connection.state.borrow_mut();
+        let is_idle = state.requests() == 0 && state.stage == Stage::Open;
+        if !is_idle {
+            self.idle = None;
+        } else if self.idle.is_none() {
+            self.idle = Some(core.now());
+        }
+        let due = match self.idle {
+            Some(since) => since + self.idle_max,
+            None => state.late_at,
+        };
+        if due == NEVER {
+            return Poll::Pending;
+        }
+        loop {
+            match &mut self.timer {
+                Some((at, sleep)) if *at <= due => {
+                    if Pin::new(sleep).poll(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                    let is_due = *at == due;
+                    self.timer = None;
+                    if is_due {
+                        break;
+                    }
+                }
+                Some(_) | None => self.timer = Some((due, core.sleep_until(due))),
+            }
+        }
+        match self.idle {
+            Some(_) => {
+                state.leave();
+                state.http.go_away(Code::NO_ERROR, &mut state.frames);
+            }
+            None => state.expire(due),
+        }
+        Poll::Ready(())
+    }
+}
+
+/// Hands frames to the transport.
+fn queue(transport: &Transport, mut frames: &[u8]) {
+    while !frames.is_empty() {
+        let Ok(mut buffer) = transport.core().buffer() else {
+            // Out of buffers, the memory is taken elsewhere: what is written has changed what the server knows of us.
+            return transport.queue(Part::Shared(Rc::from(frames), 0));
+        };
+        let put = buffer.put_some(frames);
+        frames = &frames[put..];
+        transport.queue(buffer);
+    }
+}
+
+/// What the protocol counts time in.
+const SECOND: Duration = Duration::from_secs(1);

@@ -1,0 +1,136 @@
+//! One stream as the client's task and the connection's see it: what of the request's body is still to be sent, and what of the
+//! response has come and nobody has taken.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::task::{Context, Waker};
+
+use onrush_engine::Instant;
+use onrush_http::Method;
+use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::{End, Stream};
+
+use crate::proxy::failure::Failure;
+
+/// The two directions of a stream.
+#[derive(Default)]
+pub(super) struct Flow {
+    /// Which one; none as long as it waits for one, and when it is over.
+    pub(super) stream: Cell<Option<Stream>>,
+    pub(super) outgoing: Outgoing,
+    pub(super) incoming: Incoming,
+    /// By when something has to happen.
+    pub(super) deadline: Cell<Instant>,
+    /// Why there will be no response, or no more of it.
+    pub(super) failure: Cell<Option<Failure>>,
+    /// The client's task, while it waits.
+    waiter: RefCell<Option<Waker>>,
+}
+
+/// A request on its way out.
+#[derive(Default)]
+pub(super) struct Outgoing {
+    /// That of its request; none before there is one.
+    pub(super) method: Cell<Option<Method>>,
+    /// Its head as text, as long as it waits for a stream.
+    pub(super) head: RefCell<Vec<u8>>,
+    /// What of its body is to be sent, of which so many bytes are sent already.
+    pub(super) body: RefCell<Vec<u8>>,
+    pub(super) sent: Cell<usize>,
+    pub(super) state: Cell<Sending>,
+    /// Lines of trailers, which stand behind the body.
+    pub(super) trailers: RefCell<Vec<u8>>,
+}
+
+/// How far a request is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Sending {
+    /// More of its body may come.
+    Open,
+    /// Nothing comes behind what waits.
+    Ends,
+    /// Its end is written, or the server wants no more of it.
+    #[default]
+    Ended,
+}
+
+/// A response on its way in.
+#[derive(Default)]
+pub(super) struct Incoming {
+    /// Heads: interim ones, and the final one.
+    pub(super) heads: RefCell<VecDeque<(FieldSection, End)>>,
+    pub(super) data: RefCell<Vec<u8>>,
+    /// Lines of trailers.
+    pub(super) trailers: RefCell<Vec<u8>>,
+    pub(super) has_ended: Cell<bool>,
+}
+
+impl Flow {
+    /// What was of a stream that is over is forgotten, so that it may be used for another.
+    pub(super) fn clear(&self) {
+        let Flow {
+            stream,
+            outgoing,
+            incoming,
+            deadline,
+            failure,
+            waiter,
+        } = self;
+        stream.set(None);
+        deadline.set(Instant::default());
+        failure.set(None);
+        waiter.take();
+        outgoing.head.take();
+        outgoing.body.take();
+        outgoing.sent.set(0);
+        outgoing.state.set(Sending::Ended);
+        outgoing.trailers.take();
+        incoming.heads.borrow_mut().clear();
+        // The next response may be a small one.
+        if incoming.data.borrow().capacity() > DATA_KEPT_MAX {
+            incoming.data.take();
+        }
+        incoming.data.borrow_mut().clear();
+        incoming.trailers.take();
+        incoming.has_ended.set(false);
+    }
+
+    /// Whether it is this stream's.
+    pub(super) fn is_of(&self, stream: Stream) -> bool {
+        self.stream.get() == Some(stream)
+    }
+
+    /// There will be no more of the response, unless all of it is there.
+    pub(super) fn fail(&self, failure: Failure) {
+        self.outgoing.state.set(Sending::Ended);
+        if !self.incoming.has_ended.get() && self.failure.get().is_none() {
+            self.failure.set(Some(failure));
+        }
+        self.wake();
+    }
+
+    /// Wakes the client's task.
+    pub(super) fn wake(&self) {
+        if let Some(waiter) = self.waiter.take() {
+            waiter.wake();
+        }
+    }
+
+    /// The client's task waits for what happens here next.
+    pub(super) fn wait(&self, context: &Context<'_>) {
+        let waiter = &mut *self.waiter.borrow_mut();
+        match waiter {
+            Some(waker) => waker.clone_from(context.waker()),
+            None => *waiter = Some(context.waker().clone()),
+        }
+    }
+
+    /// Whether all of the body that was given has left, or never will.
+    pub(super) fn has_sent(&self) -> bool {
+        let is_over = self.outgoing.state.get() == Sending::Ended;
+        is_over || self.outgoing.sent.get() == self.outgoing.body.borrow().len()
+    }
+}
+
+/// Bytes of room for data that a stream leaves to the next one: a usual response of an API.
+const DATA_KEPT_MAX: usize = 4096;

@@ -1,0 +1,46 @@
+//! A request for a multiplexed connection: what is sent, and how long its client waits.
+
+use std::time::Duration;
+
+use onrush_engine::Instant;
+use onrush_http::Method;
+
+/// What is sent.
+pub(crate) struct Request<'t> {
+    /// The head, as text of HTTP/1.1.
+    pub(crate) text: &'t [u8],
+    pub(crate) method: Method,
+    pub(crate) body: Body,
+    pub(crate) patience: Patience,
+}
+
+/// What stands behind the head.
+pub(crate) enum Body {
+    /// Nothing.
+    None,
+    /// All of it.
+    Whole(Vec<u8>),
+    /// It is written to the submission as it comes.
+    Follows,
+}
+
+/// How long the client waits.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    /// For a stream, where all are in use.
+    pub(crate) stream: Duration,
+    /// From then on for the head of the response.
+    pub(crate) response: Duration,
+    /// When the whole exchange has to be over.
+    pub(crate) until: Instant,
+}
+
+impl Patience {
+    pub(super) fn stream_by(&self, now: Instant) -> Instant {
+        (now + self.stream).min(self.until)
+    }
+
+    pub(super) fn response_by(&self, now: Instant) -> Instant {
+        (now + self.response).min(self.until)
+    }
+}

@@ -1,0 +1,84 @@
+//! Bodies of requests on their way out: as frames, in the order in which their windows have room.
+
+use onrush_http::http2::message::write;
+use onrush_http::http2::{End, Stream};
+
+use super::flow::{Flow, Sending};
+use super::state::State;
+use crate::limits::MULTIPLEXED_UNSENT_MAX;
+use crate::reply::fields::pairs_of;
+
+impl State {
+    /// Goes on with the request's body, of which more may be there.
+    pub(super) fn resume(&mut self, flow: &Flow) {
+        let Some(stream) = flow.stream.get() else {
+            return;
+        };
+        match flow.has_sent() {
+            false => self.http.ready(stream),
+            true if flow.outgoing.state.get() == Sending::Ends => self.put_end(flow, stream),
+            true => {}
+        }
+    }
+
+    /// Ends a request whose body is written: with its trailers, if there are any.
+    fn put_end(&mut self, flow: &Flow, stream: Stream) {
+        let lines = flow.outgoing.trailers.take();
+        let mut trailers = pairs_of(&lines).peekable();
+        // Who has reset it needs no end.
+        let _ = match trailers.peek() {
+            None => self.http.data(stream, 0, End::Stream, &mut self.frames),
+            Some(_) => self
+                .http
+                .trailers(stream, &mut self.frames, |encoder, out| {
+                    for (name, value) in trailers {
+                        write::field(name, value, encoder, out);
+                    }
+                }),
+        };
+        flow.outgoing.state.set(Sending::Ended);
+    }
+
+    /// Writes bodies of requests, as far as windows have room and little waits to be sent.
+    pub(super) fn pump(&mut self) {
+        while self.frames.len() < MULTIPLEXED_UNSENT_MAX
+            && let Some(stream) = self.http.next_ready()
+        {
+            match self.flow(stream) {
+                Some(flow) => self.put_body(&flow, stream),
+                None => self.http.not_ready(stream),
+            }
+        }
+    }
+
+    fn put_body(&mut self, flow: &Flow, stream: Stream) {
+        let outgoing = &flow.outgoing;
+        let mut body = outgoing.body.borrow_mut();
+        let left = &body[outgoing.sent.get()..];
+        let count = self.http.sendable(stream).min(left.len());
+        let is_all = count == left.len();
+        let ends = outgoing.state.get() == Sending::Ends;
+        let end = match is_all && ends && outgoing.trailers.borrow().is_empty() {
+            true => End::Stream,
+            false => End::Open,
+        };
+        let begun = self.http.data(stream, count, end, &mut self.frames);
+        if begun.is_err() {
+            return self.http.not_ready(stream);
+        }
+        self.frames.extend_from_slice(&left[..count]);
+        if !is_all {
+            return outgoing.sent.set(outgoing.sent.get() + count);
+        }
+        body.clear();
+        drop(body);
+        outgoing.sent.set(0);
+        self.http.not_ready(stream);
+        match end {
+            End::Stream => outgoing.state.set(Sending::Ended),
+            End::Open if ends => self.put_end(flow, stream),
+            End::Open => {}
+        }
+        flow.wake();
+    }
+}

@@ -1,0 +1,340 @@
+//! One connection of HTTP/2 to a server: the protocol's state, the frames that are to be sent, and whose streams they are.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_config::plan::Multiplexing;
+use onrush_engine::{Error, Instant, Kind, Op};
+use onrush_http::Method;
+use onrush_http::http2::code::Code;
+use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::hpack::Indexing;
+use onrush_http::http2::limits::STREAMS_BEFORE_SETTINGS;
+use onrush_http::http2::message::Lines;
+use onrush_http::http2::settings::WINDOW_DEFAULT;
+use onrush_http::http2::{CannotOpen, Connection, Content, End, LocalSettings, Role, Stream};
+
+use super::flow::{Flow, Sending};
+use super::request::{Body, Request};
+use crate::limits::MULTIPLEXED_SPARE_MAX;
+use crate::proxy::failure::Failure;
+use crate::proxy::unavailable::Unavailable;
+
+/// Nothing is ever late.
+pub(super) const NEVER: Instant = Instant::from_nanoseconds(u64::MAX);
+
+/// The changing part of a connection.
+pub(super) struct State {
+    pub(super) http: Connection,
+    /// Frames that were not handed to the transport.
+    pub(super) frames: Vec<u8>,
+    scheme: &'static str,
+    streams_max: u32,
+    pub(super) stage: Stage,
+    /// The server has said its settings.
+    pub(super) is_settled: bool,
+    /// By the slots of their streams.
+    flows: Vec<Option<Rc<Flow>>>,
+    /// Requests that wait for a stream, with what their clients grant, the oldest first.
+    waiting: VecDeque<(Rc<Flow>, Instant)>,
+    /// When something is late, at the earliest.
+    pub(super) late_at: Instant,
+    /// When something was received last.
+    pub(super) received_at: Instant,
+    spare: Vec<Rc<Flow>>,
+    spare_fields: Vec<FieldSection>,
+}
+
+/// Where a connection is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// It takes requests.
+    Open,
+    /// It takes no more; those that it has get their responses.
+    Leaving,
+    /// It has none, and is no more.
+    Ended,
+}
+
+impl State {
+    pub(super) fn new(bounds: Multiplexing, scheme: &'static str) -> State {
+        let settings = LocalSettings {
+            // Servers open none: they are told not to push.
+            concurrent_streams_max: u32::MAX,
+            stream_window: WINDOW_DEFAULT,
+            // No stream waits for another one's client.
+            connection_window: bounds.streams_max * WINDOW_DEFAULT,
+            ..LocalSettings::DEFAULT
+        };
+        let mut frames = Vec::new();
+        State {
+            http: Connection::new(Role::Client, settings, &mut frames),
+            frames,
+            scheme,
+            streams_max: bounds.streams_max,
+            stage: Stage::Open,
+            is_settled: false,
+            flows: Vec::new(),
+            waiting: VecDeque::new(),
+            late_at: NEVER,
+            received_at: Instant::default(),
+            spare: Vec::new(),
+            spare_fields: Vec::new(),
+        }
+    }
+
+    pub(super) fn takes_requests(&self) -> bool {
+        self.stage == Stage::Open
+    }
+
+    /// How many requests it has.
+    pub(super) fn requests(&self) -> u32 {
+        self.http.open_streams() + self.waiting.len() as u32
+    }
+
+    /// Whether one more request would have a stream at once.
+    pub(super) fn has_room(&self) -> bool {
+        self.requests() < self.streams_at_once()
+    }
+
+    /// How many streams may be open.
+    fn streams_at_once(&self) -> u32 {
+        let most = match self.is_settled {
+            true => self.http.peer().concurrent_streams_max,
+            false => STREAMS_BEFORE_SETTINGS,
+        };
+        most.min(self.streams_max)
+    }
+
+    /// Takes no more requests.
+    pub(super) fn leave(&mut self) {
+        if self.stage == Stage::Open {
+            self.stage = Stage::Leaving;
+        }
+    }
+
+    /// Whether nothing is left to be done on it.
+    pub(super) fn is_over(&self) -> bool {
+        self.stage != Stage::Open && self.requests() == 0
+    }
+
+    /// Takes a request, which has a stream at once where there is one.
+    pub(super) fn submit(&mut self, request: Request<'_>, now: Instant) -> Rc<Flow> {
+        let flow = self.spare.pop().unwrap_or_default();
+        flow.outgoing.method.set(Some(request.method));
+        match request.body {
+            Body::None => flow.outgoing.state.set(Sending::Ended),
+            Body::Whole(bytes) => {
+                flow.outgoing.body.replace(bytes);
+                flow.outgoing.state.set(Sending::Ends);
+            }
+            Body::Follows => flow.outgoing.state.set(Sending::Open),
+        }
+        if self.stage == Stage::Ended {
+            flow.fail(Failure::Closed);
+            return flow;
+        }
+        let patience = request.patience;
+        if self.waiting.is_empty() && self.has_room() {
+            self.open(&flow, request.text, patience.response_by(now));
+        } else {
+            flow.outgoing.head.replace(request.text.to_vec());
+            self.late(&flow, patience.stream_by(now));
+            let response = patience.response_by(now).since(now);
+            self.waiting
+                .push_back((Rc::clone(&flow), Instant::default() + response));
+        }
+        flow
+    }
+
+    /// Opens a stream for the request with this head, whose response has to begin by `until`.
+    fn open(&mut self, flow: &Rc<Flow>, head: &[u8], until: Instant) {
+        let method = flow.outgoing.method.get();
+        let end = match flow.outgoing.state.get() {
+            Sending::Ended => End::Stream,
+            Sending::Open | Sending::Ends => End::Open,
+        };
+        let scheme = self.scheme;
+        let lines = Lines::of(head);
+        let opened = self
+            .http
+            .open(end, content(method), &mut self.frames, |encoder, out| {
+                lines.put(scheme, Indexing::Without, encoder, out);
+            });
+        let stream = match opened {
+            Ok(stream) => stream,
+            Err(CannotOpen::Full | CannotOpen::GoingAway | CannotOpen::Exhausted) => {
+                self.leave();
+                return flow.fail(UNPROCESSED);
+            }
+        };
+        flow.stream.set(Some(stream));
+        let slot = stream.slot();
+        if self.flows.len() <= slot {
+            self.flows.resize(slot + 1, None);
+        }
+        self.flows[slot] = Some(Rc::clone(flow));
+        self.late(flow, until);
+        self.resume(flow);
+    }
+
+    /// Opens streams for requests that wait, as far as there is room now.
+    pub(super) fn open_waiting(&mut self, now: Instant) {
+        while let Some((flow, _)) = self.waiting.front() {
+            if flow.failure.get().is_some() {
+                self.waiting.pop_front();
+                continue;
+            }
+            if self.http.open_streams() >= self.streams_at_once() {
+                return;
+            }
+            let Some((flow, patience)) = self.waiting.pop_front() else {
+                return;
+            };
+            let head = flow.outgoing.head.take();
+            let until = now + patience.since(Instant::default());
+            self.open(&flow, &head, until);
+        }
+    }
+
+    /// Something has to happen on a stream by `deadline`.
+    pub(super) fn late(&mut self, flow: &Flow, deadline: Instant) {
+        flow.deadline.set(deadline);
+        self.late_at = self.late_at.min(deadline);
+    }
+
+    /// Gives up those that are late at `now`.
+    pub(super) fn expire(&mut self, now: Instant) {
+        self.late_at = NEVER;
+        let mut next = NEVER;
+        let mut was_silent = false;
+        for flow in self.flows.iter().flatten() {
+            let deadline = flow.deadline.get();
+            if flow.stream.get().is_none() || flow.incoming.has_ended.get() {
+                continue;
+            }
+            match deadline <= now {
+                true => {
+                    was_silent = true;
+                    flow.fail(late());
+                    flow.deadline.set(NEVER);
+                }
+                false => next = next.min(deadline),
+            }
+        }
+        for (flow, _) in &self.waiting {
+            match flow.deadline.get() <= now {
+                true => flow.fail(Failure::Unavailable(Unavailable::QueuedTooLong)),
+                false => next = next.min(flow.deadline.get()),
+            }
+        }
+        self.waiting
+            .retain(|(flow, _)| flow.failure.get().is_none());
+        self.late_at = next;
+        let is_deaf = now.since(self.received_at) >= SILENCE;
+        if was_silent && is_deaf {
+            // It may be that nobody is there any more: others are not sent the same way.
+            self.leave();
+        }
+    }
+
+    pub(super) fn flow(&self, stream: Stream) -> Option<Rc<Flow>> {
+        let flow = self.flows.get(stream.slot())?.as_ref()?;
+        flow.is_of(stream).then(|| Rc::clone(flow))
+    }
+
+    /// Nobody finds the flow by its stream any more.
+    pub(super) fn forget(&mut self, flow: &Rc<Flow>) {
+        let Some(stream) = flow.stream.take() else {
+            return;
+        };
+        if let Some(place) = self.flows.get_mut(stream.slot())
+            && place.as_ref().is_some_and(|there| Rc::ptr_eq(there, flow))
+        {
+            *place = None;
+        }
+    }
+
+    /// Ends all requests that `is_meant`, by `failure`.
+    fn fail_those(&mut self, failure: Failure, is_meant: impl Fn(&Flow) -> bool) {
+        let meant: Vec<_> = self
+            .flows
+            .iter()
+            .flatten()
+            .filter(|flow| is_meant(flow))
+            .cloned()
+            .collect();
+        for flow in meant {
+            flow.fail(failure);
+            self.forget(&flow);
+        }
+    }
+
+    /// The connection has ended: so have all requests, by `failure`.
+    pub(super) fn fail(&mut self, failure: Failure) {
+        self.stage = Stage::Ended;
+        self.fail_those(failure, |_| true);
+        for (flow, _) in self.waiting.drain(..) {
+            flow.fail(failure);
+        }
+    }
+
+    /// The server takes no new streams, and has done nothing for those above `last`.
+    pub(super) fn go(&mut self, last: u32) {
+        self.leave();
+        self.fail_those(UNPROCESSED, |flow| {
+            flow.stream.get().is_some_and(|stream| stream.id() > last)
+        });
+        for (flow, _) in self.waiting.drain(..) {
+            flow.fail(UNPROCESSED);
+        }
+    }
+
+    /// Room for fields.
+    pub(super) fn spare_fields(&mut self) -> FieldSection {
+        self.spare_fields.pop().unwrap_or_default()
+    }
+
+    pub(super) fn give_fields(&mut self, fields: FieldSection) {
+        if self.spare_fields.len() < MULTIPLEXED_SPARE_MAX {
+            self.spare_fields.push(fields);
+        }
+    }
+
+    /// The client's task has nothing more to do with the stream: what is not over is reset.
+    pub(super) fn drop_flow(&mut self, flow: &Rc<Flow>) {
+        let unread = flow.incoming.data.borrow().len() as u32; // within a window
+        match flow.stream.get() {
+            None => self.waiting.retain(|(other, _)| !Rc::ptr_eq(other, flow)),
+            Some(stream) => {
+                self.http.release(stream, unread, &mut self.frames);
+                self.http.reset(stream, Code::CANCEL, &mut self.frames);
+            }
+        }
+        self.forget(flow);
+        if self.spare.len() < MULTIPLEXED_SPARE_MAX {
+            flow.clear();
+            self.spare.push(Rc::clone(flow));
+        }
+    }
+}
+
+/// Nothing came in time.
+fn late() -> Failure {
+    Failure::NoResponse(Error::new(Op::Recv, Kind::TimedOut))
+}
+
+/// What the server has said that it did nothing for (RFC 9113 8.7).
+const UNPROCESSED: Failure = Failure::Unprocessed("it takes no more requests on its connection");
+
+/// A connection on which nothing was received for so long, while something was late, may lead nowhere.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// What the response to a request with `method` may have.
+fn content(method: Option<Method>) -> Content {
+    match method {
+        Some(Method::Head) => Content::None,
+        Some(_) | None => Content::Any,
+    }
+}

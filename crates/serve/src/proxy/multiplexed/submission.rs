@@ -1,0 +1,174 @@
+//! A request on a multiplexed connection, as its client's task sees it.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use onrush_engine::Instant;
+use onrush_http::http2::End;
+use onrush_http::http2::fields::FieldSection;
+
+use super::Multiplexed;
+use super::flow::{Flow, Sending};
+use crate::proxy::failure::Failure;
+
+/// A request that was submitted. Dropping it ends its stream: with a reset where its response is not whole.
+pub(crate) struct Submission {
+    connection: Rc<Multiplexed>,
+    flow: Rc<Flow>,
+}
+
+/// What has come of a response's body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Arrived {
+    /// Some of it.
+    Some,
+    /// All of it.
+    All,
+}
+
+impl Submission {
+    pub(super) fn new(connection: Rc<Multiplexed>, flow: Rc<Flow>) -> Self {
+        Self { connection, flow }
+    }
+
+    /// The next head of the response: of an interim one, or the final one.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn head(&self) -> impl Future<Output = Result<(FieldSection, End), Failure>> {
+        poll_fn(|context| {
+            if let Some(head) = self.flow.incoming.heads.borrow_mut().pop_front() {
+                return Poll::Ready(Ok(head));
+            }
+            self.poll_failed(context).map(Err)
+        })
+    }
+
+    /// Waits until there is something of the body to be [taken](Submission::take), or its end.
+    ///
+    /// # Errors
+    /// Why there is no more of it.
+    pub(crate) fn data(&self) -> impl Future<Output = Result<Arrived, Failure>> {
+        poll_fn(|context| match self.arrived() {
+            Some(arrived) => Poll::Ready(Ok(arrived)),
+            None => self.poll_failed(context).map(Err),
+        })
+    }
+
+    /// What of the body there is to be taken.
+    pub(crate) fn arrived(&self) -> Option<Arrived> {
+        let incoming = &self.flow.incoming;
+        match incoming.has_ended.get() {
+            true => Some(Arrived::All),
+            false => (!incoming.data.borrow().is_empty()).then_some(Arrived::Some),
+        }
+    }
+
+    fn poll_failed(&self, context: &Context<'_>) -> Poll<Failure> {
+        if let Some(failure) = self.flow.failure.get() {
+            return Poll::Ready(failure);
+        }
+        self.flow.wait(context);
+        Poll::Pending
+    }
+
+    /// Hands what has come of the body to `take`.
+    pub(crate) fn take<T>(&self, take: impl FnOnce(&[u8]) -> T) -> T {
+        let data = self.flow.incoming.data.take();
+        let taken = take(&data);
+        let bytes = data.len() as u32; // within a window
+        let mut data = data;
+        data.clear();
+        if self.flow.incoming.data.borrow().is_empty() {
+            self.flow.incoming.data.replace(data);
+        }
+        self.unreleased(bytes);
+        taken
+    }
+
+    /// So many bytes are dealt with: the server may send as many more.
+    fn unreleased(&self, bytes: u32) {
+        let Some(stream) = self.flow.stream.get().filter(|_| bytes > 0) else {
+            return;
+        };
+        let state = &mut *self.connection.state.borrow_mut();
+        let before = state.frames.len();
+        state.http.release(stream, bytes, &mut state.frames);
+        if state.frames.len() > before {
+            self.connection.call();
+        }
+    }
+
+    /// The trailers of a response that is whole, as lines.
+    pub(crate) fn trailers(&self) -> Vec<u8> {
+        self.flow.incoming.trailers.take()
+    }
+
+    /// Fields of a head that are not needed any more.
+    pub(crate) fn give_fields(&self, fields: FieldSection) {
+        self.connection.state.borrow_mut().give_fields(fields);
+    }
+
+    /// Something has to happen by `deadline`.
+    pub(crate) fn set_deadline(&self, deadline: Instant) {
+        let state = &mut *self.connection.state.borrow_mut();
+        let before = state.late_at;
+        state.late(&self.flow, deadline);
+        if state.late_at < before {
+            self.connection.call();
+        }
+    }
+
+    /// Has `write` append to the body, and to the lines of its trailers.
+    pub(crate) fn write<T>(&self, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>) -> T) -> T {
+        let outgoing = &self.flow.outgoing;
+        let (mut body, mut trailers) = (outgoing.body.borrow_mut(), outgoing.trailers.borrow_mut());
+        write(&mut body, &mut trailers)
+    }
+
+    /// Nothing follows what was written.
+    pub(crate) fn end(&self) {
+        let state = &self.flow.outgoing.state;
+        if state.get() == Sending::Open {
+            state.set(Sending::Ends);
+        }
+    }
+
+    /// Waits until the windows of the server have taken all that was written.
+    ///
+    /// # Errors
+    /// When the server takes no more: it may have responded all the same.
+    pub(crate) fn flush(&self) -> impl Future<Output = Result<(), Refused>> {
+        self.connection.state.borrow_mut().resume(&self.flow);
+        self.connection.call();
+        poll_fn(|context| {
+            let is_refused = self.flow.outgoing.state.get() == Sending::Ended
+                && self.flow.outgoing.sent.get() < self.flow.outgoing.body.borrow().len();
+            if is_refused {
+                return Poll::Ready(Err(Refused));
+            }
+            if self.flow.has_sent() {
+                return Poll::Ready(Ok(()));
+            }
+            self.flow.wait(context);
+            Poll::Pending
+        })
+    }
+}
+
+/// The server wants no more of a request.
+#[derive(Debug)]
+pub(crate) struct Refused;
+
+impl Drop for Submission {
+    fn drop(&mut self) {
+        let state = &mut *self.connection.state.borrow_mut();
+        let before = state.frames.len();
+        state.drop_flow(&self.flow);
+        let is_over = state.is_over();
+        if state.frames.len() > before || is_over {
+            self.connection.call();
+        }
+    }
+}

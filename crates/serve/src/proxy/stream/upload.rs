@@ -1,0 +1,89 @@
+//! The request body's way onto a stream.
+
+use onrush_engine::Instant;
+use onrush_http::Refusal;
+
+use crate::downstream::request_body::RequestBody;
+use crate::proxy::attempt::Attempt;
+use crate::proxy::failure::Failure;
+use crate::proxy::multiplexed::Submission;
+use crate::proxy::upload::Stopped;
+
+/// Everything a request's body passes on its way.
+pub(crate) struct StreamUpload<'a> {
+    attempt: Attempt<'a>,
+    stream: &'a Submission,
+    body: RequestBody<'a>,
+}
+
+impl<'a> StreamUpload<'a> {
+    pub(crate) fn new(attempt: Attempt<'a>, stream: &'a Submission, body: RequestBody<'a>) -> Self {
+        Self {
+            attempt,
+            stream,
+            body,
+        }
+    }
+
+    /// Sends the whole body behind the head that is written already. What has come is on its way before more is received.
+    pub(crate) async fn run(&mut self) -> Result<(), Stopped> {
+        let Attempt {
+            exchange,
+            worker,
+            progress,
+            ..
+        } = self.attempt;
+        let keeps = |name: &[u8]| exchange.request_keeps(name);
+        loop {
+            if self.body.has_arrived() {
+                progress.body_comes();
+            }
+            let body = &mut self.body;
+            self.stream
+                .write(|data, trailers| body.append_to((data, trailers), &worker.limits, &keeps))
+                .map_err(|refusal| Stopped::ByClient(Failure::BadRequest(refusal)))?;
+            progress.body_left(self.body.left());
+            let is_complete = self.body.is_complete();
+            if is_complete {
+                self.stream.end();
+            }
+            self.set_server_deadline();
+            self.stream.flush().await.map_err(|_| Stopped::ByServer)?;
+            if is_complete {
+                return Ok(());
+            }
+            let deadline = self.deadlines_of_wait();
+            match self.body.receive(deadline).await {
+                Ok(0) => {
+                    let ended = Refusal::new(400, "it ended early");
+                    return Err(Stopped::ByClient(Failure::BadRequest(ended)));
+                }
+                Ok(_) => {}
+                Err(error) => return Err(Stopped::ByClient(Failure::Client(error))),
+            }
+        }
+    }
+
+    /// For the wait until the server has taken what has come.
+    fn set_server_deadline(&self) {
+        let timeouts = self.attempt.timeouts();
+        let wait = match self.body.is_complete() {
+            true => timeouts.upstream_first_byte,
+            false => timeouts.upstream_body,
+        };
+        self.wait_for_server(wait);
+    }
+
+    /// For the wait for more of the body: the client's deadline; the server waits as long as the client may.
+    fn deadlines_of_wait(&self) -> Instant {
+        let timeouts = self.attempt.timeouts();
+        self.wait_for_server(timeouts.client_body + timeouts.upstream_body);
+        let (forward, core) = (self.attempt.forward, &self.attempt.worker.core);
+        forward.deadline(core, timeouts.client_body)
+    }
+
+    fn wait_for_server(&self, wait: std::time::Duration) {
+        let (forward, core) = (self.attempt.forward, &self.attempt.worker.core);
+        self.stream.set_deadline(forward.deadline(core, wait));
+    }
+}
