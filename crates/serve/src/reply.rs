@@ -140,7 +140,7 @@ impl<'a> Reply<'a> {
     pub(crate) fn takes_rendered(&self) -> bool {
         match &self.to {
             To::Http1(to) => to.is_usual(),
-            To::Http2(_) => false,
+            To::Http2(_) => self.edits.is_none(),
             #[cfg(test)]
             To::Framed(_) => false,
         }
@@ -159,7 +159,12 @@ impl<'a> Reply<'a> {
         self.exchange.record().respond(status);
         match &mut self.to {
             To::Http1(to) => to.rendered(rendered, self.worker, edits),
-            To::Http2(_) => unreachable!("it takes none"),
+            To::Http2(to) => {
+                debug_assert!(edits.is_none(), "it takes none that are edited");
+                to.rendered(status, rendered, self.worker);
+                self.exchange.responds(status, self.worker);
+                Ok(())
+            }
             #[cfg(test)]
             To::Framed(_) => unreachable!("it takes none"),
         }

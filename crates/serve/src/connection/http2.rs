@@ -184,9 +184,16 @@ impl Http2 {
         .await
     }
 
-    /// Does all that can be done now: receives, responds and sends, until there is nothing of it any more.
+    /// Does all that can be done now.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        self.session.wait(context);
+        self.session.wake_up(context);
+        let polled = self.poll_awake(context);
+        self.session.sleep();
+        polled
+    }
+
+    /// Receives, responds and sends, until there is nothing of it any more. What is written is sent behind it: nobody is woken for it.
+    fn poll_awake(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let mut left = self.step();
         loop {
             self.respond_to_held();
@@ -207,6 +214,9 @@ impl Http2 {
             }
             if self.session.is_full() || self.stage == Stage::Failed {
                 break;
+            }
+            if !self.held.is_empty() && !self.session.holds_much() {
+                continue;
             }
             if left == Left::Input {
                 left = self.step();

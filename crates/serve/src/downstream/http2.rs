@@ -5,6 +5,7 @@ mod body;
 pub(crate) mod flow;
 pub(crate) mod limits;
 pub(crate) mod output;
+mod repeated;
 pub(crate) mod session;
 mod tunnel;
 

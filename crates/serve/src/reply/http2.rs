@@ -15,6 +15,7 @@ use crate::downstream::http2::flow::Flow;
 use crate::downstream::http2::limits::{HTTP2_FILE_PIECE, HTTP2_FILE_PIECES};
 use crate::downstream::http2::session::Session;
 use crate::output::COPY_MAX;
+use crate::rendered::Rendered;
 use crate::response_edits::Applied;
 use crate::worker::Worker;
 
@@ -52,6 +53,13 @@ impl<'a> Reply<'a> {
                 fields(&mut to);
                 to.body_length()
             });
+    }
+
+    #[inline]
+    pub(super) fn rendered(&mut self, status: u16, rendered: &Rendered, worker: &Worker) {
+        rendered.with(worker, |head, body| {
+            self.session.rendered(self.flow, status, (head, body));
+        });
     }
 
     fn write_pairs(

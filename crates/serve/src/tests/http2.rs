@@ -540,3 +540,53 @@ fn a_busy_client_whose_frames_are_always_cut_is_served() {
         }
     });
 }
+
+#[test]
+fn a_rendered_response_is_the_same_whatever_came_between() {
+    on_every_driver(|site| async move {
+        let text = "[[route]]\npath = \"/a\"\nrespond = { status = 200, body = \"first\" }\n\
+             [[route]]\npath = \"/b\"\nrespond = { status = 404, body = \"second\", headers = { X-Own = \"2\" } }\n\
+             [[route]]\npath = \"/empty\"\nrespond = { status = 200 }\n\
+             [[route]]\nsynthetic = true\n";
+        let address = site.serve(&configured(text));
+        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        for path in [
+            "/a", "/a", "/b", "/a", "/s?s=3", "/a", "/empty", "/b", "/b", "/empty",
+        ] {
+            let response = client.get(path).await;
+            let (status, body, own) = match path {
+                "/a" => (200, &b"first"[..], None),
+                "/b" => (404, &b"second"[..], Some("2")),
+                "/empty" => (200, &b""[..], None),
+                _ => (200, &response.body[..], None),
+            };
+            assert_eq!(
+                (response.status, &response.body[..]),
+                (status, body),
+                "{path}"
+            );
+            let field = |name: &str| response.fields.get(name).map(String::as_str);
+            assert_eq!(field("x-own"), own, "{path}");
+            assert_eq!(field("content-length"), Some(&*body.len().to_string()));
+            assert_eq!(field("server"), Some("onrush"));
+            assert_eq!(field("date").map(str::len), Some(29));
+        }
+    });
+}
+
+#[test]
+fn requests_for_more_than_is_held_at_a_time_are_responded_to() {
+    on_every_driver(|site| async move {
+        let body = "x".repeat(60_000);
+        let text = format!("[[route]]\nrespond = {{ status = 200, body = \"{body}\" }}\n");
+        let address = site.serve(&configured(&text));
+        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let asked: Vec<_> = (0..20)
+            .map(|_| client.open(("GET", "/"), &[], End::Stream))
+            .collect();
+        for stream in asked {
+            let response = client.response(stream).await;
+            assert_eq!((response.status, response.body.len()), (200, 60_000));
+        }
+    });
+}

@@ -38,3 +38,6 @@ pub(crate) const HTTP2_UNREAD_MAX: u32 = 16 * 1024;
 /// Bytes of responses that may wait for the windows of one client before no more of its requests are responded to: four times what it
 /// takes at once on a stream. Of the largest that are made at once, 64 KiB, one more may come behind it.
 pub(crate) const HTTP2_HELD_MAX: usize = 256 * 1024;
+
+/// Bytes of a rendered head whose block a connection keeps until it is idle: twice what those of fixed answers and files have.
+pub(crate) const HTTP2_REPEATED_MAX: usize = 512;

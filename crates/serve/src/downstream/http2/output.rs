@@ -11,6 +11,7 @@ use onrush_tls::Transport;
 
 use super::flow::{Flow, Receiving, Sending};
 use super::limits::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX, HTTP2_HELD_MAX, HTTP2_UNSENT_MAX};
+use super::repeated::Repeated;
 use crate::reply::fields::pairs_of;
 
 /// The changing part of a session.
@@ -26,6 +27,7 @@ pub(crate) struct State {
     flows: Vec<Option<Rc<Flow>>>,
     spare: Vec<Rc<Flow>>,
     spare_fields: Vec<FieldSection>,
+    repeated: Repeated,
 }
 
 impl State {
@@ -38,6 +40,7 @@ impl State {
             flows: Vec::new(),
             spare: Vec::new(),
             spare_fields: Vec::new(),
+            repeated: Repeated::default(),
         }
     }
 
@@ -183,6 +186,7 @@ impl State {
         self.http.rest();
         self.spare = Vec::new();
         self.spare_fields = Vec::new();
+        self.repeated = Repeated::default();
         if self.http.open_streams() == 0 {
             self.flows = Vec::new();
         }
@@ -206,6 +210,37 @@ impl State {
             Some(0) => End::Stream,
             _ => End::Open,
         })
+    }
+
+    /// Writes the head of a response as it was rendered, and says how much follows; whether it may be written.
+    #[inline]
+    pub(super) fn put_rendered_head(
+        &mut self,
+        flow: &Flow,
+        stream: Stream,
+        (status, head, body): (u16, &[u8], usize),
+    ) -> bool {
+        let State {
+            http,
+            frames,
+            repeated,
+            ..
+        } = self;
+        let (end, sending) = match body {
+            0 => (End::Stream, Sending::Ended),
+            _ => (End::Open, Sending::Open),
+        };
+        let before = frames.len();
+        let written = http.head(stream, end, frames, |encoder, out| {
+            repeated.write((status, head), encoder, out);
+        });
+        if written.is_err() {
+            return false;
+        }
+        flow.count(frames.len() - before);
+        flow.outgoing.state.set(sending);
+        flow.outgoing.left.set(Some(body as u64));
+        true
     }
 
     /// Writes a frame of data, for which there is room.

@@ -43,6 +43,8 @@ pub(crate) struct Session {
     task: RefCell<Option<Waker>>,
     /// The rule that the client has broken, where its stream has shown it.
     failure: Cell<Option<ConnectionError>>,
+    /// The connection's task is running: it sends what is written before it waits, and need not be woken for that.
+    is_awake: Cell<bool>,
 }
 
 impl Session {
@@ -55,6 +57,7 @@ impl Session {
             state: RefCell::new(State::new(http, frames)),
             task: RefCell::default(),
             failure: Cell::default(),
+            is_awake: Cell::default(),
         })
     }
 
@@ -66,8 +69,9 @@ impl Session {
         self.carrier.client()
     }
 
-    /// The connection's task waits for what its streams write.
-    pub(crate) fn wait(&self, context: &Context<'_>) {
+    /// The connection's task runs, and is to be woken when streams write behind [`Session::sleep`].
+    pub(crate) fn wake_up(&self, context: &Context<'_>) {
+        self.is_awake.set(true);
         let task = &mut *self.task.borrow_mut();
         match task {
             Some(waker) => waker.clone_from(context.waker()),
@@ -75,8 +79,16 @@ impl Session {
         }
     }
 
+    /// It has sent what there was, as far as that could be sent.
+    pub(crate) fn sleep(&self) {
+        self.is_awake.set(false);
+    }
+
     /// Something was written.
     pub(super) fn wake(&self) {
+        if self.is_awake.get() {
+            return;
+        }
         if let Some(task) = &*self.task.borrow() {
             task.wake_by_ref();
         }
@@ -119,6 +131,22 @@ impl Session {
             Some(BodyLength::Known(length)) => Some(length),
             Some(BodyLength::Unknown) | None => None,
         });
+    }
+
+    /// Writes all of a response that is rendered as one of HTTP/1.
+    #[inline]
+    pub(crate) fn rendered(&self, flow: &Flow, status: u16, (head, body): (&[u8], &[u8])) {
+        let state = &mut *self.state.borrow_mut();
+        let Some(stream) = flow.stream.get() else {
+            return;
+        };
+        if !state.put_rendered_head(flow, stream, (status, head, body.len())) || body.is_empty() {
+            return;
+        }
+        match state.room_for(flow, stream, body.len()) {
+            Some(end) => state.put_data(flow, stream, (body, end)),
+            None => state.hold(flow, stream, Part::Shared(Rc::from(body), 0)),
+        }
     }
 
     /// Whether something may still be written on the stream.
