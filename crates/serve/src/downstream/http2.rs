@@ -8,6 +8,7 @@ pub(crate) mod output;
 mod repeated;
 pub(crate) mod session;
 mod tunnel;
+mod turn;
 
 use std::rc::Rc;
 use std::task::{Context, Poll};

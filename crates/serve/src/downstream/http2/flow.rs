@@ -35,6 +35,8 @@ pub(super) struct Outgoing {
     pub(super) state: Cell<Sending>,
     /// Whoever makes it waits for its windows before there is more.
     pub(super) awaits_room: Cell<bool>,
+    /// Whoever makes it waits for its turn to read.
+    pub(super) awaits_turn: Cell<bool>,
     /// Lines of trailers, which stand behind all that waits.
     pub(super) trailers: RefCell<Vec<u8>>,
     /// Bytes of heads and bodies that were written.
@@ -116,6 +118,7 @@ impl Flow {
         outgoing.state.set(Sending::Nothing);
         outgoing.written.set(0);
         outgoing.awaits_room.set(false);
+        outgoing.awaits_turn.set(false);
         // The next may have none, or a small one.
         incoming.bytes.take();
         incoming.trailers.borrow_mut().clear();

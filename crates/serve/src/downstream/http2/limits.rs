@@ -23,6 +23,9 @@ pub(crate) const HTTP2_FILE_PIECE: usize = 16 * 1024;
 /// Such frames that a stream has ready at once: its window when nothing else is said.
 pub(crate) const HTTP2_FILE_PIECES: usize = 4;
 
+/// Streams of a connection that read a file at a time: while what one has read is sent, another reads what is sent next.
+pub(crate) const HTTP2_READERS_MAX: usize = 2;
+
 /// What a connection of HTTP/2 keeps of streams that are over, for the next ones: as many as browsers have at a time.
 pub(crate) const FLOWS_SPARE_MAX: usize = 32;
 

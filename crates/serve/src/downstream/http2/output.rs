@@ -174,6 +174,13 @@ impl State {
         })
     }
 
+    /// Those who wait for their turn to read.
+    pub(super) fn flows_waiting_for_turn(&self) -> impl Iterator<Item = (Stream, &Rc<Flow>)> {
+        let waiting = |flow: &&Rc<Flow>| flow.outgoing.awaits_turn.get();
+        let flows = self.flows.iter().flatten().filter(waiting);
+        flows.filter_map(|flow| Some((flow.stream.get()?, flow)))
+    }
+
     /// Wakes those who wait for their windows.
     pub(super) fn wake_for_room(&self) {
         let flows = self.flows.iter().flatten();

@@ -23,6 +23,7 @@ use onrush_tls::Transport;
 
 use super::flow::{Flow, Receiving, Sending};
 use super::output::State;
+use super::turn::Turns;
 use crate::client::Client;
 use crate::reply::fields::BodyLength;
 
@@ -45,6 +46,7 @@ pub(crate) struct Session {
     failure: Cell<Option<ConnectionError>>,
     /// The connection's task is running: it sends what is written before it waits, and need not be woken for that.
     is_awake: Cell<bool>,
+    pub(super) turns: Turns,
 }
 
 impl Session {
@@ -58,6 +60,7 @@ impl Session {
             task: RefCell::default(),
             failure: Cell::default(),
             is_awake: Cell::default(),
+            turns: Turns::default(),
         })
     }
 
@@ -222,41 +225,6 @@ impl Session {
         })
     }
 
-    /// How much of the body may be sent now, once that is something.
-    ///
-    /// # Errors
-    /// When the stream is reset meanwhile.
-    pub(crate) fn room(
-        self: &Rc<Self>,
-        flow: &Rc<Flow>,
-    ) -> impl Future<Output = Result<usize, Error>> + use<> {
-        let (session, flow) = (Rc::clone(self), Rc::clone(flow));
-        poll_fn(move |context| session.poll_room(&flow, context))
-    }
-
-    pub(super) fn poll_room(
-        &self,
-        flow: &Flow,
-        context: &Context<'_>,
-    ) -> Poll<Result<usize, Error>> {
-        if let Poll::Ready(error) = flow.poll_reset(context) {
-            return Poll::Ready(Err(error));
-        }
-        let room = self.room_now(flow);
-        flow.outgoing.awaits_room.set(room == 0);
-        match room {
-            0 => Poll::Pending,
-            room => Poll::Ready(Ok(room)),
-        }
-    }
-
-    /// How much of the body may be sent now.
-    pub(super) fn room_now(&self, flow: &Flow) -> usize {
-        let http = &self.state.borrow().http;
-        let stream = flow.stream.get();
-        stream.map_or(0, |stream| http.send_window(stream))
-    }
-
     /// Windows have opened.
     pub(crate) fn windows_opened(&self) {
         self.state.borrow().wake_for_room();
@@ -341,6 +309,7 @@ impl Session {
 
     /// The request of a stream is over: what of its response waits is still sent.
     pub(super) fn leave(&self, flow: &Rc<Flow>, fields: FieldSection) {
+        self.give_up_turn(flow);
         self.state.borrow_mut().give_fields(fields);
         match flow.outgoing.state.get() {
             Sending::Nothing | Sending::Open => self.cut_off(flow),
