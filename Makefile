@@ -122,7 +122,7 @@ linker:
 
 # Programs of others that the whole binary is tested with; prlimit comes with util-linux, which every Debian has.
 peers:
-	@scripts/packages curl apache2-utils openssl wrk nginx-light haproxy memcached nghttp2-client python3 python3-hpack python3-h2 python3-wsproto python3-websockets hwloc iproute2 nftables ethtool
+	@scripts/packages curl apache2-utils openssl wrk nginx-light haproxy memcached nghttp2-client python3 python3-hpack python3-h2 python3-wsproto python3-websockets python3-grpcio python3-protobuf hwloc iproute2 nftables ethtool
 
 components:
 	@command -v cargo >/dev/null || { echo "there is no Rust toolchain here: see https://rustup.rs" >&2; exit 1; }

@@ -16,6 +16,7 @@ mod balancing;
 mod benching;
 mod caching;
 mod caching_datagrams;
+mod calling;
 mod command_lines;
 mod comparing;
 mod confinement;

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod as_tool;
+mod calls;
 mod datagrams;
 mod end;
 mod files;

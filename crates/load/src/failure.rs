@@ -214,7 +214,7 @@ pub(crate) enum NotConnected {
 
 impl fmt::Display for NotConnected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const HINT: &str = "leave --http2 out, or switch HTTP/2 on there";
+        const HINT: &str = "switch HTTP/2 on there, or leave --http2 out";
         match self {
             NotConnected::Failed(error) => error.fmt(f),
             NotConnected::Handshake(error) => error.fmt(f),

@@ -26,6 +26,7 @@ pub mod populate;
 pub mod run;
 mod seconds;
 
+pub mod grpc;
 pub mod memcached;
 pub mod requests;
 

@@ -14,6 +14,7 @@ use onrush_tls::Connector;
 
 use crate::bytes;
 use crate::error::Error;
+use crate::grpc::descriptors::Descriptors;
 use crate::journey::Journeys;
 use crate::journey::record::JourneysRecord;
 use crate::limits::{BATCH_BYTES_MAX, TIMEOUT_DEFAULT};
@@ -27,7 +28,7 @@ use crate::protocol::request::RequestKind;
 use crate::reach::Reach;
 use crate::record::Record;
 use crate::requests::mix::Mix;
-use crate::requests::{Asks, Request};
+use crate::requests::{Asks, Request, calls};
 use crate::stop::{Budget, Stop};
 use crate::target::{Scheme, Target};
 use crate::wall_clock::WallTime;
@@ -82,6 +83,8 @@ pub struct Options {
     pub headers: Vec<(String, String)>,
     /// What is sent, where it is more than the target.
     pub asks: Asks,
+    /// What is known of the messages of calls, where the target speaks gRPC.
+    pub descriptors: Option<Descriptors>,
     /// What is sent over TCP, where that is not HTTP.
     pub bytes: bytes::Asks,
     /// What is sent to a target that speaks memcached.
@@ -120,6 +123,7 @@ impl Options {
             method: "GET".to_owned(),
             headers: Vec::new(),
             asks: Asks::default(),
+            descriptors: None,
             bytes: bytes::Asks::default(),
             memcached: memcached::Asks::default(),
             journeys: None,
@@ -158,6 +162,9 @@ impl Plan {
     /// # Errors
     /// [`Error::Invalid`] with the reason and what would work.
     pub fn new(mut options: Options) -> Result<Plan, Error> {
+        if options.target.scheme.is_grpc() {
+            options.streams.get_or_insert(1);
+        }
         check(&options).map_err(Error::Invalid)?;
         if options.journeys.as_ref().is_some_and(|of| of.has_setup()) {
             // What users do before they begin is no part of the run.
@@ -343,7 +350,7 @@ impl Plan {
 /// What the target speaks, and the requests that are asked for.
 fn protocol(options: &Options) -> Result<Protocol, String> {
     Ok(match options.target.scheme {
-        Scheme::Http | Scheme::Https => {
+        Scheme::Http | Scheme::Https | Scheme::Grpc | Scheme::Grpcs => {
             let mix = Arc::new(mix(options)?);
             match options.streams {
                 None => Protocol::Http1(mix),
@@ -372,10 +379,17 @@ fn mix(options: &Options) -> Result<Mix, String> {
         request.method.clone_from(&options.method);
         asks.requests.push(request);
     }
+    let scheme = options.target.scheme;
+    let checked = |request: &Request| request.expect.check(scheme);
+    asks.requests.iter().try_for_each(checked)?;
     if options.pipeline > 1 && matches!(options.pace, Pace::Open(ArrivalPlan::Listed(_))) {
         return Err("each request of a log has its own time: leave --pipeline out".to_owned());
     }
-    Mix::new(&asks, &options.headers, options.seed)
+    if !scheme.is_grpc() {
+        return Mix::new(&asks, &options.headers, options.seed);
+    }
+    calls::make(&mut asks.requests, options.descriptors.as_ref())?;
+    Mix::new(&asks, &calls::fields(&options.headers)?, options.seed)
 }
 
 #[cfg(test)]

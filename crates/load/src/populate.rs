@@ -25,7 +25,9 @@ use crate::target::Scheme;
 /// As [`run::start`] and [`run::Running::finish`]; and [`Error::Unreachable`] when nothing could be stored.
 pub fn populate(plan: &mut Plan) -> Result<Option<&Filled>, Error> {
     match plan.options.target.scheme {
-        Scheme::Http | Scheme::Https | Scheme::Udp | Scheme::Tcp => return Ok(None),
+        Scheme::Http | Scheme::Https | Scheme::Grpc | Scheme::Grpcs | Scheme::Udp | Scheme::Tcp => {
+            return Ok(None);
+        }
         Scheme::Memcached | Scheme::Memcacheds => {}
     }
     if plan.options.memcached.populate == Populate::No {

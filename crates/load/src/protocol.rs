@@ -7,6 +7,7 @@
 //! ```
 
 pub(crate) mod echo;
+pub(crate) mod grpc;
 pub(crate) mod http1;
 pub(crate) mod http2;
 pub(crate) mod memcached;
@@ -33,7 +34,7 @@ use response::{Alike, Outcomes, Response, Step};
 #[derive(Clone, Debug)]
 pub(crate) enum Protocol {
     Http1(Arc<Mix>),
-    /// To a server of this scheme.
+    /// To a server of this scheme; of those of gRPC, requests are calls.
     Http2(Arc<Mix>, Scheme),
     Memcached(Arc<Workload>),
     Echo(Arc<echo::Bytes>),
@@ -48,6 +49,7 @@ impl Protocol {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Protocol::Http1(_) => "HTTP/1.1",
+            Protocol::Http2(_, scheme) if scheme.is_grpc() => "gRPC",
             Protocol::Http2(..) => "HTTP/2",
             Protocol::Memcached(_) => match self.carrier() {
                 Carrier::Streams => "memcached",
@@ -60,7 +62,7 @@ impl Protocol {
         }
     }
 
-    /// Whether it is HTTP/2.
+    /// Whether it is HTTP/2, calls of gRPC among it.
     pub(crate) fn is_http2(&self) -> bool {
         matches!(self, Protocol::Http2(..))
     }
@@ -80,6 +82,7 @@ impl Protocol {
     /// All that responses can say.
     pub(crate) fn outcomes(&self) -> &'static Outcomes {
         match self {
+            Protocol::Http2(_, scheme) if scheme.is_grpc() => &grpc::OUTCOMES,
             Protocol::Http1(_) | Protocol::Http2(..) => &http1::OUTCOMES,
             Protocol::Memcached(_) => &memcached::OUTCOMES,
             Protocol::Echo(_) => &echo::OUTCOMES,

@@ -28,6 +28,7 @@ use crate::limits::{KINDS_SHOWN_MAX, STEPS_MAX};
 use crate::plan::Plan;
 use crate::protocol;
 use crate::record::Record;
+use crate::target::Target;
 use crate::threshold;
 use crate::times::Times;
 use crate::unanswered::Unanswered;
@@ -290,7 +291,11 @@ impl Report {
 
     /// The names of the classes of responses that rows have counts of.
     pub(crate) fn class_names(&self) -> [&'static str; 5] {
+        // The URL tells; results of earlier versions tell it, too.
+        let is_grpc = Target::of_url(self.target.split(' ').next().unwrap_or_default())
+            .is_ok_and(|target| target.scheme.is_grpc());
         match self.memcached {
+            None if is_grpc => protocol::grpc::OUTCOMES.classes,
             None => protocol::http1::OUTCOMES.classes,
             Some(_) => protocol::memcached::OUTCOMES.classes,
         }

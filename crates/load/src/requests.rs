@@ -13,6 +13,7 @@ pub mod data;
 pub mod har;
 pub mod lines;
 
+pub(crate) mod calls;
 pub(crate) mod cookies;
 pub(crate) mod expect;
 pub(crate) mod mix;
@@ -21,7 +22,8 @@ pub(crate) mod template;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use crate::target::Target;
+use crate::grpc::code;
+use crate::target::{Scheme, Target};
 use data::Data;
 use template::Names;
 
@@ -103,7 +105,7 @@ pub struct Expect {
     pub body: Option<String>,
 }
 
-/// Statuses from the first to the last.
+/// Statuses of HTTP from the first to the last, or a code of gRPC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Statuses {
     /// The first.
@@ -128,11 +130,25 @@ impl Request {
 }
 
 impl Statuses {
-    /// Reads `404` or a class such as `2xx`.
+    /// Reads `404` or a class such as `2xx`; or the name of a code of gRPC, such as `NOT_FOUND`.
     ///
     /// # Errors
     /// A sentence that says what was expected.
     pub fn parse(text: &str) -> Result<Statuses, String> {
+        match code::of_name(text) {
+            Some(code) => Ok(Statuses {
+                from: code,
+                to: code,
+            }),
+            None => Statuses::parse_http(text),
+        }
+    }
+
+    /// Reads `404` or a class such as `2xx`.
+    ///
+    /// # Errors
+    /// A sentence that says what was expected.
+    pub(crate) fn parse_http(text: &str) -> Result<Statuses, String> {
         let expected = || {
             format!(
                 "{text:?} is no status of a response: expected one such as 204, or a class such as 2xx, from 200 to 999"
@@ -153,6 +169,22 @@ impl Statuses {
             return Err(expected());
         }
         Ok(Statuses { from, to })
+    }
+}
+
+impl Expect {
+    /// Checks that what is expected is what responses from `scheme` can have.
+    ///
+    /// # Errors
+    /// A sentence with what they have.
+    pub(crate) fn check(&self, scheme: Scheme) -> Result<(), String> {
+        let is_code = |of: &Statuses| of.to <= code::CODE_MAX;
+        let is_fit = |of: &Statuses| is_code(of) == scheme.is_grpc();
+        match (self.statuses.iter().all(is_fit), scheme.is_grpc()) {
+            (true, _) => Ok(()),
+            (false, true) => Err("responses to calls have codes, and a status of HTTP is expected: expect one such as OK or NOT_FOUND".to_owned()),
+            (false, false) => Err("responses over HTTP have statuses, and a code of gRPC is expected: expect one such as 200, or use grpc://".to_owned()),
+        }
     }
 }
 
@@ -187,6 +219,7 @@ mod tests {
         let of = |text| Statuses::parse(text).map(|statuses| (statuses.from, statuses.to));
         assert_eq!(of("204"), Ok((204, 204)));
         assert_eq!(of("3xx"), Ok((300, 399)));
+        assert_eq!(of("NOT_FOUND"), Ok((5, 5)));
         for bad in ["", "x", "1xx", "99", "100", "1000", "12xx", "-1", "2x"] {
             assert!(of(bad).unwrap_err().contains("expected one such"), "{bad}");
         }

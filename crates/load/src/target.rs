@@ -3,8 +3,12 @@
 //! `http://host[:port][/path][?query]` with port 80 and path `/` by default, IPv6 addresses in brackets; `https://` with
 //! port 443; for Unix sockets `unix:/path/to/socket[:/path]`, as nginx writes it, with or without a scheme before it.
 //!
+//! `grpc://host[:port]/package.Service/Method` with port 80 by default, and `grpcs://` with TLS and port 443, as nginx has them.
+//!
 //! `memcached://host[:port]` or `memcached://unix:/path/to/socket`, with port 11211 by default, and `memcacheds://` with TLS:
 //! neither has a path.
+
+mod scheme;
 
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -14,64 +18,7 @@ use onrush_engine::Address;
 
 use crate::error::Error;
 use crate::limits::CONNECT_TIMEOUT;
-
-/// How the connection is spoken on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scheme {
-    /// Without TLS.
-    Http,
-    /// With TLS.
-    Https,
-    /// Datagrams, which are no HTTP.
-    Udp,
-    /// Bytes over TCP that an echo sends back.
-    Tcp,
-    /// memcached's own protocols, without TLS.
-    Memcached,
-    /// The same with TLS.
-    Memcacheds,
-}
-
-impl Scheme {
-    /// Its name, without the colon.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-            Scheme::Udp => "udp",
-            Scheme::Tcp => "tcp",
-            Scheme::Memcached => "memcached",
-            Scheme::Memcacheds => "memcacheds",
-        }
-    }
-
-    /// The port of a URL without one (RFC 9110 4.2.1, 4.2.2).
-    fn port(self) -> Option<u16> {
-        match self {
-            Scheme::Http => Some(80),
-            Scheme::Https => Some(443),
-            // memcached's default, with TLS as well (-Z).
-            Scheme::Memcached | Scheme::Memcacheds => Some(11211),
-            Scheme::Udp | Scheme::Tcp => None,
-        }
-    }
-
-    /// Whether it is spoken over TLS.
-    pub fn has_tls(self) -> bool {
-        match self {
-            Scheme::Http | Scheme::Memcached | Scheme::Udp | Scheme::Tcp => false,
-            Scheme::Https | Scheme::Memcacheds => true,
-        }
-    }
-
-    /// Whether it is one of HTTP.
-    pub fn is_http(self) -> bool {
-        match self {
-            Scheme::Http | Scheme::Https => true,
-            Scheme::Memcached | Scheme::Memcacheds | Scheme::Udp | Scheme::Tcp => false,
-        }
-    }
-}
+pub use scheme::Scheme;
 
 /// A parsed URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,23 +70,15 @@ impl Target {
         if let Some(bad) = url.chars().find(|letter| !letter.is_ascii_graphic()) {
             return Err(invalid(&format!("{bad:?} must be percent-encoded")));
         }
-        let (scheme, rest) = match url.split_once("://") {
-            None if url.starts_with("unix:") => (Scheme::Http, url),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("udp") => (Scheme::Udp, rest),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("tcp") => (Scheme::Tcp, rest),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("memcached") => {
-                (Scheme::Memcached, rest)
-            }
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("memcacheds") => {
-                (Scheme::Memcacheds, rest)
-            }
-            _ => {
-                return Err(invalid(
-                    "it does not begin with http://, https://, memcached://, memcacheds://, udp://, tcp:// or unix:",
-                ));
-            }
+        let named = match url.split_once("://") {
+            None if url.starts_with("unix:") => Some((Scheme::Http, url)),
+            Some((name, rest)) => Scheme::of_name(name).map(|scheme| (scheme, rest)),
+            None => None,
+        };
+        let Some((scheme, rest)) = named else {
+            return Err(invalid(
+                "it does not begin with http://, https://, grpc://, grpcs://, memcached://, memcacheds://, udp://, tcp:// or unix:",
+            ));
         };
         if let Scheme::Memcached | Scheme::Memcacheds = scheme {
             let place = Target::of_memcached(url, scheme, rest);
@@ -435,6 +374,8 @@ mod tests {
             ("https://a.example/b", "a.example 443 a.example /b"),
             ("HTTPS://[::1]", "::1 443 [::1] /"),
             ("https://a:8443/", "a 8443 a:8443 /"),
+            ("grpc://a/p.S/M", "a 80 a /p.S/M"),
+            ("GRPCS://a/p.S/M", "a 443 a /p.S/M"),
             ("https://unix:/run/a.sock:/b", "/run/a.sock localhost /b"),
             ("memcached://a", "a 11211 a "),
             ("MEMCACHED://a:1/", "a 1 a "),

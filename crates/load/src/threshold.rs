@@ -19,6 +19,7 @@ use onrush_measure::units;
 use serde::{Deserialize, Serialize};
 
 use crate::figures::{Figures, Kind};
+use crate::grpc::code;
 use crate::limits::{HOPELESS_RESPONSES_MIN, RATE_GROWTH_MAX};
 use crate::unanswered::Bounds;
 use metric::{Counted, Metric, Unit};
@@ -197,6 +198,10 @@ impl Threshold {
             Metric::Counted(Counted::Status(status), _) => Err(format!(
                 "single statuses are known only at the end of a run: ask for their class, status.{}xx",
                 status / 100
+            )),
+            Metric::Counted(Counted::Code(code), _) => Err(format!(
+                "single codes are known only at the end of a run: ask for the class of their status, status.{}xx",
+                code::class(code)
             )),
             Metric::Counted(Counted::Loss, _) => {
                 Err("what was lost is known only at the end of a run".to_owned())

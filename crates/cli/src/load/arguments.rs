@@ -14,7 +14,7 @@ use onrush_load::threshold::Threshold;
 
 use super::output::{self, Output};
 use super::value::{Cpus, count, cpus, duration, io_driver};
-use super::{datagrams, http2, memcached, pace, reach, requests, results};
+use super::{calls, datagrams, http2, memcached, pace, reach, requests, results};
 
 /// How long a run takes when nothing is said: wrk's default.
 pub(super) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ segment says that nothing of the request had arrived; a reset is an error, for t
 Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
-const NOT_OF_SELFTEST: [&str; 90] = [
+const NOT_OF_SELFTEST: [&str; 91] = [
     "response_size",
     "urls",
     "connections",
@@ -58,6 +58,7 @@ const NOT_OF_SELFTEST: [&str; 90] = [
     "replay_speed",
     "in_turn",
     "data",
+    "descriptors",
     "cookies",
     "user",
     "bearer",
@@ -126,7 +127,7 @@ const NOT_OF_SELFTEST: [&str; 90] = [
     "bandwidth",
 ];
 
-/// Makes requests over HTTP/1.1, HTTP/2 or to memcached, and reports rate, errors and latencies.
+/// Makes requests over HTTP/1.1 or HTTP/2, calls of gRPC, or requests to memcached, and reports rate, errors and latencies.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = AFTER_HELP,
@@ -138,7 +139,7 @@ pub(crate) struct Args {
     pub(super) results: Option<Results>,
 
     // Not a doc comment: rustdoc would read the brackets as a link.
-    #[arg(help = "http[s]://host[:port]/path?query, unix:/path/to/socket:/path, memcached[s]://host[:port] or memcached://unix:/path/to/socket; several of one server of HTTP are asked for in a mix; udp://host:port for datagrams, tcp://host:port for bytes that an echo sends back, or nobody with --one-way", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
+    #[arg(help = "http[s]://host[:port]/path?query, unix:/path/to/socket:/path, grpc[s]://host[:port]/package.Service/Method, memcached[s]://host[:port] or memcached://unix:/path/to/socket; several of one server of HTTP are asked for in a mix; udp://host:port for datagrams, tcp://host:port for bytes that an echo sends back, or nobody with --one-way", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
     pub(super) urls: Vec<Target>,
 
     /// Test this program against a server of its own with known delays, and this machine: are the figures right?
@@ -259,6 +260,7 @@ impl Args {
             pipeline: self.pipeline,
             streams: self.http2.streams(&urls[0]).map_err(Error::Invalid)?,
             bytes: self.packets.bytes().map_err(Error::Invalid)?,
+            descriptors: self.asked.descriptors().map_err(Error::Invalid)?,
             timeout: self.timeout.unwrap_or(match self.memcached.udp {
                 true => ECHO_TIMEOUT_DEFAULT,
                 false => TIMEOUT_DEFAULT,
@@ -267,6 +269,9 @@ impl Args {
         };
         let mut found =
             requested(self.asked, self.memcached, urls, &mut options).map_err(Error::Invalid)?;
+        if let Some(time) = self.timeout {
+            calls::tell_timeout(&mut options, time);
+        }
         found.files.extend(self.reach.files().cloned());
         let reach = self.reach.reach(&options.target);
         options.reach = reach.map_err(Error::Invalid)?;

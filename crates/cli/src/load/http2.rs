@@ -12,8 +12,8 @@ pub(super) struct Http2Args {
     #[arg(long, value_name = "h2|h2c", value_enum, num_args = 0..=1, require_equals = true)]
     http2: Option<Option<Kind>>,
 
-    /// Requests that each connection has on its way at once over HTTP/2, each on a stream [default: 1]
-    #[arg(short = 'm', long, value_name = "COUNT", value_parser = count, requires = "http2", conflicts_with = "connections_per_second")]
+    /// Requests that each connection has on its way at once over HTTP/2 or gRPC, each on a stream [default: 1]
+    #[arg(short = 'm', long, value_name = "COUNT", value_parser = count, conflicts_with = "connections_per_second")]
     streams: Option<u64>,
 }
 
@@ -27,14 +27,24 @@ enum Kind {
 impl Http2Args {
     /// How many requests a connection to `target` has on its way over HTTP/2; `None` where that is not spoken.
     pub(super) fn streams(&self, target: &Target) -> Result<Option<u64>, String> {
-        let Some(kind) = self.http2 else {
-            return Ok(None);
-        };
         let url = &target.url;
+        let kind = match (self.http2, self.streams) {
+            (None, streams) if target.scheme.is_grpc() => return Ok(Some(streams.unwrap_or(1))),
+            (None, None) => return Ok(None),
+            (None, Some(_)) => {
+                return Err(format!(
+                    "--streams is of HTTP/2, and {url} is asked over HTTP/1.1: add --http2, or leave it out"
+                ));
+            }
+            (Some(kind), _) => kind,
+        };
         match (target.scheme, kind) {
             (Scheme::Http, None | Some(Kind::H2c)) | (Scheme::Https, None | Some(Kind::H2)) => {
                 Ok(Some(self.streams.unwrap_or(1)))
             }
+            (Scheme::Grpc | Scheme::Grpcs, _) => Err(format!(
+                "--http2 says how requests of HTTP are made, and {url} is always over HTTP/2: leave it out"
+            )),
             (Scheme::Http, Some(Kind::H2)) => Err(format!(
                 "--http2=h2 is agreed on in TLS, and {url} has none: use https://, or --http2=h2c"
             )),

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use onrush_load::reach::{ProxyVersion, Reach, Sources};
-use onrush_load::target::{Place, Target};
+use onrush_load::target::{Place, Scheme, Target};
 use onrush_load::{Cipher, ClientSetup, Group, Resume, Verify, Version};
 
 use super::value::Switch;
@@ -154,9 +154,10 @@ impl ReachArgs {
             return Err(format!(
                 "{flag} is about TLS, which is not spoken with {}: use {}, or leave it out",
                 target.url,
-                match target.scheme.is_http() {
-                    true => "https://",
-                    false => "memcacheds://",
+                match target.scheme {
+                    Scheme::Grpc | Scheme::Grpcs => "grpcs://",
+                    Scheme::Memcached | Scheme::Memcacheds => "memcacheds://",
+                    Scheme::Http | Scheme::Https | Scheme::Udp | Scheme::Tcp => "https://",
                 }
             ));
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use onrush_load::grpc::descriptors::Descriptors;
 use onrush_load::journey;
 use onrush_load::limits::{ACCESS_LOG_BYTES_MAX, BODY_BYTES_MAX, REQUESTS_BYTES_MAX};
 use onrush_load::pace::Pace;
@@ -15,6 +16,8 @@ use onrush_load::plan::header::parse_header;
 use onrush_load::requests::data::Data;
 use onrush_load::requests::{Asks, Body, Expect, Order, Request, Statuses, access_log, har, lines};
 use onrush_load::target::Target;
+
+use super::calls;
 
 /// What is sent.
 #[derive(clap::Args, Debug)]
@@ -28,19 +31,24 @@ pub(super) struct RequestArgs {
     #[arg(short = 'X', long)]
     method: Option<String>,
 
-    /// A body to send, or @FILE for one in a file, as it is; {{counter}}, {{random:1-1000}} and {{data:COLUMN}} in it, in URLs and in headers are replaced
+    /// A body to send, or @FILE for one in a file, as it is; of a call of gRPC, its message as JSON; {{counter}}, {{random:1-1000}} and {{data:COLUMN}} in it, in URLs and in headers are replaced
     #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
     body: Option<String>,
 
-    /// A file with the body to send, as it is
+    /// A file with the body to send, as it is; of a call, the bytes of its message
     #[arg(long, value_name = "FILE")]
     body_file: Option<PathBuf>,
+
+    /// A descriptor set, by which messages of calls that are written as JSON become bytes; protoc --include_imports
+    /// --descriptor_set_out=FILE makes one
+    #[arg(long, visible_alias = "protoset", value_name = "FILE")]
+    descriptors: Option<PathBuf>,
 
     /// How often each URL is asked for, beside the others, in their order, such as 8,1,1
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = weight, conflicts_with_all = ["requests_file", "har", "replay"])]
     weights: Vec<NonZeroU32>,
 
-    /// Requests to send, a JSON object in each line: url, method, headers, body or body_file, weight, expect
+    /// Requests to send, a JSON object in each line: url, method, headers, body or body_file (of a call: message), weight, expect
     #[arg(long, value_name = "FILE", conflicts_with_all = ["har", "replay", "body", "body_file", "method"])]
     requests_file: Option<PathBuf>,
 
@@ -86,7 +94,7 @@ pub(super) struct RequestArgs {
     #[arg(long, value_name = "TOKEN")]
     bearer: Option<String>,
 
-    /// Statuses of which each response must have one, such as 200,204 or 2xx; another is an error
+    /// Statuses of which each response must have one, such as 200,204 or 2xx, or of calls, such as OK,NOT_FOUND; another is an error
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Statuses::parse)]
     expect_status: Vec<Statuses>,
 
@@ -128,6 +136,7 @@ impl RequestArgs {
             ("--method", self.method.is_some()),
             ("--body", self.body.is_some()),
             ("--body-file", self.body_file.is_some()),
+            ("--descriptors", self.descriptors.is_some()),
             ("--weights", !self.weights.is_empty()),
             ("--requests-file", self.requests_file.is_some()),
             ("--journeys", self.journeys.is_some()),
@@ -150,6 +159,7 @@ impl RequestArgs {
         let body = self.body.as_deref().and_then(|body| body.strip_prefix('@'));
         let named = [
             &self.body_file,
+            &self.descriptors,
             &self.requests_file,
             &self.journeys,
             &self.har,
@@ -160,8 +170,26 @@ impl RequestArgs {
         named.chain(body.map(PathBuf::from)).collect()
     }
 
+    /// Flags that calls of gRPC do not have, and whether they are given.
+    fn of_http(&self) -> [(&'static str, bool); 3] {
+        [
+            ("--method", self.method.is_some()),
+            ("--har", self.har.is_some()),
+            ("--replay", self.replay.is_some()),
+        ]
+    }
+
+    /// What is known of messages of calls.
+    pub(super) fn descriptors(&self) -> Result<Option<Descriptors>, String> {
+        self.descriptors
+            .as_deref()
+            .map(calls::descriptors)
+            .transpose()
+    }
+
     /// Fills in what is sent to the servers of `urls`, of which there is at least one.
     pub(super) fn apply(self, urls: &[Target], options: &mut Options) -> Result<Found, String> {
+        calls::check_flags(&urls[0], &self.of_http())?;
         let mut notes = Vec::new();
         let mut files = self.files();
         options.headers.clone_from(&self.headers);
@@ -239,12 +267,17 @@ impl RequestArgs {
         parse_header(&format!("Authorization: {value}")).map(Some)
     }
 
-    fn body(&self) -> Result<Body, String> {
+    /// The body of requests to `url`.
+    fn body(&self, url: &Target) -> Result<Body, String> {
         match (&self.body, &self.body_file) {
             (Some(text), _) => match text.strip_prefix('@') {
                 None => Ok(Body::Text(text.clone())),
                 // Twice for a body that begins with it.
                 Some(rest) if rest.starts_with('@') => Ok(Body::Text(rest.to_owned())),
+                // A message as JSON.
+                Some(path) if url.scheme.is_grpc() => {
+                    read(Path::new(path), BODY_BYTES_MAX as u64).map(Body::Text)
+                }
                 Some(path) => body_of_file(Path::new(path)),
             },
             (None, Some(path)) => body_of_file(path),
@@ -261,7 +294,7 @@ impl RequestArgs {
                 urls.len()
             ));
         }
-        let body = self.body()?;
+        let body = self.body(&urls[0])?;
         let method = match &self.method {
             Some(method) => method,
             None => lines::method_for(&body),

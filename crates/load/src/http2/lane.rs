@@ -9,6 +9,7 @@ use onrush_http::http2::code::Code;
 
 use crate::core_run::recorder::Received;
 use crate::failure::Failure;
+use crate::protocol::grpc::Call;
 use crate::requests::expect::Search;
 
 /// A lane and the request that it has on its way, if it has one.
@@ -30,6 +31,8 @@ pub(super) struct Lane {
     /// The status of the response; below 200 before it is known.
     pub(super) status: u16,
     pub(super) search: Option<Box<Search>>,
+    /// What has come of the response to a call, where requests are calls.
+    pub(super) call: Call,
     /// The response, where it was whole before its request was.
     pub(super) answer: Option<End>,
     /// What is still to be sent of the request's body, from a place on.
@@ -84,6 +87,7 @@ impl Lane {
             first_byte: Instant::default(),
             status: 0,
             search: None,
+            call: Call::default(),
             answer: None,
             body: None,
         }

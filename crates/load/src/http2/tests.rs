@@ -1,5 +1,6 @@
 //! Whole exchanges over HTTP/2 with a server that does as it is told, on every driver and on simulated cores.
 
+mod calls;
 mod failing;
 mod server;
 

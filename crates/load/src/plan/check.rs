@@ -55,6 +55,12 @@ pub(super) fn check(options: &Options) -> Result<(), String> {
 
 /// What cannot be where HTTP/2 is spoken.
 fn check_streams(options: &Options) -> Result<(), String> {
+    if options.descriptors.is_some() && !options.target.scheme.is_grpc() {
+        return Err(format!(
+            "descriptors are of messages of gRPC, and {} is not: use grpc:// or grpcs://, or leave --descriptors out",
+            options.target.url
+        ));
+    }
     let Some(streams) = options.streams else {
         return Ok(());
     };
@@ -68,13 +74,19 @@ fn check_streams(options: &Options) -> Result<(), String> {
         ));
     }
     if options.journeys.is_some() {
-        return Err("journeys are made over HTTP/1.1: leave --http2 out".to_owned());
+        return Err(
+            "journeys are made over HTTP/1.1: use http:// or https://, and leave --http2 out"
+                .to_owned(),
+        );
     }
     if options.pipeline > 1 {
         return Err(
-            "--pipeline is of HTTP/1.1, whose responses come in order: with --http2 use --streams"
+            "--pipeline is of HTTP/1.1, whose responses come in order: over HTTP/2 use --streams"
                 .to_owned(),
         );
+    }
+    if options.target.scheme.is_grpc() && options.asks.cookies {
+        return Err("calls of gRPC have no cookies: leave --cookies out".to_owned());
     }
     if streams > 1 && matches!(options.pace, Pace::EachConnection(_)) {
         return Err(

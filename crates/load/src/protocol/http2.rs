@@ -25,6 +25,7 @@ use lines::{Fields, Lines};
 pub(crate) struct Codec {
     mix: Arc<Mix>,
     scheme: &'static str,
+    speaks: Speaks,
     /// What becomes of a path that no table has.
     path_indexing: Indexing,
     /// For each recipe whose requests are all the same, what they are.
@@ -34,6 +35,14 @@ pub(crate) struct Codec {
     bodies: Bodies,
     /// The cookies of the users whom the connections stand for; empty where none are kept.
     jars: Box<[RefCell<Jar>]>,
+}
+
+/// What the content of requests and responses is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Speaks {
+    Http,
+    /// Messages of calls.
+    Grpc,
 }
 
 /// A request that never changes.
@@ -61,6 +70,10 @@ impl Codec {
             scheme: match scheme.has_tls() {
                 true => "https",
                 false => "http",
+            },
+            speaks: match scheme.is_grpc() {
+                true => Speaks::Grpc,
+                false => Speaks::Http,
             },
             path_indexing: match mix.recipes().len() {
                 ..=PATHS_KEPT_MAX => Indexing::Incremental,
@@ -122,6 +135,12 @@ impl Codec {
             None => Some(written.into()),
         };
         Ok(Opened { stream, body })
+    }
+
+    /// What requests and responses are about.
+    #[inline]
+    pub(crate) fn speaks(&self) -> Speaks {
+        self.speaks
     }
 
     /// How a kind of request is made.

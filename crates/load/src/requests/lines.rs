@@ -4,6 +4,7 @@
 //! {"url": "/", "weight": 3}
 //! {"method": "POST", "url": "/login", "headers": {"Content-Type": "application/json"}, "body": "{\"id\": {{counter}}}",
 //!  "expect": {"status": [200, "3xx"], "body": "welcome"}}      (on one line)
+//! {"url": "/shop.Shop/Buy", "message": {"name": "tea"}}
 //! ```
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{Body, Expect, Request, Statuses, place};
 use crate::limits::BODY_BYTES_MAX;
@@ -28,6 +30,8 @@ struct Line {
     headers: BTreeMap<String, OneOrMore<String>>,
     body: Option<String>,
     body_file: Option<String>,
+    /// The message of a call, as JSON.
+    message: Option<Box<RawValue>>,
     weight: Option<NonZeroU32>,
     #[serde(default)]
     expect: ExpectLine,
@@ -118,7 +122,18 @@ fn parse_line(
     })?;
     let wrong = |why: String| (None, why);
     let (host, target_path) = place(target, &line.url).map_err(wrong)?;
-    let body = match (line.body, line.body_file) {
+    let message = line.message.map(|message| message.get().to_owned());
+    if message.is_some() && line.body.is_some() {
+        return Err(wrong(
+            "body and message are two bodies: leave one of them out".to_owned(),
+        ));
+    }
+    if message.is_some() && !target.scheme.is_grpc() {
+        return Err(wrong(
+            "message is that of a call of gRPC: use grpc://, or body".to_owned(),
+        ));
+    }
+    let body = match (line.body.or(message), line.body_file) {
         (Some(_), Some(_)) => {
             return Err(wrong(
                 "body and body_file are two bodies: leave one of them out".to_owned(),

@@ -2,6 +2,7 @@
 
 use super::statistic::Statistic;
 use crate::figures::{Figures, Kind};
+use crate::grpc::code;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Metric {
@@ -19,6 +20,8 @@ pub(super) enum Counted {
     Missed,
     Resent,
     Status(u16),
+    /// A code of gRPC.
+    Code(u16),
     /// `5` is 5xx.
     Class(u16),
 }
@@ -29,7 +32,7 @@ pub(super) enum Unit {
     Number,
 }
 
-const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_lag., first_byte., connect. or tls. before it for other times than the response time; errors, loss (of datagrams), timeouts, missed, resent, rps, status.404 or status.5xx";
+const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_lag., first_byte., connect. or tls. before it for other times than the response time; errors, loss (of datagrams), timeouts, missed, resent, rps, status.404, status.5xx or status.UNAVAILABLE";
 
 impl Metric {
     pub(super) fn parse(name: &str) -> Result<Metric, String> {
@@ -51,7 +54,7 @@ impl Metric {
         }
         if let Some(status) = name.strip_prefix("status.") {
             return counted(Counted::status(status).ok_or_else(|| {
-                format!("{status} is no status of a response: use one from 200 to 999 such as 404, or a class such as 5xx")
+                format!("{status} is no status of a response: use one from 200 to 999 such as 404, a class such as 5xx, or a code of gRPC such as UNAVAILABLE")
             })?);
         }
         let (kind, statistic) = name.split_once('.').map_or((None, name), |(kind, rest)| {
@@ -94,6 +97,9 @@ fn kind_of(name: &str) -> Option<Kind> {
 
 impl Counted {
     fn status(text: &str) -> Option<Counted> {
+        if let Some(code) = code::of_name(text) {
+            return Some(Counted::Code(code));
+        }
         let class = |digit: &str| digit.parse().ok().filter(|class| (2..=9).contains(class));
         if let Some(digit) = text.strip_suffix("xx") {
             return class(digit).map(Counted::Class);
@@ -113,11 +119,23 @@ impl Counted {
             Counted::Resent => figures.resent,
             Counted::Timeouts => figures.timeouts,
             Counted::Missed => figures.missed,
-            Counted::Status(status) => statuses.get(&status.to_string()).copied().unwrap_or(0),
-            // A class goes by its first digit, as its statuses do.
+            Counted::Status(status) => {
+                let of_http = statuses.get(&status.to_string());
+                let of_none = statuses.get(&format!("HTTP {status}"));
+                of_http.or(of_none).copied().unwrap_or(0)
+            }
+            Counted::Code(code) => {
+                let count = code::name(code).and_then(|name| statuses.get(name));
+                count.copied().unwrap_or(0)
+            }
+            // A class goes by its first digit, as its statuses do; codes of gRPC by that of their status.
             Counted::Class(class) => {
                 let digit = class.to_string();
-                let statuses = statuses.iter().filter(|(name, _)| name.starts_with(&digit));
+                let is_one = |name: &str| match code::of_name(name) {
+                    Some(code) => u16::from(code::class(code)) == class,
+                    None => name.starts_with(&digit),
+                };
+                let statuses = statuses.iter().filter(|(name, _)| is_one(name));
                 statuses.map(|(_, count)| count).sum()
             }
         }
@@ -126,7 +144,7 @@ impl Counted {
     /// What its share is a share of: responses for statuses, everything that was tried for the others.
     pub(super) fn base(self, figures: &Figures) -> u64 {
         match self {
-            Counted::Status(_) | Counted::Class(_) => figures.responses,
+            Counted::Status(_) | Counted::Code(_) | Counted::Class(_) => figures.responses,
             Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
             Counted::Errors
             | Counted::Loss

@@ -3,6 +3,7 @@
 use onrush_engine::Instant;
 use onrush_http::Limits;
 use onrush_http::http2::code::Code;
+use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::message::response_trailers;
 use onrush_http::http2::{Cause, End as Ends, Event, Stream};
 use onrush_tls::Transport;
@@ -13,8 +14,9 @@ use crate::core_run::recorder::Received;
 use crate::failure::{Failure, Lost};
 use crate::http2::lane::{End, Lane, State};
 use crate::http2::limits::LOOKS_PER_TIMEOUT;
+use crate::protocol::grpc::Call;
 use crate::protocol::http1::outcome;
-use crate::protocol::http2::Codec;
+use crate::protocol::http2::{Codec, Speaks};
 use crate::protocol::response::{Met, Response};
 
 impl Session {
@@ -32,9 +34,14 @@ impl Session {
     ) -> Result<usize, Lost> {
         self.note_written(stream, lanes);
         if !self.is_settled && input.starts_with(b"HTTP/") {
-            return Err(Lost::Refused(
-                "the server speaks HTTP/1: leave --http2 out, or ask where HTTP/2 is spoken (https:// as a rule)",
-            ));
+            return Err(Lost::Refused(match codec_of(core_run).speaks() {
+                Speaks::Http => {
+                    "the server speaks HTTP/1: leave --http2 out, or ask where HTTP/2 is spoken (https:// as a rule)"
+                }
+                Speaks::Grpc => {
+                    "the server speaks HTTP/1, and gRPC is spoken over HTTP/2: ask where that is spoken (grpcs:// where there is TLS)"
+                }
+            }));
         }
         let codec = codec_of(core_run);
         let mut at = 0;
@@ -78,28 +85,27 @@ impl Session {
                 lane.at = now;
                 let method = codec.recipe(lane.kind).method;
                 let status = codec.status(index, method, fields, end);
-                self.take_head(codec, (lane, stream), status, end);
+                let begun = begin(codec, lane, status, (fields, end));
+                self.take_head(codec, (lane, stream), begun, end);
             }
             Event::Data { stream, bytes, end } => {
                 let lane = &mut lanes[lane_of(stream)];
                 lane.at = now;
-                let expected = &codec.recipe(lane.kind).expected;
-                if let (Some(search), Some(expected)) = (&mut lane.search, expected) {
-                    expected.look(search, bytes);
-                }
+                let taken = look(codec, lane, bytes);
                 let bytes = bytes.len() as u32; // of one receive
                 self.connection.release(stream, bytes, &mut self.out);
-                if end == Ends::Stream {
-                    self.answer(codec, lane, stream);
+                match (taken, end) {
+                    (Err(reason), _) => self.refuse(lane, stream, reason),
+                    (Ok(()), Ends::Stream) => self.answer(codec, lane, stream),
+                    (Ok(()), Ends::Open) => {}
                 }
             }
             Event::Trailers { stream, fields } => {
                 let lane = &mut lanes[lane_of(stream)];
                 lane.at = now;
-                let are_some = response_trailers(fields, &Limits::DEFAULT).is_ok();
-                match are_some {
-                    true => self.answer(codec, lane, stream),
-                    false => self.refuse(lane, stream, "malformed trailers"),
+                match end(codec, lane, fields) {
+                    Ok(()) => self.answer(codec, lane, stream),
+                    Err(reason) => self.refuse(lane, stream, reason),
                 }
             }
             Event::Reset { stream, cause } => {
@@ -138,12 +144,22 @@ impl Session {
 
     /// The response to the request of `lane` is whole.
     fn answer(&mut self, codec: &Codec, lane: &mut Lane, stream: Stream) {
+        let outcome = match codec.speaks() {
+            Speaks::Http => outcome(lane.status),
+            Speaks::Grpc => match lane.call.outcome() {
+                Ok(outcome) => {
+                    lane.status = outcome.number;
+                    outcome
+                }
+                Err(reason) => return self.refuse(lane, stream, reason),
+            },
+        };
         let met = match &codec.recipe(lane.kind).expected {
             Some(expected) => expected.judge(lane.status, lane.search.as_deref()),
             None => Met::Yes,
         };
         let response = Response {
-            outcome: outcome(lane.status),
+            outcome,
             keep_alive: true,
             met,
         };
@@ -201,6 +217,42 @@ impl Session {
                 lane.end(End::Lost(Failure::Timeout));
             }
         }
+    }
+}
+
+/// A head has come, and says `status`, or is none: what it says where it begins a response of what is spoken, or why it does not.
+fn begin(
+    codec: &Codec,
+    lane: &mut Lane,
+    status: Result<u16, &'static str>,
+    (fields, end): (&FieldSection, Ends),
+) -> Result<u16, &'static str> {
+    if let (Speaks::Grpc, Ok(known @ 200..)) = (codec.speaks(), status) {
+        lane.call = Call::begin(known, fields, end)?;
+    }
+    status
+}
+
+/// Bytes of a body have come: why they are not that of a response of what is spoken, if they are not.
+fn look(codec: &Codec, lane: &mut Lane, bytes: &[u8]) -> Result<(), &'static str> {
+    let expected = &codec.recipe(lane.kind).expected;
+    if let (Some(search), Some(expected)) = (&mut lane.search, expected) {
+        expected.look(search, bytes);
+    }
+    match codec.speaks() {
+        Speaks::Http => Ok(()),
+        Speaks::Grpc => lane.call.take(bytes),
+    }
+}
+
+/// Trailers have come: why they do not end a response of what is spoken, if they do not.
+fn end(codec: &Codec, lane: &mut Lane, fields: &FieldSection) -> Result<(), &'static str> {
+    if response_trailers(fields, &Limits::DEFAULT).is_err() {
+        return Err("malformed trailers");
+    }
+    match codec.speaks() {
+        Speaks::Http => Ok(()),
+        Speaks::Grpc => lane.call.end(fields),
     }
 }
 

@@ -11,6 +11,12 @@ use onrush_http::http2::{Connection, End, Event, LocalSettings, Role, Stream};
 use crate::connection::tests::{Outcome, load, on_every_core};
 use crate::plan::Options;
 
+/// Fields, by their names.
+pub(super) type Named = [(&'static str, &'static str)];
+
+/// The pieces of a body, and trailers.
+pub(super) type Rest = (&'static [&'static [u8]], &'static Named);
+
 /// What the server does with a request.
 #[derive(Clone, Copy)]
 pub(super) enum Answer {
@@ -34,6 +40,8 @@ pub(super) enum Answer {
     NoStatus,
     /// A head with more than anybody takes.
     LargeHead,
+    /// The fields of a head, the pieces of a body and the fields of trailers; none of these for a response without them.
+    Fields(&'static Named, Option<Rest>),
     /// Fewer bytes than the head says.
     TooShort,
     Reset(Code),
@@ -273,6 +281,7 @@ impl Serving {
                     End::Stream,
                 );
             }
+            Answer::Fields(head, rest) => self.fields(stream, head, rest),
             Answer::TooShort => {
                 let fields = [(":status", "200"), ("content-length", "5")];
                 self.head(stream, &fields, End::Open);
@@ -289,6 +298,19 @@ impl Serving {
                 self.is_gone = true;
             }
             Answer::Never => {}
+        }
+    }
+
+    fn fields(&mut self, stream: Stream, head: &Named, rest: Option<Rest>) {
+        let Some((pieces, trailers)) = rest else {
+            return self.head(stream, head, End::Stream);
+        };
+        self.head(stream, head, End::Open);
+        let pieces = pieces.iter();
+        pieces.for_each(|piece| self.data(stream, piece, End::Open));
+        match trailers {
+            [] => self.data(stream, b"", End::Stream),
+            trailers => self.head(stream, trailers, End::Stream),
         }
     }
 

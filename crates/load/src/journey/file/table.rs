@@ -129,7 +129,7 @@ fn test(table: &CheckTable) -> Result<Test, String> {
     match (&table.status, &table.header, &table.json, condition) {
         (Some(status), None, None, Condition::Exists) => {
             let statuses = texts(status).map_err(|why| format!("status {why}"))?;
-            let statuses = statuses.iter().map(|text| Statuses::parse(text));
+            let statuses = statuses.iter().map(|text| Statuses::parse_http(text));
             Ok(Test::Status(statuses.collect::<Result<_, _>>()?))
         }
         (Some(_), None, None, _) => Err(

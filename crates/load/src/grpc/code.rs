@@ -1,0 +1,95 @@
+//! The codes that a call ends with, by number and by name (google/rpc/code.proto).
+
+/// Their names, by number.
+const NAMES: [&str; 17] = [
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
+
+/// The highest there is.
+pub(crate) const CODE_MAX: u16 = NAMES.len() as u16 - 1;
+
+/// The name of code `number`; none for one that is no code.
+pub(crate) fn name(number: u16) -> Option<&'static str> {
+    NAMES.get(usize::from(number)).copied()
+}
+
+/// The number of the code with this name, in capitals or not.
+pub(crate) fn of_name(name: &str) -> Option<u16> {
+    let mut numbers = 0..;
+    let mut names = NAMES.iter();
+    let number = names.position(|known| known.eq_ignore_ascii_case(name));
+    number.and_then(|place| numbers.nth(place))
+}
+
+/// The number that a field `grpc-status` says, as decimal digits.
+pub(crate) fn parse(value: &[u8]) -> Option<u16> {
+    let number: u16 = std::str::from_utf8(value).ok()?.parse().ok()?;
+    let is_digits = value.iter().all(u8::is_ascii_digit);
+    (is_digits && number <= CODE_MAX).then_some(number)
+}
+
+/// The class of the status of HTTP that a code is mapped to (google/rpc/code.proto): 2, 4 or 5.
+pub(crate) fn class(number: u16) -> u8 {
+    match number {
+        0 => 2,
+        // CANCELLED (499) to RESOURCE_EXHAUSTED (429), but for UNKNOWN and DEADLINE_EXCEEDED (504); FAILED_PRECONDITION, ABORTED,
+        // OUT_OF_RANGE and UNAUTHENTICATED.
+        1 | 3 | 5..=11 | 16 => 4,
+        _ => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_has_one_name_and_one_number() {
+        for number in 0..=CODE_MAX {
+            let name = name(number).expect("it is a code");
+            assert_eq!(of_name(name), Some(number));
+            assert_eq!(of_name(&name.to_ascii_lowercase()), Some(number));
+            assert_eq!(parse(number.to_string().as_bytes()), Some(number));
+        }
+        assert_eq!(name(17), None);
+        assert_eq!(of_name("FINE"), None);
+    }
+
+    #[test]
+    fn what_is_no_code_is_none() {
+        for value in ["", "17", "-1", "+0", " 0", "0 ", "OK", "0.0", "99999999999"] {
+            assert_eq!(parse(value.as_bytes()), None, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn classes_are_those_of_the_statuses_that_codes_are_mapped_to() {
+        let of = |name| class(of_name(name).unwrap());
+        assert_eq!([of("OK"), of("UNKNOWN"), of("CANCELLED")], [2, 5, 4]);
+        assert_eq!([of("DEADLINE_EXCEEDED"), of("RESOURCE_EXHAUSTED")], [5, 4]);
+        assert_eq!(
+            [
+                of("UNAVAILABLE"),
+                of("UNAUTHENTICATED"),
+                of("UNIMPLEMENTED")
+            ],
+            [5, 4, 5]
+        );
+    }
+}

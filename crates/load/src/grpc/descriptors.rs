@@ -1,0 +1,231 @@
+//! What a descriptor set says of services: which methods there are, and what their messages are like. Messages that are written
+//! as JSON become bytes by it, once, before anything is sent.
+
+use std::fmt;
+
+use prost_reflect::prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor};
+
+/// How a set is made, for sentences.
+const MAKE: &str = "protoc --include_imports --descriptor_set_out=FILE api.proto";
+
+/// How many names are told where one is not known.
+const NAMES_TOLD_MAX: usize = 10;
+
+/// A descriptor set, read.
+#[derive(Clone)]
+pub struct Descriptors(DescriptorPool);
+
+/// Without what is in it.
+impl fmt::Debug for Descriptors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let services = self
+            .0
+            .services()
+            .map(|service| service.full_name().to_owned());
+        f.debug_list().entries(services).finish()
+    }
+}
+
+impl Descriptors {
+    /// Reads a `google.protobuf.FileDescriptorSet`, as protoc and buf write them.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it and how one is made.
+    pub fn parse(bytes: &[u8]) -> Result<Descriptors, String> {
+        let is_source = ["syntax", "edition", "package", "import", "//"];
+        let text = std::str::from_utf8(bytes).unwrap_or_default().trim_start();
+        if is_source.iter().any(|word| text.starts_with(word)) {
+            return Err(format!(
+                "this is the source of an interface: expected a descriptor set, which is made of it by {MAKE}"
+            ));
+        }
+        let pool = DescriptorPool::decode(bytes).map_err(|error| {
+            format!("this is no descriptor set, or a part of it is missing: {error}; expected one that was made by {MAKE}")
+        })?;
+        if pool.services().len() == 0 {
+            return Err(format!(
+                "there is no service in this descriptor set: expected one that was made by {MAKE} of a file with a service"
+            ));
+        }
+        Ok(Descriptors(pool))
+    }
+
+    /// Checks that `path` is that of a unary method.
+    ///
+    /// # Errors
+    /// A sentence that says what it is instead, or what there is.
+    pub(crate) fn check(&self, path: &str) -> Result<(), String> {
+        self.method(path).map(|_| ())
+    }
+
+    /// The message to the method at `path` that stands in `json`.
+    ///
+    /// # Errors
+    /// A sentence with the place in the text, and what is wrong there.
+    pub(crate) fn encode(&self, path: &str, json: &str) -> Result<Vec<u8>, String> {
+        let of = self.method(path)?.input();
+        let name = of.full_name().to_owned();
+        let mut text = serde_json::Deserializer::from_str(json);
+        let message = DynamicMessage::deserialize(of, &mut text);
+        let message = message.and_then(|message| text.end().map(|()| message));
+        let message = message.map_err(|error| {
+            format!("the message is no {name} as JSON: {error}; expected what https://protobuf.dev/programming-guides/json/ says of it")
+        })?;
+        Ok(message.encode_to_vec())
+    }
+
+    /// The unary method at `path`, `/package.Service/Method`.
+    fn method(&self, path: &str) -> Result<MethodDescriptor, String> {
+        let names = path.trim_start_matches('/').split_once('/');
+        let (of, name) = names.unwrap_or_default();
+        let Some(service) = self.0.get_service_by_name(of) else {
+            let names = self.0.services();
+            let names = names.map(|service| service.full_name().to_owned());
+            return Err(format!(
+                "the descriptors have no service {of:?}: expected {}",
+                one_of(names)
+            ));
+        };
+        let mut methods = service.methods();
+        let Some(method) = methods.find(|method| method.name() == name) else {
+            let names = service.methods().map(|method| method.name().to_owned());
+            return Err(format!(
+                "{of} has no method {name:?}: expected {}",
+                one_of(names)
+            ));
+        };
+        let streams = match (method.is_client_streaming(), method.is_server_streaming()) {
+            (false, false) => return Ok(method),
+            (true, false) => "its client streams messages",
+            (false, true) => "its server streams messages",
+            (true, true) => "client and server stream messages",
+        };
+        Err(format!(
+            "{of}/{name} is a streaming method ({streams}), and calls that are made here have one message each way: choose a unary one"
+        ))
+    }
+}
+
+/// Names, as far as they fit into a sentence.
+fn one_of(names: impl Iterator<Item = String>) -> String {
+    let mut names: Vec<String> = names.collect();
+    let more = names.len().saturating_sub(NAMES_TOLD_MAX);
+    names.truncate(NAMES_TOLD_MAX);
+    match (names.len(), more) {
+        (0, _) => "another service, for this one has none".to_owned(),
+        (_, 0) => names.join(", "),
+        (_, more) => format!("{} or one of {more} more", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use prost_reflect::prost_types::{
+        DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+        MethodDescriptorProto, ServiceDescriptorProto, field_descriptor_proto,
+    };
+
+    fn field(name: &str, number: i32, of: field_descriptor_proto::Type) -> FieldDescriptorProto {
+        FieldDescriptorProto {
+            name: Some(name.to_owned()),
+            number: Some(number),
+            r#type: Some(of.into()),
+            label: Some(field_descriptor_proto::Label::Optional.into()),
+            ..FieldDescriptorProto::default()
+        }
+    }
+
+    fn method(name: &str, from_client: bool, from_server: bool) -> MethodDescriptorProto {
+        MethodDescriptorProto {
+            name: Some(name.to_owned()),
+            input_type: Some(".shop.Order".to_owned()),
+            output_type: Some(".shop.Order".to_owned()),
+            client_streaming: Some(from_client),
+            server_streaming: Some(from_server),
+            ..MethodDescriptorProto::default()
+        }
+    }
+
+    /// Those of a service `shop.Shop`.
+    pub(crate) fn shop() -> Vec<u8> {
+        use field_descriptor_proto::Type;
+        let order = DescriptorProto {
+            name: Some("Order".to_owned()),
+            field: vec![
+                field("name", 1, Type::String),
+                field("item_count", 2, Type::Uint32),
+            ],
+            ..DescriptorProto::default()
+        };
+        let shop = ServiceDescriptorProto {
+            name: Some("Shop".to_owned()),
+            method: vec![
+                method("Buy", false, false),
+                method("Watch", false, true),
+                method("Fill", true, false),
+                method("Talk", true, true),
+            ],
+            ..ServiceDescriptorProto::default()
+        };
+        let file = FileDescriptorProto {
+            name: Some("shop.proto".to_owned()),
+            package: Some("shop".to_owned()),
+            message_type: vec![order],
+            service: vec![shop],
+            syntax: Some("proto3".to_owned()),
+            ..FileDescriptorProto::default()
+        };
+        FileDescriptorSet { file: vec![file] }.encode_to_vec()
+    }
+
+    #[test]
+    fn json_becomes_the_bytes_of_a_message() {
+        let descriptors = Descriptors::parse(&shop()).unwrap();
+        for (json, expected) in [
+            ("{}", &b""[..]),
+            (r#"{"name": "x"}"#, b"\x0a\x01x"),
+            (r#"{"itemCount": 3, "name": null}"#, b"\x10\x03"),
+            (r#" {"item_count": "3"} "#, b"\x10\x03"),
+        ] {
+            let bytes = descriptors.encode("/shop.Shop/Buy", json);
+            assert_eq!(bytes.as_deref(), Ok(expected), "{json}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_called_or_sent_is_named() {
+        let descriptors = Descriptors::parse(&shop()).unwrap();
+        for (path, json, part) in [
+            ("/shop.Shop/Buy", "{", "shop.Order as JSON: EOF"),
+            ("/shop.Shop/Buy", "{} {}", "trailing characters"),
+            ("/shop.Shop/Buy", "[]", "shop.Order"),
+            ("/shop.Shop/Buy", r#"{"nmae": "x"}"#, "nmae"),
+            ("/shop.Shop/Buy", r#"{"itemCount": -1}"#, "line 1"),
+            ("/shop.Shop/Sell", "{}", "expected Buy, Watch, Fill, Talk"),
+            ("/shop.Store/Buy", "{}", "expected shop.Shop"),
+            ("/", "{}", "expected shop.Shop"),
+            ("/shop.Shop/Watch", "{}", "its server streams"),
+            ("/shop.Shop/Fill", "{}", "its client streams"),
+            ("/shop.Shop/Talk", "{}", "client and server stream"),
+        ] {
+            let sentence = descriptors.encode(path, json).unwrap_err();
+            assert!(sentence.contains(part), "{path} {json}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_descriptor_set_is_told_how_to_become_one() {
+        for (bytes, part) in [
+            (&b"syntax = \"proto3\";"[..], "the source of an interface"),
+            (b"\n// shop\n", "the source of an interface"),
+            (b"\xff\xff\xff", "no descriptor set"),
+            (b"", "no service"),
+        ] {
+            let sentence = Descriptors::parse(bytes).unwrap_err();
+            assert!(sentence.contains(part), "{sentence}");
+            assert!(sentence.contains("protoc --include_imports"), "{sentence}");
+        }
+    }
+}

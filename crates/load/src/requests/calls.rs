@@ -1,0 +1,114 @@
+//! Requests that are calls of gRPC: a path names a method, and a body is a message with its prefix. Done once, before anything is
+//! sent.
+
+use super::{Body, Request};
+use crate::grpc::descriptors::Descriptors;
+use crate::grpc::message::framed;
+use crate::limits::BODY_BYTES_MAX;
+use crate::protocol::grpc::is_grpc;
+
+/// Fields of all calls that do not have them: those without which a server takes no call, and that no message is to be compressed.
+const FIELDS: [(&str, &str); 3] = [
+    ("content-type", "application/grpc"),
+    ("te", "trailers"),
+    ("grpc-accept-encoding", "identity"),
+];
+
+/// `common`, fields of all calls, and those that each has to have.
+///
+/// # Errors
+/// A sentence about the first that says what cannot be.
+pub(crate) fn fields(common: &[(String, String)]) -> Result<Vec<(String, String)>, String> {
+    check_fields(common)?;
+    let has = |wanted: &str| {
+        let mut names = common.iter().map(|(name, _)| name);
+        names.any(|name| name.eq_ignore_ascii_case(wanted))
+    };
+    let own = FIELDS.iter().filter(|(name, _)| !has(name));
+    let own = own.map(|&(name, value)| (name.to_owned(), value.to_owned()));
+    Ok(common.iter().cloned().chain(own).collect())
+}
+
+/// Makes calls of `requests`: a text as a body is JSON, and bytes are a message as they are.
+///
+/// # Errors
+/// A sentence that says which cannot be one, why, and what would work.
+pub(crate) fn make(
+    requests: &mut [Request],
+    descriptors: Option<&Descriptors>,
+) -> Result<(), String> {
+    let of = requests.len();
+    requests.iter_mut().try_for_each(|request| {
+        make_one(request, descriptors).map_err(|why| match of {
+            1 => why,
+            _ => format!("{}: {why}", request.path),
+        })
+    })
+}
+
+fn make_one(request: &mut Request, descriptors: Option<&Descriptors>) -> Result<(), String> {
+    let path = &request.path;
+    check_path(path)?;
+    check_fields(&request.headers)?;
+    if let Some(descriptors) = descriptors {
+        descriptors.check(path)?;
+    }
+    let message = match (&request.body, descriptors) {
+        (Body::None, _) => framed(&[]),
+        (Body::Bytes(bytes), _) => framed(bytes),
+        (Body::Text(text), _) if text.contains("{{") => {
+            return Err("a message has a variable ({{…}}), and messages are made once, before the run: list several in a file (--requests-file), or use variables in fields (-H)".to_owned());
+        }
+        (Body::Text(text), Some(descriptors)) => framed(&descriptors.encode(path, text)?),
+        (Body::Text(_), None) => {
+            return Err("a message as JSON needs to be known by its descriptors, and no server is asked for them (reflection): give the file that protoc --include_imports --descriptor_set_out=FILE writes (--descriptors FILE), or the message's bytes (--body-file FILE)".to_owned());
+        }
+    };
+    let message = message.filter(|message| message.len() <= BODY_BYTES_MAX);
+    let message = message.ok_or_else(|| {
+        format!("a message is too large: expected {BODY_BYTES_MAX} bytes at most, with its prefix")
+    })?;
+    "POST".clone_into(&mut request.method);
+    request.body = Body::Bytes(message.into());
+    Ok(())
+}
+
+/// Refuses what does not look like `/package.Service/Method`. What stands between may be anything (Path).
+fn check_path(path: &str) -> Result<(), String> {
+    let names = path
+        .strip_prefix('/')
+        .and_then(|path| path.rsplit_once('/'));
+    match names {
+        Some((service, method))
+            if !service.is_empty() && !method.is_empty() && !path.contains('?') =>
+        {
+            Ok(())
+        }
+        _ => Err(format!(
+            "{path:?} names no method: expected /package.Service/Method, such as /grpc.health.v1.Health/Check"
+        )),
+    }
+}
+
+/// Refuses fields that would make a call something else.
+fn check_fields(fields: &[(String, String)]) -> Result<(), String> {
+    for (name, value) in fields {
+        let wrong = |why: &str| Err(format!("header {name:?} says {value:?}: {why}"));
+        match &*name.to_ascii_lowercase() {
+            "content-type" if !is_grpc(value.as_bytes()) => {
+                return wrong(
+                    "calls are application/grpc, with +proto or another format behind it, or they are none",
+                );
+            }
+            "grpc-encoding" if value != "identity" => {
+                return wrong("messages are sent as they are: leave it out");
+            }
+            "grpc-accept-encoding" if value != "identity" => {
+                return wrong("messages that are compressed are not read: leave it out");
+            }
+            "te" if value != "trailers" => return wrong("servers of gRPC want trailers there"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
