@@ -366,7 +366,7 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
             "over TCP a number of bytes",
         ),
         (
-            &["http://127.0.0.1:9", "--pipeline", "18446744073709551615"],
+            &["http://127.0.0.1:9", "--pipeline", "18446744073709551614"],
             "is more than 65536 bytes at once",
         ),
         (

@@ -6,6 +6,7 @@ is answered with stands in its message.
 
 import concurrent.futures
 import sys
+import threading
 import time
 
 import grpc
@@ -36,6 +37,7 @@ POOL = descriptor_pool.DescriptorPool()
 POOL.Add(FILE)
 FACTORY = message_factory.MessageFactory(POOL)
 ORDER, RECEIPT = (FACTORY.GetPrototype(POOL.FindMessageTypeByName(name)) for name in ("shop.Order", "shop.Receipt"))
+LOG = threading.Lock()
 CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -43,7 +45,9 @@ def receipt(order, context):
     said = dict(context.invocation_metadata())
     left = context.time_remaining()
     has_deadline = "deadline" if left is not None and left < 1e6 else "none"
-    print(f"{order.name} {order.item_count} {len(order.filling)} {said.get('x-user', '-')} {has_deadline}", flush=True)
+    # Calls are answered by several threads: a line and its end are written together.
+    with LOG:
+        print(order.name, order.item_count, len(order.filling), said.get("x-user", "-"), has_deadline, flush=True)
     time.sleep(order.sleep_ms / 1000)
     if order.code:
         context.abort(CODES[order.code], "as asked")
