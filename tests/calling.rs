@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::encryption::{RSA, write_certificate};
 use crate::loading::{load, number};
-use crate::peer::Peer;
+use crate::peer::{Peer, python};
 use crate::program::{Program, drivers, run_onrush, until};
 
 /// A server of Python's grpcio, with the descriptor set of its service `shop.Shop`.
@@ -23,7 +23,7 @@ struct Shop {
 impl Shop {
     /// `None`, with a line that says so, where no Python has grpcio.
     fn start(tls: &[&str]) -> Option<Shop> {
-        let python = python()?;
+        let python = python(("grpc, google.protobuf", "python3-grpcio python3-protobuf"))?;
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name).display().to_string();
         let (file, descriptors) = (path("shop.py"), path("shop.protoset"));
@@ -75,22 +75,6 @@ impl Shop {
         fs::write(&path, content).expect("it is ours");
         path.display().to_string()
     }
-}
-
-/// A Python that has grpcio; there may be several.
-fn python() -> Option<&'static str> {
-    let has_grpc = |program: &&str| {
-        let import = ["-c", "import grpc, google.protobuf"];
-        let imported = Command::new(program).args(import).output();
-        imported.is_ok_and(|output| output.status.success())
-    };
-    let found = ["python3", "/usr/bin/python3"].into_iter().find(has_grpc);
-    if found.is_none() {
-        eprintln!(
-            "skipped: python3 has no grpc here; run: scripts/packages python3-grpcio python3-protobuf"
-        );
-    }
-    found
 }
 
 #[test]

@@ -46,6 +46,21 @@ pub(crate) fn peer(name: &str, arguments: &[&str]) -> Command {
     command
 }
 
+/// A Python that has these modules, of which there may be several; where there is none, a line says which `packages` have them.
+pub(crate) fn python((modules, packages): (&str, &str)) -> Option<&'static str> {
+    let imports = |program: &&str| {
+        let imported = Command::new(program)
+            .args(["-c", &format!("import {modules}")])
+            .output();
+        imported.is_ok_and(|output| output.status.success())
+    };
+    let found = ["python3", "/usr/bin/python3"].into_iter().find(imports);
+    if found.is_none() {
+        eprintln!("skipped: python3 has no {modules} here; run: scripts/packages {packages}");
+    }
+    found
+}
+
 /// The file of a program of others, where the machine has it.
 pub(crate) fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,9 +1,10 @@
 //! WebSocket through onrush: alone, before HAProxy and behind it, and through several of its own kind.
 
 use std::fs;
+use std::process::Command;
 
 use crate::application::{Application, say_hello};
-use crate::peer::{Peer, Secured, peer};
+use crate::peer::{Peer, Secured, python};
 use crate::program::{Client, Program, Serve, drivers};
 
 #[test]
@@ -57,7 +58,11 @@ fn a_conversation_over_websocket_goes_through_http_2() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("websocket.py");
     fs::write(&file, include_str!("tunnelling/websocket.py")).expect("it is ours");
-    let python = |words: &[&str]| Program::start(peer("python3", &[]).arg(&file).args(words));
+    let packages = "python3-websockets python3-h2 python3-wsproto";
+    let Some(program) = python(("websockets, h2, wsproto", packages)) else {
+        return;
+    };
+    let python = |words: &[&str]| Program::start(Command::new(program).arg(&file).args(words));
     let server = python(&["server"]);
     server.out.wait_for("listening on port ");
     let said = server.out.wait_for("\n");
