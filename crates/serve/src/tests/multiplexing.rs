@@ -335,6 +335,31 @@ fn a_client_that_leaves_has_its_stream_reset() {
 }
 
 #[test]
+fn the_stream_of_a_client_that_leaves_is_the_next_ones() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 1, |asked| match asked.path() {
+            "/held" => Done::Hold,
+            _ => echo_path(asked),
+        });
+        let more = "streams_max = 1\nconnections_shared_max = 1";
+        let address = site.serve(&plan(server, more));
+        let holder = site.connect(&address).await;
+        holder.send(get("/held").as_bytes()).await;
+        while seen.asked.borrow().is_empty() {
+            site.core.yield_now().await;
+        }
+        let mut waiting = site.connect(&address).await;
+        let request = "GET /next HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        waiting.send(request.as_bytes()).await;
+        holder.stream.reset_when_dropped();
+        drop(holder);
+        let response = String::from_utf8(waiting.receive_all().await).expect("text");
+        assert_eq!(payload(&response), "/next", "{response}");
+        assert_eq!(seen.connections.get(), 1);
+    });
+}
+
+#[test]
 fn a_client_that_does_not_read_holds_up_no_other() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| match asked.path() {

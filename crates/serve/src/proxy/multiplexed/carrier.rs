@@ -121,6 +121,8 @@ impl Carrier<'_> {
         loop {
             if self.output == Output::Idle {
                 let state = &mut *self.connection.state.borrow_mut();
+                // Streams may be free whose clients have left: nothing is received then.
+                state.open_waiting(self.worker.core.now());
                 state.pump();
                 if state.frames.is_empty() {
                     return Poll::Ready(Ok(()));
