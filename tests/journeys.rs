@@ -178,6 +178,103 @@ fn each_user_sends_its_own_values_and_the_steps_are_those_that_the_server_saw() 
 }
 
 #[test]
+fn conditions_are_about_a_journey_a_step_or_its_checks() {
+    let shop = Shop::start(&["broken"]);
+    let text = example();
+    let step = text
+        .split("[[journey.step]]")
+        .nth(3)
+        .and_then(|step| step.split('"').nth(1));
+    let step = step.expect("the third step has a name");
+    for (condition, fate) in [
+        ("errors{step:STEP} > 9%", "failed"),
+        ("errors{journey:buy,step:STEP} > 11%", "passed"),
+        ("failed_checks{step:STEP} > 19", "failed"),
+        ("failed_checks > 20", "passed"),
+        ("p50{step:STEP} > 1ns", "failed"),
+        // Ten of a hundred have no time of the whole journey.
+        ("max{journey:buy} > 1000s", "undecided"),
+    ] {
+        let condition = condition.replace("STEP", step);
+        let arguments = ["-n", "100", "-c", "10", "--fail-if", &condition];
+        let (_, result) = shop.visit(&example(), &arguments);
+        let outcome = &result["thresholds"][0];
+        assert_eq!(outcome["fate"], fate, "{outcome}");
+    }
+}
+
+#[test]
+fn a_condition_about_what_is_not_in_the_file_is_a_mistake_before_anything_is_sent() {
+    let shop = Shop::start(&[]);
+    let file = shop.directory.path().join("shop.toml");
+    fs::write(&file, example()).expect("it is ours");
+    let file = file.display().to_string();
+    let with = ["load", &shop.url, "--journeys", &file, "-n", "1"];
+    let without = ["load", &shop.url, "-n", "1"];
+    for (words, flag, condition, said) in [
+        (
+            &with[..],
+            "--fail-if",
+            "p99{step:pay} > 1s",
+            "{step:pay} is not among the journeys and their steps: buy (",
+        ),
+        (
+            &with[..],
+            "--fail-if",
+            "p99{journey:sell} > 1s",
+            "{journey:sell} is not among",
+        ),
+        (
+            &with[..],
+            "--fail-if",
+            "failed_checks{step:login} > 0",
+            "nothing is checked there",
+        ),
+        (
+            &with[..],
+            "--fail-if",
+            "connect.p99{step:login} > 1s",
+            "has its response time only",
+        ),
+        (
+            &with[..],
+            "--fail-if",
+            "p99{login} > 1s",
+            "expected {journey:NAME}",
+        ),
+        (
+            &with[..],
+            "--fail-if",
+            "p99{step:login > 1s",
+            "the brace is not closed",
+        ),
+        (
+            &with[..],
+            "--stop-if",
+            "p99{step:login} > 1s",
+            "known only at the end of a run",
+        ),
+        (
+            &without[..],
+            "--fail-if",
+            "p99{step:login} > 1s",
+            "there are no journeys",
+        ),
+        (
+            &without[..],
+            "--fail-if",
+            "failed_checks > 0",
+            "there are no journeys",
+        ),
+    ] {
+        let finished = run_onrush(&[words, &[flag, condition]].concat());
+        assert_eq!(finished.code, Some(2), "{condition}: {finished:?}");
+        assert!(finished.err.contains(said), "{condition}: {finished:?}");
+    }
+    assert_eq!(shop.count("", ""), 1, "its greeting only: nothing was sent");
+}
+
+#[test]
 fn what_is_done_before_is_done_once_by_each_user_and_in_no_figure() {
     let shop = Shop::start(&[]);
     let text = example()

@@ -27,8 +27,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use onrush_load::error::Error;
+use onrush_load::journey::Journeys;
 use onrush_load::plan::Plan;
 use onrush_load::target::Target;
+use onrush_load::threshold::Threshold;
 use onrush_load::{Io, run, selftest};
 
 pub(crate) use self::arguments::Args;
@@ -70,6 +72,24 @@ fn refuse_loss(args: &Args) -> Result<(), Error> {
     }
 }
 
+/// Refuses conditions about journeys, steps or checks that are not in what is to run.
+fn refuse_unknown_steps<'a>(
+    conditions: impl Iterator<Item = &'a Threshold>,
+    journeys: Option<&Journeys>,
+) -> Result<(), Error> {
+    for condition in conditions {
+        let checked = match journeys {
+            Some(journeys) => journeys.check_condition(condition),
+            None if condition.scope().is_some() || condition.is_about_checks() => {
+                Err("there are no journeys: give them with --journeys FILE".to_owned())
+            }
+            None => Ok(()),
+        };
+        checked.map_err(|why| Error::Invalid(format!("{}: {why}", condition.text())))?;
+    }
+    Ok(())
+}
+
 fn load(mut args: Args, given: &[String]) -> Result<u8, Error> {
     match args.results.take() {
         Some(Results::Merge(args)) => return results::run_merge(&args),
@@ -84,6 +104,7 @@ fn load(mut args: Args, given: &[String]) -> Result<u8, Error> {
     }
     datagrams::check_flags(&args.urls, given)?;
     if args.urls.iter().any(Target::is_datagrams) {
+        refuse_unknown_steps(args.output.conditions().chain(&args.find_max), None)?;
         return packets::run(args);
     }
     refuse_loss(&args)?;
@@ -93,6 +114,8 @@ fn load(mut args: Args, given: &[String]) -> Result<u8, Error> {
     let (options, found) = args.options(&urls)?;
     let notes = found.notes.iter();
     notes.for_each(|note| say(format_args!("onrush load: {note}")));
+    let conditions = output.conditions().chain(&condition);
+    refuse_unknown_steps(conditions, options.journeys.as_deref())?;
     if let Some(condition) = condition {
         return search::run(&condition, &options, &output, &found.files);
     }

@@ -107,8 +107,19 @@ pub struct Figures {
     pub resent: u64,
     /// Requests that were due and never sent.
     pub missed: u64,
+    /// Checks of steps that were made; of a run under way none.
+    pub checks: Checks,
     /// Responses by status; of a run under way only by class, such as `2xx`.
     pub statuses: BTreeMap<String, u64>,
     /// Responses per second.
     pub rps: f64,
+}
+
+/// How often checks were made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Checks {
+    /// How often they held.
+    pub passed: u64,
+    /// How often they did not.
+    pub failed: u64,
 }

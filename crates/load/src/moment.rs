@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use onrush_measure::second::Second;
 
 use crate::failure::Failure;
-use crate::figures::Figures;
+use crate::figures::{Checks, Figures};
 use crate::report::rows::SecondRow;
 use crate::standing::View;
 use crate::times::Times;
@@ -75,6 +75,7 @@ impl Moment<'_> {
             unfinished: 0,
             resent: standing.resent,
             missed: standing.missed,
+            checks: Checks::default(),
             statuses: statuses.filter(|(_, count)| *count > 0).collect(),
             rps: self.row.rps,
         }

@@ -3,6 +3,7 @@
 pub mod asked;
 pub mod histograms;
 pub mod journeys;
+mod judged;
 pub mod latency;
 pub mod memcached;
 pub mod rows;
@@ -342,6 +343,7 @@ impl Report {
             unfinished: self.unfinished,
             resent: self.resent,
             missed: self.missed,
+            checks: judged::checks(&self.journeys),
             statuses: self.statuses.clone(),
             rps: self.rps,
         }

@@ -1,28 +1,33 @@
 //! Conditions under which a run fails, such as `p99 > 5ms` or `errors > 0.1%`: text -> a condition -> an outcome. Pure.
 //!
 //! ```text
-//! condition := metric op value
+//! condition := metric [scope] op value
 //! metric    := [time "."] statistic | count
+//! scope     := {journey:NAME} | {step:NAME} | {journey:NAME,step:NAME}
 //! time      := response | service | send_lag | first_byte (ttfb) | connect | tls       response when left out
 //! statistic := p50 … p99.9999 | mean | min | max
-//! count     := errors | loss | timeouts | missed | resent | rps | status.404 | status.5xx
+//! count     := errors | loss | timeouts | missed | resent | failed_checks | rps | status.404 | status.5xx
 //! op        := > | >= | < | <= | =
 //! value     := a time (5ms), a share (0.1%) or a number (10, 2k)
 //! ```
 
+mod extent;
 mod metric;
+mod outcome;
+mod scope;
 mod statistic;
 
 use std::fmt;
 
 use onrush_measure::units;
-use serde::{Deserialize, Serialize};
 
 use crate::figures::{Figures, Kind};
 use crate::grpc::code;
-use crate::limits::{HOPELESS_RESPONSES_MIN, RATE_GROWTH_MAX};
 use crate::unanswered::Bounds;
+pub use extent::Extent;
 use metric::{Counted, Metric, Unit};
+pub use outcome::{Fate, Outcome};
+pub use scope::{Place, Scope};
 use statistic::Statistic;
 
 /// A condition under which the run fails.
@@ -31,6 +36,8 @@ pub struct Threshold {
     /// As it was written.
     text: String,
     metric: Metric,
+    /// Whose; of all requests when it is left out.
+    scope: Option<Scope>,
     op: Op,
     /// In nanoseconds, as a share (0 to 1) or as it is: by the metric and its unit.
     value: f64,
@@ -62,56 +69,6 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// What became of a condition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Fate {
-    /// The condition does not hold.
-    Passed,
-    /// It holds: the run fails.
-    Failed,
-    /// The run was too small to say, which is no pass.
-    Undecided,
-}
-
-/// A condition and what became of it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Outcome {
-    /// As it was written.
-    pub condition: String,
-    /// What became of it.
-    pub fate: Fate,
-    /// What was measured, with its unit, or why nothing can be said.
-    pub measured: String,
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fate = match self.fate {
-            Fate::Passed => "passed",
-            Fate::Failed => "FAILED",
-            Fate::Undecided => "UNDECIDED",
-        };
-        write!(out, "fail if {}: {fate}: {}", self.condition, self.measured)
-    }
-}
-
-/// How many requests the whole run can come to, for what is said of it before its end.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Extent {
-    /// At most so many.
-    Requests(u64),
-    /// As many as come in this time, in seconds, of which so many have passed.
-    Time {
-        /// Passed.
-        elapsed_s: f64,
-        /// In all.
-        total_s: f64,
-    },
-    /// Until somebody stops it.
-    Open,
-}
-
 impl Threshold {
     /// Reads a condition.
     ///
@@ -119,7 +76,13 @@ impl Threshold {
     /// Says what is wrong, and at which column.
     pub fn parse(text: &str) -> Result<Threshold, Mistake> {
         let is_op = |letter: char| matches!(letter, '<' | '>' | '=' | '!');
-        let Some(at) = text.find(is_op) else {
+        // A name in braces may have any sign.
+        let braces = text
+            .find('{')
+            .zip(text.find('}'))
+            .filter(|(from, to)| from < to);
+        let scanned = braces.map_or(0, |(_, to)| to);
+        let Some(at) = text[scanned..].find(is_op).map(|at| scanned + at) else {
             let end = text.trim_end().chars().count() + 1;
             return Err(mistake(
                 end,
@@ -139,11 +102,21 @@ impl Threshold {
         })?;
         let name_at = text.len() - text.trim_start().len();
         let name = text[..at].trim();
+        let (name, scope) =
+            split_scope(name).map_err(|message| mistake(column(text, name_at), message))?;
         let rest = &text[at + length..];
         let value_at = at + length + (rest.len() - rest.trim_start().len());
         let value = rest.trim();
         let mut metric =
             Metric::parse(name).map_err(|message| mistake(column(text, name_at), message))?;
+        if let Some(scope) = &scope {
+            metric.can_be_of_journeys().map_err(|why| {
+                mistake(
+                    column(text, name_at),
+                    format!("{name} is not known of {scope}: {why}"),
+                )
+            })?;
+        }
         if op == Op::Equal && !matches!(metric, Metric::Counted(..)) {
             return Err(mistake(
                 column(text, at),
@@ -156,9 +129,20 @@ impl Threshold {
         Ok(Threshold {
             text: text.trim().to_owned(),
             metric,
+            scope,
             op,
             value,
         })
+    }
+
+    /// Whose figures it is about, when not all of them.
+    pub fn scope(&self) -> Option<&Scope> {
+        self.scope.as_ref()
+    }
+
+    /// Whether it is about checks, which steps of journeys have.
+    pub fn is_about_checks(&self) -> bool {
+        matches!(self.metric, Metric::Counted(Counted::FailedChecks, _))
     }
 
     /// The condition as it was written.
@@ -168,10 +152,11 @@ impl Threshold {
 
     /// Whether it says how many errors are too many.
     pub fn is_about_errors(&self) -> bool {
-        matches!(
+        let is_counted = matches!(
             self.metric,
             Metric::Counted(Counted::Errors | Counted::Timeouts, _)
-        )
+        );
+        is_counted && self.scope.is_none()
     }
 
     /// Whether it is about datagrams that were lost, which requests are not.
@@ -194,6 +179,11 @@ impl Threshold {
     /// # Errors
     /// A sentence that says what it knows instead.
     pub fn is_known_early(&self) -> Result<(), String> {
+        if let Some(scope) = &self.scope {
+            return Err(format!(
+                "what is of {scope} is known only at the end of a run: leave it out"
+            ));
+        }
         match self.metric {
             Metric::Counted(Counted::Status(status), _) => Err(format!(
                 "single statuses are known only at the end of a run: ask for their class, status.{}xx",
@@ -203,6 +193,9 @@ impl Threshold {
                 "single codes are known only at the end of a run: ask for the class of their status, status.{}xx",
                 code::class(code)
             )),
+            Metric::Counted(Counted::FailedChecks, _) => {
+                Err("failed checks are known only at the end of a run".to_owned())
+            }
             Metric::Counted(Counted::Loss, _) => {
                 Err("what was lost is known only at the end of a run".to_owned())
             }
@@ -216,13 +209,22 @@ impl Threshold {
         }
     }
 
-    /// What becomes of it at the end of a run with these figures.
-    pub fn judge(&self, figures: &Figures) -> Outcome {
-        let outcome = |fate, measured| Outcome {
+    /// Says that nothing can be said of it, and why.
+    pub(crate) fn undecided(&self, reason: String) -> Outcome {
+        self.outcome(Fate::Undecided, reason)
+    }
+
+    fn outcome(&self, fate: Fate, measured: String) -> Outcome {
+        Outcome {
             condition: self.text.clone(),
             fate,
             measured,
-        };
+        }
+    }
+
+    /// What becomes of it at the end of a run with these figures, which are those of its scope.
+    pub fn judge(&self, figures: &Figures) -> Outcome {
+        let outcome = |fate, measured| self.outcome(fate, measured);
         let Bounds { low, high } = match self.measured(figures) {
             Err(reason) => return outcome(Fate::Undecided, reason),
             Ok(bounds) => bounds,
@@ -247,7 +249,7 @@ impl Threshold {
 
     /// Whether the run fails whatever comes yet.
     pub fn is_hopeless(&self, so_far: &Figures, extent: Extent) -> bool {
-        if !matches!(self.op, Op::Above | Op::AtLeast) {
+        if !matches!(self.op, Op::Above | Op::AtLeast) || self.scope.is_some() {
             return false;
         }
         match self.metric {
@@ -288,7 +290,12 @@ impl Threshold {
             Metric::Rate => figures.rps,
             Metric::Counted(counted, Unit::Number) => counted.of(figures) as f64,
             Metric::Counted(counted, Unit::Share) => match counted.base(figures) {
-                0 => return Err("there were no requests to take a share of".to_owned()),
+                0 => {
+                    return Err(format!(
+                        "there were no {} to take a share of",
+                        counted.of_what()
+                    ));
+                }
                 base => counted.of(figures) as f64 / base as f64,
             },
         };
@@ -316,6 +323,17 @@ fn significant(percent: f64) -> String {
         ..1.0 => format!("{percent:.4}"),
         _ => format!("{percent:.2}"),
     }
+}
+
+/// A metric without the braces behind it, and what stands in them.
+fn split_scope(name: &str) -> Result<(&str, Option<Scope>), String> {
+    let Some((metric, rest)) = name.split_once('{') else {
+        return Ok((name, None));
+    };
+    let inside = rest
+        .strip_suffix('}')
+        .ok_or_else(|| format!("{name}: the brace is not closed before the comparison"))?;
+    Ok((metric.trim_end(), Some(Scope::parse(inside)?)))
 }
 
 fn mistake(column: usize, message: impl Into<String>) -> Mistake {
@@ -349,24 +367,6 @@ impl Op {
             Op::Below => measured < value,
             Op::AtMost => measured <= value,
             Op::Equal => measured == value,
-        }
-    }
-}
-
-impl Extent {
-    /// The most that the run's requests can come to, with a response or failed. For a run of a set time that is an
-    /// estimate: the rate would have to multiply for it to be wrong.
-    fn requests_at_most(self, so_far: &Figures) -> Option<f64> {
-        let finished = (so_far.responses + so_far.errors - so_far.unexpected) as f64;
-        match self {
-            Extent::Requests(count) => Some(finished.max(count as f64)),
-            Extent::Time { elapsed_s, total_s } => {
-                let is_enough =
-                    elapsed_s > 0.0 && so_far.responses + so_far.errors >= HOPELESS_RESPONSES_MIN;
-                let left = (total_s - elapsed_s).max(0.0);
-                is_enough.then(|| finished + finished / elapsed_s * left * RATE_GROWTH_MAX)
-            }
-            Extent::Open => None,
         }
     }
 }

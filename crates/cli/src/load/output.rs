@@ -135,8 +135,7 @@ impl Output {
 
     /// What becomes of the conditions.
     pub(super) fn judge(&self, report: &mut Report) {
-        let figures = report.figures();
-        let judged = self.fails_if().map(|condition| condition.judge(&figures));
+        let judged = self.fails_if().map(|condition| report.judge(condition));
         report.thresholds = judged.collect();
     }
 

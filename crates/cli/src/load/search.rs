@@ -115,7 +115,7 @@ fn paced(asked: &Pace, rate: NonZeroU64) -> Pace {
 /// # Errors
 /// When the trial was too short for the condition.
 fn judged(condition: &Threshold, rate: u64, report: &Report) -> Result<Trial, Error> {
-    let outcome = condition.judge(&report.figures());
+    let outcome = report.judge(condition);
     if outcome.fate == Fate::Undecided {
         return Err(Error::Invalid(format!(
             "a trial of {:.1} s at {rate} requests per second cannot tell whether {} holds: {}; make trials longer (-d) or begin at a higher rate (-R)",

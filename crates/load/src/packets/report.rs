@@ -22,7 +22,7 @@ use super::verdict;
 use crate::figures::Figures;
 use crate::host::HostTime;
 use crate::report::latency::Latency;
-use crate::threshold::{self, Fate, Threshold};
+use crate::threshold::{self, Threshold};
 use crate::times::Times;
 use crate::verdict::Verdict;
 use crate::wall_clock::WallTime;
@@ -290,11 +290,7 @@ impl Report {
     /// What becomes of a condition. One about what came is undecided where nobody says what did.
     pub fn judge(&self, condition: &Threshold) -> threshold::Outcome {
         if !self.is_counted() && condition.is_about_receipt() {
-            return threshold::Outcome {
-                condition: condition.text().to_owned(),
-                fate: Fate::Undecided,
-                measured: "nobody says how many datagrams came".to_owned(),
-            };
+            return condition.undecided("nobody says how many datagrams came".to_owned());
         }
         condition.judge(&self.figures())
     }

@@ -101,6 +101,12 @@ impl JourneyRow {
         }
     }
 
+    /// Its name and those of its steps.
+    pub(super) fn names(&self) -> (&str, Vec<&str>) {
+        let steps = self.steps.iter().map(|step| step.name.as_str());
+        (&self.name, steps.collect())
+    }
+
     /// Adds `other`, the same journey of another generator.
     ///
     /// # Errors

@@ -19,6 +19,8 @@ pub(super) enum Counted {
     Timeouts,
     Missed,
     Resent,
+    /// Checks of steps that did not hold.
+    FailedChecks,
     Status(u16),
     /// A code of gRPC.
     Code(u16),
@@ -32,7 +34,7 @@ pub(super) enum Unit {
     Number,
 }
 
-const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_lag., first_byte., connect. or tls. before it for other times than the response time; errors, loss (of datagrams), timeouts, missed, resent, rps, status.404, status.5xx or status.UNAVAILABLE";
+const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_lag., first_byte., connect. or tls. before it for other times than the response time; errors, loss (of datagrams), timeouts, missed, resent, failed_checks, rps, status.404, status.5xx or status.UNAVAILABLE";
 
 impl Metric {
     pub(super) fn parse(name: &str) -> Result<Metric, String> {
@@ -49,6 +51,7 @@ impl Metric {
             "loss" => return counted(Counted::Loss),
             "timeouts" => return counted(Counted::Timeouts),
             "missed" => return counted(Counted::Missed),
+            "failed_checks" => return counted(Counted::FailedChecks),
             "resent" => return counted(Counted::Resent),
             _ => {}
         }
@@ -66,6 +69,22 @@ impl Metric {
         });
         let statistic = Statistic::parse(statistic).ok_or_else(unknown)??;
         Ok(Metric::Time(kind.unwrap_or(Kind::Response), statistic))
+    }
+
+    /// Whether journeys and steps have figures for it.
+    ///
+    /// # Errors
+    /// Says what they have instead.
+    pub(super) fn can_be_of_journeys(self) -> Result<(), &'static str> {
+        match self {
+            Metric::Time(Kind::Response, _)
+            | Metric::Rate
+            | Metric::Counted(Counted::Errors | Counted::FailedChecks, _) => Ok(()),
+            Metric::Time(..) => {
+                Err("a journey or a step has its response time only, such as p99 or mean")
+            }
+            Metric::Counted(..) => Err("a journey or a step has errors, failed_checks and rps"),
+        }
     }
 
     /// The value in the unit of the metric. A count becomes a share when it is compared with one.
@@ -117,6 +136,7 @@ impl Counted {
             Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
             Counted::Errors | Counted::Loss => figures.errors,
             Counted::Resent => figures.resent,
+            Counted::FailedChecks => figures.checks.failed,
             Counted::Timeouts => figures.timeouts,
             Counted::Missed => figures.missed,
             Counted::Status(status) => {
@@ -146,11 +166,22 @@ impl Counted {
         match self {
             Counted::Status(_) | Counted::Code(_) | Counted::Class(_) => figures.responses,
             Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
+            Counted::FailedChecks => figures.checks.passed + figures.checks.failed,
             Counted::Errors
             | Counted::Loss
             | Counted::Timeouts
             | Counted::Missed
             | Counted::Resent => figures.responses + figures.errors - figures.unexpected,
+        }
+    }
+}
+
+impl Counted {
+    /// What its share is a share of, in a sentence.
+    pub(super) fn of_what(self) -> &'static str {
+        match self {
+            Counted::FailedChecks => "checks",
+            _ => "requests",
         }
     }
 }

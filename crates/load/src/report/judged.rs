@@ -1,0 +1,171 @@
+//! A condition judged by a report: of all requests, of a journey or of a step.
+
+use onrush_measure::histogram::Histogram;
+
+use super::Report;
+use super::journeys::{JourneyRow, StepRow};
+use crate::figures::{Checks, Figures, Kind};
+use crate::threshold::{Outcome, Scope, Threshold};
+
+impl Report {
+    /// What becomes of a condition.
+    pub fn judge(&self, condition: &Threshold) -> Outcome {
+        let figures = match condition.scope() {
+            None => Ok(self.figures()),
+            Some(scope) => self.figures_of(scope),
+        };
+        match figures {
+            Ok(figures) => condition.judge(&figures),
+            Err(reason) => condition.undecided(reason),
+        }
+    }
+
+    /// The figures of a journey or of a step: users take the places of requests.
+    fn figures_of(&self, scope: &Scope) -> Result<Figures, String> {
+        let rows: Vec<&JourneyRow> = self.setup.iter().chain(&self.journeys).collect();
+        let names: Vec<_> = rows.iter().map(|row| row.names()).collect();
+        let place = scope.find(&names)?;
+        let journey = rows[place.journey];
+        let users = match place.step {
+            None => Users::of_journey(journey),
+            Some(step) => Users::of_step(&journey.steps[step]),
+        };
+        users.figures(self.duration_s)
+    }
+}
+
+/// How often the checks of these journeys held.
+pub(super) fn checks(journeys: &[JourneyRow]) -> Checks {
+    let steps = journeys.iter().flat_map(|journey| &journey.steps);
+    steps.fold(Checks::default(), |sum, step| sum.with(step))
+}
+
+impl Checks {
+    fn with(self, step: &StepRow) -> Checks {
+        let all = step.checks.iter();
+        all.fold(self, |sum, check| Checks {
+            passed: sum.passed + check.passed,
+            failed: sum.failed + check.failed,
+        })
+    }
+}
+
+/// What came of users, of a journey or at a step.
+struct Users<'a> {
+    completed: u64,
+    failed: u64,
+    unfinished: u64,
+    took: &'a str,
+    checks: Checks,
+}
+
+impl Users<'_> {
+    fn of_journey(row: &JourneyRow) -> Users<'_> {
+        Users {
+            completed: row.completed,
+            failed: row.failed,
+            unfinished: row.unfinished,
+            took: &row.histogram,
+            checks: checks(std::slice::from_ref(row)),
+        }
+    }
+
+    fn of_step(row: &StepRow) -> Users<'_> {
+        Users {
+            completed: row.completed,
+            failed: row.failed,
+            unfinished: row.unfinished,
+            took: &row.histogram,
+            checks: Checks::default().with(row),
+        }
+    }
+
+    fn figures(&self, seconds: f64) -> Result<Figures, String> {
+        let mut figures = Figures {
+            responses: self.completed,
+            errors: self.failed,
+            unfinished: self.unfinished,
+            checks: self.checks,
+            rps: match seconds > 0.0 {
+                true => self.completed as f64 / seconds,
+                false => 0.0,
+            },
+            ..Figures::default()
+        };
+        *figures.times.of_mut(Kind::Response) = Histogram::from_base64(self.took)?;
+        // For how long these had waited is not kept, so it bounds nothing: a percentile that they could change is unknown.
+        let others = self.failed + self.unfinished;
+        figures.unanswered.record(0, 0, others);
+        Ok(figures)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::journeys::CheckRow;
+    use crate::threshold::Fate::{self, Failed, Passed, Undecided};
+
+    /// 1,000 users came to a step, of which 990 could go on after 1 to 990 ms, 4 failed and 6 are at it.
+    fn report() -> Report {
+        let histogram = Histogram::from_iter((1..=990).map(|value| value * 1_000_000)).to_base64();
+        let step = StepRow {
+            name: "login".to_owned(),
+            begun: 1_000,
+            completed: 990,
+            failed: 4,
+            unfinished: 6,
+            checks: vec![CheckRow {
+                name: "token".to_owned(),
+                passed: 985,
+                failed: 5,
+            }],
+            histogram: histogram.clone(),
+            ..StepRow::default()
+        };
+        let journey = JourneyRow {
+            name: "buy".to_owned(),
+            begun: 1_000,
+            completed: 990,
+            failed: 4,
+            unfinished: 6,
+            histogram,
+            steps: vec![step],
+            ..JourneyRow::default()
+        };
+        Report {
+            journeys: vec![journey],
+            duration_s: 10.0,
+            ..Report::default()
+        }
+    }
+
+    fn fate(condition: &str) -> (Fate, String) {
+        let condition = Threshold::parse(condition).expect("it is one");
+        let outcome = report().judge(&condition);
+        (outcome.fate, outcome.measured)
+    }
+
+    #[test]
+    fn conditions_are_judged_by_the_users_of_a_journey_or_a_step() {
+        for (condition, expected) in [
+            ("p50{step:login} > 400ms", Failed),
+            ("p50{step:login} > 600ms", Passed),
+            ("p90{journey:buy} < 1s", Failed),
+            // 10 of 1,000 have no time.
+            ("p99.5{journey:buy} > 2s", Undecided),
+            ("max{journey:buy,step:login} > 2s", Undecided),
+            ("max{journey:buy,step:login} > 500ms", Failed),
+            ("errors{step:login} > 3", Failed),
+            ("errors{step:login} > 0.5%", Passed),
+            ("failed_checks{step:login} > 0.5%", Failed),
+            ("failed_checks > 4", Failed),
+            ("rps{journey:buy} < 98", Passed),
+            ("rps{journey:buy} < 100", Failed),
+            ("p50{step:logout} > 1ms", Undecided),
+        ] {
+            let (found, measured) = fate(condition);
+            assert_eq!(found, expected, "{condition}: {measured}");
+        }
+    }
+}
