@@ -51,7 +51,7 @@ pub use listen::{Address, Certificate, ClientCertificates, Listen, Tls, TlsProfi
 pub use network::{Network, Networks};
 pub use pattern::Pattern;
 pub use process::{Account, Landlock, Process, RunAs};
-pub use protocol::{FarEnd, Memcached, Protocol, Responder, Transport};
+pub use protocol::{FarEnd, HttpVersions, Memcached, Protocol, Responder, Transport};
 pub use request_limits::RequestLimits;
 pub(crate) use rewrite::RewritePiece;
 pub use rewrite::{Rewrite, TargetPart};

@@ -6,6 +6,7 @@ mod http2;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
+use onrush_config::plan::HttpVersions;
 use onrush_engine::{Error, Input, Kind};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal};
 use onrush_tls::Transport;
@@ -39,6 +40,8 @@ pub(crate) struct Connection {
     side: Http1,
     /// No request of it has been forwarded yet.
     is_first: bool,
+    /// What is spoken where it came.
+    versions: HttpVersions,
 }
 
 /// What has to happen before the response to the next request.
@@ -78,13 +81,13 @@ enum Expected {
     Request,
 }
 
-/// Serves the `client` at the other end of `stream`, who came by `listener`, until either side has had enough. `input` has come
+/// Serves the `client` at the other end of `stream`, who came by `listener` where these versions are spoken, until either side has had enough. `input` has come
 /// of it already.
 ///
 /// Not an `async fn`, which would keep its arguments beside the connection made of them: this future is most of what an
 /// idle connection costs.
 pub(crate) fn serve(
-    stream: Transport,
+    (stream, versions): (Transport, HttpVersions),
     input: Input,
     client: Client,
     (listener, service): (u16, Rc<Service>),
@@ -98,6 +101,7 @@ pub(crate) fn serve(
         exchange,
         side: Http1::new(stream, input),
         is_first: true,
+        versions,
     };
     async move {
         let end = match connection.run().await {
@@ -113,7 +117,7 @@ pub(crate) fn serve(
 
 impl Connection {
     async fn run(&mut self) -> Result<After, Error> {
-        if self.has_agreed_on_http2() {
+        if self.speaks_http2() {
             return Ok(After::Http2);
         }
         let mut next = self.respond_to_what_has_arrived()?;
@@ -211,6 +215,7 @@ impl Connection {
             exchange,
             side,
             is_first,
+            versions: _,
         } = self;
         let worker = &service.worker;
         let mut slots = HeaderSlots::new();
@@ -427,7 +432,7 @@ mod tests {
             let stream = listener.accept().await.unwrap();
             let client = Client::new(Scheme::Http, Origin::OfSocket);
             let bytes = size_of_val(&serve(
-                Transport::plain(stream),
+                (Transport::plain(stream), HttpVersions::Both),
                 Input::default(),
                 client,
                 (0, service),

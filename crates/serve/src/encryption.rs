@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use onrush_config::Plan;
 use onrush_config::plan::{
-    self, Certificate, ClientCertificates, FilePath, Protocol, Tls, TlsProfile, UpstreamProtocol,
-    UpstreamTls,
+    self, Certificate, ClientCertificates, FilePath, HttpVersions, Protocol, Tls, TlsProfile,
+    UpstreamProtocol, UpstreamTls,
 };
 use onrush_tls::{
     Acceptor, ClientSetup, Clients, Connector, Identity, Profile, Reloaded, ServerSetup, Subject,
@@ -195,7 +195,9 @@ fn server_setup(tls: &Tls, protocol: &Protocol) -> ServerSetup {
         },
         // Old clients offer HTTP/1.0 alone; whoever offers both means the newer one.
         protocols: match protocol {
-            Protocol::Http => vec!["h2", "http/1.1", "http/1.0"],
+            Protocol::Http(HttpVersions::Both) => vec!["h2", "http/1.1", "http/1.0"],
+            Protocol::Http(HttpVersions::Http1) => vec!["http/1.1", "http/1.0"],
+            Protocol::Http(HttpVersions::Http2) => vec!["h2"],
             // Whoever offers HTTP is told that it is not spoken there (RFC 7301 3.2).
             Protocol::Memcached(..)
             | Protocol::Echo(_)

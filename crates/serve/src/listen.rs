@@ -165,8 +165,8 @@ fn serve_apart(
     let core = transport.core().clone();
     let way = (place.listener, service);
     match &place.spoken {
-        Spoken::Http => {
-            let served = connection::serve(transport, received, client, way);
+        Spoken::Http(versions) => {
+            let served = connection::serve((transport, *versions), received, client, way);
             spawn_counted(&core, served, counted);
         }
         Spoken::Memcached(desk) => {

@@ -1,8 +1,8 @@
 //! What is served, in the words of the start-up line.
 
 use onrush_config::plan::{
-    Action, FarEnd, Host, Listen, Memcached, PathMatch, Plan, Protocol, Scheme, Transport,
-    ValueMatch, When,
+    Action, FarEnd, Host, HttpVersions, Listen, Memcached, PathMatch, Plan, Protocol, Scheme,
+    Transport, ValueMatch, When,
 };
 
 /// What a plan serves: a clause when it has one route, otherwise a line for each.
@@ -45,7 +45,9 @@ pub(super) fn describe(plan: &Plan) -> String {
 /// What is spoken at an address, behind it; nothing where that is HTTP.
 pub(super) fn describe_protocol(protocol: &Protocol) -> String {
     match protocol {
-        Protocol::Http => String::new(),
+        Protocol::Http(HttpVersions::Both) => String::new(),
+        Protocol::Http(HttpVersions::Http1) => " (HTTP/1 alone)".to_owned(),
+        Protocol::Http(HttpVersions::Http2) => " (HTTP/2 alone)".to_owned(),
         Protocol::Memcached(items, far_end) => {
             let over = match far_end.transport {
                 Transport::Tcp => String::new(),

@@ -33,7 +33,7 @@ impl Listen {
             address,
             tls: None,
             proxy_protocol: None,
-            protocol: Protocol::Http,
+            protocol: Protocol::default(),
         }
     }
 
@@ -48,7 +48,7 @@ impl Listen {
     /// Whether requests come by it.
     pub fn is_http(&self) -> bool {
         match self.protocol {
-            Protocol::Http => true,
+            Protocol::Http(_) => true,
             Protocol::Memcached(..)
             | Protocol::Echo(_)
             | Protocol::Sink(_)

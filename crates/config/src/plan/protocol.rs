@@ -5,11 +5,10 @@ use std::fmt;
 use crate::limits;
 
 /// What is spoken with those who connect.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1: routes say what the responses are.
-    #[default]
-    Http,
+    /// HTTP, in these versions: routes say what the responses are.
+    Http(HttpVersions),
     /// memcached's text protocol, classic and meta commands.
     Memcached(Memcached, FarEnd),
     /// Whatever comes goes back (RFC 862).
@@ -24,7 +23,7 @@ impl Protocol {
     /// As it is written.
     pub fn name(&self) -> &'static str {
         match self {
-            Protocol::Http => "http",
+            Protocol::Http(_) => "http",
             Protocol::Memcached(..) => "memcached",
             Protocol::Echo(_) => "echo",
             Protocol::Sink(_) => "sink",
@@ -35,12 +34,30 @@ impl Protocol {
     /// What comes by TCP or a Unix socket, and what by UDP.
     pub fn transport(&self) -> Transport {
         match self {
-            Protocol::Http | Protocol::Responder(_) => Transport::Tcp,
+            Protocol::Http(_) | Protocol::Responder(_) => Transport::Tcp,
             Protocol::Memcached(_, far_end) | Protocol::Echo(far_end) | Protocol::Sink(far_end) => {
                 far_end.transport
             }
         }
     }
+}
+
+impl Default for Protocol {
+    fn default() -> Protocol {
+        Protocol::Http(HttpVersions::default())
+    }
+}
+
+/// The versions of HTTP that are spoken at a place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HttpVersions {
+    /// HTTP/1.0 and HTTP/1.1 alone.
+    Http1,
+    /// HTTP/2 alone: over TLS with those who agree on it or name nothing (ALPN), without TLS by prior knowledge.
+    Http2,
+    /// Both: who agrees on HTTP/2, or begins with its preface, speaks it.
+    #[default]
+    Both,
 }
 
 /// As it is written.

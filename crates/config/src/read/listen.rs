@@ -22,6 +22,7 @@ const KEYS: Keys = Keys::new(&[
     "tls",
     "proxy_protocol",
     "protocol",
+    "http_versions",
     "memory",
     "item_bytes_max",
     "synthetic",

@@ -2,11 +2,14 @@
 
 use std::ops::RangeInclusive;
 
+use toml::Spanned;
+use toml::de::DeValue;
+
 use super::kinds::place_of_value;
 use crate::address::{check_datagrams, check_reach};
 use crate::diagnostic::Findings;
 use crate::limits;
-use crate::plan::{FarEnd, Listen, Memcached, Protocol, Responder, Transport};
+use crate::plan::{FarEnd, HttpVersions, Listen, Memcached, Protocol, Responder, Transport};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 
@@ -51,7 +54,7 @@ const SIZE: Kind<u64> = Kind {
     parse: value::parse_size,
 };
 
-const OF_HTTP: [&str; 1] = ["proxy_protocol"];
+const OF_HTTP: [&str; 2] = ["proxy_protocol", "http_versions"];
 const OF_MEMCACHED: [&str; 3] = ["memory", "item_bytes_max", "synthetic"];
 const OF_FAR_ENDS: [&str; 2] = ["transport", "receive_buffer"];
 const OF_PUBLIC: [&str; 1] = ["public"];
@@ -89,7 +92,7 @@ pub(super) fn read_protocol(
     }
     let mut far_end = |transport| read_far_end(section, (listen, transport), findings);
     Some(match name {
-        Name::Http => Protocol::Http,
+        Name::Http => Protocol::Http(read_versions(section, findings)),
         Name::Memcached => {
             // As memcached has it since 1.6: a short question with the address of somebody else brings that one a long answer.
             let far_end = far_end(Transport::Tcp);
@@ -99,6 +102,38 @@ pub(super) fn read_protocol(
         Name::Sink => Protocol::Sink(far_end(Transport::Both)),
         Name::Responder => Protocol::Responder(read_responder(section, listen, findings)?),
     })
+}
+
+/// The versions of HTTP that are spoken; both where nothing is said.
+fn read_versions(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> HttpVersions {
+    const EXPECTED: &str = "a list of \"h1\" and \"h2\", such as [\"h1\"]";
+    let Some(value) = section.value("http_versions") else {
+        return HttpVersions::Both;
+    };
+    let DeValue::Array(array) = value.get_ref() else {
+        section.report_kind("http_versions", EXPECTED, findings);
+        return HttpVersions::Both;
+    };
+    let has = |name: &str| array.iter().any(|one| one.get_ref().as_str() == Some(name));
+    let is_known =
+        |one: &&Spanned<DeValue<'_>>| !matches!(one.get_ref().as_str(), Some("h1" | "h2"));
+    if let Some(unknown) = array.iter().find(is_known) {
+        let message =
+            format!("http_versions has a version that is not spoken: expected {EXPECTED}");
+        findings.error(unknown.span(), message);
+    }
+    match (has("h1"), has("h2")) {
+        (true, false) => HttpVersions::Http1,
+        (false, true) => HttpVersions::Http2,
+        (true, true) => HttpVersions::Both,
+        (false, false) => {
+            if array.is_empty() {
+                let message = format!("http_versions is empty: expected {EXPECTED}");
+                findings.error(value.span(), message);
+            }
+            HttpVersions::Both
+        }
+    }
 }
 
 fn read_responder(

@@ -158,6 +158,20 @@ fn everything_wrong_is_named() {
             ],
         ),
         (
+            "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"echo\"\ntransport = \"tcp\"\nhttp_versions = [\"h1\"]",
+            &[
+                "5:1: http_versions goes with protocol = \"http\": expected one of these, or no such key",
+            ],
+        ),
+        (
+            "[[listen]]\naddress = \":80\"\nhttp_versions = [\"h1\", \"h3\"]\n[[listen]]\naddress = \":81\"\nhttp_versions = []\n[[listen]]\naddress = \":82\"\nhttp_versions = \"h2\"",
+            &[
+                "3:24: http_versions has a version that is not spoken: expected a list of \"h1\" and \"h2\", such as [\"h1\"]",
+                "6:17: http_versions is empty: expected a list of \"h1\" and \"h2\", such as [\"h1\"]",
+                "9:17: http_versions in [[listen]] is a text: expected a list of \"h1\" and \"h2\", such as [\"h1\"]",
+            ],
+        ),
+        (
             "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"sink\"",
             &[
                 "4:3: there is no [[listen]] that speaks http, and so nobody who could ask for a [[route]]: expected one, or no [[route]]",

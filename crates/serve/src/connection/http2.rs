@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use onrush_config::plan::HttpVersions;
 use onrush_engine::{Error, Input, Instant, Kind, Sleep};
 use onrush_http::http2::LocalSettings;
 use onrush_http::http2::frame::PREFACE;
@@ -38,10 +39,10 @@ impl Carrier for Connection {
 }
 
 impl Connection {
-    /// Whether the client has agreed on HTTP/2 in its handshake (RFC 9113 3.2).
-    pub(super) fn has_agreed_on_http2(&self) -> bool {
+    /// Whether the client has agreed on HTTP/2 in its handshake (RFC 9113 3.2), or came where nothing else is spoken.
+    pub(super) fn speaks_http2(&self) -> bool {
         let agreed = |info: &Info| info.protocol.as_deref() == Some(b"h2");
-        self.side.stream.with_info(agreed) == Some(true)
+        self.versions == HttpVersions::Http2 || self.side.stream.with_info(agreed) == Some(true)
     }
 
     /// Whether the first that came is the preface of HTTP/2, whose end may still be missing (RFC 9113 3.4).
@@ -54,7 +55,7 @@ impl Connection {
             requests = note.count;
             note
         });
-        requests == 0 && bytes.starts_with(beginning)
+        self.versions == HttpVersions::Both && requests == 0 && bytes.starts_with(beginning)
     }
 }
 

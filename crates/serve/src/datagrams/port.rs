@@ -134,7 +134,7 @@ impl Port {
                 Spoken::Echo => {
                     self.take_one(&datagram, (Role::Echo, now), (state, replies), worker)
                 }
-                Spoken::Sink | Spoken::Http | Spoken::Responder(_) => {
+                Spoken::Sink | Spoken::Http(_) | Spoken::Responder(_) => {
                     self.take_one(&datagram, (Role::Sink, now), (state, replies), worker);
                 }
             }

@@ -164,7 +164,7 @@ impl Claiming<'_> {
             Protocol::Memcached(_, far_end) | Protocol::Echo(far_end) | Protocol::Sink(far_end) => {
                 far_end.receive_buffer
             }
-            Protocol::Http | Protocol::Responder(_) => None,
+            Protocol::Http(_) | Protocol::Responder(_) => None,
         };
         let claim = claim_patiently(|| DatagramClaim::new(socket, self.cpus.len(), asked));
         let claim = claim.map_err(|error| StartError::Listen(address, error))?;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onrush_config::plan::{self, Networks, Protocol};
+use onrush_config::plan::{self, HttpVersions, Networks, Protocol};
 use onrush_engine::Stream;
 use onrush_tls::Acceptor;
 
@@ -13,7 +13,7 @@ use crate::worker::Worker;
 
 /// What is spoken with those who connect.
 pub(crate) enum Spoken {
-    Http,
+    Http(HttpVersions),
     Memcached(Rc<Desk>),
     Echo,
     Sink,
@@ -37,7 +37,7 @@ pub(crate) struct Place {
 impl Spoken {
     fn new(protocol: &Protocol, before: Option<&Spoken>, worker: &Worker) -> Self {
         match (protocol, before) {
-            (Protocol::Http, _) => Spoken::Http,
+            (Protocol::Http(versions), _) => Spoken::Http(*versions),
             (Protocol::Memcached(plan, _), Some(Spoken::Memcached(desk)))
                 if desk.plan() == *plan =>
             {

@@ -1,7 +1,10 @@
 //! Clients and servers of HTTP/1.0, and responses without a body.
 
-use crate::harness::{Step, forward, on_every_driver, send};
+use super::http2::Asking;
+use crate::harness::{Step, configured, forward, on_every_driver, send};
 use onrush_http::Method;
+use onrush_http::http2::code::Code;
+use onrush_http::http2::frame::PREFACE;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const GET_10: &str = "GET / HTTP/1.0\r\n\r\n";
@@ -172,4 +175,66 @@ fn interim_responses_are_relayed_to_clients_that_know_them() {
     );
     let response = forward(&[&script], GET_10).response;
     assert!(response.starts_with("HTTP/1.1 200 OK\n"), "{response}");
+}
+
+fn speaking(versions: &str) -> String {
+    format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\nhttp_versions = {versions}\n\n[[route]]\nrespond = {{ status = 204 }}\n"
+    )
+}
+
+/// Whether these bytes have a GOAWAY that says that the rules were broken, behind no stream.
+fn has_goaway(bytes: &[u8]) -> bool {
+    let (kind, last_stream) = ([7, 0, 0, 0, 0, 0], [0; 4]);
+    let goaway = [
+        &kind[..],
+        &last_stream,
+        &Code::PROTOCOL_ERROR.0.to_be_bytes(),
+    ]
+    .concat();
+    bytes.windows(goaway.len()).any(|bytes| bytes == goaway)
+}
+
+#[test]
+fn a_listener_speaks_the_versions_that_it_is_told() {
+    for (versions, has_http1, has_http2) in [
+        ("[\"h1\"]", true, false),
+        ("[\"h2\"]", false, true),
+        ("[\"h1\", \"h2\"]", true, true),
+    ] {
+        on_every_driver(|site| async move {
+            let address = site.serve(&configured(&speaking(versions)));
+            let mut client = site.connect(&address).await;
+            let response = client.exchange(GET.as_bytes()).await;
+            match has_http1 {
+                true => assert!(response.starts_with(b"HTTP/1.1 204 "), "{versions}"),
+                // RFC 9113 3.4: what is no preface is an error of the connection.
+                false => assert!(has_goaway(&response), "{versions}: {response:?}"),
+            }
+            if has_http2 {
+                let mut client = Asking::connect(&site, &address, 65_535).await;
+                assert_eq!(client.get("/").await.status, 204, "{versions}");
+                return;
+            }
+            let response = site.connect(&address).await.exchange(PREFACE).await;
+            assert!(
+                response.starts_with(b"HTTP/1.1 505 "),
+                "{versions}: {response:?}"
+            );
+        });
+    }
+}
+
+#[test]
+fn the_beginning_of_a_preface_is_waited_for_no_longer_than_a_head() {
+    on_every_driver(|site| async move {
+        let text = format!(
+            "[timeouts]\nclient_head = \"100ms\"\n{}",
+            speaking("[\"h2\"]")
+        );
+        let address = site.serve(&configured(&text));
+        let mut client = site.connect(&address).await;
+        client.send(&PREFACE[..10]).await;
+        let (_, _) = client.receive_all_or_reset().await;
+    });
 }
