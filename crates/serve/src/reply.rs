@@ -10,6 +10,7 @@ pub(crate) mod fields;
 pub(crate) mod framed;
 pub(crate) mod http1;
 pub(crate) mod http2;
+mod length;
 mod outcome;
 mod pairs;
 mod verbatim;

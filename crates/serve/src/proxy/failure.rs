@@ -22,6 +22,8 @@ pub(crate) enum Failure {
     NoResponse(Error),
     /// The server ended the connection before any byte of the response.
     Closed,
+    /// The server has ended the stream of the request before any byte of the response (RFC 9113 5.4.2).
+    StreamReset,
     /// The server has said that it did nothing for the request, for this reason (RFC 9113 8.7).
     Unprocessed(&'static str),
     /// What the server sent is no valid response.
@@ -77,6 +79,7 @@ impl Failure {
             Failure::NoResponse(error) => error.is_reset() || error.kind == Kind::Truncated,
             Failure::Unavailable(_)
             | Failure::Connect(_)
+            | Failure::StreamReset
             | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
             | Failure::Status(_)
@@ -92,6 +95,7 @@ impl Failure {
         match self {
             Failure::Connect(error) | Failure::NoResponse(error) => error.kind == Kind::TimedOut,
             Failure::Closed
+            | Failure::StreamReset
             | Failure::Unavailable(_)
             | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
@@ -115,6 +119,7 @@ impl Failure {
             Failure::Connect(_)
             | Failure::NoResponse(_)
             | Failure::Closed
+            | Failure::StreamReset
             | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
             | Failure::Status(_) => Some(502),
@@ -138,7 +143,9 @@ impl Failure {
     pub(crate) fn outcome(&self, on: EjectOn) -> Option<Outcome> {
         match self {
             Failure::Connect(error) => connect_outcome(error),
-            Failure::NoResponse(_) | Failure::Closed => Some(Outcome::Failed),
+            Failure::NoResponse(_) | Failure::Closed | Failure::StreamReset => {
+                Some(Outcome::Failed)
+            }
             Failure::BadResponse(_) | Failure::Cut(_) => match on {
                 EjectOn::Responses => Some(Outcome::Failed),
                 EjectOn::Connections => None,
@@ -168,7 +175,10 @@ impl Failure {
             Failure::Unavailable(_) => Class::Full,
             Failure::Connect(_) => Class::Connect,
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => Class::Timeout,
-            Failure::NoResponse(_) | Failure::Closed | Failure::Unprocessed(_) => Class::Reset,
+            Failure::NoResponse(_)
+            | Failure::Closed
+            | Failure::StreamReset
+            | Failure::Unprocessed(_) => Class::Reset,
             Failure::BadResponse(_) | Failure::Status(_) | Failure::Intercepted(_) => {
                 Class::Garbage
             }
@@ -198,6 +208,7 @@ impl Failure {
                 "the server did not respond in time"
             }
             Failure::NoResponse(_) | Failure::Closed => "the server closed the connection",
+            Failure::StreamReset => "the server ended the stream",
             Failure::Unprocessed(_) => "the server takes no more requests",
             Failure::BadResponse(_) | Failure::Status(_) | Failure::Cut(_) => {
                 "the server's response is malformed"
@@ -251,6 +262,7 @@ impl fmt::Display for Failure {
                 write!(f, "responded with {status}")
             }
             Failure::Closed => f.write_str("closed the connection without a response"),
+            Failure::StreamReset => f.write_str("reset the stream before its response"),
             Failure::Unprocessed(why) => f.write_str(why),
             Failure::BadResponse(why) => write!(f, "sent no valid response: {why}"),
             Failure::Cut(why) => write!(f, "stopped in the middle of its response: {why}"),

@@ -34,6 +34,16 @@ impl<'a> Reply<'a> {
         Self { session, flow }
     }
 
+    /// The body ends where that is said, and not when all of its length is written.
+    pub(super) fn ends_apart(&self) {
+        self.flow.expect(None);
+    }
+
+    /// It ends with so many bytes, which are written next.
+    pub(super) fn ends_with(&self, bytes: usize) {
+        self.flow.expect(Some(bytes as u64));
+    }
+
     #[inline]
     pub(super) fn head(
         &mut self,

@@ -271,6 +271,54 @@ fn a_refused_stream_is_sent_again_and_not_for_ever() {
 }
 
 #[test]
+fn a_stream_that_is_reset_before_its_response_is_asked_for_at_another_server() {
+    for code in [Code::INTERNAL_ERROR, Code::CANCEL, Code::NO_ERROR] {
+        on_every_driver(|site| async move {
+            let (breaking, _) = serve(&site, 100, move |_| Done::Reset(code));
+            let (good, _) = serve(&site, 100, echo_path);
+            let plan = configured(&format!(
+                "[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{breaking}\", \"{good}\"]\n\
+                 protocol = \"h2\"\neject = false\n"
+            ));
+            let address = site.serve(&plan);
+            for _ in 0..4 {
+                let mut client = Asking::connect(&site, &address, 65_535).await;
+                assert_eq!(client.get("/fine").await.status, 200, "{code:?}");
+                let stream = client.open(("POST", "/once"), &[], End::Stream);
+                let status = client.response(stream).await.status;
+                assert!(matches!(status, 200 | 502), "{code:?}: {status}");
+            }
+        });
+    }
+}
+
+#[test]
+fn trailers_stand_behind_a_body_whose_length_was_said() {
+    on_every_driver(|site| async move {
+        let (server, _) = serve(&site, 100, |asked| {
+            let body = "x".repeat(asked.path().len() * 10_000);
+            let response = Response::ok(&body).with("content-length", &body.len().to_string());
+            Done::Respond(match asked.path().ends_with("none") {
+                true => response,
+                false => response.trailer("x-sum", "7"),
+            })
+        });
+        let address = site.serve(&plan(server, ""));
+        for (path, trailers) in [("/", 1), ("/long", 1), ("/none", 0), ("/long/none", 0)] {
+            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let response = client.get(path).await;
+            assert_eq!(response.body.len(), path.len() * 10_000);
+            assert_eq!(
+                response.fields["content-length"],
+                response.body.len().to_string()
+            );
+            assert_eq!(response.trailers.len(), trailers, "{path}");
+            assert!(response.is_whole, "{path}");
+        }
+    });
+}
+
+#[test]
 fn what_a_server_breaks_is_told_to_its_client_alone() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| match asked.path() {

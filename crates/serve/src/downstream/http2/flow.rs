@@ -165,6 +165,11 @@ impl Flow {
         Poll::Pending
     }
 
+    /// So many bytes of the response's body are still to be written, where that is known.
+    pub(crate) fn expect(&self, bytes: Option<u64>) {
+        self.outgoing.left.set(bytes);
+    }
+
     /// Bytes of heads and bodies that were written.
     pub(crate) fn written(&self) -> u64 {
         self.outgoing.written.get()

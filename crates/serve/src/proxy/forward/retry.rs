@@ -92,7 +92,7 @@ impl Forward {
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
                 on.timeout && self.spends_attempt(group) && group.may_retry(now)
             }
-            Failure::NoResponse(_) | Failure::Closed => {
+            Failure::NoResponse(_) | Failure::Closed | Failure::StreamReset => {
                 on.reset
                     && self.spends_attempt(group)
                     && (group.is_out(last) || group.may_retry(now))

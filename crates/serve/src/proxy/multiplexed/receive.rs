@@ -120,7 +120,7 @@ impl State {
         let failure = match cause {
             // It has done nothing for the request (RFC 9113 8.7).
             Cause::Peer(Code::REFUSED_STREAM) => Failure::Unprocessed("it refused the stream"),
-            Cause::Peer(_) => Failure::BadResponse("it reset the stream".into()),
+            Cause::Peer(_) => Failure::StreamReset,
             Cause::Local(error) => Failure::BadResponse(error.reason.into()),
         };
         self.fail_stream(stream, failure);

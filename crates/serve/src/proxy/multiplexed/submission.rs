@@ -100,6 +100,11 @@ impl Submission {
         }
     }
 
+    /// Whether a response that is whole has trailers.
+    pub(crate) fn has_trailers(&self) -> bool {
+        !self.flow.incoming.trailers.borrow().is_empty()
+    }
+
     /// The trailers of a response that is whole, as lines.
     pub(crate) fn trailers(&self) -> Vec<u8> {
         self.flow.incoming.trailers.take()

@@ -50,7 +50,7 @@ impl<'a> StreamDownload<'a> {
                     self.wait_for_data().await?
                 }
             };
-            in_a_turn += self.pass_data(&mut opened)?;
+            in_a_turn += self.pass_data(&mut opened, arrived)?;
             if arrived == Arrived::All {
                 break;
             }
@@ -112,7 +112,12 @@ impl<'a> StreamDownload<'a> {
             return Ok(None);
         }
         attempt.admit(head.status)?;
-        attempt.open(&head, &mut self.reply).map(Some)
+        let opened = attempt.open(&head, &mut self.reply)?;
+        if end == End::Open && opened.encoding.is_none() {
+            // Trailers may come behind a body whose length was said.
+            self.reply.ends_apart();
+        }
+        Ok(Some(opened))
     }
 
     async fn wait_for_data(&mut self) -> Result<Arrived, Failure> {
@@ -129,15 +134,21 @@ impl<'a> StreamDownload<'a> {
     }
 
     /// Passes what has come of the body; how many bytes that are, where they are encoded.
-    fn pass_data(&mut self, opened: &mut Opened) -> Result<usize, Failure> {
+    fn pass_data(&mut self, opened: &mut Opened, arrived: Arrived) -> Result<usize, Failure> {
         let reply = &mut self.reply;
+        let is_last = arrived == Arrived::All && !self.stream.has_trailers();
         // The response to a HEAD and others that have none pass none.
         let passed = self.stream.take(|bytes| match &mut opened.encoding {
             _ if bytes.is_empty() => Ok(0),
             Some(encoding) => encoding
                 .write(bytes, Then::More, reply)
                 .map(|()| bytes.len()),
-            None => reply.data(bytes).map(|()| 0),
+            None => {
+                if is_last {
+                    reply.ends_with(bytes.len());
+                }
+                reply.data(bytes).map(|()| 0)
+            }
         });
         passed.map_err(Failure::Client)
     }
@@ -205,6 +216,7 @@ fn cut(failure: Failure) -> Failure {
         }
         Failure::NoResponse(_) => Failure::Cut("the connection to it failed".into()),
         Failure::Closed => Failure::Cut("it closed the connection".into()),
+        Failure::StreamReset => Failure::Cut("it reset the stream".into()),
         Failure::Unprocessed(why) => Failure::Cut(why.into()),
         Failure::BadResponse(fault) => Failure::Cut(fault),
         failure => failure,

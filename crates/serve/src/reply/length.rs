@@ -1,0 +1,20 @@
+//! Where the body of a response ends, when that is not where its length says.
+
+use super::{Reply, To};
+
+impl Reply<'_> {
+    /// The body of a response whose head is written ends where that is said: trailers may come behind it, though its length was
+    /// said. Over HTTP/1 the length alone is the end.
+    pub(crate) fn ends_apart(&mut self) {
+        if let To::Http2(to) = &self.to {
+            to.ends_apart();
+        }
+    }
+
+    /// Such a body ends with so many bytes, which are written next.
+    pub(crate) fn ends_with(&mut self, bytes: usize) {
+        if let To::Http2(to) = &self.to {
+            to.ends_with(bytes);
+        }
+    }
+}
