@@ -39,6 +39,7 @@ mod rendered;
 mod reply;
 mod request_context;
 mod route;
+mod waiter;
 
 mod datagrams;
 mod echo;

@@ -4,6 +4,7 @@
 mod ending;
 mod request;
 mod step;
+mod waiting;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -167,6 +168,13 @@ pub(super) async fn serve(mut connection: Connection) {
         let _ = client.say_goodbye().await;
     }
     client.session.end_all();
+}
+
+impl Drop for Http2 {
+    /// Requests that wait on its streams would keep them.
+    fn drop(&mut self) {
+        self.session.abandon();
+    }
 }
 
 impl Http2 {

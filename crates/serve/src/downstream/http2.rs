@@ -26,6 +26,7 @@ use onrush_tls::Transport;
 use super::request_body::{Arrived, RequestBody};
 use crate::reply;
 use crate::reply::http2::Reply;
+use crate::waiter::Parked;
 use crate::websocket;
 pub(crate) use body::Body;
 use flow::{Flow, Receiving};
@@ -130,6 +131,11 @@ impl Stream {
     pub(crate) async fn room(&self) -> Result<(), Error> {
         self.session.wake();
         self.session.room(&self.flow).await.map(drop)
+    }
+
+    /// It waits without a task: for its server, or the end of the stream.
+    pub(crate) fn park(&self, parked: Rc<dyn Parked>) {
+        self.flow.waiter.park(parked);
     }
 
     /// It is no request, for this reason.

@@ -25,6 +25,8 @@ use crate::respond::refuse::refuse;
 use crate::service::Service;
 use crate::site::Site;
 
+use super::waiting::park;
+
 /// A request that is under way.
 pub(super) struct Request {
     session: Rc<Session>,
@@ -61,10 +63,12 @@ impl Request {
         match self.respond(is_first) {
             Ok(None) => {}
             Ok(Some(Responded::Whole)) => self.finish(Ok(())),
-            Ok(Some(responded)) => {
-                let core = self.service.worker.core.clone();
-                core.spawn_as(CLIENT, self.run(responded));
+            Ok(Some(Responded::Forwarded(forward))) => {
+                if let Err((request, forward)) = park(self, forward) {
+                    request.spawn(Responded::Forwarded(forward));
+                }
             }
+            Ok(Some(responded)) => self.spawn(responded),
             Err(error) => self.finish(Err(error)),
         }
     }
@@ -128,16 +132,32 @@ impl Request {
         Ok(())
     }
 
-    /// Does what takes time or room.
-    async fn run(mut self, responded: Responded) {
-        let outcome = self.go_on(responded).await;
-        self.finish(outcome);
+    /// Goes on in a task of its own.
+    pub(super) fn spawn(self, responded: Responded) {
+        let core = self.service.worker.core.clone();
+        core.spawn_as(CLIENT, self.run(responded));
     }
 
-    async fn go_on(&mut self, mut responded: Responded) -> Result<(), Error> {
+    pub(super) fn exchange(&self) -> &Exchange {
+        &self.exchange
+    }
+
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Does what takes time or room. Not an `async fn`, which would keep its arguments beside what it makes of them.
+    fn run(mut self, mut responded: Responded) -> impl Future<Output = ()> {
+        async move {
+            let outcome = self.go_on(&mut responded).await;
+            self.finish(outcome);
+        }
+    }
+
+    async fn go_on(&mut self, responded: &mut Responded) -> Result<(), Error> {
         let core = self.service.worker.core.clone();
         loop {
-            match &mut responded {
+            match responded {
                 Responded::Whole => return Ok(()),
                 Responded::Begun(rest) => {
                     // What nobody takes is not made.
@@ -163,7 +183,7 @@ impl Request {
                 }
             }
             match self.respond(&mut false)? {
-                Some(then) => responded = then,
+                Some(then) => *responded = then,
                 None => return Ok(()),
             }
         }

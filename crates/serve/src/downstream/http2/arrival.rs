@@ -58,4 +58,13 @@ impl Session {
             flow.wake();
         }
     }
+
+    /// Nobody is there to send or to receive any more, not even an end: requests that wait without tasks are given up.
+    pub(crate) fn abandon(&self) {
+        let flows = self.state.borrow_mut().take_flows();
+        flows
+            .iter()
+            .flatten()
+            .for_each(|flow| flow.waiter.abandon());
+    }
 }

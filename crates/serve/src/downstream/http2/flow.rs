@@ -3,12 +3,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use onrush_engine::{Errno, Error, Kind, Op, Part};
 use onrush_http::http2::Stream;
 
 use super::limits::HTTP2_UNREAD_MAX;
+use crate::waiter::Waiter;
 
 /// The two directions of a stream.
 #[derive(Default)]
@@ -21,8 +22,8 @@ pub(crate) struct Flow {
     pub(super) is_reset: Cell<bool>,
     /// It has become a tunnel, which has a time of its own for clients that take nothing.
     pub(super) is_tunnel: Cell<bool>,
-    /// The request's task, while it waits.
-    waiter: RefCell<Option<Waker>>,
+    /// The request, while it waits.
+    pub(super) waiter: Waiter,
 }
 
 /// A response on its way out.
@@ -111,7 +112,7 @@ impl Flow {
         stream.set(None);
         is_reset.set(false);
         is_tunnel.set(false);
-        waiter.take();
+        waiter.clear();
         outgoing.waiting.borrow_mut().clear();
         outgoing.trailers.borrow_mut().clear();
         outgoing.left.set(None);
@@ -144,16 +145,12 @@ impl Flow {
 
     /// Wakes the request's task.
     pub(super) fn wake(&self) {
-        self.waiter.take().into_iter().for_each(Waker::wake);
+        self.waiter.wake();
     }
 
     /// The request's task waits for what happens here next.
     pub(super) fn wait(&self, context: &Context<'_>) {
-        let waiter = &mut *self.waiter.borrow_mut();
-        match waiter {
-            Some(waker) => waker.clone_from(context.waker()),
-            None => *waiter = Some(context.waker().clone()),
-        }
+        self.waiter.wait(context);
     }
 
     /// Whether the stream is gone; the request's task waits for that, too.

@@ -17,6 +17,7 @@ use crate::compress::Wish;
 use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
 use crate::error_page::Form;
+use crate::exchange::Exchange;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::{FOREVER, Group, Purpose, Reservation, Server};
 use crate::proxy::lease::{Lease, Queued};
@@ -218,6 +219,7 @@ impl Forward {
             }
         };
         let timeouts = context.exchange.timeouts();
+        self.is_sent_now(&worker.core);
         let request = multiplexed::Request {
             text: &text,
             method: head.method,
@@ -229,6 +231,23 @@ impl Forward {
             },
         };
         Ok((Lease::stream(to, bounds, request, worker), queued))
+    }
+
+    /// The stream that it is on its way on as a whole, so that nothing is to be done for it before its response comes.
+    pub(crate) fn awaits_response(&self) -> Option<&Submission> {
+        match &self.lease {
+            Some(Lease::Stream(request, Queued::Whole { .. })) if request.is_awaited() => {
+                Some(request)
+            }
+            _ => None,
+        }
+    }
+
+    /// The server that it is on its way to.
+    pub(crate) fn goes_to(&self, exchange: &Exchange) {
+        if let Some(reservation) = &self.reservation {
+            exchange.goes_to(reservation.shared_server());
+        }
     }
 
     pub(crate) fn method(&self) -> Method {

@@ -70,7 +70,6 @@ async fn on_stream(
     progress: &Progress,
 ) -> Result<(), Failure> {
     client.exchange.is_at(Stage::Waiting);
-    forward.is_sent_now(&client.worker.core);
     let Queued::Whole { body_bytes } = queued else {
         forward.consume_head(client);
         // Boxed: only requests whose body did not come with their head pay for two directions at once.

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::task::{Context, Waker};
+use std::task::Context;
 
 use onrush_engine::Instant;
 use onrush_http::Method;
@@ -11,6 +11,7 @@ use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::{End, Stream};
 
 use crate::proxy::failure::Failure;
+use crate::waiter::Waiter;
 
 /// The two directions of a stream.
 #[derive(Default)]
@@ -23,8 +24,8 @@ pub(super) struct Flow {
     pub(super) deadline: Cell<Instant>,
     /// Why there will be no response, or no more of it.
     pub(super) failure: Cell<Option<Failure>>,
-    /// The client's task, while it waits.
-    waiter: RefCell<Option<Waker>>,
+    /// The client's request, while it waits.
+    pub(super) waiter: Waiter,
 }
 
 /// A request on its way out.
@@ -79,7 +80,7 @@ impl Flow {
         stream.set(None);
         deadline.set(Instant::default());
         failure.set(None);
-        waiter.take();
+        waiter.clear();
         outgoing.head.take();
         outgoing.body.take();
         outgoing.sent.set(0);
@@ -111,18 +112,12 @@ impl Flow {
 
     /// Wakes the client's task.
     pub(super) fn wake(&self) {
-        if let Some(waiter) = self.waiter.take() {
-            waiter.wake();
-        }
+        self.waiter.wake();
     }
 
     /// The client's task waits for what happens here next.
     pub(super) fn wait(&self, context: &Context<'_>) {
-        let waiter = &mut *self.waiter.borrow_mut();
-        match waiter {
-            Some(waker) => waker.clone_from(context.waker()),
-            None => *waiter = Some(context.waker().clone()),
-        }
+        self.waiter.wait(context);
     }
 
     /// Whether all of the body that was given has left, or never will.

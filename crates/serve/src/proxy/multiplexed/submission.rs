@@ -11,6 +11,7 @@ use onrush_http::http2::fields::FieldSection;
 use super::Multiplexed;
 use super::flow::{Flow, Sending};
 use crate::proxy::failure::Failure;
+use crate::waiter::Parked;
 
 /// A request that was submitted. Dropping it ends its stream: with a reset where its response is not whole.
 pub(crate) struct Submission {
@@ -43,6 +44,16 @@ impl Submission {
             }
             self.poll_failed(context).map(Err)
         })
+    }
+
+    /// Whether nothing of the response is there, and it may yet come.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.flow.failure.get().is_none() && self.flow.incoming.heads.borrow().is_empty()
+    }
+
+    /// A request waits for the next head without a task.
+    pub(crate) fn park(&self, parked: Rc<dyn Parked>) {
+        self.flow.waiter.park(parked);
     }
 
     /// Waits until there is something of the body to be [taken](Submission::take), or its end.

@@ -1,0 +1,68 @@
+//! Who waits for what happens next on a stream: a task, or a request that needs none until then.
+//!
+//! A task that waits keeps the memory of all that it is going to do. Many requests that wait for servers at a time would take more of it
+//! than the CPU's caches have, and the allocator's quick lists.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+
+/// A request that waits without a task.
+pub(crate) trait Parked {
+    /// Something has happened: it goes on in a task. Once; from then on this does nothing.
+    fn begin(&self);
+
+    /// Nobody needs it any more.
+    fn abandon(&self);
+}
+
+/// Who waits.
+#[derive(Default)]
+pub(crate) struct Waiter(RefCell<Waiting>);
+
+#[derive(Default)]
+enum Waiting {
+    #[default]
+    Nobody,
+    Task(Waker),
+    Parked(Rc<dyn Parked>),
+}
+
+impl Waiter {
+    /// Something has happened.
+    pub(crate) fn wake(&self) {
+        match self.0.take() {
+            Waiting::Nobody => {}
+            Waiting::Task(waker) => waker.wake(),
+            Waiting::Parked(parked) => parked.begin(),
+        }
+    }
+
+    /// The running task waits for what happens next.
+    pub(crate) fn wait(&self, context: &Context<'_>) {
+        let waiting = &mut *self.0.borrow_mut();
+        match waiting {
+            Waiting::Task(waker) => waker.clone_from(context.waker()),
+            Waiting::Nobody | Waiting::Parked(_) => {
+                *waiting = Waiting::Task(context.waker().clone());
+            }
+        }
+    }
+
+    /// A request waits for it without a task.
+    pub(crate) fn park(&self, parked: Rc<dyn Parked>) {
+        self.0.replace(Waiting::Parked(parked));
+    }
+
+    /// What would happen next never will. Who is parked here would keep alive what it waits for.
+    pub(crate) fn abandon(&self) {
+        if let Waiting::Parked(parked) = self.0.take() {
+            parked.abandon();
+        }
+    }
+
+    /// Nobody waits any more.
+    pub(crate) fn clear(&self) {
+        self.0.take();
+    }
+}
