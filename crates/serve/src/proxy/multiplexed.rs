@@ -29,13 +29,14 @@ use onrush_engine::Instant;
 
 use super::failure::Failure;
 pub(crate) use request::{Body, Patience, Request};
-use state::State;
+use state::{Said, State};
 pub(crate) use submission::{Arrived, Submission};
 
 /// The multiplexed connections of one core to one server.
 #[derive(Default)]
 pub(crate) struct MultiplexedSet {
     all: RefCell<Vec<Rc<Multiplexed>>>,
+    said: Said,
     /// No more requests are expected: from now on each connection serves those that it has, and ends.
     closed: Cell<bool>,
 }
@@ -76,7 +77,7 @@ impl MultiplexedSet {
 
     /// One more connection. The caller has it carried (see `carrier.rs`) and removes it at its end.
     pub(crate) fn add(&self, bounds: Multiplexing, scheme: &'static str) -> Rc<Multiplexed> {
-        let state = State::new(bounds, scheme);
+        let state = State::new(bounds, scheme, Rc::clone(&self.said));
         let connection = Rc::new(Multiplexed {
             state: RefCell::new(state),
             task: RefCell::default(),

@@ -439,6 +439,62 @@ fn a_client_that_does_not_read_holds_up_no_other() {
 }
 
 #[test]
+fn clients_that_do_not_read_leave_others_room_in_the_window_of_their_connection() {
+    const BYTES: usize = 2 << 20;
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 10, |_| {
+            Done::Respond(Response {
+                status: 200,
+                body: vec![b'x'; BYTES],
+                ..Response::default()
+            })
+        });
+        let address = site.serve(&plan(
+            server,
+            "streams_max = 10\nconnections_shared_max = 1",
+        ));
+        let mut stalled = Vec::new();
+        for _ in 0..8 {
+            let client = site.connect(&address).await;
+            client.send(get("/").as_bytes()).await;
+            stalled.push(client);
+        }
+        // The first may be under way before all the others stand still.
+        for _ in 0..3 {
+            let mut client = Asking::connect(&site, &address, 65_535).await;
+            assert_eq!(client.get("/").await.body.len(), BYTES);
+        }
+        assert_eq!(seen.connections.get(), 1);
+        let end = |client: &Peer| client.stream.reset_when_dropped();
+        stalled.iter().for_each(end);
+    });
+}
+
+#[test]
+fn a_server_that_takes_few_streams_refuses_none() {
+    for streams_max in [1, 3] {
+        on_every_driver(move |site| async move {
+            let (server, seen) = serve(&site, streams_max, echo_path);
+            let address = site.serve(&plan(server, "connections_shared_max = 2"));
+            for _ in 0..3 {
+                let mut client = Asking::connect(&site, &address, 65_535).await;
+                let paths: Vec<String> = (0..40).map(|number| format!("/{number}")).collect();
+                let asked = paths
+                    .iter()
+                    .map(|path| (client.open(("GET", path), &[], End::Stream), path));
+                let asked: Vec<_> = asked.collect();
+                for (stream, path) in asked {
+                    let response = client.response(stream).await;
+                    assert_eq!(response.body, path.as_bytes());
+                }
+            }
+            assert!(seen.streams_most.get() <= streams_max as usize);
+            assert_eq!(seen.asked.borrow().len(), 120, "none was sent twice");
+        });
+    }
+}
+
+#[test]
 fn calls_of_grpc_pass_with_their_trailers() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| {

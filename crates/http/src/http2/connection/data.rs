@@ -156,9 +156,11 @@ impl Connection {
         }
     }
 
-    /// Gives back to the connection's window what nobody gets.
+    /// Gives back to the connection's window what nobody gets. The peer is told of it as early as of a stream's: with what is due of the
+    /// connection's, streams that nobody reads could hold so much of it that nothing would ever become due, and nothing be left.
     fn discard(&mut self, bytes: u32, out: &mut Vec<u8>) {
-        let window = self.local.connection_window;
+        let local = &self.local;
+        let window = local.connection_window.min(local.stream_window);
         if let Some(increment) = self.receiving.release(bytes, window) {
             frame::window_update(0, increment, out);
         }

@@ -67,7 +67,7 @@ impl State {
             }
             Event::Reset { stream, cause } => self.was_reset(stream, cause),
             Event::GoAway { last, .. } => self.go(last),
-            Event::Settings => self.is_settled = true,
+            Event::Settings => self.settle(),
             Event::Window(_) | Event::Pong(_) | Event::Nothing => {}
         }
         Ok(done)

@@ -1,5 +1,6 @@
 //! One connection of HTTP/2 to a server: the protocol's state, the frames that are to be sent, and whose streams they are.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
@@ -21,6 +22,9 @@ use crate::limits::MULTIPLEXED_SPARE_MAX;
 use crate::proxy::failure::Failure;
 use crate::proxy::unavailable::Unavailable;
 
+/// What a server has last said of the streams of a connection, for all of them.
+pub(super) type Said = Rc<Cell<Option<u32>>>;
+
 /// Nothing is ever late.
 pub(super) const NEVER: Instant = Instant::from_nanoseconds(u64::MAX);
 
@@ -34,6 +38,8 @@ pub(super) struct State {
     pub(super) stage: Stage,
     /// The server has said its settings.
     pub(super) is_settled: bool,
+    /// How many streams the server has last said that a connection may have; nothing before it has.
+    said: Said,
     /// By the slots of their streams.
     flows: Vec<Option<Rc<Flow>>>,
     /// Requests that wait for a stream, with what their clients grant, the oldest first.
@@ -58,7 +64,7 @@ pub(super) enum Stage {
 }
 
 impl State {
-    pub(super) fn new(bounds: Multiplexing, scheme: &'static str) -> State {
+    pub(super) fn new(bounds: Multiplexing, scheme: &'static str, said: Said) -> State {
         let settings = LocalSettings {
             // Servers open none: they are told not to push.
             concurrent_streams_max: u32::MAX,
@@ -75,6 +81,7 @@ impl State {
             streams_max: bounds.streams_max,
             stage: Stage::Open,
             is_settled: false,
+            said,
             flows: Vec::new(),
             waiting: VecDeque::new(),
             late_at: NEVER,
@@ -93,18 +100,35 @@ impl State {
         self.http.open_streams() + self.waiting.len() as u32
     }
 
-    /// Whether one more request would have a stream at once.
+    /// Whether one more request would have a stream at once, or, where the server has not said yet how many there may be, as soon
+    /// as it allows all that we do.
     pub(super) fn has_room(&self) -> bool {
-        self.requests() < self.streams_at_once()
+        let most = match self.is_settled {
+            true => Some(self.http.peer().concurrent_streams_max),
+            false => self.said.get(),
+        };
+        self.requests() < most.unwrap_or(u32::MAX).min(self.streams_max)
     }
 
-    /// How many streams may be open.
+    /// How many streams may be open. A server that has never said how many it takes gets one: it would refuse those that are too many
+    /// for it, and its settings come with the first that it sends.
     fn streams_at_once(&self) -> u32 {
         let most = match self.is_settled {
             true => self.http.peer().concurrent_streams_max,
-            false => STREAMS_BEFORE_SETTINGS,
+            false => self.said.get().unwrap_or(1).min(STREAMS_BEFORE_SETTINGS),
         };
         most.min(self.streams_max)
+    }
+
+    /// A request may have a stream.
+    fn may_open(&self) -> bool {
+        self.http.open_streams() < self.streams_at_once()
+    }
+
+    /// The server has said its settings.
+    pub(super) fn settle(&mut self) {
+        self.is_settled = true;
+        self.said.set(Some(self.http.peer().concurrent_streams_max));
     }
 
     /// Takes no more requests.
@@ -136,7 +160,7 @@ impl State {
             return flow;
         }
         let patience = request.patience;
-        if self.waiting.is_empty() && self.has_room() {
+        if self.waiting.is_empty() && self.may_open() {
             self.open(&flow, request.text, patience.response_by(now));
         } else {
             flow.outgoing.head.replace(request.text.to_vec());
@@ -186,7 +210,7 @@ impl State {
                 self.waiting.pop_front();
                 continue;
             }
-            if self.http.open_streams() >= self.streams_at_once() {
+            if !self.may_open() {
                 return;
             }
             let Some((flow, patience)) = self.waiting.pop_front() else {
