@@ -22,6 +22,7 @@ mod redirect;
 mod rewrite;
 mod scope;
 mod server;
+mod target;
 mod tree;
 mod upstream;
 mod variable;

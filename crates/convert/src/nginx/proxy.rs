@@ -1,10 +1,11 @@
 //! `proxy_pass` and what goes with it.
 
 use super::scope::Scope;
-use super::upstream::{self, Target};
+use super::target::{self, Target};
+use super::upstream;
 use super::variable::{expanded, template};
 use super::work::{Spot, State, Work};
-use crate::condition::{Path, Scheme};
+use crate::condition::Path;
 use crate::directive::Directive;
 use crate::document::Value;
 use crate::route::{Response, Route, is_changeable};
@@ -20,7 +21,7 @@ pub(super) fn pass<'a>(
 ) {
     let scope = &state.scope;
     let written = expanded(directive.argument(0), spot.constants);
-    let target = match parse(&written) {
+    let target = match target::parse(&written) {
         Ok(target) => target,
         Err(why) => {
             work.notes.left_out(directive, why);
@@ -55,56 +56,6 @@ fn said_of_all<'a>(
         );
         work.notes.approximated(directive, how);
     }
-}
-
-/// Scheme, server and URI of the argument.
-fn parse(text: &str) -> Result<Target<'_>, String> {
-    let (scheme, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
-        (Some(rest), _) => (Scheme::Http, rest),
-        (None, Some(rest)) => (Scheme::Https, rest),
-        (None, None) => {
-            return Err("a server is a URL of http or https without variables".to_owned());
-        }
-    };
-    let (authority, uri) = match rest.strip_prefix("unix:") {
-        Some(unix) => match unix.split_once(':') {
-            Some((path, uri)) => (
-                &rest[..5 + path.len()],
-                Some(uri).filter(|uri| !uri.is_empty()),
-            ),
-            None => (rest, None),
-        },
-        None => match rest.find(['/', '?']) {
-            Some(at) => (&rest[..at], Some(&rest[at..])),
-            None => match rest
-                .strip_suffix("$request_uri")
-                .or(rest.strip_suffix("${request_uri}"))
-            {
-                Some(authority) => (authority, None),
-                None => (rest, None),
-            },
-        },
-    };
-    // A URI of variables that is the client's own is none.
-    let uri = uri.filter(|uri| !matches!(*uri, "/${request_uri}"));
-    let authority = authority
-        .strip_suffix("${request_uri}")
-        .unwrap_or(authority);
-    if authority.contains('$') {
-        return Err(
-            "servers have names and addresses, not variables; the response is 502".to_owned(),
-        );
-    }
-    if uri.is_some_and(|uri| uri.contains(['$', '?', '#', ' '])) {
-        return Err(
-            "the path of a server has no variables and no query; the response is 502".to_owned(),
-        );
-    }
-    Ok(Target {
-        scheme,
-        authority,
-        uri,
-    })
 }
 
 /// What the server is asked for in the place of the client's path.

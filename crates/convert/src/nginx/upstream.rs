@@ -2,22 +2,13 @@
 
 use super::balance;
 use super::scope::Scope;
+use super::target::Target;
 use super::work::Work;
 use crate::condition::Scheme;
 use crate::directive::Directive;
 use crate::document::Value;
 use crate::group::{Group, server};
 use crate::unit::{bounded, nginx_time, written};
-
-/// What `proxy_pass` names.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Target<'t> {
-    pub(super) scheme: Scheme,
-    /// An upstream, a server with or without a port, or `unix:/path`.
-    pub(super) authority: &'t str,
-    /// What stands in the place of the location's path.
-    pub(super) uri: Option<&'t str>,
-}
 
 /// The name of the group that is forwarded to.
 pub(super) fn group<'a>(
