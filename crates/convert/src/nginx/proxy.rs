@@ -21,9 +21,14 @@ pub(super) fn pass<'a>(
 ) {
     let scope = &state.scope;
     let written = expanded(directive.argument(0), spot.constants);
-    let target = match target::parse(&written) {
-        Ok(target) => target,
+    let found = target::parse(&written).and_then(|target| {
+        let group = upstream::group(work, scope, directive, &target)?;
+        Ok((target, group))
+    });
+    let (target, group) = match found {
+        Ok(found) => found,
         Err(why) => {
+            let why = format!("{why}; the response is 502");
             work.notes.left_out(directive, why);
             route.response = Response::status(502);
             return;
@@ -31,7 +36,6 @@ pub(super) fn pass<'a>(
     };
     work.notes.carried(directive);
     work.passes.get_or_insert(directive);
-    let group = upstream::group(work, scope, directive, &target);
     route.response = Response::Forward(group);
     path(work, state, spot, directive, target.uri, route);
     said_of_all(work, scope, directive, &target);

@@ -46,14 +46,10 @@ pub(super) fn parse(text: &str) -> Result<Target<'_>, String> {
         .strip_suffix("${request_uri}")
         .unwrap_or(authority);
     if authority.contains('$') {
-        return Err(
-            "servers have names and addresses, not variables; the response is 502".to_owned(),
-        );
+        return Err("servers have names and addresses, not variables".to_owned());
     }
     if uri.is_some_and(|uri| uri.contains(['$', '?', '#', ' '])) {
-        return Err(
-            "the path of a server has no variables and no query; the response is 502".to_owned(),
-        );
+        return Err("the path of a server has no variables and no query".to_owned());
     }
     Ok(Target {
         scheme,

@@ -242,6 +242,54 @@ fn an_upstream_is_a_group() {
 }
 
 #[test]
+fn a_port_that_is_not_said_is_that_of_the_url_or_80_in_a_block() {
+    let conversion = converted(
+        "http { upstream app { server 10.0.0.1; server 10.0.0.2:8443; server unix:/s; }
+         server { location /a { proxy_pass https://app; } location /b { proxy_pass https://b.org; } } }",
+    );
+    for servers in [
+        "servers = [\"10.0.0.1:80\", \"10.0.0.2:8443\", \"unix:/s\"]",
+        "servers = [\"b.org:443\"]",
+    ] {
+        assert!(lines(&conversion).contains(&servers), "{}", conversion.text);
+    }
+}
+
+#[test]
+fn what_is_no_server_is_not_in_the_result() {
+    for (server, said) in [
+        ("a..b", "\"a..b:80\" is not a server"),
+        ("[::1", "\"[::1\" is not a server"),
+        ("a:0", "server \"a:0\" has port 0"),
+        ("a:99999", "\"a:99999\""),
+    ] {
+        let conversion = converted(&format!(
+            "http {{ upstream app {{ server {server}; server b:1; }} server {{ location /a {{ proxy_pass http://app; }}
+             location /b {{ proxy_pass http://{server}; }} }} }}"
+        ));
+        let lines = lines(&conversion);
+        assert!(lines.contains(&"servers = [\"b:1\"]"), "{lines:?}");
+        let refusal = ["path = \"/b\"", "respond = { status = 502 }"];
+        assert!(lines.windows(2).any(|pair| pair == refusal), "{lines:?}");
+        for directive in [
+            format!("server {server}"),
+            format!("proxy_pass http://{server}"),
+        ] {
+            let Outcome::LeftOut(why) = outcome(&conversion, &directive) else {
+                panic!("{:?}", conversion.notes);
+            };
+            assert!(why.contains(said), "{why}");
+        }
+    }
+    let conversion = converted("http { server { location / { proxy_pass http://$x; } } }");
+    let why = "servers have names and addresses, not variables; the response is 502";
+    assert_eq!(
+        outcome(&conversion, "proxy_pass"),
+        Outcome::LeftOut(why.to_owned())
+    );
+}
+
+#[test]
 fn http_and_https_are_told_apart_by_their_scheme() {
     let text = "http { server { listen 80; server_name a.org; return 301 https://$host$request_uri; }
         server { listen 443 ssl http2; server_name a.org; ssl_certificate a.pem; ssl_certificate_key /k/a.key;

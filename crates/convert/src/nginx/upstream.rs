@@ -11,17 +11,20 @@ use crate::group::{Group, server};
 use crate::unit::{bounded, nginx_time, written};
 
 /// The name of the group that is forwarded to.
+///
+/// # Errors
+/// When what is named is no server, with what it is instead.
 pub(super) fn group<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,
     pass: &'a Directive,
     target: &Target<'_>,
-) -> String {
+) -> Result<String, String> {
     let block = work.named("upstream", target.authority);
     let mut group = match block {
-        Some(block) => of_block(work, block, target),
+        Some(block) => of_block(work, block),
         None => {
-            let address = address(target.authority, target.scheme);
+            let address = address(target.authority, port(target.scheme))?;
             Group::of(pass.origin(), vec![server(&address, vec![])])
         }
     };
@@ -30,25 +33,37 @@ pub(super) fn group<'a>(
         group.put("tls", tls);
     }
     retries(work, scope, &mut group);
-    work.groups.name(target.authority, group)
+    Ok(work.groups.name(target.authority, group))
 }
 
-/// An address as Onrush takes it: with its port.
-fn address(authority: &str, scheme: Scheme) -> String {
-    if let Some(path) = authority.strip_prefix("unix:") {
-        return format!("unix:{}", path.trim_end_matches(':'));
+/// The port of a server that is named by a URL without one.
+fn port(scheme: Scheme) -> u16 {
+    match scheme {
+        Scheme::Http => 80,
+        Scheme::Https => 443,
     }
+}
+
+/// The port of a server in a block without one, also where TLS is spoken there.
+const PORT_IN_BLOCK: u16 = 80;
+
+/// An address as Onrush takes it: with its port.
+fn address(authority: &str, port: u16) -> Result<String, String> {
     let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| {
         !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
     });
-    match (has_port, scheme) {
-        (true, _) => authority.to_owned(),
-        (false, Scheme::Https) => format!("{authority}:443"),
-        (false, Scheme::Http) => format!("{authority}:80"),
+    let address = match authority.strip_prefix("unix:") {
+        Some(path) => format!("unix:{}", path.trim_end_matches(':')),
+        None if has_port => authority.to_owned(),
+        None => format!("{authority}:{port}"),
+    };
+    match onrush_config::address::parse_server(&address) {
+        Ok(_) => Ok(address),
+        Err(invalid) => Err(invalid.to_string()),
     }
 }
 
-fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, target: &Target<'_>) -> Group {
+fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive) -> Group {
     work.notes.carried(block);
     let mut servers: Vec<Value> = Vec::new();
     let mut addresses: Vec<String> = Vec::new();
@@ -59,7 +74,13 @@ fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, target: &Target<'_>) 
         inside.filter(move |inside| inside.name() == name)
     };
     for directive in in_block("server") {
-        let address = address(directive.argument(0), target.scheme);
+        let address = match address(directive.argument(0), PORT_IN_BLOCK) {
+            Ok(address) => address,
+            Err(why) => {
+                work.notes.left_out(directive, why);
+                continue;
+            }
+        };
         if addresses.contains(&address) {
             let how = "its address is in the group already; a weight would give it more";
             work.notes.approximated(directive, how);
@@ -80,8 +101,10 @@ fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, target: &Target<'_>) 
             .collect();
     }
     if servers.is_empty() {
-        work.notes
-            .left_out(block, "all of its servers are down; the response is 502");
+        work.notes.left_out(
+            block,
+            "none of its servers is in the group; the response is 502",
+        );
         // Port 9 discards, and is refused where nobody listens.
         servers.push(server("127.0.0.1:9", vec![]));
     }
