@@ -10,6 +10,7 @@ mod errors;
 mod field;
 mod fields;
 mod guard;
+mod handler;
 mod internal;
 mod known;
 mod lexer;

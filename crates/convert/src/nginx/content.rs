@@ -5,6 +5,7 @@ use super::attempt::{LooksFor, try_files};
 use super::caching::alike;
 use super::errors;
 use super::fields;
+use super::handler::Handler;
 use super::internal;
 use super::log;
 use super::proxy;
@@ -17,29 +18,8 @@ use crate::document::Value;
 use crate::route::{Response, Route};
 use crate::unit::{nginx_size, written_size};
 
-/// Handlers that Onrush has nothing for; whoever is asked there gets this status.
-const FOREIGN: [&str; 9] = [
-    "fastcgi_pass",
-    "uwsgi_pass",
-    "scgi_pass",
-    "grpc_pass",
-    "memcached_pass",
-    "stub_status",
-    "content_by_lua_block",
-    "content_by_lua_file",
-    "empty_gif",
-];
+/// Whoever asks for what Onrush has nothing for gets this status.
 const FOREIGN_STATUS: u16 = 501;
-
-/// What has another server respond: nginx redirects to the slash at the end of such a location.
-pub(super) const PASSES: [&str; 6] = [
-    "proxy_pass",
-    "fastcgi_pass",
-    "uwsgi_pass",
-    "scgi_pass",
-    "grpc_pass",
-    "memcached_pass",
-];
 
 /// The route of a location.
 ///
@@ -92,7 +72,6 @@ fn one<'a>(
     }
     access::write(work, scope, &mut route);
     timeouts(work, scope);
-    let foreign = FOREIGN.iter().find_map(|name| scope.own(name));
     let asked = scope.one("auth_request");
     if let Some(directive) = asked.filter(|asked| asked.argument(0) != "off") {
         // Who would be refused must not be let in.
@@ -101,24 +80,35 @@ fn one<'a>(
             "Onrush asks no other server who is let in; nobody is, the response is {FOREIGN_STATUS}"
         );
         work.notes.left_out(directive, why);
-    } else if let Some(directive) = foreign {
-        route.response = Response::status(FOREIGN_STATUS);
-        let why = format!("Onrush has nothing for this; the response is {FOREIGN_STATUS}");
-        work.notes.left_out(directive, why);
-    } else if let Some(directive) = scope.own("proxy_pass") {
-        proxy::pass(work, state, &spot, directive, &mut route);
     } else {
-        route.response = files(work, state, &spot);
-        if scope.own("alias").is_none() {
-            // Beneath a root the whole path is looked for.
-            route.when = route.when.without_prefix();
-        }
+        respond(work, state, &spot, &mut route);
     }
     fields::response(work, scope, &spot, &mut route);
     compression(work, scope, &mut route);
     log::write(work, scope, &mut route);
     errors::write(work, state, &mut route);
     work.push(route)
+}
+
+/// Makes the route one that responds with what the location has: a server, files, or nothing.
+fn respond<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>, route: &mut Route) {
+    match Handler::of(&state.scope) {
+        Some(Handler::Forward(module, directive)) => {
+            proxy::pass(work, state, spot, module, directive, route);
+        }
+        Some(Handler::Foreign(directive)) => {
+            route.response = Response::status(FOREIGN_STATUS);
+            let why = format!("Onrush has nothing for this; the response is {FOREIGN_STATUS}");
+            work.notes.left_out(directive, why);
+        }
+        None => {
+            route.response = files(work, state, spot);
+            if state.scope.own("alias").is_none() {
+                // Beneath a root the whole path is looked for.
+                route.when = std::mem::take(&mut route.when).without_prefix();
+            }
+        }
+    }
 }
 
 fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {

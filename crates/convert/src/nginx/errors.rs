@@ -1,5 +1,6 @@
 //! `error_page` and limits on bodies: what clients get instead of what they asked for.
 
+use super::handler::Module;
 use super::internal;
 use super::scope::Scope;
 use super::work::{State, Work};
@@ -15,7 +16,7 @@ pub(super) fn write<'a>(work: &mut Work<'a>, state: &State<'a>, route: &mut Rout
     for directive in scope.all("error_page") {
         page(work, state, directive, &mut pages);
     }
-    if let Some(directive) = scope.one("proxy_intercept_errors") {
+    if let Some(directive) = scope.one(&Module::of(scope).directive("intercept_errors")) {
         work.notes.carried(directive);
         if directive.argument(0) == "on" && !pages.is_empty() {
             pages.push(("intercept".to_owned(), Value::Truth(true)));

@@ -1,6 +1,7 @@
-//! Fields of responses: `add_header`, `expires`, `proxy_hide_header`.
+//! Fields of responses: `add_header`, `expires`, `proxy_hide_header` or `grpc_hide_header`.
 
 use super::caching;
+use super::handler::Module;
 use super::scope::Scope;
 use super::variable::template;
 use super::work::{Spot, Work};
@@ -29,7 +30,7 @@ pub(super) fn response<'a>(
     }
     caching::write(work, scope, spot, route);
     if let Response::Forward(_) = route.response {
-        for directive in scope.all("proxy_hide_header") {
+        for directive in scope.all(&Module::of(scope).directive("hide_header")) {
             let name = directive.argument(0);
             match is_changeable(name) {
                 true => {

@@ -1,5 +1,6 @@
-//! `proxy_pass` and what goes with it.
+//! `proxy_pass` and `grpc_pass`, and what goes with them.
 
+use super::handler::Module;
 use super::scope::Scope;
 use super::target::{self, Target};
 use super::upstream;
@@ -16,12 +17,13 @@ pub(super) fn pass<'a>(
     work: &mut Work<'a>,
     state: &State<'a>,
     spot: &Spot<'_>,
+    module: Module,
     directive: &'a Directive,
     route: &mut Route,
 ) {
     let scope = &state.scope;
     let written = expanded(directive.argument(0), spot.constants);
-    let found = target::parse(&written).and_then(|target| {
+    let found = target::parse(module, &written).and_then(|target| {
         let group = upstream::group(work, scope, directive, &target)?;
         Ok((target, group))
     });
@@ -38,10 +40,17 @@ pub(super) fn pass<'a>(
     work.passes.get_or_insert(directive);
     route.response = Response::Forward(group);
     path(work, state, spot, directive, target.uri, route);
-    said_of_all(work, scope, directive, &target);
     request_fields(work, scope, spot, &target, route);
-    timeouts(work, scope);
-    settings(work, scope);
+    timeouts(work, scope, module);
+    match module {
+        Module::Proxy => {
+            said_of_all(work, scope, directive, &target);
+            settings(work, scope);
+        }
+        // Nothing leads redirects of servers here, and there is nothing else of the kind.
+        Module::Grpc => {}
+    }
+    pass_headers_and_bind(work, scope, module);
 }
 
 /// What nginx does by itself wherever it forwards, and Onrush does not.
@@ -121,7 +130,7 @@ fn request_fields<'a>(
     let edits = &mut route.request_headers;
     // What nginx says when nothing else is said.
     edits.set("Host", crate::route::escaped(own));
-    for directive in scope.all("proxy_set_header") {
+    for directive in scope.all(&target.module.directive("set_header")) {
         let (name, written) = (directive.argument(0), directive.argument(1));
         let lower = name.to_ascii_lowercase();
         if is_said_already(work, directive, &lower) {
@@ -226,17 +235,14 @@ fn is_own_word(name: &str, value: &str) -> bool {
     }
 }
 
-fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
+fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
     const KEYS: [(&str, &[&str]); 3] = [
-        ("proxy_connect_timeout", &["connect"]),
-        (
-            "proxy_read_timeout",
-            &["upstream_first_byte", "upstream_body"],
-        ),
-        ("proxy_send_timeout", &["upstream_body"]),
+        ("connect_timeout", &["connect"]),
+        ("read_timeout", &["upstream_first_byte", "upstream_body"]),
+        ("send_timeout", &["upstream_body"]),
     ];
     for (name, keys) in KEYS {
-        let Some(directive) = scope.one(name) else {
+        let Some(directive) = scope.one(&module.directive(name)) else {
             continue;
         };
         match nginx_time(directive.argument(0)) {
@@ -252,7 +258,7 @@ fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
     }
 }
 
-/// Settings that need nothing in the result.
+/// What only `proxy_pass` has and needs nothing in the result.
 fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
     for name in ["proxy_buffering", "proxy_request_buffering"] {
         if let Some(directive) = scope.one(name) {
@@ -286,7 +292,6 @@ fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
         "proxy_set_body",
         "proxy_pass_request_body",
         "proxy_pass_request_headers",
-        "proxy_bind",
     ] {
         for directive in scope.all(name) {
             match directive.argument(0) {
@@ -296,7 +301,17 @@ fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
             }
         }
     }
-    if let Some(directive) = scope.one("proxy_pass_header") {
+}
+
+/// What both have and needs nothing in the result: fields of servers pass, and connections come from any address.
+fn pass_headers_and_bind<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
+    for directive in scope.all(&module.directive("pass_header")) {
         work.notes.carried(directive);
+    }
+    if let Some(directive) = scope.one(&module.directive("bind")) {
+        match directive.argument(0) {
+            "off" => work.notes.carried(directive),
+            _ => work.notes.left_out(directive, "Onrush has nothing for it"),
+        }
     }
 }

@@ -29,7 +29,14 @@ pub(super) type End<'e, 'a> =
     dyn FnMut(&mut Work<'a>, State<'a>, &Given) -> Result<(), TooMany> + 'e;
 
 /// Words of the content that values of maps are needed for.
-const BOUND: [&str; 5] = ["proxy_pass", "return", "rewrite", "root", "alias"];
+const BOUND: [&str; 6] = [
+    "proxy_pass",
+    "grpc_pass",
+    "return",
+    "rewrite",
+    "root",
+    "alias",
+];
 
 /// Brings requests through the steps of one level, and what is left of them to `end`.
 ///

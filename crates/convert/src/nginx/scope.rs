@@ -65,8 +65,13 @@ impl<'a> Scope<'a> {
 
     /// What the location itself says, or a condition in it: for directives that are not inherited.
     pub(super) fn own(&self, name: &str) -> Option<&'a Directive> {
+        self.own_of(&[name])
+    }
+
+    /// The same for directives that set each other aside, such as `proxy_pass` and `fastcgi_pass`.
+    pub(super) fn own_of(&self, names: &[&str]) -> Option<&'a Directive> {
         let own = self.levels[self.own_from..].iter().rev();
         let mut own = own.flat_map(|level| level.iter().rev());
-        own.find(|directive| directive.name() == name)
+        own.find(|directive| names.contains(&directive.name()))
     }
 }

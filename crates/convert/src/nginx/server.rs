@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::content;
 use super::fields;
+use super::handler;
 use super::location::{Location, REFUSED_EVERYWHERE, locations};
 use super::rewrite::run;
 use super::scope::Scope;
@@ -365,9 +366,7 @@ fn slashes<'a>(
             let path = &other.path.path;
             !other.is_expression() && (*path == exact || *path == prefix)
         });
-        let passes = content::PASSES
-            .iter()
-            .find_map(|name| location.scope.own(name));
+        let passes = location.scope.own_of(&handler::PASSES);
         let Some(directive) =
             passes.filter(|_| !is_taken && location.scope.own("internal").is_none())
         else {

@@ -1,19 +1,34 @@
-//! What a directive such as `proxy_pass` names: a server, and how it is asked.
+//! What `proxy_pass` and `grpc_pass` name: a server, and how it is asked.
 
+use super::handler::Module;
 use crate::condition::Scheme;
 
-/// What `proxy_pass` names.
+const VARIABLE: &str = "servers have names and addresses, not variables";
+
+/// What is forwarded to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target<'t> {
+    pub(super) module: Module,
     pub(super) scheme: Scheme,
     /// An upstream, a server with or without a port, or `unix:/path`.
     pub(super) authority: &'t str,
-    /// What stands in the place of the location's path.
+    /// What stands in the place of the location's path; `grpc_pass` has none.
     pub(super) uri: Option<&'t str>,
 }
 
-/// Scheme, server and URI of the argument.
-pub(super) fn parse(text: &str) -> Result<Target<'_>, String> {
+/// What the argument of `proxy_pass` or `grpc_pass` names.
+///
+/// # Errors
+/// When it is nothing that Onrush forwards to, with what is expected.
+pub(super) fn parse(module: Module, text: &str) -> Result<Target<'_>, String> {
+    match module {
+        Module::Proxy => of_proxy(text),
+        Module::Grpc => of_grpc(text),
+    }
+}
+
+/// A URL with scheme and server, and perhaps a URI.
+fn of_proxy(text: &str) -> Result<Target<'_>, String> {
     let (scheme, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
         (Some(rest), _) => (Scheme::Http, rest),
         (None, Some(rest)) => (Scheme::Https, rest),
@@ -46,14 +61,88 @@ pub(super) fn parse(text: &str) -> Result<Target<'_>, String> {
         .strip_suffix("${request_uri}")
         .unwrap_or(authority);
     if authority.contains('$') {
-        return Err("servers have names and addresses, not variables".to_owned());
+        return Err(VARIABLE.to_owned());
     }
     if uri.is_some_and(|uri| uri.contains(['$', '?', '#', ' '])) {
         return Err("the path of a server has no variables and no query".to_owned());
     }
     Ok(Target {
+        module: Module::Proxy,
         scheme,
         authority,
         uri,
     })
+}
+
+/// A server, perhaps with a scheme before it.
+fn of_grpc(text: &str) -> Result<Target<'_>, String> {
+    let (scheme, authority) = match text.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("grpc") => (Scheme::Http, rest),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("grpcs") => (Scheme::Https, rest),
+        _ => (Scheme::Http, text),
+    };
+    if authority.contains('$') {
+        return Err(VARIABLE.to_owned());
+    }
+    if authority.contains(['/', '?']) && !authority.starts_with("unix:") {
+        return Err(
+            "grpc_pass has a server, perhaps with grpc:// or grpcs:// before it, and no path behind it, as nginx wants it"
+                .to_owned(),
+        );
+    }
+    Ok(Target {
+        module: Module::Grpc,
+        scheme,
+        authority,
+        uri: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(module: Module, text: &str, expected: Option<(Scheme, &str, Option<&str>)>) {
+        let found = parse(module, text).ok();
+        let found = found.map(|target| (target.scheme, target.authority, target.uri));
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn a_url_has_a_server_and_perhaps_a_path() {
+        use Scheme::{Http, Https};
+        for (text, expected) in [
+            ("http://app", Some((Http, "app", None))),
+            ("https://app:1/", Some((Https, "app:1", Some("/")))),
+            ("http://unix:/s:/x", Some((Http, "unix:/s", Some("/x")))),
+            ("http://app$request_uri", Some((Http, "app", None))),
+            ("app", None),
+            ("grpc://app", None),
+            ("http://$a", None),
+            ("http://app/?a", None),
+        ] {
+            check(Module::Proxy, text, expected);
+        }
+    }
+
+    #[test]
+    fn a_server_of_grpc_has_no_path() {
+        use Scheme::{Http, Https};
+        for (text, expected) in [
+            ("app", Some((Http, "app", None))),
+            ("[::1]:1", Some((Http, "[::1]:1", None))),
+            ("grpc://app:1", Some((Http, "app:1", None))),
+            ("GRPCS://app", Some((Https, "app", None))),
+            ("unix:/run/s", Some((Http, "unix:/run/s", None))),
+            ("grpcs://unix:/s", Some((Https, "unix:/s", None))),
+            ("grpc://app/", None),
+            ("app:1/x", None),
+            ("app?x", None),
+            ("http://app", None),
+            ("grpc://$host", None),
+        ] {
+            check(Module::Grpc, text, expected);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Whole configurations of nginx, and what becomes of them.
 
+mod grpc;
 mod permission;
 
 use super::*;

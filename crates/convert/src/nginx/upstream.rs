@@ -1,6 +1,7 @@
 //! `upstream` blocks and single servers as groups.
 
 use super::balance;
+use super::handler::Module;
 use super::scope::Scope;
 use super::target::Target;
 use super::work::Work;
@@ -22,17 +23,21 @@ pub(super) fn group<'a>(
 ) -> Result<String, String> {
     let block = work.named("upstream", target.authority);
     let mut group = match block {
-        Some(block) => of_block(work, block),
+        Some(block) => of_block(work, block, target.module),
         None => {
             let address = address(target.authority, port(target.scheme))?;
             Group::of(pass.origin(), vec![server(&address, vec![])])
         }
     };
+    match target.module {
+        Module::Proxy => {}
+        Module::Grpc => group.put("protocol", Value::text("h2")),
+    }
     if target.scheme == Scheme::Https {
-        let tls = tls(work, scope);
+        let tls = tls(work, scope, target.module);
         group.put("tls", tls);
     }
-    retries(work, scope, &mut group);
+    retries(work, scope, target.module, &mut group);
     Ok(work.groups.name(target.authority, group))
 }
 
@@ -63,17 +68,14 @@ fn address(authority: &str, port: u16) -> Result<String, String> {
     }
 }
 
-fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive) -> Group {
+fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module) -> Group {
     work.notes.carried(block);
     let mut servers: Vec<Value> = Vec::new();
     let mut addresses: Vec<String> = Vec::new();
     let mut failures = Failures::default();
     let mut has_main = false;
-    let in_block = |name: &'static str| {
-        let inside = block.inside().iter();
-        inside.filter(move |inside| inside.name() == name)
-    };
-    for directive in in_block("server") {
+    let inside = block.inside().iter();
+    for directive in inside.filter(|inside| inside.name() == "server") {
         let address = match address(directive.argument(0), PORT_IN_BLOCK) {
             Ok(address) => address,
             Err(why) => {
@@ -113,21 +115,34 @@ fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive) -> Group {
     if let Some(eject) = failures.written() {
         group.put("eject", eject);
     }
-    for directive in in_block("keepalive") {
-        if let Ok(count @ 0..=65_535) = directive.argument(0).parse::<u64>() {
-            group.put("connections_idle_max", Value::Number(count));
-            work.notes.carried(directive);
-        }
-    }
-    for directive in in_block("keepalive_timeout") {
-        match nginx_time(directive.argument(0)) {
-            Some(time) => work.timeouts.say("upstream_idle", time, directive),
-            None => work
-                .notes
-                .left_out(directive, "expected a time such as 60s"),
-        }
-    }
+    idle(work, block, module, &mut group);
     group
+}
+
+/// How many connections without a request are kept, and for how long.
+fn idle<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module, group: &mut Group) {
+    for directive in block.inside() {
+        let said = directive.argument(0);
+        match (directive.name(), module) {
+            ("keepalive", Module::Proxy) => {
+                if let Ok(count @ 0..=65_535) = said.parse::<u64>() {
+                    group.put("connections_idle_max", Value::Number(count));
+                    work.notes.carried(directive);
+                }
+            }
+            ("keepalive", Module::Grpc) => {
+                let why = "with grpc_pass requests share connections: none waits for a single one";
+                work.notes.without_effect(directive, why);
+            }
+            ("keepalive_timeout", Module::Proxy | Module::Grpc) => match nginx_time(said) {
+                Some(time) => work.timeouts.say("upstream_idle", time, directive),
+                None => work
+                    .notes
+                    .left_out(directive, "expected a time such as 60s"),
+            },
+            _ => {}
+        }
+    }
 }
 
 /// What a server is in its group.
@@ -239,9 +254,9 @@ fn differ<'a>(work: &mut Work<'a>, directive: &'a Directive, what: Option<&str>)
 }
 
 /// How servers are spoken to over TLS.
-fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Value {
+fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) -> Value {
     let mut entries = Vec::new();
-    let verify = scope.one("proxy_ssl_verify");
+    let verify = scope.one(&module.directive("ssl_verify"));
     if let Some(directive) = verify {
         work.notes.carried(directive);
     }
@@ -251,11 +266,11 @@ fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Value {
         entries.push(("verify".to_owned(), Value::Truth(false)));
     }
     for (name, key) in [
-        ("proxy_ssl_trusted_certificate", "ca"),
-        ("proxy_ssl_certificate", "certificate"),
-        ("proxy_ssl_certificate_key", "key"),
+        ("ssl_trusted_certificate", "ca"),
+        ("ssl_certificate", "certificate"),
+        ("ssl_certificate_key", "key"),
     ] {
-        let Some(directive) = scope.one(name) else {
+        let Some(directive) = scope.one(&module.directive(name)) else {
             continue;
         };
         if key == "ca" && !is_verified {
@@ -269,7 +284,7 @@ fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Value {
         ));
         work.notes.carried(directive);
     }
-    if let Some(directive) = scope.one("proxy_ssl_name") {
+    if let Some(directive) = scope.one(&module.directive("ssl_name")) {
         let name = directive.argument(0);
         match name.contains('$') {
             true => work.notes.left_out(
@@ -283,13 +298,13 @@ fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Value {
         }
     }
     for name in [
-        "proxy_ssl_server_name",
-        "proxy_ssl_protocols",
-        "proxy_ssl_ciphers",
-        "proxy_ssl_session_reuse",
-        "proxy_ssl_verify_depth",
+        "ssl_server_name",
+        "ssl_protocols",
+        "ssl_ciphers",
+        "ssl_session_reuse",
+        "ssl_verify_depth",
     ] {
-        if let Some(directive) = scope.one(name) {
+        if let Some(directive) = scope.one(&module.directive(name)) {
             let how = "Onrush always names the server (SNI), and speaks TLS 1.2 or 1.3 with its own ciphers";
             work.notes.approximated(directive, how);
         }
@@ -297,9 +312,9 @@ fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Value {
     Value::Table(entries)
 }
 
-/// `proxy_next_upstream` and what goes with it.
-fn retries<'a>(work: &mut Work<'a>, scope: &Scope<'a>, group: &mut Group) {
-    if let Some(directive) = scope.one("proxy_next_upstream_timeout") {
+/// `proxy_next_upstream` or `grpc_next_upstream`, and what goes with it.
+fn retries<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, group: &mut Group) {
+    if let Some(directive) = scope.one(&module.directive("next_upstream_timeout")) {
         match directive.argument(0) {
             "0" => work.notes.carried(directive),
             _ => work
@@ -307,7 +322,7 @@ fn retries<'a>(work: &mut Work<'a>, scope: &Scope<'a>, group: &mut Group) {
                 .approximated(directive, "attempts end with their count, not with a time"),
         }
     }
-    let tries = scope.one("proxy_next_upstream_tries");
+    let tries = scope.one(&module.directive("next_upstream_tries"));
     let count = tries.and_then(|tries| tries.argument(0).parse::<u64>().ok());
     let count = count
         .filter(|count| *count > 0)
@@ -315,7 +330,7 @@ fn retries<'a>(work: &mut Work<'a>, scope: &Scope<'a>, group: &mut Group) {
     if let Some(tries) = tries {
         work.notes.carried(tries);
     }
-    let Some(directive) = scope.one("proxy_next_upstream") else {
+    let Some(directive) = scope.one(&module.directive("next_upstream")) else {
         if let Some(count) = count {
             group.put("retries", Value::Number(count));
         }

@@ -32,7 +32,7 @@ pub(super) struct Work<'a> {
     pub(super) prefix: PathBuf,
     /// Whether any route tells servers of clients by X-Forwarded-For and such.
     pub(super) forwards_clients: bool,
-    /// The first `proxy_pass` that is used.
+    /// The first `proxy_pass` or `grpc_pass` that is used.
     pub(super) passes: Option<&'a Directive>,
     pub(super) budget: Budget,
 }
