@@ -253,6 +253,8 @@ fn differ<'a>(work: &mut Work<'a>, directive: &'a Directive, what: Option<&str>)
     }
 }
 
+const NOT_VERIFIED: &str = "certificates of servers are not verified";
+
 /// How servers are spoken to over TLS.
 fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) -> Value {
     let mut entries = Vec::new();
@@ -274,8 +276,7 @@ fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) -> Value {
             continue;
         };
         if key == "ca" && !is_verified {
-            work.notes
-                .without_effect(directive, "certificates of servers are not verified");
+            work.notes.without_effect(directive, NOT_VERIFIED);
             continue;
         }
         entries.push((
@@ -297,19 +298,38 @@ fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) -> Value {
             }
         }
     }
+    if let Some(directive) = scope.one(&module.directive("ssl_crl")) {
+        match is_verified {
+            true => work.notes.left_out(
+                directive,
+                "certificates that have been revoked are looked for in no list",
+            ),
+            false => work.notes.without_effect(directive, NOT_VERIFIED),
+        }
+    }
+    tls_of_its_own(work, scope, module);
+    Value::Table(entries)
+}
+
+/// What is said of TLS that is Onrush's own affair.
+fn tls_of_its_own<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
     for name in [
         "ssl_server_name",
         "ssl_protocols",
         "ssl_ciphers",
         "ssl_session_reuse",
         "ssl_verify_depth",
+        "ssl_conf_command",
     ] {
         if let Some(directive) = scope.one(&module.directive(name)) {
             let how = "Onrush always names the server (SNI), and speaks TLS 1.2 or 1.3 with its own ciphers";
             work.notes.approximated(directive, how);
         }
     }
-    Value::Table(entries)
+    if let Some(directive) = scope.one(&module.directive("ssl_password_file")) {
+        work.notes
+            .left_out(directive, "keys are read without a password");
+    }
 }
 
 /// `proxy_next_upstream` or `grpc_next_upstream`, and what goes with it.

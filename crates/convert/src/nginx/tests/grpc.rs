@@ -99,6 +99,32 @@ fn tls_of_grpc_is_what_grpc_ssl_says() {
 }
 
 #[test]
+fn what_tls_of_servers_does_not_have_is_said() {
+    for (pass, module) in [
+        ("proxy_pass https://a", "proxy"),
+        ("grpc_pass grpcs://a", "grpc"),
+    ] {
+        let conversion = converted(&format!(
+            "http {{ server {{ location /a {{ {pass}; {module}_ssl_verify on; {module}_ssl_crl /crl; {module}_ssl_password_file /p;
+             {module}_ssl_conf_command Options A; {module}_ssl_verify_depth 2; }} }} }}"
+        ));
+        let said = |name: &str| outcome(&conversion, &format!("{module}_ssl_{name}"));
+        for name in ["crl", "password_file"] {
+            assert!(
+                matches!(said(name), Outcome::LeftOut(_)),
+                "{module}: {name}"
+            );
+        }
+        for name in ["conf_command", "verify_depth"] {
+            assert!(
+                matches!(said(name), Outcome::Approximated(_)),
+                "{module}: {name}"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_is_said_beside_grpc_pass_counts_as_beside_proxy_pass() {
     let conversion = check_group(
         "upstream app { server a:1; server b:1 max_fails=2; keepalive 8; keepalive_timeout 30s; }
