@@ -13,6 +13,7 @@ mod passwords;
 mod proxy;
 mod rule;
 mod sample;
+mod server;
 mod servers;
 mod settings;
 mod state;

@@ -1,6 +1,7 @@
 //! A backend as a group of servers: who is asked, whether they are well, and what happens when they are not.
 
 use super::proxy::Proxy;
+use super::server::Keys;
 use super::servers;
 use super::work::Work;
 use crate::directive::Directive;
@@ -14,12 +15,11 @@ pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<St
     if servers.list.is_empty() {
         return None;
     }
-    let is_checked = servers.is_checked;
     let mut group = Group::of(proxy.section.origin(), servers.list);
     balance(work, proxy, &mut group);
     cookie(work, proxy, &mut group);
-    if is_checked {
-        let health = health(work, proxy, servers.health);
+    if let Some(keys) = servers.health {
+        let health = health(work, proxy, owned(keys));
         group.put("health", health);
     }
     if servers.is_observed {
@@ -41,7 +41,7 @@ pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<St
     if let Some(tls) = servers.tls {
         let tls = match tls.is_empty() {
             true => Value::Truth(true),
-            false => Value::Table(tls),
+            false => Value::Table(owned(tls)),
         };
         group.put("tls", tls);
     }
@@ -52,6 +52,11 @@ pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<St
         group.put("slow_start", Value::Text(time));
     }
     Some(work.groups.name(proxy.name(), group))
+}
+
+fn owned(keys: Keys) -> Vec<(String, Value)> {
+    let keys = keys.into_iter();
+    keys.map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 fn balance<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {

@@ -1,22 +1,21 @@
-//! `server` lines of a backend: addresses, weights, checks, TLS.
+//! The servers of a backend together: what each of them says by itself, Onrush says once for a group.
 
 use super::proxy::Proxy;
+use super::server::{Keys, Server, Transport};
 use super::work::Work;
 use crate::directive::Directive;
 use crate::document::Value;
-use crate::group::server;
-use crate::unit::{bounded, haproxy_time, written};
+use crate::group;
 
-/// What all servers of a backend say together: Onrush says it once for a group.
-#[derive(Debug, Default)]
+/// What a group is made of.
+#[derive(Debug)]
 pub(super) struct Servers {
     /// As a list of a group has them.
     pub(super) list: Vec<Value>,
-    pub(super) is_checked: bool,
-    /// Keys of `health`.
-    pub(super) health: Vec<(String, Value)>,
+    /// Keys of `health`, where any server is checked.
+    pub(super) health: Option<Keys>,
     /// Keys of `tls`, where any server speaks it.
-    pub(super) tls: Option<Vec<(String, Value)>>,
+    pub(super) tls: Option<Keys>,
     pub(super) proxy_protocol: Option<&'static str>,
     pub(super) slow_start: Option<String>,
     /// Whether requests are looked at to find servers that fail.
@@ -25,19 +24,27 @@ pub(super) struct Servers {
 
 /// Reads the servers of a backend.
 pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Servers {
-    let mut servers = Servers::default();
-    let mut addresses: Vec<String> = Vec::new();
-    let mut backups: Vec<Value> = Vec::new();
+    let servers = in_service(work, proxy);
+    Servers {
+        health: health(work, &servers),
+        tls: tls(work, &servers),
+        proxy_protocol: proxy_protocol(work, &servers),
+        slow_start: slow_start(work, &servers),
+        is_observed: servers.iter().any(|server| server.is_observed),
+        list: list(servers),
+    }
+}
+
+/// All that may be asked, each address once.
+fn in_service<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Server<'a>> {
+    let mut servers: Vec<Server<'a>> = Vec::new();
     let defaults: Vec<&Directive> = proxy.all(&["default-server"]).collect();
     for line in &defaults {
         work.notes.carried(line);
     }
     let named = ["server", "server-template"];
-    for line in proxy
-        .lines
-        .iter()
-        .filter(|line| named.contains(&line.name()))
-    {
+    let lines = proxy.lines.iter();
+    for line in lines.filter(|line| named.contains(&line.name())) {
         work.notes.carried(line);
         let (written, skipped) = match line.name() {
             "server" => (line.argument(1), 2),
@@ -47,299 +54,99 @@ pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Servers {
                 (line.argument(2), 3)
             }
         };
-        let mut one = One::default();
+        let mut server = Server::new(line);
         for default in &defaults {
-            one.words(work, line, default.arguments(), &mut servers);
+            server.read(work, default.arguments());
         }
-        let own = line.arguments().get(skipped..).unwrap_or_default();
-        one.words(work, line, own, &mut servers);
-        let address = match address(written, &one) {
-            Ok(address) => address,
-            Err(why) => {
-                work.notes.left_out(line, why);
-                continue;
-            }
-        };
-        if one.is_disabled {
-            work.notes
-                .approximated(line, "it is disabled, so it is not in the group");
+        server.read(work, line.arguments().get(skipped..).unwrap_or_default());
+        if let Err(why) = server.locate(written) {
+            work.notes.left_out(line, why);
             continue;
         }
-        if addresses.contains(&address) {
+        if server.is_disabled {
+            let how = "it is disabled, so it is not in the group";
+            work.notes.approximated(line, how);
+            continue;
+        }
+        if servers.iter().any(|known| known.address == server.address) {
             let how = "its address is in the group already; a weight would give it more";
             work.notes.approximated(line, how);
             continue;
         }
-        addresses.push(address.clone());
-        let is_backup = one.keys.iter().any(|(key, _)| *key == "backup");
-        let list = if is_backup {
-            &mut backups
-        } else {
-            &mut servers.list
-        };
-        list.push(server(&address, one.keys));
-        servers.is_checked |= one.is_checked;
-    }
-    if servers.list.is_empty() {
-        // Onrush wants one that is no backup.
-        servers.list = addresses
-            .iter()
-            .map(|address| server(address, vec![]))
-            .collect();
-    } else {
-        servers.list.append(&mut backups);
+        servers.push(server);
     }
     servers
 }
 
-/// One server.
-#[derive(Debug, Default)]
-struct One {
-    keys: Vec<(&'static str, Value)>,
-    is_checked: bool,
-    is_disabled: bool,
-    speaks_tls: bool,
+/// The backups behind the others; where there are none but backups all are main servers, since Onrush wants one.
+fn list(servers: Vec<Server<'_>>) -> Vec<Value> {
+    let (backups, main): (Vec<_>, Vec<_>) = servers.into_iter().partition(Server::is_backup);
+    if main.is_empty() {
+        let alone = |server: Server<'_>| group::server(&server.address, vec![]);
+        return backups.into_iter().map(alone).collect();
+    }
+    let all = main.into_iter().chain(backups);
+    all.map(|server| group::server(&server.address, server.keys))
+        .collect()
 }
 
-fn address(text: &str, one: &One) -> Result<String, String> {
-    let text = text.strip_prefix("ipv4@").unwrap_or(text);
-    let text = text.strip_prefix("ipv6@").unwrap_or(text);
-    let unix = text
-        .strip_prefix("unix@")
-        .or(Some(text).filter(|text| text.starts_with('/')));
-    if let Some(path) = unix {
-        return Ok(format!("unix:{path}"));
+fn health<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
+    let mut checked = servers.iter().filter(|server| server.is_checked);
+    let first = checked.next()?;
+    for other in checked.filter(|other| !is_same(&other.health, &first.health)) {
+        let how = "inter, rise, fall and port hold for all servers of the group: those of the first that is checked";
+        work.notes.approximated(other.line, how);
     }
-    let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let address = match text.rsplit_once(':') {
-        Some((host, port)) if is_port(port) => match host.contains(':') && !host.starts_with('[') {
-            true => format!("[{host}]:{port}"),
-            false => text.to_owned(),
-        },
-        Some((_, port)) if port.starts_with(['+', '-']) => {
-            return Err("the port of a server does not depend on the client's".to_owned());
-        }
-        _ => format!("{text}:{}", if one.speaks_tls { 443 } else { 80 }),
-    };
-    match onrush_config::address::parse_server(&address) {
-        Ok(_) => Ok(address),
-        Err(invalid) => Err(invalid.to_string()),
-    }
+    Some(first.health.clone())
 }
 
-/// Words with another one behind them that change nothing here.
-const WITH_VALUE: [&str; 34] = [
-    "agent-addr",
-    "agent-inter",
-    "agent-port",
-    "agent-send",
-    "alpn",
-    "ciphers",
-    "ciphersuites",
-    "cookie",
-    "crl-file",
-    "curves",
-    "downinter",
-    "error-limit",
-    "fastinter",
-    "guid",
-    "hash-key",
-    "id",
-    "init-addr",
-    "init-state",
-    "log-proto",
-    "max-reuse",
-    "maxqueue",
-    "minconn",
-    "npn",
-    "on-marked-down",
-    "on-marked-up",
-    "pool-low-conn",
-    "pool-max-conn",
-    "pool-purge-delay",
-    "proto",
-    "resolve-net",
-    "resolve-opts",
-    "resolve-prefer",
-    "resolvers",
-    "ws",
-];
-
-/// Words that change nothing here.
-const ALONE: [&str; 21] = [
-    "agent-check",
-    "allow-0rtt",
-    "check-reuse-pool",
-    "enabled",
-    "force-sslv3",
-    "force-tlsv12",
-    "force-tlsv13",
-    "no-agent-check",
-    "no-backup",
-    "no-send-proxy",
-    "no-ssl-reuse",
-    "no-sslv3",
-    "no-tls-tickets",
-    "no-tlsv10",
-    "no-tlsv11",
-    "no-tlsv12",
-    "no-tlsv13",
-    "no-verifyhost",
-    "non-stick",
-    "stick",
-    "tfo",
-];
-
-impl One {
-    fn words<'a>(
-        &mut self,
-        work: &mut Work<'_, 'a>,
-        line: &'a Directive,
-        words: &[String],
-        all: &mut Servers,
-    ) {
-        let mut words = words.iter().map(String::as_str);
-        while let Some(word) = words.next() {
-            match word {
-                "check" => self.is_checked = true,
-                "no-check" => self.is_checked = false,
-                "backup" => self.put("backup", Value::Truth(true)),
-                "disabled" => self.is_disabled = true,
-                "weight" => self.weight(work, line, words.next().unwrap_or_default()),
-                "maxconn" => {
-                    if let Ok(most @ 1..) = words.next().unwrap_or_default().parse::<u64>() {
-                        self.put("connections_max", Value::Number(most.min(65_535)));
-                    }
-                }
-                "inter" | "rise" | "fall" | "port" => {
-                    health(work, line, word, words.next().unwrap_or_default(), all);
-                }
-                "ssl" => {
-                    self.speaks_tls = true;
-                    all.tls.get_or_insert_default();
-                }
-                "no-ssl" => self.speaks_tls = false,
-                "verify" | "ca-file" | "crt" | "verifyhost" | "sni" | "check-sni" => {
-                    tls(work, line, word, words.next().unwrap_or_default(), all);
-                }
-                "send-proxy" => all.proxy_protocol = Some("v1"),
-                "send-proxy-v2" | "send-proxy-v2-ssl" | "send-proxy-v2-ssl-cn" => {
-                    all.proxy_protocol = Some("v2");
-                }
-                "slowstart" => {
-                    let time = haproxy_time(words.next().unwrap_or_default());
-                    all.slow_start = time.map(|time| written(bounded(time)));
-                }
-                "observe" => all.is_observed |= words.next() == Some("layer7"),
-                "on-error" => drop(words.next()),
-                "check-ssl" | "no-check-ssl" | "check-send-proxy" | "check-via-socks4" => {}
-                "ssl-min-ver" | "ssl-max-ver" | "check-alpn" | "check-proto" | "tcp-ut"
-                | "proxy-v2-options" => {
-                    words.next();
-                }
-                "addr" | "track" | "source" | "redir" | "socks4" | "namespace" | "interface"
-                | "usesrc" => {
-                    work.notes
-                        .left_out(line, format!("Onrush has nothing for {word}"));
-                    words.next();
-                }
-                word if WITH_VALUE.contains(&word) => drop(words.next()),
-                word if ALONE.contains(&word) => {}
-                other => work
-                    .notes
-                    .left_out(line, format!("the converter does not know {other:?}")),
+fn tls<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
+    let mut speakers = servers
+        .iter()
+        .filter(|server| server.transport == Transport::Tls);
+    let first = speakers.next()?;
+    for other in servers {
+        let why = match other.transport {
+            Transport::Clear => {
+                "a group speaks TLS to all of its servers or to none: to this one, too, since another one says ssl"
             }
-        }
+            Transport::Tls if !is_same(&other.tls, &first.tls) => {
+                "what is said of TLS holds for all servers of the group: that of the first with ssl"
+            }
+            Transport::Tls => continue,
+        };
+        work.notes.left_out(other.line, why);
     }
-
-    fn put(&mut self, key: &'static str, value: Value) {
-        self.keys.retain(|(known, _)| *known != key);
-        self.keys.push((key, value));
-    }
-
-    fn weight<'a>(&mut self, work: &mut Work<'_, 'a>, line: &'a Directive, text: &str) {
-        match text.parse::<u64>() {
-            Ok(0) => self.is_disabled = true,
-            Ok(weight) => self.put("weight", Value::Number(weight.min(1000))),
-            Err(_) => work.notes.left_out(line, "expected a number as weight"),
-        }
-    }
+    Some(first.tls.clone())
 }
 
-/// What checks do, which a group says for all of its servers.
-fn health<'a>(
-    work: &mut Work<'_, 'a>,
-    line: &'a Directive,
-    word: &str,
-    text: &str,
-    all: &mut Servers,
-) {
-    let (key, value) = match word {
-        "inter" => match haproxy_time(text) {
-            Some(time) => ("interval", Value::Text(written(bounded(time)))),
-            None => return work.notes.left_out(line, "expected a time such as 2s"),
-        },
-        _ => match text.parse::<u64>() {
-            Ok(count @ 1..=65_535) if word == "port" => ("port", Value::Number(count)),
-            Ok(count @ 1..=1000) => (
-                if word == "rise" { "rise" } else { "fall" },
-                Value::Number(count),
-            ),
-            _ => {
-                return work
-                    .notes
-                    .left_out(line, format!("expected a number behind {word}"));
-            }
-        },
-    };
-    match all.health.iter().find(|(known, _)| known == key) {
-        None => all.health.push((key.to_owned(), value)),
-        Some((_, known)) if *known == value => {}
-        Some(_) => {
-            let how = format!("{word} holds for all servers of the group: that of the first");
-            work.notes.approximated(line, how);
+fn proxy_protocol<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<&'static str> {
+    let version = servers.iter().find_map(|server| server.proxy_protocol)?;
+    for other in servers {
+        if other.proxy_protocol != Some(version) {
+            let why = format!(
+                "connections to all servers of the group begin with the header of the PROXY protocol: {version}, as the first says that has one"
+            );
+            work.notes.left_out(other.line, why);
         }
     }
+    Some(version)
 }
 
-fn tls<'a>(
-    work: &mut Work<'_, 'a>,
-    line: &'a Directive,
-    word: &str,
-    text: &str,
-    all: &mut Servers,
-) {
-    let entries = match word {
-        // Which name is asked for follows from the address, unless it is fixed here.
-        "sni" | "check-sni" => {
-            let fixed = text
-                .strip_prefix("str(")
-                .and_then(|rest| rest.strip_suffix(')'));
-            match fixed {
-                Some(name) => vec![("name", Value::text(name))],
-                None => {
-                    let how = "the name that a server is asked for (SNI) is its own host";
-                    return work.notes.approximated(line, how);
-                }
-            }
-        }
-        "verifyhost" => vec![("name", Value::text(text))],
-        "ca-file" if text == "@system-ca" => vec![],
-        "ca-file" => vec![("ca", Value::Text(work.path(text, "ca-base")))],
-        "crt" => {
-            let path = work.path(text, "crt-base");
-            vec![
-                ("certificate", Value::text(&path)),
-                ("key", Value::text(path)),
-            ]
-        }
-        _ if text == "none" => vec![("verify", Value::Truth(false))],
-        _ => vec![],
-    };
-    let tls = all.tls.get_or_insert_default();
-    for (key, value) in entries {
-        if !tls.iter().any(|(known, _)| known == key) {
-            tls.push((key.to_owned(), value));
+fn slow_start<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<String> {
+    let time = servers
+        .iter()
+        .find_map(|server| server.slow_start.as_ref())?;
+    for other in servers {
+        if other.slow_start.as_ref() != Some(time) {
+            let how = format!("slowstart holds for all servers of the group: {time}");
+            work.notes.approximated(other.line, how);
         }
     }
+    Some(time.clone())
+}
+
+/// Whether two tables say the same, in whatever order.
+fn is_same(one: &Keys, other: &Keys) -> bool {
+    one.len() == other.len() && one.iter().all(|entry| other.contains(entry))
 }

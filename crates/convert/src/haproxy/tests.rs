@@ -1,5 +1,7 @@
 //! Whole configurations of HAProxy, and what becomes of them.
 
+mod servers;
+
 use super::*;
 use crate::note::Outcome;
 use crate::written::{self, Written, outcome, verified};

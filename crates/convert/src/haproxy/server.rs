@@ -1,0 +1,278 @@
+//! One server of a backend: what its line says, and `default-server` before it.
+
+use super::work::Work;
+use crate::directive::Directive;
+use crate::document::Value;
+use crate::unit::{bounded, haproxy_time, written};
+
+/// Keys of a table of the result.
+pub(super) type Keys = Vec<(&'static str, Value)>;
+
+/// Puts a value in the place of the one that was said before.
+fn put(keys: &mut Keys, key: &'static str, value: Value) {
+    match keys.iter_mut().find(|(known, _)| *known == key) {
+        Some((_, known)) => *known = value,
+        None => keys.push((key, value)),
+    }
+}
+
+/// What a connection to a server begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Transport {
+    #[default]
+    Clear,
+    Tls,
+}
+
+/// A server.
+#[derive(Debug)]
+pub(super) struct Server<'a> {
+    pub(super) line: &'a Directive,
+    /// As Onrush takes it.
+    pub(super) address: String,
+    /// As a list of a group has them.
+    pub(super) keys: Keys,
+    pub(super) is_checked: bool,
+    pub(super) is_disabled: bool,
+    /// Whether requests are looked at to find out that it fails.
+    pub(super) is_observed: bool,
+    /// Keys of `health`.
+    pub(super) health: Keys,
+    pub(super) transport: Transport,
+    /// Keys of `tls`.
+    pub(super) tls: Keys,
+    pub(super) proxy_protocol: Option<&'static str>,
+    pub(super) slow_start: Option<String>,
+}
+
+impl<'a> Server<'a> {
+    /// Of a line that says nothing yet.
+    pub(super) fn new(line: &'a Directive) -> Server<'a> {
+        Server {
+            line,
+            address: String::new(),
+            keys: Vec::new(),
+            is_checked: false,
+            is_disabled: false,
+            is_observed: false,
+            health: Vec::new(),
+            transport: Transport::default(),
+            tls: Vec::new(),
+            proxy_protocol: None,
+            slow_start: None,
+        }
+    }
+
+    /// Takes what is written as its address, once all words have been read.
+    ///
+    /// # Errors
+    /// When it is nothing that Onrush connects to, with the reason.
+    pub(super) fn locate(&mut self, written: &str) -> Result<(), String> {
+        self.address = address(written, self.transport)?;
+        Ok(())
+    }
+
+    pub(super) fn is_backup(&self) -> bool {
+        self.keys.iter().any(|(key, _)| *key == "backup")
+    }
+
+    /// Words of its line or of a `default-server` before it, of which the last counts.
+    pub(super) fn read(&mut self, work: &mut Work<'_, 'a>, words: &[String]) {
+        let line = self.line;
+        let mut words = words.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            match word {
+                "check" => self.is_checked = true,
+                "no-check" => self.is_checked = false,
+                "backup" => put(&mut self.keys, "backup", Value::Truth(true)),
+                "disabled" => self.is_disabled = true,
+                "weight" => self.weight(work, words.next().unwrap_or_default()),
+                "maxconn" => {
+                    if let Ok(most @ 1..) = words.next().unwrap_or_default().parse::<u64>() {
+                        let most = Value::Number(most.min(65_535));
+                        put(&mut self.keys, "connections_max", most);
+                    }
+                }
+                "inter" | "rise" | "fall" | "port" => {
+                    self.health(work, word, words.next().unwrap_or_default());
+                }
+                "ssl" => self.transport = Transport::Tls,
+                "no-ssl" => self.transport = Transport::Clear,
+                "verify" | "ca-file" | "crt" | "verifyhost" | "sni" | "check-sni" => {
+                    self.tls(work, word, words.next().unwrap_or_default());
+                }
+                "send-proxy" => self.proxy_protocol = Some("v1"),
+                "send-proxy-v2" | "send-proxy-v2-ssl" | "send-proxy-v2-ssl-cn" => {
+                    self.proxy_protocol = Some("v2");
+                }
+                "no-send-proxy" | "no-send-proxy-v2" => self.proxy_protocol = None,
+                "slowstart" => {
+                    let time = haproxy_time(words.next().unwrap_or_default());
+                    self.slow_start = time.map(|time| written(bounded(time)));
+                }
+                "observe" => self.is_observed |= words.next() == Some("layer7"),
+                "on-error" => drop(words.next()),
+                "check-ssl" | "no-check-ssl" | "check-send-proxy" | "check-via-socks4" => {}
+                "ssl-min-ver" | "ssl-max-ver" | "check-alpn" | "check-proto" | "tcp-ut"
+                | "proxy-v2-options" => drop(words.next()),
+                "addr" | "track" | "source" | "redir" | "socks4" | "namespace" | "interface"
+                | "usesrc" => {
+                    let why = format!("Onrush has nothing for {word}");
+                    work.notes.left_out(line, why);
+                    words.next();
+                }
+                word if WITH_VALUE.contains(&word) => drop(words.next()),
+                word if ALONE.contains(&word) => {}
+                other => work
+                    .notes
+                    .left_out(line, format!("the converter does not know {other:?}")),
+            }
+        }
+    }
+
+    fn weight(&mut self, work: &mut Work<'_, 'a>, text: &str) {
+        match text.parse::<u64>() {
+            Ok(0) => self.is_disabled = true,
+            Ok(weight) => put(&mut self.keys, "weight", Value::Number(weight.min(1000))),
+            Err(_) => work
+                .notes
+                .left_out(self.line, "expected a number as weight"),
+        }
+    }
+
+    fn health(&mut self, work: &mut Work<'_, 'a>, word: &str, text: &str) {
+        let (key, value) = match (word, text.parse::<u64>()) {
+            ("inter", _) => match haproxy_time(text) {
+                Some(time) => ("interval", Value::Text(written(bounded(time)))),
+                None => return work.notes.left_out(self.line, "expected a time such as 2s"),
+            },
+            ("port", Ok(port @ 1..=65_535)) => ("port", Value::Number(port)),
+            ("rise", Ok(count @ 1..=1000)) => ("rise", Value::Number(count)),
+            ("fall", Ok(count @ 1..=1000)) => ("fall", Value::Number(count)),
+            _ => {
+                let why = format!("expected a number behind {word}");
+                return work.notes.left_out(self.line, why);
+            }
+        };
+        put(&mut self.health, key, value);
+    }
+
+    fn tls(&mut self, work: &mut Work<'_, 'a>, word: &str, text: &str) {
+        let tls = &mut self.tls;
+        match word {
+            // Which name is asked for follows from the address, unless it is fixed here.
+            "sni" | "check-sni" => {
+                let fixed = text.strip_prefix("str(");
+                match fixed.and_then(|rest| rest.strip_suffix(')')) {
+                    Some(name) => put(tls, "name", Value::text(name)),
+                    None => {
+                        let how = "the name that a server is asked for (SNI) is its own host";
+                        work.notes.approximated(self.line, how);
+                    }
+                }
+            }
+            "verifyhost" => put(tls, "name", Value::text(text)),
+            "ca-file" if text == "@system-ca" => tls.retain(|(key, _)| *key != "ca"),
+            "ca-file" => put(tls, "ca", Value::Text(work.path(text, "ca-base"))),
+            "crt" => {
+                let path = work.path(text, "crt-base");
+                put(tls, "certificate", Value::text(&path));
+                put(tls, "key", Value::text(path));
+            }
+            _ if text == "none" => put(tls, "verify", Value::Truth(false)),
+            _ => tls.retain(|(key, _)| *key != "verify"),
+        }
+    }
+}
+
+/// An address as Onrush takes it: with its port.
+fn address(text: &str, transport: Transport) -> Result<String, String> {
+    let text = text.strip_prefix("ipv4@").unwrap_or(text);
+    let text = text.strip_prefix("ipv6@").unwrap_or(text);
+    let unix = text
+        .strip_prefix("unix@")
+        .or(Some(text).filter(|text| text.starts_with('/')));
+    if let Some(path) = unix {
+        return Ok(format!("unix:{path}"));
+    }
+    let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let address = match text.rsplit_once(':') {
+        Some((host, port)) if is_port(port) => match host.contains(':') && !host.starts_with('[') {
+            true => format!("[{host}]:{port}"),
+            false => text.to_owned(),
+        },
+        Some((_, port)) if port.starts_with(['+', '-']) => {
+            return Err("the port of a server does not depend on the client's".to_owned());
+        }
+        _ => match transport {
+            Transport::Clear => format!("{text}:80"),
+            Transport::Tls => format!("{text}:443"),
+        },
+    };
+    match onrush_config::address::parse_server(&address) {
+        Ok(_) => Ok(address),
+        Err(invalid) => Err(invalid.to_string()),
+    }
+}
+
+/// Words with another one behind them that change nothing here.
+const WITH_VALUE: [&str; 34] = [
+    "agent-addr",
+    "agent-inter",
+    "agent-port",
+    "agent-send",
+    "alpn",
+    "ciphers",
+    "ciphersuites",
+    "cookie",
+    "crl-file",
+    "curves",
+    "downinter",
+    "error-limit",
+    "fastinter",
+    "guid",
+    "hash-key",
+    "id",
+    "init-addr",
+    "init-state",
+    "log-proto",
+    "max-reuse",
+    "maxqueue",
+    "minconn",
+    "npn",
+    "on-marked-down",
+    "on-marked-up",
+    "pool-low-conn",
+    "pool-max-conn",
+    "pool-purge-delay",
+    "proto",
+    "resolve-net",
+    "resolve-opts",
+    "resolve-prefer",
+    "resolvers",
+    "ws",
+];
+
+/// Words that change nothing here.
+const ALONE: [&str; 20] = [
+    "agent-check",
+    "allow-0rtt",
+    "check-reuse-pool",
+    "enabled",
+    "force-sslv3",
+    "force-tlsv12",
+    "force-tlsv13",
+    "no-agent-check",
+    "no-backup",
+    "no-ssl-reuse",
+    "no-sslv3",
+    "no-tls-tickets",
+    "no-tlsv10",
+    "no-tlsv11",
+    "no-tlsv12",
+    "no-tlsv13",
+    "no-verifyhost",
+    "non-stick",
+    "stick",
+    "tfo",
+];

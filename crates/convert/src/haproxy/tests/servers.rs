@@ -1,0 +1,117 @@
+//! What servers of a backend say each for itself, and a group once.
+
+use super::*;
+
+/// A frontend with a backend of these lines, as it is converted.
+#[track_caller]
+fn backend(inside: &str) -> Conversion {
+    converted(&format!(
+        "frontend f\n mode http\n bind :80\n default_backend b\nbackend b\n mode http\n{inside}\n"
+    ))
+}
+
+/// The lines of its group behind `servers`.
+fn keys(conversion: &Conversion) -> Vec<&str> {
+    let lines = lines(conversion);
+    let group = lines.iter().skip_while(|line| **line != "[upstream.b]");
+    group.skip(2).copied().collect()
+}
+
+/// That a backend has these keys besides its servers, and that this is said of its server `x`.
+#[track_caller]
+fn check(inside: &str, expected: &[&str], is_said: fn(&Outcome) -> bool) {
+    let conversion = backend(inside);
+    assert_eq!(keys(&conversion), expected, "{inside}");
+    let said = outcome(&conversion, "server x");
+    assert!(is_said(&said), "{inside}: {said:?}");
+}
+
+fn carried(outcome: &Outcome) -> bool {
+    *outcome == Outcome::Carried
+}
+
+fn approximated(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Approximated(_))
+}
+
+fn left_out(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::LeftOut(_))
+}
+
+#[test]
+fn a_server_says_it_differently_from_the_defaults() {
+    check(
+        " default-server ssl verify none send-proxy check inter 9s\n server x 10.0.0.1:1 verify required ca-file /ca no-send-proxy inter 3s",
+        &[
+            "health = { tcp = true, interval = \"3s\" }",
+            "tls = { ca = \"/ca\" }",
+        ],
+        carried,
+    );
+    check(
+        " default-server ssl verify none\n server x 10.0.0.1 no-ssl",
+        &[],
+        carried,
+    );
+    check(
+        " server x 10.0.0.1:1 check verify none sni str(a)",
+        &["health = \"tcp\""],
+        carried,
+    );
+}
+
+#[test]
+fn what_servers_of_a_group_do_not_agree_on_is_said() {
+    let tls = "tls = { verify = false }";
+    for (other, x, expected, is_said) in [
+        (
+            "ssl verify none",
+            "",
+            &[tls][..],
+            left_out as fn(&Outcome) -> bool,
+        ),
+        (
+            "ssl verify none",
+            "ssl verify required ca-file /a",
+            &[tls],
+            left_out,
+        ),
+        (
+            "ssl verify none sni str(a)",
+            "ssl sni str(a) verify none",
+            &["tls = { verify = false, name = \"a\" }"],
+            carried,
+        ),
+        ("send-proxy", "", &["proxy_protocol = \"v1\""], left_out),
+        (
+            "send-proxy-v2",
+            "send-proxy",
+            &["proxy_protocol = \"v2\""],
+            left_out,
+        ),
+        ("slowstart 10s", "", &["slow_start = \"10s\""], approximated),
+        (
+            "check rise 3",
+            "check rise 4",
+            &["health = { tcp = true, rise = 3 }"],
+            approximated,
+        ),
+        (
+            "check rise 3",
+            "backup",
+            &["health = { tcp = true, rise = 3 }"],
+            carried,
+        ),
+    ] {
+        let inside = format!(" server a 10.0.0.1:1 {other}\n server x 10.0.0.2:1 {x}");
+        check(&inside, expected, is_said);
+    }
+}
+
+#[test]
+fn what_is_not_in_service_has_no_say() {
+    for line in ["disabled", "weight 0"] {
+        let inside = format!(" server x 10.0.0.1:1\n server a 10.0.0.2:1 ssl send-proxy {line}");
+        check(&inside, &[], carried);
+    }
+}
