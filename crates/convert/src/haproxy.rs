@@ -10,6 +10,7 @@ mod known;
 mod lexer;
 mod moved;
 mod passwords;
+mod protocol;
 mod proxy;
 mod rule;
 mod sample;

@@ -1,5 +1,6 @@
 //! A backend as a group of servers: who is asked, whether they are well, and what happens when they are not.
 
+use super::protocol::Protocol;
 use super::proxy::Proxy;
 use super::server::Keys;
 use super::servers;
@@ -26,18 +27,11 @@ pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<St
         group.put("eject", Value::Truth(true));
     }
     retries(work, proxy, &mut group);
-    if let Some(line) = proxy.last(&["http-reuse"]) {
-        match line.argument(0) {
-            mode @ ("never" | "always" | "safe") => {
-                group.put("reuse", Value::text(mode));
-                work.notes.carried(line);
-            }
-            _ => {
-                group.put("reuse", Value::text("safe"));
-                work.notes.approximated(line, "as safe");
-            }
-        }
+    match servers.protocol {
+        Protocol::Http1 => {}
+        Protocol::Http2 => group.put("protocol", Value::text("h2")),
     }
+    reuse(work, proxy, servers.protocol, &mut group);
     if let Some(tls) = servers.tls {
         let tls = match tls.is_empty() {
             true => Value::Truth(true),
@@ -57,6 +51,28 @@ pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<St
 fn owned(keys: Keys) -> Vec<(String, Value)> {
     let keys = keys.into_iter();
     keys.map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// Whether requests of several clients go on one connection.
+fn reuse<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, protocol: Protocol, group: &mut Group) {
+    let Some(line) = proxy.last(&["http-reuse"]) else {
+        return;
+    };
+    match (protocol, line.argument(0)) {
+        (Protocol::Http1, mode @ ("never" | "always" | "safe")) => {
+            group.put("reuse", Value::text(mode));
+            work.notes.carried(line);
+        }
+        (Protocol::Http1, _) => {
+            group.put("reuse", Value::text("safe"));
+            work.notes.approximated(line, "as safe");
+        }
+        (Protocol::Http2, "always") => work.notes.carried(line),
+        (Protocol::Http2, _) => {
+            let how = "requests of all clients share connections of HTTP/2";
+            work.notes.approximated(line, how);
+        }
+    }
 }
 
 fn balance<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {

@@ -1,5 +1,6 @@
 //! One server of a backend: what its line says, and `default-server` before it.
 
+use super::protocol::{Forced, Offer, Spoken, Transport};
 use super::work::Work;
 use crate::directive::Directive;
 use crate::document::Value;
@@ -14,14 +15,6 @@ fn put(keys: &mut Keys, key: &'static str, value: Value) {
         Some((_, known)) => *known = value,
         None => keys.push((key, value)),
     }
-}
-
-/// What a connection to a server begins with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Transport {
-    #[default]
-    Clear,
-    Tls,
 }
 
 /// A server.
@@ -39,6 +32,8 @@ pub(super) struct Server<'a> {
     /// Keys of `health`.
     pub(super) health: Keys,
     pub(super) transport: Transport,
+    offer: Offer,
+    forced: Option<Forced>,
     /// Keys of `tls`.
     pub(super) tls: Keys,
     pub(super) proxy_protocol: Option<&'static str>,
@@ -57,6 +52,8 @@ impl<'a> Server<'a> {
             is_observed: false,
             health: Vec::new(),
             transport: Transport::default(),
+            offer: Offer::default(),
+            forced: None,
             tls: Vec::new(),
             proxy_protocol: None,
             slow_start: None,
@@ -70,6 +67,11 @@ impl<'a> Server<'a> {
     pub(super) fn locate(&mut self, written: &str) -> Result<(), String> {
         self.address = address(written, self.transport)?;
         Ok(())
+    }
+
+    /// What HAProxy speaks with it.
+    pub(super) fn spoken(&self) -> Spoken {
+        Spoken::of(self.transport, self.forced, self.offer)
     }
 
     pub(super) fn is_backup(&self) -> bool {
@@ -98,6 +100,8 @@ impl<'a> Server<'a> {
                 }
                 "ssl" => self.transport = Transport::Tls,
                 "no-ssl" => self.transport = Transport::Clear,
+                "alpn" => self.offer = Offer::of(words.next().unwrap_or_default()),
+                "proto" => self.forced = words.next().map(Forced::of),
                 "verify" | "ca-file" | "crt" | "verifyhost" | "sni" | "check-sni" => {
                     self.tls(work, word, words.next().unwrap_or_default());
                 }
@@ -105,7 +109,10 @@ impl<'a> Server<'a> {
                 "send-proxy-v2" | "send-proxy-v2-ssl" | "send-proxy-v2-ssl-cn" => {
                     self.proxy_protocol = Some("v2");
                 }
-                "no-send-proxy" | "no-send-proxy-v2" => self.proxy_protocol = None,
+                "no-send-proxy"
+                | "no-send-proxy-v2"
+                | "no-send-proxy-v2-ssl"
+                | "no-send-proxy-v2-ssl-cn" => self.proxy_protocol = None,
                 "slowstart" => {
                     let time = haproxy_time(words.next().unwrap_or_default());
                     self.slow_start = time.map(|time| written(bounded(time)));
@@ -216,12 +223,11 @@ fn address(text: &str, transport: Transport) -> Result<String, String> {
 }
 
 /// Words with another one behind them that change nothing here.
-const WITH_VALUE: [&str; 34] = [
+const WITH_VALUE: [&str; 32] = [
     "agent-addr",
     "agent-inter",
     "agent-port",
     "agent-send",
-    "alpn",
     "ciphers",
     "ciphersuites",
     "cookie",
@@ -245,7 +251,6 @@ const WITH_VALUE: [&str; 34] = [
     "pool-low-conn",
     "pool-max-conn",
     "pool-purge-delay",
-    "proto",
     "resolve-net",
     "resolve-opts",
     "resolve-prefer",

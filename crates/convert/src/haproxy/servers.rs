@@ -1,7 +1,8 @@
 //! The servers of a backend together: what each of them says by itself, Onrush says once for a group.
 
+use super::protocol::{Fit, Protocol, Spoken, Transport};
 use super::proxy::Proxy;
-use super::server::{Keys, Server, Transport};
+use super::server::{Keys, Server};
 use super::work::Work;
 use crate::directive::Directive;
 use crate::document::Value;
@@ -12,6 +13,7 @@ use crate::group;
 pub(super) struct Servers {
     /// As a list of a group has them.
     pub(super) list: Vec<Value>,
+    pub(super) protocol: Protocol,
     /// Keys of `health`, where any server is checked.
     pub(super) health: Option<Keys>,
     /// Keys of `tls`, where any server speaks it.
@@ -24,11 +26,13 @@ pub(super) struct Servers {
 
 /// Reads the servers of a backend.
 pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Servers {
-    let servers = in_service(work, proxy);
+    let mut servers = in_service(work, proxy);
+    let protocol = protocol(work, &mut servers);
     Servers {
+        protocol,
         health: health(work, &servers),
         tls: tls(work, &servers),
-        proxy_protocol: proxy_protocol(work, &servers),
+        proxy_protocol: proxy_protocol(work, &servers, protocol),
         slow_start: slow_start(work, &servers),
         is_observed: servers.iter().any(|server| server.is_observed),
         list: list(servers),
@@ -90,6 +94,28 @@ fn list(servers: Vec<Server<'_>>) -> Vec<Value> {
         .collect()
 }
 
+/// What is spoken with all of them; those that do not understand it are taken out.
+fn protocol<'a>(work: &mut Work<'_, 'a>, servers: &mut Vec<Server<'a>>) -> Protocol {
+    let spoken: Vec<Spoken> = servers.iter().map(Server::spoken).collect();
+    let protocol = Protocol::of_all(&spoken);
+    servers.retain(|server| match protocol.fit(server.spoken()) {
+        Fit::Same => true,
+        Fit::Near(how) => {
+            work.notes.approximated(server.line, how);
+            true
+        }
+        Fit::Apart(why) => {
+            work.notes.left_out(server.line, why);
+            true
+        }
+        Fit::Out(why) => {
+            work.notes.left_out(server.line, why);
+            false
+        }
+    });
+    protocol
+}
+
 fn health<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
     let mut checked = servers.iter().filter(|server| server.is_checked);
     let first = checked.next()?;
@@ -120,8 +146,19 @@ fn tls<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
     Some(first.tls.clone())
 }
 
-fn proxy_protocol<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<&'static str> {
+fn proxy_protocol<'a>(
+    work: &mut Work<'_, 'a>,
+    servers: &[Server<'a>],
+    protocol: Protocol,
+) -> Option<&'static str> {
     let version = servers.iter().find_map(|server| server.proxy_protocol)?;
+    if protocol == Protocol::Http2 {
+        for server in servers.iter().filter(|one| one.proxy_protocol.is_some()) {
+            let why = "connections of HTTP/2 carry requests of many clients, and no header of the PROXY protocol";
+            work.notes.left_out(server.line, why);
+        }
+        return None;
+    }
     for other in servers {
         if other.proxy_protocol != Some(version) {
             let why = format!(

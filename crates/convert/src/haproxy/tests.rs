@@ -1,5 +1,6 @@
 //! Whole configurations of HAProxy, and what becomes of them.
 
+mod protocol;
 mod servers;
 
 use super::*;

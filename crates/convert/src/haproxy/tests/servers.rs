@@ -4,14 +4,14 @@ use super::*;
 
 /// A frontend with a backend of these lines, as it is converted.
 #[track_caller]
-fn backend(inside: &str) -> Conversion {
+pub(super) fn backend(inside: &str) -> Conversion {
     converted(&format!(
         "frontend f\n mode http\n bind :80\n default_backend b\nbackend b\n mode http\n{inside}\n"
     ))
 }
 
 /// The lines of its group behind `servers`.
-fn keys(conversion: &Conversion) -> Vec<&str> {
+pub(super) fn keys(conversion: &Conversion) -> Vec<&str> {
     let lines = lines(conversion);
     let group = lines.iter().skip_while(|line| **line != "[upstream.b]");
     group.skip(2).copied().collect()
@@ -19,22 +19,22 @@ fn keys(conversion: &Conversion) -> Vec<&str> {
 
 /// That a backend has these keys besides its servers, and that this is said of its server `x`.
 #[track_caller]
-fn check(inside: &str, expected: &[&str], is_said: fn(&Outcome) -> bool) {
+pub(super) fn check(inside: &str, expected: &[&str], is_said: fn(&Outcome) -> bool) {
     let conversion = backend(inside);
     assert_eq!(keys(&conversion), expected, "{inside}");
     let said = outcome(&conversion, "server x");
     assert!(is_said(&said), "{inside}: {said:?}");
 }
 
-fn carried(outcome: &Outcome) -> bool {
+pub(super) fn carried(outcome: &Outcome) -> bool {
     *outcome == Outcome::Carried
 }
 
-fn approximated(outcome: &Outcome) -> bool {
+pub(super) fn approximated(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Approximated(_))
 }
 
-fn left_out(outcome: &Outcome) -> bool {
+pub(super) fn left_out(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::LeftOut(_))
 }
 
