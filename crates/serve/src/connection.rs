@@ -2,6 +2,7 @@
 
 mod goodbye;
 mod http2;
+mod next;
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -11,8 +12,9 @@ use onrush_engine::{Error, Input, Kind};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal};
 use onrush_tls::Transport;
 
+use self::next::{After, Next};
 use crate::access::verify::{Outcome, Pending};
-use crate::chosen::{Responded, Rest, respond};
+use crate::chosen::{Responded, respond};
 use crate::client::Client;
 use crate::downstream::http1::{Http1, Request};
 use crate::downstream::{Downstream, Side};
@@ -21,7 +23,6 @@ use crate::exchange::{Exchange, NOT_YET};
 use crate::observe::connections::{self, ConnectionState, note};
 use crate::observe::work::{CLIENT, SERVER, TUNNEL};
 use crate::proxy::forward;
-use crate::proxy::forward::request::Forward;
 use crate::record::End;
 use crate::reply::Persistence;
 use crate::reply::http1::Ending;
@@ -42,32 +43,6 @@ pub(crate) struct Connection {
     is_first: bool,
     /// What is spoken where it came.
     versions: HttpVersions,
-}
-
-/// What has to happen before the response to the next request.
-enum Next {
-    /// More bytes of the client.
-    Receive,
-    /// Room for more responses.
-    Flush,
-    /// What is left of a response of our own.
-    Rest(Rest),
-    /// The response of a server.
-    Forward(Forward),
-    /// Whether its password is right, for a response on the site that it began with.
-    Verify(Pending, Rc<Site>),
-    /// Nothing will: the last response is written.
-    Close,
-    /// The client has begun in HTTP/2 without a word about it before (RFC 9113 3.3).
-    Http2,
-}
-
-/// What comes behind a connection's part in HTTP/1.
-enum After {
-    /// Nothing.
-    Nothing,
-    /// HTTP/2.
-    Http2,
 }
 
 /// What a client sends next.
