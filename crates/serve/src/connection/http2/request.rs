@@ -25,7 +25,7 @@ use crate::respond::refuse::refuse;
 use crate::service::Service;
 use crate::site::Site;
 
-use super::waiting::park;
+use super::waiting::wait;
 
 /// A request that is under way.
 pub(super) struct Request {
@@ -63,11 +63,7 @@ impl Request {
         match self.respond(is_first) {
             Ok(None) => {}
             Ok(Some(Responded::Whole)) => self.finish(Ok(())),
-            Ok(Some(Responded::Forwarded(forward))) => {
-                if let Err((request, forward)) = park(self, forward) {
-                    request.spawn(Responded::Forwarded(forward));
-                }
-            }
+            Ok(Some(Responded::Forwarded(forward))) => wait(self, forward),
             Ok(Some(responded)) => self.spawn(responded),
             Err(error) => self.finish(Err(error)),
         }
@@ -132,10 +128,14 @@ impl Request {
         Ok(())
     }
 
-    /// Goes on in a task of its own.
-    pub(super) fn spawn(self, responded: Responded) {
+    /// Goes on in a task of its own, which does what takes time or room.
+    pub(super) fn spawn(mut self, mut responded: Responded) {
         let core = self.service.worker.core.clone();
-        core.spawn_as(CLIENT, self.run(responded));
+        // Not an `async fn`, which would keep its arguments beside what it makes of them.
+        core.spawn_as(CLIENT, async move {
+            let outcome = self.go_on(&mut responded).await;
+            self.finish(outcome);
+        });
     }
 
     pub(super) fn exchange(&self) -> &Exchange {
@@ -144,14 +144,6 @@ impl Request {
 
     pub(super) fn stream(&self) -> &Stream {
         &self.stream
-    }
-
-    /// Does what takes time or room. Not an `async fn`, which would keep its arguments beside what it makes of them.
-    fn run(mut self, mut responded: Responded) -> impl Future<Output = ()> {
-        async move {
-            let outcome = self.go_on(&mut responded).await;
-            self.finish(outcome);
-        }
     }
 
     async fn go_on(&mut self, responded: &mut Responded) -> Result<(), Error> {

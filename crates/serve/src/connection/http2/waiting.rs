@@ -11,20 +11,17 @@ use crate::waiter::Parked;
 /// None when it goes on.
 struct Waiting(RefCell<Option<(Request, Forward)>>);
 
-/// Has the request wait for its response, or for the end of its stream, where that is all there is to be done.
-///
-/// # Errors
-/// Gives it back where it is not.
-pub(super) fn park(request: Request, forward: Forward) -> Result<(), (Request, Forward)> {
+/// Has the request wait for its response, or for the end of its stream, where that is all there is to be done. Otherwise it goes on in a
+/// task at once.
+pub(super) fn wait(request: Request, forward: Forward) {
     let Some(submission) = forward.awaits_response() else {
-        return Err((request, forward));
+        return request.spawn(Responded::Forwarded(forward));
     };
     forward.goes_to(request.exchange());
     let waiting = Rc::new(Waiting(RefCell::new(None)));
     submission.park(Rc::clone(&waiting) as Rc<dyn Parked>);
     request.stream().park(Rc::clone(&waiting) as Rc<dyn Parked>);
     waiting.0.replace(Some((request, forward)));
-    Ok(())
 }
 
 impl Parked for Waiting {
