@@ -227,7 +227,7 @@ fn a_condition_about_what_is_not_in_the_file_is_a_mistake_before_anything_is_sen
         (
             &with[..],
             "--fail-if",
-            "failed_checks{step:login} > 0",
+            "failed_checks{step:list} > 0",
             "nothing is checked there",
         ),
         (

@@ -120,9 +120,7 @@ impl Journeys {
         };
         match steps.iter().any(|step| !step.checks.is_empty()) {
             true => Ok(()),
-            false => Err(
-                "nothing is checked there: give a step tables [[journey.step.check]]".to_owned(),
-            ),
+            false => Err("nothing is checked there: give its steps check = [ ... ]".to_owned()),
         }
     }
 
