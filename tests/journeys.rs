@@ -268,10 +268,13 @@ fn a_condition_about_what_is_not_in_the_file_is_a_mistake_before_anything_is_sen
         ),
     ] {
         let finished = run_onrush(&[words, &[flag, condition]].concat());
-        assert_eq!(finished.code, Some(2), "{condition}: {finished:?}");
+        assert!(
+            matches!(finished.code, Some(1 | 2)),
+            "{condition}: {finished:?}"
+        );
         assert!(finished.err.contains(said), "{condition}: {finished:?}");
     }
-    assert_eq!(shop.count("", ""), 1, "its greeting only: nothing was sent");
+    assert_eq!(shop.count("POST ", "") + shop.count("GET ", ""), 0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use onrush_engine::Error;
 use onrush_http::request::RequestHead;
-use onrush_http::{Framing, Header, Method, Refusal};
+use onrush_http::{Framing, Header, Method, Refusal, Version};
 
 use crate::access::verify::Pending;
 use crate::access::{Denial, Halt};
@@ -22,7 +22,7 @@ use crate::observe::trace::Forwards;
 use crate::path;
 use crate::proxy::forward::request::{Forward, Way};
 use crate::proxy::hash_key::hash_key;
-use crate::proxy::{Group, mirror, rewrite};
+use crate::proxy::{Group, mirror, rewrite, upgrade};
 use crate::reply::{self, Persistence, Reply};
 use crate::request_context::{RequestContext, Source};
 use crate::respond::file::{Files, Pieces, Single};
@@ -311,6 +311,11 @@ pub(crate) fn choose<'w, 'b>(
     let max = treatment.request_body_max;
     if head.framing != Framing::None && arrived.exceeds(head.framing, max, &source.worker.limits) {
         return Ok(Chosen::Own(Own::Refuse(413, "the body is too large")));
+    }
+    let is_forwarded = matches!(target.response, Response::Forward(_));
+    if !is_forwarded && head.version == Version::Http2 && upgrade::is_asked(head) {
+        // A success would say that there is a tunnel (RFC 8441 5).
+        return Ok(Chosen::Own(Own::Refuse(501, "no WebSocket is served here")));
     }
     Ok(match &target.response {
         Response::Fixed(fixed) => Chosen::Own(Own::Fixed(fixed)),

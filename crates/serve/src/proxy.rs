@@ -16,7 +16,7 @@ pub(crate) mod rules;
 mod splice;
 mod stream;
 mod tunnel;
-mod upgrade;
+pub(crate) mod upgrade;
 mod upload;
 
 pub(crate) mod endpoints;

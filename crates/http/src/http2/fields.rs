@@ -243,13 +243,13 @@ impl FieldSection {
         method.is_some_and(|(_, _, value)| value == b"CONNECT")
     }
 
-    /// Makes its method GET, and takes `:protocol` out.
+    /// Makes its method GET, and takes `:protocol` and a key of WebSocket out.
     #[cold]
     pub(crate) fn become_get(&mut self) {
         let names = &self.names;
         self.fields.retain(|field| {
             let name = &names[field.name_start as usize..field.name_end as usize];
-            field.known.is_some() || name != ":protocol"
+            field.known.is_some() || !matches!(name, ":protocol" | "sec-websocket-key")
         });
         for field in &mut self.fields {
             if field.known == Some(Known::METHOD) {

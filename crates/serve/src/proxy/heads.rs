@@ -48,6 +48,7 @@ impl Attempt<'_> {
     /// The head of the final response has come: whether it is the client's.
     pub(super) fn admit(&self, status: u16) -> Result<(), Failure> {
         self.responded_now(status);
+        self.forward.may_pass(status)?;
         if self.drops(status) {
             return Err(Failure::Status(status));
         }

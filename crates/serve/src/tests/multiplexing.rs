@@ -293,6 +293,32 @@ fn a_stream_that_is_reset_before_its_response_is_asked_for_at_another_server() {
 }
 
 #[test]
+fn a_body_that_follows_goes_to_another_server_where_none_listens_at_the_first() {
+    on_every_driver(|site| async move {
+        let (listener, nobody) = site.listen();
+        drop(listener);
+        let (good, _) = serve(&site, 100, |asked| {
+            Done::Respond(Response::ok(&asked.body.len().to_string()))
+        });
+        let plan = configured(&format!(
+            "[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{nobody}\", \"{good}\"]\n\
+             protocol = \"h2\"\neject = false\n"
+        ));
+        let address = site.serve(&plan);
+        for bytes in [3, 100_000, 3, 100_000] {
+            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let stream = client.open(("POST", "/"), &[], End::Open);
+            client.send_body(stream, &vec![b'x'; bytes]).await;
+            let response = client.response(stream).await;
+            assert_eq!(
+                (response.status, &*response.body),
+                (200, bytes.to_string().as_bytes())
+            );
+        }
+    });
+}
+
+#[test]
 fn trailers_stand_behind_a_body_whose_length_was_said() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| {

@@ -418,7 +418,8 @@ fn what_is_not_granted_is_an_ordinary_response() {
         let lie = grant("sec-websocket-key: another\r\n");
         let silence =
             "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
-        for (said, status) in [(refusal, 403), (&lie, 502), (silence, 502)] {
+        let deaf = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        for (said, status) in [(refusal, 403), (&lie, 502), (silence, 502), (deaf, 502)] {
             let server = site.upstream(&[&[Step::Read, send(said), Step::WaitForEnd]]);
             let plan = configured(&format!(
                 "[[route]]\nforward = \"http://{}\"\n",
@@ -435,6 +436,19 @@ fn what_is_not_granted_is_an_ordinary_response() {
             }
             assert_eq!(service.worker.meter.totals().tunnels, 0, "{said}");
         }
+    });
+}
+
+#[test]
+fn a_route_of_our_own_does_not_say_that_there_is_a_tunnel() {
+    on_every_driver(|site| async move {
+        let way = Way::new(&site, "", "");
+        let mut client = Asking::connect(&site, &way.proxy, WINDOW).await;
+        let mut fields = EXTENDED;
+        fields[3] = (":path", "/fixed");
+        let stream = client.open_by(&fields, Content::Any, End::Open);
+        assert_eq!(client.response(stream).await.status, 501);
+        assert_eq!(client.get("/fixed").await.status, 200);
     });
 }
 

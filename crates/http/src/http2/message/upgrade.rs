@@ -47,18 +47,15 @@ fn convert(
     if !protocol.eq_ignore_ascii_case("websocket") {
         return Err(Refusal::new(501, "no protocol but websocket is passed on").into());
     }
-    let headers = request.head.headers;
-    let has_key = headers.iter().any(|it| it.name == "sec-websocket-key");
     section.become_get();
     let mut push = |name: &[u8], value: &[u8]| {
         section.push(Name::Other(name), value, None);
     };
     push(b"connection", b"upgrade");
     push(b"upgrade", b"websocket");
-    if !has_key {
-        let (name, key) = (Name::Other(b"sec-websocket-key"), key());
-        section.push(name, &key, judge(name, &key));
-    }
+    // Over HTTP/2 a client has none (RFC 8441 5), and what it says in its place is not for the server.
+    let (name, key) = (Name::Other(b"sec-websocket-key"), key());
+    section.push(name, &key, judge(name, &key));
     Ok(Asks::Tunnel)
 }
 
@@ -129,7 +126,9 @@ mod tests {
         let more = [("sec-websocket-key", "its own")];
         assert_eq!(
             converted(&mut section(&EXTENDED, &more)).as_deref(),
-            Ok("GET /chat?a=b|sec-websocket-key: its own|connection: upgrade|upgrade: websocket")
+            Ok(
+                "GET /chat?a=b|connection: upgrade|upgrade: websocket|sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="
+            )
         );
     }
 

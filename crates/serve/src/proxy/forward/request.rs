@@ -313,6 +313,21 @@ impl Forward {
         }
     }
 
+    /// Whether a response with this status can be its client's. To an extended CONNECT any 2xx says that the tunnel is there
+    /// (RFC 9110 9.3.6, RFC 8441 5).
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub(crate) fn may_pass(&self, status: u16) -> Result<(), Failure> {
+        let is_connect = || self.seldom.as_deref().is_some_and(|it| it.accept.is_some());
+        match (200..300).contains(&status) && self.asks_for_tunnel && is_connect() {
+            true => Err(Failure::BadResponse(
+                "it does not agree to the WebSocket, and has not refused it".into(),
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// What its client would rather have errors in.
     pub(super) fn error_form(&self, client: &Downstream<'_>) -> Form {
         match self.is_consumed {

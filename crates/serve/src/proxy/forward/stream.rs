@@ -71,6 +71,12 @@ async fn on_stream(
 ) -> Result<(), Failure> {
     client.exchange.is_at(Stage::Waiting);
     let Queued::Whole { body_bytes } = queued else {
+        // Until then nothing was sent, and it can go to another server.
+        let opened = pin!(request.opened());
+        client
+            .unless_hung_up(opened)
+            .await
+            .map_err(Failure::Client)??;
         forward.consume_head(client);
         // Boxed: only requests whose body did not come with their head pay for two directions at once.
         return Box::pin(stream_both_ways(&request, forward, client, to, progress)).await;

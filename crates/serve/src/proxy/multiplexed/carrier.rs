@@ -37,6 +37,7 @@ pub(crate) async fn run(
             Failure::BadResponse("it has not agreed on HTTP/2 (ALPN)".into())
         }
         Ok(transport) => {
+            connection.state.borrow_mut().make();
             let mut carrier = Carrier {
                 connection: &connection,
                 transport,

@@ -110,6 +110,13 @@ impl Flow {
         self.wake();
     }
 
+    /// It has its stream, which a request waits for whose body follows.
+    pub(super) fn opened(&self) {
+        if self.outgoing.state.get() == Sending::Open {
+            self.wake();
+        }
+    }
+
     /// Wakes the client's task.
     pub(super) fn wake(&self) {
         self.waiter.wake();

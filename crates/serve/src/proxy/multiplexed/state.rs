@@ -36,6 +36,8 @@ pub(super) struct State {
     scheme: &'static str,
     streams_max: u32,
     pub(super) stage: Stage,
+    /// It is connected to its server, which may have been sent something.
+    pub(super) is_made: bool,
     /// The server has said its settings.
     pub(super) is_settled: bool,
     /// How many streams the server has last said that a connection may have; nothing before it has.
@@ -80,6 +82,7 @@ impl State {
             scheme,
             streams_max: bounds.streams_max,
             stage: Stage::Open,
+            is_made: false,
             is_settled: false,
             said,
             flows: Vec::new(),
@@ -123,6 +126,12 @@ impl State {
     /// A request may have a stream.
     fn may_open(&self) -> bool {
         self.http.open_streams() < self.streams_at_once()
+    }
+
+    /// It is connected.
+    pub(super) fn make(&mut self) {
+        self.is_made = true;
+        self.flows.iter().flatten().for_each(|flow| flow.opened());
     }
 
     /// The server has said its settings.
@@ -201,6 +210,7 @@ impl State {
         self.flows[slot] = Some(Rc::clone(flow));
         self.late(flow, until);
         self.resume(flow);
+        flow.opened();
     }
 
     /// Opens streams for requests that wait, as far as there is room now.

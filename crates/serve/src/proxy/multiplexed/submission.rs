@@ -46,6 +46,20 @@ impl Submission {
         })
     }
 
+    /// Waits until the request has its stream on a connection that is made: from then on the server may have seen it.
+    ///
+    /// # Errors
+    /// Why it gets none.
+    pub(crate) fn opened(&self) -> impl Future<Output = Result<(), Failure>> {
+        poll_fn(|context| {
+            let is_made = self.connection.state.borrow().is_made;
+            match self.flow.stream.get().filter(|_| is_made) {
+                Some(_) => Poll::Ready(Ok(())),
+                None => self.poll_failed(context).map(Err),
+            }
+        })
+    }
+
     /// Whether nothing of the response is there, and it may yet come.
     pub(crate) fn is_awaited(&self) -> bool {
         self.flow.failure.get().is_none() && self.flow.incoming.heads.borrow().is_empty()
