@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use onrush_engine::Error;
 use onrush_http::request::RequestHead;
-use onrush_http::{Framing, Header, Method, Refusal, Version};
+use onrush_http::{Framing, Header, Method, Refusal};
 
 use crate::access::verify::Pending;
 use crate::access::{Denial, Halt};
@@ -22,6 +22,7 @@ use crate::observe::trace::Forwards;
 use crate::path;
 use crate::proxy::forward::request::{Forward, Way};
 use crate::proxy::hash_key::hash_key;
+use crate::proxy::upgrade::NO_WEBSOCKET;
 use crate::proxy::{Group, mirror, rewrite, upgrade};
 use crate::reply::{self, Persistence, Reply};
 use crate::request_context::{RequestContext, Source};
@@ -312,27 +313,27 @@ pub(crate) fn choose<'w, 'b>(
     if head.framing != Framing::None && arrived.exceeds(head.framing, max, &source.worker.limits) {
         return Ok(Chosen::Own(Own::Refuse(413, "the body is too large")));
     }
-    let is_forwarded = matches!(target.response, Response::Forward(_));
-    if !is_forwarded && head.version == Version::Http2 && upgrade::is_asked(head) {
-        // A success would say that there is a tunnel (RFC 8441 5).
-        return Ok(Chosen::Own(Own::Refuse(501, "no WebSocket is served here")));
-    }
     Ok(match &target.response {
+        it if !it.is_forwarded() && upgrade::is_connect(head) => Chosen::refuse(NO_WEBSOCKET),
         Response::Fixed(fixed) => Chosen::Own(Own::Fixed(fixed)),
         Response::File(file) => Chosen::Own(Own::File(file)),
         Response::Synthetic => Chosen::Own(Own::Synthetic),
         Response::Redirect(redirect) => Chosen::Own(Own::Redirect(redirect)),
         Response::Forward(_) => {
             let group = &site.groups[exchange.group()];
-            match objection(head, group, source.of(exchange))? {
-                None => Chosen::Forward(target, group),
-                Some(refusal) => Chosen::Own(Own::Refuse(refusal.status, refusal.reason)),
-            }
+            let objection = objection(head, group, source.of(exchange))?;
+            objection.map_or(Chosen::Forward(target, group), Chosen::refuse)
         }
         Response::Files(files) => {
             Chosen::Own(Own::Files(files, without_prefix(path, &treatment.prefix)))
         }
     })
+}
+
+impl Chosen<'_, '_> {
+    fn refuse(refusal: Refusal) -> Self {
+        Chosen::Own(Own::Refuse(refusal.status, refusal.reason))
+    }
 }
 
 /// Why the request may not be forwarded to `group`, if it may not.

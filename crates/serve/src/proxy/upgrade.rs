@@ -7,7 +7,7 @@
 use onrush_http::request::RequestHead;
 use onrush_http::response::ResponseHead;
 use onrush_http::write::HeadWriter;
-use onrush_http::{Framing, Header, Version, header_is, upgrade};
+use onrush_http::{Framing, Header, Refusal, Version, header_is, upgrade};
 
 use super::failure::Failure;
 use crate::websocket::{self, Accept};
@@ -35,6 +35,14 @@ pub(crate) fn is_asked(head: &RequestHead<'_, '_>) -> bool {
     head.framing == Framing::None
         && upgrade::asked(head).is_some_and(|mut protocols| protocols.any(is_ours))
 }
+
+/// Whether it was an extended CONNECT (RFC 8441): a success would say that there is a tunnel.
+pub(crate) fn is_connect(head: &RequestHead<'_, '_>) -> bool {
+    head.version == Version::Http2 && is_asked(head)
+}
+
+/// What one gets where nothing is forwarded.
+pub(crate) const NO_WEBSOCKET: Refusal = Refusal::new(501, "no WebSocket is served here");
 
 /// Writes what asks for a tunnel, or grants one; `options` stand beside it in Connection.
 pub(crate) fn ask(options: &[&str], writer: &mut HeadWriter<'_>) {

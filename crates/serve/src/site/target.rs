@@ -49,6 +49,11 @@ impl Target {
 }
 
 impl Response {
+    /// Whether a server makes it.
+    pub(crate) fn is_forwarded(&self) -> bool {
+        matches!(self, Response::Forward(_))
+    }
+
     fn new(
         action: &Action,
         edits: &FieldEdits,
