@@ -84,7 +84,7 @@ impl Watch {
 
 fn look_at(mut watched: Watched, changes: &Receiver<Watched>, asked: &Sender<Asked>) {
     let mut look = Look::new(watched.stamps());
-    let mut said = Vec::new();
+    let mut said: Vec<PathBuf> = Vec::new();
     loop {
         match changes.recv_timeout(INTERVAL) {
             Ok(others) => {
@@ -93,10 +93,8 @@ fn look_at(mut watched: Watched, changes: &Receiver<Watched>, asked: &Sender<Ask
             }
             Err(RecvTimeoutError::Timeout) => {
                 let (now, denied) = watched.look();
-                if denied != said {
-                    say_denied(&denied);
-                    said = denied;
-                }
+                say_denied(denied.iter().filter(|path| !said.contains(path)));
+                said = denied;
                 if look.has_changed(now) && asked.send(Asked::Reload).is_err() {
                     return;
                 }
@@ -106,14 +104,14 @@ fn look_at(mut watched: Watched, changes: &Receiver<Watched>, asked: &Sender<Ask
     }
 }
 
-/// Says once that changes of these go unnoticed.
-fn say_denied(denied: &[PathBuf]) {
-    let Some(first) = denied.first() else {
+/// Says that changes of these, which have not been named before, go unnoticed.
+fn say_denied<'a>(mut denied: impl Iterator<Item = &'a PathBuf>) {
+    let Some(first) = denied.next() else {
         return;
     };
-    let others = match denied.len() {
-        1 => String::new(),
-        several => format!(" and {} more", several - 1),
+    let others = match denied.count() {
+        0 => String::new(),
+        several => format!(" and {several} more"),
     };
     tracing::warn!(
         event = "watch_denied",

@@ -53,9 +53,11 @@ impl Submission {
     pub(crate) fn opened(&self) -> impl Future<Output = Result<(), Failure>> {
         poll_fn(|context| {
             let is_made = self.connection.state.borrow().is_made;
-            match self.flow.stream.get().filter(|_| is_made) {
-                Some(_) => Poll::Ready(Ok(())),
-                None => self.poll_failed(context).map(Err),
+            // One whose response is whole may have been reset behind it (RFC 9113 8.1).
+            let is_over = self.flow.incoming.has_ended.get();
+            match is_over || is_made && self.flow.stream.get().is_some() {
+                true => Poll::Ready(Ok(())),
+                false => self.poll_failed(context).map(Err),
             }
         })
     }
