@@ -282,7 +282,7 @@ impl Connection {
     /// closed it.
     fn ignore_closed(&mut self, id: u32) -> Result<Found, ConnectionError> {
         if self.is_idle(id) {
-            return Err(ConnectionError::protocol("frame of a stream that is idle"));
+            return Err(FRAME_OF_IDLE);
         }
         self.guard.chatter(super::guard::Flood::Ignored)?;
         Ok(Found::Nothing)
@@ -298,6 +298,9 @@ impl Connection {
         frame::go_away(last, error.code, error.reason, out);
     }
 }
+
+/// The error of whoever says something of a stream that nobody has opened (RFC 9113 5.1).
+const FRAME_OF_IDLE: ConnectionError = ConnectionError::protocol("frame of a stream that is idle");
 
 /// The error of a stream that has ended for whoever sends more.
 const STREAM_CLOSED: StreamError =

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::limits::{
     CHATTER_AHEAD_MAX, CHATTER_PER_DATA, CHATTER_PER_SECOND, CHATTER_PER_STREAM,
     CONTROL_UNSENT_BYTES_MAX, DATA_BYTES_PER_CHATTER, DATA_GOOD_BYTES, RESETS_AHEAD_MAX,
-    RESETS_PER_SECOND, STREAM_ERRORS_AHEAD_MAX,
+    RESETS_PER_SECOND, STREAM_ERRORS_AHEAD_MAX, STREAM_ERRORS_PER_SECOND, WINDOW_GOOD_BYTES,
 };
 
 /// Which bound a peer went beyond.
@@ -97,6 +97,9 @@ pub(crate) struct Guard {
     stream_errors: u32,
     /// <= `CHATTER_AHEAD_MAX`.
     chatter: u32,
+    /// Bytes by which the peer may yet open windows for what it was sent: twice that, for a window of a stream and that of the
+    /// connection.
+    windows: u64,
     /// Bytes of answers that the user has not said to be sent.
     unsent: u32,
 }
@@ -107,6 +110,7 @@ impl Guard {
             resets: RESETS_AHEAD_MAX,
             stream_errors: STREAM_ERRORS_AHEAD_MAX,
             chatter: CHATTER_AHEAD_MAX,
+            windows: 0,
             unsent: 0,
         }
     }
@@ -125,6 +129,20 @@ impl Guard {
     #[inline]
     pub(crate) fn chatter(&mut self, kind: Flood) -> Result<(), Flood> {
         take(&mut self.chatter, kind)
+    }
+
+    /// A window is opened by so many bytes. By as many as were sent it costs nothing, whenever they are read: a client may buffer
+    /// megabytes of many streams, and read them when all have ended.
+    #[inline]
+    pub(crate) fn window(&mut self, increment: u32) -> Result<(), Flood> {
+        let left = self.windows.checked_sub(increment.into());
+        match left.filter(|_| increment >= WINDOW_GOOD_BYTES) {
+            Some(left) => {
+                self.windows = left;
+                Ok(())
+            }
+            None => self.chatter(Flood::WindowUpdate),
+        }
     }
 
     /// A field block had so many units of work that nobody pays for ([`FieldSection::excess`]).
@@ -171,6 +189,7 @@ impl Guard {
     pub(crate) fn data_sent(&mut self, bytes: usize) {
         let earned = (bytes / DATA_BYTES_PER_CHATTER).min(CHATTER_PER_DATA as usize);
         give(&mut self.chatter, earned as u32, CHATTER_AHEAD_MAX);
+        self.windows = self.windows.saturating_add(2 * bytes as u64);
     }
 
     /// Time has passed.
@@ -179,7 +198,8 @@ impl Guard {
         let resets = seconds.saturating_mul(RESETS_PER_SECOND);
         let chatter = seconds.saturating_mul(CHATTER_PER_SECOND);
         give(&mut self.resets, resets, RESETS_AHEAD_MAX);
-        give(&mut self.stream_errors, resets, STREAM_ERRORS_AHEAD_MAX);
+        let errors = seconds.saturating_mul(STREAM_ERRORS_PER_SECOND);
+        give(&mut self.stream_errors, errors, STREAM_ERRORS_AHEAD_MAX);
         give(&mut self.chatter, chatter, CHATTER_AHEAD_MAX);
     }
 }
@@ -245,6 +265,29 @@ mod tests {
             }
             assert_eq!(outcome.is_err(), is_flood, "{bytes}");
         }
+    }
+
+    #[test]
+    fn what_was_sent_may_be_read_later_and_in_pieces() {
+        let mut guard = Guard::new();
+        let pieces = 100 * CHATTER_AHEAD_MAX;
+        for _ in 0..pieces {
+            guard.data_sent(WINDOW_GOOD_BYTES as usize);
+        }
+        for _ in 0..pieces {
+            assert_eq!(guard.window(WINDOW_GOOD_BYTES), Ok(()));
+            assert_eq!(guard.window(WINDOW_GOOD_BYTES), Ok(()));
+        }
+        // Nothing is left that was sent, and the rest is chatter.
+        let more = (0..CHATTER_AHEAD_MAX).all(|_| guard.window(WINDOW_GOOD_BYTES).is_ok());
+        assert!(more);
+        assert_eq!(guard.window(WINDOW_GOOD_BYTES), Err(Flood::WindowUpdate));
+        guard.data_sent(1_000_000);
+        let small = (0..=CHATTER_AHEAD_MAX).all(|_| guard.window(1).is_ok());
+        assert!(
+            !small,
+            "windows opened by a byte are chatter whatever was sent"
+        );
     }
 
     #[test]

@@ -44,8 +44,10 @@ pub const CONTINUATIONS_MAX: u16 = 64;
 pub const CONTROL_UNSENT_BYTES_MAX: u32 = 32 * 1024;
 
 /// Streams that the peer may reset before they are served, ahead of what good work and time give back (CVE-2023-44487).
-/// A browser that is closed or goes on resets all it has open, 100 at a time; twice of that.
-pub const RESETS_AHEAD_MAX: u32 = 200;
+/// A browser that is closed or goes on resets all it has open, 100 at a time. A proxy or a client of gRPC resets each call whose
+/// deadline has passed: all of them, when what it asks for hangs. Each costs us some ten microseconds, so all of
+/// them are a hundredth of a second.
+pub const RESETS_AHEAD_MAX: u32 = 1000;
 
 /// Stream errors of the peer that make us reset (CVE-2025-8671), in the same way. Correct peers make none at all, but for
 /// streams above the bound of concurrent ones before they know of it.
@@ -71,8 +73,14 @@ pub const DATA_GOOD_BYTES: usize = 256;
 /// frames for each of data, as nginx has it, are one of 13 for two.
 pub const DATA_BYTES_PER_CHATTER: usize = 2;
 
-/// Resets and stream errors that a second gives back: a user who skips through something cancels a few times a second.
-pub const RESETS_PER_SECOND: u32 = 10;
+/// Bytes by which a window is opened that was worth a frame. Go's client does so from 4,096 on, nginx and browsers by much more.
+pub const WINDOW_GOOD_BYTES: u32 = 1024;
+
+/// Resets that a second gives back: calls of a hundred users whose deadlines pass. What they cost is a thousandth of a CPU.
+pub const RESETS_PER_SECOND: u32 = 100;
+
+/// Stream errors that a second gives back.
+pub const STREAM_ERRORS_PER_SECOND: u32 = 10;
 
 /// Frames of chatter that a second gives back: a PING for each of 50 round trips a second, and as many windows.
 pub const CHATTER_PER_SECOND: u32 = 100;

@@ -1,7 +1,7 @@
 //! Frames that carry no message: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM and priorities.
 
 use super::event::{Cause, Found, Progress};
-use super::{Acknowledged, Connection};
+use super::{Acknowledged, Connection, FRAME_OF_IDLE};
 use crate::http2::code::{Code, ConnectionError, StreamError};
 use crate::http2::flow::Change;
 use crate::http2::frame::{
@@ -124,8 +124,8 @@ impl Connection {
     }
 
     fn window(&mut self, payload: &[u8]) -> Result<Found, ConnectionError> {
-        self.guard.chatter(Flood::WindowUpdate)?;
         let increment = read_window_update(payload);
+        self.guard.window(increment)?;
         if increment == 0 {
             return Err(ConnectionError::protocol("WINDOW_UPDATE by nothing"));
         }
@@ -142,11 +142,15 @@ impl Connection {
         payload: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<Found, ConnectionError> {
-        self.guard.chatter(Flood::WindowUpdate)?;
-        let Some(stream) = self.streams.find(id) else {
-            return self.ignore_closed(id);
-        };
         let increment = read_window_update(payload);
+        self.guard.window(increment)?;
+        let Some(stream) = self.streams.find(id) else {
+            // Who has buffered a response reads it behind its end (RFC 9113 5.1), which is paid for above.
+            return match self.is_idle(id) {
+                true => Err(FRAME_OF_IDLE),
+                false => Ok(Found::Nothing),
+            };
+        };
         if increment == 0 {
             let error = StreamError::protocol("WINDOW_UPDATE by nothing");
             return self.fail_stream(stream, error, out);

@@ -172,6 +172,18 @@ impl Connection {
     #[inline]
     pub fn release(&mut self, stream: Stream, bytes: u32, out: &mut Vec<u8>) {
         self.discard(bytes, out);
+        self.release_of_stream(stream, bytes, out);
+    }
+
+    /// The first half of [`Connection::release`]: `bytes` of content do not count against the window of the connection any more.
+    /// Streams that nobody reads yet leave it to others so; what they hold is bounded by their own windows.
+    pub fn release_of_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
+        self.discard(bytes, out);
+    }
+
+    /// The other half: the user is done with `bytes` of content.
+    #[inline]
+    pub fn release_of_stream(&mut self, stream: Stream, bytes: u32, out: &mut Vec<u8>) {
         let window = self.local.stream_window;
         let Some(slot) = self.streams.get_mut(stream) else {
             return;
