@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use onrush_engine::Error;
+use onrush_http::http2::code::Code;
 use onrush_http::request::RequestHead;
 use onrush_http::{HeaderSlots, Method};
 use onrush_tls::Transport;
@@ -167,13 +168,24 @@ impl Downstream<'_> {
         }
     }
 
-    /// The response is cut off in its middle: the client must see that it is not whole.
-    pub(crate) fn cut_off(&mut self) {
+    /// The response is cut off in its middle: the client must see that it is not whole. Clients of HTTP/2 see it by a reset with this
+    /// code.
+    pub(crate) fn cut_off(&mut self, code: Code) {
         match &mut self.side {
             Side::Http1(side) => side.cut_off(),
-            Side::Http2(side) => side.cut_off(),
+            Side::Http2(side) => side.cut_off(code),
             #[cfg(test)]
             Side::Framed(side) => side.cut_off(),
+        }
+    }
+
+    /// Whether a request can end by a reset of its stream (RFC 9113 6.4).
+    pub(crate) fn has_streams(&self) -> bool {
+        match &self.side {
+            Side::Http2(_) => true,
+            Side::Http1(_) => false,
+            #[cfg(test)]
+            Side::Framed(_) => false,
         }
     }
 

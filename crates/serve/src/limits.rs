@@ -25,8 +25,9 @@ pub(crate) const SPLICED_MIN: u64 = 64 * 1024;
 /// nginx's lingering_timeout is 5 s; what matters is one round trip.
 pub(crate) const LINGER: Duration = Duration::from_secs(2);
 
-/// Bytes read and thrown away while lingering; a client that sends more learns by a reset.
-pub(crate) const LINGER_BYTES: usize = 1024 * 1024;
+/// Bytes read and thrown away while lingering; a client that sends more in [`LINGER`] learns by a reset. Browsers show a response to a
+/// body that is refused only when they could send all of it (Firefox over HTTP/1), so time bounds it for all but the quickest.
+pub(crate) const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
 /// How much of a request's body may be missing when its response is there and the client's connection is kept all the same:
 /// that much is read and thrown away. At 10 Mbit/s it takes 0.2 s, about what a new connection with TLS does; and a client
@@ -367,9 +368,9 @@ pub(crate) const CACHE_LINE_BYTES_MAX: usize = 32 + CACHE_CONTROL_BYTES_MAX;
 /// fits the room for heads of our own (`reply/http1.rs`).
 pub(crate) const LOCATION_BYTES_MAX: usize = 10 * 1024;
 
-/// Memory for parts of requests that a core keeps for later ones: what a few hundred requests at a time need. Each has
-/// some hundred bytes, and [`RESPONSE_LINES_BYTES_MAX`] at most.
-pub(crate) const KEPT_SPARE_MAX: usize = 256;
+/// Memory for parts of requests that a core keeps for later ones: what a few thousand requests at a time need, as a hundred
+/// connections of HTTP/2 have them. Each has some hundred bytes, and [`RESPONSE_LINES_BYTES_MAX`] at most.
+pub(crate) const KEPT_SPARE_MAX: usize = 4096;
 
 /// Bytes that the encoders of a core's passing responses may cost together, each counted at its most: 128 that write
 /// Brotli, 186 zstd, 682 gzip. A client that reads slowly keeps one busy; past that, responses go as they are.

@@ -12,6 +12,9 @@ pub(crate) trait Parked {
     /// Something has happened: it goes on in a task. Once; from then on this does nothing.
     fn begin(&self);
 
+    /// The same, outside of whatever it waited for: what of it needs no waiting is done at once, and no task is begun for that.
+    fn go_on(&self);
+
     /// Nobody needs it any more.
     fn abandon(&self);
 }
@@ -35,6 +38,17 @@ impl Waiter {
             Waiting::Nobody => {}
             Waiting::Task(waker) => waker.wake(),
             Waiting::Parked(parked) => parked.begin(),
+        }
+    }
+
+    /// The request that is parked here, which is to [go on](Parked::go_on).
+    pub(crate) fn take_parked(&self) -> Option<Rc<dyn Parked>> {
+        match self.0.take() {
+            Waiting::Parked(parked) => Some(parked),
+            others => {
+                self.0.replace(others);
+                None
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use onrush_http::date::{self, DATE_BYTES};
 
 use crate::compress;
 use crate::crowd::Crowd;
+use crate::downstream::http2::uploads_held::UploadsHeld;
 use crate::exchange::kept::SpareKept;
 use crate::limits::{DATE_LAG, HELD_UP_SHARE};
 use crate::log::Log;
@@ -45,6 +46,8 @@ pub(crate) struct Worker {
     /// What keeps them, and files.
     keeper: RefCell<Option<Weak<dyn Keeper>>>,
     pub(crate) spare_kept: SpareKept,
+    /// What of requests' bodies the clients' streams hold.
+    pub(crate) uploads_held: UploadsHeld,
     /// Copies of requests that are under way.
     pub(crate) mirrored: Cell<usize>,
     pub(crate) chance: Random,
@@ -60,6 +63,7 @@ impl Worker {
         Rc::new_cyclic(|myself| Self {
             myself: Weak::clone(myself),
             spare_kept: SpareKept::default(),
+            uploads_held: UploadsHeld::default(),
             mirrored: Cell::new(0),
             chance: Random::stream(seed, 0),
             limits: onrush_http::Limits::DEFAULT,

@@ -25,6 +25,7 @@ use super::Connection;
 use crate::client::Client;
 use crate::downstream::http2::limits::{HTTP2_CONNECTION_WINDOW, HTTP2_REST_AFTER};
 use crate::downstream::http2::session::{Carrier, Session};
+use crate::downstream::http2::uploads_held::UploadsHeld;
 use crate::observe::connections::{ConnectionState, note};
 use crate::observe::cuts::Cut;
 use crate::service::Service;
@@ -36,6 +37,10 @@ impl Carrier for Connection {
 
     fn client(&self) -> &Client {
         &self.client
+    }
+
+    fn uploads_held(&self) -> &UploadsHeld {
+        &self.service.worker.uploads_held
     }
 }
 

@@ -9,6 +9,7 @@ mod repeated;
 pub(crate) mod session;
 mod tunnel;
 mod turn;
+pub(crate) mod uploads_held;
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -16,6 +17,7 @@ use std::task::{Context, Poll};
 use onrush_engine::Error;
 use onrush_engine::random::Random;
 use onrush_http::body::BodyReader;
+use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::message::{self, Asks, ExtendedConnect, Follows, Rejection};
 use onrush_http::http2::{self, End};
@@ -116,8 +118,8 @@ impl Stream {
         }
     }
 
-    pub(super) fn cut_off(&mut self) {
-        self.session.cut_off(&self.flow);
+    pub(super) fn cut_off(&mut self, code: Code) {
+        self.session.cut_off(&self.flow, code);
     }
 
     /// Bounds a body whose head has not said how many bytes it has.
@@ -164,6 +166,11 @@ impl Stream {
     /// Waits until what is written is on its way.
     pub(super) fn flush(&self) -> impl Future<Output = Result<(), Error>> + use<> {
         self.session.flush(&self.flow)
+    }
+
+    /// Whether the stream is closed before its time.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.flow.is_reset.get()
     }
 
     pub(crate) fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use onrush_config::plan::EjectOn;
 use onrush_engine::{Errno, Error, Kind};
+use onrush_http::http2::code::Code;
 use onrush_http::{Place, Refusal};
 use onrush_tls::Transport;
 
@@ -22,8 +23,8 @@ pub(crate) enum Failure {
     NoResponse(Error),
     /// The server ended the connection before any byte of the response.
     Closed,
-    /// The server has ended the stream of the request before any byte of the response (RFC 9113 5.4.2).
-    StreamReset,
+    /// The server has ended the stream of the request before any byte of the response (RFC 9113 5.4.2), for this reason.
+    StreamReset(Code),
     /// The server has said that it did nothing for the request, for this reason (RFC 9113 8.7).
     Unprocessed(&'static str),
     /// What the server sent is no valid response.
@@ -34,6 +35,8 @@ pub(crate) enum Failure {
     Intercepted(u16),
     /// The response ended before it was complete. The client has the first part of it.
     Cut(Fault),
+    /// So did the stream that it came on, by a reset of the server for this reason.
+    CutByReset(Code),
     /// The client sent a body that is none, or is too large.
     BadRequest(Refusal),
     /// The client is gone.
@@ -79,12 +82,13 @@ impl Failure {
             Failure::NoResponse(error) => error.is_reset() || error.kind == Kind::Truncated,
             Failure::Unavailable(_)
             | Failure::Connect(_)
-            | Failure::StreamReset
+            | Failure::StreamReset(_)
             | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
             | Failure::Cut(_)
+            | Failure::CutByReset(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => false,
         }
@@ -95,13 +99,14 @@ impl Failure {
         match self {
             Failure::Connect(error) | Failure::NoResponse(error) => error.kind == Kind::TimedOut,
             Failure::Closed
-            | Failure::StreamReset
+            | Failure::StreamReset(_)
             | Failure::Unavailable(_)
             | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
             | Failure::Cut(_)
+            | Failure::CutByReset(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => false,
         }
@@ -119,13 +124,34 @@ impl Failure {
             Failure::Connect(_)
             | Failure::NoResponse(_)
             | Failure::Closed
-            | Failure::StreamReset
+            | Failure::StreamReset(_)
             | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
             | Failure::Status(_) => Some(502),
             Failure::BadRequest(refusal) => Some(refusal.status),
             Failure::Intercepted(status) => Some(*status),
-            Failure::Cut(_) | Failure::Client(_) => None,
+            Failure::Cut(_) | Failure::CutByReset(_) | Failure::Client(_) => None,
+        }
+    }
+
+    /// What the client's stream is reset with, instead of a response or behind the part of it that there is: clients of gRPC tell
+    /// by the code whether a deadline has passed, and whether they may ask again.
+    pub(crate) fn code(&self) -> Option<Code> {
+        match self {
+            Failure::StreamReset(Code::CANCEL) => Some(Code::CANCEL),
+            Failure::CutByReset(code) => Some(*code),
+            Failure::Unprocessed(_) => Some(Code::REFUSED_STREAM),
+            Failure::StreamReset(_)
+            | Failure::Unavailable(_)
+            | Failure::Connect(_)
+            | Failure::NoResponse(_)
+            | Failure::Closed
+            | Failure::BadResponse(_)
+            | Failure::Status(_)
+            | Failure::Intercepted(_)
+            | Failure::Cut(_)
+            | Failure::BadRequest(_)
+            | Failure::Client(_) => None,
         }
     }
 }
@@ -143,10 +169,14 @@ impl Failure {
     pub(crate) fn outcome(&self, on: EjectOn) -> Option<Outcome> {
         match self {
             Failure::Connect(error) => connect_outcome(error),
-            Failure::NoResponse(_) | Failure::Closed | Failure::StreamReset => {
-                Some(Outcome::Failed)
-            }
-            Failure::BadResponse(_) | Failure::Cut(_) => match on {
+            Failure::NoResponse(_) | Failure::Closed => Some(Outcome::Failed),
+            // The time of the call has passed, as its client has said it (gRPC), or the server needs nothing more: it is well.
+            Failure::StreamReset(Code::CANCEL | Code::NO_ERROR)
+            | Failure::CutByReset(Code::CANCEL | Code::NO_ERROR) => None,
+            Failure::BadResponse(_)
+            | Failure::Cut(_)
+            | Failure::StreamReset(_)
+            | Failure::CutByReset(_) => match on {
                 EjectOn::Responses => Some(Outcome::Failed),
                 EjectOn::Connections => None,
             },
@@ -177,12 +207,12 @@ impl Failure {
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => Class::Timeout,
             Failure::NoResponse(_)
             | Failure::Closed
-            | Failure::StreamReset
+            | Failure::StreamReset(_)
             | Failure::Unprocessed(_) => Class::Reset,
             Failure::BadResponse(_) | Failure::Status(_) | Failure::Intercepted(_) => {
                 Class::Garbage
             }
-            Failure::Cut(_) => Class::Cut,
+            Failure::Cut(_) | Failure::CutByReset(_) => Class::Cut,
             Failure::BadRequest(_) | Failure::Client(_) => Class::Client,
         }
     }
@@ -208,11 +238,12 @@ impl Failure {
                 "the server did not respond in time"
             }
             Failure::NoResponse(_) | Failure::Closed => "the server closed the connection",
-            Failure::StreamReset => "the server ended the stream",
+            Failure::StreamReset(_) => "the server ended the stream",
             Failure::Unprocessed(_) => "the server takes no more requests",
-            Failure::BadResponse(_) | Failure::Status(_) | Failure::Cut(_) => {
-                "the server's response is malformed"
-            }
+            Failure::BadResponse(_)
+            | Failure::Status(_)
+            | Failure::Cut(_)
+            | Failure::CutByReset(_) => "the server's response is malformed",
             Failure::BadRequest(refusal) => refusal.reason,
             Failure::Intercepted(_) => "",
             Failure::Client(_) => "the client is gone",
@@ -262,7 +293,13 @@ impl fmt::Display for Failure {
                 write!(f, "responded with {status}")
             }
             Failure::Closed => f.write_str("closed the connection without a response"),
-            Failure::StreamReset => f.write_str("reset the stream before its response"),
+            Failure::StreamReset(code) => {
+                write!(f, "reset the stream before its response ({code})")
+            }
+            Failure::CutByReset(code) => write!(
+                f,
+                "stopped in the middle of its response: it reset the stream ({code})"
+            ),
             Failure::Unprocessed(why) => f.write_str(why),
             Failure::BadResponse(why) => write!(f, "sent no valid response: {why}"),
             Failure::Cut(why) => write!(f, "stopped in the middle of its response: {why}"),

@@ -12,6 +12,7 @@ mod pipelined;
 pub(crate) mod request;
 mod retry;
 mod stream;
+pub(crate) mod whole;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use onrush_config::plan::UpstreamProtocol;
 use onrush_engine::Error;
 use onrush_http::HeaderSlots;
+use onrush_http::http2::code::Code;
 use onrush_tls::Transport;
 
 use self::account::account;
@@ -320,9 +322,12 @@ fn fail(
     if let Failure::Client(error) = failure {
         return Err(error);
     }
+    let code = failure
+        .code()
+        .filter(|_| client.has_streams() && forward.is_told_by_code(&failure, progress));
     let status = failure
         .status()
-        .filter(|_| progress.response() < ResponseSide::Begun);
+        .filter(|_| progress.response() < ResponseSide::Begun && code.is_none());
     account(
         client.worker,
         client.exchange.record(),
@@ -331,7 +336,7 @@ fn fail(
         failure,
     );
     let Some(status) = status else {
-        client.cut_off();
+        client.cut_off(code.unwrap_or(Code::INTERNAL_ERROR));
         return Ok(());
     };
     let form = forward.error_form(client);

@@ -7,6 +7,7 @@ mod query;
 use std::time::Duration;
 
 use onrush_engine::{Error, Kind, Part, random::Random};
+use onrush_http::http2::code::Code;
 use onrush_http::request::RequestHead;
 use onrush_http::{Framing, Method, Refusal};
 
@@ -215,7 +216,7 @@ async fn read_body(most: u64, client: &mut Downstream<'_>) -> Result<bool, Error
         let deadline = client.worker.core.now() + timeout;
         match client.split(Method::Get).0.receive(deadline).await {
             Ok(0) => {
-                client.cut_off();
+                client.cut_off(Code::INTERNAL_ERROR);
                 return Ok(false);
             }
             Ok(_) => {}

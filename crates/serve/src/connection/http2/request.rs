@@ -18,6 +18,8 @@ use crate::exchange::Exchange;
 use crate::observe::connections::note;
 use crate::observe::work::{CLIENT, TUNNEL};
 use crate::proxy::forward;
+use crate::proxy::forward::request::Forward;
+use crate::proxy::forward::whole::{Passed, pass_whole};
 use crate::record::End;
 use crate::reply::Reply;
 use crate::request_context::Source;
@@ -136,6 +138,22 @@ impl Request {
             let outcome = self.go_on(&mut responded).await;
             self.finish(outcome);
         });
+    }
+
+    /// Goes on with what has come of its response: here, where that is all of it.
+    pub(super) fn go_on_with(mut self, mut forward: Forward) {
+        if self.stream.is_reset() {
+            return self.spawn(Responded::Forwarded(forward));
+        }
+        match pass_whole(&mut forward, self.downstream()) {
+            Ok(Passed::Whole) => self.finish(Ok(())),
+            Ok(Passed::Nothing) => self.spawn(Responded::Forwarded(forward)),
+            Err(error) => self.finish(Err(error)),
+        }
+    }
+
+    pub(super) fn service(&self) -> &Service {
+        &self.service
     }
 
     pub(super) fn exchange(&self) -> &Exchange {

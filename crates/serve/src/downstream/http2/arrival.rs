@@ -18,6 +18,15 @@ impl Session {
             return state.discard(stream, bytes.len() as u32);
         };
         flow.incoming.bytes.borrow_mut().extend_from_slice(bytes);
+        let count = bytes.len() as u32; // within a window
+        match self.carrier.uploads_held().take(count) {
+            // Nobody may read it for long, while others' bodies are read.
+            true => state.http.release_of_connection(count, &mut state.frames),
+            false => {
+                let owed = &flow.incoming.owed;
+                owed.set(owed.get() + count);
+            }
+        }
         if end == End::Stream {
             flow.incoming.state.set(Receiving::Ended);
         }

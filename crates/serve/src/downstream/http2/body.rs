@@ -10,7 +10,7 @@ use onrush_http::write::{CHUNK_END, LAST_CHUNK};
 use onrush_http::{Framing, Refusal};
 use onrush_tls::Transport;
 
-use super::flow::{Flow, Receiving};
+use super::flow::{Flow, Receiving, gone};
 use super::session::Session;
 use crate::output::Output;
 use crate::portion::Keeps;
@@ -139,7 +139,7 @@ impl<'a> Body<'a> {
         let mut late = pin!(core.sleep_until(deadline));
         poll_fn(|context| {
             if self.flow.is_reset.get() {
-                return Poll::Ready(Ok(0));
+                return Poll::Ready(Err(gone()));
             }
             if self.has_arrived() || self.has_ended() {
                 return Poll::Ready(Ok(1));

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use onrush_engine::{Errno, Error, Kind, Op, Part};
 use onrush_http::http2::Stream;
+use onrush_http::http2::code::Code;
 
 use super::limits::HTTP2_UNREAD_MAX;
 use crate::waiter::Waiter;
@@ -54,8 +55,8 @@ pub(super) enum Sending {
     Open,
     /// Nothing comes behind what waits.
     Ends,
-    /// Nothing comes behind what waits, and it is not whole.
-    Breaks,
+    /// Nothing comes behind what waits, and it is not whole: its stream is reset with this code.
+    Breaks(Code),
     /// The stream's end is written.
     Ended,
 }
@@ -73,6 +74,8 @@ pub(super) struct Incoming {
     pub(super) length: Cell<Option<u64>>,
     /// Bytes that have come.
     pub(super) received: Cell<u64>,
+    /// Bytes that are there, and that the window of the connection still counts.
+    pub(super) owed: Cell<u32>,
     /// Bytes of these that were thrown away.
     pub(super) discarded: Cell<u32>,
 }
@@ -127,6 +130,7 @@ impl Flow {
         incoming.bytes_max.set(u64::MAX);
         incoming.length.set(None);
         incoming.received.set(0);
+        incoming.owed.set(0);
         incoming.discarded.set(0);
     }
 
@@ -179,6 +183,6 @@ impl Flow {
 }
 
 /// How a stream ends before its time.
-fn gone() -> Error {
+pub(super) fn gone() -> Error {
     Error::new(Op::Recv, Kind::Os(Errno::CONNRESET))
 }

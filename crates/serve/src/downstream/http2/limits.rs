@@ -44,3 +44,8 @@ pub(crate) const HTTP2_HELD_MAX: usize = 256 * 1024;
 
 /// Bytes of a rendered head whose block a connection keeps until it is idle: twice what those of fixed answers and files have.
 pub(crate) const HTTP2_REPEATED_MAX: usize = 512;
+
+/// Bytes of requests' bodies that the streams of a core hold without counting against the windows of their connections: a thousand streams
+/// with all of theirs. One that waits for capacity of a server holds 64 KiB at most, so that four would close the window of their
+/// connection for an upload that its server reads.
+pub(crate) const HTTP2_UPLOADS_HELD_MAX: u64 = 64 * 1024 * 1024;

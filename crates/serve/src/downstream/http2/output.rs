@@ -289,9 +289,8 @@ impl State {
 
     /// Ends a stream whose data is written: with its trailers, if there are any.
     pub(super) fn put_end(&mut self, flow: &Flow, stream: Stream) {
-        if flow.outgoing.state.get() == Sending::Breaks {
-            self.http
-                .reset(stream, Code::INTERNAL_ERROR, &mut self.frames);
+        if let Sending::Breaks(code) = flow.outgoing.state.get() {
+            self.http.reset(stream, code, &mut self.frames);
             return flow.outgoing.state.set(Sending::Ended);
         }
         let lines = flow.outgoing.trailers.take();
@@ -345,7 +344,7 @@ impl State {
             return;
         }
         self.http.not_ready(stream);
-        if matches!(state, Sending::Ends | Sending::Breaks) && end == End::Open {
+        if matches!(state, Sending::Ends | Sending::Breaks(_)) && end == End::Open {
             self.put_end(flow, stream);
         }
         flow.wake();

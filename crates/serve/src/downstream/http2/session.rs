@@ -24,6 +24,7 @@ use onrush_tls::Transport;
 use super::flow::{Flow, Receiving, Sending};
 use super::output::State;
 use super::turn::Turns;
+use super::uploads_held::UploadsHeld;
 use crate::client::Client;
 use crate::reply::fields::BodyLength;
 
@@ -35,11 +36,14 @@ pub(crate) trait Carrier {
     fn transport(&self) -> &Transport;
 
     fn client(&self) -> &Client;
+
+    /// What of requests' bodies is held on the core, for all connections.
+    fn uploads_held(&self) -> &UploadsHeld;
 }
 
 /// A connection of HTTP/2, as its streams see it.
 pub(crate) struct Session {
-    carrier: Box<dyn Carrier>,
+    pub(super) carrier: Box<dyn Carrier>,
     pub(crate) state: RefCell<State>,
     task: RefCell<Option<Waker>>,
     /// The rule that the client has broken, where its stream has shown it.
@@ -156,7 +160,7 @@ impl Session {
     fn takes_data(flow: &Flow) -> Option<Stream> {
         match flow.outgoing.state.get() {
             Sending::Open => flow.stream.get(),
-            Sending::Nothing | Sending::Ends | Sending::Breaks | Sending::Ended => None,
+            Sending::Nothing | Sending::Ends | Sending::Breaks(_) | Sending::Ended => None,
         }
     }
 
@@ -230,13 +234,13 @@ impl Session {
         self.state.borrow().wake_for_room();
     }
 
-    /// The response is not whole, and never will be.
-    pub(crate) fn cut_off(&self, flow: &Flow) {
+    /// The response is not whole, and never will be: the stream is reset with this code, behind what of it waits.
+    pub(crate) fn cut_off(&self, flow: &Flow, code: Code) {
         let is_waiting = !flow.outgoing.waiting.borrow().is_empty();
         match flow.outgoing.state.get() {
-            Sending::Open if is_waiting => flow.outgoing.state.set(Sending::Breaks),
-            Sending::Nothing | Sending::Open => self.reset(flow, Code::INTERNAL_ERROR),
-            Sending::Ends | Sending::Breaks | Sending::Ended => {}
+            Sending::Open if is_waiting => flow.outgoing.state.set(Sending::Breaks(code)),
+            Sending::Nothing | Sending::Open => self.reset(flow, code),
+            Sending::Ends | Sending::Breaks(_) | Sending::Ended => {}
         }
     }
 
@@ -294,11 +298,20 @@ impl Session {
 
     /// So many bytes of a request's body are dealt with.
     pub(super) fn release(&self, flow: &Flow, bytes: usize) {
-        let State { http, frames, .. } = &mut *self.state.borrow_mut();
-        if let Some(stream) = flow.stream.get() {
-            http.release(stream, bytes as u32, frames);
-        }
+        self.release_quietly(flow, bytes as u32); // within a window
         self.wake();
+    }
+
+    /// The same, where the connection's task is woken anyway.
+    fn release_quietly(&self, flow: &Flow, bytes: u32) {
+        let State { http, frames, .. } = &mut *self.state.borrow_mut();
+        let owed = flow.incoming.owed.get().min(bytes);
+        flow.incoming.owed.set(flow.incoming.owed.get() - owed);
+        self.carrier.uploads_held().give(bytes - owed);
+        if let Some(stream) = flow.stream.get() {
+            http.release_of_connection(owed, frames);
+            http.release_of_stream(stream, bytes, frames);
+        }
     }
 
     /// What holds the two directions of a stream that has begun.
@@ -312,17 +325,17 @@ impl Session {
         self.give_up_turn(flow);
         self.state.borrow_mut().give_fields(fields);
         match flow.outgoing.state.get() {
-            Sending::Nothing | Sending::Open => self.cut_off(flow),
-            Sending::Ends | Sending::Breaks | Sending::Ended => {}
+            Sending::Nothing | Sending::Open => self.cut_off(flow, Code::INTERNAL_ERROR),
+            Sending::Ends | Sending::Breaks(_) | Sending::Ended => {}
         }
-        let state = &mut *self.state.borrow_mut();
         flow.incoming.state.set(Receiving::Unwanted);
         let unread = flow.incoming.bytes.take().len();
-        if let Some(stream) = flow.stream.get() {
-            state.http.release(stream, unread as u32, &mut state.frames);
-            if flow.outgoing.state.get() == Sending::Ended {
-                state.close(flow, stream);
-            }
+        self.release_quietly(flow, unread as u32); // within a window
+        let state = &mut *self.state.borrow_mut();
+        if let Some(stream) = flow.stream.get()
+            && flow.outgoing.state.get() == Sending::Ended
+        {
+            state.close(flow, stream);
         }
         self.wake();
     }

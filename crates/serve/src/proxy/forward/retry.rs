@@ -45,6 +45,17 @@ impl Forward {
             && group.has_other(self.tried(), last, reach)
     }
 
+    /// Whether a client of HTTP/2 hears of `failure` by the [code](Failure::code) of a reset: behind the beginning of a response; when the
+    /// server has cancelled; and when nothing was done for a request that it has to send again, since its body is not at hand.
+    pub(super) fn is_told_by_code(&self, failure: &Failure, progress: &Progress) -> bool {
+        match failure {
+            Failure::Unprocessed(_) => {
+                self.is_consumed && progress.response() < ResponseSide::Interim
+            }
+            _ => true,
+        }
+    }
+
     /// Whether there was no connection because the request had no time left for one, which is not the server's fault.
     pub(super) fn has_hurried(&self, failure: &Failure, now: Instant) -> bool {
         let is_late = |error: &Error| error.kind == Kind::TimedOut && now >= self.until;
@@ -92,7 +103,7 @@ impl Forward {
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
                 on.timeout && self.spends_attempt(group) && group.may_retry(now)
             }
-            Failure::NoResponse(_) | Failure::Closed | Failure::StreamReset => {
+            Failure::NoResponse(_) | Failure::Closed | Failure::StreamReset(_) => {
                 on.reset
                     && self.spends_attempt(group)
                     && (group.is_out(last) || group.may_retry(now))
@@ -104,6 +115,7 @@ impl Forward {
             | Failure::Intercepted(_)
             | Failure::Unavailable(_)
             | Failure::Cut(_)
+            | Failure::CutByReset(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => false,
         }

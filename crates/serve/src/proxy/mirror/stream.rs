@@ -54,7 +54,9 @@ impl Duplicate {
             let Ok(arrived) = stream.data().await else {
                 return Ok(());
             };
-            seen += stream.take(<[u8]>::len);
+            let (count, bytes) = stream.take(<[u8]>::len);
+            stream.release(bytes);
+            seen += count;
             if arrived == Arrived::All || seen > MIRROR_RESPONSE_BYTES_MAX {
                 return Ok(());
             }

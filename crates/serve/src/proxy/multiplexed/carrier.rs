@@ -146,16 +146,26 @@ impl Carrier<'_> {
     }
 
     fn take(&mut self) -> Result<(), Failure> {
-        let now = self.worker.core.now();
-        let state = &mut *self.connection.state.borrow_mut();
-        let passed = now.since(self.elapsed);
-        if passed >= SECOND {
-            self.elapsed = now;
-            state.http.elapsed(passed);
-        }
-        let bytes = state.take(self.input.bytes(), &self.worker.limits, now)?;
-        self.input.consume(bytes);
+        let taken = {
+            let now = self.worker.core.now();
+            let state = &mut *self.connection.state.borrow_mut();
+            let passed = now.since(self.elapsed);
+            if passed >= SECOND {
+                self.elapsed = now;
+                state.http.elapsed(passed);
+            }
+            state.take(self.input.bytes(), &self.worker.limits, now)
+        };
+        self.tell();
+        self.input.consume(taken?);
         Ok(())
+    }
+
+    /// Has those go on that were heard, who will use the connection's state.
+    fn tell(&self) {
+        let mut heard = std::mem::take(&mut self.connection.state.borrow_mut().heard);
+        heard.drain(..).for_each(|parked| parked.go_on());
+        self.connection.state.borrow_mut().heard = heard;
     }
 
     /// Ready when something was late, or the connection was idle for too long, and what follows from it is done.

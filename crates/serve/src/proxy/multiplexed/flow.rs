@@ -61,6 +61,8 @@ pub(super) struct Incoming {
     /// Heads: interim ones, and the final one.
     pub(super) heads: RefCell<VecDeque<(FieldSection, End)>>,
     pub(super) data: RefCell<Vec<u8>>,
+    /// Bytes of it that were taken, and that the server may not replace yet.
+    pub(super) taken: Cell<u32>,
     /// Lines of trailers.
     pub(super) trailers: RefCell<Vec<u8>>,
     pub(super) has_ended: Cell<bool>,
@@ -92,6 +94,7 @@ impl Flow {
             incoming.data.take();
         }
         incoming.data.borrow_mut().clear();
+        incoming.taken.set(0);
         incoming.trailers.take();
         incoming.has_ended.set(false);
     }

@@ -6,6 +6,7 @@ use onrush_http::http2::code::Code;
 use onrush_http::http2::message::response_trailers;
 use onrush_http::http2::{Cause, End, Event, Stream};
 
+use super::flow::Flow;
 use super::state::State;
 use crate::limits::INTERIM_RESPONSES_MAX;
 use crate::proxy::failure::Failure;
@@ -84,7 +85,7 @@ impl State {
         self.http.exchange_fields(&mut fields);
         flow.incoming.heads.borrow_mut().push_back((fields, end));
         flow.incoming.has_ended.set(end == End::Stream);
-        flow.wake();
+        self.is_heard(&flow);
     }
 
     fn take_data(&mut self, stream: Stream, bytes: &[u8], end: End) {
@@ -98,7 +99,15 @@ impl State {
         if end == End::Stream {
             flow.incoming.has_ended.set(true);
         }
-        flow.wake();
+        self.is_heard(&flow);
+    }
+
+    /// Something of a response has come. Of most all of it comes in one receive, so who has no task is told behind that.
+    fn is_heard(&mut self, flow: &Flow) {
+        match flow.waiter.take_parked() {
+            Some(parked) => self.heard.push(parked),
+            None => flow.wake(),
+        }
     }
 
     /// What has come on a stream is no response.
@@ -120,7 +129,7 @@ impl State {
         let failure = match cause {
             // It has done nothing for the request (RFC 9113 8.7).
             Cause::Peer(Code::REFUSED_STREAM) => Failure::Unprocessed("it refused the stream"),
-            Cause::Peer(_) => Failure::StreamReset,
+            Cause::Peer(code) => Failure::StreamReset(code),
             Cause::Local(error) => Failure::BadResponse(error.reason.into()),
         };
         self.fail_stream(stream, failure);

@@ -21,6 +21,7 @@ use super::request::{Body, Request};
 use crate::limits::MULTIPLEXED_SPARE_MAX;
 use crate::proxy::failure::Failure;
 use crate::proxy::unavailable::Unavailable;
+use crate::waiter::Parked;
 
 /// What a server has last said of the streams of a connection, for all of them.
 pub(super) type Said = Rc<Cell<Option<u32>>>;
@@ -50,6 +51,8 @@ pub(super) struct State {
     pub(super) late_at: Instant,
     /// When something was received last.
     pub(super) received_at: Instant,
+    /// Requests without a task of whose responses something has come: they go on when all of a receive is dealt with.
+    pub(super) heard: Vec<Rc<dyn Parked>>,
     spare: Vec<Rc<Flow>>,
     spare_fields: Vec<FieldSection>,
 }
@@ -89,6 +92,7 @@ impl State {
             waiting: VecDeque::new(),
             late_at: NEVER,
             received_at: Instant::default(),
+            heard: Vec::new(),
             spare: Vec::new(),
             spare_fields: Vec::new(),
         }
@@ -338,7 +342,8 @@ impl State {
 
     /// The client's task has nothing more to do with the stream: what is not over is reset.
     pub(super) fn drop_flow(&mut self, flow: &Rc<Flow>) {
-        let unread = flow.incoming.data.borrow().len() as u32; // within a window
+        let incoming = &flow.incoming;
+        let unread = incoming.data.borrow().len() as u32 + incoming.taken.get(); // within a window
         match flow.stream.get() {
             None => self.waiting.retain(|(other, _)| !Rc::ptr_eq(other, flow)),
             Some(stream) => {

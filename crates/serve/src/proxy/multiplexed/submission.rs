@@ -67,6 +67,25 @@ impl Submission {
         self.flow.failure.get().is_none() && self.flow.incoming.heads.borrow().is_empty()
     }
 
+    /// Whether all of the response is there, of which nothing was taken: one head, the body, and trailers.
+    pub(crate) fn is_whole(&self) -> bool {
+        let incoming = &self.flow.incoming;
+        self.flow.failure.get().is_none()
+            && incoming.has_ended.get()
+            && incoming.heads.borrow().len() == 1
+    }
+
+    /// The head of a response that [is whole](Submission::is_whole).
+    pub(crate) fn take_head(&self) -> Option<(FieldSection, End)> {
+        self.flow.incoming.heads.borrow_mut().pop_front()
+    }
+
+    /// What was taken of a response is none, for this reason, which is the next that is heard of it.
+    pub(crate) fn fail(&self, failure: Failure) {
+        self.flow.incoming.has_ended.set(false);
+        self.flow.failure.set(Some(failure));
+    }
+
     /// A request waits for the next head without a task.
     pub(crate) fn park(&self, parked: Rc<dyn Parked>) {
         self.flow.waiter.park(parked);
@@ -100,8 +119,8 @@ impl Submission {
         Poll::Pending
     }
 
-    /// Hands what has come of the body to `take`.
-    pub(crate) fn take<T>(&self, take: impl FnOnce(&[u8]) -> T) -> T {
+    /// Hands what has come of the body to `take`; and how many bytes that are, which are to be [released](Submission::release).
+    pub(crate) fn take<T>(&self, take: impl FnOnce(&[u8]) -> T) -> (T, u32) {
         let data = self.flow.incoming.data.take();
         let taken = take(&data);
         let bytes = data.len() as u32; // within a window
@@ -110,12 +129,15 @@ impl Submission {
         if self.flow.incoming.data.borrow().is_empty() {
             self.flow.incoming.data.replace(data);
         }
-        self.unreleased(bytes);
-        taken
+        let before = &self.flow.incoming.taken;
+        before.set(before.get() + bytes);
+        (taken, bytes)
     }
 
     /// So many bytes are dealt with: the server may send as many more.
-    fn unreleased(&self, bytes: u32) {
+    pub(crate) fn release(&self, bytes: u32) {
+        let taken = &self.flow.incoming.taken;
+        taken.set(taken.get() - bytes);
         let Some(stream) = self.flow.stream.get().filter(|_| bytes > 0) else {
             return;
         };

@@ -50,11 +50,15 @@ impl<'a> StreamDownload<'a> {
                     self.wait_for_data().await?
                 }
             };
-            in_a_turn += self.pass_data(&mut opened, arrived)?;
+            let (encoded, bytes) = self.pass_data(&mut opened, arrived)?;
+            in_a_turn += encoded;
             if arrived == Arrived::All {
+                self.stream.release(bytes);
                 break;
             }
             self.flush().await.map_err(Failure::Client)?;
+            // Not before the client has taken it: what is held for one that does not read is one window of the server's.
+            self.stream.release(bytes);
             if in_a_turn >= ENCODED_BYTES_PER_TURN {
                 in_a_turn = 0;
                 self.attempt.worker.core.yield_now().await;
@@ -62,6 +66,22 @@ impl<'a> StreamDownload<'a> {
         }
         self.end(&mut opened)?;
         self.attempt.is_complete_now(begun);
+        Ok(())
+    }
+
+    /// Passes a response that [is whole](Submission::is_whole), which needs no waiting.
+    pub(crate) fn pass(&mut self) -> Result<(), Failure> {
+        let (fields, end) = self.stream.take_head().ok_or(Failure::Closed)?;
+        self.attempt.progress.response_is(ResponseSide::Arriving);
+        let opened = self.begin(&fields, end);
+        self.stream.give_fields(fields);
+        let Some(mut opened) = opened? else {
+            return Err(Failure::BadResponse("it has no final response".into()));
+        };
+        let (_, bytes) = self.pass_data(&mut opened, Arrived::All)?;
+        self.stream.release(bytes);
+        self.end(&mut opened)?;
+        self.attempt.is_complete_now(self.attempt.worker.core.now());
         Ok(())
     }
 
@@ -133,12 +153,16 @@ impl<'a> StreamDownload<'a> {
         self.stream.set_deadline(deadline);
     }
 
-    /// Passes what has come of the body; how many bytes that are, where they are encoded.
-    fn pass_data(&mut self, opened: &mut Opened, arrived: Arrived) -> Result<usize, Failure> {
+    /// Passes what has come of the body; how many bytes of it are encoded, and how many it has.
+    fn pass_data(
+        &mut self,
+        opened: &mut Opened,
+        arrived: Arrived,
+    ) -> Result<(usize, u32), Failure> {
         let reply = &mut self.reply;
         let is_last = arrived == Arrived::All && !self.stream.has_trailers();
         // The response to a HEAD and others that have none pass none.
-        let passed = self.stream.take(|bytes| match &mut opened.encoding {
+        let (passed, bytes) = self.stream.take(|bytes| match &mut opened.encoding {
             _ if bytes.is_empty() => Ok(0),
             Some(encoding) => encoding
                 .write(bytes, Then::More, reply)
@@ -150,7 +174,7 @@ impl<'a> StreamDownload<'a> {
                 reply.data(bytes).map(|()| 0)
             }
         });
-        passed.map_err(Failure::Client)
+        Ok((passed.map_err(Failure::Client)?, bytes))
     }
 
     /// Sends what there is, and what an encoder has kept back, before the next wait: somebody may be waiting for just these
@@ -216,7 +240,7 @@ fn cut(failure: Failure) -> Failure {
         }
         Failure::NoResponse(_) => Failure::Cut("the connection to it failed".into()),
         Failure::Closed => Failure::Cut("it closed the connection".into()),
-        Failure::StreamReset => Failure::Cut("it reset the stream".into()),
+        Failure::StreamReset(code) => Failure::CutByReset(code),
         Failure::Unprocessed(why) => Failure::Cut(why.into()),
         Failure::BadResponse(fault) => Failure::Cut(fault),
         failure => failure,

@@ -34,7 +34,7 @@ pub(super) enum Done {
     /// A response.
     Respond(Response),
     /// The same, and its stream is reset behind the data.
-    Cut(Response),
+    Cut(Response, Code),
     /// Its stream is reset.
     Reset(Code),
     /// The connection takes no more, and nothing was done for this one.
@@ -185,10 +185,11 @@ impl One {
                     connection: self.number,
                     ..Asked::default()
                 };
+                let is_early = asked.path().starts_with("/early");
                 self.asked.insert(stream.id(), asked);
                 let most = self.seen.streams_most.get();
                 self.seen.streams_most.set(most.max(self.asked.len()));
-                whole = (end == End::Stream).then_some(stream);
+                whole = (end == End::Stream || is_early).then_some(stream);
             }
             Event::Data {
                 stream,
@@ -240,8 +241,8 @@ impl One {
         }
         self.seen.asked.borrow_mut().push(asked);
         match done {
-            Done::Respond(response) => self.respond(stream, response, Done::Respond),
-            Done::Cut(response) => self.respond(stream, response, Done::Cut),
+            Done::Respond(response) => self.respond(stream, response, None),
+            Done::Cut(response, code) => self.respond(stream, response, Some(code)),
             Done::Reset(code) => self.http.reset(stream, code, &mut self.out),
             Done::GoAway => {
                 // As a server does that has not looked at it: the frame names the stream before.
@@ -256,7 +257,7 @@ impl One {
         Some(())
     }
 
-    fn respond(&mut self, stream: http2::Stream, response: Response, then: fn(Response) -> Done) {
+    fn respond(&mut self, stream: http2::Stream, response: Response, cut: Option<Code>) {
         for status in &response.interim {
             self.head(stream, End::Open, *status, &[("link", "</a>")]);
         }
@@ -266,14 +267,18 @@ impl One {
             .map(|(name, value)| (&**name, &**value))
             .collect();
         let is_all = response.body.is_empty() && response.trailers.is_empty();
-        let end = match is_all && matches!(then(response.clone()), Done::Respond(_)) {
+        let end = match is_all && cut.is_none() {
             true => End::Stream,
             false => End::Open,
         };
         self.head(stream, end, response.status, &fields);
         if end == End::Open {
             let body = response.body.clone();
-            self.sending.push((stream, then(response), body));
+            let done = match cut {
+                Some(code) => Done::Cut(response, code),
+                None => Done::Respond(response),
+            };
+            self.sending.push((stream, done, body));
         }
     }
 
@@ -301,9 +306,11 @@ impl One {
                 continue;
             }
             match done {
-                Done::Cut(_) => self.http.reset(stream, Code::INTERNAL_ERROR, &mut self.out),
+                Done::Cut(_, code) => self.http.reset(stream, code, &mut self.out),
                 Done::Respond(response) if response.trailers.is_empty() => {
                     let _ = self.http.data(stream, 0, End::Stream, &mut self.out);
+                    // Nobody wants the rest of a request that has its response (RFC 9113 8.1).
+                    self.http.reset(stream, Code::NO_ERROR, &mut self.out);
                 }
                 Done::Respond(response) => {
                     let trailers = response.trailers.iter();

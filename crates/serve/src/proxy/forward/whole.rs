@@ -1,0 +1,64 @@
+//! A response that is there as a whole when its request hears of it: it is passed where it was received, without a task.
+
+use std::rc::Rc;
+
+use onrush_engine::Error;
+
+use super::begin::begin;
+use super::request::Forward;
+use crate::downstream::Downstream;
+use crate::proxy::failure::Failure;
+use crate::proxy::lease::{Lease, Queued};
+use crate::proxy::progress::Progress;
+use crate::proxy::stream::download::StreamDownload;
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Passed {
+    /// All of the response is written.
+    Whole,
+    /// Nothing is written: it is for [`exchange`](super::exchange), which waits for the rest, or sends the request again.
+    Nothing,
+}
+
+/// Passes the response of a server, where all of it is there and nothing has to be waited for.
+///
+/// # Errors
+/// When the client is gone, or the core is out of buffers.
+pub(crate) fn pass_whole(
+    forward: &mut Forward,
+    mut client: Downstream<'_>,
+) -> Result<Passed, Error> {
+    // What is encoded takes time, which a task shares with others.
+    let may_pass = client.exchange.offer().is_none() && !client.has_unsent();
+    let Some(reservation) = forward.reservation.take_if(|_| may_pass) else {
+        return Ok(Passed::Nothing);
+    };
+    let (request, body_bytes) = match forward.lease.take() {
+        Some(Lease::Stream(request, Queued::Whole { body_bytes })) if request.is_whole() => {
+            (request, body_bytes)
+        }
+        others => {
+            (forward.lease, forward.reservation) = (others, Some(reservation));
+            return Ok(Passed::Nothing);
+        }
+    };
+    let group = Rc::clone(&forward.group);
+    let progress = Progress::default();
+    progress.request_is_sent();
+    let to = (&group, reservation.index());
+    let (attempt, _, reply) = begin(forward, &mut client, to, &progress);
+    match StreamDownload::new(attempt, &request, reply).pass() {
+        Ok(()) => {
+            forward.consume(&mut client, body_bytes);
+            Ok(Passed::Whole)
+        }
+        Err(Failure::Client(error)) => Err(error),
+        Err(failure) => {
+            request.fail(failure);
+            forward.lease = Some(Lease::Stream(request, Queued::Whole { body_bytes }));
+            forward.reservation = Some(reservation);
+            Ok(Passed::Nothing)
+        }
+    }
+}
