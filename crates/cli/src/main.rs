@@ -28,7 +28,7 @@ fn long_version() -> String {
     // Set by those who build from a checkout: `make release`, `scripts/package`.
     let commit = option_env!("ONRUSH_COMMIT").unwrap_or("unknown");
     format!(
-        "{}\ncommit {commit}\nHTTP/1.1, TLS 1.2 and 1.3 (rustls, aws-lc), gzip, Brotli, zstd\ndrivers: io_uring, epoll",
+        "{}\ncommit {commit}\nHTTP/1.1, HTTP/2, TLS 1.2 and 1.3 (rustls, aws-lc), gzip, Brotli, zstd\ndrivers: io_uring, epoll",
         env!("CARGO_PKG_VERSION")
     )
 }
