@@ -18,6 +18,9 @@ use crate::waiter::Waiter;
 pub(super) struct Flow {
     /// Which one; none as long as it waits for one, and when it is over.
     pub(super) stream: Cell<Option<Stream>>,
+    /// The one that it has, or had: what has come on it counts against the connection's window until it is released, also when
+    /// the stream is over.
+    pub(super) received_on: Cell<Option<Stream>>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     /// By when something has to happen.
@@ -71,6 +74,7 @@ impl Flow {
     pub(super) fn clear(&self) {
         let Flow {
             stream,
+            received_on,
             outgoing,
             incoming,
             deadline,
@@ -78,6 +82,7 @@ impl Flow {
             waiter,
         } = self;
         stream.set(None);
+        received_on.set(None);
         deadline.set(Instant::default());
         failure.set(None);
         waiter.clear();

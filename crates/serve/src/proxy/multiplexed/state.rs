@@ -203,6 +203,7 @@ impl State {
             }
         };
         flow.stream.set(Some(stream));
+        flow.received_on.set(Some(stream));
         let slot = stream.slot();
         if self.flows.len() <= slot {
             self.flows.resize(slot + 1, None);
@@ -339,12 +340,12 @@ impl State {
     /// The client's task has nothing more to do with the stream: what is not over is reset.
     pub(super) fn drop_flow(&mut self, flow: &Rc<Flow>) {
         let unread = flow.incoming.data.borrow().len() as u32; // within a window
+        if let Some(stream) = flow.received_on.get() {
+            self.http.release(stream, unread, &mut self.frames);
+        }
         match flow.stream.get() {
             None => self.waiting.retain(|(other, _)| !Rc::ptr_eq(other, flow)),
-            Some(stream) => {
-                self.http.release(stream, unread, &mut self.frames);
-                self.http.reset(stream, Code::CANCEL, &mut self.frames);
-            }
+            Some(stream) => self.http.reset(stream, Code::CANCEL, &mut self.frames),
         }
         self.forget(flow);
         if self.spare.len() < MULTIPLEXED_SPARE_MAX {

@@ -116,7 +116,7 @@ impl Submission {
 
     /// So many bytes are dealt with: the server may send as many more.
     fn unreleased(&self, bytes: u32) {
-        let Some(stream) = self.flow.stream.get().filter(|_| bytes > 0) else {
+        let Some(stream) = self.flow.received_on.get().filter(|_| bytes > 0) else {
             return;
         };
         let state = &mut *self.connection.state.borrow_mut();
