@@ -8,7 +8,7 @@ use std::task::Context;
 use onrush_engine::Instant;
 use onrush_http::Method;
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::{End, Stream};
+use onrush_http::http2::{Content, End, Stream};
 
 use crate::proxy::failure::Failure;
 use crate::waiter::Waiter;
@@ -99,6 +99,15 @@ impl Flow {
         incoming.data.borrow_mut().clear();
         incoming.trailers.take();
         incoming.has_ended.set(false);
+    }
+
+    /// What the response may have.
+    pub(super) fn content(&self) -> Content {
+        match self.outgoing.method.get() {
+            Some(Method::Head) => Content::None,
+            Some(Method::Connect) => Content::Tunnel,
+            Some(_) | None => Content::Any,
+        }
     }
 
     /// Whether it is this stream's.

@@ -15,8 +15,8 @@ use crate::waiter::Parked;
 
 /// A request that was submitted. Dropping it ends its stream: with a reset where its response is not whole.
 pub(crate) struct Submission {
-    connection: Rc<Multiplexed>,
-    flow: Rc<Flow>,
+    pub(super) connection: Rc<Multiplexed>,
+    pub(super) flow: Rc<Flow>,
 }
 
 /// What has come of a response's body.
@@ -115,7 +115,7 @@ impl Submission {
     }
 
     /// So many bytes are dealt with: the server may send as many more.
-    fn unreleased(&self, bytes: u32) {
+    pub(super) fn unreleased(&self, bytes: u32) {
         let Some(stream) = self.flow.received_on.get().filter(|_| bytes > 0) else {
             return;
         };
