@@ -1,7 +1,10 @@
 //! WebSocket through onrush: alone, before HAProxy and behind it, and through several of its own kind.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
+
+use tempfile::TempDir;
 
 use crate::application::{Application, say_hello};
 use crate::peer::{Peer, Secured, python};
@@ -53,30 +56,88 @@ fn a_conversation_over_websocket_goes_through_tls() {
     }
 }
 
+/// Clients and servers of others.
+struct Others {
+    program: &'static str,
+    directory: TempDir,
+}
+
+impl Others {
+    /// `None` where this machine has none.
+    fn new() -> Option<Others> {
+        let packages = "python3-websockets python3-h2 python3-wsproto";
+        let program = python(("websockets, h2, wsproto", packages))?;
+        let directory = tempfile::tempdir().expect("a directory");
+        let others = Others { program, directory };
+        fs::write(others.file(), include_str!("tunnelling/websocket.py")).expect("it is ours");
+        Some(others)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.path().join("websocket.py")
+    }
+
+    fn start(&self, words: &[&str]) -> Program {
+        Program::start(Command::new(self.program).arg(self.file()).args(words))
+    }
+
+    /// A server, and where it is.
+    fn serve(&self) -> (Program, String) {
+        let server = self.start(&["server"]);
+        server.out.wait_for("listening on port ");
+        let said = server.out.wait_for("\n");
+        let port = said.lines().next().and_then(|line| line.rsplit(' ').next());
+        let target = format!("127.0.0.1:{}", port.expect("it says one"));
+        (server, target)
+    }
+}
+
 #[test]
 fn a_conversation_over_websocket_goes_through_http_2() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("websocket.py");
-    fs::write(&file, include_str!("tunnelling/websocket.py")).expect("it is ours");
-    let packages = "python3-websockets python3-h2 python3-wsproto";
-    let Some(program) = python(("websockets, h2, wsproto", packages)) else {
+    let Some(others) = Others::new() else {
         return;
     };
-    let python = |words: &[&str]| Program::start(Command::new(program).arg(&file).args(words));
-    let server = python(&["server"]);
-    server.out.wait_for("listening on port ");
-    let said = server.out.wait_for("\n");
-    let port = said.lines().next().and_then(|line| line.rsplit(' ').next());
-    let target = format!("127.0.0.1:{}", port.expect("it says one"));
+    let (_server, target) = others.serve();
     for io in drivers() {
         let serve = Serve::start(&["--forward", &target, "--io", io]);
         let (host, port) = serve.address.rsplit_once(':').expect("of TCP");
-        let client = python(&["client", host, port]);
+        let client = others.start(&["client", host, port]);
         let finished = client.finish();
         assert!(finished.out.contains("done"), "{finished:?}");
         let totals = serve.stop();
         assert_eq!(totals.number_before(" tunnels"), 2, "{totals:?}");
         assert_eq!(totals.requests(), 4, "{totals:?}");
+    }
+}
+
+#[test]
+fn a_conversation_over_websocket_goes_through_http_2_between_two_of_us() {
+    let Some(others) = Others::new() else {
+        return;
+    };
+    let (_server, target) = others.serve();
+    for io in drivers() {
+        let last = Serve::start(&["--forward", &target, "--io", io]);
+        let path = others.directory.path().join("first.toml");
+        let text = format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"up\"\n\
+             [upstream.up]\nservers = [\"{}\"]\nprotocol = \"h2\"\n",
+            last.address
+        );
+        fs::write(&path, text).expect("it is ours");
+        let path = path.display().to_string();
+        let first = Serve::start(&["--config", &path, "--io", io]);
+        let (host, port) = first.address.rsplit_once(':').expect("of TCP");
+        // Two tunnels each. That of HTTP/2 asks for something else, too, and for another protocol, which only the first sees.
+        for client in ["old-client", "client"] {
+            let finished = others.start(&[client, host, port]).finish();
+            assert!(finished.out.contains("done"), "{finished:?}");
+        }
+        for (serve, requests) in [(first, 6), (last, 5)] {
+            let totals = serve.stop();
+            assert_eq!(totals.number_before(" tunnels"), 4, "{totals:?}");
+            assert_eq!(totals.requests(), requests, "{totals:?}");
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """WebSocket by programs of others. As `server`: Debian's python3-websockets, which sends back what it gets, compresses and has
 the sub-protocol `echo`. As `client HOST PORT`: python3-h2 and python3-wsproto, over HTTP/2 (RFC 8441): two conversations on one
-connection, a request between them, and what is no WebSocket."""
+connection, a request between them, and what is no WebSocket. As `old-client HOST PORT`: python3-websockets over HTTP/1.1, two
+conversations at the same time."""
 
 import asyncio
+import random
 import socket
 import sys
 
@@ -11,7 +13,8 @@ import sys
 async def serve():
     import websockets
 
-    async def echo(connection, path):
+    # Older versions hand it the path, too.
+    async def echo(connection, *_path):
         async for message in connection:
             await connection.send(message)
 
@@ -145,7 +148,31 @@ def ask(host, port):
     print("done", flush=True)
 
 
+async def ask_by_http1(host, port):
+    import websockets
+
+    async def converse(messages):
+        url = f"ws://{host}:{port}/chat"
+        async with websockets.connect(url, subprotocols=["echo"], max_size=None) as talk:
+            assert talk.subprotocol == "echo", talk.subprotocol
+            # Newer versions keep them elsewhere.
+            extensions = getattr(talk, "extensions", None) or talk.protocol.extensions
+            names = [extension.name for extension in extensions]
+            assert names == ["permessage-deflate"], names
+            for message in messages:
+                await talk.send(message)
+                heard = await talk.recv()
+                assert heard == message, (len(heard), len(message))
+        assert talk.close_code == 1000, talk.close_code
+
+    noise = random.Random(1).randbytes(2_000_000)
+    await asyncio.gather(converse(["Hello", "a" * 200_000, "", "end"]), converse([noise, b"end"]))
+    print("done", flush=True)
+
+
 if sys.argv[1] == "server":
     asyncio.run(serve())
+elif sys.argv[1] == "old-client":
+    asyncio.run(ask_by_http1(*sys.argv[2:]))
 else:
     ask(*sys.argv[2:])

@@ -342,9 +342,11 @@ fn objection(
     group: &Group,
     context: RequestContext<'_>,
 ) -> Result<Option<Refusal>, Error> {
-    if group.refuses_tunnel(head) {
-        let reason = "no WebSocket is passed to servers of HTTP/2";
-        return Ok(Some(Refusal::new(501, reason)));
+    if group.speaks_http2()
+        && upgrade::is_asked(head)
+        && let Some(refusal) = upgrade::objection(head)
+    {
+        return Ok(Some(refusal));
     }
     let treatment = context.treatment();
     let treatment = treatment.expect("a request is forwarded by its route");

@@ -39,6 +39,7 @@ mod rendered;
 mod reply;
 mod request_context;
 mod route;
+mod stream_end;
 mod waiter;
 
 mod datagrams;

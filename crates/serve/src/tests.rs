@@ -27,6 +27,7 @@ mod http2;
 mod mirrors;
 mod multiplexing;
 mod oddities;
+mod onward_websockets;
 mod pipelining;
 mod pools;
 mod protocols;

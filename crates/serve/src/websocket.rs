@@ -27,6 +27,12 @@ pub(crate) fn key(chance: &Random) -> [u8; KEY_BYTES] {
     key
 }
 
+/// Whether these are the words of a key: 16 bytes in Base64 (RFC 6455 4.2.1).
+pub(crate) fn is_key(key: &[u8]) -> bool {
+    let mut nonce = [0; KEY_BYTES];
+    key.len() == KEY_BYTES && STANDARD.decode_slice(key, &mut nonce) == Ok(16)
+}
+
 /// What a server that speaks WebSocket makes of a key (RFC 6455 4.2.2).
 pub(crate) fn accept(key: &[u8]) -> Accept {
     const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -48,11 +54,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_key_is_known() {
+        for key in [
+            "",
+            "dGhlIHNhbXBsZSBub25jZQ=",
+            "dGhlIHNhbXBsZSBub25jZQ==x",
+            "dGhlIHNhbXBsZSBub25jZSEh",
+            "dGhlIHNhbXBsZSBub25j!Q==",
+        ] {
+            assert!(!is_key(key.as_bytes()), "{key}");
+        }
+    }
+
+    #[test]
     fn keys_are_16_bytes_of_chance() {
         let chance = Random::new(1);
         let keys = [key(&chance), key(&chance)];
         assert_ne!(keys[0], keys[1]);
         for key in keys {
+            assert!(is_key(&key));
             assert_eq!(STANDARD.decode(key).map(|nonce| nonce.len()), Ok(16));
         }
     }

@@ -139,7 +139,7 @@ impl Protocol {
             }
             (Protocol::Http2, Spoken::Http2 | Spoken::Http2Clear) => Fit::Same,
             (Protocol::Http2, Spoken::Http2First) => Fit::Near(
-                "it has to speak HTTP/2: Onrush does not fall back to HTTP/1.1, also not for WebSockets, which get 501",
+                "it has to speak HTTP/2: Onrush does not fall back to HTTP/1.1, also not for WebSockets, which get 501 unless it takes them over HTTP/2 (RFC 8441)",
             ),
             (Protocol::Http2, Spoken::Http2Unasked) => Fit::Near(
                 "it has to agree on HTTP/2 by ALPN, which HAProxy does not ask for without alpn h2",

@@ -76,16 +76,21 @@ impl Facts {
     pub(crate) fn check_end(self, end: End, content: Content) -> Result<Facts, StreamError> {
         let misses = self.content_length != UNKNOWN && self.content_length != 0;
         match (end, content) {
-            (End::Stream, Content::Any) if misses => {
+            (End::Stream, Content::Any | Content::Tunnel) if misses => {
                 Err(StreamError::protocol("less data than Content-Length says"))
             }
-            (End::Stream | End::Open, Content::Any | Content::None) => Ok(self),
+            (End::Stream | End::Open, Content::Any | Content::None | Content::Tunnel) => Ok(self),
         }
     }
 
     /// Whether another head follows (RFC 9110 15.2).
     pub(crate) fn is_interim(&self) -> bool {
         self.status < 200
+    }
+
+    /// Whether it agrees to a tunnel, where its request has asked for one (RFC 9110 9.3.6).
+    pub(crate) fn grants_tunnel(&self) -> bool {
+        (200..300).contains(&self.status)
     }
 
     /// Whether the status says that there is no content (RFC 9110 6.4.1).

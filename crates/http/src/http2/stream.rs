@@ -70,6 +70,9 @@ pub enum Content {
     Any,
     /// None, whatever Content-Length says: it is the response to a HEAD, or one without content by its status.
     None,
+    /// That of a response to an extended CONNECT (RFC 8441): anything, and behind a status of 2xx the bytes of a tunnel, of which
+    /// Content-Length says nothing (RFC 9110 9.3.6).
+    Tunnel,
 }
 
 /// Where a stream stands among those that have something to send.

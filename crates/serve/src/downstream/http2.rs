@@ -94,7 +94,7 @@ impl Stream {
         Ok((request.head, arrived, reply::To::Http2(to)))
     }
 
-    pub(super) fn transport(&self) -> &Transport {
+    pub(crate) fn transport(&self) -> &Transport {
         self.session.transport()
     }
 

@@ -7,7 +7,7 @@ use onrush_config::plan::{
     ResponsesEdited, Route, Template, Timeouts,
 };
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, ToGroup};
 
 /// Something that holds for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,6 +175,11 @@ pub(super) fn unknown(
             let mut servers = groups.flat_map(|group| &group.servers);
             if servers.any(|server| server.address.may_be_several()) {
                 say("where names of servers lead: each of their addresses is a server");
+            }
+            if forward.groups.iter().any(ToGroup::is_connect) {
+                say(
+                    "whether its server takes WebSocket over HTTP/2 (RFC 8441): 501 where it does not",
+                );
             }
             say("which servers are up, and what they have to do: here all are up and idle");
         }

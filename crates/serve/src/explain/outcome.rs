@@ -7,13 +7,14 @@ use onrush_config::Plan;
 use onrush_config::plan::Action;
 use onrush_engine::Error;
 use onrush_http::Refusal;
+use onrush_http::http2::message::Lines;
 use onrush_http::request::RequestHead;
 
 use super::choice::Choice;
 use crate::chosen::{Chosen, Own};
 use crate::downstream::request_body::Arrived;
 use crate::exchange::Exchange;
-use crate::proxy::{Group, rewrite};
+use crate::proxy::{Group, rewrite, upgrade};
 use crate::reply;
 use crate::request_context::{RequestContext, Source};
 use crate::site::Site;
@@ -54,7 +55,8 @@ pub struct ToGroup {
     pub choice: Choice,
     /// Servers that are asked when all others are out.
     pub backups: Vec<String>,
-    /// The head that the server gets.
+    /// The head that the server gets: in lines of HTTP/1.1, or, of a WebSocket to a server of HTTP/2, the fields of its extended
+    /// CONNECT (RFC 8441).
     pub head: String,
 }
 
@@ -71,15 +73,24 @@ impl Outcome {
 impl ToGroup {
     /// The target that the server is asked for.
     pub fn target(&self) -> &str {
-        self.head.split(' ').nth(1).unwrap_or("")
+        let line = self.line(":path: ");
+        line.or_else(|| self.head.split(' ').nth(1)).unwrap_or("")
     }
 
     /// The host that it is asked for.
     pub fn host(&self) -> &str {
+        let authority = self.line(":authority: ");
+        authority.or_else(|| self.line("Host: ")).unwrap_or("")
+    }
+
+    /// Whether the server is asked for a tunnel on a stream, to which it has to have agreed before.
+    pub(super) fn is_connect(&self) -> bool {
+        self.line(":protocol: ").is_some()
+    }
+
+    fn line(&self, beginning: &str) -> Option<&str> {
         let mut lines = self.head.lines();
-        lines
-            .find_map(|line| line.strip_prefix("Host: "))
-            .unwrap_or("")
+        lines.find_map(|line| line.strip_prefix(beginning))
     }
 }
 
@@ -172,5 +183,16 @@ fn sent(
     let mut buffer = context.worker.core.buffer()?;
     let authority = group.servers().first().map_or("", |first| &first.authority);
     rewrite::request(head, authority, context, &mut buffer);
+    if group.speaks_http2() && upgrade::is_asked(head) {
+        return Ok(connect(&buffer, group.scheme()));
+    }
     Ok(String::from_utf8_lossy(&buffer).into_owned())
+}
+
+/// The fields of an extended CONNECT, one in a line.
+fn connect(text: &[u8], scheme: &str) -> String {
+    let lines = Lines::of(text);
+    let fields = lines.connect(upgrade::PROTOCOL, scheme);
+    let line = |(name, value)| format!("{name}: {}\r\n", String::from_utf8_lossy(value));
+    fields.map(line).collect()
 }

@@ -27,6 +27,8 @@ pub(crate) enum Failure {
     StreamReset(Code),
     /// The server has said that it did nothing for the request, for this reason (RFC 9113 8.7).
     Unprocessed(&'static str),
+    /// The server takes no WebSocket on its streams, and was not asked for one (RFC 8441 3).
+    NoWebSocket,
     /// What the server sent is no valid response.
     BadResponse(Fault),
     /// A response whose status says that another server should be asked. It was not relayed.
@@ -84,6 +86,7 @@ impl Failure {
             | Failure::Connect(_)
             | Failure::StreamReset(_)
             | Failure::Unprocessed(_)
+            | Failure::NoWebSocket
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
@@ -102,6 +105,7 @@ impl Failure {
             | Failure::StreamReset(_)
             | Failure::Unavailable(_)
             | Failure::Unprocessed(_)
+            | Failure::NoWebSocket
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
@@ -128,6 +132,7 @@ impl Failure {
             | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
             | Failure::Status(_) => Some(502),
+            Failure::NoWebSocket => Some(501),
             Failure::BadRequest(refusal) => Some(refusal.status),
             Failure::Intercepted(status) => Some(*status),
             Failure::Cut(_) | Failure::CutByReset(_) | Failure::Client(_) => None,
@@ -151,6 +156,7 @@ impl Failure {
             | Failure::Intercepted(_)
             | Failure::Cut(_)
             | Failure::BadRequest(_)
+            | Failure::NoWebSocket
             | Failure::Client(_) => None,
         }
     }
@@ -180,9 +186,10 @@ impl Failure {
                 EjectOn::Responses => Some(Outcome::Failed),
                 EjectOn::Connections => None,
             },
-            // Its status has been observed as a response, or it is about to leave in order.
+            // Its status has been observed as a response, or it is about to leave in order, or it is none for such requests.
             Failure::Status(_)
             | Failure::Unprocessed(_)
+            | Failure::NoWebSocket
             | Failure::Intercepted(_)
             | Failure::Unavailable(_)
             | Failure::BadRequest(_)
@@ -209,9 +216,10 @@ impl Failure {
             | Failure::Closed
             | Failure::StreamReset(_)
             | Failure::Unprocessed(_) => Class::Reset,
-            Failure::BadResponse(_) | Failure::Status(_) | Failure::Intercepted(_) => {
-                Class::Garbage
-            }
+            Failure::NoWebSocket
+            | Failure::BadResponse(_)
+            | Failure::Status(_)
+            | Failure::Intercepted(_) => Class::Garbage,
             Failure::Cut(_) | Failure::CutByReset(_) => Class::Cut,
             Failure::BadRequest(_) | Failure::Client(_) => Class::Client,
         }
@@ -240,6 +248,7 @@ impl Failure {
             Failure::NoResponse(_) | Failure::Closed => "the server closed the connection",
             Failure::StreamReset(_) => "the server ended the stream",
             Failure::Unprocessed(_) => "the server takes no more requests",
+            Failure::NoWebSocket => "the server takes no WebSocket",
             Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Cut(_)
@@ -301,6 +310,9 @@ impl fmt::Display for Failure {
                 "stopped in the middle of its response: it reset the stream ({code})"
             ),
             Failure::Unprocessed(why) => f.write_str(why),
+            Failure::NoWebSocket => f.write_str(
+                "takes no WebSocket over HTTP/2: its SETTINGS do not have ENABLE_CONNECT_PROTOCOL (RFC 8441)",
+            ),
             Failure::BadResponse(why) => write!(f, "sent no valid response: {why}"),
             Failure::Cut(why) => write!(f, "stopped in the middle of its response: {why}"),
             Failure::BadRequest(why) => write!(f, "the client's body is refused: {why}"),
@@ -322,6 +334,7 @@ mod tests {
             (Failure::NoResponse(late(Op::Recv)), Some(504)),
             (Failure::Connect(refused), Some(502)),
             (Failure::Closed, Some(502)),
+            (Failure::NoWebSocket, Some(501)),
             (Failure::BadResponse("x".into()), Some(502)),
             (Failure::BadRequest(Refusal::new(413, "x")), Some(413)),
             (Failure::Cut("x".into()), None),

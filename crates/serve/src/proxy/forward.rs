@@ -12,6 +12,7 @@ mod pipelined;
 pub(crate) mod request;
 mod retry;
 mod stream;
+mod tunnel;
 pub(crate) mod whole;
 
 use std::future::{Future, poll_fn};
@@ -36,8 +37,9 @@ use super::download::{Done, Download};
 use super::failure::Failure;
 use super::group::{Group, Reservation, Server};
 use super::lease::{Exclusive, Lease, Queued};
+use super::multiplexed::TunnelStream;
 use super::progress::{Progress, ResponseSide};
-use super::tunnel::Tunnel;
+use super::tunnel::{ServerEnd, Tunnel};
 use super::unavailable::Unavailable;
 use super::upload::{Stopped, Upload};
 use crate::downstream::Downstream;
@@ -87,9 +89,8 @@ pub(crate) async fn exchange(
         forward.purpose = reservation.purpose();
         let failure = match try_on(&reservation, forward, client, &group, &progress).await {
             Ok(None) => return Ok(None),
-            Ok(Some(link)) => {
-                let tunnel = Tunnel::new(reservation, link.transport, link.input);
-                return Ok(Some(Box::new(tunnel)));
+            Ok(Some(server)) => {
+                return Ok(Some(Box::new(Tunnel::new(reservation, server))));
             }
             Err(failure) => failure,
         };
@@ -126,14 +127,14 @@ async fn reserve(
         .await
 }
 
-/// Sends the request to the server of `reservation` and relays its response. When that begins a tunnel, its link is returned.
+/// Sends the request to the server of `reservation` and relays its response. When that begins a tunnel, its server's end is returned.
 async fn try_on(
     reservation: &Reservation,
     forward: &mut Forward,
     client: &mut Downstream<'_>,
     group: &Rc<Group>,
     progress: &Progress,
-) -> Result<Option<Exclusive>, Failure> {
+) -> Result<Option<ServerEnd>, Failure> {
     let server = reservation.server();
     let to = (group, reservation.index());
     client.exchange.goes_to(reservation.shared_server());
@@ -143,7 +144,8 @@ async fn try_on(
     if let UpstreamProtocol::Http2(bounds) = group.plan.protocol {
         let core = client.worker.core.clone();
         let streams = on_streams(bounds, forward, client, to, progress);
-        return core.in_block(streams).await.map(|()| None);
+        let tunnel = core.in_block(streams).await?;
+        return Ok(tunnel.map(|stream| ServerEnd::Stream(TunnelStream::new(stream))));
     }
     let mut lease = match forward.lease.take() {
         // It had to wait for its reservation, or another server has failed.
@@ -176,7 +178,9 @@ async fn try_on(
         let mut link = Exclusive::new(transport);
         forward.is_sent_now(&client.worker.core);
         match attempt(forward, client, &mut link, queued, to, progress).await {
-            Ok(Done::Tunnel) => return Ok(Some(link)),
+            Ok(Done::Tunnel) => {
+                return Ok(Some(ServerEnd::Connection(link.transport, link.input)));
+            }
             Ok(Done::Reusable) if forward.leaves_reusable(group) => {
                 link.give_back(server, client.worker.core.now());
                 return Ok(None);

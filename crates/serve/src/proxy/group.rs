@@ -21,7 +21,6 @@ use std::sync::Arc;
 use onrush_config::plan::{Timeouts, Upstream, UpstreamProtocol};
 use onrush_engine::Instant;
 use onrush_engine::random::Random;
-use onrush_http::request::RequestHead;
 use onrush_tls::Connector;
 
 use super::balance::Balancer;
@@ -31,7 +30,6 @@ use super::ewma::Decay;
 use super::queue::Queue;
 use super::retirement::Retirement;
 use super::suspects::Suspects;
-use super::upgrade;
 use ejection::Ejection;
 
 pub(crate) use event::Event;
@@ -108,9 +106,9 @@ impl Group {
         &self.servers
     }
 
-    /// Whether the request with this head asks for a tunnel, and its servers have none for it.
-    pub(crate) fn refuses_tunnel(&self, head: &RequestHead<'_, '_>) -> bool {
-        matches!(self.plan.protocol, UpstreamProtocol::Http2(_)) && upgrade::is_asked(head)
+    /// Whether its servers speak HTTP/2.
+    pub(crate) fn speaks_http2(&self) -> bool {
+        matches!(self.plan.protocol, UpstreamProtocol::Http2(_))
     }
 
     /// How requests to its servers name what they are sent over (RFC 9110 4.2).

@@ -72,6 +72,10 @@ impl Attempt<'_> {
         let (encoding, change) = self.encoding(head);
         let onward = Onward {
             cookie: self.cookie(),
+            accept: match head.status {
+                101 => self.forward.accept().copied(),
+                _ => None,
+            },
             change,
             length: match encoding {
                 Some(_) => Some(BodyLength::Unknown),

@@ -9,7 +9,8 @@
 //! own stream, whose window closes, and no other. The window of the connection is large enough for all of them.
 //!
 //! Here is the set of connections to a server; `state.rs` is one of them, `flow.rs` one stream, `submission.rs` what a
-//! client's task has of it, and `carrier.rs` the connection's own task.
+//! client's task has of it, and `carrier.rs` the connection's own task. `unsettled.rs` has requests for tunnels, and `tunnel.rs` what of
+//! them becomes one.
 
 pub(crate) mod carrier;
 mod flow;
@@ -18,6 +19,8 @@ mod request;
 mod send;
 mod state;
 mod submission;
+mod tunnel;
+mod unsettled;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -31,6 +34,7 @@ use super::failure::Failure;
 pub(crate) use request::{Body, Patience, Request};
 use state::{Said, State};
 pub(crate) use submission::{Arrived, Submission};
+pub(crate) use tunnel::TunnelStream;
 
 /// The multiplexed connections of one core to one server.
 #[derive(Default)]

@@ -9,7 +9,9 @@
 //! engine's `Relay`). A direction receives no more before the other end has taken what came last, so a slow reader holds
 //! up its peer and not our memory; and while both wait, there is no buffer at all.
 
+mod silence;
 mod stream;
+mod streams;
 
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -21,6 +23,7 @@ use onrush_engine::{Error, Input, Relay};
 use onrush_tls::Transport;
 
 use super::group::Reservation;
+use super::multiplexed::TunnelStream;
 use crate::downstream::http1::Http1;
 use crate::exchange::Exchange;
 
@@ -28,17 +31,22 @@ use crate::exchange::Exchange;
 pub(crate) struct Tunnel {
     /// It counts as a request of its server until it ends.
     _reservation: Reservation,
-    server: Transport,
-    /// What has arrived behind the 101.
-    input: Input,
+    server: ServerEnd,
+}
+
+/// Where a server speaks to its client.
+pub(crate) enum ServerEnd {
+    /// On a connection of its own, and what has arrived there behind the 101.
+    Connection(Transport, Input),
+    /// On a stream of HTTP/2.
+    Stream(TunnelStream),
 }
 
 impl Tunnel {
-    pub(crate) fn new(reservation: Reservation, server: Transport, input: Input) -> Self {
+    pub(crate) fn new(reservation: Reservation, server: ServerEnd) -> Self {
         Self {
             _reservation: reservation,
             server,
-            input,
         }
     }
 
@@ -57,13 +65,19 @@ impl Tunnel {
         let (idle_max, patience) = (timeouts.tunnel_idle, timeouts.client_send);
         let _underway = exchange.become_tunnel();
         let sent = client.flush(patience).await;
-        let (server, client_stream) = (&self.server, &client.stream);
+        let (server, from_server) = match &mut self.server {
+            ServerEnd::Connection(server, input) => (server, mem::take(input)),
+            ServerEnd::Stream(server) => {
+                sent?;
+                return stream::run_to_stream(client, server, idle_max).await;
+            }
+        };
+        let client_stream = &client.stream;
         if sent.is_err() {
             server.reset_when_dropped();
             return sent;
         }
         let from_client = mem::take(&mut client.input);
-        let from_server = mem::take(&mut self.input);
         let mut lanes = [
             Lane::new(from_client, client_stream, server),
             Lane::new(from_server, server, client_stream),

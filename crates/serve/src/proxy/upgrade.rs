@@ -49,16 +49,24 @@ pub(crate) fn ask(options: &[&str], writer: &mut HeadWriter<'_>) {
     upgrade::write([PROTOCOL.as_bytes()], options, writer);
 }
 
-/// What a server has to say to the key of a request that asks for a tunnel, where its client does not look: HTTP/2 has no such
-/// field (RFC 8441 5).
-#[inline]
-pub(crate) fn accept(head: &RequestHead<'_, '_>) -> Option<Accept> {
-    let is_ours = head.version == Version::Http2 && is_asked(head);
-    is_ours.then(|| {
-        let mut headers = head.headers.iter();
-        let key = headers.find(|it| header_is(it.name, "sec-websocket-key"));
-        websocket::accept(key.map_or(&[], |key| key.value))
-    })
+/// Why a request that asks for a tunnel may not go to a server of HTTP/2: nobody but us looks at its key there (RFC 6455 4.2.1).
+pub(crate) fn objection(head: &RequestHead<'_, '_>) -> Option<Refusal> {
+    let has_key = key(head).is_some_and(websocket::is_key);
+    let reason = "a WebSocket without one Sec-WebSocket-Key of 16 bytes";
+    (!has_key).then_some(Refusal::new(400, reason))
+}
+
+/// What is to be said to the key of a request that asks for a tunnel: by the server where its client does not look, and to the client
+/// where its server does not say it. HTTP/2 has no such field (RFC 8441 5).
+pub(crate) fn accept(head: &RequestHead<'_, '_>) -> Accept {
+    websocket::accept(key(head).unwrap_or_default())
+}
+
+fn key<'b>(head: &RequestHead<'_, 'b>) -> Option<&'b [u8]> {
+    let mut keys = head.headers.iter();
+    let mut next = || keys.find(|it| header_is(it.name, "sec-websocket-key"));
+    let key = next()?;
+    next().is_none().then_some(key.value)
 }
 
 /// Whether a 101 grants what was asked for, and says `accept` where we are to look.

@@ -188,6 +188,35 @@ fn large_bodies_pass_both_ways() {
 }
 
 #[test]
+fn streams_that_are_reset_behind_data_take_nothing_of_the_connections_window() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, |asked| {
+            let response = Response::ok(&"x".repeat(60_000));
+            match asked.path() {
+                "/whole" => Done::Respond(response),
+                _ => Done::Cut(response, Code::INTERNAL_ERROR),
+            }
+        });
+        // The connection's window is that of one stream.
+        let plan = plan(server, "streams_max = 1\nconnections_shared_max = 1");
+        let address = site.serve(&plan);
+        for _ in 0..3 {
+            let mut client = site.connect(&address).await;
+            let cut = client.exchange(get("/cut").as_bytes()).await;
+            assert!(!cut.ends_with(b"0\r\n\r\n"));
+        }
+        let mut client = site.connect(&address).await;
+        let request = get("/whole").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+        let response = client.exchange(request.as_bytes()).await;
+        assert_eq!(
+            payload(&String::from_utf8(response).expect("text")).len(),
+            60_000
+        );
+        assert_eq!(seen.connections.get(), 1);
+    });
+}
+
+#[test]
 fn a_response_without_a_body_says_so_to_clients_of_http_1() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| {

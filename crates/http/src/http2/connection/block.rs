@@ -250,14 +250,20 @@ impl Connection {
                 End::Stream => Err(StreamError::protocol("interim response that ends a stream")),
             };
         }
-        let content = match facts.has_no_content() {
-            true => Content::None,
-            false => slot.content,
+        let content = match (slot.content, facts.has_no_content()) {
+            (Content::Tunnel, _) if facts.grants_tunnel() => {
+                slot.incoming = Incoming::Content;
+                return Ok(found);
+            }
+            (_, true) => Content::None,
+            (Content::Tunnel, false) => Content::Any,
+            (content, false) => content,
         };
+        slot.content = content;
         let facts = facts.check_end(end, content)?;
         slot.content_left = match content {
             Content::None => 0,
-            Content::Any => facts.content_length,
+            Content::Any | Content::Tunnel => facts.content_length,
         };
         slot.incoming = Incoming::Content;
         Ok(found)
@@ -270,6 +276,9 @@ impl Connection {
         }
         Facts::of(&self.fields, Section::Trailers)?;
         let slot = self.streams.get(stream).ok_or(STREAM_CLOSED)?;
+        if slot.content == Content::Tunnel {
+            return Err(StreamError::protocol("fields in a tunnel"));
+        }
         if slot.content_left != UNKNOWN && slot.content_left != 0 {
             return Err(StreamError::protocol("less data than Content-Length says"));
         }

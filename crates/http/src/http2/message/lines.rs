@@ -84,6 +84,50 @@ impl<'t> Lines<'t> {
             field("te", b"trailers", encoder, out);
         }
     }
+
+    /// What an extended CONNECT for `protocol` has instead (RFC 8441 4), of a head that asks for an upgrade to it: names in lower
+    /// case and values, in their order. The key of WebSocket is left out, to which nobody would respond (RFC 8441 5).
+    pub fn connect<'a>(
+        &'a self,
+        protocol: &'a str,
+        scheme: &'a str,
+    ) -> impl Iterator<Item = (String, &'a [u8])> {
+        let pseudo = [
+            (":method", &b"CONNECT"[..]),
+            (":protocol", protocol.as_bytes()),
+            (":scheme", scheme.as_bytes()),
+            (":path", self.path),
+            (":authority", self.authority),
+        ];
+        // A Host of no bytes is one that was taken out (RFC 9113 8.3.1).
+        let pseudo = pseudo.into_iter();
+        let pseudo = pseudo.filter(|(name, value)| *name != ":authority" || !value.is_empty());
+        const LEFT_OUT: [&str; 3] = ["host", "te", "sec-websocket-key"];
+        let is_sent = |(name, _): &(&str, &[u8])| {
+            !is_hop_by_hop(name) && !LEFT_OUT.iter().any(|it| header_is(name, it))
+        };
+        let all = pseudo.chain(self.fields().filter(is_sent));
+        all.map(|(name, value)| (name.to_ascii_lowercase(), value))
+    }
+
+    /// Appends the block of [`Lines::connect`].
+    pub fn put_connect(
+        &self,
+        protocol: &str,
+        scheme: &str,
+        encoder: &mut Encoder,
+        out: &mut Vec<u8>,
+    ) {
+        for (name, value) in self.connect(protocol, scheme) {
+            match &name[..] {
+                ":method" | ":protocol" | ":scheme" | ":authority" => {
+                    encoder.field(name.as_bytes(), value, Indexing::Incremental, out);
+                }
+                ":path" => encoder.field(name.as_bytes(), value, Indexing::Without, out),
+                _ => field(&name, value, encoder, out),
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -93,12 +137,21 @@ mod tests {
 
     /// What a server reads of the block of `text`.
     fn read(text: &str) -> Vec<(String, String)> {
+        read_put(text, |lines, encoder, out| {
+            lines.put("https", Indexing::Without, encoder, out);
+        })
+    }
+
+    fn read_put(
+        text: &str,
+        put: impl FnOnce(&Lines<'_>, &mut Encoder, &mut Vec<u8>),
+    ) -> Vec<(String, String)> {
         let lines = Lines::of(text.as_bytes());
         let settings = LocalSettings::DEFAULT;
         let mut out = Vec::new();
         let mut client = Connection::new(Role::Client, settings, &mut out);
         let opened = client.open(End::Open, Content::Any, &mut out, |encoder, out| {
-            lines.put("https", Indexing::Without, encoder, out);
+            put(&lines, encoder, out);
         });
         opened.expect("a stream may be open");
         let mut server = Connection::new(Role::Server, settings, &mut Vec::new());
@@ -139,6 +192,37 @@ mod tests {
             ("accept", "*/*"),
             ("x-one", "1"),
             ("te", "trailers"),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn an_upgrade_is_an_extended_connect_without_what_is_about_connections_and_keys() {
+        let text = concat!(
+            "GET /chat?a=b HTTP/1.1\r\n",
+            "Host: x:81\r\n",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+            "Sec-WebSocket-Version: 13\r\n",
+            "Sec-WebSocket-Protocol: chat\r\n",
+            "Connection: upgrade, TE\r\n",
+            "Upgrade: websocket\r\n",
+            "TE: trailers\r\n",
+            "Via: 1.1 onrush\r\n",
+            "\r\n",
+        );
+        let fields = read_put(text, |lines, encoder, out| {
+            lines.put_connect("websocket", "https", encoder, out);
+        });
+        let expected = [
+            (":method", "CONNECT"),
+            (":protocol", "websocket"),
+            (":scheme", "https"),
+            (":path", "/chat?a=b"),
+            (":authority", "x:81"),
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-protocol", "chat"),
+            ("via", "1.1 onrush"),
         ];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(fields, expected);

@@ -9,6 +9,7 @@ use onrush_http::http2::code::Code;
 
 use super::Stream;
 use super::flow::Receiving;
+use crate::stream_end::StreamEnd;
 
 impl Stream {
     /// It is a tunnel from now on; the response that says so is written.
@@ -16,17 +17,14 @@ impl Stream {
         self.flow.is_tunnel.set(true);
         self.session.wake();
     }
+}
 
-    /// Bytes that have come through it and gone, so that two calls can be compared.
-    pub(crate) fn moved(&self) -> u64 {
-        self.flow.written() + self.flow.incoming.received.get()
+impl StreamEnd for Stream {
+    fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
+        self.flow.poll_reset(context)
     }
 
-    /// What has come, and nothing at its end. It counts against the window until it is [released](Stream::release).
-    ///
-    /// # Errors
-    /// When the stream is reset.
-    pub(crate) fn poll_bytes(&self, context: &Context<'_>) -> Poll<Result<Vec<u8>, Error>> {
+    fn poll_bytes(&self, context: &Context<'_>) -> Poll<Result<Vec<u8>, Error>> {
         if let Poll::Ready(error) = self.flow.poll_reset(context) {
             return Poll::Ready(Err(error));
         }
@@ -38,22 +36,17 @@ impl Stream {
         }
     }
 
-    /// So many bytes of it are on their way.
-    pub(crate) fn release(&self, bytes: usize) {
+    fn release(&self, bytes: usize) {
         self.session.release(&self.flow, bytes);
     }
 
     /// Waits until the client takes something.
-    ///
-    /// # Errors
-    /// When the stream is reset.
-    pub(crate) fn poll_room(&self, context: &Context<'_>) -> Poll<Result<(), Error>> {
+    fn poll_room(&self, context: &Context<'_>) -> Poll<Result<(), Error>> {
         ready!(self.session.poll_room(&self.flow, context))?;
         Poll::Ready(Ok(()))
     }
 
-    /// Sends what `input` has.
-    pub(crate) fn put(&self, input: &mut Input) {
+    fn put(&self, input: &mut Input) {
         let bytes = input.bytes().len();
         let buffer = match bytes <= self.session.room_now(&self.flow) {
             true => input.take(),
@@ -71,11 +64,12 @@ impl Stream {
         self.session.wake();
     }
 
-    /// Waits until the windows have taken all that was put.
-    ///
-    /// # Errors
-    /// When the stream is reset.
-    pub(crate) fn poll_put(&self, context: &Context<'_>) -> Poll<Result<(), Error>> {
+    fn put_bytes(&self, bytes: Vec<u8>) {
+        self.session.data(&self.flow, &bytes);
+        self.session.wake();
+    }
+
+    fn poll_put(&self, context: &Context<'_>) -> Poll<Result<(), Error>> {
         if let Poll::Ready(error) = self.flow.poll_reset(context) {
             return Poll::Ready(Err(error));
         }
@@ -85,14 +79,21 @@ impl Stream {
         }
     }
 
-    /// The server has ended its side.
-    pub(crate) fn end(&self) {
+    /// A client that takes nothing more has reset its stream.
+    fn takes_more(&self) -> bool {
+        true
+    }
+
+    fn end(&self) {
         self.session.end(&self.flow);
         self.session.wake();
     }
 
-    /// The tunnel has broken: what waits is not sent (RFC 8441 5).
-    pub(crate) fn cancel(&self) {
+    fn cancel(&self) {
         self.session.cancel(&self.flow, Code::CANCEL);
+    }
+
+    fn moved(&self) -> u64 {
+        self.flow.written() + self.flow.incoming.received.get()
     }
 }

@@ -9,8 +9,7 @@ use onrush_engine::{Core, Error, Instant};
 use onrush_http::forwarded::Scheme;
 use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::RequestHead;
-use onrush_http::response::ResponseHead;
-use onrush_http::{Framing, HeaderSlots, Method};
+use onrush_http::{Framing, HeaderSlots, Method, Version};
 use onrush_tls::Transport;
 
 use crate::compress::Wish;
@@ -18,7 +17,6 @@ use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
 use crate::error_page::Form;
 use crate::exchange::Exchange;
-use crate::proxy::failure::Failure;
 use crate::proxy::group::{FOREVER, Group, Purpose, Reservation, Server};
 use crate::proxy::lease::{Lease, Queued};
 use crate::proxy::multiplexed::{self, Body, Patience, Submission};
@@ -63,8 +61,8 @@ pub(crate) struct Forward {
     pub(super) is_consumed: bool,
     /// Whether it is the first request of its client.
     is_first: bool,
-    /// Whether it asks for a tunnel: then it has a connection of its own, before and behind the response.
-    asks_for_tunnel: bool,
+    /// Whether it asks for a tunnel: then it has a connection of its own, before and behind the response, or a stream.
+    pub(super) asks_for_tunnel: bool,
 }
 
 /// What few requests need.
@@ -72,8 +70,9 @@ pub(crate) struct Forward {
 pub(super) struct Seldom {
     /// Servers that have failed.
     pub(super) tried: Vec<u32>,
-    /// What the server of one that asks for a tunnel has to say, where its client does not look.
-    accept: Option<Accept>,
+    /// What is said to the key of one that asks for a tunnel: by its server, where its client does not look, or to its client, where its
+    /// server has no such field.
+    pub(super) accept: Option<Accept>,
 }
 
 /// Where a request comes from and where it goes.
@@ -100,6 +99,8 @@ impl Forward {
         let worker = context.worker;
         let group = &way.group;
         let now = worker.core.now();
+        let asks_for_tunnel = upgrade::is_asked(head);
+        let is_judged_here = head.version == Version::Http2 || group.speaks_http2();
         let mut forward = Self {
             reservation: None,
             lease: None,
@@ -110,9 +111,9 @@ impl Forward {
                 None => FOREVER,
             },
             sent: Cell::default(),
-            seldom: upgrade::accept(head).map(|accept| {
+            seldom: (asks_for_tunnel && is_judged_here).then(|| {
                 Box::new(Seldom {
-                    accept: Some(accept),
+                    accept: Some(upgrade::accept(head)),
                     ..Seldom::default()
                 })
             }),
@@ -136,7 +137,7 @@ impl Forward {
                 .map_or(Wish::default(), |offer| Wish::of(head, offer)),
             is_consumed: false,
             is_first: way.is_first,
-            asks_for_tunnel: upgrade::is_asked(head),
+            asks_for_tunnel,
         };
         group.count_request(now);
         if group.queue.is_empty()
@@ -202,12 +203,15 @@ impl Forward {
         let authority = &to.0.server(to.1).authority;
         rewrite::request(head, authority, context, &mut text);
         let payload = match head.framing {
+            _ if self.asks_for_tunnel => None,
             Framing::None | Framing::Length(0) => Some((Vec::new(), 0)),
             Framing::Length(_) | Framing::Chunked | Framing::UntilClose => {
                 arrived.payload(&worker.limits)
             }
         };
         let (body, queued) = match payload {
+            // What follows is the tunnel's, if there will be one.
+            None if self.asks_for_tunnel => (Body::Follows, Queued::Whole { body_bytes: 0 }),
             None => (Body::Follows, Queued::Head),
             Some((payload, bytes)) => {
                 let body_bytes = bytes as u32; // of one receive
@@ -222,9 +226,10 @@ impl Forward {
         self.is_sent_now(&worker.core);
         let request = multiplexed::Request {
             text: &text,
-            method: head.method,
+            method: self.sent_method(),
             body,
             patience: Patience {
+                settings: timeouts.connect,
                 stream: timeouts.queue,
                 response: timeouts.upstream_first_byte,
                 until: self.until,
@@ -295,37 +300,6 @@ impl Forward {
     /// Whether another request may use the connection that this one is done with, and that its server keeps open.
     pub(super) fn leaves_reusable(&self, group: &Group) -> bool {
         group.plan.reuse != Reuse::Never && !self.asks_for_tunnel
-    }
-
-    /// Whether a 101 of its server is one that was asked for.
-    ///
-    /// # Errors
-    /// When it is not.
-    pub(crate) fn grants(&self, head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
-        match self.asks_for_tunnel {
-            true => {
-                let seldom = self.seldom.as_deref();
-                upgrade::granted(head, seldom.and_then(|it| it.accept.as_ref()))
-            }
-            false => Err(Failure::BadResponse(
-                "it changed the protocol without being asked to".into(),
-            )),
-        }
-    }
-
-    /// Whether a response with this status can be its client's. To an extended CONNECT any 2xx says that the tunnel is there
-    /// (RFC 9110 9.3.6, RFC 8441 5).
-    ///
-    /// # Errors
-    /// When it cannot.
-    pub(crate) fn may_pass(&self, status: u16) -> Result<(), Failure> {
-        let is_connect = || self.seldom.as_deref().is_some_and(|it| it.accept.is_some());
-        match (200..300).contains(&status) && self.asks_for_tunnel && is_connect() {
-            true => Err(Failure::BadResponse(
-                "it does not agree to the WebSocket, and has not refused it".into(),
-            )),
-            false => Ok(()),
-        }
     }
 
     /// What its client would rather have errors in.

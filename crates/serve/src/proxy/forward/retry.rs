@@ -22,6 +22,11 @@ pub(super) fn try_again(failure: &Failure, server: &Server, client: &Downstream<
 }
 
 impl Forward {
+    /// Whether it does no harm if a server gets it twice (RFC 9110 9.2.2). An extended CONNECT is none of these methods.
+    fn is_idempotent(&self) -> bool {
+        self.method.is_idempotent() && !self.becomes_connect()
+    }
+
     /// Whether it is sent again on a fresh connection after `failure` of one that was in use before.
     ///
     /// The server closed it just when we took it (RFC 9112 9.3.1), and a fresh one will do, unless the request might have
@@ -30,7 +35,7 @@ impl Forward {
     pub(super) fn survives(&self, failure: &Failure, progress: &Progress) -> bool {
         let is_harmless = match failure {
             Failure::Unprocessed(_) => true,
-            failure => failure.is_stale_connection() && self.method.is_idempotent(),
+            failure => failure.is_stale_connection() && self.is_idempotent(),
         };
         is_harmless && !self.is_consumed && progress.response() == ResponseSide::Awaited
     }
@@ -96,10 +101,10 @@ impl Forward {
                 on.connect && self.spends_attempt(group)
             }
             Failure::Connect(_) => on.connect,
-            Failure::Unprocessed(_) => {
+            Failure::Unprocessed(_) | Failure::NoWebSocket => {
                 on.connect && self.spends_attempt(group) && group.may_retry(now)
             }
-            _ if !self.method.is_idempotent() => false,
+            _ if !self.is_idempotent() => false,
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
                 on.timeout && self.spends_attempt(group) && group.may_retry(now)
             }
@@ -127,7 +132,7 @@ impl Attempt<'_> {
     pub(crate) fn drops(&self, status: u16) -> bool {
         let (group, forward) = (self.group, self.forward);
         group.plan.retries.statuses.contains(&status)
-            && forward.method.is_idempotent()
+            && forward.is_idempotent()
             && forward.may_try_again(group, self.server, Reach::InService, self.progress)
             && forward.spends_attempt(group)
             && group.may_retry(self.worker.core.now())

@@ -14,6 +14,7 @@ use super::retry::try_again;
 use crate::downstream::Downstream;
 use crate::limits::UNREAD_REST_MAX;
 use crate::observe::live::Stage;
+use crate::proxy::download::Done;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::Group;
 use crate::proxy::lease::{Lease, Queued};
@@ -24,14 +25,14 @@ use crate::proxy::stream::upload::StreamUpload;
 use crate::proxy::upload::Stopped;
 
 /// Sends the request on a stream and relays its response: on another stream, once, where the connection of the first was closed
-/// when it was taken.
+/// when it was taken. When that begins a tunnel, its stream is returned.
 pub(super) async fn on_streams(
     bounds: Multiplexing,
     forward: &mut Forward,
     client: &mut Downstream<'_>,
     to: (&Rc<Group>, u32),
     progress: &Progress,
-) -> Result<(), Failure> {
+) -> Result<Option<Submission>, Failure> {
     let lease = match forward.lease.take() {
         Some(Lease::Stream(request, queued)) => (request, queued),
         // It had to wait for its reservation, or another server has failed.
@@ -68,7 +69,7 @@ async fn on_stream(
     client: &mut Downstream<'_>,
     to: (&Rc<Group>, u32),
     progress: &Progress,
-) -> Result<(), Failure> {
+) -> Result<Option<Submission>, Failure> {
     client.exchange.is_at(Stage::Waiting);
     let Queued::Whole { body_bytes } = queued else {
         // Until then nothing was sent, and it can go to another server.
@@ -79,13 +80,14 @@ async fn on_stream(
             .map_err(Failure::Client)??;
         forward.consume_head(client);
         // Boxed: only requests whose body did not come with their head pay for two directions at once.
-        return Box::pin(stream_both_ways(&request, forward, client, to, progress)).await;
+        let streamed = Box::pin(stream_both_ways(&request, forward, client, to, progress));
+        return streamed.await.map(|_| None);
     };
     progress.request_is_sent();
     let (attempt, _, reply) = begin(forward, client, to, progress);
-    StreamDownload::new(attempt, &request, reply).run().await?;
+    let done = StreamDownload::new(attempt, &request, reply).run().await?;
     forward.consume(client, body_bytes);
-    Ok(())
+    Ok((done == Done::Tunnel).then_some(request))
 }
 
 /// Both directions at once: a server may respond before it has read the whole request.
@@ -95,7 +97,7 @@ async fn stream_both_ways(
     client: &mut Downstream<'_>,
     to: (&Rc<Group>, u32),
     progress: &Progress,
-) -> Result<(), Failure> {
+) -> Result<Done, Failure> {
     client.leave_body(UNREAD_REST_MAX);
     let (attempt, body, reply) = begin(forward, client, to, progress);
     if !forward.expects_continue {

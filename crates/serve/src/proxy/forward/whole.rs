@@ -30,7 +30,8 @@ pub(crate) fn pass_whole(
     mut client: Downstream<'_>,
 ) -> Result<Passed, Error> {
     // What is encoded takes time, which a task shares with others.
-    let may_pass = client.exchange.offer().is_none() && !client.has_unsent();
+    let may_pass =
+        client.exchange.offer().is_none() && !client.has_unsent() && !forward.asks_for_tunnel;
     let Some(reservation) = forward.reservation.take_if(|_| may_pass) else {
         return Ok(Passed::Nothing);
     };

@@ -24,6 +24,7 @@ impl Duplicate {
                 payload => Body::Whole(payload.to_vec()),
             },
             patience: Patience {
+                settings: timeouts.connect,
                 stream: timeouts.queue,
                 response: timeouts.upstream_first_byte,
                 until: FOREVER,

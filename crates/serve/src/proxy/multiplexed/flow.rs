@@ -8,7 +8,7 @@ use std::task::Context;
 use onrush_engine::Instant;
 use onrush_http::Method;
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::{End, Stream};
+use onrush_http::http2::{Content, End, Stream};
 
 use crate::proxy::failure::Failure;
 use crate::waiter::Waiter;
@@ -18,6 +18,9 @@ use crate::waiter::Waiter;
 pub(super) struct Flow {
     /// Which one; none as long as it waits for one, and when it is over.
     pub(super) stream: Cell<Option<Stream>>,
+    /// The one that it has, or had: what has come on it counts against the connection's window until it is released, also when
+    /// the stream is over.
+    pub(super) received_on: Cell<Option<Stream>>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     /// By when something has to happen.
@@ -73,6 +76,7 @@ impl Flow {
     pub(super) fn clear(&self) {
         let Flow {
             stream,
+            received_on,
             outgoing,
             incoming,
             deadline,
@@ -80,6 +84,7 @@ impl Flow {
             waiter,
         } = self;
         stream.set(None);
+        received_on.set(None);
         deadline.set(Instant::default());
         failure.set(None);
         waiter.clear();
@@ -97,6 +102,15 @@ impl Flow {
         incoming.taken.set(0);
         incoming.trailers.take();
         incoming.has_ended.set(false);
+    }
+
+    /// What the response may have.
+    pub(super) fn content(&self) -> Content {
+        match self.outgoing.method.get() {
+            Some(Method::Head) => Content::None,
+            Some(Method::Connect) => Content::Tunnel,
+            Some(_) | None => Content::Any,
+        }
     }
 
     /// Whether it is this stream's.

@@ -9,6 +9,7 @@ use onrush_http::Method;
 pub(crate) struct Request<'t> {
     /// The head, as text of HTTP/1.1.
     pub(crate) text: &'t [u8],
+    /// CONNECT for a head that asks for an upgrade: it is sent as an extended CONNECT (RFC 8441), and its body is the tunnel's.
     pub(crate) method: Method,
     pub(crate) body: Body,
     pub(crate) patience: Patience,
@@ -27,6 +28,8 @@ pub(crate) enum Body {
 /// How long the client waits.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
+    /// For the settings of the server, where its request depends on them.
+    pub(crate) settings: Duration,
     /// For a stream, where all are in use.
     pub(crate) stream: Duration,
     /// From then on for the head of the response.
@@ -36,6 +39,10 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
+    pub(super) fn settings_by(&self, now: Instant) -> Instant {
+        (now + self.settings).min(self.until)
+    }
+
     pub(super) fn stream_by(&self, now: Instant) -> Instant {
         (now + self.stream).min(self.until)
     }

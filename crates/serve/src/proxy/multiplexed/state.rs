@@ -14,13 +14,15 @@ use onrush_http::http2::hpack::Indexing;
 use onrush_http::http2::limits::STREAMS_BEFORE_SETTINGS;
 use onrush_http::http2::message::Lines;
 use onrush_http::http2::settings::WINDOW_DEFAULT;
-use onrush_http::http2::{CannotOpen, Connection, Content, End, LocalSettings, Role, Stream};
+use onrush_http::http2::{CannotOpen, Connection, End, LocalSettings, Role, Stream};
 
 use super::flow::{Flow, Sending};
-use super::request::{Body, Request};
+use super::request::{Body, Patience, Request};
+use super::unsettled::Unsettled;
 use crate::limits::MULTIPLEXED_SPARE_MAX;
 use crate::proxy::failure::Failure;
 use crate::proxy::unavailable::Unavailable;
+use crate::proxy::upgrade::PROTOCOL;
 use crate::waiter::Parked;
 
 /// What a server has last said of the streams of a connection, for all of them.
@@ -47,6 +49,8 @@ pub(super) struct State {
     flows: Vec<Option<Rc<Flow>>>,
     /// Requests that wait for a stream, with what their clients grant, the oldest first.
     waiting: VecDeque<(Rc<Flow>, Instant)>,
+    /// Those that wait for the server's settings.
+    pub(super) unsettled: Vec<Unsettled>,
     /// When something is late, at the earliest.
     pub(super) late_at: Instant,
     /// When something was received last.
@@ -90,6 +94,7 @@ impl State {
             said,
             flows: Vec::new(),
             waiting: VecDeque::new(),
+            unsettled: Vec::new(),
             late_at: NEVER,
             received_at: Instant::default(),
             heard: Vec::new(),
@@ -104,7 +109,7 @@ impl State {
 
     /// How many requests it has.
     pub(super) fn requests(&self) -> u32 {
-        self.http.open_streams() + self.waiting.len() as u32
+        self.http.open_streams() + (self.waiting.len() + self.unsettled.len()) as u32
     }
 
     /// Whether one more request would have a stream at once, or, where the server has not said yet how many there may be, as soon
@@ -142,6 +147,7 @@ impl State {
     pub(super) fn settle(&mut self) {
         self.is_settled = true;
         self.said.set(Some(self.http.peer().concurrent_streams_max));
+        self.settle_tunnels(self.received_at);
     }
 
     /// Takes no more requests.
@@ -172,17 +178,24 @@ impl State {
             flow.fail(Failure::Closed);
             return flow;
         }
-        let patience = request.patience;
-        if self.waiting.is_empty() && self.may_open() {
-            self.open(&flow, request.text, patience.response_by(now));
-        } else {
-            flow.outgoing.head.replace(request.text.to_vec());
-            self.late(&flow, patience.stream_by(now));
-            let response = patience.response_by(now).since(now);
-            self.waiting
-                .push_back((Rc::clone(&flow), Instant::default() + response));
+        match request.method {
+            Method::Connect => self.submit_tunnel(&flow, request.text, request.patience, now),
+            _ => self.enter(&flow, request.text, request.patience, now),
         }
         flow
+    }
+
+    /// A request has its stream at once, or waits for one.
+    #[inline]
+    pub(super) fn enter(&mut self, flow: &Rc<Flow>, head: &[u8], patience: Patience, now: Instant) {
+        if self.waiting.is_empty() && self.may_open() {
+            return self.open(flow, head, patience.response_by(now));
+        }
+        flow.outgoing.head.replace(head.to_vec());
+        self.late(flow, patience.stream_by(now));
+        let response = patience.response_by(now).since(now);
+        self.waiting
+            .push_back((Rc::clone(flow), Instant::default() + response));
     }
 
     /// Opens a stream for the request with this head, whose response has to begin by `until`.
@@ -194,11 +207,16 @@ impl State {
         };
         let scheme = self.scheme;
         let lines = Lines::of(head);
-        let opened = self
-            .http
-            .open(end, content(method), &mut self.frames, |encoder, out| {
-                lines.put(scheme, Indexing::Without, encoder, out);
-            });
+        let opened =
+            self.http.open(
+                end,
+                flow.content(),
+                &mut self.frames,
+                |encoder, out| match method {
+                    Some(Method::Connect) => lines.put_connect(PROTOCOL, scheme, encoder, out),
+                    _ => lines.put(scheme, Indexing::Without, encoder, out),
+                },
+            );
         let stream = match opened {
             Ok(stream) => stream,
             Err(CannotOpen::Full | CannotOpen::GoingAway | CannotOpen::Exhausted) => {
@@ -207,6 +225,7 @@ impl State {
             }
         };
         flow.stream.set(Some(stream));
+        flow.received_on.set(Some(stream));
         let slot = stream.slot();
         if self.flows.len() <= slot {
             self.flows.resize(slot + 1, None);
@@ -269,7 +288,7 @@ impl State {
         }
         self.waiting
             .retain(|(flow, _)| flow.failure.get().is_none());
-        self.late_at = next;
+        self.late_at = next.min(self.expire_tunnels(now));
         let is_deaf = now.since(self.received_at) >= SILENCE;
         if was_silent && is_deaf {
             // It may be that nobody is there any more: others are not sent the same way.
@@ -313,9 +332,7 @@ impl State {
     pub(super) fn fail(&mut self, failure: Failure) {
         self.stage = Stage::Ended;
         self.fail_those(failure, |_| true);
-        for (flow, _) in self.waiting.drain(..) {
-            flow.fail(failure);
-        }
+        self.fail_waiting(failure);
     }
 
     /// The server takes no new streams, and has done nothing for those above `last`.
@@ -324,9 +341,14 @@ impl State {
         self.fail_those(UNPROCESSED, |flow| {
             flow.stream.get().is_some_and(|stream| stream.id() > last)
         });
+        self.fail_waiting(UNPROCESSED);
+    }
+
+    fn fail_waiting(&mut self, failure: Failure) {
         for (flow, _) in self.waiting.drain(..) {
-            flow.fail(UNPROCESSED);
+            flow.fail(failure);
         }
+        self.fail_tunnels(failure);
     }
 
     /// Room for fields.
@@ -344,12 +366,15 @@ impl State {
     pub(super) fn drop_flow(&mut self, flow: &Rc<Flow>) {
         let incoming = &flow.incoming;
         let unread = incoming.data.borrow().len() as u32 + incoming.taken.get(); // within a window
+        if let Some(stream) = flow.received_on.get() {
+            self.http.release(stream, unread, &mut self.frames);
+        }
         match flow.stream.get() {
-            None => self.waiting.retain(|(other, _)| !Rc::ptr_eq(other, flow)),
-            Some(stream) => {
-                self.http.release(stream, unread, &mut self.frames);
-                self.http.reset(stream, Code::CANCEL, &mut self.frames);
+            None => {
+                self.waiting.retain(|(other, _)| !Rc::ptr_eq(other, flow));
+                self.drop_tunnel(flow);
             }
+            Some(stream) => self.http.reset(stream, Code::CANCEL, &mut self.frames),
         }
         self.forget(flow);
         if self.spare.len() < MULTIPLEXED_SPARE_MAX {
@@ -369,11 +394,3 @@ const UNPROCESSED: Failure = Failure::Unprocessed("it takes no more requests on 
 
 /// A connection on which nothing was received for so long, while something was late, may lead nowhere.
 const SILENCE: Duration = Duration::from_secs(1);
-
-/// What the response to a request with `method` may have.
-fn content(method: Option<Method>) -> Content {
-    match method {
-        Some(Method::Head) => Content::None,
-        Some(_) | None => Content::Any,
-    }
-}

@@ -15,8 +15,8 @@ use crate::waiter::Parked;
 
 /// A request that was submitted. Dropping it ends its stream: with a reset where its response is not whole.
 pub(crate) struct Submission {
-    connection: Rc<Multiplexed>,
-    flow: Rc<Flow>,
+    pub(super) connection: Rc<Multiplexed>,
+    pub(super) flow: Rc<Flow>,
 }
 
 /// What has come of a response's body.
@@ -138,7 +138,7 @@ impl Submission {
     pub(crate) fn release(&self, bytes: u32) {
         let taken = &self.flow.incoming.taken;
         taken.set(taken.get() - bytes);
-        let Some(stream) = self.flow.stream.get().filter(|_| bytes > 0) else {
+        let Some(stream) = self.flow.received_on.get().filter(|_| bytes > 0) else {
             return;
         };
         let state = &mut *self.connection.state.borrow_mut();

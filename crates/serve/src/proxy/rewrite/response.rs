@@ -9,6 +9,7 @@ use crate::compress::Change;
 use crate::proxy::rules::GROWTH_MAX;
 use crate::reply::fields::{BodyLength, Fields};
 use crate::response_edits::Applied;
+use crate::websocket::Accept;
 use crate::worker::Worker;
 
 /// What is added to a response on its way to the client.
@@ -16,6 +17,8 @@ use crate::worker::Worker;
 pub(crate) struct Onward {
     /// The cookie by which the client comes back to the server.
     pub(crate) cookie: Option<String>,
+    /// What the client of a WebSocket is told, whose server has not said it.
+    pub(crate) accept: Option<Accept>,
     /// What encoding, or leaving it, changes.
     pub(crate) change: Change,
     /// What is said of the length of its body beside what its head says.
@@ -42,7 +45,10 @@ pub(crate) fn response(
     let is_edited = |name: &str| edits.is_some_and(|edits| edits.drops(name));
     let is_dropped = |name: &str| {
         is_dated |= header_is(name, "date");
-        matches!(head.status, 101 | 204) && is_length(name) || change.drops(name) || is_edited(name)
+        matches!(head.status, 101 | 204) && is_length(name)
+            || change.drops(name)
+            || is_edited(name)
+            || onward.accept.is_some() && header_is(name, "sec-websocket-accept")
     };
     let names_fields = fields(head.headers, is_dropped, |header| {
         to.header(header.name, header.value);
@@ -53,6 +59,9 @@ pub(crate) fn response(
     }
     if let Some(length) = onward.length {
         to.length(length);
+    }
+    if let Some(accept) = &onward.accept {
+        to.header("Sec-WebSocket-Accept", accept);
     }
     if let Some(cookie) = &onward.cookie {
         to.header("Set-Cookie", cookie.as_bytes());

@@ -13,6 +13,7 @@ use onrush_http::{HeaderSlots, Method};
 use crate::compress::Then;
 use crate::limits::{ENCODED_BYTES_PER_TURN, INTERIM_RESPONSES_MAX};
 use crate::proxy::attempt::Attempt;
+use crate::proxy::download::Done;
 use crate::proxy::failure::Failure;
 use crate::proxy::heads::Opened;
 use crate::proxy::multiplexed::{Arrived, Submission};
@@ -37,8 +38,12 @@ impl<'a> StreamDownload<'a> {
     }
 
     /// Relays the response, up to its last byte, which may still stand in the output.
-    pub(crate) async fn run(&mut self) -> Result<(), Failure> {
-        let mut opened = self.head().await?;
+    pub(crate) async fn run(&mut self) -> Result<Done, Failure> {
+        let (mut opened, done) = self.head().await?;
+        if done == Done::Tunnel {
+            // What follows its head has no end that could be written.
+            return Ok(done);
+        }
         let begun = self.attempt.worker.core.now();
         let mut in_a_turn = 0;
         loop {
@@ -66,7 +71,7 @@ impl<'a> StreamDownload<'a> {
         }
         self.end(&mut opened)?;
         self.attempt.is_complete_now(begun);
-        Ok(())
+        Ok(done)
     }
 
     /// Passes a response that [is whole](Submission::is_whole), which needs no waiting.
@@ -75,7 +80,7 @@ impl<'a> StreamDownload<'a> {
         self.attempt.progress.response_is(ResponseSide::Arriving);
         let opened = self.begin(&fields, end);
         self.stream.give_fields(fields);
-        let Some(mut opened) = opened? else {
+        let Some((mut opened, _)) = opened? else {
             return Err(Failure::BadResponse("it has no final response".into()));
         };
         let (_, bytes) = self.pass_data(&mut opened, Arrived::All)?;
@@ -86,7 +91,7 @@ impl<'a> StreamDownload<'a> {
     }
 
     /// Waits for the head of the final response and writes it for the client, as those of interim ones before it.
-    async fn head(&mut self) -> Result<Opened, Failure> {
+    async fn head(&mut self) -> Result<(Opened, Done), Failure> {
         let mut interim_responses = 0;
         loop {
             let head = pin!(self.stream.head());
@@ -109,35 +114,49 @@ impl<'a> StreamDownload<'a> {
     }
 
     /// Writes a head for the client; `None` for that of an interim response.
-    fn begin(&mut self, fields: &FieldSection, end: End) -> Result<Option<Opened>, Failure> {
+    fn begin(
+        &mut self,
+        fields: &FieldSection,
+        end: End,
+    ) -> Result<Option<(Opened, Done)>, Failure> {
         let follows = match end {
             End::Open => Follows::More,
             End::Stream => Follows::Nothing,
         };
         let attempt = self.attempt;
         let mut slots = HeaderSlots::new();
-        let (method, limits) = (attempt.forward.method(), &attempt.worker.limits);
+        let (method, limits) = (attempt.forward.sent_method(), &attempt.worker.limits);
         let head = message::response(fields, &mut slots, method, follows, limits);
         let head = head.map_err(|rejection| match rejection {
             Rejection::Malformed(reason) => Failure::BadResponse(reason.into()),
             Rejection::Refused(refusal) => Failure::BadResponse(refusal.into()),
         })?;
+        let is_tunnel = method == Method::Connect && (200..300).contains(&head.status);
+        // From here on it is the same agreement as that of a server of HTTP/1 (RFC 8441 5).
+        let status = match is_tunnel {
+            true => 101,
+            false => head.status,
+        };
         // HTTP/2 has no reason phrases, and some clients of HTTP/1 show them.
         let head = ResponseHead {
-            reason: onrush_http::reason(head.status),
+            status,
+            reason: onrush_http::reason(status),
             ..head
         };
-        if head.status < 200 {
+        if head.status < 200 && !is_tunnel {
             attempt.pass_interim(&head, &mut self.reply)?;
             return Ok(None);
         }
         attempt.admit(head.status)?;
         let opened = attempt.open(&head, &mut self.reply)?;
+        if is_tunnel {
+            return Ok(Some((opened, Done::Tunnel)));
+        }
         if end == End::Open && opened.encoding.is_none() {
             // Trailers may come behind a body whose length was said.
             self.reply.ends_apart();
         }
-        Ok(Some(opened))
+        Ok(Some((opened, Done::Reusable)))
     }
 
     async fn wait_for_data(&mut self) -> Result<Arrived, Failure> {

@@ -1,24 +1,27 @@
-//! Tunnels whose client is on a stream of HTTP/2 (RFC 8441): what it sends is held up by the window of the stream, of which nothing is
-//! given back before the server has taken it, and what the server sends is received when the client's windows have room.
+//! Tunnels between a stream of HTTP/2 (RFC 8441) and a connection: what comes on the stream is held up by its window, of which nothing is
+//! given back before the connection has taken it, and what the connection brings is received when the stream takes more.
 //!
 //! ```text
-//!   client ── DATA ──> window ── send ──> server     END_STREAM <──> FIN
-//!          <── DATA ── buffer <── recv ──                CANCEL <──> reset
+//!   stream ── DATA ──> window ── send ──> connection     END_STREAM <──> FIN
+//!          <── DATA ── buffer <── recv ──                    CANCEL <──> reset
 //! ```
 
 use std::future::poll_fn;
 use std::mem;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use onrush_engine::{Core, Error, Input, Kind, Op, Part, Sleep};
+use onrush_engine::{Error, Input, Part};
 use onrush_tls::Transport;
 
-use super::{End, Tunnel};
+use super::silence::Silence;
+use super::{End, ServerEnd, Tunnel, streams};
+use crate::downstream::http1::Http1;
 use crate::downstream::http2::Stream;
 use crate::exchange::Exchange;
+use crate::proxy::multiplexed::TunnelStream;
+use crate::stream_end::{StreamEnd, reset};
 
 impl Tunnel {
     /// [`Tunnel::run`] for a client on a stream.
@@ -33,75 +36,133 @@ impl Tunnel {
         let idle_max = exchange.timeouts().tunnel_idle;
         let _underway = exchange.become_tunnel();
         client.become_tunnel();
-        let server = &self.server;
+        let (server, input) = match &mut self.server {
+            ServerEnd::Connection(server, input) => (&*server, mem::take(input)),
+            ServerEnd::Stream(server) => {
+                let core = client.transport().core();
+                return streams::run((client, server), (core, idle_max)).await;
+            }
+        };
         let ends = Ends {
-            client,
-            server,
+            stream: client,
+            connection: server,
+            whose: Whose::Server,
             idle_max,
         };
-        ends.moves();
-        let mut up = Up::Bytes;
-        let mut down = Down::Room(mem::take(&mut self.input));
-        let mut silence = Silence::default();
-        let outcome = poll_fn(|context| {
-            if let Poll::Ready(error) = client.poll_reset(context) {
-                return Poll::Ready(Err(error));
-            }
-            for way in [up.poll(ends, context), down.poll(ends, context)] {
-                if let Poll::Ready(Err(error)) = way {
-                    return Poll::Ready(Err(error));
-                }
-            }
-            if matches!((&up, &down), (Up::Over, Down::Over)) {
-                return Poll::Ready(Ok(()));
-            }
-            // The wait for the server has a time of its own.
-            match up.awaits_server() || down.awaits_server() {
-                true => silence.end(),
-                false => return silence.poll(ends, context).map(Err),
-            }
-            Poll::Pending
-        })
-        .await;
-        if !matches!(up, Up::Over) {
-            server.reset_when_dropped();
-        }
-        if !matches!(down, Down::Over) {
-            client.cancel();
-        }
-        outcome
+        ends.run(input).await
     }
+}
+
+/// [`Tunnel::run`] for a server on a stream.
+///
+/// # Errors
+/// Those of the end that broke.
+pub(super) async fn run_to_stream(
+    client: &mut Http1,
+    server: &TunnelStream,
+    idle_max: Duration,
+) -> Result<(), Error> {
+    let input = mem::take(&mut client.input);
+    let ends = Ends {
+        stream: server,
+        connection: &client.stream,
+        whose: Whose::Client,
+        idle_max,
+    };
+    ends.run(input).await
 }
 
 /// Both ends, and how long nothing may move between them.
 #[derive(Clone, Copy)]
 struct Ends<'t> {
-    client: &'t Stream,
-    server: &'t Transport,
+    stream: &'t dyn StreamEnd,
+    connection: &'t Transport,
+    /// Who is at the other end of the connection.
+    whose: Whose,
     idle_max: Duration,
 }
 
-impl Ends<'_> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Client,
+    Server,
+}
+
+impl<'t> Ends<'t> {
+    /// Passes on what comes, `input` of the connection first, until both have ended. Who has not heard all of the other is reset.
+    async fn run(self, input: Input) -> Result<(), Error> {
+        self.moves();
+        let mut up = Up::Bytes;
+        let mut down = Down::Room(input);
+        let mut silence = Silence::default();
+        let outcome = poll_fn(|context| self.poll(&mut up, &mut down, &mut silence, context)).await;
+        if !matches!(up, Up::Over) {
+            self.connection.reset_when_dropped();
+        }
+        if !matches!(down, Down::Over) {
+            self.stream.cancel();
+        }
+        outcome
+    }
+
+    fn poll(
+        self,
+        up: &mut Up<'t>,
+        down: &mut Down,
+        silence: &mut Silence,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Error>> {
+        if let Poll::Ready(error) = self.stream.poll_reset(context) {
+            return Poll::Ready(Err(error));
+        }
+        for way in [up.poll(self, context), down.poll(self, context)] {
+            if let Poll::Ready(Err(error)) = way {
+                return Poll::Ready(Err(error));
+            }
+        }
+        match (&up, &down) {
+            (Up::Over, Down::Over) => return Poll::Ready(Ok(())),
+            (Up::Over, _) if !self.stream.takes_more() && !down.is_at_end() => {
+                return Poll::Ready(Err(reset()));
+            }
+            // As in other tunnels: while the stream takes nothing, nobody receives of a client, who may have gone.
+            (Up::Over, _) | (_, Down::Over) => {}
+            _ if self.whose == Whose::Client => {
+                if let Poll::Ready(error) = self.connection.poll_hung_up() {
+                    return Poll::Ready(Err(error));
+                }
+            }
+            _ => {}
+        }
+        // The wait for the connection has a time of its own.
+        if up.awaits_connection() || down.awaits_connection() {
+            silence.end();
+            return Poll::Pending;
+        }
+        let time = (self.connection.core(), self.idle_max);
+        silence.poll(self.stream.moved(), time, context).map(Err)
+    }
+
     /// A byte in either direction keeps both ends: who only listens is not idle.
     fn moves(self) {
-        self.server.set_send_patience(self.idle_max);
+        self.connection.set_send_patience(self.idle_max);
     }
 }
 
-/// From the client to the server: what it waits for.
+/// From the stream to the connection: what it waits for.
 enum Up<'t> {
-    /// Bytes of the client, or its end.
+    /// Bytes of the stream, or its end.
     Bytes,
-    /// The server, to take so many bytes.
+    /// The connection, to take so many bytes.
     Sent(usize),
-    /// The server, to be told of the client's end.
+    /// The connection, to be told of the stream's end.
     End(End<'t>),
     /// Nothing.
     Over,
 }
 
 impl<'t> Up<'t> {
-    fn awaits_server(&self) -> bool {
+    fn awaits_connection(&self) -> bool {
         match self {
             Up::Sent(_) | Up::End(_) => true,
             Up::Bytes | Up::Over => false,
@@ -109,23 +170,25 @@ impl<'t> Up<'t> {
     }
 
     fn poll(&mut self, ends: Ends<'t>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let Ends { client, server, .. } = ends;
+        let Ends {
+            stream, connection, ..
+        } = ends;
         loop {
             *self = match self {
                 Up::Bytes => {
-                    let bytes = ready!(client.poll_bytes(context))?;
+                    let bytes = ready!(stream.poll_bytes(context))?;
                     ends.moves();
                     match bytes.len() {
-                        0 => Up::End(Box::pin(server.shutdown())),
+                        0 => Up::End(Box::pin(connection.shutdown())),
                         count => {
-                            server.queue(Part::Shared(Rc::from(bytes), 0));
+                            connection.queue(Part::Shared(Rc::from(bytes), 0));
                             Up::Sent(count)
                         }
                     }
                 }
                 Up::Sent(count) => {
-                    ready!(server.poll_flush())?;
-                    client.release(*count);
+                    ready!(connection.poll_flush())?;
+                    stream.release(*count);
                     ends.moves();
                     Up::Bytes
                 }
@@ -139,87 +202,63 @@ impl<'t> Up<'t> {
     }
 }
 
-/// From the server to the client: what it waits for.
+/// From the connection to the stream: what it waits for.
 enum Down {
-    /// Room in the client's windows. Nothing is held but what had come with the head.
+    /// Room on the stream. Nothing is held but what had come with the head.
     Room(Input),
-    /// Bytes of the server, or its end.
+    /// Bytes of the connection, or its end.
     Bytes(Input),
-    /// The client's windows, to take what was received.
+    /// The stream's windows, to take what was received.
     Sent(Input),
-    /// The same, before the server's end.
+    /// The same, before the connection's end.
     End,
     /// Nothing.
     Over,
 }
 
 impl Down {
-    fn awaits_server(&self) -> bool {
+    fn awaits_connection(&self) -> bool {
         match self {
             Down::Bytes(_) => true,
             Down::Room(_) | Down::Sent(_) | Down::End | Down::Over => false,
         }
     }
 
+    /// Whether nothing more is to be said on the stream.
+    fn is_at_end(&self) -> bool {
+        matches!(self, Down::End | Down::Over)
+    }
+
     fn poll(&mut self, ends: Ends<'_>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let Ends { client, server, .. } = ends;
+        let Ends {
+            stream, connection, ..
+        } = ends;
         loop {
             *self = match self {
                 Down::Room(input) => {
-                    ready!(client.poll_room(context))?;
+                    ready!(stream.poll_room(context))?;
                     Down::Bytes(mem::take(input))
                 }
                 Down::Bytes(input) => {
-                    if input.is_empty() && ready!(server.poll_recv(input))? == 0 {
-                        client.end();
+                    if input.is_empty() && ready!(connection.poll_recv(input))? == 0 {
+                        stream.end();
                         Down::End
                     } else {
-                        client.put(input);
+                        stream.put(input);
                         ends.moves();
                         Down::Sent(mem::take(input))
                     }
                 }
                 Down::Sent(input) => {
-                    ready!(client.poll_put(context))?;
+                    ready!(stream.poll_put(context))?;
                     ends.moves();
                     Down::Room(mem::take(input))
                 }
                 Down::End => {
-                    ready!(client.poll_put(context))?;
+                    ready!(stream.poll_put(context))?;
                     Down::Over
                 }
                 Down::Over => return Poll::Ready(Ok(())),
-            }
-        }
-    }
-}
-
-/// The time in which nothing moves while both directions wait for the client.
-#[derive(Default)]
-struct Silence {
-    /// What had moved when it began.
-    moved: u64,
-    timer: Option<Sleep>,
-}
-
-impl Silence {
-    fn end(&mut self) {
-        self.timer = None;
-    }
-
-    /// Waits until it has been too long.
-    fn poll(&mut self, ends: Ends<'_>, context: &mut Context<'_>) -> Poll<Error> {
-        let core: &Core = ends.server.core();
-        loop {
-            let moved = ends.client.moved();
-            if self.moved != moved {
-                self.moved = moved;
-                self.timer = None;
-            }
-            let begin = || core.sleep_until(core.now() + ends.idle_max);
-            ready!(Pin::new(self.timer.get_or_insert_with(begin)).poll(context));
-            if ends.client.moved() == moved {
-                return Poll::Ready(Error::new(Op::Send, Kind::TimedOut));
             }
         }
     }

@@ -7,6 +7,7 @@ use crate::http2::{CannotOpen, Closed};
 const OK: &[u8] = &[0x88];
 const EARLY_HINTS: &[u8] = &[0x08, 3, b'1', b'0', b'3'];
 const NOT_MODIFIED: &[u8] = &[0x8b, 0x0f, 28 - 15, 1, b'7'];
+const NO_CONTENT: &[u8] = &[0x89];
 const OK_OF_LENGTH_7: &[u8] = &[0x88, 0x0f, 28 - 15, 1, b'7'];
 
 fn request(encoder: &mut Encoder, out: &mut Vec<u8>) {
@@ -144,6 +145,47 @@ fn responses_without_content_may_say_its_length() {
             side.seen.last(),
             Some(&Seen::Failed(5, Code::PROTOCOL_ERROR))
         );
+    }
+}
+
+#[test]
+fn behind_a_success_of_an_extended_connect_stands_a_tunnel_whatever_its_length() {
+    let end = End::Stream;
+    for (block, flags, body) in [
+        (OK, END_STREAM, Vec::new()),
+        (OK_OF_LENGTH_7, END_STREAM, Vec::new()),
+        (OK_OF_LENGTH_7, 0, data(1, END_STREAM, b"eight by")),
+        (NO_CONTENT, 0, data(1, END_STREAM, b"eight by")),
+    ] {
+        let mut side = Side::client();
+        assert!(open(&mut side, Content::Tunnel).is_ok());
+        side.hear(&[response(1, flags, block), body.clone()].concat());
+        let heard = match body.is_empty() {
+            true => Seen::Head(1, end),
+            false => Seen::Data(1, b"eight by".to_vec(), end),
+        };
+        assert_eq!(side.seen.last(), Some(&heard), "{block:?}");
+        assert_eq!(side.connection.open_streams(), 0);
+    }
+    // It has no trailers (RFC 9113 8.5), and what is no success is a response as any other.
+    let trailers = response(1, END_STREAM, &[0, 1, b'a', 1, b'b']);
+    let forbidden = [&[0x08, 3, b'4', b'0', b'3'][..], &OK_OF_LENGTH_7[1..]].concat();
+    let failed = Seen::Failed(1, Code::PROTOCOL_ERROR);
+    for (bytes, last) in [
+        ([response(1, 0, OK), trailers.clone()].concat(), &failed),
+        (
+            [response(1, 0, &forbidden), data(1, END_STREAM, b"no")].concat(),
+            &failed,
+        ),
+        (
+            [response(1, 0, &forbidden[..5]), trailers].concat(),
+            &Seen::Trailers(1),
+        ),
+    ] {
+        let mut side = Side::client();
+        assert!(open(&mut side, Content::Tunnel).is_ok());
+        side.hear(&bytes);
+        assert_eq!(side.seen.last(), Some(last));
     }
 }
 

@@ -1,0 +1,152 @@
+//! A stream to a server that has become a tunnel (RFC 8441 5): bytes in DATA both ways. What comes is given back to the stream's
+//! window when the client has taken it.
+
+use std::cell::Cell;
+use std::task::{Context, Poll};
+
+use onrush_engine::{Error, Input};
+
+use super::flow::Sending;
+use super::state::NEVER;
+use super::submission::Submission;
+use crate::proxy::failure::Failure;
+use crate::stream_end::{StreamEnd, reset};
+
+/// The server's end of a tunnel. Dropping it ends its stream: with a reset (CANCEL) where one side has not ended.
+pub(crate) struct TunnelStream {
+    submission: Submission,
+    /// Bytes that were given to be sent.
+    put: Cell<u64>,
+    /// Bytes that have come and were handed on.
+    taken: Cell<u64>,
+    /// Of these, bytes that nobody has released.
+    held: Cell<usize>,
+}
+
+impl TunnelStream {
+    /// The stream of a request whose server has agreed. It has no time but the tunnel's from now on.
+    pub(crate) fn new(submission: Submission) -> Self {
+        submission.set_deadline(NEVER);
+        Self {
+            submission,
+            put: Cell::new(0),
+            taken: Cell::new(0),
+            held: Cell::new(0),
+        }
+    }
+
+    /// Bytes that wait for the server's windows.
+    fn unsent(&self) -> usize {
+        let outgoing = &self.submission.flow.outgoing;
+        outgoing.body.borrow().len() - outgoing.sent.get()
+    }
+
+    fn go_on(&self) {
+        let Submission { connection, flow } = &self.submission;
+        connection.state.borrow_mut().resume(flow);
+        connection.call();
+    }
+
+    fn append(&self, bytes: &[u8]) {
+        self.put.set(self.put.get() + bytes.len() as u64);
+        let outgoing = &self.submission.flow.outgoing;
+        outgoing.body.borrow_mut().extend_from_slice(bytes);
+        self.go_on();
+    }
+}
+
+impl StreamEnd for TunnelStream {
+    fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
+        let flow = &self.submission.flow;
+        flow.wait(context);
+        match flow.failure.get() {
+            Some(failure) => Poll::Ready(error_of(failure)),
+            None => Poll::Pending,
+        }
+    }
+
+    fn poll_bytes(&self, context: &Context<'_>) -> Poll<Result<Vec<u8>, Error>> {
+        if let Poll::Ready(error) = self.poll_reset(context) {
+            return Poll::Ready(Err(error));
+        }
+        let incoming = &self.submission.flow.incoming;
+        let bytes = incoming.data.take();
+        if bytes.is_empty() && !incoming.has_ended.get() {
+            return Poll::Pending;
+        }
+        self.taken.set(self.taken.get() + bytes.len() as u64);
+        self.held.set(self.held.get() + bytes.len());
+        incoming
+            .taken
+            .set(incoming.taken.get() + bytes.len() as u32); // within a window
+        Poll::Ready(Ok(bytes))
+    }
+
+    fn release(&self, bytes: usize) {
+        self.held.set(self.held.get() - bytes);
+        self.submission.release(bytes as u32); // within a window
+    }
+
+    /// Always: what its windows do not take is one portion of the client.
+    fn poll_room(&self, context: &Context<'_>) -> Poll<Result<(), Error>> {
+        match self.poll_reset(context) {
+            Poll::Ready(error) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn put(&self, input: &mut Input) {
+        let bytes = input.bytes().len();
+        self.append(input.bytes());
+        input.consume(bytes);
+    }
+
+    fn put_bytes(&self, bytes: Vec<u8>) {
+        self.append(&bytes);
+    }
+
+    fn poll_put(&self, context: &Context<'_>) -> Poll<Result<(), Error>> {
+        if let Poll::Ready(error) = self.poll_reset(context) {
+            return Poll::Ready(Err(error));
+        }
+        let is_over = self.submission.flow.outgoing.state.get() == Sending::Ended;
+        match (self.unsent(), is_over) {
+            (0, _) => Poll::Ready(Ok(())),
+            (_, true) => Poll::Ready(Err(reset())),
+            (_, false) => Poll::Pending,
+        }
+    }
+
+    fn takes_more(&self) -> bool {
+        self.submission.flow.outgoing.state.get() != Sending::Ended
+    }
+
+    fn end(&self) {
+        self.submission.end();
+        self.go_on();
+    }
+
+    /// Dropping it does.
+    fn cancel(&self) {}
+
+    fn moved(&self) -> u64 {
+        let waiting = self.submission.flow.incoming.data.borrow().len();
+        let received = self.taken.get() + waiting as u64;
+        received + self.put.get() - self.unsent() as u64
+    }
+}
+
+impl Drop for TunnelStream {
+    fn drop(&mut self) {
+        // The window of the connection is for all of its streams.
+        self.release(self.held.get());
+    }
+}
+
+/// What has ended a stream, as the end of a tunnel.
+fn error_of(failure: Failure) -> Error {
+    match failure {
+        Failure::NoResponse(error) | Failure::Connect(error) => error,
+        _ => reset(),
+    }
+}

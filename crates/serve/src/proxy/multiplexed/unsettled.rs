@@ -1,0 +1,89 @@
+//! Requests for tunnels, which wait until their server has said whether it takes them: an extended CONNECT may not be sent before
+//! its SETTINGS have come with SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 8441 3). Others do not wait behind them.
+
+use std::rc::Rc;
+
+use onrush_engine::{Error, Instant, Kind, Op};
+use onrush_http::http2::message::ExtendedConnect;
+
+use super::flow::Flow;
+use super::request::Patience;
+use super::state::{NEVER, State};
+use crate::proxy::failure::Failure;
+
+/// One of them, whose head stands in its flow.
+pub(super) struct Unsettled {
+    flow: Rc<Flow>,
+    patience: Patience,
+}
+
+impl State {
+    /// Takes a request for a tunnel.
+    #[cold]
+    pub(super) fn submit_tunnel(
+        &mut self,
+        flow: &Rc<Flow>,
+        head: &[u8],
+        patience: Patience,
+        now: Instant,
+    ) {
+        if self.is_settled {
+            return match self.takes_tunnels() {
+                true => self.enter(flow, head, patience, now),
+                false => flow.fail(Failure::NoWebSocket),
+            };
+        }
+        flow.outgoing.head.replace(head.to_vec());
+        self.late(flow, patience.settings_by(now));
+        self.unsettled.push(Unsettled {
+            flow: Rc::clone(flow),
+            patience,
+        });
+    }
+
+    fn takes_tunnels(&self) -> bool {
+        self.http.peer().extended_connect == ExtendedConnect::Allowed
+    }
+
+    /// The server has said its settings, at `now`.
+    pub(super) fn settle_tunnels(&mut self, now: Instant) {
+        let takes_them = self.takes_tunnels();
+        for Unsettled { flow, patience } in std::mem::take(&mut self.unsettled) {
+            match takes_them {
+                true => {
+                    let head = flow.outgoing.head.take();
+                    self.enter(&flow, &head, patience, now);
+                }
+                false => flow.fail(Failure::NoWebSocket),
+            }
+        }
+    }
+
+    /// Gives up those whose server has said nothing in time; when the next one is late.
+    pub(super) fn expire_tunnels(&mut self, now: Instant) -> Instant {
+        let mut next = NEVER;
+        self.unsettled.retain(|Unsettled { flow, .. }| {
+            let deadline = flow.deadline.get();
+            let is_late = deadline <= now;
+            match is_late {
+                true => flow.fail(Failure::Connect(Error::new(Op::Recv, Kind::TimedOut))),
+                false => next = next.min(deadline),
+            }
+            !is_late
+        });
+        next
+    }
+
+    /// None of them will have a stream here.
+    pub(super) fn fail_tunnels(&mut self, failure: Failure) {
+        for Unsettled { flow, .. } in self.unsettled.drain(..) {
+            flow.fail(failure);
+        }
+    }
+
+    /// A request does not wait any more.
+    pub(super) fn drop_tunnel(&mut self, flow: &Rc<Flow>) {
+        self.unsettled
+            .retain(|other| !Rc::ptr_eq(&other.flow, flow));
+    }
+}
