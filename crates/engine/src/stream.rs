@@ -141,6 +141,7 @@ impl Stream {
 
     /// [`Stream::recv`] for those who wait for more than one thing at a time; the task that asks is the one that is
     /// woken.
+    #[inline]
     pub fn poll_recv(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
         let inner = self.core.inner();
         if !inner.tasks.may_go_on() {
@@ -239,6 +240,7 @@ impl Stream {
     }
 
     /// Adds a part to what the next [`Stream::flush`] sends.
+    #[inline]
     pub fn queue(&self, part: impl Into<Part>) {
         let part = part.into();
         if !part.bytes().is_empty() {
@@ -260,6 +262,7 @@ impl Stream {
     }
 
     /// [`Stream::flush`] for those who wait for more than one thing at a time.
+    #[inline]
     pub fn poll_flush(&self) -> Poll<Result<(), Error>> {
         let inner = self.core.inner();
         if !inner.tasks.may_go_on() {
@@ -274,6 +277,7 @@ impl Stream {
     /// When the kernel was handed what was last flushed, on a core that was asked to [note that](Core::note_writes): with
     /// io_uring the start of the call that handed over everything of that turn, else of its own. `None` until it is known;
     /// it is before any response arrives.
+    #[inline]
     pub fn written(&self) -> Option<Instant> {
         let state = self.core.inner().state.borrow();
         let written = state.sockets[self.key].written;
@@ -368,6 +372,7 @@ impl Stream {
 
     /// Whether the peer has ended its side, the connection failed, or bytes have arrived that nobody asked for; all of
     /// which mean that a pooled connection must not be used again.
+    #[inline]
     pub fn is_spent(&self) -> bool {
         let state = self.core.inner().state.borrow();
         let socket = &state.sockets[self.key];

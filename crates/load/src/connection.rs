@@ -110,6 +110,9 @@ fn exchange(
             }
             let mut written = None;
             while work.due > 0 {
+                if first.is_none() && input.is_empty() {
+                    arrive(core_run, stream, &mut input, &mut now).await?;
+                }
                 let mut received = match first.take() {
                     Some(received) => *received,
                     None => match take(core_run, &mut input, (work, *responses), now) {
@@ -151,6 +154,25 @@ async fn look(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
     }
 }
 
+/// Waits for the first bytes of a response, with no future that would read them: mostly they are all of it.
+fn arrive(
+    core_run: &CoreRun,
+    stream: &Transport,
+    input: &mut Input,
+    now: &mut Instant,
+) -> impl Future<Output = Result<(), Lost>> {
+    poll_fn(move |_| {
+        stream.poll_recv(input).map(|received| {
+            let count = received.map_err(Lost::Failed)?;
+            *now = core_run.received(stream, count);
+            match count {
+                0 => Err(Lost::Ended),
+                _ => Ok(()),
+            }
+        })
+    })
+}
+
 /// Takes the next responses where they have come already, whole, as usual and alike: of those to requests that were sent at once,
 /// most have. They cost no future and are counted together. A connection's first response is taken alone.
 #[inline]
@@ -164,7 +186,9 @@ fn take(
         0 => 1,
         _ => work.due,
     };
-    let alike = core_run.codec.take(work.number, most, input.bytes())?;
+    let alike = core_run
+        .codec
+        .take(work.index, (work.number, most), input.bytes())?;
     input.consume(alike.bytes);
     Some(Received {
         count: alike.count,

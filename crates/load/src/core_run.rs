@@ -41,6 +41,7 @@ pub(crate) struct CoreRun {
     plan: Arc<Plan>,
     /// How long nothing may arrive while a response is due.
     timeout: Duration,
+    sends_much: bool,
     pub(crate) dialer: Dialer,
     pub(crate) supply: Supply,
     pub(crate) codec: Codec,
@@ -82,6 +83,7 @@ impl CoreRun {
             core: core.clone(),
             plan: Arc::clone(plan),
             timeout: options.timeout,
+            sends_much: plan.protocol.may_exceed(BATCH_BYTES_MAX),
             dialer: Dialer::new(core, plan, connections, address),
             supply: Supply::new(core, plan, lanes),
             codec: plan.protocol.codec(lanes, options.pipeline),
@@ -278,7 +280,7 @@ impl CoreRun {
 
     /// Whether a request may have more bytes than its server takes before it responds.
     pub(crate) fn sends_much(&self) -> bool {
-        self.plan.protocol.may_exceed(BATCH_BYTES_MAX)
+        self.sends_much
     }
 
     /// The peer has one timeout from `now` on for its next bytes.

@@ -12,6 +12,7 @@ pub mod keys;
 pub mod ratio;
 pub mod sizes;
 
+pub(crate) mod opaque;
 pub(crate) mod value;
 pub(crate) mod workload;
 

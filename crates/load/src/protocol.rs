@@ -216,12 +216,17 @@ impl Codec {
         }
     }
 
-    /// The responses to the requests from `number` on, `most` of them at most, that stand at the beginning of `input`, whole, as
-    /// usual and all alike; none where [`Codec::incoming`] has to look at the first.
+    /// The responses to the requests of connection `connection` of the core from `number` on, `most` of them at most, that stand at
+    /// the beginning of `input`, whole, as usual and all alike; none where [`Codec::incoming`] has to look at the first.
     #[inline]
-    pub(crate) fn take(&self, number: u64, most: u64, input: &[u8]) -> Option<Alike> {
+    pub(crate) fn take(
+        &self,
+        connection: u32,
+        (number, most): (u64, u64),
+        input: &[u8],
+    ) -> Option<Alike> {
         match self {
-            Codec::Memcached(codec) => codec.take(number, most, input),
+            Codec::Memcached(codec) => codec.take(connection, (number, most), input),
             Codec::Http1(_) | Codec::Http2(_) | Codec::Echo(_) => None,
             #[cfg(test)]
             Codec::Lines => None,

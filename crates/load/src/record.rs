@@ -1,7 +1,8 @@
 //! What one core has counted. Written at every response, so it allocates nothing after its making; read once a second
 //! and at the end.
 
-mod alike;
+mod limits;
+mod recent;
 mod tcp;
 
 use onrush_engine::TcpInfo;
@@ -17,7 +18,7 @@ use crate::limits::KINDS_SHOWN_MAX;
 use crate::protocol::response::{Met, Outcome, Outcomes};
 use crate::times::{ResponseTimes, Times};
 use crate::unanswered::Unanswered;
-use alike::Alike;
+use recent::Recent;
 pub(crate) use tcp::TcpTotal;
 
 /// The counters of one core, or the sum over several.
@@ -29,7 +30,7 @@ pub(crate) struct Record {
     /// swapped for an empty one at the second's end.
     pub(crate) times: Box<Times>,
     /// Responses that are not in `times` yet.
-    alike: Alike,
+    recent: Recent,
     /// Responses that are not in any histogram: they were to be before the measurement began.
     pub(crate) unmeasured: u64,
     /// Requests that were taken to be sent, as is known at the end. Invariant: = responses + failed + in flight.
@@ -97,7 +98,7 @@ impl Record {
         Record {
             tally: Tally::default(),
             times: Box::default(),
-            alike: Alike::default(),
+            recent: Recent::default(),
             unmeasured: 0,
             sent: 0,
             late: 0,
@@ -149,21 +150,21 @@ impl Record {
         }
         self.said[usize::from(outcome.number)] += count;
         match measured {
-            Measured::Yes => self.alike.add(count, took, &mut self.times),
+            Measured::Yes => self.recent.add(count, took, &mut self.times),
             Measured::No => self.unmeasured += count,
         }
     }
 
     /// Puts everything that was measured into `times`, for whoever takes them.
     pub(crate) fn settle(&mut self) {
-        std::mem::take(&mut self.alike).put(&mut self.times);
+        self.recent.move_to(&mut self.times);
     }
 
     /// So many responses came behind the end.
     pub(crate) fn responded_late(&mut self, count: u64, took: &ResponseTimes, measured: Measured) {
         self.late += count;
         match measured {
-            Measured::Yes => self.alike.add(count, took, &mut self.times),
+            Measured::Yes => self.recent.add(count, took, &mut self.times),
             Measured::No => self.late_unmeasured += count,
         }
     }
@@ -309,7 +310,7 @@ impl Record {
     pub(crate) fn merge(&mut self, other: &Record) {
         self.tally += other.tally;
         self.times.merge(&other.times);
-        other.alike.put(&mut self.times);
+        other.recent.add_to(&mut self.times);
         self.unmeasured += other.unmeasured;
         self.sent += other.sent;
         self.late += other.late;

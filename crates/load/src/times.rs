@@ -38,6 +38,9 @@ pub(crate) struct ResponseTimes {
     pub(crate) own: u64,
 }
 
+/// Responses that took the same, each of them, and how many they are.
+pub(crate) type Took = (ResponseTimes, u64);
+
 impl Times {
     fn each_mut(&mut self) -> [&mut Histogram; 7] {
         [
@@ -63,18 +66,20 @@ impl Times {
         ]
     }
 
-    /// So many responses are there, of which each took this; of none nothing is noted.
-    #[inline]
-    pub(crate) fn responded(&mut self, took: &ResponseTimes, count: u64) {
-        if count == 0 {
-            return;
-        }
-        self.response.record_many(took.response, count);
-        self.service.record_many(took.service, count);
-        self.send_lag.record_many(took.send_lag, count);
-        self.first_byte.record_many(took.first_byte, count);
-        self.undelayed
-            .record_many(took.response.saturating_sub(took.own), count);
+    /// So many responses are there that took this: one histogram after the other, each for all of them.
+    pub(crate) fn responded(&mut self, all: &[Took]) {
+        let add = |histogram: &mut Histogram, of: fn(&ResponseTimes) -> u64| {
+            for (took, count) in all {
+                histogram.record_many(of(took), *count);
+            }
+        };
+        add(&mut self.response, |took| took.response);
+        add(&mut self.service, |took| took.service);
+        add(&mut self.send_lag, |took| took.send_lag);
+        add(&mut self.first_byte, |took| took.first_byte);
+        add(&mut self.undelayed, |took| {
+            took.response.saturating_sub(took.own)
+        });
     }
 
     /// Adds what others have measured.

@@ -162,14 +162,36 @@ impl Histogram {
     /// The percentiles the count supports, each with its latency in nanoseconds: see
     /// [`percentile::supported`].
     pub fn percentiles(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
-        percentile::supported(self.count())
-            .map(|percentile| (percentile, self.value_at(percentile)))
+        self.values_at(percentile::supported(self.count()))
     }
 
     /// Points of the whole distribution for a curve over a logarithmic axis of `1 / (1 - p)`: ten
     /// per decade from the median up to the highest percentile the count supports.
     pub fn curve(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
-        percentile::curve(self.count()).map(|percentile| (percentile, self.value_at(percentile)))
+        self.values_at(percentile::curve(self.count()))
+    }
+
+    /// [`value_at`](Self::value_at) each of these, none of which is lower than the one before: one pass over the bins for all.
+    fn values_at(&self, ascending: impl Iterator<Item = f64>) -> impl Iterator<Item = (f64, u64)> {
+        let mut bins = self.bins.iter_recorded();
+        let (mut seen, mut value) = (0, 0);
+        ascending.map(move |percentile| {
+            let rank = percentile::rank(self.count(), percentile);
+            while seen < rank {
+                let Some(step) = bins.next() else {
+                    break;
+                };
+                seen += step.count_at_value();
+                value = self.edge_of(step.value_iterated_to());
+            }
+            (percentile, value)
+        })
+    }
+
+    /// What is said of a value in the same bin as `value`.
+    fn edge_of(&self, value: u64) -> u64 {
+        let edge = self.bins.highest_equivalent(value);
+        edge.clamp(self.min(), self.max_ns)
     }
 
     /// The whole distribution in steps that halve with the distance to 100 %, `ticks` of them within each half: what
@@ -246,10 +268,7 @@ impl Histogram {
         for step in self.bins.iter_recorded() {
             seen += step.count_at_value();
             if seen >= rank {
-                return self
-                    .bins
-                    .highest_equivalent(step.value_iterated_to())
-                    .clamp(self.min(), self.max_ns);
+                return self.edge_of(step.value_iterated_to());
             }
         }
         self.max_ns
@@ -388,6 +407,19 @@ mod tests {
                 "{value} was read as {read}"
             );
             value += value / 7 + 1;
+        }
+    }
+
+    #[test]
+    fn many_percentiles_are_what_each_of_them_is() {
+        let mut histogram = Histogram::new();
+        for step in 0..100_000_u64 {
+            histogram.record_many(1 + step * step % 7_919_317, 1 + step % 3);
+        }
+        let all: Vec<(f64, u64)> = histogram.curve().chain(histogram.percentiles()).collect();
+        assert!(all.len() > 40, "{}", all.len());
+        for (percentile, value) in all {
+            assert_eq!(value, histogram.value_at(percentile), "{percentile}");
         }
     }
 

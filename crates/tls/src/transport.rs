@@ -145,6 +145,7 @@ impl Transport {
     }
 
     /// See [`Stream::poll_recv`].
+    #[inline]
     pub fn poll_recv(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
         self.poll_recv_by(Stream::poll_recv, input)
     }
@@ -204,6 +205,7 @@ impl Transport {
     }
 
     /// See [`Stream::poll_flush`].
+    #[inline]
     pub fn poll_flush(&self) -> Poll<Result<(), Error>> {
         match &self.tls {
             None => self.stream.poll_flush(),
@@ -296,6 +298,7 @@ impl Transport {
     }
 
     /// See [`Stream::is_spent`]. With TLS, what has arrived is looked at: a ticket or a new key spends nothing.
+    #[inline]
     pub fn is_spent(&self) -> bool {
         match &self.tls {
             None => self.stream.is_spent(),

@@ -13,6 +13,7 @@ use crate::task::id::TaskId;
 
 impl State {
     /// `Ok(0)` is the end of the stream.
+    #[inline]
     pub(crate) fn poll_recv(
         &mut self,
         key: Key,
@@ -58,6 +59,7 @@ impl State {
     }
 
     /// What has arrived, if anything has. `None` leaves `input` without a buffer.
+    #[inline]
     pub(crate) fn recv_now(&mut self, key: Key, input: &mut Input) -> Option<Result<usize, Error>> {
         let received = self.driver.recv(key, input, &mut self.sockets, &self.pool);
         if received == Err(Error::os(Op::Recv, Errno::AGAIN)) {

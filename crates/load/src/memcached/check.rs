@@ -1,7 +1,6 @@
 //! What asks cannot be together. Pure.
 
 use super::ratio::Command;
-use super::workload::get_bytes;
 use super::{Asks, Carrier, Dialect};
 use crate::limits::{
     EXPIRY_MAX, KEY_BYTES_MAX, KEYS_MAX, MULTIGET_MAX, REQUEST_BYTES_MAX, VALUE_BYTES_MAX,
@@ -71,4 +70,16 @@ pub(super) fn digits(number: u64) -> usize {
     number
         .checked_ilog10()
         .map_or(1, |digits| digits as usize + 1)
+}
+
+/// Bytes of a request beside its keys and its value: the longest has a command, flags, two numbers, an opaque, and two ends
+/// of lines; and the `mn` behind the last.
+pub(super) const REST_BYTES_MAX: usize = 64;
+
+/// Bytes that no get of so many keys has more of, each with `key` bytes and a blank before it.
+pub(super) fn get_bytes(dialect: Dialect, key: usize, keys: usize) -> usize {
+    match dialect {
+        Dialect::Text => REST_BYTES_MAX + key * keys,
+        Dialect::Meta | Dialect::MetaQuiet => (REST_BYTES_MAX + key) * keys,
+    }
 }

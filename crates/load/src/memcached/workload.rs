@@ -1,16 +1,21 @@
 //! The requests of a run, checked and made ready: the number of a request in, its command, keys and bytes out. Pure.
 
+pub(crate) mod gets;
+mod lines;
+
 use onrush_engine::random::{Random, scaled};
 
-use super::check::{check, digits};
+use super::check::{REST_BYTES_MAX, check, digits, get_bytes};
 use super::keys::Picker;
 use super::kinds::kind;
+use super::opaque::Opaque;
 use super::ratio::{Command, Ratio};
 use super::sizes::Sizes;
 use super::value::Values;
 use super::{Asks, Carrier, Dialect, Verify, Versions};
 use crate::limits::KEY_BYTES_MAX;
 use crate::protocol::request::RequestKind;
+use gets::Gets;
 
 /// What keeps sequences of random numbers apart that belong to one seed.
 const OF_COMMANDS: u64 = 0x636f_6d6d_616e_6473;
@@ -39,6 +44,7 @@ pub(crate) struct Workload {
     versions: Versions,
     verify: Verify,
     seed: u64,
+    gets: Option<Gets>,
 }
 
 /// Which key a request is about.
@@ -92,7 +98,7 @@ impl Workload {
             Some(*sum)
         });
         let kinds = commands.iter().map(|command| kind(asks, *command));
-        Ok(Workload {
+        let mut workload = Workload {
             dialect: asks.dialect,
             carrier: asks.carrier,
             kinds: kinds.collect(),
@@ -109,7 +115,10 @@ impl Workload {
             versions: asks.versions,
             verify: asks.verify,
             seed,
-        })
+            gets: None,
+        };
+        workload.gets = Gets::of(&workload);
+        Ok(workload)
     }
 
     /// What stores everything that `asks` are about: how many requests that takes, and which are those of part `index` of
@@ -148,8 +157,18 @@ impl Workload {
         self.carrier
     }
 
+    pub(crate) fn versions(&self) -> Versions {
+        self.versions
+    }
+
     pub(crate) fn verify(&self) -> Verify {
         self.verify
+    }
+
+    /// Its requests, where they are gets that differ in digits only.
+    #[inline]
+    pub(crate) fn gets(&self) -> Option<&Gets> {
+        self.gets.as_ref()
     }
 
     /// The kinds of requests, one for each command.
@@ -219,20 +238,6 @@ impl Workload {
         }
     }
 
-    /// Appends `key` as it is written.
-    #[inline]
-    pub(crate) fn write_key(&self, key: Key, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.resize(start + self.key_bytes(key.number), b'0');
-        out[start] = key.space.letter();
-        let (mut at, mut rest) = (out.len(), key.number);
-        while rest > 0 {
-            at -= 1;
-            out[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
-    }
-
     fn key_bytes(&self, number: u64) -> usize {
         let bytes = self.key_sizes.of(self.seed ^ OF_KEY_SIZES, number);
         match self.key_sizes {
@@ -259,96 +264,10 @@ impl Workload {
         self.values.has(key.number, from, bytes)
     }
 
-    /// Appends request `number`.
+    /// What the answer about key `index` of request `number` carries in the meta protocols.
     #[inline]
-    pub(crate) fn write(&self, number: u64, out: &mut Vec<u8>) {
-        let command = self.command(number);
-        match self.dialect {
-            Dialect::Text => self.write_text(command, number, out),
-            Dialect::Meta | Dialect::MetaQuiet => {
-                for index in 0..self.keys_of(command) {
-                    self.write_meta(command, (number, index), out);
-                }
-            }
-        }
-    }
-
-    fn write_text(&self, command: Command, number: u64, out: &mut Vec<u8>) {
-        out.extend_from_slice(match (command, self.versions) {
-            (Command::Get, Versions::No) => b"get",
-            (Command::Get, Versions::Yes) => b"gets",
-            (Command::Set, _) => b"set",
-            (Command::Delete, _) => b"delete",
-            (Command::Increment, _) => b"incr",
-        });
-        for index in 0..self.keys_of(command) {
-            out.push(b' ');
-            self.write_key(self.key(command, number, index), out);
-        }
-        match command {
-            Command::Get | Command::Delete => out.extend_from_slice(END),
-            Command::Increment => out.extend_from_slice(b" 1\r\n"),
-            Command::Set => {
-                let key = self.key(command, number, 0);
-                out.extend_from_slice(b" 0 ");
-                write_number(self.expiry, out);
-                out.push(b' ');
-                write_number(self.value_bytes(key) as u64, out);
-                out.extend_from_slice(END);
-                self.write_value(key, out);
-            }
-        }
-    }
-
-    /// The command about key `index` of request `number`: a meta get has one key.
-    fn write_meta(&self, command: Command, (number, index): (u64, u64), out: &mut Vec<u8>) {
-        let key = self.key(command, number, index);
-        out.extend_from_slice(match command {
-            Command::Get => b"mg ",
-            Command::Set => b"ms ",
-            Command::Delete => b"md ",
-            Command::Increment => b"ma ",
-        });
-        self.write_key(key, out);
-        match (command, self.versions) {
-            (Command::Get, Versions::No) => out.extend_from_slice(b" v"),
-            (Command::Get, Versions::Yes) => out.extend_from_slice(b" v c"),
-            (Command::Delete | Command::Increment, _) => {}
-            (Command::Set, _) => {
-                out.push(b' ');
-                write_number(self.value_bytes(key) as u64, out);
-                if self.expiry > 0 {
-                    out.extend_from_slice(b" T");
-                    write_number(self.expiry, out);
-                }
-            }
-        }
-        if self.dialect == Dialect::MetaQuiet {
-            out.extend_from_slice(b" q");
-        }
-        out.extend_from_slice(b" O");
-        write_number(self.opaque(number, index), out);
-        out.extend_from_slice(END);
-        if command == Command::Set {
-            self.write_value(key, out);
-        }
-    }
-
-    fn write_value(&self, key: Key, out: &mut Vec<u8>) {
-        match key.space {
-            Space::Stored | Space::Absent => {
-                self.values.write(key.number, self.value_bytes(key), out);
-            }
-            Space::Counter => out.extend_from_slice(COUNTER),
-        }
-        out.extend_from_slice(END);
-    }
-
-    /// What the answer about key `index` of request `number` carries in the meta protocols: unique among those that are sent at once,
-    /// which are fewer than [`OPAQUES`], for they have fewer bytes together.
-    #[inline]
-    pub(crate) fn opaque(&self, number: u64, index: u64) -> u64 {
-        number.wrapping_mul(self.multiget).wrapping_add(index) % OPAQUES
+    pub(crate) fn opaque(&self, number: u64, index: u64) -> Opaque {
+        Opaque::of(number.wrapping_mul(self.multiget).wrapping_add(index))
     }
 
     /// How many opaques lie between those of two requests that follow each other.
@@ -368,30 +287,8 @@ impl Workload {
     }
 }
 
-/// The end of a line, and of a value.
-const END: &[u8] = b"\r\n";
-
 /// What a counter begins with.
 const COUNTER: &[u8] = b"0";
-
-/// Bytes of a request beside its keys and its value: the longest has a command, flags, two numbers, an opaque, and two ends
-/// of lines; and the `mn` behind the last.
-const REST_BYTES_MAX: usize = 64;
-
-/// Different opaques.
-pub(crate) const OPAQUES: u64 = 1 << 16;
-
-/// Bytes that no get of so many keys has more of, each with `key` bytes and a blank before it.
-pub(super) fn get_bytes(dialect: Dialect, key: usize, keys: usize) -> usize {
-    match dialect {
-        Dialect::Text => REST_BYTES_MAX + key * keys,
-        Dialect::Meta | Dialect::MetaQuiet => (REST_BYTES_MAX + key) * keys,
-    }
-}
-
-fn write_number(number: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-}
 
 #[cfg(test)]
 mod tests {
@@ -453,11 +350,15 @@ mod tests {
             ),
             (Dialect::Text, "0:0:1", "delete k0000\r\n".to_owned()),
             (Dialect::Text, "0:0:0:1", "incr c0000 1\r\n".to_owned()),
-            (Dialect::Meta, "1", "mg k0000 v O0\r\n".to_owned()),
-            (Dialect::Meta, "0:1", format!("ms k0000 4 O0\r\n{mark}\r\n")),
-            (Dialect::Meta, "0:0:1", "md k0000 O0\r\n".to_owned()),
-            (Dialect::Meta, "0:0:0:1", "ma c0000 O0\r\n".to_owned()),
-            (Dialect::MetaQuiet, "1", "mg k0000 v q O0\r\n".to_owned()),
+            (Dialect::Meta, "1", "mg k0000 v Oaaaa\r\n".to_owned()),
+            (
+                Dialect::Meta,
+                "0:1",
+                format!("ms k0000 4 Oaaaa\r\n{mark}\r\n"),
+            ),
+            (Dialect::Meta, "0:0:1", "md k0000 Oaaaa\r\n".to_owned()),
+            (Dialect::Meta, "0:0:0:1", "ma c0000 Oaaaa\r\n".to_owned()),
+            (Dialect::MetaQuiet, "1", "mg k0000 v q Oaaaa\r\n".to_owned()),
         ] {
             assert_eq!(first(dialect, ratio, same), expected);
         }
@@ -478,11 +379,11 @@ mod tests {
             first(Dialect::Meta, "0:1", |asks| {
                 asks.expiry = Some(Duration::from_secs(60));
             }),
-            format!("ms k0000 4 T60 O0\r\n{mark}\r\n")
+            format!("ms k0000 4 T60 Oaaaa\r\n{mark}\r\n")
         );
         assert_eq!(
             first(Dialect::Meta, "1", |asks| asks.versions = Versions::Yes),
-            "mg k0000 v c O0\r\n"
+            "mg k0000 v c Oaaaa\r\n"
         );
     }
 
@@ -519,9 +420,9 @@ mod tests {
     fn a_meta_get_of_many_keys_is_a_command_for_each() {
         let two = |asks: &mut Asks| asks.multiget = 2;
         let text = first(Dialect::Meta, "1", two);
-        assert_eq!(text, "mg k0000 v O0\r\nmg k0001 v O1\r\n");
+        assert_eq!(text, "mg k0000 v Oaaaa\r\nmg k0001 v Oaaab\r\n");
         let workload = workload(|asks| (asks.multiget, asks.dialect) = (2, Dialect::MetaQuiet));
-        assert!(written(&workload, 5..6).ends_with(" q O11\r\n"));
+        assert!(written(&workload, 5..6).ends_with(" q Oaaal\r\n"));
     }
 
     #[test]

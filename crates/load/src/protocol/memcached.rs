@@ -20,8 +20,8 @@ use onrush_tls::Transport;
 
 use super::queue::queue_bytes;
 use super::response::{Alike, Outcomes};
+use crate::memcached::Carrier;
 use crate::memcached::workload::Workload;
-use crate::memcached::{Carrier, Dialect};
 use answer::Said;
 use assembly::Messages;
 use counts::{Counts, DatagramCounts};
@@ -40,9 +40,20 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     is_false: |number| Said::ALL[usize::from(number)] == Said::WrongValue,
 };
 
+/// Requests of a connection that wait for their answers.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    /// That of the first.
+    number: u64,
+    /// How many of them matter.
+    most: u64,
+    /// The number behind the last that was sent with them.
+    end: u64,
+}
+
 /// What writes a core's requests and reads the answers.
 pub(crate) struct Codec {
-    /// The requests of a batch.
+    /// The requests of the last batch.
     text: RefCell<Vec<u8>>,
     /// For each connection, the number behind the last request that it was sent: what is quiet must know what its silence may
     /// be broken by.
@@ -67,13 +78,25 @@ impl Codec {
         connection: u32,
         (number, count): (u64, u64),
     ) -> u64 {
-        let mut text = self.text.borrow_mut();
-        text.clear();
-        self.write((number, count), &mut text);
+        let text = &mut *self.text.borrow_mut();
+        self.batch((number, count), text);
         self.ends[connection as usize].set(number + count);
         self.reading.counts.borrow_mut().bytes_sent += text.len() as u64;
-        queue_bytes(stream, &text);
+        queue_bytes(stream, text);
         text.len() as u64
+    }
+
+    /// Makes `text`, which is empty or has the batch before, that of `count` requests from number `number` on.
+    #[inline]
+    fn batch(&self, (number, count): (u64, u64), text: &mut Vec<u8>) {
+        let workload = &*self.reading.workload;
+        match workload.gets() {
+            Some(gets) => gets.rewrite((number, count), text),
+            None => {
+                text.clear();
+                self.write((number, count), text);
+            }
+        }
     }
 
     /// Appends `count` requests from number `number` on.
@@ -81,9 +104,7 @@ impl Codec {
         for number in number..number + count {
             self.reading.workload.write(number, out);
         }
-        if self.reading.workload.dialect() == Dialect::MetaQuiet {
-            out.extend_from_slice(b"mn\r\n");
-        }
+        out.extend_from_slice(self.reading.workload.batch_end());
     }
 
     /// See [`super::Codec::incoming`].
@@ -94,8 +115,14 @@ impl Codec {
 
     /// See [`super::Codec::take`].
     #[inline]
-    pub(super) fn take(&self, number: u64, most: u64, input: &[u8]) -> Option<Alike> {
-        hit::take(&self.reading, number..number.saturating_add(most), input)
+    pub(super) fn take(
+        &self,
+        connection: u32,
+        (number, most): (u64, u64),
+        input: &[u8],
+    ) -> Option<Alike> {
+        let end = self.ends[connection as usize].get();
+        hit::take(&self.reading, Sent { number, most, end }, input)
     }
 
     /// Itself, where requests and answers are datagrams.

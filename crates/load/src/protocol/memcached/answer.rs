@@ -1,6 +1,7 @@
 //! What an answer says: a line of the text or the meta protocol in, what it means out (memcached, doc/protocol.txt). Pure.
 
 use super::line::{Words, number};
+use crate::memcached::opaque::Opaque;
 use crate::memcached::ratio::Command;
 
 /// What became of a request, over all of its keys.
@@ -184,11 +185,11 @@ pub(super) fn meta(command: Command, line: &[u8]) -> Option<Answer<'_>> {
 }
 
 /// The opaque of a line of the meta protocol.
-pub(super) fn opaque(line: &[u8]) -> Option<u64> {
+pub(super) fn opaque(line: &[u8]) -> Option<Opaque> {
     let flag = Words::of(line)
         .skip(1)
         .find(|word| word.first() == Some(&b'O'))?;
-    number(&flag[1..])
+    Opaque::read(&flag[1..])
 }
 
 /// What the silence of a quiet server says.
@@ -278,9 +279,9 @@ mod tests {
 
     #[test]
     fn an_opaque_is_found_among_flags() {
-        assert_eq!(opaque(b"VA 4 f0 O12 c3"), Some(12));
+        assert_eq!(opaque(b"VA 4 f0 Oaabc c3"), Some(Opaque::of(18)));
         assert_eq!(opaque(b"HD"), None);
-        assert_eq!(opaque(b"HD Ox"), None);
+        assert_eq!(opaque(b"HD O12"), None);
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(super) fn said_in_pieces(codec: &Codec, count: u64, text: &[u8], piece: usiz
     let mut number = 0;
     while number < count {
         // As a connection does it: what is whole and usual is taken at once.
-        if let Some(alike) = codec.take(number, count - number, &text[at..end]) {
+        if let Some(alike) = codec.take(0, (number, count - number), &text[at..end]) {
             at += alike.bytes;
             number += alike.count;
             all.extend((0..alike.count).map(|_| name_of(alike.response)));
@@ -145,6 +145,7 @@ pub(crate) fn any(input: &[u8]) {
             _ => Verify::Yes,
         };
         asks.multiget = u64::from(choice / 30 % 4) + 1;
+        asks.key_sizes = Sizes::Fixed(if *choice < 120 { 5 } else { 9 });
     };
     const COUNT: u64 = 3;
     let whole = codec(change);

@@ -1,15 +1,19 @@
-//! The usual answers to meta gets of one key, which are there whole: they are counted without a look at anything else.
+//! The usual answers to gets of one key, which are there whole: they are counted without a look at anything else.
+//!
+//! ```text
+//!  text     VALUE | k000000000004711 |  0 100\r\n | value | \r\nEND\r\n
+//!  meta    VA 100 O | aack\r\n | value | \r\n        quiet, the last of a batch: | \r\nMN\r\n
+//! ```
 
-use std::ops::Range;
-
+use super::Sent;
 use super::answer::Said;
 use super::line;
 use super::reading::Reading;
 use crate::memcached::ratio::Command;
-use crate::memcached::{Dialect, Verify};
+use crate::memcached::{Dialect, Verify, Versions};
 use crate::protocol::response::{Alike, Met, Outcome, Response};
 
-/// A hit, whose value nobody looks into.
+/// A hit, whose value is what it should be, or is not looked into.
 const HIT: Response = Response {
     outcome: Outcome {
         number: Said::Hit as u16,
@@ -19,27 +23,35 @@ const HIT: Response = Response {
     met: Met::Yes,
 };
 
-/// Takes the hits that `input` begins with, as far as they are the answers to requests `numbers` and nobody looks into their
-/// values. None where the first is anything else, or not all of it is here.
+/// Takes the hits that `input` begins with, as far as they are the answers to the requests of `sent`. None where the first is
+/// anything else, or not all of it is here.
 #[inline]
-pub(super) fn take(reading: &Reading, numbers: Range<u64>, input: &[u8]) -> Option<Alike> {
+pub(super) fn take(reading: &Reading, sent: Sent, input: &[u8]) -> Option<Alike> {
     let workload = &*reading.workload;
-    let are_usual = workload.dialect() == Dialect::Meta
-        && workload.verify() == Verify::No
-        && workload.keys_of(Command::Get) == 1;
+    let are_usual = workload.versions() == Versions::No && workload.keys_of(Command::Get) == 1;
     if !are_usual {
         return None;
     }
     let (mut taken, mut hits, mut value_bytes) = (0, 0, 0);
-    for number in numbers {
+    let mut size = Size::default();
+    for number in sent.number..sent.number.saturating_add(sent.most) {
         if workload.command(number) != Command::Get {
             break;
         }
-        let Some((length, value)) = hit(workload.opaque(number, 0), &input[taken..]) else {
+        let rest = &input[taken..];
+        let hit = match workload.dialect() {
+            Dialect::Text => text_hit(reading, number, rest, &mut size),
+            Dialect::Meta => meta_hit(reading, number, rest, &mut size, b"\r\n"),
+            Dialect::MetaQuiet if number + 1 == sent.end => {
+                meta_hit(reading, number, rest, &mut size, b"\r\nMN\r\n")
+            }
+            Dialect::MetaQuiet => meta_hit(reading, number, rest, &mut size, b"\r\n"),
+        };
+        let Some(length) = hit else {
             break;
         };
         taken += length;
-        value_bytes += value;
+        value_bytes += size.bytes;
         hits += 1;
     }
     if hits == 0 {
@@ -57,12 +69,87 @@ pub(super) fn take(reading: &Reading, numbers: Range<u64>, input: &[u8]) -> Opti
     })
 }
 
-/// The hit with this opaque that `input` begins with: how many bytes it has, and its value.
+/// What a line says of the size of its value. The next one mostly says the same, in the same bytes.
+#[derive(Default)]
+struct Size<'i> {
+    words: &'i [u8],
+    bytes: u64,
+}
+
+impl<'i> Size<'i> {
+    /// How many bytes of `input` say it, which are `before` it, its digits and `behind` it. None where something else stands there.
+    #[inline]
+    fn read(&mut self, input: &'i [u8], before: &[u8], behind: &[u8]) -> Option<usize> {
+        if self.words.is_empty() || !input.starts_with(self.words) {
+            let (bytes, rest) = line::digits(input.strip_prefix(before)?)?;
+            let rest = rest.strip_prefix(behind)?;
+            *self = Size {
+                words: &input[..input.len() - rest.len()],
+                bytes,
+            };
+        }
+        Some(self.words.len())
+    }
+}
+
+/// How long the hit is that `input` begins with and that answers request `number`.
 #[inline]
-fn hit(opaque: u64, input: &[u8]) -> Option<(usize, u64)> {
-    let (bytes, said, line) = line::plain_value(input)?;
-    let value_end = usize::try_from(bytes).ok()?.checked_add(line)?;
-    let behind = input.get(value_end..)?;
-    let is_it = said == opaque && behind.starts_with(b"\r\n");
-    is_it.then_some((value_end + 2, bytes))
+fn text_hit<'i>(
+    reading: &Reading,
+    number: u64,
+    input: &'i [u8],
+    size: &mut Size<'i>,
+) -> Option<usize> {
+    let workload = &*reading.workload;
+    let rest = input.strip_prefix(b"VALUE ")?;
+    let rest = match workload.gets() {
+        Some(gets) => gets.behind_key(number, rest)?,
+        None => {
+            let own = &mut *reading.key.borrow_mut();
+            own.clear();
+            workload.write_key(workload.key(Command::Get, number, 0), own);
+            rest.strip_prefix(&own[..])?
+        }
+    };
+    let rest = &rest[size.read(rest, b" 0 ", b"\r\n")?..];
+    let end = value(reading, number, rest, size.bytes, b"\r\nEND\r\n")?;
+    Some(input.len() - rest.len() + end)
+}
+
+/// The same in the meta protocols, where `end` stands behind the value.
+#[inline]
+fn meta_hit<'i, const END: usize>(
+    reading: &Reading,
+    number: u64,
+    input: &'i [u8],
+    size: &mut Size<'i>,
+    end: &[u8; END],
+) -> Option<usize> {
+    let rest = &input[size.read(input, b"VA ", b" O")?..];
+    let opaque = reading.workload.opaque(number, 0);
+    let rest = rest.strip_prefix(&opaque.bytes())?.strip_prefix(b"\r\n")?;
+    let end = value(reading, number, rest, size.bytes, end)?;
+    Some(input.len() - rest.len() + end)
+}
+
+/// How long the value of request `number` is that `input` begins with, of so many `bytes`, and `end` behind it.
+#[inline]
+fn value<const END: usize>(
+    reading: &Reading,
+    number: u64,
+    input: &[u8],
+    bytes: u64,
+    end: &[u8; END],
+) -> Option<usize> {
+    let workload = &*reading.workload;
+    let bytes = usize::try_from(bytes).ok()?;
+    let (value, behind) = input.split_at_checked(bytes)?;
+    let is_right = match workload.verify() {
+        Verify::No => true,
+        Verify::Yes => {
+            let key = workload.key(Command::Get, number, 0);
+            workload.value_bytes(key) == bytes && workload.has(key, 0, value)
+        }
+    };
+    (is_right && behind.starts_with(end)).then_some(bytes + END)
 }

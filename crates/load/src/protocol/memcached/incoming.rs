@@ -83,10 +83,6 @@ impl<'c> Incoming<'c> {
             let rest = &input[at..];
             match &mut self.state {
                 State::ExpectLine | State::ExpectBatchEnd(_) => {
-                    if let Some(bytes) = self.plain_value(rest) {
-                        at += bytes;
-                        continue;
-                    }
                     let (line, bytes) = match line::find(rest) {
                         Found::Line(line, bytes) => (line, bytes),
                         Found::Partial => return (at, Step::Partial(self.stage())),

@@ -94,20 +94,9 @@ pub(super) fn number(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// A value in the meta protocol that has its size and its opaque and nothing else, `VA 100 O7`, as nearly all of them have: the
-/// bytes that follow, the opaque, and how long the line is with its end. One pass over it. None where it is another line, or
-/// not all of it is here.
-#[inline]
-pub(super) fn plain_value(input: &[u8]) -> Option<(u64, u64, usize)> {
-    let (bytes, rest) = digits(input.strip_prefix(b"VA ")?)?;
-    let (opaque, rest) = digits(rest.strip_prefix(b" O")?)?;
-    let rest = rest.strip_prefix(b"\r\n")?;
-    Some((bytes, opaque, input.len() - rest.len()))
-}
-
 /// A number of at most 18 digits at the beginning, and what stands behind it.
 #[inline]
-fn digits(input: &[u8]) -> Option<(u64, &[u8])> {
+pub(super) fn digits(input: &[u8]) -> Option<(u64, &[u8])> {
     let (mut number, mut count) = (0, 0);
     while let Some(digit @ b'0'..=b'9') = input.get(count) {
         number = number * 10 + u64::from(digit - b'0');
@@ -188,21 +177,11 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_value_is_what_the_words_of_its_line_say() {
-        assert_eq!(plain_value(b"VA 100 O7\r\nab"), Some((100, 7, 11)));
-        for other in [
-            &b"VA 100 O7\r"[..],
-            b"VA 100 O7",
-            b"VA 100 c1 O7\r\n",
-            b"VA 100\r\n",
-            b"VA  O7\r\n",
-            b"VA 1 O\r\n",
-            b"VA 1000000000000000000 O7\r\n",
-            b"VA",
-            b"HD O7\r\n",
-            b"",
-        ] {
-            assert_eq!(plain_value(other), None, "{}", shown(other, 40));
+    fn a_number_at_the_beginning_ends_with_its_digits() {
+        assert_eq!(digits(b"100\r\n"), Some((100, &b"\r\n"[..])));
+        assert_eq!(digits(b"0"), Some((0, &b""[..])));
+        for other in [&b""[..], b"x1", b" 1", b"1000000000000000000 "] {
+            assert_eq!(digits(other), None, "{}", shown(other, 40));
         }
     }
 

@@ -4,7 +4,7 @@ use super::check::{codec, said_in_pieces};
 use super::*;
 use crate::memcached::ratio::{Command, Ratio};
 use crate::memcached::sizes::Sizes;
-use crate::memcached::{Asks, Verify, Versions};
+use crate::memcached::{Asks, Dialect, Verify, Versions};
 use crate::protocol::response::Step;
 
 /// What it comes to, in whatever pieces.
@@ -45,6 +45,43 @@ fn gets_hit_and_miss() {
 }
 
 #[test]
+fn hits_are_those_of_the_keys_that_were_asked_for() {
+    let text = "VALUE k00000000 0 4\r\nabcd\r\nEND\r\nVALUE k00000001 0 4\r\nabcd\r\nEND\r\n";
+    let long = |asks: &mut Asks| asks.key_sizes = Sizes::Fixed(9);
+    let (all, counts) = said(long, 2, text);
+    assert_eq!((all.as_str(), counts.hits), ("hit, hit", 2));
+    for (right, wrong) in [
+        ("k00000001", "k00000002"),
+        ("k00000001", "a00000001"),
+        ("1 0 4", "1 0 3"),
+        ("1 0 4", "1 x 4"),
+        ("1 0 4", "1 1 4"),
+    ] {
+        let (all, _) = said(long, 2, &text.replace(right, wrong));
+        let expected = match wrong {
+            "1 1 4" => "hit, hit",
+            "1 0 3" => "hit, a value that is longer than announced",
+            "1 x 4" => "hit, a line that is no answer to the command",
+            _ => "hit, wrong_value!",
+        };
+        assert_eq!(all, expected, "{wrong}");
+    }
+}
+
+#[test]
+fn quiet_hits_are_whole_with_the_end_of_their_batch() {
+    let hit = |opaque: &str| format!("VA 1 O{opaque}\r\na\r\n");
+    let (all, counts) = said(quiet, 2, &(hit("aaaa") + &hit("aaab") + "MN\r\n"));
+    assert_eq!((all.as_str(), counts.hits), ("hit, hit", 2));
+    let (all, _) = said(quiet, 2, &(hit("aaaa") + &hit("aaab") + "EN\r\n"));
+    assert_eq!(all, "hit, a line that is no answer to the command");
+    assert_eq!(
+        said(quiet, 2, &(hit("aaaa") + &hit("aaab"))).0,
+        "hit, partial"
+    );
+}
+
+#[test]
 fn a_get_of_many_keys_is_counted_by_key() {
     let three = |asks: &mut Asks| {
         asks.multiget = 3;
@@ -70,17 +107,17 @@ fn a_meta_get_of_many_keys_ends_with_the_answer_about_the_last() {
         meta(asks);
         asks.multiget = 3;
     };
-    let text = "VA 4 O0\r\nabcd\r\nEN O1\r\nVA 0 O2\r\n\r\nEN\r\nEN O4\r\nEN\r\n";
+    let text = "VA 4 Oaaaa\r\nabcd\r\nEN Oaaab\r\nVA 0 Oaaac\r\n\r\nEN\r\nEN Oaaae\r\nEN\r\n";
     let (all, counts) = said(three, 2, text);
     assert_eq!(all, "partial_hit, miss");
     assert_eq!((counts.gets, counts.keys_asked), (2, 6));
     assert_eq!((counts.hits, counts.misses), (2, 4));
     // What is an error about one key is one of the request, and the others are answered all the same.
-    let text = "VA 1 O0\r\na\r\nSERVER_ERROR x\r\nEN\r\nVA 1 O3\r\na\r\nEN\r\nEN\r\n";
+    let text = "VA 1 Oaaaa\r\na\r\nSERVER_ERROR x\r\nEN\r\nVA 1 Oaaad\r\na\r\nEN\r\nEN\r\n";
     let (all, counts) = said(three, 2, text);
     assert_eq!(all, "server_error!, partial_hit");
     assert_eq!((counts.hits, counts.misses, counts.keys_asked), (2, 2, 6));
-    let (all, _) = said(three, 1, "VA 1 O1\r\na\r\n");
+    let (all, _) = said(three, 1, "VA 1 Oaaab\r\na\r\n");
     assert_eq!(all, "an answer with the opaque of another command");
 }
 
@@ -92,16 +129,16 @@ fn a_quiet_get_of_many_keys_is_over_when_a_later_request_or_the_end_is_heard_of(
     };
     for (text, expected) in [
         (
-            "VA 1 O1\r\na\r\nVA 1 O4\r\na\r\nMN\r\n",
+            "VA 1 Oaaab\r\na\r\nVA 1 Oaaae\r\na\r\nMN\r\n",
             "partial_hit, partial_hit",
         ),
         (
-            "VA 1 O3\r\na\r\nVA 1 O4\r\na\r\nVA 1 O5\r\na\r\nMN\r\n",
+            "VA 1 Oaaad\r\na\r\nVA 1 Oaaae\r\na\r\nVA 1 Oaaaf\r\na\r\nMN\r\n",
             "miss, hit",
         ),
         ("MN\r\n", "miss, miss"),
         (
-            "VA 1 O6\r\na\r\n",
+            "VA 1 Oaaag\r\na\r\n",
             "an answer with the opaque of another command",
         ),
     ] {
@@ -173,15 +210,15 @@ fn a_value_that_is_looked_at_proves_its_key() {
 
 #[test]
 fn meta_answers_are_matched_by_their_opaque() {
-    let (all, counts) = said(meta, 3, "VA 4 O0\r\nabcd\r\nEN\r\nEN O2\r\n");
+    let (all, counts) = said(meta, 3, "VA 4 Oaaaa\r\nabcd\r\nEN\r\nEN Oaaac\r\n");
     assert_eq!(
         (all.as_str(), counts.hits, counts.misses),
         ("hit, miss, miss", 1, 2)
     );
     for (text, part) in [
-        ("VA 4 O1\r\nabcd\r\n", "opaque of another command"),
+        ("VA 4 Oaaab\r\nabcd\r\n", "opaque of another command"),
         ("VA 4\r\nabcd\r\n", "without the opaque"),
-        ("HD O0\r\n", "no answer to the command"),
+        ("HD Oaaaa\r\n", "no answer to the command"),
     ] {
         let (all, _) = said(meta, 1, text);
         assert!(all.contains(part), "{text}: {all}");
@@ -192,22 +229,25 @@ fn meta_answers_are_matched_by_their_opaque() {
 fn what_is_quiet_says_by_silence_what_went_as_usual() {
     for (text, expected) in [
         ("MN\r\n", "miss, miss, miss"),
-        ("VA 1 O0\r\na\r\nMN\r\n", "hit, miss, miss"),
-        ("VA 1 O1\r\na\r\nMN\r\n", "miss, hit, miss"),
-        ("VA 1 O0\r\na\r\nVA 1 O2\r\na\r\nMN\r\n", "hit, miss, hit"),
+        ("VA 1 Oaaaa\r\na\r\nMN\r\n", "hit, miss, miss"),
+        ("VA 1 Oaaab\r\na\r\nMN\r\n", "miss, hit, miss"),
         (
-            "SERVER_ERROR x\r\nVA 1 O1\r\na\r\nMN\r\n",
+            "VA 1 Oaaaa\r\na\r\nVA 1 Oaaac\r\na\r\nMN\r\n",
+            "hit, miss, hit",
+        ),
+        (
+            "SERVER_ERROR x\r\nVA 1 Oaaab\r\na\r\nMN\r\n",
             "server_error!, hit, miss",
         ),
         (
-            "VA 1 O2\r\na\r\nVA 1 O3\r\na\r\n",
+            "VA 1 Oaaac\r\na\r\nVA 1 Oaaad\r\na\r\n",
             "miss, miss, a line that is no answer to the command",
         ),
         (
-            "VA 1 O3\r\na\r\nMN\r\n",
+            "VA 1 Oaaad\r\na\r\nMN\r\n",
             "an answer with the opaque of another command",
         ),
-        ("VA 1 O2\r\na\r\n", "miss, miss, partial"),
+        ("VA 1 Oaaac\r\na\r\n", "miss, miss, partial"),
     ] {
         assert_eq!(said(quiet, 3, text).0, expected, "{text}");
     }
@@ -301,11 +341,14 @@ fn a_large_value_need_not_be_seen_unless_it_is_verified() {
 fn a_batch_is_its_requests_one_behind_the_other() {
     for (change, expected) in [
         ((|_| ()) as fn(&mut Asks), "get k0005\r\nget k0006\r\n"),
-        (meta, "mg k0005 v O5\r\nmg k0006 v O6\r\n"),
-        (quiet, "mg k0005 v q O5\r\nmg k0006 v q O6\r\nmn\r\n"),
+        (meta, "mg k0005 v Oaaaf\r\nmg k0006 v Oaaag\r\n"),
+        (quiet, "mg k0005 v q Oaaaf\r\nmg k0006 v q Oaaag\r\nmn\r\n"),
     ] {
-        let mut out = Vec::new();
-        codec(change).write((5, 2), &mut out);
-        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        let (codec, mut text) = (codec(change), Vec::new());
+        for before in [(0, 1), (3, 2)] {
+            codec.batch(before, &mut text);
+            codec.batch((5, 2), &mut text);
+            assert_eq!(str::from_utf8(&text).unwrap(), expected);
+        }
     }
 }

@@ -1,36 +1,14 @@
 //! Lines of the meta protocol (memcached, doc/protocol.txt): which of a request's answers one is, by its opaque.
 
-use super::{Incoming, Next, State};
-use crate::memcached::Dialect;
+use super::{Incoming, Next};
+use crate::memcached::opaque::Opaque;
 use crate::memcached::ratio::Command;
-use crate::memcached::workload::OPAQUES;
 use crate::protocol::memcached::answer::{self, Answer, Said};
 use crate::protocol::memcached::line;
 
 const OTHER_OPAQUE: &str = "an answer with the opaque of another command";
 
 impl Incoming<'_> {
-    /// Begins a value that is this answer's and has nothing but its size and opaque. How long its line is; none where the
-    /// words of the line are to be looked at.
-    #[inline]
-    pub(super) fn plain_value(&mut self, input: &[u8]) -> Option<usize> {
-        let is_awaited = match self.state {
-            State::ExpectLine => self.command == Command::Get,
-            State::ExpectValue(_) | State::ExpectValueEnd | State::ExpectBatchEnd(_) => false,
-        };
-        if !is_awaited || self.reading.workload.dialect() == Dialect::Text {
-            return None;
-        }
-        let (bytes, opaque, length) = line::plain_value(input)?;
-        if opaque != self.next_opaque() {
-            return None;
-        }
-        match self.value(None, bytes) {
-            Next::Part => Some(length),
-            Next::Last(_) | Next::Unsaid(_) | Next::Refused(_) => None,
-        }
-    }
-
     pub(super) fn meta_line(&mut self, line: &[u8]) -> Next {
         let Some(answer) = answer::meta(self.command, line) else {
             return self.erred(line);
@@ -61,7 +39,7 @@ impl Incoming<'_> {
                 false => self.erred(line),
             };
         };
-        let ahead = opaque.wrapping_sub(self.next_opaque()) % OPAQUES;
+        let ahead = opaque.since(self.next_opaque());
         if ahead >= self.keys() - self.next_key {
             let each = self.reading.workload.opaques_of_request();
             let of_others = each - self.next_key..each * (self.following + 1) - self.next_key;
@@ -78,7 +56,7 @@ impl Incoming<'_> {
     }
 
     /// What the answer about the next key carries.
-    fn next_opaque(&self) -> u64 {
+    fn next_opaque(&self) -> Opaque {
         self.reading.workload.opaque(self.number, self.next_key)
     }
 }

@@ -1,0 +1,75 @@
+//! What tells the answers of meta commands apart: a command says it, and its answer says it again (memcached, doc/protocol.txt).
+//! Pure.
+
+/// The number of a command, of which 16 bits are enough: it is unique among commands that are sent at once, which are fewer than
+/// 65,536, for they have fewer bytes together. Always written with four letters, so that lines of
+/// requests are of one length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Opaque(u16);
+
+impl Opaque {
+    /// Bytes of it in a line.
+    pub(crate) const BYTES: usize = 4;
+
+    /// That of the command with this number.
+    #[inline]
+    pub(crate) fn of(number: u64) -> Opaque {
+        Opaque(number as u16)
+    }
+
+    /// As it is written: four bits in each letter from a to p, which costs no table and no comparison.
+    #[inline]
+    pub(crate) fn bytes(self) -> [u8; Opaque::BYTES] {
+        let letter = |shift: u16| b'a' + (self.0 >> shift & 15) as u8;
+        [letter(12), letter(8), letter(4), letter(0)]
+    }
+
+    /// Reads what [`bytes`](Self::bytes) wrote.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Opaque> {
+        let bytes: [u8; Opaque::BYTES] = bytes.try_into().ok()?;
+        let number = bytes.iter().try_fold(0, |sum, byte| match byte {
+            b'a'..=b'p' => Some(sum << 4 | u16::from(byte - b'a')),
+            _ => None,
+        });
+        number.map(Opaque)
+    }
+
+    /// How many commands behind that of `earlier` its own was sent.
+    pub(crate) fn since(self, earlier: Opaque) -> u64 {
+        self.0.wrapping_sub(earlier.0).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        for number in 0..1 << 16 {
+            let opaque = Opaque::of(number);
+            assert_eq!(Opaque::read(&opaque.bytes()), Some(opaque));
+        }
+        assert_eq!(Opaque::of(0x1_0f2a).bytes(), *b"apck");
+        for other in [
+            &b""[..],
+            b"a",
+            b"aaa",
+            b"aaaaa",
+            b"aa a",
+            b"aaaq",
+            b"aaaA",
+            b"aa1a",
+        ] {
+            assert_eq!(Opaque::read(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn commands_are_counted_across_the_end_of_the_numbers() {
+        for (earlier, later, between) in [(0, 0, 0), (3, 5, 2), (65_535, 65_536, 1), (5, 3, 65_534)]
+        {
+            assert_eq!(Opaque::of(later).since(Opaque::of(earlier)), between);
+        }
+    }
+}
