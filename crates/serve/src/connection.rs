@@ -57,7 +57,7 @@ enum Expected {
 }
 
 /// Serves the `client` at the other end of `stream`, who came by `listener` where these versions are spoken, until either side has had enough. `input` has come
-/// of it already.
+/// of it already; `counted` lives as long as it is served.
 ///
 /// Not an `async fn`, which would keep its arguments beside the connection made of them: this future is most of what an
 /// idle connection costs.
@@ -66,6 +66,7 @@ pub(crate) fn serve(
     input: Input,
     client: Client,
     (listener, service): (u16, Rc<Service>),
+    counted: impl Sized + 'static,
 ) -> impl Future<Output = ()> {
     service.worker.meter.connection_opens();
     let exchange = Exchange::of_listener(listener, service.worker.core.now());
@@ -80,8 +81,7 @@ pub(crate) fn serve(
     };
     async move {
         let end = match connection.run().await {
-            // Boxed: most connections need no room for it.
-            Ok(After::Http2) => return Box::pin(http2::serve(connection)).await,
+            Ok(After::Http2) => return connection.go_on_in_http2(counted),
             Ok(After::Nothing) => Ok(()),
             Err(error) => Err(error),
         };
@@ -411,6 +411,7 @@ mod tests {
                 Input::default(),
                 client,
                 (0, service),
+                (),
             ));
             // 1 KiB per idle connection leaves room for this, the socket's slot (200), its timer and its task entry. With the
             // eight bytes that malloc adds it fills a block of 512.

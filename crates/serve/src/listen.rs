@@ -166,8 +166,17 @@ fn serve_apart(
     let way = (place.listener, service);
     match &place.spoken {
         Spoken::Http(versions) => {
-            let served = connection::serve((transport, *versions), received, client, way);
-            spawn_counted(&core, served, counted);
+            let connection = (transport, *versions);
+            match counted {
+                None => {
+                    let served = connection::serve(connection, received, client, way, ());
+                    core.spawn_as(CLIENT, served);
+                }
+                Some(counted) => {
+                    let served = connection::serve(connection, received, client, way, counted);
+                    core.spawn_as(CLIENT, served);
+                }
+            }
         }
         Spoken::Memcached(desk) => {
             let client = FarEnd::begin(transport, received, way);

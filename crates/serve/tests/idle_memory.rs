@@ -78,7 +78,7 @@ const KINDS: [Kind; 5] = [
         is_whole: is_stream_ended,
         rests_after: RESTS_AFTER,
         sockets: 1,
-        bytes_max: 4096,
+        bytes_max: 3000,
     },
     Kind {
         name: "idle in HTTP/2 with TLS",
@@ -89,7 +89,7 @@ const KINDS: [Kind; 5] = [
         is_whole: is_stream_ended,
         rests_after: RESTS_AFTER,
         sockets: 1,
-        bytes_max: 5000,
+        bytes_max: 3700,
     },
     Kind {
         name: "tunnel",

@@ -28,6 +28,7 @@ use crate::downstream::http2::session::{Carrier, Session};
 use crate::downstream::http2::uploads_held::UploadsHeld;
 use crate::observe::connections::{ConnectionState, note};
 use crate::observe::cuts::Cut;
+use crate::observe::work::CLIENT;
 use crate::service::Service;
 
 impl Carrier for Connection {
@@ -139,8 +140,19 @@ enum Left {
     Input,
 }
 
+impl Connection {
+    /// Serves its client in HTTP/2, in which it has begun, in a task of its own: an idle connection keeps no room for HTTP/1.
+    /// `counted` lives as long.
+    pub(super) fn go_on_in_http2(self, counted: impl Sized + 'static) {
+        let core = self.service.worker.core.clone();
+        core.spawn_as(CLIENT, serve(self, counted));
+    }
+}
+
 /// Serves the client of a connection that has begun in HTTP/2: what came of it stands in its input.
-pub(super) async fn serve(mut connection: Connection) {
+///
+/// Not an `async fn`, which would keep the connection's room beside what is made of it.
+fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Future<Output = ()> {
     let settings = LocalSettings {
         connection_window: HTTP2_CONNECTION_WINDOW,
         // Always, since routes that forward may come with the next configuration, and what was said cannot be taken back
@@ -167,12 +179,15 @@ pub(super) async fn serve(mut connection: Connection) {
         waits: Waits::Rest,
         rests: Rests::NotYet,
     };
-    // Who is gone need not be told why.
-    if client.run().await.is_ok() {
+    async move {
+        // Who is gone need not be told why.
+        if client.run().await.is_ok() {
+            client.session.end_all();
+            let _ = client.say_goodbye().await;
+        }
         client.session.end_all();
-        let _ = client.say_goodbye().await;
+        drop(counted);
     }
-    client.session.end_all();
 }
 
 impl Drop for Http2 {

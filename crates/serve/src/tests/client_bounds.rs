@@ -1,8 +1,10 @@
 //! Bounds on the connections of clients: whoever comes beyond them is closed, and whoever leaves makes room.
 
+use super::http2::Asking;
 use crate::harness::{Peer, TestCore, configured, on_every_driver};
 use onrush_config::Plan;
 use onrush_engine::Address;
+use onrush_http::http2::settings::WINDOW_DEFAULT;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
@@ -62,6 +64,29 @@ fn beyond_a_bound_connections_are_closed_until_others_have_ended() {
             }
         });
     }
+}
+
+#[test]
+fn connections_of_http_2_count_as_long_as_they_last() {
+    on_every_driver(|site| async move {
+        let (address, _) = site.serve_worker(&bounded("connections_max = 1"));
+        let mut first = Asking::connect(&site, &address, WINDOW_DEFAULT).await;
+        assert_eq!(first.get("/").await.body, b"ok");
+        refused(&site, &address, "").await;
+        assert_eq!(first.get("/").await.body, b"ok");
+        drop(first);
+        let mut attempts = 0;
+        loop {
+            let mut late = site.connect(&address).await;
+            let _ = crate::harness::send_bytes(&late.stream, GET.as_bytes()).await;
+            if late.receive_until_or_end(b"ok").await {
+                break;
+            }
+            attempts += 1;
+            assert!(attempts < 1000, "the one that left has made no room");
+            site.core.sleep(std::time::Duration::from_millis(1)).await;
+        }
+    });
 }
 
 #[test]

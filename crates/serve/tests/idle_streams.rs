@@ -1,0 +1,251 @@
+//! What streams of HTTP/2 cost whose server does not respond: every byte that a server has allocated for them, with what is held of
+//! their requests, and of their streams to the server behind. A program of its own, whose allocator counts.
+//!
+//! Tables that double in size are counted whole, so streams are opened from one power of two to the next.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use onrush_engine::{Address, Core, CountedMemory, Input, Io, Part, Stream, choose};
+use onrush_http::http2::{Connection, Content, End, Event, LocalSettings, Role};
+use onrush_serve::{Server, check};
+
+#[global_allocator]
+static MEMORY: CountedMemory = CountedMemory;
+
+/// As many, with as many streams on each: half of them fill one connection to the server behind, all of them two.
+const CONNECTIONS: usize = 4;
+const STREAMS_HALF: usize = 64;
+const STREAMS: usize = 128;
+
+/// Bytes of a stream that waits: of its client, and of its request on the way to the server.
+const BYTES_MAX: usize = 1850;
+
+/// Until a server is at rest.
+const LOOKS: u32 = 200;
+const LOOK: Duration = Duration::from_millis(5);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that reads requests and responds to none.
+struct Silent {
+    address: SocketAddr,
+    requests: Arc<AtomicUsize>,
+}
+
+impl Silent {
+    fn start() -> Silent {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&requests);
+        thread::spawn(move || {
+            CountedMemory::leave_this_thread_out();
+            for stream in listener.incoming().flatten() {
+                let count = Arc::clone(&count);
+                thread::spawn(move || {
+                    CountedMemory::leave_this_thread_out();
+                    hear(stream, &count);
+                });
+            }
+        });
+        Silent { address, requests }
+    }
+
+    /// Waits until so many requests have come.
+    async fn has(&self, count: usize, core: &Core) {
+        let deadline = core.now_exact() + PATIENCE;
+        loop {
+            let requests = self.requests.load(Ordering::Relaxed);
+            if requests == count {
+                return;
+            }
+            let now = core.now_exact();
+            assert!(now < deadline, "{requests} requests, not {count}");
+            core.sleep_until(now + LOOK).await;
+        }
+    }
+}
+
+/// Counts heads, up to the end of the connection.
+fn hear(mut stream: TcpStream, requests: &AtomicUsize) {
+    const PREFACE_BYTES: usize = 24;
+    const HEADERS: u8 = 1;
+    const SETTINGS: u8 = 4;
+    let mut preface = [0; PREFACE_BYTES];
+    if stream.read_exact(&mut preface).is_err() {
+        return;
+    }
+    // It has no wishes, and agrees to those of its client.
+    let frames = [
+        [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0],
+        [0, 0, 0, SETTINGS, 1, 0, 0, 0, 0],
+    ];
+    stream
+        .write_all(frames.as_flattened())
+        .expect("it is taken");
+    let mut head = [0; 9];
+    while stream.read_exact(&mut head).is_ok() {
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let mut payload = vec![0; length];
+        stream.read_exact(&mut payload).expect("a frame is whole");
+        requests.fetch_add(usize::from(head[3] == HEADERS), Ordering::Relaxed);
+    }
+}
+
+/// A client that asks on more and more streams, and what it has to send for it.
+struct Asking {
+    http: Connection,
+    stream: Stream,
+    out: Vec<u8>,
+}
+
+impl Asking {
+    async fn connect(core: &Core, address: SocketAddr) -> Asking {
+        let stream = Stream::connect(core, &Address::Tcp(address), None).await;
+        let mut out = Vec::new();
+        let http = Connection::new(Role::Client, LocalSettings::DEFAULT, &mut out);
+        let stream = stream.expect("it listens");
+        let mut asking = Asking { http, stream, out };
+        asking.send().await;
+        asking.hear_settings().await;
+        asking
+    }
+
+    /// Takes what the server says first, how many streams there may be.
+    async fn hear_settings(&mut self) {
+        let mut input = Input::default();
+        loop {
+            let step = self.http.receive(input.bytes(), &mut self.out);
+            let step = step.expect("it breaks no rule");
+            let (bytes, is_it) = (step.bytes, matches!(step.event, Event::Settings));
+            input.consume(bytes);
+            if is_it {
+                return;
+            }
+            if bytes == 0 {
+                let received = self.stream.recv(&mut input).await;
+                assert!(received.expect("it goes on") > 0);
+            }
+        }
+    }
+
+    async fn send(&mut self) {
+        let out = std::mem::take(&mut self.out);
+        self.stream.queue(Part::from(Rc::from(out)));
+        self.stream.flush().await.expect("it is taken");
+    }
+
+    /// Asks on so many more streams, as curl does.
+    async fn ask(&mut self, count: usize) {
+        let fields = [
+            (":method", "GET"),
+            (":scheme", "http"),
+            (":authority", "www.example.com"),
+            (":path", "/some/thing"),
+            ("user-agent", "curl/8.14.1"),
+            ("accept", "*/*"),
+        ];
+        for _ in 0..count {
+            let opened =
+                self.http
+                    .open(End::Stream, Content::Any, &mut self.out, |encoder, out| {
+                        for (name, value) in fields {
+                            encoder.usual_field(name.as_bytes(), value.as_bytes(), out);
+                        }
+                    });
+            opened.expect("there may be as many");
+        }
+        self.send().await;
+    }
+}
+
+#[test]
+fn a_stream_that_waits_costs_no_more_than_is_said() {
+    CountedMemory::leave_this_thread_out();
+    for io in [Io::Epoll, Io::IoUring] {
+        if let Err(reason) = choose(io) {
+            eprintln!("{io:?} is skipped: {reason}");
+            continue;
+        }
+        let bytes = bytes_each(io);
+        println!("{io:?}: {bytes} bytes of {BYTES_MAX}");
+        assert!(bytes <= BYTES_MAX, "{io:?}: {bytes} bytes, not {BYTES_MAX}");
+    }
+}
+
+/// What each of so many streams costs as fills the server's tables from half to full.
+fn bytes_each(io: Io) -> usize {
+    let behind = Silent::start();
+    let server = started(io, behind.address);
+    let Some(Address::Tcp(address)) = server.addresses().next() else {
+        panic!("it listens on TCP");
+    };
+    let bytes = on_a_core(move |core| async move {
+        let mut clients = Vec::new();
+        for _ in 0..CONNECTIONS {
+            clients.push(Asking::connect(&core, address).await);
+        }
+        for client in &mut clients {
+            client.ask(STREAMS_HALF).await;
+        }
+        behind.has(CONNECTIONS * STREAMS_HALF, &core).await;
+        let before = at_rest();
+        for client in &mut clients {
+            client.ask(STREAMS - STREAMS_HALF).await;
+        }
+        behind.has(CONNECTIONS * STREAMS, &core).await;
+        (at_rest() - before) / (CONNECTIONS * (STREAMS - STREAMS_HALF))
+    });
+    server.stop();
+    bytes
+}
+
+fn started(io: Io, behind: SocketAddr) -> Server {
+    let io = match io {
+        Io::IoUring => "io_uring",
+        Io::Epoll | Io::Auto => "epoll",
+    };
+    let text = format!(
+        "threads = 1\nio = \"{io}\"\ntimeouts = {{ drain = \"50ms\" }}\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"behind\"\n\
+         [upstream.behind]\nservers = [\"{behind}\"]\nprotocol = \"h2\"\nstreams_max = {}\n",
+        CONNECTIONS * STREAMS_HALF
+    );
+    let parsed = onrush_config::parse(&text, Path::new("onrush.toml"));
+    let plan = parsed.unwrap_or_else(|errors| panic!("{errors:?}")).plan;
+    // Its threads are counted, though this one starts them.
+    Server::start(check(plan).expect("it names no files")).expect("it can be served")
+}
+
+/// Runs a client on a core of this thread.
+fn on_a_core<T: 'static, F: Future<Output = T> + 'static>(client: impl FnOnce(Core) -> F) -> T {
+    let core = Core::new(0, Io::Epoll).expect("every kernel has epoll");
+    let outcome: Rc<Cell<Option<T>>> = Rc::default();
+    let (told, future) = (Rc::clone(&outcome), client(core.clone()));
+    core.spawn(async move { told.set(Some(future.await)) });
+    core.run();
+    outcome.take().expect("it came to its end")
+}
+
+/// What is allocated, once that does not change any more.
+fn at_rest() -> usize {
+    let mut same = 0;
+    let mut allocated = CountedMemory::allocated();
+    for _ in 0..LOOKS {
+        thread::sleep(LOOK);
+        let now = CountedMemory::allocated();
+        same = if now == allocated { same + 1 } else { 0 };
+        allocated = now;
+        if same == 5 {
+            break;
+        }
+    }
+    allocated
+}
