@@ -117,5 +117,6 @@ fn respond_with_line(
         reason.as_bytes(),
         b"\n",
     ];
-    line.iter().try_for_each(|part| reply.data(part))
+    // At once: each would be a frame of its own in HTTP/2.
+    reply.data(&line.concat())
 }

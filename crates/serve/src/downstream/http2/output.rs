@@ -23,6 +23,8 @@ pub(crate) struct State {
     unsent: usize,
     /// Bytes of all responses that wait for their windows.
     held: usize,
+    /// Streams whose responses are written, and that are reset behind them: nobody wants the rest of their requests.
+    leaving: Vec<Stream>,
     /// By the slots of their streams.
     flows: Vec<Option<Rc<Flow>>>,
     spare: Vec<Rc<Flow>>,
@@ -37,6 +39,7 @@ impl State {
             frames,
             unsent: 0,
             held: 0,
+            leaving: Vec::new(),
             flows: Vec::new(),
             spare: Vec::new(),
             spare_fields: Vec::new(),
@@ -117,6 +120,10 @@ impl State {
     /// away, up to a bound; of more the client is told by a reset (RFC 9113 8.1).
     pub(super) fn close(&mut self, flow: &Rc<Flow>, stream: Stream) {
         if flow.has_long_rest() {
+            if !self.frames.is_empty() || self.has_unsent() {
+                // With the response in one record of TLS, curl up to 7.88 would take it for a failure.
+                return self.leaving.push(stream);
+            }
             self.http.reset(stream, Code::NO_ERROR, &mut self.frames);
         }
         if !self.http.is_open(stream) {
@@ -163,6 +170,11 @@ impl State {
     pub(super) fn sent(&mut self) {
         self.unsent = 0;
         self.http.sent();
+        for stream in std::mem::take(&mut self.leaving) {
+            if let Some(flow) = self.flow(stream) {
+                self.close(&flow, stream);
+            }
+        }
     }
 
     /// Whether a response waits for its windows, or for others.
@@ -193,6 +205,7 @@ impl State {
         self.http.rest();
         self.spare = Vec::new();
         self.spare_fields = Vec::new();
+        self.leaving = Vec::new();
         self.repeated = Repeated::default();
         if self.http.open_streams() == 0 {
             self.flows = Vec::new();
