@@ -1,4 +1,4 @@
-//! The whole binary, as its users run it: beside curl, ab, wrk, nginx, HAProxy and memcached, over real sockets, with real signals.
+//! The whole binary, as its users run it: beside curl, ab, wrk, nghttp, h2load, nginx, HAProxy and memcached, over real sockets, with real signals.
 //!
 //! Nothing here asserts a time, sleeps, or takes a fixed port: conditions are waited for, with a deadline.
 #![forbid(unsafe_code)]
@@ -33,6 +33,7 @@ mod files;
 mod forwarding;
 mod frames;
 mod generating;
+mod going_away;
 mod hanging_up;
 mod hosting;
 mod including;

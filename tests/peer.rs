@@ -10,8 +10,9 @@ use tempfile::TempDir;
 use crate::program::{End, Finished, Program, until};
 
 /// Each program with the Debian package that has it.
-const PACKAGES: [(&str, &str); 10] = [
+const PACKAGES: [(&str, &str); 11] = [
     ("h2load", "nghttp2-client"),
+    ("nghttp", "nghttp2-client"),
     ("curl", "curl"),
     ("openssl", "openssl"),
     ("ab", "apache2-utils"),

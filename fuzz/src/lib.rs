@@ -107,6 +107,16 @@ pub fn memcached_datagrams(input: &[u8]) {
     onrush_load::untrusted::memcached_datagrams(input);
 }
 
+/// Whatever a server of gRPC says to a call comes to the same in any pieces, and to what a slower reader says.
+pub fn grpc_responses(input: &[u8]) {
+    onrush_load::untrusted::grpc_responses(input);
+}
+
+/// Any descriptor set is one by which messages are written that can be read, or a sentence.
+pub fn grpc_descriptors(input: &[u8]) {
+    onrush_load::untrusted::grpc_descriptors(input);
+}
+
 /// Any datagram is read as what it says it is, or not at all.
 pub fn datagram(input: &[u8]) {
     onrush_packet::untrusted::datagram(input);

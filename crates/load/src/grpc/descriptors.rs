@@ -4,6 +4,7 @@
 use std::fmt;
 
 use prost_reflect::prost::Message;
+use prost_reflect::prost_types::FileDescriptorSet;
 use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor};
 
 /// How a set is made, for sentences.
@@ -40,9 +41,14 @@ impl Descriptors {
                 "this is the source of an interface: expected a descriptor set, which is made of it by {MAKE}"
             ));
         }
-        let pool = DescriptorPool::decode(bytes).map_err(|error| {
-            format!("this is no descriptor set, or a part of it is missing: {error}; expected one that was made by {MAKE}")
-        })?;
+        let no_set = |error: &dyn fmt::Display| {
+            format!(
+                "this is no descriptor set, or a part of it is missing: {error}; expected one that was made by {MAKE}"
+            )
+        };
+        let set = FileDescriptorSet::decode(bytes).map_err(|error| no_set(&error))?;
+        check_syntax(&set)?;
+        let pool = DescriptorPool::decode(bytes).map_err(|error| no_set(&error))?;
         if pool.services().len() == 0 {
             return Err(format!(
                 "there is no service in this descriptor set: expected one that was made by {MAKE} of a file with a service"
@@ -75,6 +81,28 @@ impl Descriptors {
         Ok(message.encode_to_vec())
     }
 
+    /// Calls each method with the message in `json`, for tests and for the fuzzer: a message that was written is read again as one
+    /// of its type, and what is refused is refused with a sentence.
+    pub(crate) fn call_all(&self, json: &str) {
+        for service in self.0.services() {
+            for method in service.methods() {
+                let path = format!("/{}/{}", service.full_name(), method.name());
+                let is_unary = !method.is_client_streaming() && !method.is_server_streaming();
+                // What no language would call a name is no part of a path.
+                if path.matches('/').count() == 2 {
+                    assert_eq!(self.check(&path).is_ok(), is_unary, "{path}");
+                }
+                match self.encode(&path, json) {
+                    Ok(bytes) => {
+                        let read = DynamicMessage::decode(method.input(), &bytes[..]);
+                        assert!(read.is_ok(), "{path}: {read:?}");
+                    }
+                    Err(sentence) => assert!(!sentence.is_empty()),
+                }
+            }
+        }
+    }
+
     /// The unary method at `path`, `/package.Service/Method`.
     fn method(&self, path: &str) -> Result<MethodDescriptor, String> {
         let names = path.trim_start_matches('/').split_once('/');
@@ -105,6 +133,20 @@ impl Descriptors {
             "{of}/{name} is a streaming method ({streams}), and calls that are made here have one message each way: choose a unary one"
         ))
     }
+}
+
+/// Checks that each file is in a language that is known here: prost-reflect 0.16 panics on others.
+fn check_syntax(set: &FileDescriptorSet) -> Result<(), String> {
+    let is_unknown = |syntax: &str| !matches!(syntax, "proto2" | "proto3");
+    let mut files = set.file.iter();
+    let Some(file) = files.find(|file| file.syntax.as_deref().is_some_and(is_unknown)) else {
+        return Ok(());
+    };
+    Err(format!(
+        "the file {:?} of this descriptor set has the syntax {:?}: expected proto2 or proto3, since editions are not known here",
+        file.name(),
+        file.syntax()
+    ))
 }
 
 /// Names, as far as they fit into a sentence.
@@ -150,6 +192,10 @@ pub(crate) mod tests {
 
     /// Those of a service `shop.Shop`.
     pub(crate) fn shop() -> Vec<u8> {
+        in_syntax("proto3")
+    }
+
+    fn in_syntax(syntax: &str) -> Vec<u8> {
         use field_descriptor_proto::Type;
         let order = DescriptorProto {
             name: Some("Order".to_owned()),
@@ -174,7 +220,7 @@ pub(crate) mod tests {
             package: Some("shop".to_owned()),
             message_type: vec![order],
             service: vec![shop],
-            syntax: Some("proto3".to_owned()),
+            syntax: Some(syntax.to_owned()),
             ..FileDescriptorProto::default()
         };
         FileDescriptorSet { file: vec![file] }.encode_to_vec()
@@ -227,5 +273,13 @@ pub(crate) mod tests {
             assert!(sentence.contains(part), "{sentence}");
             assert!(sentence.contains("protoc --include_imports"), "{sentence}");
         }
+    }
+
+    #[test]
+    fn a_file_in_a_language_that_is_not_known_is_named() {
+        assert!(Descriptors::parse(&in_syntax("proto2")).is_ok());
+        let sentence = Descriptors::parse(&in_syntax("editions")).unwrap_err();
+        let part = "the file \"shop.proto\" of this descriptor set has the syntax \"editions\"";
+        assert!(sentence.contains(part), "{sentence}");
     }
 }

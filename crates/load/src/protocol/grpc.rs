@@ -1,6 +1,8 @@
 //! gRPC over HTTP/2: requests are those of HTTP/2, and what a response says is the code that stands in its trailers, or in its head
 //! where that is all of it. A response that is none of gRPC's says the status of HTTP that it has.
 
+pub(crate) mod check;
+
 use onrush_http::header_is;
 use onrush_http::http2::End;
 use onrush_http::http2::fields::FieldSection;

@@ -1,0 +1,250 @@
+//! What clients of HTTP/2 notice of a server whose configuration is read again, or whose program is replaced: GOAWAY where it has to be
+//! said, and requests that are all responded to.
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::application::Holding;
+use crate::loading::{load, number};
+use crate::peer::peer;
+use crate::program::{Finished, Program, Serve, Totals, drivers, until};
+use crate::upgrading::Next;
+
+/// What nghttp says of a stream that it was told of as the last, where that is none yet (RFC 9113 6.8).
+const ANY_STREAM: &str = "(last_stream_id=2147483647, error_code=NO_ERROR(0x00)";
+const NO_ERROR: &str = "error_code=NO_ERROR(0x00)";
+const RECEIVED_GOAWAY: &str = "recv GOAWAY frame";
+
+/// A server with a file.
+struct Site {
+    serve: Serve,
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+impl Site {
+    fn start(io: &str, text: &str) -> Site {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("onrush.toml");
+        write(&path, text);
+        let serve = Serve::start(&["--config", &path.display().to_string(), "--io", io]);
+        Site {
+            serve,
+            path,
+            _directory: directory,
+        }
+    }
+
+    /// One that forwards to a server which holds its responses.
+    fn forwarding(io: &str, behind: &Holding) -> Site {
+        Site::start(io, &forwarding(behind))
+    }
+
+    /// nghttp, which says each frame, asking for so many things at once.
+    fn asked(&self, count: usize) -> Program {
+        let urls: Vec<String> = (0..count)
+            .map(|at| self.serve.url(&format!("/{at}")))
+            .collect();
+        let mut words = vec!["--verbose", "--null-out"];
+        words.extend(urls.iter().map(String::as_str));
+        Program::start(&mut peer("nghttp", &words))
+    }
+
+    /// h2load, making so many requests on 8 connections with 16 streams each.
+    fn under_load(&self, requests: &str) -> Program {
+        let url = self.serve.url("/");
+        let words = ["-n", requests, "-c", "8", "-m", "16", &url];
+        Program::start(&mut peer("h2load", &words))
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).expect("it is ours");
+}
+
+fn forwarding(behind: &Holding) -> String {
+    format!(
+        "threads = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"http://{}\"\n[timeouts]\ndrain = \"60s\"\n",
+        behind.address
+    )
+}
+
+fn responding(body: &str) -> String {
+    format!(
+        "threads = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ status = 200, body = \"{body}\" }}\n[timeouts]\ndrain = \"60s\"\n"
+    )
+}
+
+fn respond(held: Vec<TcpStream>) {
+    for mut stream in held {
+        let response = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate";
+        stream.write_all(response).expect("it is waited for");
+    }
+}
+
+/// What nghttp has seen: how often each stream ended with a 200, and GOAWAYs.
+fn seen(finished: &Finished) -> (usize, Vec<&str>) {
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let statuses = finished.out.matches(":status: 200").count();
+    let lines: Vec<&str> = finished.out.lines().collect();
+    let went = lines
+        .windows(2)
+        .filter(|lines| lines[0].contains(RECEIVED_GOAWAY));
+    // The next line says what is in it.
+    (statuses, went.map(|lines| lines[1].trim()).collect())
+}
+
+/// All requests that h2load made were responded to with 2xx.
+#[track_caller]
+fn all_succeeded(finished: &Finished, requests: &str) {
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let expected = format!(
+        "requests: {requests} total, {requests} started, {requests} done, {requests} succeeded, 0 failed, 0 errored, 0 timeout"
+    );
+    assert!(finished.out.contains(&expected), "{finished:?}");
+}
+
+#[test]
+fn requests_under_way_when_a_file_is_read_again_go_on_without_a_goaway() {
+    for io in drivers() {
+        let behind = Holding::start();
+        let site = Site::forwarding(io, &behind);
+        let client = site.asked(5);
+        let held = (0..5).map(|_| behind.next()).collect();
+        write(&site.path, &responding("new"));
+        site.serve.program.signal(Signal::HUP);
+        site.serve.program.err.wait_for("as generation 2");
+        respond(held);
+        let finished = client.finish();
+        let (statuses, goaways) = seen(&finished);
+        assert_eq!(statuses, 5, "{finished:?}");
+        assert!(goaways.is_empty(), "{goaways:?}: {finished:?}");
+        assert_eq!(site.serve.body(), "new");
+    }
+}
+
+#[test]
+fn requests_under_way_at_an_upgrade_are_responded_to_behind_two_goaways() {
+    for io in drivers() {
+        let behind = Holding::start();
+        let site = Site::forwarding(io, &behind);
+        let client = site.asked(5);
+        let held = (0..5).map(|_| behind.next()).collect();
+        site.serve.program.signal(Signal::USR2);
+        let next = Next::of(&site.serve, 1);
+        until("the second GOAWAY", || {
+            let said = client.out.so_far();
+            (said.matches(RECEIVED_GOAWAY).count() == 2).then_some(())
+        });
+        respond(held);
+        let finished = client.finish();
+        let (statuses, goaways) = seen(&finished);
+        assert_eq!(statuses, 5, "{finished:?}");
+        assert_eq!(goaways.len(), 2, "{goaways:?}: {finished:?}");
+        // Any stream may still come first, then none above the last one; their responses come behind both.
+        assert!(goaways[0].starts_with(ANY_STREAM), "{goaways:?}");
+        assert!(!goaways[1].starts_with(ANY_STREAM), "{goaways:?}");
+        assert!(goaways[1].contains(NO_ERROR), "{goaways:?}");
+        drop(next);
+        let finished = site.serve.program.finish();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+    }
+}
+
+#[test]
+fn under_load_no_stream_is_lost_by_reloads_and_no_connection_ends() {
+    const REQUESTS: &str = "60000";
+    for io in drivers() {
+        let site = Site::start(io, &responding("1"));
+        let mut client = site.under_load(REQUESTS);
+        let mut generation = 1;
+        // It has begun when there is a reload beside it, and one at least is.
+        client.out.wait_for("progress: 10% done");
+        while client.is_running() {
+            generation += 1;
+            write(&site.path, &responding(&generation.to_string()));
+            site.serve.program.signal(Signal::HUP);
+            let words = format!("as generation {generation}:");
+            site.serve.program.err.wait_for(&words);
+        }
+        assert!(generation > 1, "it was over before the first");
+        all_succeeded(&client.finish(), REQUESTS);
+        let totals = site.serve.stop();
+        assert_eq!(totals.requests().to_string(), REQUESTS, "{totals:?}");
+        assert_eq!(totals.connections(), 8, "{totals:?}");
+    }
+}
+
+#[test]
+fn under_load_no_request_of_http_2_is_lost_by_an_upgrade() {
+    const REQUESTS: u64 = 20_000;
+    for io in drivers() {
+        let site = Site::start(io, &responding("1"));
+        let url = site.serve.url("/");
+        let before = site.serve.descriptors();
+        let arguments = ["-n", "20000", "-R", "10k", "-c", "8", "-m", "16", "--http2"];
+        let (result, next) = thread::scope(|scope| {
+            let client = scope.spawn(|| load(&url, &arguments).1);
+            until("its connections", || {
+                (site.serve.descriptors() >= before + 8).then_some(())
+            });
+            site.serve.program.signal(Signal::USR2);
+            let next = Next::of(&site.serve, 1);
+            (client.join().expect("it measures"), next)
+        });
+        assert_eq!(number(&result, "errors"), 0, "{result}");
+        assert_eq!(number(&result["statuses"], "200"), REQUESTS, "{result}");
+        let served = served(site, next);
+        assert!(served.iter().all(|count| *count > 0), "{served:?}");
+        assert_eq!(served.iter().sum::<u64>(), REQUESTS, "{served:?}");
+    }
+}
+
+/// h2load makes no new connection behind a GOAWAY, and counts what it had not sent yet as failed.
+#[test]
+fn what_h2load_has_sent_before_an_upgrade_is_responded_to() {
+    for io in drivers() {
+        let site = Site::start(io, &responding("1"));
+        let client = site.under_load("200000");
+        client.out.wait_for("progress: 10% done");
+        site.serve.program.signal(Signal::USR2);
+        let next = Next::of(&site.serve, 1);
+        let finished = client.finish();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let served = served(site, next);
+        let succeeded = format!(" {} succeeded, ", served[0]);
+        let statuses = format!("status codes: {} 2xx, 0 3xx, 0 4xx, 0 5xx", served[0]);
+        assert!(
+            finished.out.contains(&succeeded),
+            "{served:?}: {finished:?}"
+        );
+        assert!(finished.out.contains(&statuses), "{served:?}: {finished:?}");
+        assert!(finished.out.contains(" 0 timeout"), "{finished:?}");
+    }
+}
+
+/// What the process that was replaced has served, and what the next one has, both of which end.
+fn served(site: Site, next: Next) -> [u64; 2] {
+    // The one after the other, so that they say it in this order.
+    site.serve.program.out.wait_for("served ");
+    drop(next);
+    let finished = site.serve.program.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let lines = finished.out.lines();
+    let lines = lines.filter(|line| line.starts_with("served "));
+    let served: Vec<u64> = lines
+        .map(|line| {
+            Totals {
+                line: line.to_owned(),
+            }
+            .requests()
+        })
+        .collect();
+    served.try_into().unwrap_or_else(|_| panic!("{finished:?}"))
+}
