@@ -66,6 +66,8 @@ pub(crate) struct Socket {
     /// Urgent bytes have come, as to hardly any socket: a receive ends before one although more has arrived, and a splice
     /// gets no further (tcp(7)).
     pub(crate) urgent: bool,
+    /// The next receive was not called for by anything that was reported: the core busy-polls. One datagram is expected.
+    pub(crate) is_asked: bool,
     /// Short receives to come until the socket counts as one of small messages again.
     pub(crate) bulk: u8,
     /// The deadline passed and no operation has reported it yet.
@@ -119,6 +121,7 @@ impl Socket {
             writable: false,
             ended: Ended::No,
             urgent: false,
+            is_asked: false,
             bulk: 0,
             timed_out: false,
             interruptible: false,
