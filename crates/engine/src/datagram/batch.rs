@@ -9,9 +9,10 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::control::{Ecn, Facts, Family, Wishes};
-use super::headers::{Arrival, Headers, Run};
+use super::headers::{self, Arrival, Headers, Run};
 use crate::limits::{DATAGRAM_BYTES_MAX, DATAGRAMS_PER_CALL, MESSAGE_BYTES_MAX, SEGMENTS_MAX};
 use crate::outgoing::Part;
+use crate::socket::Beside;
 
 /// One datagram to send, or several of one flow: the same sizes, the same peer.
 #[derive(Debug)]
@@ -288,12 +289,23 @@ impl ReceiveBatch {
 
     /// The same for one message, which costs less where no more than one is there; asks as often as it is told for one that has
     /// not come yet.
-    pub(crate) fn recv_one(&mut self, descriptor: &OwnedFd, tries: usize) -> Result<usize, Errno> {
+    pub(crate) fn recv_one(
+        &mut self,
+        descriptor: &OwnedFd,
+        beside: Beside,
+        tries: usize,
+    ) -> Result<usize, Errno> {
         self.clear();
         self.asked = 1;
         let memory = &mut self.memory[..self.bytes_each];
-        self.headers.recv_one(descriptor, memory, tries)?;
-        self.arrivals.push(self.headers.arrival(0));
+        let arrival = match beside {
+            Beside::Address => headers::recv_one(descriptor, memory, tries)?,
+            Beside::Control => {
+                self.headers.recv_one(descriptor, memory, tries)?;
+                self.headers.arrival(0)
+            }
+        };
+        self.arrivals.push(arrival);
         Ok(1)
     }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{SendFlags, send, sendto};
+use rustix::net::{RecvFlags, SendFlags, recvfrom, send, sendto};
 
 use super::control::{
     Control, Facts, Family, Name, Wishes, read_facts, read_name, write_name, write_wishes,
@@ -229,6 +229,33 @@ impl Headers {
                     errno => return Err(errno),
                 },
             }
+        }
+    }
+}
+
+/// Receives one datagram beside which nothing is said but who has sent it. The kernel reads no header for it, nor a vector: a call that
+/// finds nothing takes 0.6 of the time.
+pub(super) fn recv_one(
+    descriptor: &OwnedFd,
+    bytes: &mut [u8],
+    mut tries: usize,
+) -> Result<Arrival, Errno> {
+    let room = bytes.len();
+    // TRUNC: the length is that of all of it.
+    let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
+    loop {
+        match recvfrom(descriptor, &mut *bytes, flags) {
+            Ok((_, length, from)) => {
+                return Ok(Arrival {
+                    length,
+                    from: from.and_then(|from| SocketAddr::try_from(from).ok()),
+                    facts: Facts::default(),
+                    is_truncated: length > room,
+                });
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if tries > 1 => tries -= 1,
+            Err(errno) => return Err(errno),
         }
     }
 }

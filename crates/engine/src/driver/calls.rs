@@ -327,7 +327,7 @@ pub(super) fn recv_datagrams(
     }
     let received = match tries(socket) {
         1 => batch.recv(socket.descriptor()),
-        tries => batch.recv_one(socket.descriptor(), tries),
+        tries => batch.recv_one(socket.descriptor(), socket.beside, tries),
     };
     match received {
         // Fewer than there was room for have emptied the socket, and the next edge is still to come; unless an error has

@@ -186,3 +186,46 @@ fn datagrams_that_come_one_by_one_and_then_many_at_once_are_all_received() {
         });
     }
 }
+
+#[test]
+fn a_datagram_that_is_asked_for_is_whole_or_said_to_be_cut() {
+    for core in cores() {
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let peer_address = peer.local_addr().unwrap();
+        let answering = thread::spawn(move || {
+            let mut bytes = [0; 100];
+            for number in 0..ROUND_TRIPS {
+                let (_, from) = peer.recv_from(&mut bytes).unwrap();
+                // One in thirteen is longer than the room for it.
+                peer.send_to(&[7; 12][..number % 13], from).unwrap();
+            }
+        });
+        let asking = core.clone();
+        run(&core, async move {
+            for tells in [false, true] {
+                let socket = Datagram::bind(&asking, "127.0.0.1:0".parse().unwrap()).unwrap();
+                if tells {
+                    socket.tell_control().unwrap();
+                }
+                socket.connect(peer_address).unwrap();
+                let mut sent = SendBatch::default();
+                let mut received = ReceiveBatch::new(16, 11);
+                for number in
+                    (0..ROUND_TRIPS / 2).map(|at| at + usize::from(tells) * ROUND_TRIPS / 2)
+                {
+                    sent.push(Message::new(&b"?"[..])).unwrap();
+                    socket.send(&mut sent).await.unwrap();
+                    assert_eq!(socket.recv(&mut received).await, Ok(1));
+                    let one = received.iter().next().unwrap();
+                    let length = number % 13;
+                    assert_eq!(
+                        (one.bytes.len(), one.is_truncated),
+                        (length.min(11), length > 11)
+                    );
+                    assert_eq!((one.from, one.to.is_some()), (peer_address, tells));
+                }
+            }
+        });
+        answering.join().unwrap();
+    }
+}
