@@ -14,6 +14,7 @@ mod allocating;
 mod asking;
 mod balancing;
 mod benching;
+mod busy_polling;
 mod caching;
 mod caching_datagrams;
 mod calling;

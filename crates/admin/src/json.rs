@@ -60,6 +60,7 @@ fn core(view: &onrush_serve::CoreView, facts: &Facts) -> Value {
         "generation": view.generation,
         "cpu_time": seconds(view.time.ran),
         "run_queue_time": view.time.waited.map(seconds),
+        "had_work": view.had_work.map(seconds),
         "busy_max": seconds(view.busy_max),
         "connections": view.connections,
         "in_flight": view.in_flight,

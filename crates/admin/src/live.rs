@@ -34,7 +34,8 @@ struct Sums {
 /// What a core has spent and done since its start.
 #[derive(Clone, Copy)]
 struct Spent {
-    ran: Duration,
+    /// CPU time, or where a core busy-polls how long it had something to do.
+    used: Duration,
     waited: Option<Duration>,
     requests: u64,
 }
@@ -69,7 +70,7 @@ pub(crate) async fn sample(desk: &Desk, before: &mut Option<Before>) -> Option<V
             .iter()
             .map(|view| {
                 let spent = Spent {
-                    ran: view.time.ran,
+                    used: view.had_work.unwrap_or(view.time.ran),
                     waited: view.time.waited,
                     requests: view.totals.requests,
                 };
@@ -113,7 +114,7 @@ fn cores(now: &Before, before: &Before, desk: &Desk) -> Value {
         json!({
             "core": number,
             "cpu": cpu,
-            "busy": share(spent.ran, earlier.ran),
+            "busy": share(spent.used, earlier.used),
             "waiting": spent.waited.zip(earlier.waited).map(|(now, before)| share(now, before)),
             "softirq": cpu.and_then(|cpu| cpus::softirq(cpu, &before.cpus, &now.cpus)),
             "requests": spent.requests.saturating_sub(earlier.requests),

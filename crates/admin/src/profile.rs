@@ -17,10 +17,12 @@ pub(crate) fn profile(cores: &[ProfileView], silent: &[usize]) -> Value {
     }
     let total = |of: fn(&ProfileView) -> Duration| cores.iter().map(of).sum::<Duration>();
     let waited = cores.iter().filter_map(|core| core.time.waited);
+    let had_work: Option<Duration> = cores.iter().map(|core| core.had_work).sum();
     let all = json!({
         "elapsed": seconds(total(ProfileView::elapsed)),
         "cpu_time": seconds(total(|core| core.time.ran)),
         "run_queue_time": seconds(waited.sum()),
+        "had_work": had_work.filter(|_| !cores.is_empty()).map(seconds),
         "work": works(&sum, total(|core| core.time.ran), total(ProfileView::worked)),
     });
     let cores = cores.iter().map(|core| {
@@ -29,6 +31,7 @@ pub(crate) fn profile(cores: &[ProfileView], silent: &[usize]) -> Value {
             "elapsed": seconds(core.elapsed()),
             "cpu_time": seconds(core.time.ran),
             "run_queue_time": core.time.waited.map(seconds),
+            "had_work": core.had_work.map(seconds),
             "work": works(&core.works, core.time.ran, core.worked()),
         })
     });
@@ -84,6 +87,7 @@ mod tests {
                 waited: Some(Duration::from_secs(1)),
                 runs: None,
             },
+            had_work: Some(Duration::from_secs(2)),
             works,
         }
     }
@@ -118,6 +122,10 @@ mod tests {
         let all = &said["all"];
         assert_eq!(all["elapsed"], 17.0);
         assert_eq!(all["run_queue_time"], 2.0);
+        assert_eq!(
+            (&all["had_work"], &said["cores"][1]["had_work"]),
+            (&json!(4.0), &json!(2.0))
+        );
         let [wait, work] = [0, 1].map(|at| &all["work"][at]);
         assert_eq!(
             (&wait["calls"], &wait["time"], &wait["cpu_time"]),

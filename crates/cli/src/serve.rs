@@ -282,6 +282,10 @@ fn announcement(
     } else {
         format!("on CPU {}", cpus.join(","))
     };
+    let placed = match server.plan().busy_poll {
+        true => format!("{placed}, busy polling"),
+        false => placed,
+    };
     let passed: Vec<String> = server.passed().map(ToString::to_string).collect();
     let passed = match passed.is_empty() {
         true => String::new(),

@@ -79,6 +79,8 @@ pub struct Plan {
     pub io: Io,
     /// Which core gets a connection.
     pub accept: Accept,
+    /// Whether cores ask the kernel again and again instead of sleeping until it wakes them; each takes a whole CPU.
+    pub busy_poll: bool,
     /// Where to accept connections; never empty, no address twice (but for port 0, which is a new
     /// one each time).
     pub listen: Vec<Listen>,
@@ -303,6 +305,7 @@ impl Plan {
             cpus: None,
             io: Io::default(),
             accept: Accept::default(),
+            busy_poll: false,
             listen: if listen.is_empty() {
                 vec![Listen::default()]
             } else {

@@ -55,6 +55,7 @@ const FILE: Keys = Keys {
         "cpus",
         "io",
         "accept",
+        "busy_poll",
         "listen",
         "route",
         "upstream",
@@ -111,6 +112,7 @@ pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Pla
         cpus: file.read_number("cpus", CPUS, findings),
         io: file.read("io", IO, findings).unwrap_or_default(),
         accept: file.read("accept", ACCEPT, findings).unwrap_or_default(),
+        busy_poll: file.truth("busy_poll", findings).unwrap_or(false),
         listen,
         routes,
         upstreams: groups.into_upstreams(),
@@ -127,6 +129,7 @@ pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Pla
         tracing: tracing::read_tracing(&file, findings),
     };
     warn_of_shared_cpus(&file, &plan, findings);
+    warn_of_taken_cpus(&file, &plan, findings);
     Some(plan)
 }
 
@@ -205,5 +208,13 @@ fn warn_of_shared_cpus(file: &Section<'_, '_>, plan: &Plan, findings: &mut Findi
                 cpus.len()
             ),
         );
+    }
+}
+
+fn warn_of_taken_cpus(file: &Section<'_, '_>, plan: &Plan, findings: &mut Findings<'_>) {
+    if plan.busy_poll && plan.cpus.is_none() && plan.threads == Threads::Auto {
+        let why = "busy_poll takes the whole of every CPU that this process may use: expected cpus or threads beside it, which leave \
+                   some to other programs";
+        findings.warning(file.place("busy_poll"), why);
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Kind<T> {
 
 /// Keys of the file itself that are often written too far down: in TOML, what follows a [section]
 /// belongs to it.
-const TOP: [&str; 5] = ["include", "threads", "cpus", "io", "accept"];
+const TOP: [&str; 6] = ["include", "threads", "cpus", "io", "accept", "busy_poll"];
 
 impl<'file, 'text> Section<'file, 'text> {
     /// Reports the keys that are not known.

@@ -8,6 +8,7 @@ pub(crate) mod handle;
 mod input;
 mod lateness;
 pub(crate) mod sleep;
+mod spin;
 mod stall;
 pub(crate) mod stopped;
 mod turn;
@@ -211,7 +212,14 @@ impl Core {
     /// From now on the core asks the kernel again and again instead of waiting: nothing that happens has to wake its
     /// thread first, and timers end on time. It takes the whole CPU. A simulated core has no thread to wake.
     pub fn busy_poll(&self) {
-        self.0.busy_polls.set(!self.is_simulated());
+        let busy_polls = !self.is_simulated();
+        self.0.busy_polls.set(busy_polls);
+        self.0.state.borrow_mut().expected.is_wanted = busy_polls;
+    }
+
+    /// Whether it was [asked to](Core::busy_poll).
+    pub fn busy_polls(&self) -> bool {
+        self.0.busy_polls.get()
     }
 
     /// How long the core had something to do since this was last asked, where it busy-polls and its thread's time on

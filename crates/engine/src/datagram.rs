@@ -18,6 +18,7 @@ use crate::clock::Instant;
 use crate::core::Core;
 use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
+use crate::socket::Beside;
 use crate::socket::key::Key;
 use crate::socket::option;
 use crate::state::State;
@@ -169,8 +170,10 @@ impl Datagram {
     }
 
     fn switch_on(&self, level: c_int, option: c_int) -> Result<(), Errno> {
-        let state = self.core.inner().state.borrow();
-        set_option(&state, self.key, level, option, 1)
+        let state = &mut *self.core.inner().state.borrow_mut();
+        set_option(state, self.key, level, option, 1)?;
+        state.sockets[self.key].beside = Beside::Control;
+        Ok(())
     }
 
     /// Sends messages of the batch as far as one call to the kernel takes them, and returns how many datagrams left; 0 when

@@ -191,6 +191,22 @@ pub(crate) const YIELDED_PER_TURN: usize = 4;
 /// Tasks run between two looks at the kernel, so that a task that is always ready cannot starve the sockets.
 pub(crate) const TASKS_PER_TURN: usize = 1024;
 
+/// How often a core that busy-polls lets the task go on that waits for the expected bytes, between two looks at the driver, unless
+/// something has come. What is reported of others waits for all of them: 5 us with the calls of each.
+pub(crate) const ASKS_PER_LOOK: usize = 4;
+
+/// How often its receive asks the kernel each time. A call that finds nothing takes 0.2 us, and a step of a task with a look at the
+/// clock half of that; timers are late by so many calls at most, 1.5 us.
+pub(crate) const TRIES_PER_ASK: usize = 8;
+
+/// So many receives in a row from one socket, and none from another, make it the one that is asked: with two that take turns,
+/// asking one of them would keep the other waiting.
+pub(crate) const ALONE_MIN: u32 = 8;
+
+/// Looks at the driver, 5 us each, for which it reports nothing of the socket that is asked, unless something comes. For what only the
+/// driver says, that the connection has ended in both directions say, a millisecond is soon enough.
+pub(crate) const LOOKS_APART_MAX: u32 = 200;
+
 /// The longest wait a driver is asked for. Whoever waits longer waits again. The kernel's own bounds are farther away, but
 /// not by so much that no time that a user may write reaches them: epoll_wait(2) counts milliseconds in 31 bits.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);

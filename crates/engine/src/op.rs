@@ -2,6 +2,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod arrived;
+pub(crate) mod ask;
 pub(crate) mod close;
 pub(crate) mod connect;
 pub(crate) mod datagrams;

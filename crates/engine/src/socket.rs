@@ -42,6 +42,16 @@ pub(crate) enum Ended {
     HungUp,
 }
 
+/// What the kernel says beside the bytes of a datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Beside {
+    /// Who has sent it.
+    #[default]
+    Address,
+    /// That, and control messages (cmsg(3)).
+    Control,
+}
+
 /// What becomes of bytes whose flush has returned, where the core carries it out itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Deferred {
@@ -66,6 +76,10 @@ pub(crate) struct Socket {
     /// Urgent bytes have come, as to hardly any socket: a receive ends before one although more has arrived, and a splice
     /// gets no further (tcp(7)).
     pub(crate) urgent: bool,
+    /// The next receive was not called for by anything that was reported: the core busy-polls. One datagram is expected.
+    pub(crate) is_asked: bool,
+    /// What datagrams come with.
+    pub(crate) beside: Beside,
     /// Short receives to come until the socket counts as one of small messages again.
     pub(crate) bulk: u8,
     /// The deadline passed and no operation has reported it yet.
@@ -119,6 +133,8 @@ impl Socket {
             writable: false,
             ended: Ended::No,
             urgent: false,
+            is_asked: false,
+            beside: Beside::Address,
             bulk: 0,
             timed_out: false,
             interruptible: false,

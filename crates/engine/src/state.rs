@@ -1,5 +1,7 @@
 //! Everything of a core that operations change.
 
+pub(crate) mod expected;
+
 use std::rc::Rc;
 
 use crate::buffer::Pool;
@@ -10,6 +12,8 @@ use crate::socket::Sockets;
 use crate::socket::key::Key;
 use crate::task::id::TaskId;
 use crate::timer::Wheel;
+
+use expected::Expected;
 
 /// Everything that operations change.
 pub(crate) struct State {
@@ -29,6 +33,7 @@ pub(crate) struct State {
     pub(crate) sleeps_unused: Vec<u32>,
     pub(crate) events: Vec<Event>,
     pub(crate) expired: Vec<Timer>,
+    pub(crate) expected: Expected,
 }
 
 /// Whom a timer wakes.
@@ -62,6 +67,7 @@ impl State {
             sleeps_unused: Vec::new(),
             events: Vec::new(),
             expired: Vec::new(),
+            expected: Expected::default(),
         }
     }
 }

@@ -241,9 +241,14 @@ impl Tasks {
     }
 
     fn poll(&self, id: TaskId, woken: Instant) {
-        let Some((mut future, work)) = self.take_future(id) else {
-            return;
-        };
+        if let Some(work) = self.step(id) {
+            self.profiler.ran(work, woken);
+        }
+    }
+
+    /// Lets a task that is not queued go on, and says what that counts as; `None` when it has ended before.
+    pub(crate) fn step(&self, id: TaskId) -> Option<Work> {
+        let (mut future, work) = self.take_future(id)?;
         self.current.set(id);
         self.budget.set(OPERATIONS_PER_POLL);
         self.is_overdrawn.set(false);
@@ -261,7 +266,7 @@ impl Tasks {
         }
         // Behind the destructors of a task that has ended: they wake others, too.
         self.wake_woken();
-        self.profiler.ran(work, woken);
+        Some(work)
     }
 
     fn take_future(&self, id: TaskId) -> Option<(Future_, Work)> {

@@ -248,6 +248,9 @@ fn serve_on(
 ) -> Totals {
     match prepare(core, resources, crowd, holds) {
         Ok((service, listeners)) => {
+            if resources.plan.busy_poll {
+                core.busy_poll();
+            }
             let worker = &service.worker;
             let (order, orders) = core.promise();
             let following = apply::follow(Rc::clone(&service), listeners, orders);

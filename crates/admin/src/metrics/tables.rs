@@ -8,7 +8,7 @@ use onrush_serve::{
 use super::family::Kind::{Counter, Gauge, Histogram};
 use super::family::{Buckets, Row, Value, Values, by, durations, one};
 
-pub(super) const CORE: [Row<CoreView>; 17] = [
+pub(super) const CORE: [Row<CoreView>; 18] = [
     Row {
         name: "core_cpu_seconds_total",
         kind: Counter,
@@ -24,6 +24,12 @@ pub(super) const CORE: [Row<CoreView>; 17] = [
                 .waited
                 .map_or(vec![], |time| one(time.as_secs_f64()))
         },
+    },
+    Row {
+        name: "core_had_work_seconds_total",
+        kind: Counter,
+        help: "Time for which the core had something to do, where it busy-polls: its thread always uses its CPU.",
+        read: |core| core.had_work.map_or(vec![], |time| one(time.as_secs_f64())),
     },
     Row {
         name: "core_runs_total",

@@ -32,6 +32,7 @@ pub fn read(results: Results, text: &str) -> Result<ClientReport, String> {
     let text = whole_lines(results, text);
     let read = match results {
         Results::Onrush => onrush::read(text),
+        Results::OnrushService => onrush::read_service(text),
         Results::Wrk => wrk::read(text),
         Results::Wrk2 => wrk2::read(text),
         Results::H1load => h1load::read(text),
@@ -53,6 +54,7 @@ pub fn read(results: Results, text: &str) -> Result<ClientReport, String> {
 fn whole_lines(results: Results, text: &str) -> &str {
     match results {
         Results::Onrush
+        | Results::OnrushService
         | Results::Oha
         | Results::K6
         | Results::Vegeta

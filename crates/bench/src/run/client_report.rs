@@ -25,8 +25,7 @@ pub(super) fn failure(
     let program = subject.program(context.experiment, role);
     let is_judgement = match ended {
         Ended::Status(code) => {
-            JUDGEMENTS.contains(&code)
-                && program.is_some_and(|program| program.results == Results::Onrush)
+            JUDGEMENTS.contains(&code) && program.is_some_and(|program| program.results.is_ours())
         }
         Ended::Signal(_) => false,
     };
@@ -64,7 +63,9 @@ pub(super) fn read_report(
     let (report, ending) = match (written, results) {
         (Some(Err(error)), _) => (Err(error.to_string()), None),
         (Some(Ok(text)), _) => (client::read(results, &text), Some(last_lines(&text))),
-        (None, Results::Onrush) => (Err("it wrote none into `{json}`".to_owned()), None),
+        (None, results) if results.is_ours() => {
+            (Err("it wrote none into `{json}`".to_owned()), None)
+        }
         (None, _) => (client::read(results, &printed), None),
     };
     report.or_else(|why| {

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 pub enum Results {
     /// The file `onrush load --json` writes.
     Onrush,
+    /// The same file, of which the latencies are the service times: from where a request is handed to the kernel to its response,
+    /// as clients measure that count so.
+    OnrushService,
     /// The text wrk prints.
     Wrk,
     /// The text wrk2 prints.
@@ -35,8 +38,9 @@ pub enum Results {
 
 impl Results {
     /// All of them, ours first.
-    pub const ALL: [Results; 13] = [
+    pub const ALL: [Results; 14] = [
         Results::Onrush,
+        Results::OnrushService,
         Results::Wrk,
         Results::Wrk2,
         Results::H1load,
@@ -55,6 +59,7 @@ impl Results {
     pub fn name(self) -> &'static str {
         match self {
             Results::Onrush => "onrush",
+            Results::OnrushService => "onrush-service",
             Results::Wrk => "wrk",
             Results::Wrk2 => "wrk2",
             Results::H1load => "h1load",
@@ -73,7 +78,7 @@ impl Results {
     /// What is read, for sentences.
     pub fn form(self) -> &'static str {
         match self {
-            Results::Onrush => "the file of `onrush load --json`",
+            Results::Onrush | Results::OnrushService => "the file of `onrush load --json`",
             Results::Wrk => "the text that wrk prints at its end",
             Results::Wrk2 => "the text that wrk2 prints at its end",
             Results::H1load => "the columns of h1load",
@@ -87,6 +92,11 @@ impl Results {
             Results::Iperf3 => "the JSON of `iperf3 -J`",
             Results::Sockperf => "the text that sockperf prints at its end",
         }
+    }
+
+    /// Whether it is the file of `onrush load --json`.
+    pub fn is_ours(self) -> bool {
+        matches!(self, Results::Onrush | Results::OnrushService)
     }
 
     /// Reads the name used in files; `None` when there is no such client.

@@ -76,7 +76,7 @@ fn difference(before: &Value, after: &Value) -> Option<Value> {
 
 fn since(before: &Value, after: &Value) -> Option<Value> {
     let mut between = Map::new();
-    for name in ["elapsed", "cpu_time", "run_queue_time"] {
+    for name in ["elapsed", "cpu_time", "run_queue_time", "had_work"] {
         between.insert(name.to_owned(), less(&before[name], &after[name])?);
     }
     let mut works = Vec::new();
@@ -114,6 +114,42 @@ fn less(before: &Value, after: &Value) -> Option<Value> {
     }
 }
 
+/// What share of a time another one is.
+fn share(part: &Value, whole: &Value) -> String {
+    match (part.as_f64(), whole.as_f64()) {
+        (Some(part), Some(whole)) if whole > 0.0 => format!("{:.1} %", 100.0 * part / whole),
+        _ => "-".to_owned(),
+    }
+}
+
+/// What the threads have had of their CPUs, and for what.
+fn spent(profile: &Value) -> String {
+    let (elapsed, ran) = (&profile["elapsed"], &profile["cpu_time"]);
+    let had_work = match &profile["had_work"] {
+        Value::Null => String::new(),
+        had_work => format!(
+            "; busy polling, {} with something to do ({})",
+            time(had_work),
+            share(had_work, elapsed)
+        ),
+    };
+    format!(
+        "{} of {} on a CPU ({}), {} waiting for one{had_work}",
+        time(ran),
+        time(elapsed),
+        share(ran, elapsed),
+        time(&profile["run_queue_time"])
+    )
+}
+
+/// CPU time, or where a core busy-polls how long it had something to do.
+fn used(core: &Value) -> &Value {
+    match &core["had_work"] {
+        Value::Null => &core["cpu_time"],
+        had_work => had_work,
+    }
+}
+
 /// A table, with what took longest first; the wait for the kernel, which is mostly sleep, last.
 ///
 /// # Errors
@@ -127,24 +163,13 @@ pub(super) fn show(said: &Value, core: Option<u64>) -> anyhow::Result<String> {
             None => bail!("there is no core {number}: onrush ctl status lists them"),
         },
     };
-    let (elapsed, ran) = (&profile["elapsed"], &profile["cpu_time"]);
-    let share = |part: &Value, whole: &Value| match (part.as_f64(), whole.as_f64()) {
-        (Some(part), Some(whole)) if whole > 0.0 => format!("{:.1} %", 100.0 * part / whole),
-        _ => "-".to_owned(),
-    };
-    let mut text = format!(
-        "{whose}: {} of {} on a CPU ({})",
-        time(ran),
-        time(elapsed),
-        share(ran, elapsed)
-    );
-    text += &format!(", {} waiting for one\n", time(&profile["run_queue_time"]));
+    let mut text = format!("{whose}: {}\n", spent(profile));
     if core.is_none() && cores.clone().count() > 1 {
         let busy = cores.map(|core| {
             format!(
                 "core {} {}",
                 core["core"],
-                share(&core["cpu_time"], &core["elapsed"])
+                share(used(core), &core["elapsed"])
             )
         });
         text += &format!("{}\n", busy.collect::<Vec<_>>().join(", "));

@@ -80,6 +80,9 @@ pub(crate) struct Args {
     /// Which core gets a connection: by the CPU that takes its packets, or by hash [default: auto]
     #[arg(long, value_enum, value_name = "HOW")]
     accept: Option<AcceptArg>,
+    /// Never sleep: each core takes a whole CPU, and no wake-up comes before a response
+    #[arg(long)]
+    busy_poll: bool,
 }
 
 /// A driver as it is written on the command line.
@@ -151,6 +154,7 @@ pub(super) fn plan(
             AcceptArg::Hash => Accept::Hash,
         };
     }
+    plan.busy_poll |= args.busy_poll;
     Ok(plan)
 }
 

@@ -87,6 +87,43 @@ fn heads_of_requests_may_be_smaller_than_they_could_be() {
 }
 
 #[test]
+fn cores_busy_poll_where_that_is_wished() {
+    const ROUTE: &str = "[[route]]\nsynthetic = true";
+    assert!(!parsed(ROUTE).plan.busy_poll);
+    for (text, expected) in [
+        ("busy_poll = true\ncpus = \"1\"", &[][..]),
+        ("busy_poll = true\nthreads = 1", &[]),
+        ("busy_poll = false", &[]),
+        (
+            "busy_poll = true",
+            &[
+                "1:1: busy_poll takes the whole of every CPU that this process may use: expected cpus or threads beside it, which leave some to other programs",
+            ],
+        ),
+    ] {
+        let text = format!("{text}\n{ROUTE}");
+        assert_eq!(
+            parsed(&text).plan.busy_poll,
+            text.contains("true\n"),
+            "{text}"
+        );
+        assert_eq!(warnings(&text), expected, "{text}");
+    }
+    check_errors(&[
+        (
+            "busy_poll = \"yes\"\n[[route]]\nsynthetic = true",
+            &["1:13: busy_poll in the file is a text: expected true or false"],
+        ),
+        (
+            "[[route]]\nsynthetic = true\nbusy_poll = true",
+            &[
+                "3:1: key \"busy_poll\" does not belong in [[route]]; expected at the top of the file, before the first [section]",
+            ],
+        ),
+    ]);
+}
+
+#[test]
 fn clients_may_have_so_many_connections() {
     let plan = parsed("[clients]\nconnections_max = \"10k\"\n[[route]]\nsynthetic = true").plan;
     assert_eq!(plan.clients.connections_max.map(u32::from), Some(10_000));
@@ -310,7 +347,7 @@ const BAD: &Sentences = &[
     (
         "port = 80",
         &[
-            "1:1: unknown key \"port\" in the file; expected one of: include, threads, cpus, io, accept, listen, route, upstream, timeouts, forwarded, compress, admin, log, tracing, request_body_max, error_pages, cache_control, clients, process, request_head_max, request_fields_max, request_target_max",
+            "1:1: unknown key \"port\" in the file; expected one of: include, threads, cpus, io, accept, busy_poll, listen, route, upstream, timeouts, forwarded, compress, admin, log, tracing, request_body_max, error_pages, cache_control, clients, process, request_head_max, request_fields_max, request_target_max",
         ],
     ),
     (

@@ -126,7 +126,6 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
         Kind::WithoutEffect,
         "Onrush needs no such setting: buffers, tables and events are its own affair",
         &[
-            "busy-polling",
             "cpu-map",
             "cpu-policy",
             "fullconn",
@@ -140,6 +139,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
             "maxsslrate",
             "max-spread-checks",
             "no option splice*",
+            "no busy-polling",
             "noepoll",
             "noevports",
             "nogetaddrinfo",
@@ -182,6 +182,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
             "backlog",
             "clitcpka-*",
             "srvtcpka-*",
+            "busy-polling",
             "nbthread",
             "option persist",
             "option checkcache",

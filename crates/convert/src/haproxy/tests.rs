@@ -247,6 +247,19 @@ backend b\n mode http\n server s app.example.com:443 ssl verify required ca-file
 }
 
 #[test]
+fn threads_that_never_sleep_do_so_here() {
+    let text = format!(
+        "global\n nbthread 2\n busy-polling\nfrontend f\n mode http\n bind :80\n default_backend app\n{AROUND}"
+    );
+    let conversion = converted(&text);
+    let lines = lines(&conversion);
+    for line in ["threads = 2", "busy_poll = true"] {
+        assert!(lines.contains(&line), "{lines:?}");
+    }
+    assert_eq!(outcome(&conversion, "busy-polling"), Outcome::Carried);
+}
+
+#[test]
 fn passwords_are_those_of_a_userlist() {
     let hash = "$6$k6y3o.eP$JlKBx9za9667qe4xHSwRv6J.C0/D7cV91";
     let text = format!(

@@ -32,6 +32,9 @@ impl Core {
             if self.has_mail() {
                 self.run_mail();
             }
+            if self.0.busy_polls.get() && !self.0.tasks.has_ready() {
+                self.spin();
+            }
             let Some(drain) = self.asked_to_stop() else {
                 continue;
             };
@@ -63,6 +66,9 @@ impl Core {
         let state = &mut *state.borrow_mut();
         let sends = !state.due.is_empty();
         state.send_due(tasks);
+        if self.0.busy_polls.get() {
+            state.look_again();
+        }
         let until = earlier(state.timers.next(), drained_by);
         let now = self.0.clock.now();
         if sends {
@@ -125,7 +131,7 @@ impl Core {
         }
     }
 
-    fn note_lateness(&self, lateness: Duration) {
+    pub(super) fn note_lateness(&self, lateness: Duration) {
         let before = match self.0.behind.get() {
             Behind::Nothing => Duration::ZERO,
             // What this turn has found may have been there at the look before.

@@ -9,9 +9,10 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::control::{Ecn, Facts, Family, Wishes};
-use super::headers::{Arrival, Headers, Run};
+use super::headers::{self, Arrival, Headers, Run};
 use crate::limits::{DATAGRAM_BYTES_MAX, DATAGRAMS_PER_CALL, MESSAGE_BYTES_MAX, SEGMENTS_MAX};
 use crate::outgoing::Part;
+use crate::socket::Beside;
 
 /// One datagram to send, or several of one flow: the same sizes, the same peer.
 #[derive(Debug)]
@@ -233,6 +234,8 @@ pub struct ReceiveBatch {
     bytes_each: usize,
     headers: Headers,
     arrivals: Vec<Arrival>,
+    /// How many messages the last call was asked for.
+    asked: usize,
 }
 
 impl ReceiveBatch {
@@ -249,6 +252,7 @@ impl ReceiveBatch {
             bytes_each,
             headers: Headers::new(messages),
             arrivals: Vec::with_capacity(messages),
+            asked: messages,
         }
     }
 
@@ -275,11 +279,39 @@ impl ReceiveBatch {
     /// Receives what is there without a wait, of one call, and says how many messages. What was received before is gone.
     pub(crate) fn recv(&mut self, descriptor: &OwnedFd) -> Result<usize, Errno> {
         self.clear();
+        self.asked = self.headers.len();
         let memory = self.memory.chunks_mut(self.bytes_each);
         let count = self.headers.recv(descriptor, memory)?;
         let arrivals = (0..count).map(|at| self.headers.arrival(at));
         self.arrivals.extend(arrivals);
         Ok(count)
+    }
+
+    /// The same for one message, which costs less where no more than one is there; asks as often as it is told for one that has
+    /// not come yet.
+    pub(crate) fn recv_one(
+        &mut self,
+        descriptor: &OwnedFd,
+        beside: Beside,
+        tries: usize,
+    ) -> Result<usize, Errno> {
+        self.clear();
+        self.asked = 1;
+        let memory = &mut self.memory[..self.bytes_each];
+        let arrival = match beside {
+            Beside::Address => headers::recv_one(descriptor, memory, tries)?,
+            Beside::Control => {
+                self.headers.recv_one(descriptor, memory, tries)?;
+                self.headers.arrival(0)
+            }
+        };
+        self.arrivals.push(arrival);
+        Ok(1)
+    }
+
+    /// Whether the last call has brought fewer messages than it was asked for: no more were there.
+    pub(crate) fn had_room(&self) -> bool {
+        self.arrivals.len() < self.asked
     }
 
     /// Whether another message fits.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{SendFlags, send};
+use rustix::net::{RecvFlags, SendFlags, recvfrom, send, sendto};
 
 use super::control::{
     Control, Facts, Family, Name, Wishes, read_facts, read_name, write_name, write_wishes,
@@ -17,13 +17,6 @@ pub(super) struct Run<'bytes> {
     /// `None`: to the peer that the socket is connected to.
     pub(super) to: Option<SocketAddr>,
     pub(super) wishes: Wishes,
-}
-
-impl Run<'_> {
-    /// Whether nothing is said beside the bytes.
-    fn is_plain(&self) -> bool {
-        self.to.is_none() && self.wishes.is_nothing()
-    }
 }
 
 /// One message that was received.
@@ -73,7 +66,7 @@ impl Headers {
     ) -> Result<usize, Errno> {
         let (first, second) = (runs.next(), runs.next());
         match (&first, &second) {
-            (Some(only), None) if only.is_plain() => send_one(descriptor, only.bytes),
+            (Some(only), None) if only.wishes.is_nothing() => send_one(descriptor, only),
             _ => self.send_several(
                 descriptor,
                 family,
@@ -150,6 +143,45 @@ impl Headers {
         })
     }
 
+    /// Receives one message without a wait: see [`Headers::arrival`]. Asks as often as it is told for one that has not come yet.
+    pub(super) fn recv_one(
+        &mut self,
+        descriptor: &OwnedFd,
+        bytes: &mut [u8],
+        mut tries: usize,
+    ) -> Result<(), Errno> {
+        let header = &mut self.headers[0].msg_hdr;
+        header.msg_namelen = size_of::<Name>() as libc::socklen_t;
+        header.msg_controllen = size_of::<Control>();
+        self.vectors[0] = libc::iovec {
+            iov_base: bytes.as_mut_ptr().cast(),
+            iov_len: bytes.len(),
+        };
+        // A call that receives nothing leaves the header as it is.
+        self.link(1);
+        loop {
+            // SAFETY: the header points to a name, a vector and room for control messages of this value, and to bytes that are
+            // borrowed mutably for this call, with their lengths.
+            let length = unsafe {
+                libc::recvmsg(
+                    descriptor.as_raw_fd(),
+                    &raw mut self.headers[0].msg_hdr,
+                    libc::MSG_DONTWAIT,
+                )
+            };
+            let Ok(length) = u32::try_from(length) else {
+                match last_errno() {
+                    Errno::INTR => {}
+                    Errno::AGAIN if tries > 1 => tries -= 1,
+                    errno => return Err(errno),
+                }
+                continue;
+            };
+            self.headers[0].msg_len = length;
+            return Ok(());
+        }
+    }
+
     /// What the last call has received as the message number `at`.
     pub(super) fn arrival(&self, at: usize) -> Arrival {
         let header = &self.headers[at];
@@ -192,18 +224,53 @@ impl Headers {
         loop {
             match usize::try_from(call(&mut self.headers)) {
                 Ok(count) => return Ok(count),
-                Err(_) => match Errno::from_io_error(&std::io::Error::last_os_error()) {
-                    Some(Errno::INTR) => {}
-                    errno => return Err(errno.unwrap_or(Errno::IO)),
+                Err(_) => match last_errno() {
+                    Errno::INTR => {}
+                    errno => return Err(errno),
                 },
             }
         }
     }
 }
 
-/// Sends one datagram to the peer that the socket is connected to. The kernel reads no vectors for it: sendmmsg(2) costs the sender 8 %
+/// Receives one datagram beside which nothing is said but who has sent it. The kernel reads no header for it, nor a vector: a call that
+/// finds nothing takes 0.6 of the time.
+pub(super) fn recv_one(
+    descriptor: &OwnedFd,
+    bytes: &mut [u8],
+    mut tries: usize,
+) -> Result<Arrival, Errno> {
+    let room = bytes.len();
+    // TRUNC: the length is that of all of it.
+    let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
+    loop {
+        match recvfrom(descriptor, &mut *bytes, flags) {
+            Ok((_, length, from)) => {
+                return Ok(Arrival {
+                    length,
+                    from: from.and_then(|from| SocketAddr::try_from(from).ok()),
+                    facts: Facts::default(),
+                    is_truncated: length > room,
+                });
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if tries > 1 => tries -= 1,
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// Sends one datagram that nothing is wished for. The kernel reads no vectors for it: sendmmsg(2) costs the sender 8 %
 /// more, of 64 bytes over virtual Ethernet.
-fn send_one(descriptor: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
+fn send_one(descriptor: &OwnedFd, run: &Run<'_>) -> Result<usize, Errno> {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    retry_on_intr(|| send(descriptor, bytes, flags)).map(|_| 1)
+    let sent = match run.to {
+        None => retry_on_intr(|| send(descriptor, run.bytes, flags)),
+        Some(to) => retry_on_intr(|| sendto(descriptor, run.bytes, flags, &to)),
+    };
+    sent.map(|_| 1)
 }

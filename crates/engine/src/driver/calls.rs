@@ -22,7 +22,7 @@ use crate::datagram::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::error::{Error, Kind, Op};
 use crate::file::File;
 use crate::input::Input;
-use crate::limits::{DROP_BYTES, PARTS_PER_SEND, SENDFILE_BYTES};
+use crate::limits::{DROP_BYTES, PARTS_PER_SEND, SENDFILE_BYTES, TRIES_PER_ASK};
 use crate::outgoing::{Part, Queue};
 use crate::pipe::Pipe;
 use crate::socket::key::Key;
@@ -66,6 +66,7 @@ pub(super) fn receive(
         _ => input.buffer_for_bulk(pool)?,
     };
     let room = buffer.room();
+    let mut tries = tries(socket);
     loop {
         // DONTWAIT: a ring's sockets are blocking.
         match recv(socket.descriptor(), buffer.spare(), RecvFlags::DONTWAIT) {
@@ -79,11 +80,20 @@ pub(super) fn receive(
                 return Ok(count);
             }
             Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if tries > 1 => tries -= 1,
             Err(errno) => {
                 socket.readable = errno != Errno::AGAIN;
                 return Err(Error::os(Op::Recv, errno));
             }
         }
+    }
+}
+
+/// How often a receive asks for what is not there yet.
+fn tries(socket: &mut Socket) -> usize {
+    match std::mem::take(&mut socket.is_asked) {
+        true => TRIES_PER_ASK,
+        false => 1,
     }
 }
 
@@ -315,11 +325,14 @@ pub(super) fn recv_datagrams(
     if !socket.readable {
         return Err(Errno::AGAIN);
     }
-    let received = batch.recv(socket.descriptor());
+    let received = match tries(socket) {
+        1 => batch.recv(socket.descriptor()),
+        tries => batch.recv_one(socket.descriptor(), socket.beside, tries),
+    };
     match received {
         // Fewer than there was room for have emptied the socket, and the next edge is still to come; unless an error has
         // been reported, which may stand behind them: its edge may have come together with theirs.
-        Ok(_) => socket.readable = !batch.has_room() || socket.ended != Ended::No,
+        Ok(_) => socket.readable = !batch.had_room() || socket.ended != Ended::No,
         Err(errno) => {
             socket.readable = errno != Errno::AGAIN;
             // The error that was reported has been taken, by this call or by a send.

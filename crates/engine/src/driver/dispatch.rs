@@ -108,6 +108,21 @@ impl Operations for Driver {
     }
 
     #[inline]
+    fn receives_when_asked(&self, socket: &Socket) -> bool {
+        dispatch!(self, driver => driver.receives_when_asked(socket))
+    }
+
+    #[inline]
+    fn stop_reports(&self, socket: &Socket) -> bool {
+        dispatch!(self, driver => driver.stop_reports(socket))
+    }
+
+    #[inline]
+    fn report_again(&self, key: Key, socket: &mut Socket) {
+        dispatch!(self, driver => driver.report_again(key, socket));
+    }
+
+    #[inline]
     fn ends_recv(&mut self, key: Key, socket: &mut Socket) -> bool {
         dispatch!(self, driver => driver.ends_recv(key, socket))
     }

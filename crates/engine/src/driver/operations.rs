@@ -117,6 +117,15 @@ pub(crate) trait Operations {
         pool: &Rc<Pool>,
     ) -> Result<usize, Error>;
 
+    /// Whether a receive from a socket that counts as readable asks the kernel, which has none under way.
+    fn receives_when_asked(&self, socket: &Socket) -> bool;
+
+    /// Has nothing reported of a socket that is asked without that; whether that could be done.
+    fn stop_reports(&self, socket: &Socket) -> bool;
+
+    /// Has everything reported again, also what has happened meanwhile.
+    fn report_again(&self, key: Key, socket: &mut Socket);
+
     /// Whether a receive is under way that may have taken bytes already. It is asked to end, and its end wakes the receiver.
     fn ends_recv(&mut self, key: Key, socket: &mut Socket) -> bool;
 

@@ -26,6 +26,7 @@ impl State {
 
     /// The handle was dropped.
     pub(crate) fn close(&mut self, key: Key) {
+        self.expect_no_more(key);
         let is_sent = !self.sockets[key].is_sending() || self.is_last_send_done(key);
         let State {
             driver,

@@ -85,7 +85,10 @@ impl State {
     ) -> Poll<Result<usize, Error>> {
         match self.driver.recv_datagrams(key, batch, &mut self.sockets) {
             Err(Errno::AGAIN) => self.wait_for_bytes(key, task),
-            received => Poll::Ready(received.map_err(|errno| Error::os(Op::Recv, errno))),
+            received => {
+                self.expected.note_received(key);
+                Poll::Ready(received.map_err(|errno| Error::os(Op::Recv, errno)))
+            }
         }
     }
 }

@@ -21,7 +21,10 @@ impl State {
         task: TaskId,
     ) -> Poll<Result<usize, Error>> {
         match self.recv_now(key, input) {
-            Some(received) => Poll::Ready(received),
+            Some(received) => {
+                self.expected.note_received(key);
+                Poll::Ready(received)
+            }
             None => self.wait_for_bytes(key, task),
         }
     }
@@ -40,7 +43,10 @@ impl State {
         }
         match self.driver.drop_arrived(key, max, &mut self.sockets) {
             Err(Errno::AGAIN) => self.wait_for_bytes(key, task),
-            dropped => Poll::Ready(dropped.map_err(|errno| Error::os(Op::Recv, errno))),
+            dropped => {
+                self.expected.note_received(key);
+                Poll::Ready(dropped.map_err(|errno| Error::os(Op::Recv, errno)))
+            }
         }
     }
 

@@ -36,7 +36,10 @@ impl State {
     ) -> Poll<Result<usize, Error>> {
         match self.driver.splice_in(key, pipe, max, &mut self.sockets) {
             Err(Errno::AGAIN) => self.wait_for_bytes(key, task),
-            filled => Poll::Ready(filled.map_err(|errno| Error::os(Op::Recv, errno))),
+            filled => {
+                self.expected.note_received(key);
+                Poll::Ready(filled.map_err(|errno| Error::os(Op::Recv, errno)))
+            }
         }
     }
 

@@ -14,6 +14,7 @@ mod files;
 mod hangups;
 mod kept;
 mod mail;
+mod polling;
 mod segments;
 mod sharing;
 mod splices;

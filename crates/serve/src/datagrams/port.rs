@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onrush_engine::clock::thread_time;
 use onrush_engine::{Datagram, DatagramClaim, Error, Kind, ReceiveBatch, Received};
 use onrush_packet::header::{self, Header};
 use onrush_packet::memcached::WrongFrame;
@@ -16,6 +15,7 @@ use super::replies::{Replies, Way};
 use crate::memcached::datagrams::Answer;
 use crate::memcached::desk::{Desk, moment};
 use crate::observe::datagrams::DatagramTraffic;
+use crate::observe::work::time_used;
 use crate::site::place::{Place, Spoken};
 use crate::worker::Worker;
 
@@ -181,7 +181,7 @@ impl Port {
                 question,
                 tally: state.flows.tally(flow),
                 dropped: state.dropped,
-                cpu: thread_time().ran.as_nanos() as u64,
+                cpu: time_used(&worker.core).as_nanos() as u64,
                 core: worker.core.id() as u16,
                 role,
             };

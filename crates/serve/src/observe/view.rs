@@ -12,6 +12,7 @@ use super::latency::Histogram;
 use super::live::Stage;
 use super::registry::Kind;
 use super::traffic::TrafficView;
+use super::work::had_work;
 use crate::meter::Totals;
 use crate::proxy::endpoints::Duty;
 use crate::service::Service;
@@ -25,6 +26,8 @@ pub struct CoreView {
     pub generation: u64,
     /// What it has had of its CPU.
     pub time: ThreadTime,
+    /// How long it had something to do, where it busy-polls and the time on its CPU does not say so.
+    pub had_work: Option<Duration>,
     /// The longest time since its start for which it did not look at the kernel.
     pub busy_max: Duration,
     /// What it has done since its start.
@@ -145,6 +148,7 @@ impl CoreView {
             core: worker.core.id(),
             generation: site.settings.generation(),
             time: thread_time(),
+            had_work: had_work(&worker.core),
             busy_max: worker.core.busy_max(),
             totals: worker.meter.totals(),
             connections: worker.meter.connections_open(),

@@ -56,6 +56,8 @@ pub struct ProfileView {
     pub core: usize,
     /// What it has had of its CPU.
     pub time: ThreadTime,
+    /// How long it had something to do, where it busy-polls and the time on its CPU does not say so.
+    pub had_work: Option<Duration>,
     /// Each kind of work, by name.
     pub works: Vec<(&'static str, WorkFigures)>,
 }
@@ -71,6 +73,7 @@ impl ProfileView {
         ProfileView {
             core: core.id(),
             time: thread_time(),
+            had_work: had_work(core),
             works: NAMES.iter().map(figures).collect(),
         }
     }
@@ -85,6 +88,16 @@ impl ProfileView {
         let works = self.works.iter().filter(|(name, _)| *name != WAIT_NAME);
         works.map(|(_, figures)| figures.time).sum()
     }
+}
+
+/// How long a core that busy-polls had something to do.
+pub(super) fn had_work(core: &Core) -> Option<Duration> {
+    core.busy_polls().then(|| core.worked())
+}
+
+/// What a core has used of its CPU for work.
+pub(crate) fn time_used(core: &Core) -> Duration {
+    had_work(core).unwrap_or_else(|| thread_time().ran)
 }
 
 #[cfg(test)]

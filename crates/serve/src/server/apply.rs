@@ -271,6 +271,7 @@ fn fixed(before: &Plan, plan: &Plan) -> Option<&'static str> {
         (before.cpus != plan.cpus, "cpus"),
         (before.io != plan.io, "io"),
         (before.accept != plan.accept, "accept"),
+        (before.busy_poll != plan.busy_poll, "busy_poll"),
         (before.admin != plan.admin, "admin"),
         (before.process != plan.process, "process"),
     ]

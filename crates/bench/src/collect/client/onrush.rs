@@ -8,7 +8,7 @@ use super::own_verdict::{VerdictJson, distrust};
 use super::packets;
 use super::report::{ClientReport, is_good_status, latency, status_warnings, sum};
 use super::words::json;
-use crate::outcome::Second;
+use crate::outcome::{Latency, Second};
 
 /// The parts of the schema that are used here; others are ignored, since keys are only added.
 #[derive(Deserialize)]
@@ -51,6 +51,31 @@ struct KindJson {
     kind: Option<String>,
 }
 
+/// The times that count from where a request was handed to the kernel.
+#[derive(Deserialize)]
+struct ServiceJson {
+    #[serde(default)]
+    service_us: Option<LatencyJson>,
+}
+
+/// The same with service times in the place of response times, of one result.
+pub(super) fn read_service(text: &str) -> Result<ClientReport, String> {
+    let service = json::<ServiceJson>(text)?.service_us;
+    let mut report = read(text)?;
+    report.latency = service.and_then(of_json);
+    report.notes.push(
+        "latencies are service times: from where a request is handed to the kernel to its response"
+            .to_owned(),
+    );
+    Ok(report)
+}
+
+fn of_json(found: LatencyJson) -> Option<Latency> {
+    let percentiles = found.percentiles.into_iter();
+    let percentiles = percentiles.filter_map(|(name, us)| Some((name, us?)));
+    latency(found.mean, found.max, percentiles)
+}
+
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     if json::<KindJson>(text)?.kind.as_deref() == Some(packets::KIND) {
         return packets::read(text);
@@ -79,11 +104,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         duration_s: json.duration_s,
         rps: json.rps,
         bytes_per_s: json.bytes_per_s,
-        latency: json.latency_us.and_then(|found| {
-            let percentiles = found.percentiles.into_iter();
-            let percentiles = percentiles.filter_map(|(name, us)| Some((name, us?)));
-            latency(found.mean, found.max, percentiles)
-        }),
+        latency: json.latency_us.and_then(of_json),
         seconds: rows.collect(),
         warnings,
         distrust: distrust(&json.verdict),
@@ -108,6 +129,17 @@ mod tests {
         );
         let report = read(&text).expect("a report");
         assert_eq!(report.distrust, ["not sent: 3 % (bound: 1 %)"]);
+        let times = r#"{"requests":1,"errors":0,"duration_s":1,"rps":1,"latency_us":{"mean":2,"percentiles":{"50":3}},"service_us":{"mean":1,"percentiles":{"50":2,"99":null}}}"#;
+        let p50 = |report: Result<ClientReport, String>| {
+            let latency = report.expect("a report").latency.expect("latencies");
+            (
+                latency.mean,
+                latency.percentiles.len(),
+                latency.percentiles[0].us,
+            )
+        };
+        assert_eq!(p50(read(times)), (Some(2.0), 1, 3.0));
+        assert_eq!(p50(read_service(times)), (Some(1.0), 1, 2.0));
         let cached =
             r#"{"requests":2,"errors":0,"duration_s":1,"rps":2,"statuses":{"hit":1,"miss":1}}"#;
         let report = read(cached).expect("a report");

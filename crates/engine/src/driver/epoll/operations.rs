@@ -121,6 +121,22 @@ impl Operations for Epoll {
         }
     }
 
+    fn receives_when_asked(&self, _: &Socket) -> bool {
+        true
+    }
+
+    fn stop_reports(&self, socket: &Socket) -> bool {
+        rustix::event::epoll::delete(&self.epoll, socket.descriptor()).is_ok()
+    }
+
+    fn report_again(&self, key: Key, socket: &mut Socket) {
+        if self.register(socket.descriptor(), key).is_err() {
+            // The kernel has no memory for it: what it would report is said of it, and the calls to come find out.
+            socket.readable = true;
+            socket.writable = true;
+        }
+    }
+
     fn ends_recv(&mut self, _: Key, _: &mut Socket) -> bool {
         false
     }

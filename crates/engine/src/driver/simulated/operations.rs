@@ -102,6 +102,16 @@ impl Operations for Simulated {
         Ok(count)
     }
 
+    fn receives_when_asked(&self, _: &Socket) -> bool {
+        false
+    }
+
+    fn stop_reports(&self, _: &Socket) -> bool {
+        false
+    }
+
+    fn report_again(&self, _: Key, _: &mut Socket) {}
+
     fn ends_recv(&mut self, _: Key, _: &mut Socket) -> bool {
         false
     }

@@ -138,6 +138,16 @@ impl Operations for Ring {
         Err(Error::os(Op::Recv, Errno::AGAIN))
     }
 
+    fn receives_when_asked(&self, socket: &Socket) -> bool {
+        !socket.ring.armed
+    }
+
+    fn stop_reports(&self, _: &Socket) -> bool {
+        false
+    }
+
+    fn report_again(&self, _: Key, _: &mut Socket) {}
+
     fn ends_recv(&mut self, key: Key, socket: &mut Socket) -> bool {
         let is_receiving = socket.ring.armed && !socket.ring.is_spent();
         if is_receiving {
@@ -316,12 +326,12 @@ impl Operations for Ring {
         sockets: &mut Sockets,
     ) -> Result<usize, Errno> {
         let socket = &mut sockets[key];
-        if socket.ring.polling_readable {
+        if socket.ring.polling_readable && !socket.is_asked {
             return Err(Errno::AGAIN);
         }
         // A receive that emptied the socket is followed by a wait at once, without a call that says so.
         let received = calls::recv_datagrams(socket, batch);
-        if received == Err(Errno::AGAIN) {
+        if received == Err(Errno::AGAIN) && !socket.ring.polling_readable {
             self.poll_readable(key, socket);
         }
         received
