@@ -9,7 +9,7 @@ use toml::de::DeTable;
 use crate::limits::NODES_MAX;
 use crate::scenario::remote::{Access, Remote, Settings, Slurm, Ssh};
 use crate::scenario::section::{At, Read, Section, Source, plain};
-use crate::scenario::{Program, Results, Role, Variant};
+use crate::scenario::{Program, Role, Variant};
 
 /// The keys that say how a host is reached.
 pub(super) const ACCESS_KEYS: [&str; 3] = ["local", "ssh", "slurm"];
