@@ -84,7 +84,6 @@ fn the_flag_does_what_the_key_does_for_an_echo_too() {
             io,
         ]);
         assert!(serve.greeting.contains(", busy polling\n"));
-        let target = serve.address.clone();
         let json = directory.path().join("result.json");
         let json = json.to_str().expect("a path of text");
         for (protocol, counted) in [("tcp", "requests"), ("udp", "received")] {
