@@ -3,6 +3,7 @@
 
 mod codes;
 mod server;
+mod stopping;
 mod whole;
 
 use std::cell::Cell;

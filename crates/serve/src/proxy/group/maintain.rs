@@ -105,12 +105,12 @@ impl Group {
         self.servers.iter().map(give_up).sum()
     }
 
-    /// Closes all idle connections.
+    /// Closes all idle connections, and those that requests under way still make, once these have their responses.
     pub(crate) fn clear(&self) {
         for server in &self.servers {
             server.pool.clear();
-            server.pipelined.close();
-            server.multiplexed.close();
+            server.pipelined.clear();
+            server.multiplexed.clear();
         }
     }
 
