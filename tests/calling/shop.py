@@ -35,8 +35,9 @@ def interface():
 FILE = interface()
 POOL = descriptor_pool.DescriptorPool()
 POOL.Add(FILE)
-FACTORY = message_factory.MessageFactory(POOL)
-ORDER, RECEIPT = (FACTORY.GetPrototype(POOL.FindMessageTypeByName(name)) for name in ("shop.Order", "shop.Receipt"))
+# Protobuf has had the first from 4.22 on, and the other up to 4.25.
+MESSAGE_CLASS = getattr(message_factory, "GetMessageClass", None) or message_factory.MessageFactory(POOL).GetPrototype
+ORDER, RECEIPT = (MESSAGE_CLASS(POOL.FindMessageTypeByName(name)) for name in ("shop.Order", "shop.Receipt"))
 LOG = threading.Lock()
 CODES = {code.value[0]: code for code in grpc.StatusCode}
 
