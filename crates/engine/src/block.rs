@@ -1,4 +1,4 @@
-//! Memory for what comes and goes with every request: futures, and values that wait for what happens next.
+//! Memory for futures that come and go with every request.
 //!
 //! The allocator keeps few free blocks of a size at hand (glibc: seven), and a busy core has a hundred requests under way:
 //! nearly each would be cut out of a larger block and put together with its neighbours again. A core keeps
@@ -8,7 +8,6 @@
 use std::alloc::{self, Layout, handle_alloc_error};
 use std::cell::RefCell;
 use std::future::Future;
-use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -64,7 +63,7 @@ impl Drop for Blocks {
     }
 }
 
-/// A future, or another value, in a block.
+/// A future in a block.
 pub struct InBlock<F> {
     /// Initialised, and nobody else's, until this is dropped.
     future: NonNull<F>,
@@ -78,17 +77,6 @@ impl<F> InBlock<F> {
         size_of::<F>() <= BLOCK_BYTES && align_of::<F>() <= ALIGNMENT,
         "a future is larger than a block"
     );
-
-    /// The value itself, whose block is free from now on.
-    pub fn into_inner(self) -> F {
-        let this = ManuallyDrop::new(self);
-        // SAFETY: it is initialised, and neither its own drop nor this one's will run: nobody uses it there any more.
-        let value = unsafe { this.future.read() };
-        // SAFETY: as above; it is initialised and read once.
-        let blocks = unsafe { std::ptr::read(&this.blocks) };
-        blocks.put(this.future.cast());
-        value
-    }
 
     pub(crate) fn new(future: F, blocks: &Rc<Blocks>) -> Self {
         const { Self::FITS };
@@ -171,19 +159,6 @@ mod tests {
         run_and_abandon::<1>(&blocks);
         run_and_abandon::<{ BLOCK_BYTES / 2 }>(&blocks);
         assert_eq!(blocks.0.borrow().len(), 2, "two were in use at a time");
-    }
-
-    #[test]
-    fn a_value_leaves_its_block_once() {
-        let blocks = Rc::default();
-        let value = Rc::new([7_u8; 100]);
-        let held = InBlock::new((Rc::clone(&value), 1), &blocks);
-        assert_eq!(held.into_inner().0[99], 7);
-        assert_eq!(Rc::strong_count(&value), 1, "what left was dropped once");
-        assert_eq!(blocks.0.borrow().len(), 1, "and its block is free");
-        drop(InBlock::new(Rc::clone(&value), &blocks));
-        assert_eq!(Rc::strong_count(&value), 1);
-        assert_eq!(blocks.0.borrow().len(), 1);
     }
 
     #[test]

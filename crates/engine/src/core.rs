@@ -278,9 +278,9 @@ impl Core {
         self.handle().stop(drain);
     }
 
-    /// `future`, or another value, in memory that the core keeps for the next one: for those that are made for every request. A
-    /// step of it costs no more than one of a boxed future.
-    pub fn in_block<F>(&self, future: F) -> InBlock<F> {
+    /// `future` in memory that the core keeps for the next one: for those that are made for every request. A step of it
+    /// costs no more than one of a boxed future.
+    pub fn in_block<F: Future>(&self, future: F) -> InBlock<F> {
         InBlock::new(future, &self.0.blocks)
     }
 

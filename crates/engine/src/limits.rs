@@ -25,8 +25,8 @@ pub(crate) const BUFFERS_FREE_MAX: usize = 512;
 /// Size of a block for the future of one request: a forwarded one needs most of it. A larger one does not compile.
 pub(crate) const BLOCK_BYTES: usize = 1280;
 
-/// Free blocks a core keeps for reuse: 5 MiB. A hundred connections of HTTP/2 have a few thousand requests under way at a time.
-pub(crate) const BLOCKS_FREE_MAX: usize = 4096;
+/// Free blocks a core keeps for reuse: 1.25 MiB.
+pub(crate) const BLOCKS_FREE_MAX: usize = 1024;
 
 /// Buffers lent to the kernel at a time with io_uring. It must exceed the receive completions of one loop turn, or
 /// multishot receives end with ENOBUFS and have to be armed again; a power of two, as the kernel demands.

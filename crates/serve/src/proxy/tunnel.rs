@@ -69,7 +69,9 @@ impl Tunnel {
             ServerEnd::Connection(server, input) => (server, mem::take(input)),
             ServerEnd::Stream(server) => {
                 sent?;
-                return stream::run_to_stream(client, server, idle_max).await;
+                // Boxed: tunnels over connections, which are many, pay nothing for it.
+                let to_stream = stream::run_to_stream(client, server, idle_max);
+                return Box::pin(to_stream).await;
             }
         };
         let client_stream = &client.stream;

@@ -152,10 +152,6 @@ impl Request {
         }
     }
 
-    pub(super) fn service(&self) -> &Service {
-        &self.service
-    }
-
     pub(super) fn exchange(&self) -> &Exchange {
         &self.exchange
     }

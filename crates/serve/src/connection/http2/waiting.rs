@@ -3,15 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use onrush_engine::InBlock;
-
 use super::request::Request;
 use crate::chosen::Responded;
 use crate::proxy::forward::request::Forward;
 use crate::waiter::Parked;
 
 /// None when it goes on.
-struct Waiting(RefCell<Option<InBlock<(Request, Forward)>>>);
+struct Waiting(RefCell<Option<(Request, Forward)>>);
 
 /// Has the request wait for its response, or for the end of its stream, where that is all there is to be done. Otherwise it goes on in a
 /// task at once.
@@ -23,21 +21,18 @@ pub(super) fn wait(request: Request, forward: Forward) {
     let waiting = Rc::new(Waiting(RefCell::new(None)));
     submission.park(Rc::clone(&waiting) as Rc<dyn Parked>);
     request.stream().park(Rc::clone(&waiting) as Rc<dyn Parked>);
-    let core = request.service().worker.core.clone();
-    waiting.0.replace(Some(core.in_block((request, forward))));
+    waiting.0.replace(Some((request, forward)));
 }
 
 impl Parked for Waiting {
     fn begin(&self) {
-        if let Some(waiting) = self.0.take() {
-            let (request, forward) = waiting.into_inner();
+        if let Some((request, forward)) = self.0.take() {
             request.spawn(Responded::Forwarded(forward));
         }
     }
 
     fn go_on(&self) {
-        if let Some(waiting) = self.0.take() {
-            let (request, forward) = waiting.into_inner();
+        if let Some((request, forward)) = self.0.take() {
             request.go_on_with(forward);
         }
     }

@@ -80,6 +80,8 @@ type Decide = Rc<dyn Fn(&Asked) -> Done>;
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) connections: Cell<usize>,
+    /// How many of them have ended.
+    pub(super) ended: Cell<usize>,
     /// Streams that were open on one connection at a time.
     pub(super) streams_most: Cell<usize>,
     pub(super) asked: RefCell<Vec<Asked>>,
@@ -100,7 +102,10 @@ pub(super) fn serve(
         while let Ok(stream) = listener.accept().await {
             stream.set_deadline(Some(core.now_exact() + PATIENCE));
             let mut one = One::new(stream, streams_max, &known, &decide);
-            core.spawn(async move { while one.step().await.is_some() {} });
+            core.spawn(async move {
+                while one.step().await.is_some() {}
+                one.seen.ended.set(one.seen.ended.get() + 1);
+            });
         }
     });
     (address, seen)
