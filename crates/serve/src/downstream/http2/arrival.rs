@@ -2,7 +2,8 @@
 
 use onrush_http::http2::{End, Stream};
 
-use super::flow::{Receiving, Sending};
+use super::flow::{Flow, Receiving, Sending};
+use super::output::State;
 use super::session::Session;
 
 impl Session {
@@ -21,7 +22,11 @@ impl Session {
         let count = bytes.len() as u32; // within a window
         match self.carrier.uploads_held().take(count) {
             // Nobody may read it for long, while others' bodies are read.
-            true => state.http.release_of_connection(count, &mut state.frames),
+            true => {
+                let held = &flow.incoming.held;
+                held.set(held.get() + count);
+                state.http.release_of_connection(count, &mut state.frames);
+            }
             false => {
                 let owed = &flow.incoming.owed;
                 owed.set(owed.get() + count);
@@ -31,6 +36,31 @@ impl Session {
             flow.incoming.state.set(Receiving::Ended);
         }
         flow.wake();
+    }
+
+    /// So many bytes of a request's body are dealt with.
+    pub(super) fn release(&self, flow: &Flow, bytes: usize) {
+        self.release_quietly(flow, bytes as u32); // within a window
+        self.wake();
+    }
+
+    /// So many bytes of a stream are not held any more that did not count against the connection's window.
+    pub(super) fn give_back_held(&self, flow: &Flow, bytes: u32) {
+        let held = &flow.incoming.held;
+        held.set(held.get() - bytes);
+        self.carrier.uploads_held().give(bytes);
+    }
+
+    /// Releases bytes of a request's body where the connection's task is woken anyway.
+    pub(super) fn release_quietly(&self, flow: &Flow, bytes: u32) {
+        let State { http, frames, .. } = &mut *self.state.borrow_mut();
+        let owed = flow.incoming.owed.get().min(bytes);
+        flow.incoming.owed.set(flow.incoming.owed.get() - owed);
+        self.give_back_held(flow, bytes - owed);
+        if let Some(stream) = flow.stream.get() {
+            http.release_of_connection(owed, frames);
+            http.release_of_stream(stream, bytes, frames);
+        }
     }
 
     /// Trailers have come, which are these lines.

@@ -76,6 +76,8 @@ pub(super) struct Incoming {
     pub(super) received: Cell<u64>,
     /// Bytes that are there, and that the window of the connection still counts.
     pub(super) owed: Cell<u32>,
+    /// Bytes that nobody has released, and that it does not.
+    pub(super) held: Cell<u32>,
     /// Bytes of these that were thrown away.
     pub(super) discarded: Cell<u32>,
 }
@@ -131,6 +133,7 @@ impl Flow {
         incoming.length.set(None);
         incoming.received.set(0);
         incoming.owed.set(0);
+        incoming.held.set(0);
         incoming.discarded.set(0);
     }
 

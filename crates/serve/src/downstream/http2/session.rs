@@ -296,24 +296,6 @@ impl Session {
         self.state.borrow().http.is_amid_block()
     }
 
-    /// So many bytes of a request's body are dealt with.
-    pub(super) fn release(&self, flow: &Flow, bytes: usize) {
-        self.release_quietly(flow, bytes as u32); // within a window
-        self.wake();
-    }
-
-    /// The same, where the connection's task is woken anyway.
-    fn release_quietly(&self, flow: &Flow, bytes: u32) {
-        let State { http, frames, .. } = &mut *self.state.borrow_mut();
-        let owed = flow.incoming.owed.get().min(bytes);
-        flow.incoming.owed.set(flow.incoming.owed.get() - owed);
-        self.carrier.uploads_held().give(bytes - owed);
-        if let Some(stream) = flow.stream.get() {
-            http.release_of_connection(owed, frames);
-            http.release_of_stream(stream, bytes, frames);
-        }
-    }
-
     /// What holds the two directions of a stream that has begun.
     pub(super) fn open(&self, stream: Stream, body: Receiving) -> Rc<Flow> {
         let state = &mut *self.state.borrow_mut();
@@ -331,6 +313,8 @@ impl Session {
         flow.incoming.state.set(Receiving::Unwanted);
         let unread = flow.incoming.bytes.take().len();
         self.release_quietly(flow, unread as u32); // within a window
+        // A tunnel that broke has taken some, and passed them to nobody.
+        self.give_back_held(flow, flow.incoming.held.get());
         let state = &mut *self.state.borrow_mut();
         if let Some(stream) = flow.stream.get()
             && flow.outgoing.state.get() == Sending::Ended
