@@ -17,6 +17,7 @@ use crate::access::verify::{Outcome, Pending};
 use crate::chosen::{Responded, respond};
 use crate::client::Client;
 use crate::downstream::http1::{Http1, Request};
+use crate::downstream::request_body::Arrived;
 use crate::downstream::{Downstream, Side};
 use crate::error_page::Form;
 use crate::exchange::{Exchange, NOT_YET};
@@ -212,9 +213,8 @@ impl Connection {
         stream.change_note(note::with_request);
         let is_chunked = head.framing == Framing::Chunked;
         // As soon as it is known, and before anybody acts on the head.
-        if is_chunked {
-            let mut reader = arrived.reader;
-            if let Err(refusal) = reader.skip(arrived.bytes, &worker.limits) {
+        if is_chunked && let Arrived::Framed(mut reader, bytes) = arrived {
+            if let Err(refusal) = reader.skip(bytes, &worker.limits) {
                 return self.refuse_and_close(refusal).map(|()| Some(Next::Close));
             }
             exchange.keep_connection_fields(head.headers, worker);

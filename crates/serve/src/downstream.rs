@@ -91,8 +91,7 @@ impl Downstream<'_> {
     pub(crate) fn head_is_sent(&mut self) {
         match &mut self.side {
             Side::Http1(side) => side.take_head(),
-            // It is in nobody's way.
-            Side::Http2(_) => {}
+            Side::Http2(side) => side.take_head(),
             #[cfg(test)]
             Side::Framed(_) => {}
         }
@@ -102,8 +101,7 @@ impl Downstream<'_> {
     pub(crate) fn request_is_sent(&mut self, bytes: u32) {
         match &mut self.side {
             Side::Http1(side) => side.take_request(bytes as usize),
-            // Nothing of its body went with the head.
-            Side::Http2(_) => {}
+            Side::Http2(side) => side.take_request(),
             #[cfg(test)]
             Side::Framed(side) => side.take_request(bytes as usize),
         }

@@ -190,14 +190,12 @@ impl Stream {
     }
 
     pub(super) fn arrived(&self) -> Arrived<'_> {
-        Arrived {
-            reader: BodyReader::new(self.framing),
-            // Of a body of unknown length nothing goes with the head.
-            bytes: match self.framing {
-                Framing::Length(_) => &self.first,
-                _ => b"",
-            },
-        }
+        // Of a body of unknown length nothing goes with the head.
+        let bytes: &[u8] = match self.framing {
+            Framing::Length(_) => &self.first,
+            _ => b"",
+        };
+        Arrived::Framed(BodyReader::new(self.framing), bytes)
     }
 
     pub(super) fn take_request(&mut self, bytes: usize) {

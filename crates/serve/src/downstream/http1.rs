@@ -85,10 +85,7 @@ impl Http1 {
             is_followed: head.framing == Framing::None && self.input.bytes().len() > head.bytes,
         };
         Parsed::Complete(Request {
-            arrived: Arrived {
-                reader: self.unread,
-                bytes: &self.input.bytes()[head.bytes..],
-            },
+            arrived: Arrived::Framed(self.unread, &self.input.bytes()[head.bytes..]),
             head,
             stream: &self.stream,
             to: reply::To::Http1(Reply::new(
@@ -132,10 +129,7 @@ impl Http1 {
     }
 
     pub(super) fn arrived(&self) -> Arrived<'_> {
-        Arrived {
-            reader: self.unread,
-            bytes: &self.input.bytes()[self.head_bytes as usize..],
-        }
+        Arrived::Framed(self.unread, &self.input.bytes()[self.head_bytes as usize..])
     }
 
     /// The head of the request in hand is dealt with.

@@ -32,6 +32,7 @@ use crate::waiter::Parked;
 use crate::websocket;
 pub(crate) use body::Body;
 use flow::{Flow, Receiving};
+use limits::HTTP2_WHOLE_MAX;
 use session::Session;
 
 /// One request of a connection. Dropping it ends its stream: with a reset where its response is not whole.
@@ -41,6 +42,8 @@ pub(crate) struct Stream {
     fields: FieldSection,
     follows: Follows,
     framing: Framing,
+    /// A small body that came with its head. It is here until nobody can ask for its request to be sent again.
+    whole: Vec<u8>,
 }
 
 impl Stream {
@@ -60,7 +63,16 @@ impl Stream {
             fields,
             follows,
             framing: Framing::None,
+            whole: Vec::new(),
         }
+    }
+
+    /// Which one it is, while more of its body may come with its head.
+    pub(crate) fn goes_on(&self) -> Option<http2::Stream> {
+        let incoming = &self.flow.incoming;
+        let is_small = incoming.bytes.borrow().len() <= HTTP2_WHOLE_MAX;
+        let is_open = incoming.state.get() == Receiving::Open && !self.flow.is_reset.get();
+        self.flow.stream.get().filter(|_| is_open && is_small)
     }
 
     /// Its head, which is looked at for the first time.
@@ -86,10 +98,10 @@ impl Stream {
         if let Framing::Length(length) = self.framing {
             self.flow.incoming.length.set(Some(length));
         }
-        let arrived = Arrived {
-            reader: BodyReader::new(self.framing),
-            bytes: b"",
-        };
+        if let Some(whole) = self.flow.take_whole(self.framing) {
+            self.whole = whole;
+        }
+        let arrived = arrived(self.framing, &self.whole);
         let to = Reply::new(&self.session, &self.flow);
         Ok((request.head, arrived, reply::To::Http2(to)))
     }
@@ -110,12 +122,26 @@ impl Stream {
         }
     }
 
-    /// Of a body nothing goes with the head.
     pub(super) fn arrived(&self) -> Arrived<'_> {
-        Arrived {
-            reader: BodyReader::new(self.framing),
-            bytes: b"",
+        arrived(self.framing, &self.whole)
+    }
+
+    /// The head is not needed any more, and the body is read as if it had not come with it.
+    pub(super) fn take_head(&mut self) {
+        if !self.whole.is_empty() {
+            let whole = std::mem::take(&mut self.whole);
+            self.flow.incoming.bytes.replace(whole);
         }
+    }
+
+    /// Neither the head is needed any more nor the body that came with it.
+    pub(super) fn take_request(&mut self) {
+        if self.whole.is_empty() {
+            return;
+        }
+        let bytes = std::mem::take(&mut self.whole).len() as u32; // HTTP2_WHOLE_MAX at most
+        self.flow.incoming.state.set(Receiving::Whole);
+        self.session.release_quietly(&self.flow, bytes);
     }
 
     pub(super) fn cut_off(&mut self, code: Code) {
@@ -178,8 +204,17 @@ impl Stream {
     }
 }
 
+/// What came of a body that is framed so with its head: a `whole` one, or nothing.
+fn arrived(framing: Framing, whole: &[u8]) -> Arrived<'_> {
+    match whole {
+        b"" => Arrived::Framed(BodyReader::new(framing), b""),
+        whole => Arrived::Whole(framing, whole),
+    }
+}
+
 impl Drop for Stream {
     fn drop(&mut self) {
+        self.take_head();
         let fields = std::mem::take(&mut self.fields);
         self.session.leave(&self.flow, fields);
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use onrush_engine::{Buffer, Core, Error, Input, Instant, Stream};
 use onrush_http::body::BodyReader;
+use onrush_http::write::{CHUNK_END, LAST_CHUNK};
 use onrush_http::{Framing, Limits, Refusal};
 use onrush_tls::Transport;
 
@@ -15,45 +16,57 @@ use crate::portion::{self, Keeps};
 
 /// What has arrived of a body with its head.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrived<'b> {
-    /// Reads `bytes`, of which it has read none.
-    pub(crate) reader: BodyReader,
-    pub(crate) bytes: &'b [u8],
+pub(crate) enum Arrived<'b> {
+    /// Bytes as the client has framed them: the reader has read none of them.
+    Framed(BodyReader, &'b [u8]),
+    /// All of a body without framing, and how it is framed where that is needed.
+    Whole(Framing, &'b [u8]),
 }
 
 impl<'b> Arrived<'b> {
     /// Whether a body that is framed so is known by now to have more than `max` bytes.
-    pub(crate) fn exceeds(mut self, framing: Framing, max: u64, limits: &Limits) -> bool {
-        match framing {
-            Framing::Length(length) => length > max,
-            Framing::Chunked => {
-                self.reader.limit_chunks(max);
-                self.reader.skip(self.bytes, limits).is_err()
+    pub(crate) fn exceeds(self, framing: Framing, max: u64, limits: &Limits) -> bool {
+        match (framing, self) {
+            (Framing::Length(length), _) => length > max,
+            (Framing::Chunked, Arrived::Whole(_, bytes)) => bytes.len() as u64 > max,
+            (Framing::Chunked, Arrived::Framed(mut reader, bytes)) => {
+                reader.limit_chunks(max);
+                reader.skip(bytes, limits).is_err()
             }
-            Framing::None | Framing::UntilClose => false,
+            (Framing::None | Framing::UntilClose, _) => false,
         }
     }
 
     /// Puts a body that has arrived whole into `out`, framed as it is: how many of its bytes that took. `None` when it is not
     /// whole, not well-formed or does not fit; then nothing is put.
     pub(crate) fn put_whole(
-        mut self,
+        self,
         out: &mut Buffer,
         limits: &Limits,
         keeps: Keeps<'_>,
     ) -> Option<usize> {
-        portion::put_whole(&mut self.reader, self.bytes, out, limits, keeps)
+        match self {
+            Arrived::Framed(mut reader, bytes) => {
+                portion::put_whole(&mut reader, bytes, out, limits, keeps)
+            }
+            Arrived::Whole(framing, bytes) => {
+                let framed = framed(framing, bytes);
+                out.put(&framed).then_some(bytes.len())
+            }
+        }
     }
 
     /// The body without its framing, if all of it has arrived and nothing stands behind it, and how many bytes that took.
-    pub(crate) fn payload(mut self, limits: &Limits) -> Option<(Vec<u8>, usize)> {
+    pub(crate) fn payload(self, limits: &Limits) -> Option<(Vec<u8>, usize)> {
+        let (mut reader, arrived) = match self {
+            Arrived::Framed(reader, bytes) => (reader, bytes),
+            Arrived::Whole(_, bytes) => return Some((bytes.to_vec(), bytes.len())),
+        };
         let (mut data, mut trailers) = (Vec::new(), Vec::new());
         let to = (&mut data, &mut trailers);
-        let bytes = portion::append_payload(&mut self.reader, self.bytes, to, limits, &|_| true);
+        let bytes = portion::append_payload(&mut reader, arrived, to, limits, &|_| true);
         let is_bare = trailers.is_empty() || trailers == b"\r\n";
-        let bytes = bytes
-            .ok()
-            .filter(|_| is_bare && self.reader.is_complete())?;
+        let bytes = bytes.ok().filter(|_| is_bare && reader.is_complete())?;
         Some((data, bytes))
     }
 
@@ -64,16 +77,31 @@ impl<'b> Arrived<'b> {
         limits: &Limits,
         keeps: Keeps<'_>,
     ) -> Option<Cow<'b, [u8]>> {
-        let mut reader = self.reader;
-        let passing = reader.pass(self.bytes, limits, keeps).ok()?;
+        let (mut reader, bytes) = match self {
+            Arrived::Framed(reader, bytes) => (reader, bytes),
+            Arrived::Whole(framing, bytes) => return Some(framed(framing, bytes)),
+        };
+        let passing = reader.pass(bytes, limits, keeps).ok()?;
         if passing.surplus.is_empty() {
             let is_whole = reader.is_complete();
-            return is_whole.then_some(Cow::Borrowed(&self.bytes[..passing.consumed]));
+            return is_whole.then_some(Cow::Borrowed(&bytes[..passing.consumed]));
         }
         let mut buffer = core.buffer().ok()?;
         self.put_whole(&mut buffer, limits, keeps)?;
         Some(Cow::Owned(buffer.to_vec()))
     }
+}
+
+/// A whole body as it goes on to a server of HTTP/1: as one chunk where its length is not said (RFC 9112 7.1).
+fn framed(framing: Framing, body: &[u8]) -> Cow<'_, [u8]> {
+    if framing != Framing::Chunked {
+        return Cow::Borrowed(body);
+    }
+    let size = format!("{:x}\r\n", body.len());
+    Cow::Owned(match body {
+        b"" => LAST_CHUNK.to_vec(),
+        body => [size.as_bytes(), body, CHUNK_END, LAST_CHUNK].concat(),
+    })
 }
 
 /// Where a body comes from.

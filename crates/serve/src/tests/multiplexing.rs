@@ -1,6 +1,7 @@
 //! Servers that speak HTTP/2: requests of many clients are streams of few connections, and each client gets its response,
 //! whatever the others do.
 
+mod bodies;
 mod codes;
 mod server;
 mod stopping;

@@ -62,6 +62,10 @@ impl Request {
 
     /// Responds, here or in a task of its own.
     pub(super) fn begin(mut self, is_first: &mut bool) {
+        if self.stream.is_reset() {
+            // Nobody waits for a response, and nobody has begun one.
+            return;
+        }
         match self.respond(is_first) {
             Ok(None) => {}
             Ok(Some(Responded::Whole)) => self.finish(Ok(())),

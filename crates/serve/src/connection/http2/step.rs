@@ -2,20 +2,33 @@
 
 use std::rc::Rc;
 
-use onrush_http::http2::Event;
-use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::frame::{Flags, HEAD_BYTES, Head, Kind};
 use onrush_http::http2::message::request_trailers;
+use onrush_http::http2::{Event, Stream};
 
-use super::request::{Opened, Request};
+use super::request::Request;
 use super::{Http2, Left, Stage, Waits};
 use crate::downstream::http2::session::LEAVING;
 use crate::observe::cuts::Cut;
 
 impl Http2 {
-    /// Responds to the request with these fields, unless the client has asked for much that it does not take.
-    fn respond(&mut self, opened: Opened, fields: FieldSection) {
-        let of = (&self.session, &self.service);
-        let request = Request::new(of, self.listener, opened, fields);
+    /// Responds to a request that has come, unless the client has asked for much that it does not take. What of its body came with its
+    /// head goes first: whole requests need less, and may be sent again.
+    fn respond(&mut self, request: Request) {
+        while self.stage != Stage::Failed
+            && request
+                .stream()
+                .goes_on()
+                .is_some_and(|stream| begins_with_data(self.input.bytes(), stream))
+        {
+            match self.step_once() {
+                Some(bytes) => self.input.consume(bytes),
+                None => break,
+            }
+        }
+        if self.stage == Stage::Failed {
+            return;
+        }
         match self.session.holds_much() {
             true => self.held.push_back(request),
             false => request.begin(&mut self.is_first),
@@ -43,6 +56,9 @@ impl Http2 {
             match self.step_once() {
                 Some(bytes) => self.input.consume(bytes),
                 None => return Left::Nothing,
+            }
+            if let Some(request) = self.opened.take() {
+                self.respond(request);
             }
             if self.waits == Waits::Rest && !self.session.is_amid_block() {
                 // What is there in part now is another frame than before, with a time of its own.
@@ -80,7 +96,8 @@ impl Http2 {
                 let mut fields = state_now.spare_fields();
                 state_now.http.exchange_fields(&mut fields);
                 drop(state);
-                self.respond((stream, end), fields);
+                let of = (&self.session, &self.service);
+                self.opened = Some(Request::new(of, self.listener, (stream, end), fields));
             }
             Event::Data {
                 stream,
@@ -123,6 +140,16 @@ impl Http2 {
         }
         Some(bytes)
     }
+}
+
+/// Whether a whole frame of data of this stream stands at the start of `input`, and no padding behind it.
+fn begins_with_data(input: &[u8], stream: Stream) -> bool {
+    Head::read(input).is_some_and(|head| {
+        head.kind == Kind::Data
+            && head.stream == stream.id()
+            && !head.flags.has(Flags::PADDED)
+            && input.len() - HEAD_BYTES >= head.length as usize
+    })
 }
 
 /// Fields as lines of HTTP/1.

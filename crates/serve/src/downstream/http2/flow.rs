@@ -6,10 +6,11 @@ use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
 use onrush_engine::{Errno, Error, Kind, Op, Part};
+use onrush_http::Framing;
 use onrush_http::http2::Stream;
 use onrush_http::http2::code::Code;
 
-use super::limits::HTTP2_UNREAD_MAX;
+use super::limits::{HTTP2_UNREAD_MAX, HTTP2_WHOLE_MAX};
 use crate::waiter::Waiter;
 
 /// The two directions of a stream.
@@ -135,6 +136,22 @@ impl Flow {
         incoming.owed.set(0);
         incoming.held.set(0);
         incoming.discarded.set(0);
+    }
+
+    /// A body that is framed so, if all of it is there, without trailers, and it is small. It still counts as unread.
+    pub(super) fn take_whole(&self, framing: Framing) -> Option<Vec<u8>> {
+        let Incoming {
+            bytes,
+            trailers,
+            state,
+            owed,
+            ..
+        } = &self.incoming;
+        let has_body = matches!(framing, Framing::Length(_) | Framing::Chunked);
+        let is_whole = state.get() == Receiving::Ended && trailers.borrow().is_empty();
+        // One that counts against the connection's window leaves it as soon as it can.
+        let may_stay = owed.get() == 0 && bytes.borrow().len() <= HTTP2_WHOLE_MAX;
+        (has_body && is_whole && may_stay && !bytes.borrow().is_empty()).then(|| bytes.take())
     }
 
     /// Whether more of the body is still to come than is thrown away behind a response.

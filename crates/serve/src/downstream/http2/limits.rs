@@ -49,3 +49,7 @@ pub(crate) const HTTP2_REPEATED_MAX: usize = 512;
 /// with all of theirs. One that waits for capacity of a server holds 64 KiB at most, so that four would close the window of their
 /// connection for an upload that its server reads.
 pub(crate) const HTTP2_UPLOADS_HELD_MAX: u64 = 64 * 1024 * 1024;
+
+/// Bytes of a body that came with its head and stays with it, so that its request goes to a server as a whole and may be sent again:
+/// one frame of the usual size (RFC 9113 4.2).
+pub(crate) const HTTP2_WHOLE_MAX: usize = 16 * 1024;

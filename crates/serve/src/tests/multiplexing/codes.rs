@@ -67,9 +67,11 @@ fn a_body_that_nothing_was_done_for_is_the_clients_to_send_again() {
         });
         let address = site.serve(&plan(server, "eject = false"));
         let mut client = Asking::connect(&site, &address, 65_535).await;
+        // More than is kept for another attempt.
+        let long = [b'x'; 20_000];
         for path in ["/goes", "/refused"] {
             let stream = client.open(("POST", path), &[], End::Open);
-            client.send_body(stream, b"a call").await;
+            client.send_body(stream, &long).await;
             let response = client.response(stream).await;
             assert_eq!(response.status, 0, "{path}");
             assert_eq!(
