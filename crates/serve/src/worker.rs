@@ -114,11 +114,21 @@ impl Worker {
     /// it.
     pub(crate) fn spawn_aside(&self, work: Work, task: impl Future<Output = ()> + 'static) {
         let worker = self.myself();
-        self.aside.set(self.aside.get() + 1);
+        self.begin_aside();
         self.core.spawn_as(work, async move {
             task.await;
-            worker.aside.set(worker.aside.get() - 1);
+            worker.end_aside();
         });
+    }
+
+    /// One more task begins that is no client's connection.
+    pub(crate) fn begin_aside(&self) {
+        self.aside.set(self.aside.get() + 1);
+    }
+
+    /// One of those ends.
+    pub(crate) fn end_aside(&self) {
+        self.aside.set(self.aside.get() - 1);
     }
 
     /// How many of the core's tasks that had not ended when it did were clients' connections.

@@ -9,9 +9,12 @@ use crate::harness::{
     Peer, Step, cut_off_on_every_driver, on_every_driver, on_simulated_cores, send, send_bytes,
 };
 use crate::limits::STOP_IDLE;
+use crate::service::Service;
+use crate::tests::http2::Asking;
 use onrush_config::Plan;
 use onrush_config::plan::{OneLiner, ServerAddress};
 use onrush_engine::Stream;
+use onrush_http::http2::End;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -270,4 +273,38 @@ fn what_takes_longer_than_the_plan_grants_is_cut_off_and_counted() {
         }
     });
     assert!(cut_off.iter().all(|&count| count == 3), "{cut_off:?}");
+}
+
+#[test]
+fn a_connection_that_is_cut_off_counts_once_however_many_requests_it_has() {
+    let kept = Rc::default();
+    let cut_off = cut_off_on_every_driver(|site| {
+        let kept: Rc<RefCell<Vec<(Asking, Vec<Stream>, Rc<Service>)>>> = Rc::clone(&kept);
+        async move {
+            let (listener, server) = site.listen();
+            let server = ServerAddress::Ip(server);
+            let plan = Plan::one_liner(OneLiner::Forward(vec![server]), Vec::new());
+            let (address, service, _) = site.serve_to_change(&plan);
+            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let mut at_server = Vec::new();
+            for _ in 0..3 {
+                client.open(("GET", "/"), &[], End::Stream);
+                client.flush().await;
+                at_server.push(listener.accept().await.expect("a connection"));
+            }
+            kept.borrow_mut().push((client, at_server, service));
+            site.core.stop(Duration::from_millis(500));
+            site.until("it stops", || site.core.is_stopping()).await;
+        }
+    });
+    let kept = kept.borrow();
+    let workers = kept.iter().map(|(_, _, service)| &service.worker);
+    let counted: Vec<_> = workers
+        .zip(&cut_off)
+        .map(|(worker, &tasks)| worker.clients_among(tasks))
+        .collect();
+    assert!(
+        counted.iter().all(|&count| count == 1),
+        "{counted:?} of {cut_off:?}"
+    );
 }

@@ -137,10 +137,13 @@ impl Request {
     /// Goes on in a task of its own, which does what takes time or room.
     pub(super) fn spawn(mut self, mut responded: Responded) {
         let core = self.service.worker.core.clone();
+        // Its connection has a task of its own.
+        self.service.worker.begin_aside();
         // Not an `async fn`, which would keep its arguments beside what it makes of them.
         core.spawn_as(CLIENT, async move {
             let outcome = self.go_on(&mut responded).await;
             self.finish(outcome);
+            self.service.worker.end_aside();
         });
     }
 
