@@ -51,6 +51,7 @@ mod sink;
 
 mod access;
 mod admit;
+mod alarm;
 
 mod cache_control;
 mod explain;

@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use onrush_config::plan::HttpVersions;
-use onrush_engine::{Error, Input, Instant, Kind, Sleep};
+use onrush_engine::{Error, Input, Instant, Kind};
 use onrush_http::http2::LocalSettings;
 use onrush_http::http2::frame::PREFACE;
 use onrush_http::http2::message::ExtendedConnect;
@@ -22,6 +22,7 @@ use onrush_tls::{Info, Transport};
 
 use self::request::Request;
 use super::Connection;
+use crate::alarm::Alarm;
 use crate::client::Client;
 use crate::downstream::http2::limits::{HTTP2_CONNECTION_WINDOW, HTTP2_REST_AFTER};
 use crate::downstream::http2::session::{Carrier, Session};
@@ -89,7 +90,7 @@ struct Http2 {
     deadline: Option<Instant>,
     /// While it is leaving soon: when it leaves, whatever the client has heard by then.
     leave_at: Option<Instant>,
-    timer: Option<(Instant, Sleep)>,
+    alarm: Alarm,
     /// Up to when the protocol knows that time has passed.
     elapsed: Instant,
 }
@@ -178,7 +179,7 @@ fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Futu
         elapsed: now,
         deadline: None,
         leave_at: None,
-        timer: None,
+        alarm: Alarm::default(),
         waits: Waits::Rest,
         rests: Rests::NotYet,
     };
@@ -349,27 +350,13 @@ impl Http2 {
         self.deadline = deadline.into_iter().chain(self.leave_at).min();
     }
 
-    /// Whether the time is over in which the client had to do something. A timer that is early is set anew: what is waited for
-    /// changes with every request.
+    /// Whether the time is over in which the client had to do something.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Some(deadline) = self.deadline else {
-            return Poll::Pending;
-        };
-        let core = &self.service.worker.core;
-        loop {
-            match &mut self.timer {
-                Some((until, sleep)) if *until <= deadline => {
-                    if Pin::new(sleep).poll(context).is_pending() {
-                        return Poll::Pending;
-                    }
-                    let is_late = *until == deadline;
-                    self.timer = None;
-                    if is_late {
-                        return Poll::Ready(());
-                    }
-                }
-                Some(_) | None => self.timer = Some((deadline, core.sleep_until(deadline))),
-            }
+        match self.deadline {
+            Some(deadline) => self
+                .alarm
+                .poll(deadline, &self.service.worker.core, context),
+            None => Poll::Pending,
         }
     }
 }

@@ -14,6 +14,7 @@
 
 pub(crate) mod carrier;
 mod flow;
+mod lateness;
 mod receive;
 mod request;
 mod send;

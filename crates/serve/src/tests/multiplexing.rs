@@ -3,6 +3,7 @@
 
 mod bodies;
 mod codes;
+mod lateness;
 mod server;
 mod stopping;
 mod whole;

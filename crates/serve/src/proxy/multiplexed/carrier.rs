@@ -1,18 +1,19 @@
 //! The task of a multiplexed connection: it connects, sends what its streams write, and hands out what comes.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use onrush_engine::{Error, Input, Instant, Part, Sleep};
+use onrush_engine::{Error, Input, Instant, Part};
 use onrush_http::http2::code::Code;
 use onrush_http::proxy_protocol::Origin;
 use onrush_tls::Transport;
 
 use super::Multiplexed;
 use super::state::{NEVER, Stage};
+use crate::alarm::Alarm;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::{FOREVER, Group};
 use crate::worker::Worker;
@@ -25,9 +26,8 @@ pub(crate) async fn run(
     worker: Rc<Worker>,
 ) {
     let server = Rc::clone(&group.servers()[server as usize]);
-    let connected = group
-        .connect(&server, &Origin::Local, &worker, FOREVER)
-        .await;
+    let connect = group.connect(&server, &Origin::Local, &worker, FOREVER);
+    let connected = made(&connection, connect, &worker).await;
     let timeouts = group.timeouts;
     // It may outlive its group's configuration by as long as there are requests.
     drop(group);
@@ -37,7 +37,7 @@ pub(crate) async fn run(
             Failure::BadResponse("it has not agreed on HTTP/2 (ALPN)".into())
         }
         Ok(transport) => {
-            connection.state.borrow_mut().make();
+            connection.state.borrow_mut().make(worker.core.now());
             let mut carrier = Carrier {
                 connection: &connection,
                 transport,
@@ -47,7 +47,7 @@ pub(crate) async fn run(
                 idle_max: timeouts.upstream_idle,
                 patience: timeouts.upstream_body,
                 idle: None,
-                timer: None,
+                alarm: Alarm::default(),
                 elapsed: worker.core.now(),
             };
             let carried = poll_fn(|context| carrier.poll(context)).await;
@@ -56,6 +56,32 @@ pub(crate) async fn run(
     };
     connection.fail(failure);
     server.multiplexed.remove(&connection);
+}
+
+/// What comes of `connect`. Requests that have no time left until then are given up.
+async fn made(
+    connection: &Multiplexed,
+    connect: impl Future<Output = Result<Transport, Error>>,
+    worker: &Worker,
+) -> Result<Transport, Error> {
+    let mut connect = pin!(connect);
+    let mut alarm = Alarm::default();
+    poll_fn(|context| {
+        connection.wait(context);
+        if let Poll::Ready(connected) = connect.as_mut().poll(context) {
+            return Poll::Ready(connected);
+        }
+        let state = &mut *connection.state.borrow_mut();
+        while state.late_at != NEVER {
+            let due = state.late_at;
+            if alarm.poll(due, &worker.core, context).is_pending() {
+                break;
+            }
+            state.expire(due);
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// Whether what is spoken on the connection is HTTP/2: with TLS both have to say so (RFC 9113 3.2).
@@ -75,7 +101,7 @@ struct Carrier<'c> {
     patience: Duration,
     /// Since when there was no request.
     idle: Option<Instant>,
-    timer: Option<(Instant, Sleep)>,
+    alarm: Alarm,
     /// Up to when the protocol knows that time has passed.
     elapsed: Instant,
 }
@@ -185,20 +211,8 @@ impl Carrier<'_> {
         if due == NEVER {
             return Poll::Pending;
         }
-        loop {
-            match &mut self.timer {
-                Some((at, sleep)) if *at <= due => {
-                    if Pin::new(sleep).poll(context).is_pending() {
-                        return Poll::Pending;
-                    }
-                    let is_due = *at == due;
-                    self.timer = None;
-                    if is_due {
-                        break;
-                    }
-                }
-                Some(_) | None => self.timer = Some((due, core.sleep_until(due))),
-            }
+        if self.alarm.poll(due, core, context).is_pending() {
+            return Poll::Pending;
         }
         match self.idle {
             Some(_) => {

@@ -3,10 +3,9 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::Duration;
 
 use onrush_config::plan::Multiplexing;
-use onrush_engine::{Error, Instant, Kind, Op};
+use onrush_engine::Instant;
 use onrush_http::Method;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
@@ -21,7 +20,6 @@ use super::request::{Body, Patience, Request};
 use super::unsettled::Unsettled;
 use crate::limits::MULTIPLEXED_SPARE_MAX;
 use crate::proxy::failure::Failure;
-use crate::proxy::unavailable::Unavailable;
 use crate::proxy::upgrade::PROTOCOL;
 use crate::waiter::Parked;
 
@@ -46,9 +44,11 @@ pub(super) struct State {
     /// How many streams the server has last said that a connection may have; nothing before it has.
     said: Said,
     /// By the slots of their streams.
-    flows: Vec<Option<Rc<Flow>>>,
+    pub(super) flows: Vec<Option<Rc<Flow>>>,
+    /// Requests that have had streams since before it was made, and how long their clients wait from then on.
+    pub(super) early: Vec<(Rc<Flow>, Patience)>,
     /// Requests that wait for a stream, with what their clients grant, the oldest first.
-    waiting: VecDeque<(Rc<Flow>, Instant)>,
+    pub(super) waiting: VecDeque<(Rc<Flow>, Instant)>,
     /// Those that wait for the server's settings.
     pub(super) unsettled: Vec<Unsettled>,
     /// When something is late, at the earliest.
@@ -93,6 +93,7 @@ impl State {
             is_settled: false,
             said,
             flows: Vec::new(),
+            early: Vec::new(),
             waiting: VecDeque::new(),
             unsettled: Vec::new(),
             late_at: NEVER,
@@ -134,13 +135,9 @@ impl State {
 
     /// A request may have a stream.
     fn may_open(&self) -> bool {
-        self.http.open_streams() < self.streams_at_once()
-    }
-
-    /// It is connected.
-    pub(super) fn make(&mut self) {
-        self.is_made = true;
-        self.flows.iter().flatten().for_each(|flow| flow.opened());
+        // Those whose clients have left before it was made count, too: all of them are reset on it at once.
+        let open = self.http.open_streams().max(self.early.len() as u32);
+        open < self.streams_at_once()
     }
 
     /// The server has said its settings.
@@ -189,7 +186,11 @@ impl State {
     #[inline]
     pub(super) fn enter(&mut self, flow: &Rc<Flow>, head: &[u8], patience: Patience, now: Instant) {
         if self.waiting.is_empty() && self.may_open() {
-            return self.open(flow, head, patience.response_by(now));
+            if self.is_made {
+                return self.open(flow, head, patience.response_by(now));
+            }
+            self.early.push((Rc::clone(flow), patience));
+            return self.open(flow, head, patience.until);
         }
         flow.outgoing.head.replace(head.to_vec());
         self.late(flow, patience.stream_by(now));
@@ -255,47 +256,6 @@ impl State {
         }
     }
 
-    /// Something has to happen on a stream by `deadline`.
-    pub(super) fn late(&mut self, flow: &Flow, deadline: Instant) {
-        flow.deadline.set(deadline);
-        self.late_at = self.late_at.min(deadline);
-    }
-
-    /// Gives up those that are late at `now`.
-    pub(super) fn expire(&mut self, now: Instant) {
-        self.late_at = NEVER;
-        let mut next = NEVER;
-        let mut was_silent = false;
-        for flow in self.flows.iter().flatten() {
-            let deadline = flow.deadline.get();
-            if flow.stream.get().is_none() || flow.incoming.has_ended.get() {
-                continue;
-            }
-            match deadline <= now {
-                true => {
-                    was_silent = true;
-                    flow.fail(late());
-                    flow.deadline.set(NEVER);
-                }
-                false => next = next.min(deadline),
-            }
-        }
-        for (flow, _) in &self.waiting {
-            match flow.deadline.get() <= now {
-                true => flow.fail(Failure::Unavailable(Unavailable::QueuedTooLong)),
-                false => next = next.min(flow.deadline.get()),
-            }
-        }
-        self.waiting
-            .retain(|(flow, _)| flow.failure.get().is_none());
-        self.late_at = next.min(self.expire_tunnels(now));
-        let is_deaf = now.since(self.received_at) >= SILENCE;
-        if was_silent && is_deaf {
-            // It may be that nobody is there any more: others are not sent the same way.
-            self.leave();
-        }
-    }
-
     pub(super) fn flow(&self, stream: Stream) -> Option<Rc<Flow>> {
         let flow = self.flows.get(stream.slot())?.as_ref()?;
         flow.is_of(stream).then(|| Rc::clone(flow))
@@ -331,6 +291,7 @@ impl State {
     /// The connection has ended: so have all requests, by `failure`.
     pub(super) fn fail(&mut self, failure: Failure) {
         self.stage = Stage::Ended;
+        self.early.clear();
         self.fail_those(failure, |_| true);
         self.fail_waiting(failure);
     }
@@ -377,20 +338,13 @@ impl State {
             Some(stream) => self.http.reset(stream, Code::CANCEL, &mut self.frames),
         }
         self.forget(flow);
-        if self.spare.len() < MULTIPLEXED_SPARE_MAX {
+        // Until it is made, `early` has it.
+        if self.is_made && self.spare.len() < MULTIPLEXED_SPARE_MAX {
             flow.clear();
             self.spare.push(Rc::clone(flow));
         }
     }
 }
 
-/// Nothing came in time.
-fn late() -> Failure {
-    Failure::NoResponse(Error::new(Op::Recv, Kind::TimedOut))
-}
-
 /// What the server has said that it did nothing for (RFC 9113 8.7).
 const UNPROCESSED: Failure = Failure::Unprocessed("it takes no more requests on its connection");
-
-/// A connection on which nothing was received for so long, while something was late, may lead nowhere.
-const SILENCE: Duration = Duration::from_secs(1);

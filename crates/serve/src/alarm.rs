@@ -1,0 +1,36 @@
+//! A timer for what is due at a time that changes with every request.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use onrush_engine::{Core, Instant, Sleep};
+
+/// A timer that is set when it is asked for the first time, and anew where it was early.
+#[derive(Default)]
+pub(crate) struct Alarm(Option<(Instant, Sleep)>);
+
+impl Alarm {
+    /// Ready once `due` has passed; the task is woken for that.
+    pub(crate) fn poll(
+        &mut self,
+        due: Instant,
+        core: &Core,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        loop {
+            match &mut self.0 {
+                Some((at, sleep)) if *at <= due => {
+                    if Pin::new(sleep).poll(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                    let is_due = *at == due;
+                    self.0 = None;
+                    if is_due {
+                        return Poll::Ready(());
+                    }
+                }
+                Some(_) | None => self.0 = Some((due, core.sleep_until(due))),
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What is late on a connection: requests without a response, without a stream, and without a connection.
+
+use std::time::Duration;
+
+use onrush_engine::{Error, Instant, Kind, Op};
+
+use super::flow::Flow;
+use super::state::{NEVER, State};
+use crate::proxy::failure::Failure;
+use crate::proxy::unavailable::Unavailable;
+
+impl State {
+    /// It is connected, since `now`: what its requests wait for from here on are their responses.
+    pub(super) fn make(&mut self, now: Instant) {
+        self.is_made = true;
+        for (flow, patience) in std::mem::take(&mut self.early) {
+            if flow.stream.get().is_some() {
+                self.late(&flow, patience.response_by(now));
+            }
+        }
+        self.flows.iter().flatten().for_each(|flow| flow.opened());
+    }
+
+    /// Something has to happen on a stream by `deadline`.
+    pub(super) fn late(&mut self, flow: &Flow, deadline: Instant) {
+        flow.deadline.set(deadline);
+        self.late_at = self.late_at.min(deadline);
+    }
+
+    /// Gives up those that are late at `now`.
+    pub(super) fn expire(&mut self, now: Instant) {
+        self.late_at = NEVER;
+        let mut next = NEVER;
+        let mut was_silent = false;
+        for flow in self.flows.iter().flatten() {
+            let deadline = flow.deadline.get();
+            if flow.stream.get().is_none() || flow.incoming.has_ended.get() {
+                continue;
+            }
+            match deadline <= now {
+                true => {
+                    was_silent = self.is_made;
+                    flow.fail(late(self.is_made));
+                    flow.deadline.set(NEVER);
+                }
+                false => next = next.min(deadline),
+            }
+        }
+        for (flow, _) in &self.waiting {
+            match flow.deadline.get() <= now {
+                true => flow.fail(Failure::Unavailable(Unavailable::QueuedTooLong)),
+                false => next = next.min(flow.deadline.get()),
+            }
+        }
+        self.waiting
+            .retain(|(flow, _)| flow.failure.get().is_none());
+        self.late_at = next.min(self.expire_tunnels(now));
+        let is_deaf = now.since(self.received_at) >= SILENCE;
+        if was_silent && is_deaf {
+            // It may be that nobody is there any more: others are not sent the same way.
+            self.leave();
+        }
+    }
+}
+
+/// Nothing came in time: on a connection that `is_made` no response, else no connection.
+fn late(is_made: bool) -> Failure {
+    match is_made {
+        true => Failure::NoResponse(Error::new(Op::Recv, Kind::TimedOut)),
+        false => Failure::Connect(Error::new(Op::Connect, Kind::TimedOut)),
+    }
+}
+
+/// A connection on which nothing was received for so long, while something was late, may lead nowhere.
+const SILENCE: Duration = Duration::from_secs(1);
