@@ -113,25 +113,6 @@ impl Exchange {
         }
     }
 
-    #[cold]
-    fn tell_first_byte(&self, worker: &Worker) {
-        if self.record.has_begun_before() {
-            return;
-        }
-        self.record.begin_before();
-        self.is_at(Stage::Responding);
-        if let Some(entry) = self.entry() {
-            entry.begin_response(worker.core.now().since(self.since.0));
-        }
-        let Some(settings) = &self.settings else {
-            return;
-        };
-        let (route, group) = self.way(settings);
-        let since = (&worker.core, self.since.0);
-        let registry = &worker.registry;
-        registry.first_byte(since, self.listener, route, group);
-    }
-
     /// What counts the requests of its route and of its group.
     #[inline]
     fn way<'s>(&self, settings: &'s Settings) -> (Option<&'s Traffic>, Option<&'s Traffic>) {

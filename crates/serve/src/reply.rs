@@ -357,6 +357,19 @@ impl<'a> Reply<'a> {
         }
     }
 
+    /// Waits until the client takes some of a body, where it says how much.
+    ///
+    /// # Errors
+    /// When the client is gone.
+    pub(crate) async fn room(&self) -> Result<(), Error> {
+        match &self.to {
+            To::Http2(to) => to.room().await,
+            To::Http1(_) => Ok(()),
+            #[cfg(test)]
+            To::Framed(_) => Ok(()),
+        }
+    }
+
     /// Sends what is written, and behind it some of `length` bytes of `file` from `offset` on; how many.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ mod groups;
 mod hangups;
 mod hops;
 mod http2;
+mod http2_sending;
 mod mirrors;
 mod multiplexing;
 mod oddities;

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 /// A request that waits without a task.
 pub(crate) trait Parked {
@@ -14,6 +15,9 @@ pub(crate) trait Parked {
 
     /// The same, outside of whatever it waited for: what of it needs no waiting is done at once, and no task is begun for that.
     fn go_on(&self);
+
+    /// It has waited so long for capacity of a server, and has it now.
+    fn queued(&self, _duration: Duration) {}
 
     /// Nobody needs it any more.
     fn abandon(&self);
@@ -49,6 +53,15 @@ impl Waiter {
                 self.0.replace(others);
                 None
             }
+        }
+    }
+
+    /// It has waited so long for capacity of a server: who is parked here is [told](Parked::queued), a task is woken.
+    pub(crate) fn queued(&self, duration: Duration) {
+        match &*self.0.borrow() {
+            Waiting::Nobody => {}
+            Waiting::Task(waker) => waker.wake_by_ref(),
+            Waiting::Parked(parked) => parked.queued(duration),
         }
     }
 

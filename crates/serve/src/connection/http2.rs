@@ -245,7 +245,7 @@ impl Http2 {
             if is_over && is_sent {
                 return Poll::Ready(Ok(()));
             }
-            if self.session.is_full() || self.stage == Stage::Failed {
+            if self.session.is_choked() || self.stage == Stage::Failed {
                 break;
             }
             if !self.held.is_empty() && !self.session.holds_much() {

@@ -110,7 +110,7 @@ impl Stream {
         self.session.transport()
     }
 
-    pub(super) fn head<'h, 'b>(
+    pub(crate) fn head<'h, 'b>(
         &'b self,
         slots: &'h mut HeaderSlots<'b>,
         limits: &Limits,
@@ -155,10 +155,9 @@ impl Stream {
         }
     }
 
-    /// Waits until its client takes some of a body.
-    pub(crate) async fn room(&self) -> Result<(), Error> {
-        self.session.wake();
-        self.session.room(&self.flow).await.map(drop)
+    /// Whether nothing of what was written waits for the client's windows.
+    pub(crate) fn is_written(&self) -> bool {
+        self.flow.has_left()
     }
 
     /// It waits without a task: for its server, or the end of the stream.
@@ -190,7 +189,7 @@ impl Stream {
     }
 
     /// Waits until what is written is on its way.
-    pub(super) fn flush(&self) -> impl Future<Output = Result<(), Error>> + use<> {
+    pub(crate) fn flush(&self) -> impl Future<Output = Result<(), Error>> + use<> {
         self.session.flush(&self.flow)
     }
 

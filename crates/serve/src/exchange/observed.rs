@@ -68,6 +68,26 @@ impl Exchange {
         self.kept.as_ref()?.underway.as_ref()
     }
 
+    /// The response has begun, and ends in a later turn.
+    #[cold]
+    pub(crate) fn tell_first_byte(&self, worker: &Worker) {
+        if self.record.has_begun_before() {
+            return;
+        }
+        self.record.begin_before();
+        self.is_at(Stage::Responding);
+        if let Some(entry) = self.entry() {
+            entry.begin_response(worker.core.now().since(self.since.0));
+        }
+        let Some(settings) = &self.settings else {
+            return;
+        };
+        let (route, group) = self.way(settings);
+        let since = (&worker.core, self.since.0);
+        let registry = &worker.registry;
+        registry.first_byte(since, self.listener, route, group);
+    }
+
     /// It is sent to this server.
     pub(crate) fn goes_to<D: Destination + 'static>(&self, server: &Rc<D>) {
         if let Some(underway) = self.underway() {

@@ -80,6 +80,29 @@ impl MultiplexedSet {
             .map(|(_, connection)| Rc::clone(connection))
     }
 
+    /// Whether one more request would not wait for a stream that is in use.
+    pub(crate) fn has_room(&self, bounds: Multiplexing) -> bool {
+        let all = self.all.borrow();
+        let mut taking = 0;
+        let has_room = all
+            .iter()
+            .filter_map(|connection| connection.load())
+            .any(|load| {
+                taking += 1;
+                load.has_room
+            });
+        has_room || taking < bounds.connections_shared_max
+    }
+
+    /// How many requests wait for a stream.
+    pub(crate) fn waiting(&self) -> usize {
+        let all = self.all.borrow();
+        let waiting = all
+            .iter()
+            .map(|connection| connection.state.borrow().waiting.len());
+        waiting.sum()
+    }
+
     /// One more connection. The caller has it carried (see `carrier.rs`) and removes it at its end.
     pub(crate) fn add(&self, bounds: Multiplexing, scheme: &'static str) -> Rc<Multiplexed> {
         let state = State::new(bounds, scheme, Rc::clone(&self.said));

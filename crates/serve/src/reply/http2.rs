@@ -168,6 +168,13 @@ impl<'a> Reply<'a> {
         self.session.flush(self.flow)
     }
 
+    /// Waits until there is room in the client's windows. What is written before is on its way.
+    pub(super) fn room(&self) -> impl Future<Output = Result<(), Error>> + use<> {
+        self.session.wake();
+        let room = self.session.room(self.flow);
+        async move { room.await.map(drop) }
+    }
+
     pub(super) fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
         self.flow.poll_reset(context)
     }

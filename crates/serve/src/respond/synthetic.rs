@@ -268,6 +268,8 @@ async fn send_body(query: &Query, body: &Body, client: &mut Downstream<'_>) -> R
     let patience = client.exchange.timeouts().client_send;
     let mut reply = client.split(Method::Get).1;
     while let Some(part) = body.part(at, query.piece.unwrap_or(u64::MAX)) {
+        // What nobody takes is not made.
+        reply.room().await?;
         at += part.len() as u64;
         // However small it is, a part costs a system call.
         this_turn += part.len().max(PART_COST);

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use onrush_config::Plan;
-use onrush_engine::{Address, Input, Stream};
+use onrush_engine::{Address, BUFFER_BYTES, Input, Stream};
 use onrush_http::http2::code::Code;
 use onrush_http::http2::hpack::{Encoder, Indexing};
 use onrush_http::http2::{self, Connection, End, Event, LocalSettings, Role};
+use onrush_tls::Transport;
 
-use crate::harness::{PATIENCE, Step, TestCore, configured, on_every_driver, send, send_bytes};
+use crate::harness::{PATIENCE, Step, TestCore, configured, on_every_driver, send};
 
 /// A response as its client sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(super) struct Response {
 
 /// A client of HTTP/2.
 pub(super) struct Asking {
-    pub(super) stream: Stream,
+    pub(super) stream: Transport,
     pub(super) http: Connection,
     pub(super) out: Vec<u8>,
     received: Vec<u8>,
@@ -40,13 +41,21 @@ pub(super) struct Asking {
 impl Asking {
     /// One with windows of this size for each stream.
     pub(super) async fn connect(site: &TestCore, address: &Address, stream_window: u32) -> Self {
-        let stream = Stream::connect(&site.core, address, None).await;
-        let stream = stream.expect("it listens");
-        stream.set_deadline(Some(site.core.now_exact() + PATIENCE));
         let settings = LocalSettings {
             stream_window,
             ..LocalSettings::DEFAULT
         };
+        let stream = Stream::connect(&site.core, address, None).await;
+        Self::over(
+            site,
+            Transport::plain(stream.expect("it listens")),
+            settings,
+        )
+    }
+
+    /// One on a connection that is made.
+    pub(super) fn over(site: &TestCore, stream: Transport, settings: LocalSettings) -> Self {
+        stream.set_deadline(Some(site.core.now_exact() + PATIENCE));
         let mut out = Vec::new();
         Self {
             stream,
@@ -61,7 +70,12 @@ impl Asking {
 
     pub(super) async fn flush(&mut self) {
         let out = std::mem::take(&mut self.out);
-        send_bytes(&self.stream, &out).await.expect("it is taken");
+        for piece in out.chunks(BUFFER_BYTES) {
+            let mut buffer = self.stream.core().buffer().expect("there is one");
+            assert!(buffer.put(piece), "a piece is as large as a buffer at most");
+            self.stream.queue(buffer);
+            self.stream.flush().await.expect("it is taken");
+        }
         self.http.sent();
     }
 

@@ -2,6 +2,7 @@
 //! whatever the others do.
 
 mod bodies;
+mod capacity;
 mod codes;
 mod lateness;
 mod server;

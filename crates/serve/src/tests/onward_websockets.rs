@@ -324,11 +324,11 @@ impl Client {
 
     /// So long as it waits from now on.
     fn wait_anew(&self, site: &TestCore) {
-        let stream = match self {
-            Client::Http1(peer) => &*peer.stream,
-            Client::Http2(client, _) => &client.stream,
-        };
-        stream.set_deadline(Some(site.core.now_exact() + PATIENCE));
+        let until = Some(site.core.now_exact() + PATIENCE);
+        match self {
+            Client::Http1(peer) => peer.stream.set_deadline(until),
+            Client::Http2(client, _) => client.stream.set_deadline(until),
+        }
     }
 }
 
@@ -1028,4 +1028,42 @@ fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
         eprintln!("{version:?}: {cut_off:?}");
         assert!(cut_off.iter().all(|&count| count >= 1), "{cut_off:?}");
     }
+}
+
+#[test]
+fn a_server_that_takes_them_is_found_however_many_others_there_are() {
+    on_every_driver(|site| async move {
+        let (others, servers): (Vec<_>, Vec<_>) = (0..4)
+            .map(|_| Server::start(&site, LocalSettings::DEFAULT, Speaks::AtOnce))
+            .unzip();
+        let (server, address) = Server::start(&site, ANNOUNCED, Speaks::AtOnce);
+        let all: Vec<_> = servers.iter().chain([&address]).collect();
+        let all = all.iter().map(|it| format!("\"{it}\""));
+        let all = all.collect::<Vec<_>>().join(", ");
+        let (proxy, service) = site.serve_worker(&configured(&format!(
+            "[[route]]\nforward = \"up\"\n[upstream.up]\nservers = [{all}]\nprotocol = \"h2\"\n"
+        )));
+        let way = Way {
+            site: site.clone(),
+            server,
+            proxy,
+            service,
+            window: WINDOW,
+        };
+        for version in VERSIONS {
+            // The budget of retries would have been spent before.
+            for _ in 0..20 {
+                let tunnel = way.tunnel(version).await;
+                drop(tunnel);
+            }
+        }
+        for other in others {
+            other
+                .connections
+                .borrow()
+                .iter()
+                .for_each(|far| far.close());
+        }
+        way.end();
+    });
 }

@@ -232,6 +232,13 @@ impl Connection {
         }
     }
 
+    /// Whether a stream has said that it is [ready](Connection::ready) and has room in its own window: what others send before
+    /// [it has had its turn](Connection::next_ready) takes the connection's window from it.
+    #[inline]
+    pub fn has_ready(&self) -> bool {
+        self.streams.has_ready()
+    }
+
     /// The stream whose turn it is to send data, by urgency (RFC 9218 10): one that is ready and has room in both windows. It
     /// should send a frame or a few before this is asked again.
     #[inline]

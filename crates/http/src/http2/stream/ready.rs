@@ -85,6 +85,12 @@ impl Ready {
         (slot.previous, slot.next, slot.turn) = (NOWHERE, NOWHERE, turn);
     }
 
+    /// Whether there is none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.urgencies == 0
+    }
+
     /// The stream whose turn it is. It stays in its queue, if it is one of several that take turns as the last.
     #[inline]
     pub(crate) fn next(&mut self, slots: &mut [Slot]) -> Option<u32> {

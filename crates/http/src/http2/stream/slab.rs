@@ -150,6 +150,12 @@ impl Streams {
         self.set_turn(stream, turn);
     }
 
+    /// Whether one has something to send, and room in its window.
+    #[inline]
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// The stream whose turn it is to send.
     #[inline]
     pub(crate) fn next_ready(&mut self) -> Option<Stream> {

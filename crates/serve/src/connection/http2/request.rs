@@ -16,6 +16,7 @@ use crate::downstream::{Downstream, Side};
 use crate::error_page::Form;
 use crate::exchange::Exchange;
 use crate::observe::connections::note;
+use crate::observe::live::Stage;
 use crate::observe::work::{CLIENT, TUNNEL};
 use crate::proxy::forward;
 use crate::proxy::forward::request::Forward;
@@ -27,7 +28,7 @@ use crate::respond::refuse::refuse;
 use crate::service::Service;
 use crate::site::Site;
 
-use super::waiting::wait;
+use super::waiting::{finish_behind, wait};
 
 /// A request that is under way.
 pub(super) struct Request {
@@ -68,7 +69,7 @@ impl Request {
         }
         match self.respond(is_first) {
             Ok(None) => {}
-            Ok(Some(Responded::Whole)) => self.finish(Ok(())),
+            Ok(Some(Responded::Whole)) => finish_behind(self),
             Ok(Some(Responded::Forwarded(forward))) => wait(self, forward),
             Ok(Some(responded)) => self.spawn(responded),
             Err(error) => self.finish(Err(error)),
@@ -141,9 +142,13 @@ impl Request {
         self.service.worker.begin_aside();
         // Not an `async fn`, which would keep its arguments beside what it makes of them.
         core.spawn_as(CLIENT, async move {
-            let outcome = self.go_on(&mut responded).await;
+            let mut outcome = self.go_on(&mut responded).await;
+            if outcome.is_ok() && (!self.stream.is_written() || self.stream.is_reset()) {
+                outcome = self.stream.flush().await;
+            }
+            let worker = Rc::clone(&self.service.worker);
             self.finish(outcome);
-            self.service.worker.end_aside();
+            worker.end_aside();
         });
     }
 
@@ -153,10 +158,29 @@ impl Request {
             return self.spawn(Responded::Forwarded(forward));
         }
         match pass_whole(&mut forward, self.downstream()) {
-            Ok(Passed::Whole) => self.finish(Ok(())),
+            Ok(Passed::Whole) => finish_behind(self),
             Ok(Passed::Nothing) => self.spawn(Responded::Forwarded(forward)),
             Err(error) => self.finish(Err(error)),
         }
+    }
+
+    /// Its response has begun, and the rest of it waits for its client's windows.
+    #[cold]
+    pub(super) fn leaves_late(&mut self) {
+        let worker = &self.service.worker;
+        let source = Source {
+            worker,
+            client: self.session.client(),
+            stream: self.session.transport(),
+            origin: &OnceCell::new(),
+        };
+        let mut slots = HeaderSlots::new();
+        let head = self.stream.head(&mut slots, &worker.limits);
+        let address = source.of(&self.exchange).address(head.headers);
+        let client = (address, self.session.transport().number());
+        let line = (head.method_text, head.target);
+        self.exchange.goes_on(line, client, Stage::Responding);
+        self.exchange.tell_first_byte(worker);
     }
 
     pub(super) fn exchange(&self) -> &Exchange {
@@ -173,8 +197,6 @@ impl Request {
             match responded {
                 Responded::Whole => return Ok(()),
                 Responded::Begun(rest) => {
-                    // What nobody takes is not made.
-                    self.stream.room().await?;
                     return core.in_block(rest.send(self.downstream())).await;
                 }
                 Responded::Forwarded(forward) => {
@@ -212,7 +234,7 @@ impl Request {
         }
     }
 
-    fn finish(&mut self, outcome: Result<(), Error>) {
+    pub(super) fn finish(mut self, outcome: Result<(), Error>) {
         let sent = self.stream.written();
         match outcome {
             Ok(()) => self.exchange.finish(End::Complete, sent),

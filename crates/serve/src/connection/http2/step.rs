@@ -50,7 +50,7 @@ impl Http2 {
             if self.stage == Stage::Failed || self.input.is_empty() {
                 return Left::Nothing;
             }
-            if self.session.is_full() {
+            if self.session.is_choked() {
                 return Left::Input;
             }
             match self.step_once() {

@@ -1,10 +1,13 @@
-//! A request that waits for the response of a server without a task: it becomes one when something happens.
+//! Requests that wait without a task: for the response of a server, or until a response that is whole has left. They become one when something
+//! happens.
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::request::Request;
 use crate::chosen::Responded;
+use crate::observe::live::Stage;
 use crate::proxy::forward::request::Forward;
 use crate::waiter::Parked;
 
@@ -18,6 +21,9 @@ pub(super) fn wait(request: Request, forward: Forward) {
         return request.spawn(Responded::Forwarded(forward));
     };
     forward.goes_to(request.exchange());
+    if submission.queued_since().is_some() {
+        request.exchange().is_at(Stage::Queued);
+    }
     let waiting = Rc::new(Waiting(RefCell::new(None)));
     submission.park(Rc::clone(&waiting) as Rc<dyn Parked>);
     request.stream().park(Rc::clone(&waiting) as Rc<dyn Parked>);
@@ -35,6 +41,43 @@ impl Parked for Waiting {
         if let Some((request, forward)) = self.0.take() {
             request.go_on_with(forward);
         }
+    }
+
+    fn queued(&self, duration: Duration) {
+        if let Some((request, _)) = &*self.0.borrow() {
+            request.exchange().has_queued(duration);
+            request.exchange().is_at(Stage::Waiting);
+        }
+    }
+
+    fn abandon(&self) {
+        self.0.take();
+    }
+}
+
+/// A request whose response is whole, and waits for its client's windows; none when it has gone on.
+struct Leaving(RefCell<Option<Request>>);
+
+/// Ends the request when all of its response has left: what its client did not take was not sent.
+pub(super) fn finish_behind(mut request: Request) {
+    if request.stream().is_written() {
+        return request.finish(Ok(()));
+    }
+    request.leaves_late();
+    let leaving = Rc::new(Leaving(RefCell::new(None)));
+    request.stream().park(Rc::clone(&leaving) as Rc<dyn Parked>);
+    leaving.0.replace(Some(request));
+}
+
+impl Parked for Leaving {
+    fn begin(&self) {
+        if let Some(request) = self.0.take() {
+            request.spawn(Responded::Whole);
+        }
+    }
+
+    fn go_on(&self) {
+        self.begin();
     }
 
     fn abandon(&self) {

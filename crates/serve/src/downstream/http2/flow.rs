@@ -162,6 +162,11 @@ impl Flow {
         rest > u64::from(HTTP2_UNREAD_MAX) || incoming.discarded.get() > HTTP2_UNREAD_MAX
     }
 
+    /// Whether nothing of the response waits for windows.
+    pub(super) fn has_left(&self) -> bool {
+        self.outgoing.waiting.borrow().is_empty()
+    }
+
     /// Whether it is this stream's.
     pub(super) fn is_of(&self, stream: Stream) -> bool {
         self.stream.get() == Some(stream)

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-/// Bytes that a connection of HTTP/2 has handed to its socket before it reads more of its client, or lets more of its streams
-/// write: what goes out in one call.
+/// Bytes that a connection of HTTP/2 has handed to its socket before more of bodies is written: what goes out in one call.
 pub(crate) const HTTP2_UNSENT_MAX: usize = 64 * 1024;
+
+/// Bytes behind those before no more is read of a client that does not take them: heads of responses, and answers to PING, SETTINGS and
+/// resets. What is asked for beyond waits in its socket.
+pub(crate) const HTTP2_ANSWERS_MAX: usize = 64 * 1024;
 
 /// How long a connection that is to end takes requests of a client that does not answer to its ping: longer than any round trip
 /// on earth, and a tenth of the time to finish.

@@ -10,7 +10,8 @@ use onrush_http::http2::{Connection, End, Stream};
 use onrush_tls::Transport;
 
 use super::flow::{Flow, Receiving, Sending};
-use super::limits::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX, HTTP2_HELD_MAX, HTTP2_UNSENT_MAX};
+use super::limits::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX};
+use super::limits::{HTTP2_ANSWERS_MAX, HTTP2_HELD_MAX, HTTP2_UNSENT_MAX};
 use super::repeated::Repeated;
 use crate::reply::fields::pairs_of;
 
@@ -158,9 +159,14 @@ impl State {
         self.flows.iter().flatten().all(is_over)
     }
 
-    /// Whether enough is waiting that it should be sent before there is more.
+    /// Whether enough is waiting that it should be sent before there is more of bodies.
     pub(super) fn is_full(&self) -> bool {
         self.frames.len() + self.unsent >= HTTP2_UNSENT_MAX
+    }
+
+    /// Whether so much is waiting that nothing should be read that makes more: behind bodies there is room for heads and answers.
+    pub(super) fn is_choked(&self) -> bool {
+        self.frames.len() + self.unsent >= HTTP2_UNSENT_MAX + HTTP2_ANSWERS_MAX
     }
 
     pub(super) fn has_unsent(&self) -> bool {
@@ -193,12 +199,11 @@ impl State {
         flows.filter_map(|flow| Some((flow.stream.get()?, flow)))
     }
 
-    /// Wakes those who wait for their windows.
-    pub(super) fn wake_for_room(&self) {
-        let flows = self.flows.iter().flatten();
-        flows
-            .filter(|flow| flow.outgoing.awaits_room.get())
-            .for_each(|flow| flow.wake());
+    /// Those who wait for their windows.
+    pub(super) fn flows_waiting_for_room(&self) -> impl Iterator<Item = (Stream, &Rc<Flow>)> {
+        let waiting = |flow: &&Rc<Flow>| flow.outgoing.awaits_room.get();
+        let flows = self.flows.iter().flatten().filter(waiting);
+        flows.filter_map(|flow| Some((flow.stream.get()?, flow)))
     }
 
     pub(super) fn rest(&mut self) {
@@ -223,7 +228,9 @@ impl State {
         let left = outgoing.left.get();
         let left = left.map(|left| left.saturating_sub(bytes as u64));
         outgoing.left.set(left);
+        // Whose turn it is decides who has waited.
         let fits = outgoing.waiting.borrow().is_empty()
+            && !self.http.has_ready()
             && !self.is_full()
             && bytes <= self.http.sendable(stream);
         fits.then_some(match left {
@@ -320,12 +327,18 @@ impl State {
         flow.outgoing.state.set(Sending::Ended);
     }
 
-    /// A stream whose turn it is sends one frame.
-    pub(super) fn send_waiting(&mut self, flow: &Rc<Flow>, stream: Stream, transport: &Transport) {
+    /// A stream whose turn it is sends one frame. Whether that was all that waits, and more of the response is made.
+    pub(super) fn send_waiting(
+        &mut self,
+        flow: &Rc<Flow>,
+        stream: Stream,
+        transport: &Transport,
+    ) -> bool {
         let room = self.http.sendable(stream);
         let mut waiting = flow.outgoing.waiting.borrow_mut();
         let Some(front) = waiting.front_mut() else {
-            return self.http.not_ready(stream);
+            self.http.not_ready(stream);
+            return false;
         };
         let bytes = front.bytes().len();
         if bytes > room {
@@ -337,7 +350,7 @@ impl State {
                 // Its time begins anew.
                 flow.wake();
             }
-            return;
+            return false;
         }
         let part = waiting.pop_front();
         self.held -= bytes;
@@ -354,7 +367,7 @@ impl State {
             self.put_part(flow, (stream, end), part, transport);
         }
         if !is_over {
-            return;
+            return false;
         }
         self.http.not_ready(stream);
         if matches!(state, Sending::Ends | Sending::Breaks(_)) && end == End::Open {
@@ -365,6 +378,7 @@ impl State {
         if has_left && flow.outgoing.state.get() == Sending::Ended {
             self.close(flow, stream);
         }
+        flow.outgoing.state.get() == Sending::Open
     }
 
     /// Hands the frames to the transport.

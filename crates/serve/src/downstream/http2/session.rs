@@ -92,10 +92,14 @@ impl Session {
     }
 
     /// Something was written.
-    pub(super) fn wake(&self) {
-        if self.is_awake.get() {
-            return;
+    pub(crate) fn wake(&self) {
+        if !self.is_awake.get() {
+            self.call();
         }
+    }
+
+    /// Has the connection's task run once more, behind those that are woken already.
+    fn call(&self) {
         if let Some(task) = &*self.task.borrow() {
             task.wake_by_ref();
         }
@@ -229,11 +233,6 @@ impl Session {
         })
     }
 
-    /// Windows have opened.
-    pub(crate) fn windows_opened(&self) {
-        self.state.borrow().wake_for_room();
-    }
-
     /// The response is not whole, and never will be: the stream is reset with this code, behind what of it waits.
     pub(crate) fn cut_off(&self, flow: &Flow, code: Code) {
         let is_waiting = !flow.outgoing.waiting.borrow().is_empty();
@@ -334,11 +333,22 @@ impl Session {
     pub(crate) fn pump(&self) -> bool {
         let transport = self.transport();
         let state = &mut *self.state.borrow_mut();
+        // The urgency of the most urgent one of which more is made now.
+        let mut urgency = self.turns.take_woken();
         while !state.is_full()
             && let Some(stream) = state.http.next_ready()
         {
+            let of_stream = state.http.priority(stream).urgency;
+            if of_stream > urgency {
+                // First comes what is made of the others.
+                self.call();
+                break;
+            }
             match state.flow(stream) {
-                Some(flow) => state.send_waiting(&flow, stream, transport),
+                Some(flow) if state.send_waiting(&flow, stream, transport) => {
+                    urgency = urgency.min(of_stream);
+                }
+                Some(_) => {}
                 None => state.http.not_ready(stream),
             }
         }
@@ -357,8 +367,8 @@ impl Session {
     }
 
     /// Whether more should not be read before some of what was written is sent.
-    pub(crate) fn is_full(&self) -> bool {
-        self.state.borrow().is_full()
+    pub(crate) fn is_choked(&self) -> bool {
+        self.state.borrow().is_choked()
     }
 
     /// Whether so much waits that no more responses should be made.

@@ -12,14 +12,25 @@ use onrush_http::http2::priority::{Delivery, Priority};
 
 use super::flow::Flow;
 use super::limits::HTTP2_READERS_MAX;
+use super::output::State;
 use super::session::Session;
 
 /// The turns of a connection.
 #[derive(Default)]
 pub(super) struct Turns {
     taken: Cell<usize>,
-    /// The stream that was woken last.
+    /// The stream that was woken last for its turn, and the one that was the first to be woken for room.
     last: Cell<u32>,
+    last_for_room: Cell<u32>,
+    /// The urgency of the most urgent one that was woken for room, until others send.
+    woken: Cell<Option<u8>>,
+}
+
+impl Turns {
+    /// The urgency of the most urgent stream that makes more of its response now, or the least of all.
+    pub(super) fn take_woken(&self) -> u8 {
+        self.woken.take().unwrap_or(u8::MAX)
+    }
 }
 
 /// A stream's turn, up to when this is dropped.
@@ -101,21 +112,37 @@ impl Session {
         }
     }
 
-    /// Wakes the stream whose turn is next (RFC 9218 10): the most urgent, and of those the oldest, or one after the other where
-    /// parts are of use.
+    /// Wakes the stream whose turn is next.
     fn wake_for_turn(&self) {
         let state = self.state.borrow();
         let last = self.turns.last.get();
-        let rank = |stream: Stream| {
-            let Priority { urgency, delivery } = state.http.priority(stream);
-            let had_turn = delivery == Delivery::Incremental && stream.id() <= last;
-            (urgency, had_turn, stream.id())
-        };
         let waiting = state.flows_waiting_for_turn();
-        let next = waiting.min_by_key(|(stream, _)| rank(*stream));
+        let next = waiting.min_by_key(|(stream, _)| rank(&state, *stream, last));
         if let Some((stream, flow)) = next {
             self.turns.last.set(stream.id());
             flow.wake();
         }
     }
+
+    /// Windows have opened: who waits for room goes on in the order of priorities, since the first may use all that there is.
+    pub(crate) fn windows_opened(&self) {
+        let state = self.state.borrow();
+        let last = self.turns.last_for_room.get();
+        let mut waiting: Vec<_> = state.flows_waiting_for_room().collect();
+        waiting.sort_by_key(|(stream, _)| rank(&state, *stream, last));
+        if let Some((first, _)) = waiting.first() {
+            self.turns.last_for_room.set(first.id());
+            let urgency = state.http.priority(*first).urgency;
+            self.turns.woken.set(Some(urgency));
+        }
+        waiting.iter().for_each(|(_, flow)| flow.wake());
+    }
+}
+
+/// The place of a stream among those that wait (RFC 9218 10), where `last` was the first before: the most urgent come first, and of those
+/// the oldest, or one after the other where parts are of use.
+fn rank(state: &State, stream: Stream, last: u32) -> (u8, bool, u32) {
+    let Priority { urgency, delivery } = state.http.priority(stream);
+    let had_turn = delivery == Delivery::Incremental && stream.id() <= last;
+    (urgency, had_turn, stream.id())
 }

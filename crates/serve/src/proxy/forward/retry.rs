@@ -100,8 +100,9 @@ impl Forward {
             Failure::Connect(error) if error.kind == Kind::TimedOut => {
                 on.connect && self.spends_attempt(group)
             }
-            Failure::Connect(_) => on.connect,
-            Failure::Unprocessed(_) | Failure::NoWebSocket => {
+            // Nothing was sent.
+            Failure::Connect(_) | Failure::NoWebSocket => on.connect,
+            Failure::Unprocessed(_) => {
                 on.connect && self.spends_attempt(group) && group.may_retry(now)
             }
             _ if !self.is_idempotent() => false,

@@ -70,6 +70,10 @@ async fn on_stream(
     to: (&Rc<Group>, u32),
     progress: &Progress,
 ) -> Result<Option<Submission>, Failure> {
+    if request.queued_since().is_some() {
+        // Boxed: only who has to wait pays for waiting.
+        Box::pin(has_stream(&request, client)).await?;
+    }
     client.exchange.is_at(Stage::Waiting);
     let Queued::Whole { body_bytes } = queued else {
         // Until then nothing was sent, and it can go to another server.
@@ -88,6 +92,17 @@ async fn on_stream(
     let done = StreamDownload::new(attempt, &request, reply).run().await?;
     forward.consume(client, body_bytes);
     Ok((done == Done::Tunnel).then_some(request))
+}
+
+/// Waits until a request has its stream, as one that waits in the queue of its group does.
+async fn has_stream(request: &Submission, client: &mut Downstream<'_>) -> Result<(), Failure> {
+    let core = client.worker.core.clone();
+    let since = request.queued_since().unwrap_or(core.now());
+    client.exchange.is_at(Stage::Queued);
+    let opened = pin!(request.opened());
+    let opened = client.unless_hung_up(opened).await;
+    client.exchange.has_queued(core.now().since(since));
+    opened.map_err(Failure::Client)?
 }
 
 /// Both directions at once: a server may respond before it has read the whole request.

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use onrush_config::plan::Balance;
+use onrush_config::plan::{Balance, Multiplexing, UpstreamProtocol};
 use onrush_engine::random::mix;
 use onrush_engine::{Core, Instant};
 use onrush_http::Method;
 
 use super::{Group, NO_SERVER, Purpose, Reservation};
-use crate::limits::TRIAL_PATIENCE;
+use crate::limits::{SERVERS_TRIED_MAX, TRIAL_PATIENCE};
 use crate::proxy::balance::Question;
 use crate::proxy::endpoints::{Duty, Presence};
 use crate::proxy::queue::Ticket;
@@ -74,9 +74,50 @@ impl Group {
         self.reserve_beyond(key, avoid)
     }
 
-    /// Chooses one of the servers in service that has room, none of `avoid`.
+    /// Chooses one of the servers in service that has room, none of `avoid`: where requests are streams, one that has a stream, as long
+    /// as there is one.
     #[inline]
     fn reserve_in_service(
+        self: &Rc<Self>,
+        key: u64,
+        avoid: &[u32],
+        now: Instant,
+    ) -> Option<Reservation> {
+        let reservation = self.reserve_any_in_service(key, avoid, now)?;
+        match self.plan.protocol {
+            UpstreamProtocol::Http2(bounds)
+                if !reservation.server().multiplexed.has_room(bounds) =>
+            {
+                let another =
+                    self.reserve_with_stream(key, (avoid, reservation.index()), bounds, now);
+                Some(another.unwrap_or(reservation))
+            }
+            _ => Some(reservation),
+        }
+    }
+
+    /// Chooses one that has a stream, none of `avoid`, nor `full`.
+    #[cold]
+    fn reserve_with_stream(
+        self: &Rc<Self>,
+        key: u64,
+        (avoid, full): (&[u32], u32),
+        bounds: Multiplexing,
+        now: Instant,
+    ) -> Option<Reservation> {
+        let mut avoid = [avoid, &[full]].concat();
+        while avoid.len() < SERVERS_TRIED_MAX {
+            let reservation = self.reserve_any_in_service(key, &avoid, now)?;
+            if reservation.server().multiplexed.has_room(bounds) {
+                return Some(reservation);
+            }
+            avoid.push(reservation.index());
+        }
+        None
+    }
+
+    #[inline]
+    fn reserve_any_in_service(
         self: &Rc<Self>,
         key: u64,
         avoid: &[u32],

@@ -12,10 +12,15 @@ impl Group {
         GroupView {
             name: self.plan.name.clone(),
             in_flight: self.in_flight.get().into(),
-            queued: self.queue.len() as u64,
+            queued: (self.queue.len() + self.waiting_for_streams()) as u64,
             queue_max: self.plan.queue_max as u64,
             servers: servers.collect(),
         }
+    }
+
+    fn waiting_for_streams(&self) -> usize {
+        let servers = self.servers.iter();
+        servers.map(|server| server.multiplexed.waiting()).sum()
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Flow {
     pub(super) received_on: Cell<Option<Stream>>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
+    /// Since when it has waited for a stream, while it does.
+    pub(super) queued_since: Cell<Option<Instant>>,
     /// By when something has to happen.
     pub(super) deadline: Cell<Instant>,
     /// Why there will be no response, or no more of it.
@@ -79,10 +81,12 @@ impl Flow {
             received_on,
             outgoing,
             incoming,
+            queued_since,
             deadline,
             failure,
             waiter,
         } = self;
+        queued_since.set(None);
         stream.set(None);
         received_on.set(None);
         deadline.set(Instant::default());

@@ -193,6 +193,7 @@ impl State {
             return self.open(flow, head, patience.until);
         }
         flow.outgoing.head.replace(head.to_vec());
+        flow.queued_since.set(Some(now));
         self.late(flow, patience.stream_by(now));
         let response = patience.response_by(now).since(now);
         self.waiting
@@ -252,7 +253,11 @@ impl State {
             };
             let head = flow.outgoing.head.take();
             let until = now + patience.since(Instant::default());
+            let since = flow.queued_since.take();
             self.open(&flow, &head, until);
+            if let Some(since) = since {
+                flow.waiter.queued(now.since(since));
+            }
         }
     }
 

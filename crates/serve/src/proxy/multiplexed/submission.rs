@@ -46,6 +46,11 @@ impl Submission {
         })
     }
 
+    /// Since when it has waited for a stream, where it has none yet.
+    pub(crate) fn queued_since(&self) -> Option<Instant> {
+        self.flow.queued_since.get()
+    }
+
     /// Waits until the request has its stream on a connection that is made: from then on the server may have seen it.
     ///
     /// # Errors
