@@ -333,7 +333,7 @@ impl Session {
     pub(crate) fn pump(&self) -> bool {
         let transport = self.transport();
         let state = &mut *self.state.borrow_mut();
-        // The urgency of the most urgent one of which more is made now.
+        // The urgency of the most urgent one of which more is made now, or has been since this was called last.
         let mut urgency = self.turns.take_woken();
         while !state.is_full()
             && let Some(stream) = state.http.next_ready()
@@ -342,6 +342,7 @@ impl Session {
             if of_stream > urgency {
                 // First comes what is made of the others.
                 self.call();
+                urgency = u8::MAX;
                 break;
             }
             match state.flow(stream) {
@@ -352,6 +353,7 @@ impl Session {
                 None => state.http.not_ready(stream),
             }
         }
+        self.turns.are_woken(urgency);
         state.queue_frames(transport);
         state.has_unsent()
     }

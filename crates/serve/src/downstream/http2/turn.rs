@@ -22,12 +22,17 @@ pub(super) struct Turns {
     /// The stream that was woken last for its turn, and the one that was the first to be woken for room.
     last: Cell<u32>,
     last_for_room: Cell<u32>,
-    /// The urgency of the most urgent one that was woken for room, until others send.
+    /// The urgency of the most urgent one that makes more of its response, until others send.
     woken: Cell<Option<u8>>,
 }
 
 impl Turns {
-    /// The urgency of the most urgent stream that makes more of its response now, or the least of all.
+    /// Streams make more of their responses; this is the urgency of the most urgent one.
+    pub(super) fn are_woken(&self, urgency: u8) {
+        self.woken.set((urgency < u8::MAX).then_some(urgency));
+    }
+
+    /// What was said last, which is dealt with now: the urgency, or less than any.
     pub(super) fn take_woken(&self) -> u8 {
         self.woken.take().unwrap_or(u8::MAX)
     }
@@ -132,8 +137,7 @@ impl Session {
         waiting.sort_by_key(|(stream, _)| rank(&state, *stream, last));
         if let Some((first, _)) = waiting.first() {
             self.turns.last_for_room.set(first.id());
-            let urgency = state.http.priority(*first).urgency;
-            self.turns.woken.set(Some(urgency));
+            self.turns.are_woken(state.http.priority(*first).urgency);
         }
         waiting.iter().for_each(|(_, flow)| flow.wake());
     }
