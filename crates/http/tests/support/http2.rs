@@ -139,7 +139,8 @@ impl Program {
                         exchange.reset = Some(code);
                     }
                 }
-                Event::GoAway { .. }
+                Event::DataOfClosed(_)
+                | Event::GoAway { .. }
                 | Event::Window(_)
                 | Event::Settings
                 | Event::Pong(_)
@@ -358,6 +359,7 @@ fn hear(connection: &mut Connection, bytes: &[u8], heard: &mut Heard) {
                 format!("trailers {} {:?}", stream.id(), owned(fields.iter()))
             }
             Event::Reset { stream, cause } => format!("reset {} {cause:?}", stream.id()),
+            Event::DataOfClosed(id) => format!("data of closed {id}"),
             Event::GoAway { last, code } => format!("goaway {last} {code}"),
             Event::Window(stream) => format!("window {:?}", stream.map(Stream::id)),
             Event::Settings => "settings".into(),

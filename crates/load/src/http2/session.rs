@@ -41,6 +41,8 @@ pub(super) struct Session {
     /// Streams opened so far.
     opened: u64,
     has_responded: bool,
+    /// More has come than a response that has ended, and it is not counted yet.
+    is_exceeded: bool,
     /// The server has said its settings.
     is_settled: bool,
     /// No stream is opened any more.
@@ -67,6 +69,7 @@ impl Session {
             is_timed: false,
             opened: 0,
             has_responded: false,
+            is_exceeded: false,
             is_settled: false,
             is_leaving: false,
             gone: None,

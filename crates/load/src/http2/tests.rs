@@ -12,7 +12,7 @@ use onrush_http::http2::code::Code;
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
 use crate::requests::{Body, Request};
-use server::{Answer, Server, play};
+use server::{Answer, Early, Server, play};
 
 #[test]
 fn a_count_is_met_exactly_over_any_number_of_connections_and_streams() {
@@ -158,7 +158,7 @@ fn bodies_pass_through_whatever_windows_there_are() {
 
 #[test]
 fn a_response_may_be_whole_before_its_request() {
-    for code in [None, Some(Code::NO_ERROR)] {
+    for early in [Early::Response, Early::Reset(Code::NO_ERROR)] {
         play(
             |options| {
                 options.stop.count = Some(6);
@@ -168,7 +168,7 @@ fn a_response_may_be_whole_before_its_request() {
                 options.asks.requests = vec![request];
             },
             Server {
-                early: Some(code),
+                early: Some(early),
                 ..Server::new(|_| Answer::Never)
             },
             |outcome, _| {

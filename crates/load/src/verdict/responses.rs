@@ -102,7 +102,7 @@ pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
         evidence,
         "responses with more bytes than they should have",
         evidence.unasked,
-        "such bytes may have been taken for the response to the next request: look at what the target sends behind a response (over HTTP at its Content-Length and chunks: curl -v)",
+        "such bytes may have been taken for the response to the next request, or over HTTP/2 were left out of one: look at what the target sends behind a response (over HTTP/1 at its Content-Length and chunks: curl -v)",
     )
 }
 

@@ -226,7 +226,8 @@ impl Asking {
                     self.goes = Some(code);
                     self.last.push(last);
                 }
-                Event::Window(_)
+                Event::DataOfClosed(_)
+                | Event::Window(_)
                 | Event::Settings
                 | Event::Pong(_)
                 | Event::Nothing

@@ -38,8 +38,8 @@ impl Connection {
         }
         self.guard.data_received(left as usize);
         let Some(stream) = self.streams.find(head.stream) else {
-            self.data_of_closed(head, out)?;
-            return Ok(Progress::of(HEAD_BYTES, Found::Nothing));
+            let found = self.data_of_closed(head, out)?;
+            return Ok(Progress::of(HEAD_BYTES, found));
         };
         let taken = self.take_from_stream(stream, head.length, u64::from(left), end);
         if let Err(error) = taken {
@@ -143,17 +143,22 @@ impl Connection {
     }
 
     /// DATA of a stream that is not open: on its way when we have reset it, or an error (RFC 9113 5.1).
-    fn data_of_closed(&mut self, head: Head, out: &mut Vec<u8>) -> Result<(), ConnectionError> {
+    fn data_of_closed(&mut self, head: Head, out: &mut Vec<u8>) -> Result<Found, ConnectionError> {
         if self.is_idle(head.stream) {
             return Err(ConnectionError::protocol("data of a stream that is idle"));
         }
         self.guard.chatter(Flood::Ignored)?;
         self.discard(head.length, out);
         self.skip(head.length);
-        match self.gone.was_reset(head.stream) || head.stream > self.last_taken {
-            true => Ok(()),
-            false => self.fail_id(head.stream, STREAM_CLOSED, out),
+        if self.gone.was_reset(head.stream) || head.stream > self.last_taken {
+            return Ok(Found::Nothing);
         }
+        let is_certain = self.gone.was_never_reset(head.stream);
+        self.fail_id(head.stream, STREAM_CLOSED, out)?;
+        Ok(match is_certain {
+            true => Found::DataOfClosed(head.stream),
+            false => Found::Nothing,
+        })
     }
 
     /// Gives back to the connection's window what nobody gets. The peer is told of it as early as of a stream's: with what is due of the

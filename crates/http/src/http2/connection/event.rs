@@ -49,6 +49,9 @@ pub enum Event<'c, 'i> {
         /// Who has ended it, and why.
         cause: Cause,
     },
+    /// DATA has come for this stream, which is closed, and certainly not because we have reset it: the peer had ended it before,
+    /// or reset it itself. RST_STREAM is written; what more comes for it is passed over.
+    DataOfClosed(u32),
     /// The peer takes no new streams. Those of ours above `last` are closed: nothing was done for them, and they may be
     /// tried elsewhere.
     GoAway {
@@ -115,6 +118,7 @@ pub(crate) enum Found {
         stream: Stream,
         cause: Cause,
     },
+    DataOfClosed(u32),
     GoAway {
         last: u32,
         code: Code,

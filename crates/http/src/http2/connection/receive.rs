@@ -55,6 +55,7 @@ impl Connection {
                 fields: &self.fields,
             },
             Found::Reset { stream, cause } => Event::Reset { stream, cause },
+            Found::DataOfClosed(id) => Event::DataOfClosed(id),
             Found::GoAway { last, code } => Event::GoAway { last, code },
             Found::Window(stream) => Event::Window(stream),
             Found::Settings => Event::Settings,

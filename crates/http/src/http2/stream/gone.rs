@@ -15,6 +15,8 @@ pub(crate) struct Gone {
     /// A ring.
     resets: Vec<u32>,
     resets_next: u8,
+    /// The highest of those that the ring has lost: this one and those below it may have been reset by us, too.
+    forgotten: u32,
     /// A ring; 0 is none.
     ended: [u32; ENDED],
     ended_next: u8,
@@ -26,7 +28,8 @@ impl Gone {
         if self.resets.len() < RESETS {
             return self.resets.push(id);
         }
-        self.resets[usize::from(self.resets_next)] = id;
+        let lost = std::mem::replace(&mut self.resets[usize::from(self.resets_next)], id);
+        self.forgotten = self.forgotten.max(lost);
         self.resets_next = (self.resets_next + 1) % RESETS as u8;
     }
 
@@ -41,12 +44,19 @@ impl Gone {
         self.resets.contains(&id)
     }
 
+    /// Whether it is certain that we have not reset it. Where a peer is blamed for what comes on a stream, a doubt is in its favour.
+    pub(crate) fn was_never_reset(&self, id: u32) -> bool {
+        id > self.forgotten && !self.was_reset(id)
+    }
+
     pub(crate) fn has_ended(&self, id: u32) -> bool {
         self.ended.contains(&id)
     }
 
     /// Gives memory back; nothing is on its way any more.
     pub(crate) fn forget(&mut self) {
+        let highest = self.resets.iter().copied().max();
+        self.forgotten = self.forgotten.max(highest.unwrap_or_default());
         self.resets = Vec::new();
         self.resets_next = 0;
     }
@@ -65,9 +75,15 @@ mod tests {
         }
         assert!(!gone.was_reset(3));
         assert!(gone.was_reset(4));
+        // What the ring has lost is in doubt, and so is what is older.
+        assert!(!gone.was_never_reset(2) && !gone.was_never_reset(3) && !gone.was_never_reset(4));
+        assert!(gone.was_never_reset(RESETS as u32 + 4));
         assert!(gone.was_reset(RESETS as u32 + 3));
         assert!(gone.has_ended(RESETS as u32 + 1003));
         assert!(!gone.has_ended(1001));
         assert!(!gone.has_ended(5));
+        gone.forget();
+        assert!(!gone.was_reset(4) && !gone.was_never_reset(RESETS as u32 + 3));
+        assert!(gone.was_never_reset(RESETS as u32 + 4));
     }
 }

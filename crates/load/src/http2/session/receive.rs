@@ -47,6 +47,10 @@ impl Session {
         let mut at = 0;
         while let Some(bytes) = self.hear(codec, index, &input[at..], lanes, now)? {
             at += bytes;
+            if self.is_exceeded {
+                self.is_exceeded = false;
+                core_run.unasked();
+            }
         }
         self.expire(core_run, lanes, now);
         if !self.is_flushing {
@@ -110,8 +114,13 @@ impl Session {
             }
             Event::Reset { stream, cause } => {
                 let lane = &mut lanes[lane_of(stream)];
+                if let Cause::Local(_) = cause {
+                    // A response that was whole before its request, and then went on.
+                    lane.answer = None;
+                }
                 lane.end(reset(lane, cause));
             }
+            Event::DataOfClosed(_) => self.is_exceeded = true,
             Event::GoAway { last, code } => self.go(lanes, last, code),
             Event::Settings => self.is_settled = true,
             Event::Window(_) | Event::Pong(_) | Event::Nothing => {}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use onrush_http::http2::LocalSettings;
 use onrush_http::http2::code::Code;
 
-use super::server::{Answer, Server, play};
+use super::server::{Answer, Early, Server, play};
 use crate::failure::Failure;
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
@@ -114,6 +114,75 @@ fn a_response_that_never_comes_times_out_alone() {
             },
         );
     }
+}
+
+#[test]
+fn data_behind_the_end_of_a_response_is_an_error_and_spoils_no_other() {
+    for streams in [1, 4] {
+        play(
+            |options| {
+                options.stop.count = Some(20);
+                options.streams = Some(streams);
+            },
+            Server::new(|asked| match asked.number % 4 {
+                0 => Answer::Twice,
+                _ => Answer::Body(b"ok"),
+            }),
+            |outcome, _| {
+                let record = &outcome.record;
+                assert_eq!(outcome.failures(), [(Failure::UnexpectedBytes, 5)]);
+                assert_eq!((record.responses(), record.tally.unexpected), (20, 5));
+                assert_eq!(record.established, 1);
+            },
+        );
+    }
+}
+
+#[test]
+fn data_behind_the_end_of_a_response_costs_its_request_where_that_is_not_whole() {
+    play(
+        |options| {
+            options.stop.count = Some(6);
+            options.streams = Some(2);
+            let mut request = Request::of(&options.target);
+            request.body = Body::Bytes(vec![b'x'; 200_000].into());
+            options.asks.requests = vec![request];
+        },
+        Server {
+            early: Some(Early::Twice),
+            ..Server::new(|_| Answer::Never)
+        },
+        |outcome, _| {
+            assert_eq!(outcome.failures(), [(Failure::Protocol, 6)]);
+            assert_eq!(outcome.record.responses(), 0);
+            let reason = "frame of a stream that has ended";
+            assert_eq!(outcome.record.protocol_error, Some(reason));
+        },
+    );
+}
+
+#[test]
+fn a_response_behind_its_timeout_is_no_other_error() {
+    play(
+        |options| {
+            options.stop.count = Some(60);
+            options.streams = Some(5);
+            options.timeout = Duration::from_millis(40);
+            options.pace = Pace::Open(ArrivalPlan::Bursts {
+                size: 1,
+                every: Duration::from_millis(4),
+            });
+        },
+        Server::new(|asked| match asked.number {
+            0 => Answer::Late,
+            _ => Answer::Body(b"ok"),
+        }),
+        |outcome, _| {
+            assert_eq!(outcome.failures(), [(Failure::Timeout, 1)]);
+            assert_eq!(outcome.record.responses(), 59);
+            assert_eq!(outcome.record.established, 1);
+        },
+    );
 }
 
 #[test]

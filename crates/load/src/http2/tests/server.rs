@@ -44,6 +44,10 @@ pub(super) enum Answer {
     Fields(&'static Named, Option<Rest>),
     /// Fewer bytes than the head says.
     TooShort,
+    /// 200 with `ok`, and once more the same data.
+    Twice,
+    /// 200 with `ok` once the client has reset the stream.
+    Late,
     Reset(Code),
     /// 200, and no new streams.
     LastOne(Code),
@@ -64,13 +68,24 @@ pub(super) struct Asked<'a> {
 
 pub(super) type Script = dyn Fn(&Asked<'_>) -> Answer;
 
+/// What a server says to a request that is not whole.
+#[derive(Clone, Copy)]
+pub(super) enum Early {
+    /// 200.
+    Response,
+    /// The same, and RST_STREAM.
+    Reset(Code),
+    /// 200, and more behind its end.
+    Twice,
+}
+
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) settings: LocalSettings,
     /// What it says instead of HTTP/2, before it ends the connection.
     pub(super) instead: Option<&'static [u8]>,
-    /// What it does with requests that have bodies, if it does not wait for them: 200, and RST_STREAM where there is a code.
-    pub(super) early: Option<Option<Code>>,
+    /// What it does with requests that have bodies, if it does not wait for them.
+    pub(super) early: Option<Early>,
     pub(super) script: Rc<Script>,
 }
 
@@ -138,6 +153,7 @@ async fn serve(socket: Socket, server: Server, counts: Rc<Counts>) {
         out,
         requests: Vec::new(),
         held: Vec::new(),
+        late: Vec::new(),
         large: Vec::new(),
         on_connection: 0,
         is_gone: false,
@@ -179,6 +195,8 @@ struct Serving {
     requests: Vec<(Stream, String, usize)>,
     /// Those that wait for others.
     held: Vec<Stream>,
+    /// Those that are answered when they are reset.
+    late: Vec<Stream>,
     /// Those whose responses have so many bytes left.
     large: Vec<(Stream, usize)>,
     on_connection: u64,
@@ -203,11 +221,13 @@ impl Serving {
                 let method = fields.iter().find(|(name, _)| *name == ":method");
                 let (_, method) = method.unwrap();
                 let method = String::from_utf8(method.to_vec()).unwrap();
-                if let (End::Open, Some(code)) = (end, server.early) {
+                if let (End::Open, Some(early)) = (end, server.early) {
                     counts.seen.set(counts.seen.get() + 1);
                     self.respond(stream, &[b"ok"]);
-                    if let Some(code) = code {
-                        self.connection.reset(stream, code, &mut self.out);
+                    match early {
+                        Early::Response => {}
+                        Early::Reset(code) => self.connection.reset(stream, code, &mut self.out),
+                        Early::Twice => self.stray(stream),
                     }
                 }
                 self.requests.push((stream, method, 0));
@@ -219,6 +239,12 @@ impl Serving {
                 let bytes = bytes.len() as u32;
                 self.connection.release(stream, bytes, &mut self.out);
                 (end == End::Stream && server.early.is_none()).then_some(stream)
+            }
+            Event::Reset { stream, .. } if self.late.contains(&stream) => {
+                // OK (RFC 7541 A), as a frame that it would not write.
+                self.stray_frame(1, 4, stream, &[0x88]);
+                self.stray(stream);
+                None
             }
             _ => None,
         };
@@ -287,6 +313,11 @@ impl Serving {
                 self.head(stream, &fields, End::Open);
                 self.data(stream, b"ok", End::Stream);
             }
+            Answer::Twice => {
+                self.respond(stream, &[b"ok"]);
+                self.stray(stream);
+            }
+            Answer::Late => self.late.push(stream),
             Answer::Reset(code) => self.connection.reset(stream, code, &mut self.out),
             Answer::LastOne(code) => {
                 self.respond(stream, &[b"ok"]);
@@ -340,6 +371,19 @@ impl Serving {
             .data(stream, bytes.len(), end, &mut self.out);
         sent.unwrap();
         self.out.extend_from_slice(bytes);
+    }
+
+    /// Sends data that ends a stream, whatever has become of it.
+    fn stray(&mut self, stream: Stream) {
+        self.stray_frame(0, 1, stream, b"ok");
+    }
+
+    fn stray_frame(&mut self, kind: u8, flags: u8, stream: Stream, payload: &[u8]) {
+        let length = (payload.len() as u32).to_be_bytes();
+        self.out.extend_from_slice(&length[1..]);
+        self.out.extend_from_slice(&[kind, flags]);
+        self.out.extend_from_slice(&stream.id().to_be_bytes());
+        self.out.extend_from_slice(payload);
     }
 
     /// Sends what there is room for of large responses, a frame of each.

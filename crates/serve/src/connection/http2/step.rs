@@ -136,7 +136,7 @@ impl Http2 {
                 drop(state);
                 self.leave();
             }
-            Event::Pong(_) | Event::Nothing => {}
+            Event::DataOfClosed(_) | Event::Pong(_) | Event::Nothing => {}
         }
         Some(bytes)
     }

@@ -149,7 +149,8 @@ impl Asking<'_> {
                 Event::GoAway { last, .. } if last < self.stream.id() => {
                     return Err(Failure::Unprocessed("it takes no requests"));
                 }
-                Event::GoAway { .. }
+                Event::DataOfClosed(_)
+                | Event::GoAway { .. }
                 | Event::Window(_)
                 | Event::Settings
                 | Event::Pong(_)

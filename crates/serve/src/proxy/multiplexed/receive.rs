@@ -69,7 +69,7 @@ impl State {
             Event::Reset { stream, cause } => self.was_reset(stream, cause),
             Event::GoAway { last, .. } => self.go(last),
             Event::Settings => self.settle(),
-            Event::Window(_) | Event::Pong(_) | Event::Nothing => {}
+            Event::DataOfClosed(_) | Event::Window(_) | Event::Pong(_) | Event::Nothing => {}
         }
         Ok(done)
     }

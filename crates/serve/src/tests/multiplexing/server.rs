@@ -223,7 +223,8 @@ impl One {
                 }
             }
             Event::NeedMore(_) => return Some(0),
-            Event::GoAway { .. }
+            Event::DataOfClosed(_)
+            | Event::GoAway { .. }
             | Event::Window(_)
             | Event::Settings
             | Event::Pong(_)

@@ -361,6 +361,7 @@ impl State {
             }
             Event::NeedMore(_) => return 0,
             Event::Trailers { .. }
+            | Event::DataOfClosed(_)
             | Event::GoAway { .. }
             | Event::Window(_)
             | Event::Settings

@@ -252,3 +252,41 @@ fn ids_come_to_an_end() {
     side.hear(&response(0x7fff_ffff, END_STREAM, OK));
     assert_eq!(side.seen, [Seen::Head(0x7fff_ffff, End::Stream)]);
 }
+
+#[test]
+fn data_behind_the_end_of_a_response_is_told_once() {
+    let mut side = Side::client();
+    open(&mut side, Content::Any).expect("there is room");
+    side.hear(&[response(1, 0, OK), data(1, END_STREAM, b"a")].concat());
+    side.forget();
+    side.hear(&[data(1, 0, b"b"), data(1, END_STREAM, b"c")].concat());
+    assert_eq!(side.seen, [Seen::DataOfClosed(1)]);
+    assert_eq!(side.resets(), [(1, Code::STREAM_CLOSED)]);
+    // Nor does it matter to other streams.
+    open(&mut side, Content::Any).expect("there is room");
+    side.hear(&response(3, END_STREAM, NO_CONTENT));
+    assert_eq!(side.seen.last(), Some(&Seen::Head(3, End::Stream)));
+}
+
+#[test]
+fn data_that_was_on_its_way_when_its_stream_was_reset_is_not_told() {
+    // Many more than are remembered.
+    const STREAMS: u32 = 300;
+    let mut side = Side::client();
+    for number in 0..STREAMS {
+        let stream = open(&mut side, Content::Any).expect("there is room");
+        side.hear(&response(stream.id(), 0, OK));
+        side.connection.reset(stream, Code::CANCEL, &mut side.out);
+        // One in three comes at once, and the others when all have been reset.
+        if number % 3 == 0 {
+            side.hear(&data(stream.id(), END_STREAM, b"late"));
+        }
+    }
+    side.forget();
+    for number in (0..STREAMS).filter(|number| number % 3 > 0) {
+        side.hear(&data(2 * number + 1, END_STREAM, b"late"));
+        side.connection.elapsed(std::time::Duration::from_secs(1));
+        side.connection.sent();
+    }
+    assert_eq!((&side.seen[..], side.error), (&[][..], None));
+}
