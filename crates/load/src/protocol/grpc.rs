@@ -93,7 +93,12 @@ impl Call {
         if self.status != 200 {
             return Ok(());
         }
-        let value = value(fields, "grpc-status").ok_or(NO_CODE)?;
+        let mut values = values(fields, "grpc-status");
+        let value = values.next().ok_or(NO_CODE)?;
+        if values.next().is_some() {
+            // Which of them is meant nobody can know, not even where they are the same today.
+            return Err("a response with more than one grpc-status");
+        }
         let code = code::parse(value).ok_or("a grpc-status that is no number from 0 to 16")?;
         self.code = Some(code);
         Ok(())
@@ -123,9 +128,14 @@ impl Call {
 
 /// The value of a field; of several of the name that of the first.
 fn value<'f>(fields: &'f FieldSection, wanted: &str) -> Option<&'f [u8]> {
-    let mut fields = fields.iter();
-    let field = fields.find(|(name, _)| header_is(name, wanted));
-    field.map(|(_, value)| value)
+    values(fields, wanted).next()
+}
+
+/// The values of all fields of a name.
+fn values<'f>(fields: &'f FieldSection, wanted: &str) -> impl Iterator<Item = &'f [u8]> {
+    let fields = fields.iter();
+    let fields = fields.filter(move |(name, _)| header_is(name, wanted));
+    fields.map(|(_, value)| value)
 }
 
 /// Whether a content type is `application/grpc`, with a format behind it or not (Content-Type).

@@ -108,6 +108,15 @@ fn what_no_server_of_grpc_says_has_the_status_of_http() {
 fn what_is_no_response_to_a_call_is_refused_by_name() {
     const OK: &[(&str, &str)] = &[("grpc-status", "0")];
     const HTML: &[(&str, &str)] = &[(":status", "200"), ("content-type", "text/html")];
+    const TWICE: &[(&str, &str)] = &[("grpc-status", "0"), ("grpc-status", "14")];
+    const TWICE_TURNED: &[(&str, &str)] = &[("grpc-status", "14"), ("grpc-status", "0")];
+    const TWICE_ALIKE: &[(&str, &str)] = &[("grpc-status", "0"), ("grpc-status", "0")];
+    const CODES: &[(&str, &str)] = &[
+        (":status", "200"),
+        ("content-type", "application/grpc"),
+        ("grpc-status", "14"),
+        ("grpc-status", "0"),
+    ];
     const UNTYPED: &[(&str, &str)] = &[(":status", "200")];
     const GZIP: &[(&str, &str)] = &[
         (":status", "200"),
@@ -133,6 +142,19 @@ fn what_is_no_response_to_a_call_is_refused_by_name() {
             Answer::Fields(HEAD, Some((&[MESSAGE], &[("grpc-status", "OK")]))),
             "from 0 to 16",
         ),
+        (
+            Answer::Fields(HEAD, Some((&[MESSAGE], TWICE))),
+            "more than one grpc-status",
+        ),
+        (
+            Answer::Fields(HEAD, Some((&[MESSAGE], TWICE_ALIKE))),
+            "more than one grpc-status",
+        ),
+        (
+            Answer::Fields(HEAD, Some((&[MESSAGE], TWICE_TURNED))),
+            "more than one grpc-status",
+        ),
+        (Answer::Fields(CODES, None), "more than one grpc-status"),
         (Answer::Fields(HTML, Some((&[MESSAGE], OK))), "content-type"),
         (
             Answer::Fields(UNTYPED, Some((&[MESSAGE], OK))),

@@ -117,6 +117,10 @@ fn is_response(
         Some(trailers) => Some(trailers),
         None => body.is_empty().then_some(head),
     };
+    let ending = ending.filter(|ending| {
+        let codes = ending.iter().filter(|(name, _)| *name == "grpc-status");
+        codes.count() == 1
+    });
     let code = ending.and_then(|ending| first(ending, "grpc-status"));
     let code = code.filter(|code| code.bytes().all(|byte| byte.is_ascii_digit()));
     let code = code.and_then(|code| code.parse::<u64>().ok());
@@ -171,6 +175,7 @@ mod tests {
         for parts in [
             &[HEAD, b"\0\0\0\0\x02ab", b"grpc-status: 0"][..],
             &[HEAD, b"\0\0\0\0\x02ab\0", b"grpc-status: 0"],
+            &[HEAD, b"\0\0\0\0\x02ab", b"grpc-status: 0\ngrpc-status: 14"],
             &[HEAD, b"\0\0\0\0\x02a", b"grpc-status: 13\ngrpc-message: x"],
             &[b"content-type: application/grpc\ngrpc-status: 12"],
             &[b"content-type: text/html", b"no"],
