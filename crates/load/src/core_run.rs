@@ -206,6 +206,7 @@ impl CoreRun {
             in_flight: end.map_or(in_flight, |end| end.unfinished),
             missed: supply.missed(),
             resent: record.resent,
+            refused: record.refused,
             connections_max: record.connections_max,
             failures: record.failures(),
             tcp: self.recorder.tcp(),

@@ -52,8 +52,12 @@ pub struct Evidence {
     /// Of these, those whose response came shortly behind the end, so that their times are known.
     #[serde(default)]
     pub late: u64,
-    /// Requests sent again because the server had closed a kept-alive connection before they reached it.
+    /// Requests sent again because the server did nothing for them: it had closed a kept-alive connection before they reached it,
+    /// has said so as it went away, or has refused their streams.
     pub resent: u64,
+    /// Of these, those whose streams it has refused, which have waited for no connection.
+    #[serde(default)]
+    pub refused: u64,
     /// Requests that failed because nothing arrived in time.
     pub timeouts: u64,
     /// Responses behind which bytes came that nobody had asked for.

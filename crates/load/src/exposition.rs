@@ -90,7 +90,7 @@ fn counted(out: &mut String, moment: &Moment<'_>) {
         (
             "resent_total",
             "counter",
-            "Requests sent again after their connection had been closed.",
+            "Requests sent again, for which the server did nothing.",
             standing.resent,
         ),
         (

@@ -333,7 +333,7 @@ fn asked(body: &mut String, report: &Report) {
         ("connections made", units::count(report.connections)),
         (
             "sent again after the server had closed",
-            units::count(report.resent),
+            units::count(report.resent_after_close()),
         ),
         ("driver", options.io.clone()),
         ("pipeline", options.pipeline.to_string()),
@@ -341,6 +341,10 @@ fn asked(body: &mut String, report: &Report) {
         ("received", units::bytes(report.bytes as f64)),
     ];
     if options.streams.is_some() {
+        facts.push((
+            "sent again after the server had refused a stream",
+            units::count(report.refused),
+        ));
         facts.push(("streams of each connection", options.streams_told()));
     }
     if !options.headers.is_empty() {

@@ -90,6 +90,7 @@ async fn ask_all(core_run: &CoreRun, link: &Link, place: usize, work: &mut Work)
                 continue;
             }
             End::Untouched => core_run.sent_in_vain(work),
+            End::NoStream => core_run.stream_refused(work),
             End::Lost(failure) => core_run.unanswered_for(work, failure),
             End::Cancelled(failure, code) => core_run.cancelled(work, failure, code),
             End::Refused(reason) => core_run.refused(work, reason),

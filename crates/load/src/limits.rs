@@ -213,7 +213,7 @@ pub const UNANSWERED_SHARE_INVALID: f64 = 0.10;
 /// Of requests that failed: where most did, not even the median is known. Fewer are told by the exit code for errors.
 pub const FAILED_SHARE_INVALID: f64 = 0.50;
 
-/// Requests sent again, of all: each has waited for a new connection, and one in a hundred decides the 99th percentile.
+/// Requests sent again over other connections, of all: each has waited for a new one, and one in a hundred decides the 99th percentile.
 pub const RESENT_SHARE_MAX: f64 = 0.01;
 
 /// The share of the connections asked for that must have been open at once.

@@ -52,8 +52,11 @@ pub(crate) struct Record {
     failures: [u64; Failure::ALL.len()],
     /// Connections that were made.
     pub(crate) established: u64,
-    /// Requests sent again because the server had closed a kept-alive connection before they reached it.
+    /// Requests sent again because the server did nothing for them: it had closed a kept-alive connection before they reached it,
+    /// has said so as it went away, or has refused their streams.
     pub(crate) resent: u64,
+    /// Of these, those whose streams it has refused, on a connection that goes on.
+    pub(crate) refused: u64,
     /// The TLS handshakes among them; `None` before the first.
     pub(crate) handshakes: Option<Handshakes>,
     /// A failure to connect, for the sentence about it.
@@ -111,6 +114,7 @@ impl Record {
             failures: [0; Failure::ALL.len()],
             established: 0,
             resent: 0,
+            refused: 0,
             handshakes: None,
             connect_error: None,
             protocol_error: None,
@@ -325,6 +329,7 @@ impl Record {
         counters.zip(others).for_each(|(sum, more)| *sum += more);
         self.established += other.established;
         self.resent += other.resent;
+        self.refused += other.refused;
         self.handshakes = Handshakes::sum(self.handshakes, other.handshakes);
         if self.connect_error.is_none() {
             self.connect_error.clone_from(&other.connect_error);

@@ -102,8 +102,12 @@ pub struct Report {
     pub connections: u64,
     /// Their TLS handshakes; none without TLS.
     pub tls: Option<TlsRow>,
-    /// Requests sent again because the server had closed a kept-alive connection before it saw them; not errors.
+    /// Requests sent again because the server did nothing for them: it had closed a kept-alive connection before it saw them, has
+    /// said so as it went away, or has refused their streams; not errors.
     pub resent: u64,
+    /// Of these, those whose streams it has refused before it had said how many it takes (HTTP/2).
+    #[serde(default)]
+    pub refused: u64,
     /// What became of local ports, where connections carried so many requests only; none over Unix sockets and in sums.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<PortsRow>,
@@ -220,6 +224,7 @@ impl Report {
             connections: record.established,
             tls: record.handshakes.map(TlsRow::of),
             resent: record.resent,
+            refused: record.refused,
             ports: found.ports.map(|ports| PortsRow::of(plan, ports)),
             missed: evidence.missed,
             unfinished: evidence.unfinished,
@@ -288,6 +293,11 @@ impl Report {
     pub fn other_warnings(&self) -> &[String] {
         let reasons = self.verdict.reasons.len();
         self.warnings.get(reasons..).unwrap_or_default()
+    }
+
+    /// Requests sent again over another connection, since the server had closed theirs.
+    pub(crate) fn resent_after_close(&self) -> u64 {
+        self.resent.saturating_sub(self.refused)
     }
 
     /// The names of the classes of responses that rows have counts of.

@@ -33,6 +33,8 @@ pub(crate) struct Standing {
     /// Requests that were due and left out.
     pub(crate) missed: u64,
     pub(crate) resent: u64,
+    /// Of these, those whose streams were refused.
+    pub(crate) refused: u64,
     /// The most connections that were open at once.
     pub(crate) connections_max: u64,
     /// In the order of [`Failure::ALL`].
@@ -53,6 +55,7 @@ impl AddAssign for Standing {
         self.in_flight += other.in_flight;
         self.missed += other.missed;
         self.resent += other.resent;
+        self.refused += other.refused;
         self.connections_max += other.connections_max;
         let failures = self.failures.iter_mut().zip(other.failures);
         failures.for_each(|(sum, more)| *sum += more);
@@ -134,6 +137,7 @@ impl View<'_> {
             // Their responses may yet come.
             late: standing.in_flight,
             resent: standing.resent,
+            refused: standing.refused,
             timeouts: standing.failures_of(Failure::Timeout),
             unasked: standing.failures_of(Failure::UnexpectedBytes),
             // What responses said is told at the end.

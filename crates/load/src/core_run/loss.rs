@@ -88,6 +88,14 @@ impl CoreRun {
         self.recorder.record.borrow_mut().resent += work.due;
     }
 
+    /// The server has no stream yet for the request of `work`, and did nothing for it: it is sent again over the same connection.
+    pub(crate) fn stream_refused(&self, work: &mut Work) {
+        if !self.is_over() {
+            self.recorder.record.borrow_mut().refused += work.due;
+        }
+        self.sent_in_vain(work);
+    }
+
     /// The requests of `work` have no response: the server has ended them, and has said why.
     pub(crate) fn cancelled(&self, work: &mut Work, failure: Failure, code: Code) {
         if !self.is_over() {

@@ -231,7 +231,7 @@ impl Errors {
         };
         Errors {
             connect: of(&is_connect),
-            read: of(&|kind| !is_connect(kind) && kind != "timeout") + report.resent,
+            read: of(&|kind| !is_connect(kind) && kind != "timeout") + report.resent_after_close(),
             timeout: of(&|kind| kind == "timeout") + slow,
         }
     }

@@ -63,8 +63,10 @@ pub(super) enum End {
         written: Instant,
         at: Instant,
     },
-    /// The server has said that it did nothing for it: it is sent again.
+    /// The server goes away, and has said that it did nothing for it: it is sent again.
     Untouched,
+    /// The server has refused its stream before it had said how many it takes, and did nothing for it: it is sent again.
+    NoStream,
     /// None, and none is waited for.
     Lost(Failure),
     /// The server has ended its stream, or the connection, and has said why.

@@ -74,6 +74,37 @@ fn what_a_server_has_no_streams_for_waits() {
 }
 
 #[test]
+fn streams_that_are_refused_before_it_is_known_how_many_there_are_are_asked_for_again() {
+    play(
+        |options| {
+            options.stop.count = Some(60);
+            options.streams = Some(9);
+            let mut request = Request::of(&options.target);
+            // More than a frame: it is sent behind all heads, so that the streams are open together.
+            request.body = Body::Bytes(vec![b'x'; 20_000].into());
+            request.method = "POST".to_owned();
+            options.asks.requests = vec![request];
+        },
+        Server {
+            settings: LocalSettings {
+                concurrent_streams_max: 2,
+                ..LocalSettings::DEFAULT
+            },
+            settles_late: true,
+            ..Server::new(|_| Answer::Body(b"ok"))
+        },
+        |outcome, most_open| {
+            outcome.has_responses(60);
+            assert!(most_open <= 2, "{most_open}");
+            let record = &outcome.record;
+            assert!(record.refused > 0);
+            assert_eq!(record.resent, record.refused);
+            assert_eq!(record.established, 1);
+        },
+    );
+}
+
+#[test]
 fn an_open_loop_has_lanes_for_connections() {
     for streams in [1, 6] {
         play(

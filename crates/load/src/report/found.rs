@@ -120,6 +120,7 @@ pub(super) fn evidence(
         unfinished,
         late: record.late,
         resent: record.resent,
+        refused: record.refused,
         timeouts: record.failures_of(Failure::Timeout),
         unasked: record.failures_of(Failure::UnexpectedBytes),
         failed_responses: record.failed_responses(),

@@ -63,14 +63,15 @@ impl Report {
     /// How many connections there were, what ports they took, and how they were encrypted.
     fn write_connections(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "connections  {}", units::count(self.connections))?;
-        match self.resent {
-            0 => writeln!(out)?,
-            resent => writeln!(
-                out,
-                "; {} sent again after the server had closed",
-                units::plural(resent, "request")
-            )?,
+        let again = [
+            (self.resent_after_close(), "the server had closed"),
+            (self.refused, "the server had refused a stream"),
+        ];
+        for (requests, what) in again.iter().filter(|(requests, _)| *requests > 0) {
+            let requests = units::plural(*requests, "request");
+            write!(out, "; {requests} sent again after {what}")?;
         }
+        writeln!(out)?;
         self.write_ports(out)?;
         if let Some(tls) = &self.tls {
             writeln!(
@@ -227,6 +228,42 @@ impl Report {
         match statuses.len() {
             0 => "none".to_owned(),
             _ => statuses.join(", "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_again_is_told_with_what_had_happened() {
+        for (resent, refused, expected) in [
+            (0, 0, "connections  3\n"),
+            (
+                2,
+                0,
+                "connections  3; 2 requests sent again after the server had closed\n",
+            ),
+            (
+                1,
+                1,
+                "connections  3; 1 request sent again after the server had refused a stream\n",
+            ),
+            (
+                5,
+                4,
+                "connections  3; 1 request sent again after the server had closed; 4 requests sent again after the server had refused a stream\n",
+            ),
+        ] {
+            let report = Report {
+                connections: 3,
+                resent,
+                refused,
+                ..Report::default()
+            };
+            let text = report.to_string();
+            assert!(text.contains(expected), "{text}");
         }
     }
 }

@@ -176,12 +176,15 @@ pub(super) fn without_response(
     (share > UNANSWERED_SHARE_SUSPECT).then(|| suspect(what, measured, bound, remedy))
 }
 
+/// Requests that were sent again over other connections. Streams that were refused are sent again at once, over the same one, and
+/// before the server had said how many it takes at that: they are no more than the way in which it says so.
 pub(super) fn resent(evidence: &Evidence) -> Option<Reason> {
-    let share = evidence.resent as f64 / evidence.requests_sent.max(1) as f64;
+    let resent = evidence.resent.saturating_sub(evidence.refused);
+    let share = resent as f64 / evidence.requests_sent.max(1) as f64;
     (share > RESENT_SHARE_MAX).then(|| {
         suspect(
             "requests sent again",
-            format!("{} ({})", units::count(evidence.resent), per_cent(share)),
+            format!("{} ({})", units::count(resent), per_cent(share)),
             format!("at most {}", per_cent(RESENT_SHARE_MAX)),
             "the target closed connections that it had kept alive, and each of these waited for a new one: see its keep-alive settings",
         )

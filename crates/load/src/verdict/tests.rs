@@ -158,7 +158,7 @@ fn each_bound_has_its_own_reason() {
         let verdict = Verdict::of(&with(own));
         assert_eq!(verdict.reasons.first().map(|reason| reason.state), state);
     }
-    let cases: [(Change, State, &str); 21] = [
+    let cases: [(Change, State, &str); 22] = [
         (|e| e.start_late_s = Some(0.02), State::Suspect, "began"),
         (|e| e.is_count_consistent = false, State::Invalid, "counts"),
         (|e| e.missed = 200, State::Invalid, "never sent"),
@@ -204,6 +204,11 @@ fn each_bound_has_its_own_reason() {
         ),
         (|e| e.resent = 20, State::Suspect, "sent again"),
         (
+            |e| (e.resent, e.refused) = (220, 200),
+            State::Suspect,
+            "sent again",
+        ),
+        (
             |e| e.connections_achieved = 90,
             State::Suspect,
             "open at once",
@@ -224,6 +229,13 @@ fn each_bound_has_its_own_reason() {
         ..paced()
     };
     assert!(only_reason(&lossy).1.contains("sent again"));
+}
+
+#[test]
+fn streams_that_were_refused_before_it_was_known_how_many_there_are_are_no_reason() {
+    let mut evidence = good();
+    (evidence.resent, evidence.refused) = (500, 500);
+    assert_eq!(Verdict::of(&evidence).state, State::Valid);
 }
 
 #[test]

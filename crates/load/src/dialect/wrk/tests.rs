@@ -137,7 +137,9 @@ fn errors_are_counted_as_wrk_counts_them() {
         ]
         .map(|(kind, count)| (kind.to_owned(), count))
         .into(),
-        resent: 16,
+        resent: 48,
+        // Nothing was wrong with their connections.
+        refused: 32,
         statuses: [("200", 5), ("399", 1), ("404", 2), ("500", 3)]
             .map(|(status, count)| (status.to_owned(), count))
             .into(),

@@ -269,7 +269,7 @@ fn end(codec: &Codec, lane: &mut Lane, fields: &FieldSection) -> Result<(), &'st
 fn reset(lane: &Lane, cause: Cause) -> End {
     match cause {
         // Before it has said how many streams it takes (RFC 9113 8.7).
-        Cause::Peer(Code::REFUSED_STREAM) if lane.is_early => End::Untouched,
+        Cause::Peer(Code::REFUSED_STREAM) if lane.is_early => End::NoStream,
         Cause::Peer(code) => End::Cancelled(Failure::StreamReset, code),
         Cause::Local(error) => End::Refused(error.reason),
     }

@@ -47,6 +47,8 @@ fn what_a_server_that_goes_away_has_not_touched_is_sent_again_whatever_it_asks()
             |outcome, _| {
                 outcome.has_responses(40);
                 assert!(outcome.record.established >= 4);
+                // They wait for other connections, which refused streams do not.
+                assert!(outcome.record.resent > 0 && outcome.record.refused == 0);
             },
         );
     }

@@ -82,6 +82,8 @@ pub(super) enum Early {
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) settings: LocalSettings,
+    /// It says its settings with its first response.
+    pub(super) settles_late: bool,
     /// What it says instead of HTTP/2, before it ends the connection.
     pub(super) instead: Option<&'static [u8]>,
     /// What it does with requests that have bodies, if it does not wait for them.
@@ -93,6 +95,7 @@ impl Server {
     pub(super) fn new(script: impl Fn(&Asked<'_>) -> Answer + 'static) -> Server {
         Server {
             settings: LocalSettings::DEFAULT,
+            settles_late: false,
             instead: None,
             early: None,
             script: Rc::new(script),
@@ -161,8 +164,10 @@ async fn serve(socket: Socket, server: Server, counts: Rc<Counts>) {
     loop {
         while serving.step(&mut input, &server, &counts) {}
         serving.send_large();
-        let bytes: Rc<[u8]> = std::mem::take(&mut serving.out).into();
-        socket.queue(bytes);
+        if !server.settles_late || serving.on_connection > 0 {
+            let bytes: Rc<[u8]> = std::mem::take(&mut serving.out).into();
+            socket.queue(bytes);
+        }
         if socket.flush().await.is_err() {
             return;
         }
