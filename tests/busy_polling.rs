@@ -59,6 +59,7 @@ fn a_server_that_never_sleeps_serves_and_says_how_long_it_had_something_to_do() 
         // It has waited at least for this test, whose programs start meanwhile.
         let had_work = seconds(&core["had_work"]);
         assert!(had_work > 0.0 && had_work < seconds(&core["elapsed"]));
+        assert!(had_work <= seconds(&core["cpu_time"]), "{core}");
         let shown = ctl(&["profile"]);
         assert!(shown.contains("; busy polling, "), "{shown}");
         let status: Value = serde_json::from_str(&ctl(&["--json", "status"])).expect("JSON");

@@ -12,6 +12,7 @@ mod spin;
 mod stall;
 pub(crate) mod stopped;
 mod turn;
+mod worked;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -42,6 +43,7 @@ use crate::task::Tasks;
 use behind::Behind;
 use handle::{Handle, Shared};
 use stall::Stalls;
+use worked::Worked;
 
 /// A core, seen from its own thread. Cloning it is cheap.
 #[derive(Clone)]
@@ -68,7 +70,7 @@ pub(crate) struct Inner {
     /// See [`Core::busy_poll`].
     busy_polls: Cell<bool>,
     /// See [`Core::take_worked`].
-    worked: Cell<Duration>,
+    worked: Worked,
     /// Whether the look at the kernel before this turn gave it something to do.
     has_work: Cell<bool>,
     shared: Arc<Shared>,
@@ -135,7 +137,7 @@ impl Core {
             behind: Cell::new(Behind::Nothing),
             stalls: RefCell::default(),
             busy_polls: Cell::new(false),
-            worked: Cell::new(Duration::ZERO),
+            worked: Worked::default(),
             has_work: Cell::new(false),
             shared,
             notifier,
@@ -214,6 +216,9 @@ impl Core {
     pub fn busy_poll(&self) {
         let busy_polls = !self.is_simulated();
         self.0.busy_polls.set(busy_polls);
+        if busy_polls {
+            self.0.worked.begin(self.0.clock.now());
+        }
         self.0.state.borrow_mut().expected.is_wanted = busy_polls;
     }
 
@@ -223,14 +228,20 @@ impl Core {
     }
 
     /// How long the core had something to do since this was last asked, where it busy-polls and its thread's time on
-    /// a CPU says nothing.
+    /// a CPU says nothing. It is never more than that time; zero where the core does not busy-poll.
     pub fn take_worked(&self) -> Duration {
-        self.0.worked.take()
+        match self.busy_polls() {
+            true => self.0.worked.take_up_to(self.0.clock.now()),
+            false => Duration::ZERO,
+        }
     }
 
     /// The same, without asking to start anew.
     pub fn worked(&self) -> Duration {
-        self.0.worked.get()
+        match self.busy_polls() {
+            true => self.0.worked.up_to(self.0.clock.now()),
+            false => Duration::ZERO,
+        }
     }
 
     /// Seconds since 1970, for dates.

@@ -34,6 +34,16 @@ impl Driver {
         }
     }
 
+    /// Whether the kernel carried anything out in the last look, also where nobody was woken by it: the sends of a ring are. A ring
+    /// says so of looks that do not wait.
+    pub(crate) fn has_worked(&self) -> bool {
+        match self {
+            // Sends and receives are calls of their own.
+            Driver::Epoll(_) | Driver::Simulated(_) => false,
+            Driver::Uring(driver) => driver.has_worked(),
+        }
+    }
+
     /// Events that one look brings at least where there are as many.
     pub(crate) fn events_per_look(&self) -> usize {
         match self {

@@ -127,7 +127,7 @@ impl Core {
             tasks.profiler.did(Work::TIMERS);
         }
         if self.0.busy_polls.get() {
-            self.note_work(busy, state.now.since(now));
+            self.note_work(busy, state.now.since(now), &state.driver);
         }
     }
 
@@ -180,6 +180,7 @@ impl Core {
     fn run_mail(&self) {
         let tasks = &self.0.tasks;
         self.0.mail_due.set(None);
+        self.0.has_work.set(true);
         let _here = tasks.are_here();
         tasks.wake_woken_elsewhere(self.0.notifier.take());
         for mail in self.0.shared.mailbox.take() {
@@ -190,16 +191,16 @@ impl Core {
     }
 
     /// A turn has had `busy` to do, and then asked the kernel for `asked`.
-    fn note_work(&self, busy: Duration, asked: Duration) {
-        let mut worked = self.0.worked.get();
+    fn note_work(&self, busy: Duration, asked: Duration, driver: &Driver) {
+        let mut stretch = Duration::ZERO;
         if self.0.has_work.replace(self.0.tasks.has_ready()) {
-            worked += busy;
+            stretch += busy;
         }
-        // What came of asking was done in asking.
-        if self.0.has_work.get() {
-            worked += asked;
+        // What came of asking was done in asking, and so was what the kernel was given to do.
+        if self.0.has_work.get() || driver.has_worked() {
+            stretch += asked;
         }
-        self.0.worked.set(worked);
+        self.0.worked.add(stretch, self.0.now.get());
     }
 
     fn asked_to_stop(&self) -> Option<Duration> {

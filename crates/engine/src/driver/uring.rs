@@ -58,6 +58,8 @@ pub(crate) struct Ring {
     multishot: bool,
     /// When the ring was last entered.
     entered: Instant,
+    /// See [`Ring::has_worked`].
+    has_worked: bool,
     /// What no send is described by at the moment.
     #[allow(
         clippy::vec_box,
@@ -105,6 +107,7 @@ impl Ring {
             buffers,
             multishot: false,
             entered: Instant::default(),
+            has_worked: false,
             messages: Vec::new(),
             reaped: Vec::with_capacity(COMPLETION_ENTRIES as usize),
         };
@@ -164,6 +167,7 @@ impl Ring {
     ) -> Look {
         self.buffers.replenish(pool);
         self.entered = now;
+        self.has_worked = false;
         let look = self.enter(timeout);
         if look == Look::Interrupted {
             // What has happened until then is asked for without a wait.
@@ -172,6 +176,7 @@ impl Ring {
         let mut reaped = std::mem::take(&mut self.reaped);
         let completions = self.ring.completion();
         reaped.extend(completions.map(|entry| (entry.user_data(), entry.result(), entry.flags())));
+        self.has_worked |= !reaped.is_empty();
         for &(user_data, result, flags) in &reaped {
             let (operation, key) = split(user_data);
             match operation {
@@ -193,10 +198,17 @@ impl Ring {
         look
     }
 
+    /// Whether the last look had something for the kernel to do, where it did not wait, or something had been done.
+    pub(super) fn has_worked(&self) -> bool {
+        self.has_worked
+    }
+
     /// Whether the kernel has nothing to be told and nothing to say, as the memory shows that it shares with us.
     fn is_quiet(&mut self) -> bool {
         let submission = self.ring.submission();
-        submission.is_empty() && !submission.taskrun() && !submission.cq_overflow()
+        let is_told = !submission.is_empty();
+        self.has_worked |= is_told;
+        !is_told && !submission.taskrun() && !submission.cq_overflow()
     }
 
     fn enter(&mut self, timeout: Option<Duration>) -> Look {
@@ -261,5 +273,32 @@ impl Ring {
                 &mut events,
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    #[test]
+    fn a_look_in_vain_is_told_from_one_in_which_something_was_done() {
+        let Ok(mut ring) = Ring::new() else {
+            return eprintln!("skipped: there is no io_uring here");
+        };
+        let (pool, tasks) = (Pool::new(), Tasks::new(0, Clock::Real));
+        let mut sockets = Sockets::new();
+        let mut look = |ring: &mut Ring| {
+            let (now, mut events) = (clock::now(), Vec::new());
+            let timeout = Some(Duration::ZERO);
+            ring.turn(now, timeout, &mut sockets, &tasks, &pool, &mut events);
+            (ring.has_worked(), events.len())
+        };
+        // The poll that wakes it is submitted, and ends nothing.
+        assert_eq!(look(&mut ring), (true, 0));
+        assert_eq!(look(&mut ring), (false, 0));
+        rustix::io::write(&ring.wake, &1_u64.to_ne_bytes()).unwrap();
+        assert_eq!(look(&mut ring), (true, 1));
+        assert_eq!(look(&mut ring), (false, 0));
     }
 }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
+use onrush_engine::clock::thread_cpu;
 use onrush_engine::{
     Address, Core, Datagram, Errno, Input, Io, Kind, Message, ReceiveBatch, SendBatch, Stream, Work,
 };
@@ -78,6 +79,24 @@ fn asking_in_vain_is_a_wait_and_no_work() {
         assert!(profile[Work::WAIT.index()].time >= SILENCE);
         let all: Duration = profile.iter().map(|figures| figures.time).sum();
         assert!(worked > Duration::ZERO && worked + SILENCE <= all);
+    }
+}
+
+#[test]
+fn time_without_a_cpu_is_no_work() {
+    for core in cores() {
+        let before = thread_cpu();
+        let waiting = core.clone();
+        run(&core, async move {
+            // Between two looks at the kernel, as work is that they have found.
+            waiting.yield_now().await;
+            // A task that waits for anything but its core.
+            thread::sleep(SILENCE);
+            waiting.yield_now().await;
+        });
+        let worked = core.worked();
+        assert!(worked <= thread_cpu() - before, "{worked:?}");
+        assert!(core.take_worked() >= worked);
     }
 }
 

@@ -147,8 +147,9 @@ impl CoreView {
         Self {
             core: worker.core.id(),
             generation: site.settings.generation(),
-            time: thread_time(),
+            // Before the time that it is part of.
             had_work: had_work(&worker.core),
+            time: thread_time(),
             busy_max: worker.core.busy_max(),
             totals: worker.meter.totals(),
             connections: worker.meter.connections_open(),

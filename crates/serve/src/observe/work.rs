@@ -72,8 +72,9 @@ impl ProfileView {
         let figures = |&(work, name): &(Work, &'static str)| (name, profile[work.index()]);
         ProfileView {
             core: core.id(),
-            time: thread_time(),
+            // Before the time that it is part of.
             had_work: had_work(core),
+            time: thread_time(),
             works: NAMES.iter().map(figures).collect(),
         }
     }

@@ -1,0 +1,114 @@
+//! How long a core that busy-polls had something to do, of the time for which its thread had a CPU. Stretches of work are measured
+//! by the core's clock, which goes on where the thread has none; from time to time what that was too much is taken back.
+//!
+//! ```text
+//!   core     | work | ask |   work, and no CPU   | ask | work | ask |
+//!   thread's CPU time      |______|                                      a span: passed - had = lost
+//! ```
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crate::clock::{self, Instant};
+use crate::limits::WORK_SPAN;
+
+#[derive(Default)]
+pub(super) struct Worked {
+    /// Up to the end of the last span.
+    sum: Cell<Duration>,
+    /// When the span under way began, and the CPU time that the thread had used by then.
+    begun: Cell<Instant>,
+    cpu: Cell<Duration>,
+    /// Work of the span under way by the core's clock, and the longest stretch of it. Invariant: `longest` <= `work`.
+    work: Cell<Duration>,
+    longest: Cell<Duration>,
+}
+
+impl Worked {
+    /// It counts from `now` on, on the calling thread.
+    pub(super) fn begin(&self, now: Instant) {
+        self.begun.set(now);
+        self.cpu.set(clock::thread_cpu());
+    }
+
+    /// The core had work for this long at a stretch, up to `now` at the latest.
+    #[inline]
+    pub(super) fn add(&self, stretch: Duration, now: Instant) {
+        self.work.set(self.work.get() + stretch);
+        self.longest.set(self.longest.get().max(stretch));
+        if now.since(self.begun.get()) >= WORK_SPAN {
+            self.end_span(now);
+        }
+    }
+
+    /// All of it up to `now`; never more than the CPU time that the thread has used.
+    pub(super) fn up_to(&self, now: Instant) -> Duration {
+        self.end_span(now);
+        self.sum.get()
+    }
+
+    /// The same since it was taken last.
+    pub(super) fn take_up_to(&self, now: Instant) -> Duration {
+        self.end_span(now);
+        self.sum.take()
+    }
+
+    #[cold]
+    fn end_span(&self, now: Instant) {
+        let cpu = clock::thread_cpu();
+        let passed = now.since(self.begun.replace(now));
+        let had = cpu.saturating_sub(self.cpu.replace(cpu));
+        let worked = of_span((passed, had), (self.work.take(), self.longest.take()));
+        self.sum.set(self.sum.get() + worked);
+    }
+}
+
+/// What of the `work` of a span the thread had a CPU for: it `had` one for so much of the time that has `passed`. A stretch in which it
+/// had none for a while is longer than that while, and those of a scheduler are far longer than work: where no stretch is of such a
+/// length the core was asking. Half of it is enough, since the thread may have lost its CPU twice.
+fn of_span((passed, had): (Duration, Duration), (work, longest): (Duration, Duration)) -> Duration {
+    let lost = passed.saturating_sub(had);
+    let within = match longest >= lost / 2 {
+        true => lost.min(longest),
+        false => Duration::ZERO,
+    };
+    work.saturating_sub(within).min(had)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_without_a_cpu_is_taken_from_the_work_that_it_was_in() {
+        for (passed, had, work, longest, expected, what) in [
+            (4000, 4000, 1000, 20, 1000, "it had its CPU"),
+            (4000, 4000, 3000, 3000, 3000, "one long piece of work"),
+            (7000, 4000, 4000, 3010, 1000, "none within work"),
+            (9000, 4000, 6000, 2510, 3490, "none within work twice"),
+            (7000, 4000, 1000, 20, 1000, "none while it asked"),
+            (
+                7000,
+                4000,
+                1000,
+                400,
+                1000,
+                "the same with some work at once",
+            ),
+            (7000, 500, 2000, 20, 500, "no more than the CPU time"),
+            (
+                4000,
+                4010,
+                4005,
+                4005,
+                4005,
+                "clocks that are read one by one",
+            ),
+            (4000, 0, 4000, 4000, 0, "no CPU at all"),
+        ] {
+            let us = Duration::from_micros;
+            let found = of_span((us(passed), us(had)), (us(work), us(longest)));
+            assert_eq!(found, us(expected), "{what}");
+        }
+    }
+}
