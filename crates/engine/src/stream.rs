@@ -20,7 +20,7 @@ use crate::socket::key::Key;
 use crate::tcp_info::TcpInfo;
 
 /// A connected stream socket of this core. Dropping it closes the connection; a send that is under way is still
-/// finished.
+/// finished, and where it cannot be, the connection is reset: its end would look orderly with a part of it missing.
 pub struct Stream {
     core: Core,
     key: Key,

@@ -86,6 +86,9 @@ pub(crate) fn serve(
             Ok(After::Nothing) => Ok(()),
             Err(error) => Err(error),
         };
+        if end.is_err() {
+            connection.break_off();
+        }
         let sent = connection.side.output.written();
         connection.exchange.finish_with_client(end, sent);
     }
@@ -346,6 +349,15 @@ impl Connection {
         Ok(())
     }
 
+    /// The connection ends. Amid a response only a reset says so: an orderly end is that of one which says no length.
+    /// Tunnels see to it themselves.
+    fn break_off(&self) {
+        let record = self.exchange.record();
+        if record.status().is_some() && !record.is_tunnel() {
+            self.side.stream.reset_when_dropped();
+        }
+    }
+
     #[inline]
     fn is_at(&self, state: ConnectionState) {
         self.side.stream.change_note(|note| note::at(note, state));
@@ -369,7 +381,8 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Its task was dropped: the core has ended.
+        // Where a request is in hand, its task was dropped: the core has ended.
+        self.break_off();
         let sent = self.side.output.written();
         self.exchange.finish(End::CutOff, sent);
         let worker = &self.service.worker;

@@ -405,6 +405,16 @@ impl Peer {
         received
     }
 
+    /// What comes when its core has ended, and whether that ends with a reset.
+    pub(crate) fn rest(mut self) -> (Vec<u8>, bool) {
+        let core = self.stream.core().clone();
+        let rest: Rc<Cell<Option<_>>> = Rc::default();
+        let seen = Rc::clone(&rest);
+        core.spawn(async move { seen.set(Some(self.receive_all_or_reset().await)) });
+        core.run();
+        rest.take().expect("it comes to an end")
+    }
+
     /// Everything until the other side ends the connection, and whether it did so with a reset.
     pub(crate) async fn receive_all_or_reset(&mut self) -> (Vec<u8>, bool) {
         let mut received = self.take();

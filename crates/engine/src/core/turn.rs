@@ -48,6 +48,7 @@ impl Core {
         }
         let cut_off = self.0.tasks.count();
         self.0.tasks.clear();
+        self.0.state.borrow_mut().cut_off_last_sends();
         cut_off
     }
 

@@ -45,7 +45,10 @@ impl State {
         }
         let waits = !is_sent && !socket.timed_out && !socket.resets;
         if !waits && socket.ring.operations == 0 {
-            return self.release(key);
+            return match is_sent {
+                true => self.release(key),
+                false => self.cut_off(key),
+            };
         }
         socket.closing = true;
         if waits {
@@ -75,14 +78,30 @@ impl State {
         }
     }
 
+    /// The core ends: nobody carries out the last sends that are still under way.
+    pub(crate) fn cut_off_last_sends(&mut self) {
+        let sending = self.sockets.iter_mut().enumerate();
+        let sending = sending.filter(|(_, socket)| socket.closing && socket.is_sending());
+        let keys: Vec<_> = sending.map(|(index, _)| Key(index as u32)).collect();
+        for key in keys {
+            self.close_timed_out(key);
+        }
+    }
+
     /// A closing socket's last send did not get through in time.
     pub(crate) fn close_timed_out(&mut self, key: Key) {
         let socket = &mut self.sockets[key];
         if socket.ring.operations == 0 {
-            return self.release(key);
+            return self.cut_off(key);
         }
         socket.timed_out = true;
         self.driver.cancel(key, LastSend::None, socket);
+    }
+
+    /// What is left of a socket's last send is lost: an orderly end would say that there was no more.
+    fn cut_off(&mut self, key: Key) {
+        self.driver.reset_at_close(key, &mut self.sockets);
+        self.release(key);
     }
 
     /// Nobody needs the socket any more.

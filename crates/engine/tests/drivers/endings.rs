@@ -1,6 +1,7 @@
 //! Streams that are dropped, reset, or outlived by their last bytes.
 
 use std::cell::Cell;
+use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -128,6 +129,85 @@ fn what_was_sent_last_arrives_although_the_core_ends() {
         assert_eq!(core.run(), 0);
         assert_eq!(client.join().unwrap().unwrap(), 20_000_000, "{io:?}");
     }
+}
+
+/// What a client that reads when its server's core has ended gets, and how that ends, on every driver of the kernel. `serve` is
+/// cut off where it waits.
+fn behind_the_end<F, T>(serve: F, check: impl Fn(std::io::Result<usize>, Io))
+where
+    F: Fn(Core, Stream) -> T,
+    T: Future<Output = ()> + 'static,
+{
+    for io in [Io::Epoll, Io::IoUring] {
+        let Ok(core) = Core::new(0, io) else { continue };
+        let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let Address::Tcp(address) = claim.address().clone() else {
+            unreachable!()
+        };
+        let listener = Listener::new(&core, &claim).unwrap();
+        let mut client = std::net::TcpStream::connect(address).unwrap();
+        let accepted: Rc<Cell<Option<Stream>>> = Rc::default();
+        let seen = Rc::clone(&accepted);
+        core.spawn(async move { seen.set(Some(listener.accept().await.unwrap())) });
+        core.run();
+        core.spawn(serve(core.clone(), accepted.take().unwrap()));
+        core.run();
+        drop(core);
+        let mut received = Vec::new();
+        let end = std::io::Read::read_to_end(&mut client, &mut received);
+        check(end, io);
+    }
+}
+
+#[test]
+fn what_is_not_sent_when_the_core_ends_is_missed_by_its_peer() {
+    let is_reset = |end: std::io::Result<usize>, io| {
+        let error = end.expect_err("it is not whole");
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{io:?}");
+    };
+    behind_the_end(
+        |core, server| async move {
+            send_more_than_fits(&server).await;
+            core.stop(Duration::ZERO);
+            let _ = server.flush().await;
+            core.sleep(Duration::from_secs(3600)).await;
+        },
+        is_reset,
+    );
+    behind_the_end(
+        |core, server| async move {
+            send_more_than_fits(&server).await;
+            drop(server);
+            core.sleep(Duration::from_millis(1)).await;
+            core.stop(Duration::ZERO);
+        },
+        is_reset,
+    );
+}
+
+#[test]
+fn what_a_peer_has_not_taken_in_its_time_is_missed_by_it() {
+    let serve = |_, server: Stream| async move {
+        server.set_send_patience(Duration::from_millis(1));
+        send_more_than_fits(&server).await;
+        while server.flush().await.is_ok() {}
+    };
+    behind_the_end(serve, |end, io| {
+        let error = end.expect_err("it is not whole");
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{io:?}");
+    });
+}
+
+#[test]
+fn what_fits_is_sent_when_the_core_ends() {
+    let serve = |core: Core, server: Stream| async move {
+        core.stop(Duration::ZERO);
+        core.stopped().await;
+        server.queue(&b"all of it"[..]);
+        server.flush().await.unwrap();
+        core.sleep(Duration::from_secs(3600)).await;
+    };
+    behind_the_end(serve, |end, io| assert_eq!(end.unwrap(), 9, "{io:?}"));
 }
 
 #[test]

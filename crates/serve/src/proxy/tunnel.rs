@@ -84,39 +84,57 @@ impl Tunnel {
             Lane::new(from_client, client_stream, server),
             Lane::new(from_server, server, client_stream),
         ];
-        let mut ended = [false; 2];
-        let outcome = poll_fn(|context| {
-            for (lane, ended) in lanes.iter_mut().zip(&mut ended) {
-                if *ended {
+        let mut hearers = [server, client_stream].map(Hearer::new);
+        poll_fn(|context| {
+            for (lane, hearer) in lanes.iter_mut().zip(&mut hearers) {
+                if hearer.has_all {
                     continue;
                 }
                 match lane.poll(idle_max, context) {
-                    Poll::Ready(Ok(())) => *ended = true,
+                    Poll::Ready(Ok(())) => hearer.has_all = true,
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                     Poll::Pending => {}
                 }
             }
-            if ended == [true; 2] {
+            let [server_has_all, client_has_all] = hearers.each_ref().map(|it| it.has_all);
+            if server_has_all && client_has_all {
                 return Poll::Ready(Ok(()));
             }
             // A direction whose receiver takes nothing does not hear that its sender has gone. Only of a client that has not
             // been told of the end: behind that, a hang-up may be one in good order. What a server sent before is delivered.
-            if ended == [false; 2]
+            if !server_has_all
+                && !client_has_all
                 && let Poll::Ready(error) = client_stream.poll_hung_up()
             {
                 return Poll::Ready(Err(error));
             }
             Poll::Pending
         })
-        .await;
-        let [server_has_all, client_has_all] = ended;
-        if !server_has_all {
-            server.reset_when_dropped();
+        .await
+    }
+}
+
+/// A connection at one end of a tunnel. It is reset when the tunnel is over, be it that its core ends, unless it has been told of
+/// the other's end: an orderly one would say that it has heard all.
+struct Hearer<'t> {
+    connection: &'t Transport,
+    has_all: bool,
+}
+
+impl<'t> Hearer<'t> {
+    fn new(connection: &'t Transport) -> Self {
+        Self {
+            connection,
+            has_all: false,
         }
-        if !client_has_all {
-            client_stream.reset_when_dropped();
+    }
+}
+
+impl Drop for Hearer<'_> {
+    fn drop(&mut self) {
+        if !self.has_all {
+            self.connection.reset_when_dropped();
         }
-        outcome
     }
 }
 

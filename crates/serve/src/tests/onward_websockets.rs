@@ -1003,7 +1003,6 @@ fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
         let kept: Rc<RefCell<Vec<Tunnel>>> = Rc::default();
         let cut_off = cut_off_on_every_driver(|site| {
             let kept = Rc::clone(&kept);
-            kept.borrow_mut().clear();
             async move {
                 let way = Way::new(&site);
                 let mut tunnel = way.tunnel(version).await;
@@ -1027,6 +1026,11 @@ fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
         });
         eprintln!("{version:?}: {cut_off:?}");
         assert!(cut_off.iter().all(|&count| count >= 1), "{cut_off:?}");
+        for tunnel in kept.take() {
+            if let Client::Http1(client) = tunnel.client {
+                assert_eq!(client.rest(), (vec![], true));
+            }
+        }
     }
 }
 

@@ -6,19 +6,26 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::harness::{
-    Peer, Step, cut_off_on_every_driver, on_every_driver, on_simulated_cores, send, send_bytes,
+    Peer, Step, TestCore, cut_off_on_every_driver, on_every_driver, on_simulated_cores, send,
+    send_bytes,
 };
 use crate::limits::STOP_IDLE;
 use crate::service::Service;
 use crate::tests::http2::Asking;
 use onrush_config::Plan;
-use onrush_config::plan::{OneLiner, ServerAddress};
-use onrush_engine::Stream;
+use onrush_config::plan::{
+    Certificate, ClientCertificates, OneLiner, ServerAddress, Tls, TlsProfile,
+};
+use onrush_engine::{Address, Input, Stream};
 use onrush_http::http2::End;
+use onrush_tls::{ClientSetup, Connector, Transport, Verify};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const PATIENT: Duration = Duration::from_secs(200);
+
+/// What outlives the runs of its cores.
+type Kept<T> = Rc<RefCell<Vec<T>>>;
 
 fn fixed() -> Plan {
     let what = OneLiner::Respond {
@@ -275,11 +282,121 @@ fn what_takes_longer_than_the_plan_grants_is_cut_off_and_counted() {
     assert!(cut_off.iter().all(|&count| count == 3), "{cut_off:?}");
 }
 
+/// What comes of a connection whose core has ended, and whether that ends with a reset.
+fn rest_of(client: Transport) -> (Vec<u8>, bool) {
+    let core = client.core().clone();
+    let rest = Rc::new(RefCell::new(None));
+    let seen = Rc::clone(&rest);
+    core.spawn(async move {
+        let (mut input, mut received) = (Input::default(), Vec::new());
+        let is_reset = loop {
+            match client.recv(&mut input).await {
+                Ok(0) => break false,
+                Ok(_) => received.extend_from_slice(input.bytes()),
+                Err(error) if error.is_reset() => break true,
+                Err(error) => panic!("neither an orderly end nor a reset: {error}"),
+            }
+            input.consume(input.bytes().len());
+        };
+        *seen.borrow_mut() = Some((received, is_reset));
+    });
+    core.run();
+    rest.take().expect("it comes to an end")
+}
+
+/// A connection to `address`, with TLS or without.
+async fn connect(site: &TestCore, address: &Address, tls: Option<&Tls>) -> Transport {
+    let core = &site.core;
+    let stream = Stream::connect(core, address, None)
+        .await
+        .expect("it listens");
+    if tls.is_none() {
+        return Transport::plain(stream);
+    }
+    let connector = Connector::new(ClientSetup {
+        verify: Verify::Nothing,
+        protocols: vec!["http/1.1"],
+        ..ClientSetup::default()
+    });
+    let (connector, _) = connector.expect("no file can be wrong");
+    let until = core.now_exact() + PATIENT;
+    let connected = Transport::connect(stream, &connector, "localhost", until).await;
+    connected.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// One of HTTP/1.0 gets what comes in chunks up to the end of its connection.
+#[test]
+fn a_response_that_is_cut_off_does_not_look_whole() {
+    const OLD: &str = "GET / HTTP/1.0\r\nHost: h\r\n\r\n";
+    const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
+    const LONG: &str = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello";
+    const WHOLE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    const CASES: [(&str, &str, bool); 5] = [
+        (OLD, CHUNKED, true),
+        (GET, CHUNKED, true),
+        (GET, LONG, true),
+        (GET, "", false),
+        // Last, since it leaves a connection to its server.
+        (GET, WHOLE, false),
+    ];
+    let self_signed = Tls {
+        certificates: vec![Certificate::SelfSigned],
+        profile: TlsProfile::Modern,
+        clients: ClientCertificates::Ignored,
+    };
+    for tls in [None, Some(self_signed)] {
+        // With TLS an orderly end is a message, in a buffer that the core would miss.
+        let cases = CASES.into_iter();
+        let cases: Vec<_> = cases.filter(|case| tls.is_none() || case.2).collect();
+        // They outlive their cores' runs, and so do the servers.
+        let kept: Kept<(Vec<Transport>, Vec<Stream>)> = Rc::default();
+        cut_off_on_every_driver(|site| {
+            let (kept, tls, cases) = (Rc::clone(&kept), tls.clone(), cases.clone());
+            async move {
+                let (listener, server) = site.listen();
+                let what = OneLiner::Forward(vec![ServerAddress::Ip(server)]);
+                let mut plan = Plan::one_liner(what, Vec::new());
+                plan.listen[0].tls = tls.clone();
+                let address = site.serve(&plan);
+                let (mut clients, mut servers) = (Vec::new(), Vec::new());
+                for (request, response, _) in cases {
+                    let client = connect(&site, &address, tls.as_ref()).await;
+                    client.queue(request.as_bytes());
+                    client.flush().await.expect("it is taken");
+                    let at_server = listener.accept().await.expect("a connection");
+                    send_bytes(&at_server, response.as_bytes())
+                        .await
+                        .expect("it is taken");
+                    let mut input = Input::default();
+                    while !response.is_empty()
+                        && memchr::memmem::find(input.bytes(), b"hello").is_none()
+                    {
+                        let count = client.recv(&mut input).await.expect("a response");
+                        assert!(count > 0, "{:?}", input.bytes().escape_ascii());
+                    }
+                    clients.push(client);
+                    servers.push(at_server);
+                }
+                kept.borrow_mut().push((clients, servers));
+                site.core.stop(Duration::from_millis(500));
+                site.until("it stops", || site.core.is_stopping()).await;
+            }
+        });
+        for (clients, _servers) in kept.take() {
+            for (client, (request, response, is_cut)) in clients.into_iter().zip(&cases) {
+                let (rest, is_reset) = rest_of(client);
+                assert!(rest.len() <= 2, "{:?}", rest.escape_ascii());
+                assert_eq!(is_reset, *is_cut, "{request:?} {response:?} {tls:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_connection_that_is_cut_off_counts_once_however_many_requests_it_has() {
     let kept = Rc::default();
     let cut_off = cut_off_on_every_driver(|site| {
-        let kept: Rc<RefCell<Vec<(Asking, Vec<Stream>, Rc<Service>)>>> = Rc::clone(&kept);
+        let kept: Kept<(Asking, Vec<Stream>, Rc<Service>)> = Rc::clone(&kept);
         async move {
             let (listener, server) = site.listen();
             let server = ServerAddress::Ip(server);

@@ -386,9 +386,8 @@ fn a_tunnel_takes_its_servers_place_until_it_ends() {
 fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
     let kept: Rc<RefCell<Vec<(Peer, Peer)>>> = Rc::default();
     let cut_off = cut_off_on_every_driver(|site| {
-        // Both ends outlive their core's run; they are given up when the next one's are kept.
+        // Both ends outlive their core's run.
         let kept = Rc::clone(&kept);
-        kept.borrow_mut().clear();
         async move {
             let way = Way::new(&site, |_| {});
             let (client, mut server) = way.tunnel().await;
@@ -402,4 +401,9 @@ fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
         }
     });
     assert!(cut_off.iter().all(|&count| count == 2), "{cut_off:?}");
+    for (client, server) in kept.take() {
+        for end in [client, server] {
+            assert_eq!(end.rest(), (vec![], true), "an orderly end looks whole");
+        }
+    }
 }

@@ -498,7 +498,6 @@ fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
     let kept: Rc<RefCell<Vec<Tunnel>>> = Rc::default();
     let cut_off = cut_off_on_every_driver(|site| {
         let kept = Rc::clone(&kept);
-        kept.borrow_mut().clear();
         async move {
             let way = Way::new(&site, "", "");
             let mut tunnel = way.tunnel(WINDOW).await;
@@ -519,4 +518,7 @@ fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
     });
     // The connection's task and the tunnel's.
     assert!(cut_off.iter().all(|&count| count == 2), "{cut_off:?}");
+    for tunnel in kept.take() {
+        assert_eq!(tunnel.server.rest(), (vec![], true));
+    }
 }

@@ -11,6 +11,7 @@ use super::operation::Operation;
 use super::outcome::outcome;
 use crate::buffer::Pool;
 use crate::clock;
+use crate::driver::calls;
 use crate::limits::{MESSAGES_FREE_MAX, RECEIVED_MAX};
 use crate::socket::key::Key;
 use crate::socket::{Socket, Sockets};
@@ -98,13 +99,14 @@ impl Ring {
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(errno) => {
-                socket.send_failed = Some(errno);
-                socket.outgoing.clear();
-            }
+            Err(errno) => socket.send_failed = Some(errno),
         }
-        if socket.closing && socket.timed_out {
-            // Part of it was sent just before it was cancelled; the rest has no time left.
+        let is_cancelled = socket.closing && socket.timed_out;
+        if is_cancelled && !socket.outgoing.is_empty() {
+            // Part of it was sent before, perhaps; the rest has no time left, and an orderly end would say that there was none.
+            calls::reset_at_close(socket);
+        }
+        if is_cancelled || socket.send_failed.is_some() {
             socket.outgoing.clear();
         }
         if !socket.outgoing.is_empty() {

@@ -16,7 +16,7 @@ use onrush_engine::{Error, Input, Part};
 use onrush_tls::Transport;
 
 use super::silence::Silence;
-use super::{End, ServerEnd, Tunnel, streams};
+use super::{End, Hearer, ServerEnd, Tunnel, streams};
 use crate::downstream::http1::Http1;
 use crate::downstream::http2::Stream;
 use crate::exchange::Exchange;
@@ -95,10 +95,9 @@ impl<'t> Ends<'t> {
         let mut up = Up::Bytes;
         let mut down = Down::Room(input);
         let mut silence = Silence::default();
+        let mut hearer = Hearer::new(self.connection);
         let outcome = poll_fn(|context| self.poll(&mut up, &mut down, &mut silence, context)).await;
-        if !matches!(up, Up::Over) {
-            self.connection.reset_when_dropped();
-        }
+        hearer.has_all = matches!(up, Up::Over);
         if !matches!(down, Down::Over) {
             self.stream.cancel();
         }
