@@ -1,8 +1,8 @@
 //! The access log: a line for each request that has ended, wherever it goes, and never at a request's expense.
 
 use std::fs;
-use std::io::Read;
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
@@ -155,14 +155,36 @@ fn a_forwarded_request_says_where_it_went_and_why_it_failed() {
 fn only_those_that_are_asked_for_have_a_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("access.log");
-    let log = "access = \"access.log\", only = \"errors\", format = \"{status} {target}\"";
-    let serve = start(&directory, log, &responding(), &[]);
+    // Its response is not whole.
+    let cutting = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = cutting.local_addr().expect("it has one");
+    std::thread::spawn(move || {
+        for stream in cutting.incoming().flatten() {
+            let mut stream = stream;
+            let _ = stream.read(&mut [0; 1000]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello");
+        }
+    });
+    let routes = format!(
+        "[[route]]\npath = \"/cut\"\nforward = \"http://{server}\"\n{}",
+        responding()
+    );
+    let log = "access = \"access.log\", only = \"errors\", format = \"{status} {target} {failure} {end}\"";
+    let serve = start(&directory, log, &routes, &[]);
+    let mut client = serve.connect();
+    let cut = client.exchange(b"GET /cut HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert!(cut.starts_with("HTTP/1.1 200 "), "{cut}");
     let mut client = serve.connect();
     for path in ["/", "/gone", "/", "/quiet", "/gone/2"] {
         client.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
         client.receive().expect("a response");
     }
-    assert_eq!(lines(&path, 2), ["410 /gone", "410 /gone/2"]);
+    let expected = [
+        "200 /cut cut off cut off",
+        "410 /gone - complete",
+        "410 /gone/2 - complete",
+    ];
+    assert_eq!(lines(&path, 3), expected);
     serve.stop();
 }
 

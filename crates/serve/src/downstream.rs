@@ -169,6 +169,7 @@ impl Downstream<'_> {
     /// The response is cut off in its middle: the client must see that it is not whole. Clients of HTTP/2 see it by a reset with this
     /// code.
     pub(crate) fn cut_off(&mut self, code: Code) {
+        self.exchange.record().cut_off();
         match &mut self.side {
             Side::Http1(side) => side.cut_off(),
             Side::Http2(side) => side.cut_off(code),

@@ -201,9 +201,9 @@ impl Exchange {
         };
         let worker = &settings.worker;
         let record = mem::take(&mut self.record);
-        worker.meter.observe(&record, end);
         let duration = worker.core.now_exact().since(since.0);
-        let ended = Ended::new(&record, (end, sent), duration);
+        let ended = Ended::new(&record, (record.end(end), sent), duration);
+        worker.meter.observe(&record, ended.end);
         let (route, group) = self.way(&settings);
         let registry = &worker.registry;
         registry.observe(ended, self.listener, route, group);

@@ -104,7 +104,7 @@ impl Meter {
         let retried = self.retried.get() + u64::from(record.retries());
         self.retried.set(retried);
         match end {
-            End::Complete | End::Broken => {}
+            End::Complete | End::Partial | End::Broken => {}
             End::GivenUp => add(&self.given_up),
             End::CutOff => add(&self.unfinished),
         }
@@ -156,7 +156,7 @@ pub struct Totals {
     /// Requests whose client was gone before all of the response had been sent. Where the response had begun they are among
     /// `requests` and `statuses`, too.
     pub given_up: u64,
-    /// Of `requests`: forwarded requests that no server responded to, in the order of [`Class::ALL`].
+    /// Of `requests`: forwarded requests that no server responded to, or not to the end, in the order of [`Class::ALL`].
     pub failures: [u64; Class::ALL.len()],
     /// Requests that were sent again on another connection.
     pub retried: u64,
@@ -170,7 +170,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Forwarded requests that no server responded to.
+    /// Forwarded requests that no server responded to, or not to the end.
     pub fn failed(&self) -> u64 {
         self.failures.iter().sum()
     }

@@ -59,18 +59,15 @@ pub(crate) struct Record {
     kind: Cell<Kind>,
     failure: Cell<Option<Class>>,
     retries: Cell<u8>,
-    first_byte: Cell<FirstByte>,
+    /// What else is known of its response: bits.
+    response: Cell<u8>,
 }
 
-/// What is known of the moment when its response began.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum FirstByte {
-    /// It has not, or it is whole since then.
-    #[default]
-    Unknown,
-    /// It has been told.
-    Told,
-}
+/// It began a while before it ended, and somebody has been told when.
+const FIRST_BYTE_TOLD: u8 = 1;
+
+/// It was cut off.
+const CUT: u8 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Kind {
@@ -87,6 +84,8 @@ pub(crate) enum Kind {
 pub(crate) enum End {
     /// All of its response was written, and handed to the kernel where that takes time.
     Complete,
+    /// There was no more of its response: the client was told so by a reset, or by the end of its connection.
+    Partial,
     /// The client was gone before, or took nothing for too long.
     GivenUp,
     /// Its connection was ended before for something else, such as want of memory.
@@ -124,11 +123,25 @@ impl Record {
 
     /// Its response began a while before it ended, and somebody has been told when.
     pub(crate) fn begin_before(&self) {
-        self.first_byte.set(FirstByte::Told);
+        self.response.set(self.response.get() | FIRST_BYTE_TOLD);
     }
 
     pub(crate) fn has_begun_before(&self) -> bool {
-        self.first_byte.get() == FirstByte::Told
+        self.response.get() & FIRST_BYTE_TOLD != 0
+    }
+
+    /// There will be no more of its response, which is not whole, if it has begun at all.
+    pub(crate) fn cut_off(&self) {
+        self.response.set(self.response.get() | CUT);
+    }
+
+    /// How it has ended, where `end` is how it went as far as its connection knows.
+    #[inline]
+    pub(crate) fn end(&self, end: End) -> End {
+        match end {
+            End::Complete if self.response.get() & CUT != 0 => End::Partial,
+            end => end,
+        }
     }
 
     pub(crate) fn is_tunnel(&self) -> bool {

@@ -192,7 +192,7 @@ pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
     Row {
         name: "failures_total",
         kind: Counter,
-        help: "Requests that no server responded to, by what went wrong.",
+        help: "Requests that no server responded to, or not to the end, by what went wrong.",
         read: |traffic| {
             by(
                 "reason",

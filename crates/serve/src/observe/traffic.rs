@@ -159,7 +159,7 @@ pub struct TrafficView {
     pub sent: u64,
     /// Requests that were sent to a server again.
     pub retries: u64,
-    /// Forwarded requests that no server responded to, in the order of [`Class::ALL`].
+    /// Forwarded requests that no server responded to, or not to the end, in the order of [`Class::ALL`].
     pub failures: [u64; Class::ALL.len()],
     /// Requests whose client was gone before all of the response was sent.
     pub given_up: u64,

@@ -4,6 +4,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::harness::{Step, forward, forward_calmly, on_every_driver, send, send_bytes};
+use crate::record::{Class, End};
+use crate::service::Service;
 use onrush_http::Method;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -140,6 +142,17 @@ fn a_server_that_stops_reading_a_body_is_a_502_and_ends_the_clients_connection()
     });
 }
 
+/// The record of the one request says that its response is not whole.
+#[track_caller]
+fn assert_was_cut(service: &Service) {
+    let seen = service.worker.meter.take_seen();
+    let seen: Vec<_> = seen
+        .iter()
+        .map(|it| (it.status, it.failure, it.end))
+        .collect();
+    assert_eq!(seen, [(Some(200), Some(Class::Cut), End::Partial)]);
+}
+
 #[test]
 fn a_response_that_is_cut_ends_the_clients_connection_and_never_looks_whole() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -184,6 +197,7 @@ fn a_response_that_is_cut_ends_the_clients_connection_and_never_looks_whole() {
                 client.send(GET.repeat(2).as_bytes()).await;
                 assert_eq!(client.receive_response(Method::Get).await, None);
                 assert_eq!(service.worker.meter.totals().failed(), 1);
+                assert_was_cut(&service);
                 assert_eq!(
                     upstream.requests().concat().len(),
                     1,
@@ -217,6 +231,7 @@ fn a_cut_response_that_ends_by_closing_is_reset_for_clients_of_http_1_0() {
                 // The reset may overtake the head of the response, and then there is nothing that could look whole.
                 assert!(is_reset, "{}", received.escape_ascii());
                 assert_eq!(service.worker.meter.totals().failed(), 1);
+                assert_was_cut(&service);
             }
         });
     }

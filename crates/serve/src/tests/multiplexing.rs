@@ -20,6 +20,7 @@ use onrush_http::http2::{Cause, End};
 use self::server::{Asked, Done, Response, serve};
 use super::http2::Asking;
 use crate::harness::{Peer, TestCore, configured, on_every_driver, on_simulated_cores, send_bytes};
+use crate::record::{self, Class};
 
 /// Forwards everything to the server, with `more` said of its group.
 fn plan(server: std::net::SocketAddr, more: &str) -> Plan {
@@ -392,7 +393,7 @@ fn what_a_server_breaks_is_told_to_its_client_alone() {
             _ => echo_path(asked),
         });
         let plan = plan(server, "eject = false");
-        let address = site.serve(&plan);
+        let (address, service) = site.serve_worker(&plan);
         for (method, path, expected) in [
             ("GET", "/reset", "HTTP/1.1 502 "),
             ("POST", "/close", "HTTP/1.1 502 "),
@@ -408,6 +409,7 @@ fn what_a_server_breaks_is_told_to_its_client_alone() {
                 response.escape_ascii()
             );
         }
+        service.worker.meter.take_seen();
         for path in ["/cut", "/more"] {
             let mut client = site.connect(&address).await;
             client.send(get(path).as_bytes()).await;
@@ -415,6 +417,9 @@ fn what_a_server_breaks_is_told_to_its_client_alone() {
             let text = String::from_utf8_lossy(&received);
             assert!(!text.ends_with("0\r\n\r\n"), "{path}: {text}");
             assert!(!text.contains("more than"), "{path}: {text}");
+            let seen = service.worker.meter.take_seen();
+            let seen: Vec<_> = seen.iter().map(|it| (it.failure, it.end)).collect();
+            assert_eq!(seen, [(Some(Class::Cut), record::End::Partial)], "{path}");
         }
     });
 }

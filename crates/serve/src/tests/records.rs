@@ -198,7 +198,7 @@ fn each_request_has_one_record_whatever_breaks() {
     }
     // Memory is never short here.
     assert!(!ends.remove("Broken"));
-    assert_eq!(ends.len(), 3, "every other end was met: {ends:?}");
+    assert_eq!(ends.len(), 4, "every other end was met: {ends:?}");
     assert!(
         failures.len() >= 4,
         "servers failed in many ways: {failures:?}"

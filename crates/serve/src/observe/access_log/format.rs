@@ -324,6 +324,7 @@ fn write_field(field: &LogField, facts: &Facts<'_>, clock: &Clock, slot: Slot<'_
         LogField::End => write_own(
             match ended.end {
                 End::Complete => "complete",
+                End::Partial => "cut off",
                 End::GivenUp => "client left",
                 End::Broken => "connection broke",
                 End::CutOff => "server stopped",

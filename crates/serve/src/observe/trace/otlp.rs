@@ -159,6 +159,7 @@ fn way_attributes(span: &mut Writer, request: &Finished) {
     }
     let end = match request.end {
         End::Complete => None,
+        End::Partial => Some("cut off"),
         End::GivenUp => Some("client left"),
         End::Broken => Some("connection broke"),
         End::CutOff => Some("server stopped"),
@@ -169,7 +170,7 @@ fn way_attributes(span: &mut Writer, request: &Finished) {
     if request.is_tunnel {
         truth(span, "onrush.tunnel");
     }
-    let failed_here = matches!(request.end, End::Broken | End::CutOff);
+    let failed_here = matches!(request.end, End::Partial | End::Broken | End::CutOff);
     let status = request.status.filter(|&status| status >= 500);
     error(span, request.failure, status, end.filter(|_| failed_here));
 }

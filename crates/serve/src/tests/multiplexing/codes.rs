@@ -7,6 +7,7 @@ use onrush_http::http2::{Cause, End};
 use super::server::{Done, Response, serve};
 use super::{echo_path, plan};
 use crate::harness::{configured, on_every_driver};
+use crate::record;
 use crate::tests::http2::Asking;
 
 #[test]
@@ -19,7 +20,7 @@ fn a_call_that_its_server_cancels_is_cancelled_and_no_server_is_out_for_it() {
         let (one, asked_one) = serve(&site, 100, decide);
         let (other, asked_other) = serve(&site, 100, decide);
         for eject in ["", "eject = true"] {
-            let address = site.serve(&configured(&format!(
+            let (address, service) = site.serve_worker(&configured(&format!(
                 "[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{one}\", \"{other}\"]\n\
                  protocol = \"h2\"\n{eject}\n"
             )));
@@ -30,6 +31,13 @@ fn a_call_that_its_server_cancels_is_cancelled_and_no_server_is_out_for_it() {
                 assert_eq!(response.status, 0, "{eject}");
                 assert_eq!(response.reset, Some(Cause::Peer(Code::CANCEL)), "{eject}");
             }
+            let seen = service.worker.meter.take_seen();
+            assert_eq!(seen.len(), 40, "{eject}");
+            assert!(
+                seen.iter()
+                    .all(|it| it.status.is_none() && it.end == record::End::Partial),
+                "{eject}: {seen:?}"
+            );
             for seen in [&asked_one, &asked_other] {
                 seen.asked.borrow_mut().clear();
             }
@@ -48,11 +56,14 @@ fn the_code_behind_the_beginning_of_a_response_is_the_servers() {
     for code in [Code::CANCEL, Code::ENHANCE_YOUR_CALM, Code::INTERNAL_ERROR] {
         on_every_driver(|site| async move {
             let (server, _) = serve(&site, 100, move |_| Done::Cut(Response::ok("part"), code));
-            let address = site.serve(&plan(server, "eject = false"));
+            let (address, service) = site.serve_worker(&plan(server, "eject = false"));
             let mut client = Asking::connect(&site, &address, 65_535).await;
             let response = client.get("/").await;
             assert_eq!((response.status, &*response.body), (200, &b"part"[..]));
             assert_eq!(response.reset, Some(Cause::Peer(code)));
+            let seen = service.worker.meter.take_seen();
+            let seen: Vec<_> = seen.iter().map(|it| (it.failure, it.end)).collect();
+            assert_eq!(seen, [(Some(record::Class::Cut), record::End::Partial)]);
         });
     }
 }
