@@ -23,6 +23,8 @@ pub(crate) struct Facts {
     /// 0 without one.
     status: u16,
     pub(crate) priority: Priority,
+    /// What follows a request of this head, where nothing is wrong.
+    pub(crate) content: Content,
 }
 
 impl Facts {
@@ -39,6 +41,7 @@ impl Facts {
             content_length: UNKNOWN,
             status: 0,
             priority: Priority::DEFAULT,
+            content: Content::Any,
         };
         for (name, value) in fields.iter() {
             match (name.len(), section) {
@@ -48,6 +51,7 @@ impl Facts {
                 (8, Section::Request) if name == "priority" => {
                     facts.priority = Priority::parse(value);
                 }
+                (9, Section::Request) if name == ":protocol" => facts.content = Content::Tunnel,
                 (7, Section::Response) if name == ":status" => facts.status = status(value)?,
                 (_, Section::Trailers) if name.starts_with(':') => {
                     return Err(StreamError::protocol("a pseudo-field in trailers"));

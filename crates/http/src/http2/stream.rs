@@ -70,8 +70,8 @@ pub enum Content {
     Any,
     /// None, whatever Content-Length says: it is the response to a HEAD, or one without content by its status.
     None,
-    /// That of a response to an extended CONNECT (RFC 8441): anything, and behind a status of 2xx the bytes of a tunnel, of which
-    /// Content-Length says nothing (RFC 9110 9.3.6).
+    /// That of an extended CONNECT (RFC 8441): the bytes of a tunnel. Of its response: anything, and behind a status of 2xx the
+    /// bytes of a tunnel, of which Content-Length says nothing (RFC 9110 9.3.6).
     Tunnel,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Slot {
     pub(crate) content_left: u64,
     pub(crate) incoming: Incoming,
     pub(crate) outgoing: Outgoing,
-    /// What the response may have; a client's stream only.
+    /// What the response may have, or what of an extended CONNECT comes behind its head.
     pub(crate) content: Content,
     pub(crate) priority: Priority,
     pub(crate) turn: Turn,

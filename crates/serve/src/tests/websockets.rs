@@ -8,6 +8,7 @@ use std::time::Duration;
 use onrush_config::Plan;
 use onrush_engine::{Address, Listener};
 use onrush_http::http2::code::Code;
+use onrush_http::http2::hpack::Indexing;
 use onrush_http::http2::message::ExtendedConnect;
 use onrush_http::http2::{self, Content, End};
 
@@ -490,6 +491,27 @@ fn who_is_let_in_and_how_often_does_not_depend_on_the_protocol() {
         let (_server, head) = way.asked().await;
         assert_eq!(field(&head, "x-set"), "2");
         assert!(client.http.is_open(third));
+    });
+}
+
+#[test]
+fn fields_in_a_tunnel_are_no_orderly_end_of_it() {
+    on_every_driver(|site| async move {
+        let way = Way::new(&site, "", "");
+        let mut tunnel = way.tunnel(WINDOW).await;
+        let (client, stream) = (&mut tunnel.client, tunnel.stream);
+        let trailers = client
+            .http
+            .trailers(stream, &mut client.out, |encoder, out| {
+                encoder.field(b"x", b"y", Indexing::Without, out);
+            });
+        trailers.expect("it is open");
+        client.flush().await;
+        let code = tunnel.hear_all().await.1;
+        assert_eq!(code, Some(Code::PROTOCOL_ERROR));
+        assert_eq!(tunnel.server.receive_all_or_reset().await, (vec![], true));
+        // The others of its connection go on.
+        assert_eq!(tunnel.client.get("/fixed").await.body, b"hello");
     });
 }
 

@@ -184,6 +184,7 @@ impl Connection {
         };
         let mut slot = self.new_slot(id);
         slot.content_left = facts.content_length;
+        slot.content = facts.content;
         if end == End::Stream {
             slot.incoming = Incoming::Nothing;
         }

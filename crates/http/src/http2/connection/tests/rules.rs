@@ -4,6 +4,12 @@ use super::*;
 use crate::http2::frame::NUMBER_MAX;
 use crate::http2::limits::FRAME_WHOLE_BYTES_MAX;
 
+/// `CONNECT http://a/` with `:protocol` x (RFC 8441 4).
+const EXTENDED_CONNECT: &[u8] = &[
+    0x02, 7, b'C', b'O', b'N', b'N', b'E', b'C', b'T', 0x00, 9, b':', b'p', b'r', b'o', b't', b'o',
+    b'c', b'o', b'l', 1, b'x', 0x86, 0x84, 0x41, 0x01, b'a',
+];
+
 /// What becomes of a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
@@ -44,6 +50,7 @@ fn mistakes_end_what_the_rfc_says() {
     let upper = [GET, &[0, 1, b'A', 1, b'b']].concat();
     let trailer_pseudo = headers(whole, 1, GET);
     let trailers = headers(whole, 1, &[0, 1, b'a', 1, b'b']);
+    let connect = headers(END_HEADERS, 1, EXTENDED_CONNECT);
     let continued = headers(0, 1, GET);
     let continuation = |stream, flags| frame(Kind::Continuation, flags, stream, b"");
     let cases: Vec<(&str, Vec<Vec<u8>>, Outcome)> = vec![
@@ -332,6 +339,16 @@ fn mistakes_end_what_the_rfc_says() {
         (
             "8.1.2/1 upper case",
             vec![headers(whole, 1, &upper)],
+            S(1, Code::PROTOCOL_ERROR),
+        ),
+        (
+            "8.5 bytes of a tunnel",
+            vec![connect.clone(), data(1, END_STREAM, b"x")],
+            Fine,
+        ),
+        (
+            "8.5 fields in a tunnel",
+            vec![connect, data(1, 0, b"x"), trailers.clone()],
             S(1, Code::PROTOCOL_ERROR),
         ),
         (
