@@ -14,8 +14,8 @@ mod length;
 mod outcome;
 mod pairs;
 mod verbatim;
+mod waits;
 
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use onrush_engine::{Error, File, Input, Part};
@@ -23,7 +23,6 @@ use onrush_http::Method;
 use onrush_http::response::ResponseHead;
 
 use crate::exchange::Exchange;
-use crate::hangup::unless_hung_up;
 use crate::rendered::Rendered;
 use crate::response_edits::Applied;
 use crate::worker::Worker;
@@ -357,19 +356,6 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Waits until the client takes some of a body, where it says how much.
-    ///
-    /// # Errors
-    /// When the client is gone.
-    pub(crate) async fn room(&self) -> Result<(), Error> {
-        match &self.to {
-            To::Http2(to) => to.room().await,
-            To::Http1(_) => Ok(()),
-            #[cfg(test)]
-            To::Framed(_) => Ok(()),
-        }
-    }
-
     /// Sends what is written, and behind it some of `length` bytes of `file` from `offset` on; how many.
     ///
     /// # Errors
@@ -385,27 +371,6 @@ impl<'a> Reply<'a> {
             To::Http2(to) => to.file(file, (offset, length)).await,
             #[cfg(test)]
             To::Framed(to) => to.file(file, (offset, length), patience).await,
-        }
-    }
-
-    /// What comes of `work`, unless the client hangs up before.
-    ///
-    /// # Errors
-    /// How the client has ended. The work is dropped then.
-    #[inline]
-    pub(crate) fn unless_hung_up<F: Future + Unpin>(
-        &self,
-        work: F,
-    ) -> impl Future<Output = Result<F::Output, Error>> {
-        unless_hung_up(|context| self.poll_hung_up(context), work)
-    }
-
-    fn poll_hung_up(&self, context: &Context<'_>) -> Poll<Error> {
-        match &self.to {
-            To::Http1(to) => to.stream().poll_hung_up(),
-            To::Http2(to) => to.poll_reset(context),
-            #[cfg(test)]
-            To::Framed(to) => to.stream().poll_hung_up(),
         }
     }
 }

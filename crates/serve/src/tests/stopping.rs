@@ -392,11 +392,14 @@ fn a_response_that_is_cut_off_does_not_look_whole() {
     }
 }
 
+/// Both ends of requests, and who is between them.
+type Ends = (Asking, Vec<Stream>, Rc<Service>);
+
 #[test]
 fn a_connection_that_is_cut_off_counts_once_however_many_requests_it_has() {
     let kept = Rc::default();
     let cut_off = cut_off_on_every_driver(|site| {
-        let kept: Kept<(Asking, Vec<Stream>, Rc<Service>)> = Rc::clone(&kept);
+        let kept: Kept<Ends> = Rc::clone(&kept);
         async move {
             let (listener, server) = site.listen();
             let server = ServerAddress::Ip(server);

@@ -32,6 +32,7 @@ impl State {
         self.late_at = NEVER;
         let mut next = NEVER;
         let mut was_silent = false;
+        let failure = self.lateness();
         for flow in self.flows.iter().flatten() {
             let deadline = flow.deadline.get();
             if flow.stream.get().is_none() || flow.incoming.has_ended.get() {
@@ -40,7 +41,7 @@ impl State {
             match deadline <= now {
                 true => {
                     was_silent = self.is_made;
-                    flow.fail(late(self.is_made));
+                    flow.fail(failure);
                     flow.deadline.set(NEVER);
                 }
                 false => next = next.min(deadline),
@@ -61,13 +62,13 @@ impl State {
             self.leave();
         }
     }
-}
 
-/// Nothing came in time: on a connection that `is_made` no response, else no connection.
-fn late(is_made: bool) -> Failure {
-    match is_made {
-        true => Failure::NoResponse(Error::new(Op::Recv, Kind::TimedOut)),
-        false => Failure::Connect(Error::new(Op::Connect, Kind::TimedOut)),
+    /// Nothing came in time: no response, or no connection.
+    fn lateness(&self) -> Failure {
+        match self.is_made {
+            true => Failure::NoResponse(Error::new(Op::Recv, Kind::TimedOut)),
+            false => Failure::Connect(Error::new(Op::Connect, Kind::TimedOut)),
+        }
     }
 }
 
