@@ -75,8 +75,6 @@ struct Http2 {
     /// No request of it has been forwarded yet.
     is_first: bool,
     input: Input,
-    /// The request whose head was stepped over last, until it is responded to.
-    opened: Option<Request>,
     /// Requests that wait until the client takes more.
     held: VecDeque<Request>,
     /// Where it is between its beginning and its end.
@@ -172,7 +170,6 @@ fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Futu
         session: Session::new(Box::new(connection), settings),
         service,
         is_first: true,
-        opened: None,
         held: VecDeque::new(),
         stage: Stage::Open,
         since: now,

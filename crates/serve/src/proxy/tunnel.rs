@@ -84,19 +84,13 @@ impl Tunnel {
             Lane::new(from_client, client_stream, server),
             Lane::new(from_server, server, client_stream),
         ];
-        let mut hearers = [server, client_stream].map(Hearer::new);
         poll_fn(|context| {
-            for (lane, hearer) in lanes.iter_mut().zip(&mut hearers) {
-                if hearer.has_all {
-                    continue;
-                }
-                match lane.poll(idle_max, context) {
-                    Poll::Ready(Ok(())) => hearer.has_all = true,
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                    Poll::Pending => {}
+            for lane in lanes.iter_mut().filter(|lane| !lane.has_passed_all()) {
+                if let Poll::Ready(Err(error)) = lane.poll(idle_max, context) {
+                    return Poll::Ready(Err(error));
                 }
             }
-            let [server_has_all, client_has_all] = hearers.each_ref().map(|it| it.has_all);
+            let [server_has_all, client_has_all] = lanes.each_ref().map(Lane::has_passed_all);
             if server_has_all && client_has_all {
                 return Poll::Ready(Ok(()));
             }
@@ -144,10 +138,20 @@ struct Lane<'t> {
     from: &'t Transport,
     to: &'t Transport,
     portions: Portions,
-    /// A portion is under way, and the time that both ends have for it runs.
-    is_under_way: bool,
+    stage: Stage,
     /// The end of the source is on its way to the other end.
     end: Option<End<'t>>,
+}
+
+/// Where a direction is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Between two portions.
+    Between,
+    /// A portion is under way, and the time that both ends have for it runs.
+    UnderWay,
+    /// The other end has been told of the end of the source.
+    PassedAll,
 }
 
 type End<'t> = Pin<Box<dyn Future<Output = Result<(), Error>> + 't>>;
@@ -171,23 +175,29 @@ impl<'t> Lane<'t> {
             from,
             to,
             portions,
-            is_under_way: false,
+            stage: Stage::Between,
             end: None,
         }
+    }
+
+    fn has_passed_all(&self) -> bool {
+        self.stage == Stage::PassedAll
     }
 
     fn poll(&mut self, idle_max: Duration, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         loop {
             if let Some(end) = &mut self.end {
-                return end.as_mut().poll(context);
+                ready!(end.as_mut().poll(context))?;
+                self.stage = Stage::PassedAll;
+                return Poll::Ready(Ok(()));
             }
-            if !mem::replace(&mut self.is_under_way, true) {
+            if mem::replace(&mut self.stage, Stage::UnderWay) == Stage::Between {
                 // A byte in either direction keeps both ends: who only listens is not idle.
                 self.from.set_send_patience(idle_max);
                 self.to.set_send_patience(idle_max);
             }
             let bytes = ready!(self.poll_portion())?;
-            self.is_under_way = false;
+            self.stage = Stage::Between;
             if bytes == 0 {
                 self.end = Some(Box::pin(self.to.shutdown()));
             }
@@ -212,6 +222,15 @@ impl<'t> Lane<'t> {
                 ready!(self.to.poll_flush())?;
                 Poll::Ready(Ok(mem::take(sending) as u64))
             }
+        }
+    }
+}
+
+impl Drop for Lane<'_> {
+    /// As that of [`Hearer`], in the room of a connection's tunnel.
+    fn drop(&mut self) {
+        if !self.has_passed_all() {
+            self.to.reset_when_dropped();
         }
     }
 }

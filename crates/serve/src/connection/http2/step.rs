@@ -21,7 +21,7 @@ impl Http2 {
                 .goes_on()
                 .is_some_and(|stream| begins_with_data(self.input.bytes(), stream))
         {
-            match self.step_once() {
+            match self.step_once(&mut None) {
                 Some(bytes) => self.input.consume(bytes),
                 None => break,
             }
@@ -53,11 +53,12 @@ impl Http2 {
             if self.session.is_choked() {
                 return Left::Input;
             }
-            match self.step_once() {
+            let mut opened = None;
+            match self.step_once(&mut opened) {
                 Some(bytes) => self.input.consume(bytes),
                 None => return Left::Nothing,
             }
-            if let Some(request) = self.opened.take() {
+            if let Some(request) = opened {
                 self.respond(request);
             }
             if self.waits == Waits::Rest && !self.session.is_amid_block() {
@@ -72,8 +73,8 @@ impl Http2 {
         }
     }
 
-    /// Makes one step; how many bytes it has dealt with. None where more has to come.
-    fn step_once(&mut self) -> Option<usize> {
+    /// Makes one step; how many bytes it has dealt with. None where more has to come. A request whose head has come is put into `opened`.
+    fn step_once(&mut self, opened: &mut Option<Request>) -> Option<usize> {
         let session = Rc::clone(&self.session);
         let mut state = session.state.borrow_mut();
         let state_now = &mut *state;
@@ -97,7 +98,7 @@ impl Http2 {
                 state_now.http.exchange_fields(&mut fields);
                 drop(state);
                 let of = (&self.session, &self.service);
-                self.opened = Some(Request::new(of, self.listener, (stream, end), fields));
+                *opened = Some(Request::new(of, self.listener, (stream, end), fields));
             }
             Event::Data {
                 stream,
