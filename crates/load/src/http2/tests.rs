@@ -11,8 +11,8 @@ use onrush_http::http2::code::Code;
 
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
-use crate::requests::{Body, Request};
-use server::{Answer, Early, Server, play};
+use crate::requests::Request;
+use server::{Answer, Early, Server, play, upload};
 
 #[test]
 fn a_count_is_met_exactly_over_any_number_of_connections_and_streams() {
@@ -79,11 +79,8 @@ fn streams_that_are_refused_before_it_is_known_how_many_there_are_are_asked_for_
         |options| {
             options.stop.count = Some(60);
             options.streams = Some(9);
-            let mut request = Request::of(&options.target);
             // More than a frame: it is sent behind all heads, so that the streams are open together.
-            request.body = Body::Bytes(vec![b'x'; 20_000].into());
-            request.method = "POST".to_owned();
-            options.asks.requests = vec![request];
+            upload(options, 20_000);
         },
         Server {
             settings: LocalSettings {
@@ -167,10 +164,7 @@ fn bodies_pass_through_whatever_windows_there_are() {
             |options| {
                 options.stop.count = Some(6);
                 options.streams = Some(3);
-                let mut request = Request::of(&options.target);
-                request.method = "POST".to_owned();
-                request.body = Body::Bytes(vec![b'x'; bytes].into());
-                options.asks.requests = vec![request];
+                upload(options, bytes);
             },
             Server {
                 settings: LocalSettings {
@@ -194,9 +188,7 @@ fn a_response_may_be_whole_before_its_request() {
             |options| {
                 options.stop.count = Some(6);
                 options.streams = Some(2);
-                let mut request = Request::of(&options.target);
-                request.body = Body::Bytes(vec![b'x'; 200_000].into());
-                options.asks.requests = vec![request];
+                upload(options, 200_000);
             },
             Server {
                 early: Some(early),

@@ -5,11 +5,10 @@ use std::time::Duration;
 use onrush_http::http2::LocalSettings;
 use onrush_http::http2::code::Code;
 
-use super::server::{Answer, Early, Server, play};
+use super::server::{Answer, Early, Server, play, upload};
 use crate::failure::Failure;
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
-use crate::requests::{Body, Request};
 
 #[test]
 fn a_stream_that_is_reset_costs_its_request() {
@@ -146,9 +145,7 @@ fn data_behind_the_end_of_a_response_costs_its_request_where_that_is_not_whole()
         |options| {
             options.stop.count = Some(6);
             options.streams = Some(2);
-            let mut request = Request::of(&options.target);
-            request.body = Body::Bytes(vec![b'x'; 200_000].into());
-            options.asks.requests = vec![request];
+            upload(options, 200_000);
         },
         Server {
             early: Some(Early::Twice),
@@ -192,9 +189,7 @@ fn a_body_that_nobody_takes_times_out() {
     play(
         |options| {
             options.timeout = Duration::from_millis(40);
-            let mut request = Request::of(&options.target);
-            request.body = Body::Bytes(vec![b'x'; 1000].into());
-            options.asks.requests = vec![request];
+            upload(options, 1000);
         },
         Server {
             settings: LocalSettings {

@@ -10,6 +10,7 @@ use onrush_http::http2::{Connection, End, Event, LocalSettings, Role, Stream};
 
 use crate::connection::tests::{Outcome, load, on_every_core};
 use crate::plan::Options;
+use crate::requests::{Body, Request};
 
 /// Fields, by their names.
 pub(super) type Named = [(&'static str, &'static str)];
@@ -107,6 +108,14 @@ impl Server {
 struct Counts {
     seen: Cell<u64>,
     most_open: Cell<u32>,
+}
+
+/// Has each request send so many bytes.
+pub(super) fn upload(options: &mut Options, bytes: usize) {
+    let mut request = Request::of(&options.target);
+    request.method = "POST".to_owned();
+    request.body = Body::Bytes(vec![b'x'; bytes].into());
+    options.asks.requests = vec![request];
 }
 
 /// Runs what `change` makes of the options against `server`, on every driver, and shows `check` what came of it and how many
