@@ -127,7 +127,7 @@ impl Stream {
     }
 
     /// The head is not needed any more, and the body is read as if it had not come with it.
-    pub(super) fn take_head(&mut self) {
+    pub(crate) fn take_head(&mut self) {
         if !self.whole.is_empty() {
             let whole = std::mem::take(&mut self.whole);
             self.flow.incoming.bytes.replace(whole);

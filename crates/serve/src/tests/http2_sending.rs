@@ -7,11 +7,11 @@ use std::time::Duration;
 use onrush_config::Plan;
 use onrush_engine::{Address, Stream};
 use onrush_http::http2::code::Code;
-use onrush_http::http2::{End, LocalSettings};
+use onrush_http::http2::{self, End, LocalSettings};
 use onrush_tls::{ClientSetup, Connector, Transport, Verify};
 use tempfile::TempDir;
 
-use super::http2::Asking;
+use super::http2::{Asking, Response};
 use crate::harness::{Step, TestCore, configured, on_every_driver, on_kernel_cores, send};
 use crate::observe::registry::Kind;
 use crate::service::Service;
@@ -103,6 +103,14 @@ fn what_a_client_sends_is_read_while_it_takes_nothing() {
     }
 }
 
+/// Receives the head of the response on a stream.
+async fn receive_head(client: &mut Asking, stream: http2::Stream) {
+    let has_none = |it: &Response| it.status != 200;
+    while client.responses.get(&stream.id()).is_none_or(has_none) {
+        client.receive().await;
+    }
+}
+
 /// Asks for two responses at a time, through a window for both that is smaller than either; how much of the first there was when
 /// the second was whole.
 async fn first_by_the_end_of_the_second(
@@ -163,13 +171,7 @@ fn a_head_waits_for_no_window() {
         ] {
             let stream = client.open(("GET", path), &[], End::Stream);
             client.flush().await;
-            while client
-                .responses
-                .get(&stream.id())
-                .is_none_or(|it| it.status != 200)
-            {
-                client.receive().await;
-            }
+            receive_head(&mut client, stream).await;
             assert_eq!(client.responses[&stream.id()].body.len(), 0, "{path}");
         }
     });
@@ -189,13 +191,7 @@ fn a_request_ends_when_its_response_has_left() {
             .collect();
         client.flush().await;
         for stream in &streams {
-            while client
-                .responses
-                .get(&stream.id())
-                .is_none_or(|it| it.status != 200)
-            {
-                client.receive().await;
-            }
+            receive_head(&mut client, *stream).await;
         }
         let meter = &service.worker.meter;
         let under_way = || service.worker.live.stages().iter().sum::<u64>();

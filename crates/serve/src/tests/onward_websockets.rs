@@ -79,7 +79,15 @@ impl Way {
 
     fn with(site: &TestCore, more: (&str, &str), settings: LocalSettings, speaks: Speaks) -> Self {
         let (server, address) = Server::start(site, settings, speaks);
-        let (proxy, service) = site.serve_worker(&plan(address, more));
+        Self::between(site, server, site.serve_worker(&plan(address, more)))
+    }
+
+    /// A proxy that is there, before a server of it.
+    fn between(
+        site: &TestCore,
+        server: Rc<Server>,
+        (proxy, service): (Address, Rc<Service>),
+    ) -> Self {
         Self {
             site: site.clone(),
             server,
@@ -955,13 +963,7 @@ fn a_tunnel_lives_on_behind_its_configuration() {
         for version in VERSIONS {
             let (server, address) = Server::start(&site, ANNOUNCED, Speaks::AtOnce);
             let (proxy, service, before) = site.serve_to_change(&plan(address, ("", "")));
-            let way = Way {
-                site: site.clone(),
-                server,
-                proxy,
-                service,
-                window: WINDOW,
-            };
+            let way = Way::between(&site, server, (proxy, service));
             let mut tunnel = way.tunnel(version).await;
             let other = configured("[[route]]\nrespond = { status = 204 }\n");
             let _ = site.apply(&way.service, &before, &other);
@@ -1047,13 +1049,7 @@ fn a_server_that_takes_them_is_found_however_many_others_there_are() {
         let (proxy, service) = site.serve_worker(&configured(&format!(
             "[[route]]\nforward = \"up\"\n[upstream.up]\nservers = [{all}]\nprotocol = \"h2\"\n"
         )));
-        let way = Way {
-            site: site.clone(),
-            server,
-            proxy,
-            service,
-            window: WINDOW,
-        };
+        let way = Way::between(&site, server, (proxy, service));
         for version in VERSIONS {
             // The budget of retries would have been spent before.
             for _ in 0..20 {

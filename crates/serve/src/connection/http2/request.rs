@@ -11,6 +11,7 @@ use onrush_http::{HeaderSlots, Method, Refusal};
 
 use crate::chosen::{Responded, respond};
 use crate::downstream::http2::Stream;
+use crate::downstream::http2::flow::gone;
 use crate::downstream::http2::session::Session;
 use crate::downstream::{Downstream, Side};
 use crate::error_page::Form;
@@ -65,7 +66,8 @@ impl Request {
     pub(super) fn begin(mut self, is_first: &mut bool) {
         if self.stream.is_reset() {
             // Nobody waits for a response, and nobody has begun one.
-            return;
+            self.exchange.start(&self.site.settings);
+            return self.finish(Err(gone()));
         }
         match self.respond(is_first) {
             Ok(None) => {}
@@ -197,6 +199,7 @@ impl Request {
             match responded {
                 Responded::Whole => return Ok(()),
                 Responded::Begun(rest) => {
+                    self.stream.take_head();
                     return core.in_block(rest.send(self.downstream())).await;
                 }
                 Responded::Forwarded(forward) => {

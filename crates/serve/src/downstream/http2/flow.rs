@@ -208,6 +208,6 @@ impl Flow {
 }
 
 /// How a stream ends before its time.
-pub(super) fn gone() -> Error {
+pub(crate) fn gone() -> Error {
     Error::new(Op::Recv, Kind::Os(Errno::CONNRESET))
 }

@@ -135,7 +135,7 @@ fn one_that_is_too_large_or_not_as_long_as_it_says_reaches_no_server() {
             "request_body_max = \"1k\"\n[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{server}\"]\n\
              protocol = \"h2\"\n"
         ));
-        let address = site.serve(&plan);
+        let (address, service) = site.serve_worker(&plan);
         let mut client = Asking::connect(&site, &address, WINDOW).await;
         let stream = call(&mut client, "/large", &[b'x'; 2000], 2);
         assert_eq!(client.response(stream).await.status, 413);
@@ -159,6 +159,7 @@ fn one_that_is_too_large_or_not_as_long_as_it_says_reaches_no_server() {
         let asked = seen.asked.borrow();
         let paths: Vec<_> = asked.iter().map(Asked::path).collect();
         assert_eq!(paths, ["/fine"]);
+        assert_eq!(service.worker.meter.totals().given_up, 1, "the long one");
     });
 }
 
