@@ -32,6 +32,7 @@ mod downstream;
 mod ending;
 mod exchange;
 mod hangup;
+mod on_demand;
 mod output;
 mod path;
 mod portion;
@@ -39,6 +40,7 @@ mod rendered;
 mod reply;
 mod request_context;
 mod route;
+mod spare_fields;
 mod stream_end;
 mod waiter;
 

@@ -94,6 +94,10 @@ pub(crate) const INTERIM_RESPONSES_MAX: usize = 16;
 /// moment, and so many are under way at a time. At most 4 KiB each.
 pub(crate) const MULTIPLEXED_SPARE_MAX: usize = 128;
 
+/// Bytes of a request's fields whose block a multiplexed connection to a server keeps, to append it again: those of a browser with a
+/// cookie or two.
+pub(crate) const MULTIPLEXED_REPEATED_MAX: usize = 2048;
+
 /// Bytes of frames that wait on a multiplexed connection to a server before no more of requests' bodies are written: what goes
 /// out in one call.
 pub(crate) const MULTIPLEXED_UNSENT_MAX: usize = 64 * 1024;

@@ -22,12 +22,12 @@ use onrush_serve::{Server, check};
 static MEMORY: CountedMemory = CountedMemory;
 
 /// As many, with as many streams on each: half of them fill one connection to the server behind, all of them two.
-const CONNECTIONS: usize = 4;
+const CONNECTIONS: usize = 16;
 const STREAMS_HALF: usize = 64;
 const STREAMS: usize = 128;
 
 /// Bytes of a stream that waits: of its client, and of its request on the way to the server.
-const BYTES_MAX: usize = 1850;
+const BYTES_MAX: usize = 1700;
 
 /// Until a server is at rest.
 const LOOKS: u32 = 200;

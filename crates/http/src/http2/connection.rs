@@ -63,7 +63,7 @@ pub struct Connection {
     block: Block,
     joined: Vec<u8>,
     /// The fields of the last block.
-    fields: FieldSection,
+    fields: Box<FieldSection>,
     decoder: Decoder,
     encoder: Encoder,
     guard: Guard,
@@ -127,7 +127,7 @@ impl Connection {
             ahead_next: 0,
             block: Block::NONE,
             joined: Vec::new(),
-            fields: FieldSection::default(),
+            fields: Box::default(),
             decoder: Decoder::new(TABLE_BYTES_DEFAULT),
             encoder: Encoder::new(),
             guard: Guard::new(),
@@ -159,7 +159,7 @@ impl Connection {
 
     /// Exchanges the fields of the last head or trailers for others, so that they can be kept without a copy. Those that
     /// are given are overwritten by the next block; they may be empty, or done with.
-    pub fn exchange_fields(&mut self, fields: &mut FieldSection) {
+    pub fn exchange_fields(&mut self, fields: &mut Box<FieldSection>) {
         std::mem::swap(&mut self.fields, fields);
     }
 
@@ -187,7 +187,7 @@ impl Connection {
         if self.block.id == 0 {
             self.joined = Vec::new();
         }
-        self.fields = FieldSection::default();
+        *self.fields = FieldSection::default();
     }
 
     /// Whether a stream is one that the side which may open it has not opened.

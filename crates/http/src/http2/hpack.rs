@@ -13,9 +13,11 @@ mod encoder;
 mod error;
 mod huffman;
 mod integer;
+mod repeated;
 pub(crate) mod static_table;
 mod table;
 
 pub use decoder::Decoder;
 pub use encoder::{Encoder, Indexing};
 pub use error::Error;
+pub use repeated::Repeated;

@@ -5,7 +5,7 @@ mod body;
 pub(crate) mod flow;
 pub(crate) mod limits;
 pub(crate) mod output;
-mod repeated;
+mod rendered;
 pub(crate) mod session;
 mod tunnel;
 mod turn;
@@ -39,7 +39,8 @@ use session::Session;
 pub(crate) struct Stream {
     session: Rc<Session>,
     flow: Rc<Flow>,
-    fields: FieldSection,
+    /// None once this is dropped.
+    fields: Option<Box<FieldSection>>,
     follows: Follows,
     framing: Framing,
     /// A small body that came with its head. It is here until nobody can ask for its request to be sent again.
@@ -51,7 +52,7 @@ impl Stream {
     pub(crate) fn new(
         session: &Rc<Session>,
         (stream, end): (http2::Stream, End),
-        fields: FieldSection,
+        fields: Box<FieldSection>,
     ) -> Self {
         let (follows, body) = match end {
             End::Stream => (Follows::Nothing, Receiving::Whole),
@@ -60,7 +61,7 @@ impl Stream {
         Self {
             flow: session.open(stream, body),
             session: Rc::clone(session),
-            fields,
+            fields: Some(fields),
             follows,
             framing: Framing::None,
             whole: Vec::new(),
@@ -70,9 +71,11 @@ impl Stream {
     /// Which one it is, while more of its body may come with its head.
     pub(crate) fn goes_on(&self) -> Option<http2::Stream> {
         let incoming = &self.flow.incoming;
-        let is_small = incoming.bytes.borrow().len() <= HTTP2_WHOLE_MAX;
-        let is_open = incoming.state.get() == Receiving::Open && !self.flow.is_reset.get();
-        self.flow.stream.get().filter(|_| is_open && is_small)
+        if incoming.state.get() != Receiving::Open || self.flow.is_reset.get() {
+            return None;
+        }
+        let is_small = incoming.body().bytes.borrow().len() <= HTTP2_WHOLE_MAX;
+        self.flow.stream.get().filter(|_| is_small)
     }
 
     /// Its head, which is looked at for the first time.
@@ -87,16 +90,19 @@ impl Stream {
         chance: &Random,
     ) -> Result<(RequestHead<'h, 'b>, Arrived<'b>, reply::To<'b>), Rejection> {
         let key = || websocket::key(chance);
-        if message::as_upgrade(&mut self.fields, key, limits)? == Asks::Tunnel {
+        let Some(fields) = &mut self.fields else {
+            unreachable!("it is not dropped");
+        };
+        if message::as_upgrade(fields, key, limits)? == Asks::Tunnel {
             self.follows = Follows::Nothing;
             // A client that gets another response is told by a reset that nobody wants what it would send through a tunnel.
-            self.flow.incoming.length.set(Some(u64::MAX));
+            self.flow.incoming.body().length.set(Some(u64::MAX));
         }
         let unknown = ExtendedConnect::Unknown;
-        let request = message::request(&self.fields, slots, self.follows, unknown, limits)?;
+        let request = message::request(fields, slots, self.follows, unknown, limits)?;
         self.framing = request.head.framing;
         if let Framing::Length(length) = self.framing {
-            self.flow.incoming.length.set(Some(length));
+            self.flow.incoming.body().length.set(Some(length));
         }
         if let Some(whole) = self.flow.take_whole(self.framing) {
             self.whole = whole;
@@ -116,7 +122,10 @@ impl Stream {
         limits: &Limits,
     ) -> RequestHead<'h, 'b> {
         let unknown = ExtendedConnect::Unknown;
-        match message::request(&self.fields, slots, self.follows, unknown, limits) {
+        let Some(fields) = &self.fields else {
+            unreachable!("it is not dropped");
+        };
+        match message::request(fields, slots, self.follows, unknown, limits) {
             Ok(request) => request.head,
             Err(_) => unreachable!("it was a request when its route was chosen"),
         }
@@ -130,7 +139,7 @@ impl Stream {
     pub(crate) fn take_head(&mut self) {
         if !self.whole.is_empty() {
             let whole = std::mem::take(&mut self.whole);
-            self.flow.incoming.bytes.replace(whole);
+            self.flow.incoming.body().bytes.replace(whole);
         }
     }
 
@@ -151,7 +160,7 @@ impl Stream {
     /// Bounds a body whose head has not said how many bytes it has.
     pub(crate) fn limit_body(&mut self, bytes_max: u64) {
         if self.framing == Framing::Chunked {
-            self.flow.incoming.bytes_max.set(bytes_max);
+            self.flow.incoming.body().bytes_max.set(bytes_max);
         }
     }
 
@@ -214,7 +223,8 @@ fn arrived(framing: Framing, whole: &[u8]) -> Arrived<'_> {
 impl Drop for Stream {
     fn drop(&mut self) {
         self.take_head();
-        let fields = std::mem::take(&mut self.fields);
-        self.session.leave(&self.flow, fields);
+        if let Some(fields) = self.fields.take() {
+            self.session.leave(&self.flow, fields);
+        }
     }
 }

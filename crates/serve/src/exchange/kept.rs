@@ -29,7 +29,7 @@ pub(crate) struct Kept {
     /// Its place in the list of those under way.
     pub(super) underway: Option<Underway>,
     /// Its part of a trace.
-    pub(super) trace: Option<Trace>,
+    pub(super) trace: Option<Box<Trace>>,
 }
 
 impl Kept {

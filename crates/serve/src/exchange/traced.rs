@@ -46,14 +46,14 @@ impl Exchange {
             let kept = self
                 .kept
                 .get_or_insert_with(|| source.worker.spare_kept.take());
-            kept.trace = Some(trace);
+            kept.trace = Some(Box::new(trace));
         }
     }
 
     /// Its part of a trace.
     #[inline]
     pub(crate) fn trace(&self) -> Option<&Trace> {
-        self.kept.as_ref()?.trace.as_ref()
+        self.kept.as_ref()?.trace.as_deref()
     }
 
     /// What is recorded of it.
@@ -124,7 +124,7 @@ impl Exchange {
         };
         // Attempts have their own moments by the same clock: the beginning is the request's, never counted back from here.
         let times = (began, worker.core.now_exact());
-        if tracing.finish(trace, ended, way, times) == Spoken::Lost {
+        if tracing.finish(*trace, ended, way, times) == Spoken::Lost {
             worker.log.loss(&worker.core, Loss::Span);
         }
     }

@@ -13,7 +13,6 @@ use crate::http2::hpack::{Encoder, Indexing};
 pub struct Lines<'t> {
     method: &'t [u8],
     path: &'t [u8],
-    authority: &'t [u8],
     /// `Name: value`, each line with its end.
     fields: &'t [u8],
 }
@@ -30,15 +29,22 @@ impl<'t> Lines<'t> {
         let (line, fields) = (&head[..line_end - 1], &head[line_end + 1..]);
         let mut words = line.split(|&byte| byte == b' ');
         let mut word = || words.next().unwrap_or_default();
-        let mut lines = Lines {
+        Lines {
             method: word(),
             path: word(),
-            authority: b"",
             fields,
-        };
-        let host = lines.fields().find(|(name, _)| header_is(name, "host"));
-        lines.authority = host.map_or(b"", |(_, value)| value);
-        lines
+        }
+    }
+
+    /// Its Host; nothing where it has none, or one of no bytes.
+    fn authority(&self) -> &'t [u8] {
+        let host = self.fields().find(|(name, _)| header_is(name, "host"));
+        host.map_or(b"", |(_, value)| value)
+    }
+
+    /// All that [`Lines::put_fields`] says.
+    pub fn fields_text(&self) -> &'t [u8] {
+        self.fields
     }
 
     /// Names and values.
@@ -62,13 +68,30 @@ impl<'t> Lines<'t> {
         encoder: &mut Encoder,
         out: &mut Vec<u8>,
     ) {
+        self.put_start(scheme, path_indexing, encoder, out);
+        self.put_fields(encoder, out);
+    }
+
+    /// Appends what begins the block: all that comes of the first line.
+    pub fn put_start(
+        &self,
+        scheme: &str,
+        path_indexing: Indexing,
+        encoder: &mut Encoder,
+        out: &mut Vec<u8>,
+    ) {
         const KEPT: Indexing = Indexing::Incremental;
         encoder.field(b":method", self.method, KEPT, out);
         encoder.field(b":scheme", scheme.as_bytes(), KEPT, out);
         encoder.field(b":path", self.path, path_indexing, out);
+    }
+
+    /// Appends the rest of it.
+    pub fn put_fields(&self, encoder: &mut Encoder, out: &mut Vec<u8>) {
+        let authority = self.authority();
         // A Host of no bytes is one that was taken out (RFC 9113 8.3.1).
-        if !self.authority.is_empty() {
-            encoder.field(b":authority", self.authority, KEPT, out);
+        if !authority.is_empty() {
+            encoder.field(b":authority", authority, Indexing::Incremental, out);
         }
         let mut takes_trailers = false;
         for (name, value) in self.fields() {
@@ -97,7 +120,7 @@ impl<'t> Lines<'t> {
             (":protocol", protocol.as_bytes()),
             (":scheme", scheme.as_bytes()),
             (":path", self.path),
-            (":authority", self.authority),
+            (":authority", self.authority()),
         ];
         // A Host of no bytes is one that was taken out (RFC 9113 8.3.1).
         let pseudo = pseudo.into_iter();

@@ -49,7 +49,7 @@ impl Request {
         (session, service): (&Rc<Session>, &Rc<Service>),
         listener: u16,
         opened: Opened,
-        fields: FieldSection,
+        fields: Box<FieldSection>,
     ) -> Request {
         let now = service.worker.core.now();
         session.transport().change_note(note::with_request);

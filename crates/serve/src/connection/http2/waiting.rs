@@ -17,17 +17,20 @@ struct Waiting(RefCell<Option<(Request, Forward)>>);
 /// Has the request wait for its response, or for the end of its stream, where that is all there is to be done. Otherwise it goes on in a
 /// task at once.
 pub(super) fn wait(request: Request, forward: Forward) {
-    let Some(submission) = forward.awaits_response() else {
+    if forward.awaits_response().is_none() {
         return request.spawn(Responded::Forwarded(forward));
-    };
-    forward.goes_to(request.exchange());
-    if submission.queued_since().is_some() {
-        request.exchange().is_at(Stage::Queued);
     }
-    let waiting = Rc::new(Waiting(RefCell::new(None)));
-    submission.park(Rc::clone(&waiting) as Rc<dyn Parked>);
-    request.stream().park(Rc::clone(&waiting) as Rc<dyn Parked>);
-    waiting.0.replace(Some((request, forward)));
+    let waiting = Rc::new(Waiting(RefCell::new(Some((request, forward)))));
+    if let Some((request, forward)) = &*waiting.0.borrow()
+        && let Some(submission) = forward.awaits_response()
+    {
+        forward.goes_to(request.exchange());
+        if submission.queued_since().is_some() {
+            request.exchange().is_at(Stage::Queued);
+        }
+        submission.park(Rc::clone(&waiting) as Rc<dyn Parked>);
+        request.stream().park(Rc::clone(&waiting) as Rc<dyn Parked>);
+    }
 }
 
 impl Parked for Waiting {

@@ -2,7 +2,7 @@
 
 use onrush_http::http2::{End, Stream};
 
-use super::flow::{Flow, Receiving, Sending};
+use super::flow::{Arriving, Flow, Receiving, Sending};
 use super::output::State;
 use super::session::Session;
 
@@ -12,23 +12,24 @@ impl Session {
         let state = &mut *self.state.borrow_mut();
         let flow = state.flow(stream);
         if let Some(flow) = &flow {
-            let received = &flow.incoming.received;
+            let received = &flow.incoming.body().received;
             received.set(received.get() + bytes.len() as u64);
         }
         let Some(flow) = flow.filter(|it| it.incoming.state.get() == Receiving::Open) else {
             return state.discard(stream, bytes.len() as u32);
         };
-        flow.incoming.bytes.borrow_mut().extend_from_slice(bytes);
+        let body = flow.incoming.body();
+        body.bytes.borrow_mut().extend_from_slice(bytes);
         let count = bytes.len() as u32; // within a window
         match self.carrier.uploads_held().take(count) {
             // Nobody may read it for long, while others' bodies are read.
             true => {
-                let held = &flow.incoming.held;
+                let held = &body.held;
                 held.set(held.get() + count);
                 state.http.release_of_connection(count, &mut state.frames);
             }
             false => {
-                let owed = &flow.incoming.owed;
+                let owed = &body.owed;
                 owed.set(owed.get() + count);
             }
         }
@@ -45,8 +46,8 @@ impl Session {
     }
 
     /// So many bytes of a stream are not held any more that did not count against the connection's window.
-    pub(super) fn give_back_held(&self, flow: &Flow, bytes: u32) {
-        let held = &flow.incoming.held;
+    pub(super) fn give_back_held(&self, body: &Arriving, bytes: u32) {
+        let held = &body.held;
         held.set(held.get() - bytes);
         self.carrier.uploads_held().give(bytes);
     }
@@ -54,9 +55,10 @@ impl Session {
     /// Releases bytes of a request's body where the connection's task is woken anyway.
     pub(super) fn release_quietly(&self, flow: &Flow, bytes: u32) {
         let State { http, frames, .. } = &mut *self.state.borrow_mut();
-        let owed = flow.incoming.owed.get().min(bytes);
-        flow.incoming.owed.set(flow.incoming.owed.get() - owed);
-        self.give_back_held(flow, bytes - owed);
+        let body = flow.incoming.body();
+        let owed = body.owed.get().min(bytes);
+        body.owed.set(body.owed.get() - owed);
+        self.give_back_held(body, bytes - owed);
         if let Some(stream) = flow.stream.get() {
             http.release_of_connection(owed, frames);
             http.release_of_stream(stream, bytes, frames);
@@ -66,7 +68,8 @@ impl Session {
     /// Trailers have come, which are these lines.
     pub(crate) fn arrive_trailers(&self, stream: Stream, lines: &[u8]) {
         if let Some(flow) = self.flow(stream) {
-            flow.incoming.trailers.borrow_mut().extend_from_slice(lines);
+            let trailers = &flow.incoming.body().trailers;
+            trailers.borrow_mut().extend_from_slice(lines);
         }
         self.arrive(stream, b"", End::Stream);
     }

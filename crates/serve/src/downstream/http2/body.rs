@@ -36,7 +36,8 @@ impl<'a> Body<'a> {
     }
 
     pub(crate) fn has_arrived(&self) -> bool {
-        !self.flow.incoming.bytes.borrow().is_empty()
+        let body = self.flow.incoming.body_if_any();
+        body.is_some_and(|body| !body.is_empty())
     }
 
     /// Whether all of it has been taken; of one whose length nobody has said, the end, too, which is passed on as a chunk.
@@ -51,8 +52,8 @@ impl<'a> Body<'a> {
 
     /// Checks what has come against what may.
     fn check(&self) -> Result<(), Refusal> {
-        let incoming = &self.flow.incoming;
-        match incoming.received.get() > incoming.bytes_max.get() {
+        let body = self.flow.incoming.body_if_any();
+        match body.is_some_and(|body| body.received.get() > body.bytes_max.get()) {
             true => Err(Refusal::new(413, "the body is too large")),
             false => Ok(()),
         }
@@ -60,7 +61,7 @@ impl<'a> Body<'a> {
 
     /// All that has come, of which the end is dealt with, too.
     fn take_all(&mut self) -> Vec<u8> {
-        let data = self.flow.incoming.bytes.take();
+        let data = self.flow.incoming.body().bytes.take();
         self.session.release(self.flow, data.len());
         if self.has_ended() {
             self.flow.incoming.state.set(Receiving::Whole);
@@ -69,8 +70,9 @@ impl<'a> Body<'a> {
     }
 
     pub(crate) fn left(&self) -> Option<u64> {
-        let bytes = &self.flow.incoming.bytes;
-        self.has_ended().then(|| bytes.borrow().len() as u64)
+        let body = self.flow.incoming.body_if_any();
+        let bytes = body.map_or(0, |body| body.bytes.borrow().len());
+        self.has_ended().then_some(bytes as u64)
     }
 
     /// Takes what has come.
@@ -105,7 +107,7 @@ impl<'a> Body<'a> {
         if !self.has_ended() {
             return Ok(());
         }
-        let lines = self.flow.incoming.trailers.take();
+        let lines = self.flow.incoming.body().trailers.take();
         output.put(server, &LAST_CHUNK[..LAST_CHUNK.len() - CHUNK_END.len()])?;
         for line in kept_lines(&lines, keeps) {
             output.put(server, line)?;
@@ -127,7 +129,7 @@ impl<'a> Body<'a> {
             false => data.extend_from_slice(&come),
         }
         if has_ended {
-            let lines = self.flow.incoming.trailers.take();
+            let lines = self.flow.incoming.body().trailers.take();
             trailers.extend(kept_lines(&lines, keeps).flatten());
         }
         Ok(())

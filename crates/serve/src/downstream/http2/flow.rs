@@ -11,6 +11,7 @@ use onrush_http::http2::Stream;
 use onrush_http::http2::code::Code;
 
 use super::limits::{HTTP2_UNREAD_MAX, HTTP2_WHOLE_MAX};
+use crate::on_demand::OnDemand;
 use crate::waiter::Waiter;
 
 /// The two directions of a stream.
@@ -41,7 +42,7 @@ pub(super) struct Outgoing {
     /// Whoever makes it waits for its turn to read.
     pub(super) awaits_turn: Cell<bool>,
     /// Lines of trailers, which stand behind all that waits.
-    pub(super) trailers: RefCell<Vec<u8>>,
+    pub(super) trailers: OnDemand<RefCell<Vec<u8>>>,
     /// Bytes of heads and bodies that were written.
     pub(super) written: Cell<u64>,
 }
@@ -65,10 +66,16 @@ pub(super) enum Sending {
 /// A request's body on its way in.
 #[derive(Default)]
 pub(super) struct Incoming {
+    pub(super) state: Cell<Receiving>,
+    /// Most requests have no body.
+    body: OnDemand<Arriving>,
+}
+
+/// What has come of a body.
+pub(super) struct Arriving {
     pub(super) bytes: RefCell<Vec<u8>>,
     /// Lines of trailers.
     pub(super) trailers: RefCell<Vec<u8>>,
-    pub(super) state: Cell<Receiving>,
     /// How many bytes it may have, where its head has not said how many it has.
     pub(super) bytes_max: Cell<u64>,
     /// How many bytes it has, where its head has said so.
@@ -81,6 +88,71 @@ pub(super) struct Incoming {
     pub(super) held: Cell<u32>,
     /// Bytes of these that were thrown away.
     pub(super) discarded: Cell<u32>,
+}
+
+impl Outgoing {
+    /// Whether trailers stand behind what waits.
+    pub(super) fn has_trailers(&self) -> bool {
+        let lines = self.trailers.get();
+        lines.is_some_and(|lines| !lines.borrow().is_empty())
+    }
+}
+
+impl Default for Arriving {
+    fn default() -> Self {
+        Self {
+            bytes: RefCell::default(),
+            trailers: RefCell::default(),
+            bytes_max: Cell::new(u64::MAX),
+            length: Cell::default(),
+            received: Cell::default(),
+            owed: Cell::default(),
+            held: Cell::default(),
+            discarded: Cell::default(),
+        }
+    }
+}
+
+impl Arriving {
+    /// What was of a body is forgotten.
+    fn clear(&self) {
+        let Arriving {
+            bytes,
+            trailers,
+            bytes_max,
+            length,
+            received,
+            owed,
+            held,
+            discarded,
+        } = self;
+        // The next may have none, or a small one.
+        bytes.take();
+        trailers.borrow_mut().clear();
+        bytes_max.set(u64::MAX);
+        length.set(None);
+        received.set(0);
+        owed.set(0);
+        held.set(0);
+        discarded.set(0);
+    }
+
+    /// Whether nothing is there that nobody has taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.borrow().is_empty()
+    }
+}
+
+impl Incoming {
+    /// What has come of the body.
+    pub(super) fn body(&self) -> &Arriving {
+        self.body.used()
+    }
+
+    /// The same, if anything ever was.
+    pub(super) fn body_if_any(&self) -> Option<&Arriving> {
+        self.body.get()
+    }
 }
 
 /// How far a request's body is.
@@ -101,7 +173,6 @@ impl Flow {
     /// A stream begins; `body` is what comes behind its head.
     pub(super) fn begin(&self, stream: Stream, body: Receiving) {
         self.stream.set(Some(stream));
-        self.incoming.bytes_max.set(u64::MAX);
         self.incoming.state.set(body);
     }
 
@@ -120,46 +191,46 @@ impl Flow {
         is_tunnel.set(false);
         waiter.clear();
         outgoing.waiting.borrow_mut().clear();
-        outgoing.trailers.borrow_mut().clear();
+        if let Some(lines) = outgoing.trailers.get() {
+            lines.borrow_mut().clear();
+        }
         outgoing.left.set(None);
         outgoing.state.set(Sending::Nothing);
         outgoing.written.set(0);
         outgoing.awaits_room.set(false);
         outgoing.awaits_turn.set(false);
-        // The next may have none, or a small one.
-        incoming.bytes.take();
-        incoming.trailers.borrow_mut().clear();
         incoming.state.set(Receiving::Whole);
-        incoming.bytes_max.set(u64::MAX);
-        incoming.length.set(None);
-        incoming.received.set(0);
-        incoming.owed.set(0);
-        incoming.held.set(0);
-        incoming.discarded.set(0);
+        if let Some(body) = incoming.body_if_any() {
+            body.clear();
+        }
     }
 
     /// A body that is framed so, if all of it is there, without trailers, and it is small. It still counts as unread.
     pub(super) fn take_whole(&self, framing: Framing) -> Option<Vec<u8>> {
-        let Incoming {
+        let has_body = matches!(framing, Framing::Length(_) | Framing::Chunked);
+        if !has_body || self.incoming.state.get() != Receiving::Ended {
+            return None;
+        }
+        let Arriving {
             bytes,
             trailers,
-            state,
             owed,
             ..
-        } = &self.incoming;
-        let has_body = matches!(framing, Framing::Length(_) | Framing::Chunked);
-        let is_whole = state.get() == Receiving::Ended && trailers.borrow().is_empty();
+        } = self.incoming.body();
         // One that counts against the connection's window leaves it as soon as it can.
         let may_stay = owed.get() == 0 && bytes.borrow().len() <= HTTP2_WHOLE_MAX;
-        (has_body && is_whole && may_stay && !bytes.borrow().is_empty()).then(|| bytes.take())
+        let is_whole = trailers.borrow().is_empty() && !bytes.borrow().is_empty();
+        (may_stay && is_whole).then(|| bytes.take())
     }
 
     /// Whether more of the body is still to come than is thrown away behind a response.
     pub(super) fn has_long_rest(&self) -> bool {
-        let incoming = &self.incoming;
-        let length = incoming.length.get().unwrap_or(0);
-        let rest = length.saturating_sub(incoming.received.get());
-        rest > u64::from(HTTP2_UNREAD_MAX) || incoming.discarded.get() > HTTP2_UNREAD_MAX
+        let Some(body) = self.incoming.body_if_any() else {
+            return false;
+        };
+        let length = body.length.get().unwrap_or(0);
+        let rest = length.saturating_sub(body.received.get());
+        rest > u64::from(HTTP2_UNREAD_MAX) || body.discarded.get() > HTTP2_UNREAD_MAX
     }
 
     /// Whether nothing of the response waits for windows.

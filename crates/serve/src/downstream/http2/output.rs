@@ -1,10 +1,12 @@
 //! The frames of a connection on their way out, and whose turn it is.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use onrush_engine::Part;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::hpack::Repeated;
 use onrush_http::http2::message::write;
 use onrush_http::http2::{Connection, End, Stream};
 use onrush_tls::Transport;
@@ -12,8 +14,8 @@ use onrush_tls::Transport;
 use super::flow::{Flow, Receiving, Sending};
 use super::limits::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX};
 use super::limits::{HTTP2_ANSWERS_MAX, HTTP2_HELD_MAX, HTTP2_UNSENT_MAX};
-use super::repeated::Repeated;
 use crate::reply::fields::pairs_of;
+use crate::spare_fields::SpareFields;
 
 /// The changing part of a session.
 pub(crate) struct State {
@@ -29,8 +31,9 @@ pub(crate) struct State {
     /// By the slots of their streams.
     flows: Vec<Option<Rc<Flow>>>,
     spare: Vec<Rc<Flow>>,
-    spare_fields: Vec<FieldSection>,
-    repeated: Repeated,
+    spare_fields: SpareFields,
+    /// The last head that was rendered: the next one is mostly the same.
+    pub(super) repeated: Repeated,
 }
 
 impl State {
@@ -43,7 +46,7 @@ impl State {
             leaving: Vec::new(),
             flows: Vec::new(),
             spare: Vec::new(),
-            spare_fields: Vec::new(),
+            spare_fields: SpareFields::default(),
             repeated: Repeated::default(),
         }
     }
@@ -61,8 +64,8 @@ impl State {
     }
 
     /// Room for the fields of a request.
-    pub(crate) fn spare_fields(&mut self) -> FieldSection {
-        self.spare_fields.pop().unwrap_or_default()
+    pub(crate) fn spare_fields(&mut self) -> Box<FieldSection> {
+        self.spare_fields.take()
     }
 
     pub(super) fn flow(&self, stream: Stream) -> Option<Rc<Flow>> {
@@ -75,10 +78,8 @@ impl State {
     }
 
     /// The fields of a request that is over.
-    pub(super) fn give_fields(&mut self, fields: FieldSection) {
-        if self.spare_fields.len() < FLOWS_SPARE_MAX {
-            self.spare_fields.push(fields);
-        }
+    pub(super) fn give_fields(&mut self, fields: Box<FieldSection>) {
+        self.spare_fields.give(fields, FLOWS_SPARE_MAX);
     }
 
     /// Nobody finds the flow by its stream any more.
@@ -139,11 +140,10 @@ impl State {
         let Some(flow) = self.flow(stream) else {
             return;
         };
-        let incoming = &flow.incoming;
-        let discarded = incoming.discarded.get().saturating_add(bytes);
-        incoming.discarded.set(discarded);
+        let discarded = &flow.incoming.body().discarded;
+        discarded.set(discarded.get().saturating_add(bytes));
         if flow.outgoing.state.get() != Sending::Ended
-            || incoming.state.get() != Receiving::Unwanted
+            || flow.incoming.state.get() != Receiving::Unwanted
         {
             return;
         }
@@ -209,7 +209,7 @@ impl State {
     pub(super) fn rest(&mut self) {
         self.http.rest();
         self.spare = Vec::new();
-        self.spare_fields = Vec::new();
+        self.spare_fields = SpareFields::default();
         self.leaving = Vec::new();
         self.repeated = Repeated::default();
         if self.http.open_streams() == 0 {
@@ -237,37 +237,6 @@ impl State {
             Some(0) => End::Stream,
             _ => End::Open,
         })
-    }
-
-    /// Writes the head of a response as it was rendered, and says how much follows; whether it may be written.
-    #[inline]
-    pub(super) fn put_rendered_head(
-        &mut self,
-        flow: &Flow,
-        stream: Stream,
-        (status, head, body): (u16, &[u8], usize),
-    ) -> bool {
-        let State {
-            http,
-            frames,
-            repeated,
-            ..
-        } = self;
-        let (end, sending) = match body {
-            0 => (End::Stream, Sending::Ended),
-            _ => (End::Open, Sending::Open),
-        };
-        let before = frames.len();
-        let written = http.head(stream, end, frames, |encoder, out| {
-            repeated.write((status, head), encoder, out);
-        });
-        if written.is_err() {
-            return false;
-        }
-        flow.count(frames.len() - before);
-        flow.outgoing.state.set(sending);
-        flow.outgoing.left.set(Some(body as u64));
-        true
     }
 
     /// Writes a frame of data, for which there is room.
@@ -313,7 +282,8 @@ impl State {
             self.http.reset(stream, code, &mut self.frames);
             return flow.outgoing.state.set(Sending::Ended);
         }
-        let lines = flow.outgoing.trailers.take();
+        let lines = flow.outgoing.trailers.get().map(RefCell::take);
+        let lines = lines.unwrap_or_default();
         let mut trailers = pairs_of(&lines).peekable();
         // Whoever is gone needs no end.
         let _ = match trailers.peek() {
@@ -356,7 +326,7 @@ impl State {
         self.held -= bytes;
         let is_over = waiting.is_empty();
         let state = flow.outgoing.state.get();
-        let has_trailers = !flow.outgoing.trailers.borrow().is_empty();
+        let has_trailers = flow.outgoing.has_trailers();
         let is_end = flow.outgoing.left.get() == Some(0) || state == Sending::Ends;
         let end = match is_over && is_end && !has_trailers {
             true => End::Stream,

@@ -213,7 +213,8 @@ impl Session {
 
     /// Lines of trailers, the last of which is empty and ends the body.
     pub(crate) fn trailers(&self, flow: &Flow, lines: &[u8]) {
-        flow.outgoing.trailers.borrow_mut().extend_from_slice(lines);
+        let trailers = flow.outgoing.trailers.used();
+        trailers.borrow_mut().extend_from_slice(lines);
         if lines == b"\r\n" || lines.ends_with(b"\r\n\r\n") {
             self.end(flow);
         }
@@ -302,7 +303,7 @@ impl Session {
     }
 
     /// The request of a stream is over: what of its response waits is still sent.
-    pub(super) fn leave(&self, flow: &Rc<Flow>, fields: FieldSection) {
+    pub(super) fn leave(&self, flow: &Rc<Flow>, fields: Box<FieldSection>) {
         self.give_up_turn(flow);
         self.state.borrow_mut().give_fields(fields);
         match flow.outgoing.state.get() {
@@ -310,10 +311,12 @@ impl Session {
             Sending::Ends | Sending::Breaks(_) | Sending::Ended => {}
         }
         flow.incoming.state.set(Receiving::Unwanted);
-        let unread = flow.incoming.bytes.take().len();
-        self.release_quietly(flow, unread as u32); // within a window
-        // A tunnel that broke has taken some, and passed them to nobody.
-        self.give_back_held(flow, flow.incoming.held.get());
+        if let Some(body) = flow.incoming.body_if_any() {
+            let unread = body.bytes.take().len();
+            self.release_quietly(flow, unread as u32); // within a window
+            // A tunnel that broke has taken some, and passed them to nobody.
+            self.give_back_held(body, body.held.get());
+        }
         let state = &mut *self.state.borrow_mut();
         if let Some(stream) = flow.stream.get()
             && flow.outgoing.state.get() == Sending::Ended

@@ -29,7 +29,7 @@ impl StreamEnd for Stream {
             return Poll::Ready(Err(error));
         }
         let incoming = &self.flow.incoming;
-        let bytes = incoming.bytes.take();
+        let bytes = incoming.body().bytes.take();
         match bytes.is_empty() && incoming.state.get() == Receiving::Open {
             true => Poll::Pending,
             false => Poll::Ready(Ok(bytes)),
@@ -94,6 +94,6 @@ impl StreamEnd for Stream {
     }
 
     fn moved(&self) -> u64 {
-        self.flow.written() + self.flow.incoming.received.get()
+        self.flow.written() + self.flow.incoming.body().received.get()
     }
 }

@@ -10,6 +10,7 @@ use onrush_http::Method;
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::{Content, End, Stream};
 
+use crate::on_demand::OnDemand;
 use crate::proxy::failure::Failure;
 use crate::waiter::Waiter;
 
@@ -38,14 +39,40 @@ pub(super) struct Flow {
 pub(super) struct Outgoing {
     /// That of its request; none before there is one.
     pub(super) method: Cell<Option<Method>>,
+    pub(super) state: Cell<Sending>,
+    /// Most requests have no body, and a stream at once.
+    held: OnDemand<Held>,
+}
+
+/// What of a request is not sent.
+#[derive(Default)]
+pub(super) struct Held {
     /// Its head as text, as long as it waits for a stream.
     pub(super) head: RefCell<Vec<u8>>,
     /// What of its body is to be sent, of which so many bytes are sent already.
     pub(super) body: RefCell<Vec<u8>>,
     pub(super) sent: Cell<usize>,
-    pub(super) state: Cell<Sending>,
     /// Lines of trailers, which stand behind the body.
     pub(super) trailers: RefCell<Vec<u8>>,
+}
+
+impl Held {
+    /// Bytes of the body.
+    pub(super) fn unsent(&self) -> usize {
+        self.body.borrow().len() - self.sent.get()
+    }
+}
+
+impl Outgoing {
+    /// What is not sent.
+    pub(super) fn held(&self) -> &Held {
+        self.held.used()
+    }
+
+    /// Bytes of the body that are not sent.
+    pub(super) fn unsent(&self) -> usize {
+        self.held.get().map_or(0, Held::unsent)
+    }
 }
 
 /// How far a request is.
@@ -64,12 +91,12 @@ pub(super) enum Sending {
 #[derive(Default)]
 pub(super) struct Incoming {
     /// Heads: interim ones, and the final one.
-    pub(super) heads: RefCell<VecDeque<(FieldSection, End)>>,
+    pub(super) heads: RefCell<VecDeque<(Box<FieldSection>, End)>>,
     pub(super) data: RefCell<Vec<u8>>,
     /// Bytes of it that were taken, and that the server may not replace yet.
     pub(super) taken: Cell<u32>,
     /// Lines of trailers.
-    pub(super) trailers: RefCell<Vec<u8>>,
+    pub(super) trailers: OnDemand<RefCell<Vec<u8>>>,
     pub(super) has_ended: Cell<bool>,
 }
 
@@ -92,11 +119,13 @@ impl Flow {
         deadline.set(Instant::default());
         failure.set(None);
         waiter.clear();
-        outgoing.head.take();
-        outgoing.body.take();
-        outgoing.sent.set(0);
         outgoing.state.set(Sending::Ended);
-        outgoing.trailers.take();
+        if let Some(held) = outgoing.held.get() {
+            held.head.take();
+            held.body.take();
+            held.sent.set(0);
+            held.trailers.take();
+        }
         incoming.heads.borrow_mut().clear();
         // The next response may be a small one.
         if incoming.data.borrow().capacity() > DATA_KEPT_MAX {
@@ -104,7 +133,9 @@ impl Flow {
         }
         incoming.data.borrow_mut().clear();
         incoming.taken.set(0);
-        incoming.trailers.take();
+        if let Some(lines) = incoming.trailers.get() {
+            lines.take();
+        }
         incoming.has_ended.set(false);
     }
 
@@ -151,7 +182,7 @@ impl Flow {
     /// Whether all of the body that was given has left, or never will.
     pub(super) fn has_sent(&self) -> bool {
         let is_over = self.outgoing.state.get() == Sending::Ended;
-        is_over || self.outgoing.sent.get() == self.outgoing.body.borrow().len()
+        is_over || self.outgoing.unsent() == 0
     }
 }
 

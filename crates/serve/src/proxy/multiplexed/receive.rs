@@ -59,7 +59,7 @@ impl State {
                 match lines {
                     Ok(lines) => {
                         if let Some(flow) = self.flow(stream) {
-                            flow.incoming.trailers.replace(lines);
+                            flow.incoming.trailers.used().replace(lines);
                         }
                         self.take_data(stream, b"", End::Stream);
                     }

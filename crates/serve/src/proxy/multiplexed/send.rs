@@ -23,7 +23,7 @@ impl State {
 
     /// Ends a request whose body is written: with its trailers, if there are any.
     fn put_end(&mut self, flow: &Flow, stream: Stream) {
-        let lines = flow.outgoing.trailers.take();
+        let lines = flow.outgoing.held().trailers.take();
         let mut trailers = pairs_of(&lines).peekable();
         // Who has reset it needs no end.
         let _ = match trailers.peek() {
@@ -53,12 +53,13 @@ impl State {
 
     fn put_body(&mut self, flow: &Flow, stream: Stream) {
         let outgoing = &flow.outgoing;
-        let mut body = outgoing.body.borrow_mut();
-        let left = &body[outgoing.sent.get()..];
+        let held = outgoing.held();
+        let mut body = held.body.borrow_mut();
+        let left = &body[held.sent.get()..];
         let count = self.http.sendable(stream).min(left.len());
         let is_all = count == left.len();
         let ends = outgoing.state.get() == Sending::Ends;
-        let end = match is_all && ends && outgoing.trailers.borrow().is_empty() {
+        let end = match is_all && ends && held.trailers.borrow().is_empty() {
             true => End::Stream,
             false => End::Open,
         };
@@ -68,11 +69,11 @@ impl State {
         }
         self.frames.extend_from_slice(&left[..count]);
         if !is_all {
-            return outgoing.sent.set(outgoing.sent.get() + count);
+            return held.sent.set(held.sent.get() + count);
         }
         body.clear();
         drop(body);
-        outgoing.sent.set(0);
+        held.sent.set(0);
         self.http.not_ready(stream);
         match end {
             End::Stream => outgoing.state.set(Sending::Ended),

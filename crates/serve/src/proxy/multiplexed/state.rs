@@ -9,7 +9,7 @@ use onrush_engine::Instant;
 use onrush_http::Method;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::hpack::Indexing;
+use onrush_http::http2::hpack::{Indexing, Repeated};
 use onrush_http::http2::limits::STREAMS_BEFORE_SETTINGS;
 use onrush_http::http2::message::Lines;
 use onrush_http::http2::settings::WINDOW_DEFAULT;
@@ -18,9 +18,10 @@ use onrush_http::http2::{CannotOpen, Connection, End, LocalSettings, Role, Strea
 use super::flow::{Flow, Sending};
 use super::request::{Body, Patience, Request};
 use super::unsettled::Unsettled;
-use crate::limits::MULTIPLEXED_SPARE_MAX;
+use crate::limits::{MULTIPLEXED_REPEATED_MAX, MULTIPLEXED_SPARE_MAX};
 use crate::proxy::failure::Failure;
 use crate::proxy::upgrade::PROTOCOL;
+use crate::spare_fields::SpareFields;
 use crate::waiter::Parked;
 
 /// What a server has last said of the streams of a connection, for all of them.
@@ -57,8 +58,10 @@ pub(super) struct State {
     pub(super) received_at: Instant,
     /// Requests without a task of whose responses something has come: they go on when all of a receive is dealt with.
     pub(super) heard: Vec<Rc<dyn Parked>>,
+    /// The fields of the last request: those of one client mostly come together, and differ in their paths.
+    repeated: Repeated,
     spare: Vec<Rc<Flow>>,
-    spare_fields: Vec<FieldSection>,
+    spare_fields: SpareFields,
 }
 
 /// Where a connection is.
@@ -99,8 +102,9 @@ impl State {
             late_at: NEVER,
             received_at: Instant::default(),
             heard: Vec::new(),
+            repeated: Repeated::default(),
             spare: Vec::new(),
-            spare_fields: Vec::new(),
+            spare_fields: SpareFields::default(),
         }
     }
 
@@ -166,7 +170,7 @@ impl State {
         match request.body {
             Body::None => flow.outgoing.state.set(Sending::Ended),
             Body::Whole(bytes) => {
-                flow.outgoing.body.replace(bytes);
+                flow.outgoing.held().body.replace(bytes);
                 flow.outgoing.state.set(Sending::Ends);
             }
             Body::Follows => flow.outgoing.state.set(Sending::Open),
@@ -192,7 +196,7 @@ impl State {
             self.early.push((Rc::clone(flow), patience));
             return self.open(flow, head, patience.until);
         }
-        flow.outgoing.head.replace(head.to_vec());
+        flow.outgoing.held().head.replace(head.to_vec());
         flow.queued_since.set(Some(now));
         self.late(flow, patience.stream_by(now));
         let response = patience.response_by(now).since(now);
@@ -209,6 +213,7 @@ impl State {
         };
         let scheme = self.scheme;
         let lines = Lines::of(head);
+        let repeated = &mut self.repeated;
         let opened =
             self.http.open(
                 end,
@@ -216,7 +221,13 @@ impl State {
                 &mut self.frames,
                 |encoder, out| match method {
                     Some(Method::Connect) => lines.put_connect(PROTOCOL, scheme, encoder, out),
-                    _ => lines.put(scheme, Indexing::Without, encoder, out),
+                    _ => {
+                        lines.put_start(scheme, Indexing::Without, encoder, out);
+                        let text = (lines.fields_text(), MULTIPLEXED_REPEATED_MAX);
+                        repeated.write(text, encoder, out, |encoder, out| {
+                            lines.put_fields(encoder, out);
+                        });
+                    }
                 },
             );
         let stream = match opened {
@@ -251,7 +262,7 @@ impl State {
             let Some((flow, patience)) = self.waiting.pop_front() else {
                 return;
             };
-            let head = flow.outgoing.head.take();
+            let head = flow.outgoing.held().head.take();
             let until = now + patience.since(Instant::default());
             let since = flow.queued_since.take();
             self.open(&flow, &head, until);
@@ -318,14 +329,12 @@ impl State {
     }
 
     /// Room for fields.
-    pub(super) fn spare_fields(&mut self) -> FieldSection {
-        self.spare_fields.pop().unwrap_or_default()
+    pub(super) fn spare_fields(&mut self) -> Box<FieldSection> {
+        self.spare_fields.take()
     }
 
-    pub(super) fn give_fields(&mut self, fields: FieldSection) {
-        if self.spare_fields.len() < MULTIPLEXED_SPARE_MAX {
-            self.spare_fields.push(fields);
-        }
+    pub(super) fn give_fields(&mut self, fields: Box<FieldSection>) {
+        self.spare_fields.give(fields, MULTIPLEXED_SPARE_MAX);
     }
 
     /// The client's task has nothing more to do with the stream: what is not over is reset.

@@ -1,5 +1,6 @@
 //! A request on a multiplexed connection, as its client's task sees it.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -37,7 +38,7 @@ impl Submission {
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) fn head(&self) -> impl Future<Output = Result<(FieldSection, End), Failure>> {
+    pub(crate) fn head(&self) -> impl Future<Output = Result<(Box<FieldSection>, End), Failure>> {
         poll_fn(|context| {
             if let Some(head) = self.flow.incoming.heads.borrow_mut().pop_front() {
                 return Poll::Ready(Ok(head));
@@ -81,7 +82,7 @@ impl Submission {
     }
 
     /// The head of a response that [is whole](Submission::is_whole).
-    pub(crate) fn take_head(&self) -> Option<(FieldSection, End)> {
+    pub(crate) fn take_head(&self) -> Option<(Box<FieldSection>, End)> {
         self.flow.incoming.heads.borrow_mut().pop_front()
     }
 
@@ -156,16 +157,18 @@ impl Submission {
 
     /// Whether a response that is whole has trailers.
     pub(crate) fn has_trailers(&self) -> bool {
-        !self.flow.incoming.trailers.borrow().is_empty()
+        let lines = self.flow.incoming.trailers.get();
+        lines.is_some_and(|lines| !lines.borrow().is_empty())
     }
 
     /// The trailers of a response that is whole, as lines.
     pub(crate) fn trailers(&self) -> Vec<u8> {
-        self.flow.incoming.trailers.take()
+        let lines = self.flow.incoming.trailers.get();
+        lines.map(RefCell::take).unwrap_or_default()
     }
 
     /// Fields of a head that are not needed any more.
-    pub(crate) fn give_fields(&self, fields: FieldSection) {
+    pub(crate) fn give_fields(&self, fields: Box<FieldSection>) {
         self.connection.state.borrow_mut().give_fields(fields);
     }
 
@@ -181,8 +184,8 @@ impl Submission {
 
     /// Has `write` append to the body, and to the lines of its trailers.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>) -> T) -> T {
-        let outgoing = &self.flow.outgoing;
-        let (mut body, mut trailers) = (outgoing.body.borrow_mut(), outgoing.trailers.borrow_mut());
+        let held = self.flow.outgoing.held();
+        let (mut body, mut trailers) = (held.body.borrow_mut(), held.trailers.borrow_mut());
         write(&mut body, &mut trailers)
     }
 
@@ -202,8 +205,8 @@ impl Submission {
         self.connection.state.borrow_mut().resume(&self.flow);
         self.connection.call();
         poll_fn(|context| {
-            let is_refused = self.flow.outgoing.state.get() == Sending::Ended
-                && self.flow.outgoing.sent.get() < self.flow.outgoing.body.borrow().len();
+            let is_refused =
+                self.flow.outgoing.state.get() == Sending::Ended && self.flow.outgoing.unsent() > 0;
             if is_refused {
                 return Poll::Ready(Err(Refused));
             }

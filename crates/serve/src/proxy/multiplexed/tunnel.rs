@@ -37,8 +37,7 @@ impl TunnelStream {
 
     /// Bytes that wait for the server's windows.
     fn unsent(&self) -> usize {
-        let outgoing = &self.submission.flow.outgoing;
-        outgoing.body.borrow().len() - outgoing.sent.get()
+        self.submission.flow.outgoing.unsent()
     }
 
     fn go_on(&self) {
@@ -49,8 +48,8 @@ impl TunnelStream {
 
     fn append(&self, bytes: &[u8]) {
         self.put.set(self.put.get() + bytes.len() as u64);
-        let outgoing = &self.submission.flow.outgoing;
-        outgoing.body.borrow_mut().extend_from_slice(bytes);
+        let held = self.submission.flow.outgoing.held();
+        held.body.borrow_mut().extend_from_slice(bytes);
         self.go_on();
     }
 }

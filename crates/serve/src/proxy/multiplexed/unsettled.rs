@@ -33,7 +33,7 @@ impl State {
                 false => flow.fail(Failure::NoWebSocket),
             };
         }
-        flow.outgoing.head.replace(head.to_vec());
+        flow.outgoing.held().head.replace(head.to_vec());
         self.late(flow, patience.settings_by(now));
         self.unsettled.push(Unsettled {
             flow: Rc::clone(flow),
@@ -51,7 +51,7 @@ impl State {
         for Unsettled { flow, patience } in std::mem::take(&mut self.unsettled) {
             match takes_them {
                 true => {
-                    let head = flow.outgoing.head.take();
+                    let head = flow.outgoing.held().head.take();
                     self.enter(&flow, &head, patience, now);
                 }
                 false => flow.fail(Failure::NoWebSocket),

@@ -1,0 +1,109 @@
+//! A block that is appended again where the next one would be the same.
+
+use super::Encoder;
+
+/// The end of a block, the text that it was made of, and when: of messages that follow each other most fields are mostly the same.
+#[derive(Debug, Default)]
+pub struct Repeated {
+    text: Vec<u8>,
+    block: Vec<u8>,
+    /// Changes of the encoder's table until then.
+    changes: u64,
+}
+
+impl Repeated {
+    /// Appends what `encode` makes of `text`. It is called only where that may be something else than last time: its fields have to
+    /// follow from the text alone, and the encoder has to be the same one as ever. A text of more than `bytes_max` bytes is not kept.
+    #[inline]
+    pub fn write(
+        &mut self,
+        (text, bytes_max): (&[u8], usize),
+        encoder: &mut Encoder,
+        out: &mut Vec<u8>,
+        encode: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) {
+        if self.changes == encoder.changes() && self.text == text && !text.is_empty() {
+            return out.extend_from_slice(&self.block);
+        }
+        let (before, at) = (encoder.changes(), out.len());
+        encode(encoder, out);
+        self.text.clear();
+        if before == encoder.changes() && text.len() <= bytes_max {
+            self.text.extend_from_slice(text);
+            self.block.clear();
+            self.block.extend_from_slice(&out[at..]);
+            self.changes = before;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http2::fields::FieldSection;
+    use crate::http2::hpack::{Decoder, Indexing};
+    use crate::limits::HPACK_TABLE_BYTES_INITIAL;
+
+    const BYTES_MAX: usize = 64;
+
+    /// A line of each block, and how it is indexed.
+    fn exchange(blocks: &[(&str, Indexing)]) -> (Vec<String>, usize) {
+        let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(HPACK_TABLE_BYTES_INITIAL));
+        let mut repeated = Repeated::default();
+        let mut encoded = 0;
+        let read = blocks.iter().map(|(value, indexing)| {
+            let mut out = Vec::new();
+            encoder.begin(&mut out);
+            repeated.write(
+                (value.as_bytes(), BYTES_MAX),
+                &mut encoder,
+                &mut out,
+                |encoder, out| {
+                    encoded += 1;
+                    encoder.field(b"x-one", value.as_bytes(), *indexing, out);
+                },
+            );
+            let mut fields = FieldSection::default();
+            decoder
+                .decode(&out, u32::MAX, &mut fields)
+                .expect("it is a block");
+            let values = fields
+                .iter()
+                .map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+            values.collect()
+        });
+        (read.collect(), encoded)
+    }
+
+    #[test]
+    fn the_same_text_is_encoded_until_it_changes_nothing() {
+        let kept = Indexing::Incremental;
+        let (read, encoded) = exchange(&[("a", kept); 5]);
+        assert_eq!(read, ["a"; 5]);
+        // The first fills the table, and what the second makes stays.
+        assert_eq!(encoded, 2);
+    }
+
+    #[test]
+    fn another_text_and_another_table_are_encoded_anew() {
+        let (kept, without) = (Indexing::Incremental, Indexing::Without);
+        let (read, encoded) = exchange(&[
+            ("a", without),
+            ("a", without),
+            ("b", without),
+            ("a", without),
+            ("c", kept),
+            ("a", without),
+        ]);
+        assert_eq!(read, ["a", "a", "b", "a", "c", "a"]);
+        assert_eq!(encoded, 5);
+    }
+
+    #[test]
+    fn a_long_text_is_not_kept() {
+        let long = "x".repeat(BYTES_MAX + 1);
+        let (read, encoded) = exchange(&[(&*long, Indexing::Without); 3]);
+        assert_eq!(read, [&*long; 3]);
+        assert_eq!(encoded, 3);
+    }
+}

@@ -1,0 +1,25 @@
+//! Memory for the fields of messages of HTTP/2, which goes from one message to the next.
+
+use onrush_http::http2::fields::FieldSection;
+
+/// Fields that are done with.
+#[derive(Default)]
+#[expect(
+    clippy::vec_box,
+    reason = "the boxes themselves go to the messages and come back"
+)]
+pub(crate) struct SpareFields(Vec<Box<FieldSection>>);
+
+impl SpareFields {
+    /// Room for fields, in which others may stand.
+    pub(crate) fn take(&mut self) -> Box<FieldSection> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// Nobody needs `fields` any more. They are kept where fewer than `most` are.
+    pub(crate) fn give(&mut self, fields: Box<FieldSection>, most: usize) {
+        if self.0.len() < most {
+            self.0.push(fields);
+        }
+    }
+}
