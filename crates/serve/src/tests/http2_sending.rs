@@ -231,6 +231,34 @@ fn what_is_taken_late_is_whole_and_counted_as_it_was_sent() {
     });
 }
 
+#[test]
+fn what_leaves_last_on_a_connection_is_whole() {
+    on_every_driver(|site| async move {
+        let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let (_directory, plan) = plan("", &server.address);
+        let (address, service) = site.serve_worker(&plan);
+        for _ in 0..3 {
+            let mut client = connect(&site, &address, settings(10, 65_535)).await;
+            let streams = [500, 1000].map(|size| {
+                let path = format!("/synthetic?s={size}");
+                client.open(("GET", &path), &[], End::Stream)
+            });
+            client.flush().await;
+            for stream in streams {
+                receive_head(&mut client, stream).await;
+            }
+            // The connection ends with the last of its responses.
+            client.http.go_away(Code::NO_ERROR, &mut client.out);
+            for (stream, size) in streams.into_iter().zip([500, 1000]) {
+                assert_eq!(client.response(stream).await.body.len(), size);
+            }
+        }
+        let under_way = || service.worker.live.stages().iter().sum::<u64>();
+        site.until("all are over", || under_way() == 0).await;
+        assert_eq!(service.worker.meter.totals().given_up, 0);
+    });
+}
+
 /// Bytes of responses, by the requests that have ended.
 fn sent_bytes(service: &Rc<Service>) -> usize {
     let routes = service.worker.registry.views(Kind::Route);

@@ -183,6 +183,8 @@ impl Request {
         let line = (head.method_text, head.target);
         self.exchange.goes_on(line, client, Stage::Responding);
         self.exchange.tell_first_byte(worker);
+        // What of it is written may be all that its client waits for.
+        self.session.wake();
     }
 
     pub(super) fn exchange(&self) -> &Exchange {

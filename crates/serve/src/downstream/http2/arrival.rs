@@ -90,10 +90,18 @@ impl Session {
         }
     }
 
-    /// The connection is gone: so are its streams.
+    /// The connection is gone: so are its streams, but for those whose responses have left.
     pub(crate) fn end_all(&self) {
         let state = &mut *self.state.borrow_mut();
+        let is_sent = state.is_sent();
         for flow in state.take_flows().into_iter().flatten() {
+            let is_over = flow.outgoing.state.get() == Sending::Ended
+                && flow.incoming.state.get() != Receiving::Open;
+            if is_sent && is_over && flow.has_left() {
+                // Who has not heard of that yet is about to run.
+                flow.wake();
+                continue;
+            }
             flow.is_reset.set(true);
             flow.outgoing.state.set(Sending::Ended);
             state.drop_held(&flow);

@@ -173,6 +173,11 @@ impl State {
         self.unsent > 0
     }
 
+    /// Whether all that was written has left.
+    pub(super) fn is_sent(&self) -> bool {
+        self.frames.is_empty() && !self.has_unsent()
+    }
+
     pub(super) fn sent(&mut self) {
         self.unsent = 0;
         self.http.sent();

@@ -171,3 +171,23 @@ fn a_client_that_has_left_gets_no_whole_response_and_others_do() {
         }
     });
 }
+
+#[test]
+fn what_does_not_fit_windows_and_frames_is_begun_at_once() {
+    on_every_driver(|site| async move {
+        let (server, _) = serve(&site, 100, |asked| match asked.path() {
+            "/long" => Done::Respond(Response::ok(&"x".repeat(17_000))),
+            _ => Done::Respond(Response::ok("words").trailer("x-sum", "7")),
+        });
+        let address = site.serve(&plan(&[server], "", ""));
+        for (path, window, bytes) in [("/long", 65_535, 17_000), ("/short", 1, 5)] {
+            let mut client = Asking::connect(&site, &address, window).await;
+            // The first waits for the connection to the server. Behind its request the client of the others sends nothing that
+            // would have the server look at its connection.
+            for _ in 0..3 {
+                let response = client.get(path).await;
+                assert_eq!((response.status, response.body.len()), (200, bytes));
+            }
+        }
+    });
+}
