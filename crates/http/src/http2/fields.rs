@@ -73,6 +73,40 @@ impl FieldSection {
         self.begin(0);
     }
 
+    /// Makes it the same as `other`.
+    #[inline]
+    pub(crate) fn copy_from(&mut self, other: &FieldSection) {
+        let FieldSection {
+            names,
+            values,
+            fields,
+            list_bytes,
+            list_bytes_max,
+            cookies,
+            flaw,
+            excess,
+        } = self;
+        names.clone_from(&other.names);
+        values.clone_from(&other.values);
+        fields.clone_from(&other.fields);
+        *list_bytes = other.list_bytes;
+        *list_bytes_max = other.list_bytes_max;
+        *cookies = other.cookies;
+        *flaw = other.flaw;
+        *excess = other.excess;
+    }
+
+    /// Bytes of names and values that it holds itself.
+    #[inline]
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.names.len() + self.values.len()
+    }
+
+    /// Bytes of names and values that it has room for.
+    pub fn room_bytes(&self) -> usize {
+        self.names.capacity() + self.values.capacity()
+    }
+
     /// How many fields it has.
     pub fn len(&self) -> usize {
         self.fields.len()

@@ -8,6 +8,7 @@
 //!  fields ─────────> Encoder ──> block of bytes
 //! ```
 
+mod decoded;
 mod decoder;
 mod encoder;
 mod error;

@@ -30,6 +30,12 @@ pub const BLOCK_BYTES_MAX: usize = 64 * 1024;
 /// cookies count as one only when all of them are there, and browsers send each by itself.
 pub const FIELDS_KEPT_MAX: usize = 256;
 
+/// Bytes of a block that is kept to be known when it comes again: heads whose fields are mostly in the table.
+pub const HPACK_REPEATED_BLOCK_MAX: usize = 512;
+
+/// Bytes of its fields that are kept with it.
+pub const HPACK_REPEATED_FIELDS_MAX: usize = 2048;
+
 /// What a single block may have us do in [excess](super::fields::FieldSection): fields beyond those that are kept, at 4 ns each, and KiB of
 /// names copied from the table. Decoding stops there, and the connection ends: without a bound, 64 KiB of references cost
 /// as much as 150 requests. A client whose cookies have grown beyond `list_bytes_max` has some dozens.

@@ -1,5 +1,6 @@
 //! Blocks become fields (RFC 7541 3, 6).
 
+use super::decoded::Decoded;
 use super::error::Error;
 use super::static_table::{Entry, Name};
 use super::table::{Field, Table};
@@ -17,6 +18,7 @@ pub struct Decoder {
     /// Where strings are decoded and names copied; between two blocks <= HPACK_STRING_BYTES_KEPT each.
     name: Vec<u8>,
     value: Vec<u8>,
+    last: Option<Box<Decoded>>,
 }
 
 /// What is done with a literal field besides handing it on.
@@ -36,6 +38,7 @@ impl Decoder {
             table_bytes_max,
             name: Vec::new(),
             value: Vec::new(),
+            last: None,
         }
     }
 
@@ -46,6 +49,27 @@ impl Decoder {
     /// The tables of both ends are not the same any more: a connection error (RFC 9113 4.3), also where the block is so much
     /// work that the rest of it is not looked at. What is in `section` then is of no use.
     pub fn decode(
+        &mut self,
+        block: &[u8],
+        list_bytes_max: u32,
+        section: &mut FieldSection,
+    ) -> Result<(), Error> {
+        if let Some(last) = &self.last
+            && last.put(block, list_bytes_max, section)
+        {
+            return Ok(());
+        }
+        let changes = self.table.changes();
+        self.decode_anew(block, list_bytes_max, section)?;
+        let last = self.last.get_or_insert_default();
+        match changes == self.table.changes() {
+            true => last.learn(block, list_bytes_max, section),
+            false => last.forget(),
+        }
+        Ok(())
+    }
+
+    fn decode_anew(
         &mut self,
         block: &[u8],
         list_bytes_max: u32,
@@ -83,6 +107,7 @@ impl Decoder {
     pub(crate) fn rest(&mut self) {
         self.table.compact();
         (self.name, self.value) = (Vec::new(), Vec::new());
+        self.last = None;
     }
 
     /// RFC 7541 6.3; only at the start of a block.

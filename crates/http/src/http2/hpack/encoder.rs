@@ -20,7 +20,6 @@ pub struct Encoder {
     pairs: Numbers,
     /// Numbers of entries by the hash of a name that is not in the static table.
     names: Numbers,
-    changes: u64,
 }
 
 /// What is done with a field that no table has.
@@ -106,7 +105,6 @@ impl Encoder {
             bytes_max_smallest: bytes_max,
             pairs: Numbers::default(),
             names: Numbers::default(),
-            changes: 0,
         }
     }
 
@@ -114,7 +112,7 @@ impl Encoder {
     /// be appended again.
     #[inline]
     pub fn changes(&self) -> u64 {
-        self.changes
+        self.table.changes()
     }
 
     /// Takes the peer's SETTINGS_HEADER_TABLE_SIZE. More than we want to spend is left unused.
@@ -146,7 +144,6 @@ impl Encoder {
     fn resize(&mut self, bytes_max: u32, out: &mut Vec<u8>) {
         if bytes_max != self.table.bytes_max() {
             integer::encode(bytes_max, 5, 0x20, out);
-            self.changes += 1;
             self.table.set_bytes_max(bytes_max);
         }
     }
@@ -211,7 +208,6 @@ impl Encoder {
             return integer::encode(index, 7, 0x80, out);
         }
         self.literal(Literal::INCREMENTAL, name, value, out);
-        self.changes += 1;
         self.table.insert(name, value, None);
         self.pairs.put(hash, self.table.newest());
         if let Name::Other(_) = name {

@@ -33,6 +33,7 @@ pub(super) struct Table {
     limit: u32,
     /// Entries ever inserted: the newest is number `inserted`, so an entry has the same number all its life.
     inserted: u32,
+    changes: u64,
 }
 
 #[derive(Debug)]
@@ -79,7 +80,14 @@ impl Table {
             bytes_max,
             limit,
             inserted: 0,
+            changes: 0,
         }
+    }
+
+    /// How often it has changed: as long as it does not, the same index is the same field.
+    #[inline]
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
     }
 
     pub(super) fn bytes_max(&self) -> u32 {
@@ -89,6 +97,7 @@ impl Table {
     /// Makes it smaller or larger, up to its limit; the oldest entries leave where they must (RFC 7541 4.3).
     pub(super) fn set_bytes_max(&mut self, bytes_max: u32) {
         debug_assert!(bytes_max <= self.limit);
+        self.changes += 1;
         self.bytes_max = bytes_max;
         self.evict(bytes_max);
     }
@@ -116,6 +125,7 @@ impl Table {
     /// Inserts an entry (RFC 7541 4.4): one that does not fit empties the table.
     #[inline]
     pub(super) fn insert(&mut self, name: Name<'_>, value: &[u8], flaw: Option<Flaw>) {
+        self.changes += 1;
         self.inserted = self.inserted.wrapping_add(1);
         let (name_bytes, value_bytes) = (name.bytes(), value.len());
         let size = name_bytes + value_bytes + ENTRY_OVERHEAD as usize;
