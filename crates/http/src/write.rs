@@ -154,14 +154,9 @@ impl<'a> HeadWriter<'a> {
         let mut text = [0; 16];
         let mut at = 0;
         for octet in address.octets() {
-            let digits = [octet / 100, octet / 10 % 10, octet % 10];
-            let leading_zeros = usize::from(octet < 100) + usize::from(octet < 10);
-            for digit in &digits[leading_zeros..] {
-                text[at] = b'0' + digit;
-                at += 1;
-            }
-            text[at] = b'.';
-            at += 1;
+            let (number, bytes) = &OCTETS[usize::from(octet)];
+            text[at..at + number.len()].copy_from_slice(number);
+            at += bytes;
         }
         self.raw(&text[..at - 1])
     }
@@ -171,6 +166,26 @@ impl<'a> HeadWriter<'a> {
         self.raw(itoa::Buffer::new().format(number).as_bytes())
     }
 }
+
+/// Each octet of an IPv4 address as it is written, with a dot, and how many bytes that are.
+static OCTETS: [([u8; 4], usize); 256] = {
+    let mut octets = [([0; 4], 0); 256];
+    let mut octet = 0;
+    while octet < 256 {
+        let digits = [octet / 100, octet / 10 % 10, octet % 10];
+        let mut at = (octet < 100) as usize + (octet < 10) as usize;
+        let (text, bytes) = &mut octets[octet];
+        while at < digits.len() {
+            text[*bytes] = b'0' + digits[at] as u8;
+            *bytes += 1;
+            at += 1;
+        }
+        text[*bytes] = b'.';
+        *bytes += 1;
+        octet += 1;
+    }
+    octets
+};
 
 /// A writer as the formatting of the standard library wants one.
 struct Displayed<'w, 'a>(&'w mut HeadWriter<'a>);

@@ -94,6 +94,9 @@ pub(crate) const INTERIM_RESPONSES_MAX: usize = 16;
 /// moment, and so many are under way at a time. At most 4 KiB each.
 pub(crate) const MULTIPLEXED_SPARE_MAX: usize = 128;
 
+/// Requests that wait without tasks whose memory a core keeps, 300 bytes each.
+pub(crate) const PARKED_SPARE_MAX: usize = 512;
+
 /// Bytes of a request's fields whose block a multiplexed connection to a server keeps, to append it again: those of a browser with a
 /// cookie or two.
 pub(crate) const MULTIPLEXED_REPEATED_MAX: usize = 2048;

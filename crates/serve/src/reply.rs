@@ -26,7 +26,7 @@ use crate::exchange::Exchange;
 use crate::rendered::Rendered;
 use crate::response_edits::Applied;
 use crate::worker::Worker;
-use fields::Fields;
+use fields::{Fields, MadeOf};
 pub(crate) use outcome::{Interim, Passage, Persistence, TooLarge};
 
 /// Where the response to one request is written.
@@ -178,13 +178,13 @@ impl<'a> Reply<'a> {
     pub(crate) fn forwarded_head(
         &mut self,
         head: &ResponseHead<'_, '_>,
-        edits: Option<Applied<'_>>,
+        (edits, made_of): (Option<Applied<'_>>, MadeOf),
         room: usize,
         fields: impl FnOnce(&mut Fields<'_>),
     ) -> Result<Result<(), TooLarge>, Error> {
         let written = match &mut self.to {
             To::Http1(to) => to.forwarded_head(head, edits, room, fields)?,
-            To::Http2(to) => to.forwarded_head((head, self.method), edits, fields),
+            To::Http2(to) => to.forwarded_head((head, self.method), (edits, made_of), fields),
             #[cfg(test)]
             To::Framed(to) => to.forwarded_head(head, edits, fields),
         };

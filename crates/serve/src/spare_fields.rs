@@ -16,10 +16,13 @@ impl SpareFields {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Nobody needs `fields` any more. They are kept where fewer than `most` are.
+    /// Nobody needs `fields` any more. They are kept where fewer than `most` are, and theirs is the room of usual ones.
     pub(crate) fn give(&mut self, fields: Box<FieldSection>, most: usize) {
-        if self.0.len() < most {
+        if self.0.len() < most && fields.room_bytes() <= ROOM_BYTES_MAX {
             self.0.push(fields);
         }
     }
 }
+
+/// Bytes of names and values: those of a browser with a cookie or two.
+const ROOM_BYTES_MAX: usize = 4096;

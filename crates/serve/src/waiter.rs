@@ -3,10 +3,13 @@
 //! A task that waits keeps the memory of all that it is going to do. Many requests that wait for servers at a time would take more of it
 //! than the CPU's caches have, and the allocator's quick lists.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::Duration;
+
+use crate::limits::PARKED_SPARE_MAX;
 
 /// A request that waits without a task.
 pub(crate) trait Parked {
@@ -14,13 +17,36 @@ pub(crate) trait Parked {
     fn begin(&self);
 
     /// The same, outside of whatever it waited for: what of it needs no waiting is done at once, and no task is begun for that.
-    fn go_on(&self);
+    fn go_on(self: Rc<Self>);
 
     /// It has waited so long for capacity of a server, and has it now.
     fn queued(&self, _duration: Duration) {}
 
     /// Nobody needs it any more.
     fn abandon(&self);
+
+    /// Itself, for who knows of what type it is.
+    fn as_any(self: Rc<Self>) -> Rc<dyn Any>;
+}
+
+/// Requests that have gone on, whose memory is for the next ones that wait.
+#[derive(Default)]
+pub(crate) struct SpareParked(RefCell<Vec<Rc<dyn Parked>>>);
+
+impl SpareParked {
+    /// One of this type, if there is one.
+    pub(crate) fn take<T: Parked + 'static>(&self) -> Option<Rc<T>> {
+        let parked = self.0.borrow_mut().pop()?;
+        parked.as_any().downcast().ok()
+    }
+
+    /// One that has gone on. It is kept if nobody else knows it: who does could have the next request go on.
+    pub(crate) fn give(&self, parked: Rc<dyn Parked>) {
+        let mut all = self.0.borrow_mut();
+        if Rc::strong_count(&parked) == 1 && all.len() < PARKED_SPARE_MAX {
+            all.push(parked);
+        }
+    }
 }
 
 /// Who waits.

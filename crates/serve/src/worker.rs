@@ -20,6 +20,7 @@ use crate::observe::connections::Identities;
 use crate::observe::live::Live;
 use crate::observe::registry::Registry;
 use crate::proxy::kept::{Keeper, Kept};
+use crate::waiter::SpareParked;
 
 pub(crate) struct Worker {
     pub(crate) core: Core,
@@ -46,6 +47,7 @@ pub(crate) struct Worker {
     /// What keeps them, and files.
     keeper: RefCell<Option<Weak<dyn Keeper>>>,
     pub(crate) spare_kept: SpareKept,
+    pub(crate) spare_parked: SpareParked,
     /// What of requests' bodies the clients' streams hold.
     pub(crate) uploads_held: UploadsHeld,
     /// Copies of requests that are under way.
@@ -63,6 +65,7 @@ impl Worker {
         Rc::new_cyclic(|myself| Self {
             myself: Weak::clone(myself),
             spare_kept: SpareKept::default(),
+            spare_parked: SpareParked::default(),
             uploads_held: UploadsHeld::default(),
             mirrored: Cell::new(0),
             chance: Random::stream(seed, 0),

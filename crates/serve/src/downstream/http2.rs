@@ -3,6 +3,7 @@
 mod arrival;
 mod body;
 pub(crate) mod flow;
+pub(crate) mod last_heads;
 pub(crate) mod limits;
 pub(crate) mod output;
 mod rendered;

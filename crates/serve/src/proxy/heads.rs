@@ -12,7 +12,7 @@ use super::rules::GROWTH_MAX;
 use super::upgrade;
 use crate::compress::encoding::Encoding;
 use crate::hop::ConnectionFields;
-use crate::reply::fields::BodyLength;
+use crate::reply::fields::{BodyLength, MadeOf};
 use crate::reply::{Interim, Persistence, Reply, TooLarge};
 
 /// A response whose head is written.
@@ -86,10 +86,14 @@ impl Attempt<'_> {
             .exchange
             .response_edits(&self.group.server(self.server).name);
         let edits = edits.and_then(|edits| edits.for_server(head.status, head.headers));
+        let made_of = match edits {
+            None => onward.made_of(head, self.worker),
+            Some(_) => MadeOf::More,
+        };
         let room = rewrite::response_room(head.bytes, edits.as_ref());
         let mut names_fields = false;
         reply
-            .forwarded_head(head, edits, room, |fields| {
+            .forwarded_head(head, (edits, made_of), room, |fields| {
                 names_fields =
                     rewrite::response(head, &onward, self.worker, edits.as_ref(), fields);
             })

@@ -16,6 +16,7 @@ pub(crate) mod carrier;
 mod flow;
 mod lateness;
 mod receive;
+mod repeated_head;
 mod request;
 mod send;
 mod state;
@@ -42,6 +43,8 @@ pub(crate) use tunnel::TunnelStream;
 pub(crate) struct MultiplexedSet {
     all: RefCell<Vec<Rc<Multiplexed>>>,
     said: Said,
+    /// The place of the one that was chosen last.
+    last: Cell<usize>,
     /// No more requests are expected: from now on each connection serves those that it has, and ends.
     closed: Cell<bool>,
 }
@@ -62,11 +65,12 @@ impl MultiplexedSet {
         let all = self.all.borrow();
         let mut least: Option<(u32, &Rc<Multiplexed>)> = None;
         let mut taking = 0;
-        for connection in &*all {
+        for (place, connection) in all.iter().enumerate() {
             let Some(load) = connection.load() else {
                 continue;
             };
             if load.has_room {
+                self.last.set(place);
                 return Some(Rc::clone(connection));
             }
             taking += 1;
@@ -83,6 +87,14 @@ impl MultiplexedSet {
     /// Whether one more request would not wait for a stream that is in use.
     pub(crate) fn has_room(&self, bounds: Multiplexing) -> bool {
         let all = self.all.borrow();
+        // Mostly it is the one that the last request went to.
+        let last = all.get(self.last.get());
+        if last
+            .and_then(|it| it.load())
+            .is_some_and(|load| load.has_room)
+        {
+            return true;
+        }
         let mut taking = 0;
         let has_room = all
             .iter()

@@ -16,6 +16,18 @@ pub(crate) enum BodyLength {
     Unknown,
 }
 
+/// What the fields of a server's response follow from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MadeOf {
+    /// The head, this date, and this of the length of its body: they are the same where these are.
+    Head {
+        date: [u8; DATE_BYTES],
+        length: Option<BodyLength>,
+    },
+    /// More than that.
+    More,
+}
+
 /// Where fields are written.
 pub(crate) struct Fields<'b> {
     to: To<'b>,

@@ -8,7 +8,7 @@ use onrush_http::Method;
 use onrush_http::http2::message::write;
 use onrush_http::response::ResponseHead;
 
-use super::fields::{BodyLength, Fields, Pair};
+use super::fields::{BodyLength, Fields, MadeOf, Pair};
 use super::outcome::{Interim, TooLarge};
 use super::pairs;
 use crate::downstream::http2::flow::Flow;
@@ -57,7 +57,7 @@ impl<'a> Reply<'a> {
             return self.write_pairs((status, method), made);
         }
         self.session
-            .head(self.flow, (status, method), |encoder, out| {
+            .head(self.flow, (status, method), |encoder, out, _| {
                 let mut to = Fields::http2(encoder, out);
                 to.header("server", b"onrush").date(&worker.date());
                 fields(&mut to);
@@ -78,7 +78,7 @@ impl<'a> Reply<'a> {
         (pairs, length): (Vec<Pair>, Option<BodyLength>),
     ) {
         self.session
-            .head(self.flow, (status, method), |encoder, out| {
+            .head(self.flow, (status, method), |encoder, out, _| {
                 for (name, value) in &pairs {
                     write::field(name, value, encoder, out);
                 }
@@ -89,7 +89,7 @@ impl<'a> Reply<'a> {
     pub(super) fn forwarded_head(
         &mut self,
         (head, method): (&ResponseHead<'_, '_>, Method),
-        edits: Option<Applied<'_>>,
+        (edits, made_of): (Option<Applied<'_>>, MadeOf),
         fields: impl FnOnce(&mut Fields<'_>),
     ) -> Result<(), TooLarge> {
         let what = (head.status, method);
@@ -101,10 +101,13 @@ impl<'a> Reply<'a> {
         } else if edits.is_some() {
             self.write_pairs(what, pairs::forwarded(edits, fields));
         } else {
-            self.session.head(self.flow, what, |encoder, out| {
-                let mut to = Fields::http2(encoder, out);
-                fields(&mut to);
-                to.body_length()
+            let of = (head, method, made_of);
+            self.session.head(self.flow, what, |encoder, out, last| {
+                last.forwarded(of, encoder, out, |encoder, out| {
+                    let mut to = Fields::http2(encoder, out);
+                    fields(&mut to);
+                    to.body_length()
+                })
             });
         }
         Ok(())
@@ -112,7 +115,7 @@ impl<'a> Reply<'a> {
 
     pub(super) fn interim(&mut self, status: u16, fields: impl FnOnce(&mut Fields<'_>)) -> Interim {
         self.session
-            .head(self.flow, (status, ANY_METHOD), |encoder, out| {
+            .head(self.flow, (status, ANY_METHOD), |encoder, out, _| {
                 let mut to = Fields::http2(encoder, out);
                 fields(&mut to);
                 None

@@ -24,7 +24,16 @@ impl<'t> Lines<'t> {
     /// When no empty line ends it.
     pub fn of(text: &'t [u8]) -> Lines<'t> {
         let head_end = memmem::find(text, b"\r\n\r\n").expect("a head ends with an empty line");
-        let head = &text[..head_end + 2];
+        Self::whole(&text[..head_end + 4])
+    }
+
+    /// The head that is all of `text`, up to the empty line that ends it.
+    ///
+    /// # Panics
+    /// When it has no lines.
+    pub fn whole(text: &'t [u8]) -> Lines<'t> {
+        debug_assert!(text.ends_with(b"\r\n\r\n"));
+        let head = &text[..text.len() - 2];
         let line_end = memchr(b'\n', head).expect("each line of a head has an end");
         let (line, fields) = (&head[..line_end - 1], &head[line_end + 1..]);
         let mut words = line.split(|&byte| byte == b' ');

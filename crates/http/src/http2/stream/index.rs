@@ -1,95 +1,105 @@
-//! From stream ids to slots: open addressing with linear probing. Ids come in steps of two, so half of an id is its hash,
-//! and streams of one time lie side by side without a collision.
+//! From stream ids to slots: chains of the slots whose ids have the same last bits. Ids come in steps of two, so half of an id is its
+//! hash, and streams of one time have a chain each. To remove one takes no longer where thousands are open at a time.
 
 /// The table; nothing is allocated while it is empty.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// Ids and slots; id 0 is an empty place. The length is 0 or a power of two, at most half of it full, so that each
-    /// search ends.
-    places: Vec<(u32, u32)>,
+    /// The first slot of each chain, or [`NONE`]. The length is 0 or a power of two, and not less than there are ids.
+    heads: Vec<u32>,
+    /// By slots.
+    links: Vec<Link>,
     count: usize,
 }
 
-/// Places of the smallest table.
-const PLACES_MIN: usize = 16;
+/// A slot in its chain.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    /// 0 where the slot has none.
+    id: u32,
+    next: u32,
+}
+
+/// The end of a chain.
+const NONE: u32 = u32::MAX;
+
+/// Chains of the smallest table.
+const HEADS_MIN: usize = 16;
 
 impl Index {
     #[inline]
     pub(crate) fn find(&self, id: u32) -> Option<u32> {
-        if self.places.is_empty() {
+        if self.heads.is_empty() {
             return None;
         }
-        let mut at = self.home(id);
-        loop {
-            match self.places[at] {
-                (found, slot) if found == id => return Some(slot),
-                (0, _) => return None,
-                _ => at = self.behind(at),
+        let mut slot = self.heads[self.home(id)];
+        while slot != NONE {
+            let link = self.links[slot as usize];
+            if link.id == id {
+                return Some(slot);
             }
+            slot = link.next;
         }
+        None
     }
 
-    /// Adds an id that is not there.
+    /// Adds an id that is not there, in a slot that has none.
     #[inline]
     pub(crate) fn insert(&mut self, id: u32, slot: u32) {
-        if 2 * (self.count + 1) > self.places.len() {
-            self.grow();
+        if self.links.len() <= slot as usize {
+            let free = Link { id: 0, next: NONE };
+            self.links.resize(slot as usize + 1, free);
         }
         self.count += 1;
+        if self.count > self.heads.len() {
+            self.grow();
+        }
         self.place(id, slot);
     }
 
-    /// Removes an id that is there. What stands behind it moves up, so that no search stops too early.
+    /// Removes an id that is there.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) {
-        let mut hole = self.home(id);
-        while self.places[hole].0 != id {
-            hole = self.behind(hole);
+        let home = self.home(id);
+        let mut slot = self.heads[home];
+        let mut before = NONE;
+        while self.links[slot as usize].id != id {
+            before = slot;
+            slot = self.links[slot as usize].next;
+        }
+        let link = &mut self.links[slot as usize];
+        let next = link.next;
+        link.id = 0;
+        match before {
+            NONE => self.heads[home] = next,
+            before => self.links[before as usize].next = next,
         }
         self.count -= 1;
-        let mut at = hole;
-        loop {
-            at = self.behind(at);
-            let (other, _) = self.places[at];
-            if other == 0 {
-                break;
-            }
-            let mask = self.places.len() - 1;
-            let distance = at.wrapping_sub(self.home(other)) & mask;
-            if distance >= (at.wrapping_sub(hole) & mask) {
-                self.places[hole] = self.places[at];
-                hole = at;
-            }
-        }
-        self.places[hole] = (0, 0);
     }
 
     #[inline]
     fn place(&mut self, id: u32, slot: u32) {
-        let mut at = self.home(id);
-        while self.places[at].0 != 0 {
-            at = self.behind(at);
-        }
-        self.places[at] = (id, slot);
+        let home = self.home(id);
+        let next = self.heads[home];
+        self.heads[home] = slot;
+        self.links[slot as usize] = Link { id, next };
     }
 
     #[cold]
     fn grow(&mut self) {
-        let length = (2 * self.places.len()).max(PLACES_MIN);
-        let old = std::mem::replace(&mut self.places, vec![(0, 0); length]);
-        for (id, slot) in old.into_iter().filter(|&(id, _)| id != 0) {
-            self.place(id, slot);
+        let length = (2 * self.heads.len()).max(HEADS_MIN);
+        self.heads.clear();
+        self.heads.resize(length, NONE);
+        for slot in 0..self.links.len() {
+            let id = self.links[slot].id;
+            if id != 0 {
+                self.place(id, slot as u32);
+            }
         }
     }
 
     #[inline]
     fn home(&self, id: u32) -> usize {
-        (id >> 1) as usize & (self.places.len() - 1)
-    }
-
-    #[inline]
-    fn behind(&self, at: usize) -> usize {
-        (at + 1) & (self.places.len() - 1)
+        (id >> 1) as usize & (self.heads.len() - 1)
     }
 }
 
@@ -106,14 +116,16 @@ mod tests {
         fn it_finds_what_a_map_finds(steps in proptest::collection::vec((1u32..200, any::<bool>()), 0..400)) {
             let mut index = Index::default();
             let mut map = BTreeMap::new();
-            for (at, (id, adds)) in steps.into_iter().enumerate() {
+            let mut free: Vec<u32> = (0..200).rev().collect();
+            for (id, adds) in steps {
                 match (adds, map.contains_key(&id)) {
                     (true, false) => {
-                        map.insert(id, at as u32);
-                        index.insert(id, at as u32);
+                        let slot = free.pop().expect("there are as many as ids");
+                        map.insert(id, slot);
+                        index.insert(id, slot);
                     }
                     (false, true) => {
-                        map.remove(&id);
+                        free.extend(map.remove(&id));
                         index.remove(id);
                     }
                     (true, true) | (false, false) => {}

@@ -28,6 +28,7 @@ use crate::request_context::Source;
 use crate::respond::refuse::refuse;
 use crate::service::Service;
 use crate::site::Site;
+use crate::worker::Worker;
 
 use super::waiting::{finish_behind, wait};
 
@@ -185,6 +186,10 @@ impl Request {
         self.exchange.tell_first_byte(worker);
         // What of it is written may be all that its client waits for.
         self.session.wake();
+    }
+
+    pub(super) fn worker(&self) -> &Rc<Worker> {
+        &self.service.worker
     }
 
     pub(super) fn exchange(&self) -> &Exchange {

@@ -1,6 +1,7 @@
 //! Requests that wait without a task: for the response of a server, or until a response that is whole has left. They become one when something
 //! happens.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use crate::proxy::forward::request::Forward;
 use crate::waiter::Parked;
 
 /// None when it goes on.
+#[derive(Default)]
 struct Waiting(RefCell<Option<(Request, Forward)>>);
 
 /// Has the request wait for its response, or for the end of its stream, where that is all there is to be done. Otherwise it goes on in a
@@ -20,7 +22,8 @@ pub(super) fn wait(request: Request, forward: Forward) {
     if forward.awaits_response().is_none() {
         return request.spawn(Responded::Forwarded(forward));
     }
-    let waiting = Rc::new(Waiting(RefCell::new(Some((request, forward)))));
+    let waiting: Rc<Waiting> = request.worker().spare_parked.take().unwrap_or_default();
+    waiting.0.replace(Some((request, forward)));
     if let Some((request, forward)) = &*waiting.0.borrow()
         && let Some(submission) = forward.awaits_response()
     {
@@ -40,9 +43,11 @@ impl Parked for Waiting {
         }
     }
 
-    fn go_on(&self) {
+    fn go_on(self: Rc<Self>) {
         if let Some((request, forward)) = self.0.take() {
+            let worker = Rc::clone(request.worker());
             request.go_on_with(forward);
+            worker.spare_parked.give(self);
         }
     }
 
@@ -55,6 +60,10 @@ impl Parked for Waiting {
 
     fn abandon(&self) {
         self.0.take();
+    }
+
+    fn as_any(self: Rc<Self>) -> Rc<dyn Any> {
+        self
     }
 }
 
@@ -79,11 +88,15 @@ impl Parked for Leaving {
         }
     }
 
-    fn go_on(&self) {
+    fn go_on(self: Rc<Self>) {
         self.begin();
     }
 
     fn abandon(&self) {
         self.0.take();
+    }
+
+    fn as_any(self: Rc<Self>) -> Rc<dyn Any> {
+        self
     }
 }

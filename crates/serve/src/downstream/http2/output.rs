@@ -6,12 +6,12 @@ use std::rc::Rc;
 use onrush_engine::Part;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::hpack::Repeated;
 use onrush_http::http2::message::write;
 use onrush_http::http2::{Connection, End, Stream};
 use onrush_tls::Transport;
 
 use super::flow::{Flow, Receiving, Sending};
+use super::last_heads::LastHeads;
 use super::limits::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX};
 use super::limits::{HTTP2_ANSWERS_MAX, HTTP2_HELD_MAX, HTTP2_UNSENT_MAX};
 use crate::reply::fields::pairs_of;
@@ -32,8 +32,7 @@ pub(crate) struct State {
     flows: Vec<Option<Rc<Flow>>>,
     spare: Vec<Rc<Flow>>,
     spare_fields: SpareFields,
-    /// The last head that was rendered: the next one is mostly the same.
-    pub(super) repeated: Repeated,
+    pub(super) last_heads: Option<Box<LastHeads>>,
 }
 
 impl State {
@@ -47,7 +46,7 @@ impl State {
             flows: Vec::new(),
             spare: Vec::new(),
             spare_fields: SpareFields::default(),
-            repeated: Repeated::default(),
+            last_heads: None,
         }
     }
 
@@ -216,7 +215,7 @@ impl State {
         self.spare = Vec::new();
         self.spare_fields = SpareFields::default();
         self.leaving = Vec::new();
-        self.repeated = Repeated::default();
+        self.last_heads = None;
         if self.http.open_streams() == 0 {
             self.flows = Vec::new();
         }

@@ -1,17 +1,39 @@
-//! Heads of responses that are rendered as those of HTTP/1.
+//! Responses that are rendered as those of HTTP/1.
 
+use std::rc::Rc;
+
+use onrush_engine::Part;
 use onrush_http::http2::hpack::Encoder;
 use onrush_http::http2::{End, Stream};
 
 use super::flow::{Flow, Sending};
 use super::limits::HTTP2_REPEATED_MAX;
 use super::output::State;
+use super::session::Session;
 use crate::reply::fields::Fields;
+
+impl Session {
+    /// Writes all of a response that is rendered as one of HTTP/1.
+    #[inline]
+    pub(crate) fn rendered(&self, flow: &Flow, status: u16, (head, body): (&[u8], &[u8])) {
+        let state = &mut *self.state.borrow_mut();
+        let Some(stream) = flow.stream.get() else {
+            return;
+        };
+        if !state.put_rendered_head(flow, stream, (status, head, body.len())) || body.is_empty() {
+            return;
+        }
+        match state.room_for(flow, stream, body.len()) {
+            Some(end) => state.put_data(flow, stream, (body, end)),
+            None => state.hold(flow, stream, Part::Shared(Rc::from(body), 0)),
+        }
+    }
+}
 
 impl State {
     /// Writes the head of a response as it was rendered, and says how much follows; whether it may be written.
     #[inline]
-    pub(super) fn put_rendered_head(
+    fn put_rendered_head(
         &mut self,
         flow: &Flow,
         stream: Stream,
@@ -20,16 +42,17 @@ impl State {
         let State {
             http,
             frames,
-            repeated,
+            last_heads,
             ..
         } = self;
         let (end, sending) = match body {
             0 => (End::Stream, Sending::Ended),
             _ => (End::Open, Sending::Open),
         };
+        let last = &mut last_heads.get_or_insert_default().rendered;
         let before = frames.len();
         let written = http.head(stream, end, frames, |encoder, out| {
-            repeated.write((head, HTTP2_REPEATED_MAX), encoder, out, |encoder, out| {
+            last.write((head, HTTP2_REPEATED_MAX), encoder, out, |encoder, out| {
                 put_rendered(status, head, encoder, out);
             });
         });

@@ -22,6 +22,7 @@ use onrush_http::http2::{Connection, End, LocalSettings, Role, Stream};
 use onrush_tls::Transport;
 
 use super::flow::{Flow, Receiving, Sending};
+use super::last_heads::LastHeads;
 use super::output::State;
 use super::turn::Turns;
 use super::uploads_held::UploadsHeld;
@@ -110,9 +111,15 @@ impl Session {
         &self,
         flow: &Flow,
         (status, method): (u16, Method),
-        fields: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> Option<BodyLength>,
+        fields: impl FnOnce(&mut Encoder, &mut Vec<u8>, &mut LastHeads) -> Option<BodyLength>,
     ) {
-        let State { http, frames, .. } = &mut *self.state.borrow_mut();
+        let State {
+            http,
+            frames,
+            last_heads,
+            ..
+        } = &mut *self.state.borrow_mut();
+        let last = last_heads.get_or_insert_default();
         let Some(stream) = flow.stream.get() else {
             return;
         };
@@ -121,7 +128,7 @@ impl Session {
         let is_empty = method == Method::Head || matches!(status, 204 | 304);
         let written = http.head_then(stream, frames, |encoder, out| {
             encoder.status(status, out);
-            length = fields(encoder, out);
+            length = fields(encoder, out, last);
             match is_empty || length == Some(BodyLength::Known(0)) {
                 true => End::Stream,
                 false => End::Open,
@@ -142,22 +149,6 @@ impl Session {
             Some(BodyLength::Known(length)) => Some(length),
             Some(BodyLength::Unknown) | None => None,
         });
-    }
-
-    /// Writes all of a response that is rendered as one of HTTP/1.
-    #[inline]
-    pub(crate) fn rendered(&self, flow: &Flow, status: u16, (head, body): (&[u8], &[u8])) {
-        let state = &mut *self.state.borrow_mut();
-        let Some(stream) = flow.stream.get() else {
-            return;
-        };
-        if !state.put_rendered_head(flow, stream, (status, head, body.len())) || body.is_empty() {
-            return;
-        }
-        match state.room_for(flow, stream, body.len()) {
-            Some(end) => state.put_data(flow, stream, (body, end)),
-            None => state.hold(flow, stream, Part::Shared(Rc::from(body), 0)),
-        }
     }
 
     /// Whether something may still be written on the stream.

@@ -9,16 +9,16 @@ use onrush_engine::Instant;
 use onrush_http::Method;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::hpack::{Indexing, Repeated};
 use onrush_http::http2::limits::STREAMS_BEFORE_SETTINGS;
 use onrush_http::http2::message::Lines;
 use onrush_http::http2::settings::WINDOW_DEFAULT;
 use onrush_http::http2::{CannotOpen, Connection, End, LocalSettings, Role, Stream};
 
 use super::flow::{Flow, Sending};
+use super::repeated_head::RepeatedHead;
 use super::request::{Body, Patience, Request};
 use super::unsettled::Unsettled;
-use crate::limits::{MULTIPLEXED_REPEATED_MAX, MULTIPLEXED_SPARE_MAX};
+use crate::limits::MULTIPLEXED_SPARE_MAX;
 use crate::proxy::failure::Failure;
 use crate::proxy::upgrade::PROTOCOL;
 use crate::spare_fields::SpareFields;
@@ -58,8 +58,7 @@ pub(super) struct State {
     pub(super) received_at: Instant,
     /// Requests without a task of whose responses something has come: they go on when all of a receive is dealt with.
     pub(super) heard: Vec<Rc<dyn Parked>>,
-    /// The fields of the last request: those of one client mostly come together, and differ in their paths.
-    repeated: Repeated,
+    repeated: RepeatedHead,
     spare: Vec<Rc<Flow>>,
     spare_fields: SpareFields,
 }
@@ -102,7 +101,7 @@ impl State {
             late_at: NEVER,
             received_at: Instant::default(),
             heard: Vec::new(),
-            repeated: Repeated::default(),
+            repeated: RepeatedHead::default(),
             spare: Vec::new(),
             spare_fields: SpareFields::default(),
         }
@@ -212,7 +211,6 @@ impl State {
             Sending::Open | Sending::Ends => End::Open,
         };
         let scheme = self.scheme;
-        let lines = Lines::of(head);
         let repeated = &mut self.repeated;
         let opened =
             self.http.open(
@@ -220,14 +218,10 @@ impl State {
                 flow.content(),
                 &mut self.frames,
                 |encoder, out| match method {
-                    Some(Method::Connect) => lines.put_connect(PROTOCOL, scheme, encoder, out),
-                    _ => {
-                        lines.put_start(scheme, Indexing::Without, encoder, out);
-                        let text = (lines.fields_text(), MULTIPLEXED_REPEATED_MAX);
-                        repeated.write(text, encoder, out, |encoder, out| {
-                            lines.put_fields(encoder, out);
-                        });
+                    Some(Method::Connect) => {
+                        Lines::whole(head).put_connect(PROTOCOL, scheme, encoder, out);
                     }
+                    _ => repeated.put(head, scheme, encoder, out),
                 },
             );
         let stream = match opened {

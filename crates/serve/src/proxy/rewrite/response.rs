@@ -1,13 +1,13 @@
 //! The head of a server's response for a client.
 
 use onrush_engine::BUFFER_BYTES;
-use onrush_http::header_is;
 use onrush_http::response::ResponseHead;
+use onrush_http::{Version, header_is};
 
 use super::passing::fields;
 use crate::compress::Change;
 use crate::proxy::rules::GROWTH_MAX;
-use crate::reply::fields::{BodyLength, Fields};
+use crate::reply::fields::{BodyLength, Fields, MadeOf};
 use crate::response_edits::Applied;
 use crate::websocket::Accept;
 use crate::worker::Worker;
@@ -23,6 +23,26 @@ pub(crate) struct Onward {
     pub(crate) change: Change,
     /// What is said of the length of its body beside what its head says.
     pub(crate) length: Option<BodyLength>,
+}
+
+impl Onward {
+    /// What the fields of this head follow from. One of HTTP/1 may name fields that are for its connection.
+    pub(crate) fn made_of(&self, head: &ResponseHead<'_, '_>, worker: &Worker) -> MadeOf {
+        let Onward {
+            cookie,
+            accept,
+            change,
+            length,
+        } = self;
+        let is_plain = cookie.is_none() && accept.is_none() && *change == Change::Nothing;
+        match is_plain && head.version == Version::Http2 {
+            true => MadeOf::Head {
+                date: worker.date(),
+                length: *length,
+            },
+            false => MadeOf::More,
+        }
+    }
 }
 
 /// The room that a response's head of `bytes` needs, as far as a buffer has it.

@@ -191,3 +191,50 @@ fn what_does_not_fit_windows_and_frames_is_begun_at_once() {
         }
     });
 }
+
+#[test]
+fn heads_that_are_nearly_the_same_are_told_apart() {
+    on_every_driver(|site| async move {
+        let (server, _) = serve(&site, 100, |asked| {
+            let response = |status, body: &str, field: &str| {
+                let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+                let response = Response::ok(body).with(date.0, date.1).with("x-own", field);
+                Done::Respond(Response { status, ..response })
+            };
+            match asked.path() {
+                "/other" => response(200, "body", "2"),
+                "/created" => response(201, "body", "1"),
+                "/empty" => response(200, "", "1"),
+                "/longer" => response(200, "longer", "1"),
+                _ => response(200, "body", "1"),
+            }
+        });
+        let address = site.serve(&plan(&[server], "", ""));
+        let mut client = Asking::connect(&site, &address, 65_535).await;
+        for path in [
+            "/", "/", "/", "/other", "/other", "/", "/created", "/", "/empty", "/empty", "/longer",
+            "/",
+        ] {
+            let response = client.get(path).await;
+            let wanted = match path {
+                "/other" => (200, "body", "2"),
+                "/created" => (201, "body", "1"),
+                "/empty" => (200, "", "1"),
+                "/longer" => (200, "longer", "1"),
+                _ => (200, "body", "1"),
+            };
+            let body = String::from_utf8_lossy(&response.body);
+            assert_eq!(
+                (response.status, &*body, &*response.fields["x-own"]),
+                wanted
+            );
+            assert_eq!(response.fields["date"], "Sun, 06 Nov 1994 08:49:37 GMT");
+            let length = response.fields.get("content-length").map(|it| &**it);
+            assert_eq!(length, (path == "/empty").then_some("0"), "{path}");
+            let head = client.open(("HEAD", path), &[], End::Stream);
+            let head = client.response(head).await;
+            assert_eq!((head.status, head.body.len()), (wanted.0, 0), "{path}");
+            assert_eq!(head.fields.get("content-length"), None, "{path}");
+        }
+    });
+}
