@@ -7,6 +7,7 @@ pub mod part;
 pub mod times;
 
 mod clock;
+mod connections;
 mod journeys;
 mod members;
 mod rates;
@@ -24,12 +25,13 @@ use crate::report::asked::Asked;
 use crate::report::histograms::Histograms;
 use crate::report::latency::Latency;
 use crate::report::memcached::MemcachedRow;
-use crate::report::rows::{PartRow, RequestRow, TlsRow};
+use crate::report::rows::{PartRow, RequestRow};
 use crate::standing::response_mean_us;
 use crate::times::Times;
 use crate::verdict::Verdict;
 use crate::verdict::reason::{Reason, State};
 use clock::{clock, unsynchronized};
+use connections::add_connections;
 use part::Part;
 use rates::Measured;
 use span::{Span, thousandths};
@@ -81,8 +83,6 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         connect_us: of(Kind::Connect),
         tls_us: of(Kind::Tls),
         cpu_us_per_request: cpu(parts, requests),
-        connections: sum(|report| report.connections),
-        tls: tls(parts),
         resent: sum(|report| report.resent),
         refused: sum(|report| report.refused),
         missed: sum(|report| report.missed),
@@ -102,17 +102,13 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         unanswered,
         ..Report::default()
     };
+    add_connections(&mut report, parts);
     for part in parts {
         add_counts(&mut report, &part.report);
     }
     report.by_request = by_request(parts)?;
     (report.setup, report.journeys) = journeys::sum(parts)?;
     Ok(report)
-}
-
-fn tls(parts: &[Part]) -> Option<TlsRow> {
-    let rows = parts.iter().filter_map(|part| part.report.tls.clone());
-    rows.reduce(sum_tls)
 }
 
 fn memcached(parts: &[Part]) -> Option<MemcachedRow> {
@@ -331,17 +327,6 @@ fn cpu(parts: &[Part], requests: u64) -> Option<f64> {
     let spent = |part: &Part| Some(part.report.cpu_us_per_request? * part.report.requests as f64);
     let spent: f64 = parts.iter().filter_map(spent).sum();
     (requests > 0).then(|| thousandths(spent / requests as f64))
-}
-
-fn sum_tls(one: TlsRow, other: TlsRow) -> TlsRow {
-    let handshakes = one.handshakes + other.handshakes;
-    let sum_us = one.mean_us * one.handshakes as f64 + other.mean_us * other.handshakes as f64;
-    TlsRow {
-        handshakes,
-        resumed: one.resumed + other.resumed,
-        mean_us: thousandths(sum_us / handshakes.max(1) as f64),
-        ..one
-    }
 }
 
 /// The worst of all, and whether they really ran together.

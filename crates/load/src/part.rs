@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use onrush_engine::{Address, Core};
@@ -54,6 +54,23 @@ impl Measured {
     /// `told`, to be sent `back`.
     pub(crate) fn new(told: Box<Told>, back: Sender<Box<Told>>) -> Measured {
         Measured { told, back }
+    }
+}
+
+/// Empty memory for what is told of seconds, and where it comes back to.
+struct Spares {
+    back: Sender<Box<Told>>,
+    empty: Receiver<Box<Told>>,
+}
+
+impl Spares {
+    /// So many as [`SPARE_SECONDS`] says. To zero them takes milliseconds.
+    fn new() -> Spares {
+        let (back, empty) = channel();
+        for _ in 0..SPARE_SECONDS {
+            let _ = back.send(Box::default());
+        }
+        Spares { back, empty }
     }
 }
 
@@ -108,6 +125,11 @@ pub(crate) fn run_core(
 ) -> Outcome {
     let run = CoreRun::new(core, plan, address);
     let askers = Askers::of(plan);
+    // What takes milliseconds comes before the first connection: while one is being made, it would be part of its time.
+    let spares = Spares::new();
+    if let Some(connector) = &plan.connector {
+        connector.prepare_thread();
+    }
     for (index, number) in (0..).zip(plan.connections_of(core.id())) {
         let run = Rc::clone(&run);
         match &askers {
@@ -123,6 +145,7 @@ pub(crate) fn run_core(
         Rc::clone(&run),
         Arc::clone(gate),
         messages.clone(),
+        spares,
     ));
     core.spawn(end_early(core.clone(), Rc::clone(&run)));
     core.run();
@@ -144,11 +167,13 @@ pub(crate) fn run_core(
 
 /// Begins the core's part of the run together with the other cores', tells once a second what was counted, and ends it
 /// when the time is over.
-async fn lead(core: Core, run: Rc<CoreRun>, gate: Arc<Gate>, messages: Sender<Message>) {
-    let (back, empty) = channel();
-    for _ in 0..SPARE_SECONDS {
-        let _ = back.send(Box::default());
-    }
+async fn lead(
+    core: Core,
+    run: Rc<CoreRun>,
+    gate: Arc<Gate>,
+    messages: Sender<Message>,
+    spares: Spares,
+) {
     run.dialer.opened().await;
     run.start(gate.pass(&core).await);
     if let Some(thread) = run.thread() {
@@ -178,10 +203,10 @@ async fn lead(core: Core, run: Rc<CoreRun>, gate: Arc<Gate>, messages: Sender<Me
         run.recorder.next_second();
         // None has come back when the waiting thread has had no CPU for seconds: this one is then joined with the next,
         // so that the run's memory does not grow.
-        let measured = empty.try_recv().ok().map(|mut empty: Box<Told>| {
+        let measured = spares.empty.try_recv().ok().map(|mut empty| {
             run.unanswered(&mut empty.unanswered);
             empty.times = run.recorder.take_times(empty.times);
-            Measured::new(empty, back.clone())
+            Measured::new(empty, spares.back.clone())
         });
         let _ = messages.send(Message::Second(core.id(), reading, measured));
     }

@@ -1,6 +1,7 @@
 //! What one core has counted. Written at every response, so it allocates nothing after its making; read once a second
 //! and at the end.
 
+mod handshakes;
 mod limits;
 mod recent;
 mod tcp;
@@ -8,7 +9,7 @@ mod tcp;
 use onrush_engine::TcpInfo;
 use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Tally;
-use onrush_tls::{Info, Version};
+use onrush_tls::Info;
 
 use onrush_http::http2::code::Code;
 
@@ -18,6 +19,7 @@ use crate::limits::KINDS_SHOWN_MAX;
 use crate::protocol::response::{Met, Outcome, Outcomes};
 use crate::times::{ResponseTimes, Times};
 use crate::unanswered::Unanswered;
+pub(crate) use handshakes::{Handshakes, Took};
 use recent::Recent;
 pub(crate) use tcp::TcpTotal;
 
@@ -57,6 +59,8 @@ pub(crate) struct Record {
     pub(crate) resent: u64,
     /// Of these, those whose streams it has refused, on a connection that goes on.
     pub(crate) refused: u64,
+    /// For how long, in nanoseconds, the generator itself kept them from being seen, at most.
+    pub(crate) connect_own_ns: u64,
     /// The TLS handshakes among them; `None` before the first.
     pub(crate) handshakes: Option<Handshakes>,
     /// A failure to connect, for the sentence about it.
@@ -113,6 +117,7 @@ impl Record {
             said: vec![0; outcomes.count.into()].into(),
             failures: [0; Failure::ALL.len()],
             established: 0,
+            connect_own_ns: 0,
             resent: 0,
             refused: 0,
             handshakes: None,
@@ -212,10 +217,11 @@ impl Record {
             .get_or_insert_with(|| "bytes behind it that nobody had asked for".to_owned());
     }
 
-    /// A connection is ready for requests, so many nanoseconds after its first packet.
-    pub(crate) fn connected(&mut self, nanoseconds: u64) {
+    /// A connection is ready for requests, so long after its first packet.
+    pub(crate) fn connected(&mut self, took: Took) {
         self.opened();
-        self.times.connect.record(nanoseconds);
+        self.times.connect.record(took.all_ns);
+        self.connect_own_ns += took.own_ns;
     }
 
     /// A socket is ready for requests.
@@ -242,19 +248,21 @@ impl Record {
         self.count(Failure::of_not_connected(error), 1);
     }
 
-    /// A TLS handshake was done, within so many nanoseconds.
-    pub(crate) fn shaken(&mut self, info: &Info, nanoseconds: u64) {
+    /// A TLS handshake was done, within so long.
+    pub(crate) fn shaken(&mut self, info: &Info, took: Took) {
         let handshakes = self.handshakes.get_or_insert(Handshakes {
             count: 0,
             resumed: 0,
             sum_ns: 0,
+            own_ns: 0,
             version: info.version,
             cipher: info.cipher,
         });
         handshakes.count += 1;
         handshakes.resumed += u64::from(info.is_resumed);
-        handshakes.sum_ns += nanoseconds;
-        self.times.tls.record(nanoseconds);
+        handshakes.sum_ns += took.all_ns;
+        handshakes.own_ns += took.own_ns;
+        self.times.tls.record(took.all_ns);
     }
 
     /// Something is wrong that costs no request its response.
@@ -328,6 +336,7 @@ impl Record {
         let others = other.said.iter().chain(&other.failures);
         counters.zip(others).for_each(|(sum, more)| *sum += more);
         self.established += other.established;
+        self.connect_own_ns += other.connect_own_ns;
         self.resent += other.resent;
         self.refused += other.refused;
         self.handshakes = Handshakes::sum(self.handshakes, other.handshakes);
@@ -362,32 +371,6 @@ impl Record {
 pub(crate) enum Measured {
     Yes,
     No,
-}
-
-/// What came of TLS handshakes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Handshakes {
-    pub(crate) count: u64,
-    /// Of these, with a ticket of an earlier connection.
-    pub(crate) resumed: u64,
-    pub(crate) sum_ns: u64,
-    /// Of the first.
-    pub(crate) version: Version,
-    pub(crate) cipher: &'static str,
-}
-
-impl Handshakes {
-    fn sum(one: Option<Handshakes>, other: Option<Handshakes>) -> Option<Handshakes> {
-        let (Some(one), Some(other)) = (one, other) else {
-            return one.or(other);
-        };
-        Some(Handshakes {
-            count: one.count + other.count,
-            resumed: one.resumed + other.resumed,
-            sum_ns: one.sum_ns + other.sum_ns,
-            ..one
-        })
-    }
 }
 
 #[cfg(test)]

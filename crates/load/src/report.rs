@@ -91,6 +91,9 @@ pub struct Report {
     /// Of connections, from the first packet to connected.
     #[serde(default)]
     pub connect_us: Latency,
+    /// How much of its mean the generator itself may have added, since it was busy with others and saw the end late.
+    #[serde(default)]
+    pub connect_own_us: Option<f64>,
     /// Of connections, from connected to the end of the TLS handshake.
     #[serde(default)]
     pub tls_us: Latency,
@@ -217,6 +220,8 @@ impl Report {
             send_lag_us: Latency::of(&times.send_lag),
             first_byte_us: Latency::bounded(&times.first_byte, &record.unanswered.service),
             connect_us: Latency::of(&times.connect),
+            connect_own_us: (times.connect.count() > 0)
+                .then(|| rounded(record.connect_own_ns as f64 / 1e3 / record.established as f64)),
             tls_us: Latency::of(&times.tls),
             cpu_us_per_request: (responses > 0)
                 .then(|| rounded(cpu_ns as f64 / 1e3 / responses as f64)),

@@ -155,6 +155,16 @@ impl Connector {
         Ok((connector, warnings))
     }
 
+    /// Does once what the first handshake of the calling thread would do, so that this takes as long as others: seeds the
+    /// thread's random numbers, for which the library measures the jitter of the CPU's clock for tens of milliseconds, and makes
+    /// a key of the group that is offered first. What fails here fails again in a handshake, which says so.
+    pub fn prepare_thread(&self) {
+        let _ = self.provider.secure_random.fill(&mut [0; 32]);
+        if let Some(group) = self.provider.kx_groups.first() {
+            let _ = group.start();
+        }
+    }
+
     pub(crate) fn config(&self) -> Arc<ClientConfig> {
         self.config.load_full()
     }
@@ -290,4 +300,59 @@ fn build(
     config.enable_secret_extraction = true;
     config.key_log = Arc::new(Listener);
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use rustls::NamedGroup;
+    use rustls::crypto::{ActiveKeyExchange, GetRandomFailed, SecureRandom};
+
+    use super::*;
+
+    thread_local! {
+        /// How often this thread has been asked for random numbers and for a key.
+        static ASKED: Cell<(u32, u32)> = Cell::default();
+    }
+
+    #[derive(Debug)]
+    struct Counted;
+
+    impl SecureRandom for Counted {
+        fn fill(&self, _buffer: &mut [u8]) -> Result<(), GetRandomFailed> {
+            let (random, keys) = ASKED.get();
+            ASKED.set((random + 1, keys));
+            Ok(())
+        }
+    }
+
+    impl SupportedKxGroup for Counted {
+        fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, rustls::Error> {
+            let (random, keys) = ASKED.get();
+            ASKED.set((random, keys + 1));
+            Err(rustls::Error::FailedToGetRandomBytes)
+        }
+
+        fn name(&self) -> NamedGroup {
+            NamedGroup::X25519
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_prepared_has_drawn_random_numbers_and_made_a_key() {
+        let setup = ClientSetup {
+            verify: Verify::Nothing,
+            ..ClientSetup::default()
+        };
+        let (mut connector, _) = Connector::new(setup).unwrap();
+        connector.provider = Arc::new(CryptoProvider {
+            secure_random: &Counted,
+            kx_groups: vec![&Counted],
+            ..aws_lc_rs::default_provider()
+        });
+        assert_eq!(ASKED.get(), (0, 0));
+        connector.prepare_thread();
+        assert_eq!(ASKED.get(), (1, 1));
+    }
 }

@@ -19,6 +19,7 @@ impl Core {
     /// number of tasks that were cut off.
     pub fn run(&self) -> usize {
         let mut drained_by = None;
+        self.prepare();
         self.0.tasks.begin();
         loop {
             self.0.tasks.run(TASKS_PER_TURN);
@@ -50,6 +51,16 @@ impl Core {
         self.0.tasks.clear();
         self.0.state.borrow_mut().cut_off_last_sends();
         cut_off
+    }
+
+    /// Makes ready what the first look at the kernel needs. Behind the first tasks it would hold up what they have begun, and would
+    /// be part of every time that they take.
+    fn prepare(&self) {
+        let State { driver, pool, .. } = &mut *self.0.state.borrow_mut();
+        match driver {
+            Driver::Uring(driver) => driver.prepare(pool),
+            Driver::Epoll(_) | Driver::Simulated(_) => {}
+        }
     }
 
     /// Whether last responses of closed streams are still on their way.
@@ -281,4 +292,26 @@ impl State {
 
 fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     [one, other].into_iter().flatten().min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::choice::Io;
+
+    #[test]
+    fn what_the_first_look_at_the_kernel_needs_is_there_before_the_first_task() {
+        let Ok(core) = Core::new(0, Io::IoUring) else {
+            return;
+        };
+        let own = core.clone();
+        core.spawn(async move {
+            let state = own.inner().state.borrow();
+            let Driver::Uring(driver) = &state.driver else {
+                unreachable!("a ring was asked for");
+            };
+            assert!(driver.is_prepared());
+        });
+        assert_eq!(core.run(), 0);
+    }
 }

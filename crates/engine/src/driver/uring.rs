@@ -154,6 +154,17 @@ impl Ring {
         }
     }
 
+    /// Lends the kernel all buffers of the ring: 4 MiB that are touched for the first time, which takes a millisecond and more.
+    pub(crate) fn prepare(&mut self, pool: &Rc<Pool>) {
+        self.buffers.replenish(pool);
+    }
+
+    /// Whether it was [prepared](Self::prepare), and nothing has come since.
+    #[cfg(test)]
+    pub(crate) fn is_prepared(&self) -> bool {
+        self.buffers.is_whole()
+    }
+
     /// Submits what is queued, waits until something happens or `timeout` has passed, and acts on what completed.
     /// `now` is when that begins: the moment at which the kernel is handed what is queued.
     pub(crate) fn turn(

@@ -12,7 +12,7 @@ use crate::gate::Signal;
 use crate::limits::{CONNECT_AHEAD, CONNECT_TIMEOUT};
 use crate::plan::{Connecting, Plan};
 use crate::reach::Way;
-use crate::record::Record;
+use crate::record::{Record, Took};
 use crate::wall_clock::WallTime;
 
 /// Makes the connections of one core, and counts them in its record.
@@ -109,7 +109,7 @@ impl Dialer {
         let begin = self.core.now_exact();
         let deadline = begin + self.timeout;
         let stream = self.way.connect(&self.core, deadline).await?;
-        let time = self.core.now_exact().nanoseconds_since(begin);
+        let took = self.took_since(begin);
         let transport = match &self.plan.connector {
             None => Transport::plain(stream),
             // Boxed: connections without TLS need not have room for it.
@@ -117,8 +117,20 @@ impl Dialer {
                 Box::pin(self.shake_hands(record, stream, connector, deadline)).await?
             }
         };
-        record.borrow_mut().connected(time);
+        record.borrow_mut().connected(took);
         Ok(transport)
+    }
+
+    /// How long what began at `begin`, and has just been seen to end, took: behind the turn before, and behind what was done of
+    /// this one, its end may have waited to be seen.
+    fn took_since(&self, begin: Instant) -> Took {
+        let now = self.core.now_exact();
+        let all_ns = now.nanoseconds_since(begin);
+        let late = self.core.lateness().as_nanos() as u64 + now.nanoseconds_since(self.core.now());
+        Took {
+            all_ns,
+            own_ns: late.min(all_ns),
+        }
     }
 
     async fn shake_hands(
@@ -131,9 +143,9 @@ impl Dialer {
         let begin = self.core.now_exact();
         let name = self.plan.options.target.name();
         let transport = Transport::connect(stream, connector, name, deadline).await?;
-        let time = self.core.now_exact().nanoseconds_since(begin);
+        let took = self.took_since(begin);
         if let Some(info) = transport.info() {
-            record.borrow_mut().shaken(&info, time);
+            record.borrow_mut().shaken(&info, took);
             if self.plan.protocol.is_http2() && info.protocol.as_deref() != Some(b"h2") {
                 return Err(NotConnected::NoHttp2(info.protocol.clone()));
             }

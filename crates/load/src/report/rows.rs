@@ -31,6 +31,10 @@ pub struct TlsRow {
     pub resumed: u64,
     /// Their mean time, from the connection to the keys.
     pub mean_us: f64,
+    /// How much of the mean the generator itself may have added, since it saw the end late; see
+    /// [`Report::connect_own_us`](super::Report::connect_own_us).
+    #[serde(default)]
+    pub own_us: f64,
     /// The version of the first.
     pub version: String,
     /// The cipher suite of the first.
@@ -43,6 +47,7 @@ impl TlsRow {
             handshakes: handshakes.count,
             resumed: handshakes.resumed,
             mean_us: rounded(handshakes.sum_ns as f64 / 1000.0 / handshakes.count as f64),
+            own_us: rounded(handshakes.own_ns as f64 / 1000.0 / handshakes.count as f64),
             version: handshakes.version.name().to_owned(),
             cipher: handshakes.cipher.to_owned(),
         }

@@ -5,6 +5,7 @@ use std::fmt;
 use onrush_measure::units;
 
 use super::{Latency, Report, journeys};
+use crate::limits::{OWN_MIN_US, OWN_SHARE_SUSPECT};
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,15 +72,21 @@ impl Report {
             let requests = units::plural(*requests, "request");
             write!(out, "; {requests} sent again after {what}")?;
         }
+        let connect_us = self.connect_us.mean.unwrap_or_default();
+        if let Some(own) = own_part(self.connect_own_us.unwrap_or_default(), connect_us) {
+            let mean = units::nanoseconds(connect_us * 1000.0);
+            write!(out, "; made in {mean} on average, {own}")?;
+        }
         writeln!(out)?;
         self.write_ports(out)?;
         if let Some(tls) = &self.tls {
             writeln!(
                 out,
-                "TLS          {}, {} resumed, mean {}; {} {}",
+                "TLS          {}, {} resumed, mean {}{}; {} {}",
                 units::plural(tls.handshakes, "handshake"),
                 units::count(tls.resumed),
                 units::nanoseconds(tls.mean_us * 1000.0),
+                own_part(tls.own_us, tls.mean_us).map_or(String::new(), |own| format!(", {own}")),
                 tls.version,
                 tls.cipher,
             )?;
@@ -232,9 +239,23 @@ impl Report {
     }
 }
 
+/// What is to be said of a mean time of connections of which the generator itself may have added so much; nothing where that is
+/// little.
+fn own_part(own_us: f64, mean_us: f64) -> Option<String> {
+    let share = own_us / mean_us.max(f64::MIN_POSITIVE);
+    let is_told = share > OWN_SHARE_SUSPECT && own_us > OWN_MIN_US;
+    is_told.then(|| {
+        format!(
+            "up to {:.0} % of it the generator's own queue",
+            share * 100.0
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::rows::TlsRow;
 
     #[test]
     fn what_was_sent_again_is_told_with_what_had_happened() {
@@ -264,6 +285,38 @@ mod tests {
             };
             let text = report.to_string();
             assert!(text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_of_connections_that_are_mostly_the_generators_own_are_told_as_that() {
+        let text = |mean_us, own_us| {
+            let mut report = Report {
+                connections: 50,
+                connect_own_us: Some(own_us),
+                tls: Some(TlsRow {
+                    handshakes: 50,
+                    mean_us,
+                    own_us,
+                    ..TlsRow::default()
+                }),
+                ..Report::default()
+            };
+            report.connect_us.mean = Some(mean_us);
+            report.to_string()
+        };
+        let told = text(1500.0, 1200.0);
+        for expected in [
+            "connections  50; made in 1.50 ms on average, up to 80 % of it the generator's own queue\n",
+            "50 handshakes, 0 resumed, mean 1.50 ms, up to 80 % of it the generator's own queue;",
+        ] {
+            assert!(told.contains(expected), "{told}");
+        }
+        // Little of it, and little at all.
+        for (mean_us, own_us) in [(1500.0, 300.0), (150.0, 120.0)] {
+            let untold = text(mean_us, own_us);
+            assert!(untold.contains("connections  50\n"), "{untold}");
+            assert!(!untold.contains("own queue"), "{untold}");
         }
     }
 }

@@ -60,6 +60,12 @@ impl Provided {
         self.missing.len() < usize::from(RING_BUFFERS) || !pool.is_exhausted()
     }
 
+    /// Whether the kernel has all buffers of the ring.
+    #[cfg(test)]
+    pub(super) fn is_whole(&self) -> bool {
+        self.missing.is_empty()
+    }
+
     /// Takes back the memory that the kernel has filled.
     pub(super) fn take(&mut self, id: u16, pool: &Rc<Pool>) -> Buffer {
         let memory = self.lent[usize::from(id)]
