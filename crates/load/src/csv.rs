@@ -6,18 +6,22 @@ use crate::report::rows::SecondRow;
 /// The names of the columns, before those of classes of responses.
 const HEADER: &str = "time_s,unix_s,connections,requests,errors,rps,bytes_per_s,ttfb_us,ttlb_us,p50_us,p99_us,p99_9_us,max_us,service_p99_us";
 
-/// All rows under their names. What is not known is empty, never 0.
+/// All rows under their names. What is not known is empty, never 0; what a protocol has no class for has no column.
 pub fn of(report: &Report) -> String {
-    let classes = report.class_names().join(",").replace(' ', "_");
-    let mut text = format!("{HEADER},{classes}\n");
+    let classes = report.class_names();
+    let names = classes.iter().filter(|name| !name.is_empty());
+    let names: String = names
+        .map(|name| format!(",{}", name.replace(' ', "_")))
+        .collect();
+    let mut text = format!("{HEADER}{names}\n");
     for row in &report.seconds {
-        text.push_str(&line(row, report.began_unix_s));
+        text.push_str(&line(row, &classes, report.began_unix_s));
         text.push('\n');
     }
     text
 }
 
-fn line(row: &SecondRow, began: Option<f64>) -> String {
+fn line(row: &SecondRow, classes: &[&str], began: Option<f64>) -> String {
     let known = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let at = began.map_or(String::new(), |began| format!("{:.3}", began + row.t));
     let mut cells = vec![
@@ -39,7 +43,9 @@ fn line(row: &SecondRow, began: Option<f64>) -> String {
         row.service_p99_us,
     ];
     cells.extend(times.map(known));
-    cells.extend(row.statuses.map(|count| count.to_string()));
+    let counts = classes.iter().zip(row.statuses);
+    let counts = counts.filter(|(name, _)| !name.is_empty());
+    cells.extend(counts.map(|(_, count)| count.to_string()));
     cells.join(",")
 }
 
@@ -72,5 +78,23 @@ mod tests {
             text.lines().nth(1),
             Some("1,1001.500,3,50,0,50,0,,,12.5,,,,,0,49,0,1,0")
         );
+    }
+
+    #[test]
+    fn what_a_protocol_has_no_class_for_has_no_column() {
+        let report = Report {
+            target: "grpc://h/a.B/C".to_owned(),
+            seconds: vec![SecondRow {
+                statuses: [1, 2, 0, 4, 5],
+                ..SecondRow::default()
+            }],
+            ..Report::default()
+        };
+        let text = of(&report);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].ends_with(",service_p99_us,not_gRPC,OK,4xx_codes,5xx_codes"));
+        assert!(lines[1].ends_with(",1,2,4,5"), "{text}");
+        let cells: Vec<usize> = lines.iter().map(|line| line.split(',').count()).collect();
+        assert_eq!(cells, [18, 18]);
     }
 }

@@ -74,14 +74,13 @@ impl Text {
         let done = responses + lost;
         let mut text = format!(
             "\nfinished in {}, {:.2} req/s, {}B/s\n\
-             requests: {total} total, {started} started, {done} done, {succeeded} succeeded, {} failed, {} errored, {timeouts} timeout\n\
+             requests: {total} total, {started} started, {done} done, {succeeded} succeeded, {} failed, {lost} errored, {timeouts} timeout\n\
              status codes: {} 2xx, {} 3xx, {} 4xx, {} 5xx\n\
              traffic: {}B ({}) total\n",
             time(report.duration_s * 1e6),
             report.rps,
             bytes(report.bytes_per_s),
             done - succeeded,
-            lost.saturating_sub(timeouts),
             classes[0],
             classes[1],
             classes[2],
@@ -189,7 +188,7 @@ mod tests {
             lines[1..6],
             [
                 "finished in 6.40ms, 625.00 req/s, 1.04MB/s",
-                "requests: 6 total, 6 started, 6 done, 3 succeeded, 3 failed, 1 errored, 1 timeout",
+                "requests: 6 total, 6 started, 6 done, 3 succeeded, 3 failed, 2 errored, 1 timeout",
                 "status codes: 3 2xx, 0 3xx, 1 4xx, 0 5xx",
                 "traffic: 6.83KB (6998) total",
                 "                     min         max         mean         sd        +/- sd",

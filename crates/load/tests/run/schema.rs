@@ -14,9 +14,13 @@ use onrush_load::merge::part::Part;
 use onrush_load::plan::{Options, Shard};
 use onrush_load::report::Report;
 use onrush_load::stop::Stop;
+use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::{options, respond_to_all, run, server};
+
+#[path = "schema/calls.rs"]
+mod calls;
 
 const SCHEMA: &str = include_str!("../../../../docs/load-result.schema.json");
 
@@ -279,7 +283,8 @@ fn the_json_of_a_run_with_memcached_and_of_its_sum_is_what_the_schema_says() {
 fn the_check_against_the_schema_finds_what_is_wrong() {
     let schema: Value = serde_json::from_str(
         r#"{"type": "object", "required": ["a"], "additionalProperties": false,
-            "properties": {"a": {"type": ["integer", "null"], "minimum": 0}, "b": {"enum": ["c"]}}}"#,
+            "properties": {"a": {"type": ["integer", "null"], "minimum": 0}, "b": {"enum": ["c"]}},
+            "patternProperties": {"^p[0-9]$": {"type": "string"}}}"#,
     )
     .unwrap();
     let is_right = |json: &str| {
@@ -287,7 +292,7 @@ fn the_check_against_the_schema_finds_what_is_wrong() {
         let schema = schema.clone();
         std::panic::catch_unwind(move || check(&json, &schema, "test")).is_ok()
     };
-    assert!(is_right(r#"{"a": 1, "b": "c"}"#) && is_right(r#"{"a": null}"#));
+    assert!(is_right(r#"{"a": 1, "b": "c"}"#) && is_right(r#"{"a": null, "p1": ""}"#));
     for wrong in [
         "[]",
         "{}",
@@ -295,6 +300,8 @@ fn the_check_against_the_schema_finds_what_is_wrong() {
         r#"{"a": -1}"#,
         r#"{"a": 1, "b": "d"}"#,
         r#"{"a": 1, "x": 1}"#,
+        r#"{"a": 1, "p1": 1}"#,
+        r#"{"a": 1, "p12": ""}"#,
     ] {
         assert!(!is_right(wrong), "{wrong}");
     }
@@ -363,17 +370,10 @@ fn check_object(object: &Map<String, Value>, schema: &Value, place: &str) {
             check(value, &schema["additionalProperties"], &place);
             continue;
         }
-        // Keys that are numbers, or kinds: the one pattern stands for all of them.
         let patterns = schema["patternProperties"].as_object();
-        let pattern = patterns.and_then(|patterns| patterns.iter().next());
-        let is_kind = |pattern: &str| {
-            pattern.contains("a-z")
-                && key
-                    .bytes()
-                    .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
-        };
-        let fits = |pattern: &str| key.parse::<f64>().is_ok() || is_kind(pattern);
-        let Some((_, pattern)) = pattern.filter(|(pattern, _)| fits(pattern)) else {
+        let fits = |pattern: &str| Regex::new(pattern).unwrap().is_match(key);
+        let mut patterns = patterns.into_iter().flatten();
+        let Some((_, pattern)) = patterns.find(|(pattern, _)| fits(pattern)) else {
             panic!("{place} is not in the schema");
         };
         check(value, pattern, &place);
