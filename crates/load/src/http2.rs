@@ -23,6 +23,7 @@ use crate::core_run::CoreRun;
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN};
 use crate::work::Work;
 use lane::End;
+pub(crate) use lane::Untouched;
 use link::Link;
 
 /// Makes connection `index` of the core, number `number` of the run, and makes it again whenever it ends and somebody has
@@ -89,7 +90,7 @@ async fn ask_all(core_run: &CoreRun, link: &Link, place: usize, work: &mut Work)
                 now = at.max(core_run.core.now());
                 continue;
             }
-            End::Untouched => core_run.sent_in_vain(work),
+            End::Untouched(untouched) => core_run.untouched(work, untouched),
             End::NoStream => core_run.stream_refused(work),
             End::Lost(failure) => core_run.unanswered_for(work, failure),
             End::Cancelled(failure, code) => core_run.cancelled(work, failure, code),

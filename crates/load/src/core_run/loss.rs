@@ -6,6 +6,8 @@ use onrush_tls::Transport;
 
 use super::CoreRun;
 use crate::failure::{Failure, Lost, NotConnected};
+use crate::http2::Untouched;
+use crate::http2::limits::VAIN_CONNECTIONS_MAX;
 use crate::record::Record;
 use crate::work::Work;
 
@@ -80,8 +82,21 @@ impl CoreRun {
         self.unanswered_for(work, Failure::Protocol);
     }
 
-    /// The server has said that it did nothing for the request of `work`: it is sent again, whatever it asks for.
-    pub(crate) fn sent_in_vain(&self, work: &mut Work) {
+    /// The server goes away and has said that it did nothing for the request of `work`: it is sent again, whatever it asks for, unless
+    /// something is wrong with what is asked, or that has happened too often or for too long.
+    pub(crate) fn untouched(&self, work: &mut Work, untouched: Untouched) {
+        let Untouched { code, vain, sent } = untouched;
+        if code != Code::NO_ERROR || vain >= VAIN_CONNECTIONS_MAX {
+            return self.cancelled(work, Failure::GoneAway, code);
+        }
+        if self.core.now_exact() >= sent + self.timeout {
+            return self.unanswered_for(work, Failure::Timeout);
+        }
+        self.sent_in_vain(work);
+    }
+
+    /// The server did nothing for the request of `work`, which is sent again.
+    fn sent_in_vain(&self, work: &mut Work) {
         if self.is_over() {
             return self.supply.leave(work);
         }

@@ -23,8 +23,12 @@ pub(super) struct Lane {
     pub(super) waits_since: u64,
     /// Its stream was opened before the server had said how many it takes.
     pub(super) is_early: bool,
+    /// Connections so far that did nothing for the request, nor for another.
+    pub(super) vain: u32,
+    /// When it was first sent, or first waited in vain for a connection; none before.
+    pub(super) sent: Option<Instant>,
     pub(super) written: Instant,
-    /// When anything last happened on its stream.
+    /// When anything last happened on its stream; before that, when the request was first sent, on whatever stream.
     pub(super) at: Instant,
     /// When it was known what the response says; the beginning of the clock before.
     pub(super) first_byte: Instant,
@@ -63,8 +67,8 @@ pub(super) enum End {
         written: Instant,
         at: Instant,
     },
-    /// The server goes away, and has said that it did nothing for it: it is sent again.
-    Untouched,
+    /// The server goes away, and has said that it did nothing for it.
+    Untouched(Untouched),
     /// The server has refused its stream before it had said how many it takes, and did nothing for it: it is sent again.
     NoStream,
     /// None, and none is waited for.
@@ -73,6 +77,25 @@ pub(super) enum End {
     Cancelled(Failure, Code),
     /// What came is no response to it.
     Refused(&'static str),
+}
+
+/// A request that a server which goes away did nothing for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Untouched {
+    /// Why it goes away.
+    pub(crate) code: Code,
+    /// Connections one behind the other that have responded to nobody, this one among them.
+    pub(crate) vain: u32,
+    /// When the request was first sent.
+    pub(crate) sent: Instant,
+}
+
+/// Whom a server that goes away has passed over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Passed {
+    /// Everybody: no response has come over the connection.
+    Everybody,
+    Some,
 }
 
 impl Lane {
@@ -84,6 +107,8 @@ impl Lane {
             kind: 0,
             waits_since: 0,
             is_early: false,
+            vain: 0,
+            sent: None,
             written: now,
             at: now,
             first_byte: Instant::default(),
@@ -98,9 +123,19 @@ impl Lane {
     /// Its request has a stream since `now`.
     pub(super) fn begin(&mut self, stream: Stream, now: Instant) {
         self.state = State::Open(stream);
-        (self.written, self.at) = (now, now);
+        (self.written, self.at) = (now, *self.sent.get_or_insert(now));
         self.first_byte = Instant::default();
         self.status = 0;
+    }
+
+    /// The server goes away because of `code`, and did nothing for its request.
+    pub(super) fn pass_over(&mut self, code: Code, passed: Passed) {
+        self.vain += u32::from(passed == Passed::Everybody);
+        self.end(End::Untouched(Untouched {
+            code,
+            vain: self.vain,
+            sent: self.sent.unwrap_or(self.at),
+        }));
     }
 
     /// Its request has come to this, unless there is a response already.

@@ -15,6 +15,11 @@ pub(crate) const WINDOW_BYTES: u32 = 1 << 30;
 /// Bytes that are written before they are sent, but for the last frame: what a socket takes at once.
 pub(crate) const UNSENT_BYTES_MAX: usize = 64 * 1024;
 
+/// Connections one behind the other that respond to nobody and end with GOAWAY, for a request that each of them left untouched: then it
+/// has failed. A server that restarts says GOAWAY on one, and those behind a balancer that restart together on a few; with the pauses
+/// between them these take a sixth of a second.
+pub(crate) const VAIN_CONNECTIONS_MAX: u32 = 5;
+
 /// How often within a timeout it is looked for streams on which nothing happens: a timeout is late by this part of itself at
 /// most.
 pub(crate) const LOOKS_PER_TIMEOUT: u32 = 8;

@@ -11,7 +11,8 @@ use onrush_engine::{Input, Instant};
 use onrush_http::http2::code::Code;
 use onrush_tls::Transport;
 
-use super::lane::{End, Lane, State};
+use super::lane::{End, Lane, Passed, State};
+use super::limits::VAIN_CONNECTIONS_MAX;
 use super::session::Session;
 use crate::core_run::CoreRun;
 use crate::failure::{Failure, Lost};
@@ -80,6 +81,9 @@ impl Link {
             State::Waiting | State::Open(_) => {}
             State::Idle => {
                 (lane.number, lane.kind) = (work.number, kind);
+                if !work.is_sent {
+                    (lane.vain, lane.sent) = (0, None);
+                }
                 lane.waits_since = shared.sessions;
                 let is_next = shared.waiting.is_empty();
                 if !is_next || !self.opens(shared, place, work) {
@@ -252,6 +256,33 @@ impl Shared {
         }
     }
 
+    /// The server has gone away because of `code` and has responded to nobody: who waits for a stream does not so for ever.
+    fn wait_in_vain(&mut self, core_run: &CoreRun, code: Code) {
+        let now = core_run.core.now_exact();
+        let Shared {
+            waiting,
+            lanes,
+            sessions,
+            ..
+        } = self;
+        waiting.retain(|&place| {
+            let lane = &mut lanes[place as usize];
+            if lane.waits_since == *sessions {
+                // It came to wait as the server went away, and may have been passed over before.
+                return true;
+            }
+            lane.vain += 1;
+            let since = *lane.sent.get_or_insert(now);
+            let end = match () {
+                () if lane.vain >= VAIN_CONNECTIONS_MAX => End::Cancelled(Failure::GoneAway, code),
+                () if now >= since + core_run.timeout() => End::Lost(Failure::Timeout),
+                () => return true,
+            };
+            lane.end(end);
+            false
+        });
+    }
+
     /// The connection has ended. Returns whether a response had come over it.
     fn end(&mut self, core_run: &CoreRun, end: Result<(), Lost>) -> bool {
         let session = self.session.take().expect("it was carried");
@@ -271,6 +302,9 @@ impl Shared {
             }
         }
         self.invited = 0;
+        if let (Some(code), Passed::Everybody) = (session.gone(), session.passed()) {
+            self.wait_in_vain(core_run, code);
+        }
         if let (false, Err(Lost::Failed(error))) = (is_in_vain, end)
             && Failure::of_exchange(error) == Failure::Timeout
         {

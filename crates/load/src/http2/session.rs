@@ -9,6 +9,7 @@ use onrush_http::http2::code::Code;
 use onrush_http::http2::limits::STREAMS_BEFORE_SETTINGS;
 use onrush_http::http2::{Connection, LocalSettings, Role};
 
+use super::lane::Passed;
 use super::limits::WINDOW_BYTES;
 use crate::core_run::CoreRun;
 use crate::protocol::http2::Codec;
@@ -85,6 +86,19 @@ impl Session {
     /// Why the server has gone away, where something was wrong.
     pub(super) fn gone_for(&self) -> Option<Code> {
         self.gone.filter(|&code| code != Code::NO_ERROR)
+    }
+
+    /// Why the server has gone away, in any case, if it has said so.
+    pub(super) fn gone(&self) -> Option<Code> {
+        self.gone
+    }
+
+    /// Whom the server has passed over, if it goes away now.
+    pub(super) fn passed(&self) -> Passed {
+        match self.has_responded {
+            true => Passed::Some,
+            false => Passed::Everybody,
+        }
     }
 
     /// How many streams may be opened now.

@@ -197,11 +197,12 @@ impl Session {
     fn go(&mut self, lanes: &mut [Lane], last: u32, code: Code) {
         self.is_leaving = true;
         self.gone = Some(code);
+        let passed = self.passed();
         for lane in lanes {
             if let State::Open(stream) = lane.state
                 && stream.id() > last
             {
-                lane.end(End::Untouched);
+                lane.pass_over(code, passed);
             }
         }
     }

@@ -7,6 +7,7 @@ use onrush_http::http2::code::Code;
 
 use super::server::{Answer, Early, Server, play, upload};
 use crate::failure::Failure;
+use crate::http2::limits::VAIN_CONNECTIONS_MAX;
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
 
@@ -61,6 +62,68 @@ fn a_server_that_goes_away_for_a_reason_is_told_by_it() {
         |outcome, _| {
             assert_eq!(outcome.failures(), [(Failure::GoneAway, 3)]);
             assert_eq!(outcome.record.cancelled, Some(Code::ENHANCE_YOUR_CALM));
+        },
+    );
+}
+
+/// SETTINGS, and GOAWAY with this code and no stream that anything was done for (RFC 9113 6.8).
+const fn goes_away_at_once(code: u8) -> [u8; 26] {
+    [
+        0, 0, 0, 4, 0, 0, 0, 0, 0, //
+        0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, code,
+    ]
+}
+
+const GOES_AWAY: [u8; 26] = goes_away_at_once(0x0);
+const IS_NOT_CALM: [u8; 26] = goes_away_at_once(0xb);
+
+#[test]
+fn a_server_that_goes_away_whenever_it_is_asked_fails_all_requests() {
+    // As many lanes as may have a stream before the settings are known, and more, which wait in vain.
+    for (bytes, code, streams) in [
+        (&GOES_AWAY, Code::NO_ERROR, 5),
+        (&IS_NOT_CALM, Code::ENHANCE_YOUR_CALM, 5),
+        (&GOES_AWAY, Code::NO_ERROR, 300),
+        (&IS_NOT_CALM, Code::ENHANCE_YOUR_CALM, 300),
+    ] {
+        play(
+            |options| {
+                options.stop.count = Some(2 * streams);
+                options.streams = Some(streams);
+            },
+            Server {
+                instead: Some(bytes),
+                ..Server::new(|_| Answer::Never)
+            },
+            |outcome, _| {
+                assert_eq!(outcome.failures(), [(Failure::GoneAway, 2 * streams)]);
+                assert_eq!(outcome.record.cancelled, Some(code));
+                let again = u64::from(VAIN_CONNECTIONS_MAX - 1);
+                assert!(outcome.record.resent <= 2 * streams * again);
+                if code != Code::NO_ERROR {
+                    assert_eq!(outcome.record.resent, 0);
+                }
+            },
+        );
+    }
+}
+
+#[test]
+fn a_request_that_is_sent_in_vain_again_and_again_times_out() {
+    play(
+        |options| {
+            options.stop.count = Some(4);
+            options.streams = Some(2);
+            // Shorter than the pauses between as many connections as a request may be sent over.
+            options.timeout = Duration::from_millis(60);
+        },
+        Server {
+            instead: Some(&GOES_AWAY),
+            ..Server::new(|_| Answer::Never)
+        },
+        |outcome, _| {
+            assert_eq!(outcome.failures(), [(Failure::Timeout, 4)]);
+            assert!(outcome.record.resent > 0);
         },
     );
 }
