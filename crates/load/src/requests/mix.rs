@@ -220,6 +220,9 @@ impl Recipe {
                 request.method
             ));
         }
+        if request.method == "CONNECT" {
+            return Err("CONNECT asks a proxy for a tunnel and has neither a path nor a response that ends (RFC 9110 9.3.6): choose another method; to load a proxy, give the target as URL and the proxy as --connect-to".to_owned());
+        }
         let has = |fields: &[(String, String)], wanted: &str| {
             let mut names = fields.iter().map(|(name, _)| name);
             names.any(|name| name.eq_ignore_ascii_case(wanted))

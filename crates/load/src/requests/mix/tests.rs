@@ -125,6 +125,9 @@ fn requests_in_turn_and_listed_ones_follow_their_number() {
 
 #[test]
 fn what_cannot_be_sent_is_refused_with_what_to_do() {
+    refused("CONNECT asks a proxy for a tunnel", |request, _| {
+        request.method = "CONNECT".to_owned();
+    });
     refused("is not a method", |request, _| {
         request.method = "G T".to_owned()
     });
