@@ -10,15 +10,19 @@
 //! Trials are noisy and a neighbour's burst makes any of them fail, so no single trial decides; the sign test assumes
 //! nothing of how they are distributed.
 
+mod json;
 mod score;
 mod text;
+pub mod undecided;
 
 use onrush_measure::units;
 use serde::Serialize;
 
 use crate::limits::{FIND_PRECISION, FIND_RATE_KEPT, FIND_RATE_START, FIND_TRIALS_MAX, RATE_MAX};
 use crate::report::Report;
+pub use json::to_json;
 use score::{DOUBT_MAX, Score};
+pub use text::sentence;
 
 /// What one trial came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -32,6 +36,10 @@ pub enum Held {
     RateNotKept,
     /// Nothing can be said of the target: the generator was the limit.
     GeneratorLimit,
+    /// It cannot be told, since requests were left without a response: no pass.
+    Undecided,
+    /// It cannot be told, since there were too few responses for it, as there are at any lower rate: no pass.
+    TooShort,
 }
 
 /// Whether the target kept up with the rate of the trial `report`: it responded to as large a share of what was due as it has
@@ -143,6 +151,11 @@ pub enum Answer {
         /// The highest rate that held in most of its trials.
         rate: Option<u64>,
     },
+    /// No rate that was tried holds, and trials at lower ones have too few responses to tell.
+    TooShort {
+        /// The highest of the rates at which they have.
+        rate: u64,
+    },
 }
 
 /// What ended the way upwards.
@@ -153,6 +166,8 @@ pub enum Ceiling {
     Condition,
     /// The target did not keep up with a higher rate.
     Target,
+    /// It could not be told whether the condition holds at a higher rate.
+    Undecided,
     /// The generator could not make a higher rate: the target may hold more.
     Generator,
     /// No higher rate can be asked for.
@@ -213,7 +228,7 @@ impl Search {
         let below =
             |score: &&Score| score.leaning() == Some(true) && score.rate < lowest_failed.rate;
         match scores.iter().filter(below).max_by_key(|score| score.rate) {
-            None => downwards(lowest_failed.rate),
+            None => downwards(lowest_failed),
             Some(highest) => self.narrow(*highest, lowest_failed),
         }
     }
@@ -235,7 +250,8 @@ impl Search {
         }
         let ceiling = match lowest_failed {
             failed if failed.is_generators => Ceiling::Generator,
-            failed if 2 * failed.not_kept > failed.trials - failed.held => Ceiling::Target,
+            failed if failed.is_mostly(failed.not_kept) => Ceiling::Target,
+            failed if failed.is_mostly(failed.undecided + failed.too_short) => Ceiling::Undecided,
             _ => Ceiling::Condition,
         };
         confirm(highest, ceiling)
@@ -249,29 +265,23 @@ impl Search {
                 .iter()
                 .position(|score| score.rate == trial.rate)
                 .unwrap_or_else(|| {
-                    scores.push(Score {
-                        rate: trial.rate,
-                        held: 0,
-                        trials: 0,
-                        not_kept: 0,
-                        is_generators: false,
-                    });
+                    scores.push(Score::new(trial.rate));
                     scores.len() - 1
                 });
-            scores[at].trials += 1;
-            scores[at].held += u32::from(trial.held == Held::Yes);
-            scores[at].not_kept += u32::from(trial.held == Held::RateNotKept);
-            scores[at].is_generators |= trial.held == Held::GeneratorLimit;
+            scores[at].add(trial.held);
         }
         scores
     }
 }
 
-fn downwards(lowest_failed: u64) -> Step {
-    match lowest_failed / 2 {
-        0 => Step::Done(Answer::Never {
-            rate: lowest_failed,
-        }),
+fn downwards(lowest_failed: &Score) -> Step {
+    let rate = lowest_failed.rate;
+    match rate / 2 {
+        // Lower rates have fewer responses.
+        _ if lowest_failed.is_mostly(lowest_failed.too_short) => {
+            Step::Done(Answer::TooShort { rate })
+        }
+        0 => Step::Done(Answer::Never { rate }),
         half => Step::Try(half),
     }
 }
@@ -298,22 +308,6 @@ fn confirm(highest: Score, ceiling: Ceiling) -> Step {
         confidence: 1.0 - highest.doubt(),
         ceiling,
     })
-}
-
-/// A search as JSON: `condition`, `answer` (null when it was ended before) and `trials`.
-pub fn to_json(condition: &str, answer: Option<&Answer>, trials: &[Trial]) -> String {
-    #[derive(Serialize)]
-    struct Whole<'a> {
-        condition: &'a str,
-        answer: Option<&'a Answer>,
-        trials: &'a [Trial],
-    }
-    let whole = Whole {
-        condition,
-        answer,
-        trials,
-    };
-    serde_json::to_string_pretty(&whole).expect("numbers, strings and lists")
 }
 
 /// The names over the columns of [`Trial`]'s lines.

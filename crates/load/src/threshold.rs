@@ -247,6 +247,11 @@ impl Threshold {
         }
     }
 
+    /// Whether `figures` have what it is about, often enough.
+    pub(crate) fn is_measured(&self, figures: &Figures) -> bool {
+        self.measured(figures).is_ok()
+    }
+
     /// Whether the run fails whatever comes yet.
     pub fn is_hopeless(&self, so_far: &Figures, extent: Extent) -> bool {
         if !matches!(self.op, Op::Above | Op::AtLeast) || self.scope.is_some() {

@@ -144,13 +144,18 @@ fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u
             Step::Confirm(rate) => trial(condition, rate, options, &end)?,
         };
         let Some(trial) = trial else { break None };
+        if trial.held == Held::TooShort && search.trials().is_empty() {
+            return Err(Error::Invalid(format!(
+                "a trial at {} datagrams per second cannot tell whether {} holds: {}; make trials longer (-d)",
+                trial.rate,
+                condition.text(),
+                trial.measured
+            )));
+        }
         let _ = writeln!(out, "{trial}");
         search.record(trial);
     };
-    let sentence = answer.as_ref().map_or(
-        "ended before anything was found".to_owned(),
-        Answer::to_string,
-    );
+    let sentence = find_max::sentence(answer.as_ref(), search.trials());
     let _ = writeln!(out, "\n{}: {sentence}", condition.text());
     files.write(|form, file| match form {
         Form::Json => writeln!(
@@ -162,7 +167,9 @@ fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u
     })?;
     Ok(match answer {
         Some(Answer::Found { .. }) => 0,
-        Some(Answer::Never { .. } | Answer::Unsteady { .. }) | None => EXIT_NOT_FOUND,
+        Some(Answer::Never { .. } | Answer::Unsteady { .. } | Answer::TooShort { .. }) | None => {
+            EXIT_NOT_FOUND
+        }
     })
 }
 
@@ -214,13 +221,7 @@ fn trial(
         _ if is_short => Held::GeneratorLimit,
         Fate::Failed => Held::Yes,
         Fate::Passed => Held::No,
-        Fate::Undecided => {
-            return Err(Error::Invalid(format!(
-                "a trial at {rate} datagrams per second cannot tell whether {} holds: {}; make trials longer (-d)",
-                condition.text(),
-                outcome.measured
-            )));
-        }
+        Fate::Undecided => Held::TooShort,
     };
     let latency = &report.latency_us;
     Ok(Some(Trial {

@@ -48,16 +48,20 @@ pub(super) fn run(
                 let Some(report) = trial(rate, options, &end)? else {
                     break None;
                 };
-                let trial = judged(condition, rate, &report)?;
+                let trial = judged(condition, rate, &report);
+                if trial.held == Held::TooShort && search.trials().is_empty() {
+                    return Err(too_short(
+                        condition,
+                        rate,
+                        (report.duration_s, &trial.measured),
+                    ));
+                }
                 let _ = writeln!(out, "{trial}");
                 search.record(trial);
             }
         }
     };
-    let sentence = answer.as_ref().map_or(
-        "ended before anything was found".to_owned(),
-        Answer::to_string,
-    );
+    let sentence = find_max::sentence(answer.as_ref(), search.trials());
     let _ = writeln!(
         out,
         "\n{}\n{}: {sentence}",
@@ -75,7 +79,9 @@ pub(super) fn run(
     })?;
     Ok(match answer {
         Some(Answer::Found { .. }) => 0,
-        Some(Answer::Never { .. } | Answer::Unsteady { .. }) | None => EXIT_NOT_FOUND,
+        Some(Answer::Never { .. } | Answer::Unsteady { .. } | Answer::TooShort { .. }) | None => {
+            EXIT_NOT_FOUND
+        }
     })
 }
 
@@ -111,28 +117,66 @@ fn paced(asked: &Pace, rate: NonZeroU64) -> Pace {
 
 /// What a trial says of the target. A rate that was not kept up with is one that failed, whatever the percentile of the
 /// requests that were made.
-///
-/// # Errors
-/// When the trial was too short for the condition.
-fn judged(condition: &Threshold, rate: u64, report: &Report) -> Result<Trial, Error> {
+fn judged(condition: &Threshold, rate: u64, report: &Report) -> Trial {
     let outcome = report.judge(condition);
-    if outcome.fate == Fate::Undecided {
-        return Err(Error::Invalid(format!(
-            "a trial of {:.1} s at {rate} requests per second cannot tell whether {} holds: {}; make trials longer (-d) or begin at a higher rate (-R)",
-            report.duration_s,
-            condition.text(),
-            outcome.measured
-        )));
-    }
     let mut threads = report.evidence.threads.iter();
     let is_full = threads.any(|thread| thread.cpu_share >= CPU_SHARE_INVALID);
     let is_behind = !find_max::keeps_up(report);
     let held = match outcome.fate {
         _ if is_full => Held::GeneratorLimit,
         // The condition is what is to be: a threshold that holds.
-        Fate::Failed if is_behind => Held::RateNotKept,
+        Fate::Failed | Fate::Undecided if is_behind => Held::RateNotKept,
         Fate::Failed => Held::Yes,
-        Fate::Passed | Fate::Undecided => Held::No,
+        Fate::Passed => Held::No,
+        Fate::Undecided if report.can_judge(condition) => Held::Undecided,
+        Fate::Undecided => Held::TooShort,
     };
-    Ok(Trial::new(rate, held, outcome.measured, report))
+    Trial::new(rate, held, outcome.measured, report)
+}
+
+/// The first trial was too short for the condition, by what was measured in so many seconds: nothing is found with such.
+fn too_short(condition: &Threshold, rate: u64, (seconds, measured): (f64, &str)) -> Error {
+    Error::Invalid(format!(
+        "a trial of {seconds:.1} s at {rate} requests per second cannot tell whether {} holds: {measured}; make trials longer (-d) or begin at a higher rate (-R)",
+        condition.text(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A trial of 5 s with so many responses that took 1 ms, and requests that have waited as long and have none.
+    fn trial_of(responses: u64, unanswered: u64) -> Report {
+        let mut report = Report {
+            duration_s: 5.0,
+            requests: responses,
+            ..Report::default()
+        };
+        report.evidence.failures = unanswered;
+        report.latency_us.mean = Some(1000.0);
+        report.times.response.record_many(1_000_000, responses);
+        report
+            .unanswered
+            .response
+            .record_many(1_000_000, unanswered);
+        report
+    }
+
+    #[test]
+    fn a_trial_that_cannot_tell_is_no_pass_and_says_why() {
+        for (condition, responses, unanswered, held) in [
+            ("p99.9 < 5ms", 10_000, 0, Held::Yes),
+            ("p99.9 < 500us", 10_000, 0, Held::No),
+            ("p99.9 < 5ms", 10_000, 50, Held::Undecided),
+            // It fails whatever became of those.
+            ("p99.9 < 500us", 10_000, 50, Held::No),
+            ("p99.9 < 5ms", 10_000, 500, Held::RateNotKept),
+            ("p99.9 < 5ms", 10, 0, Held::TooShort),
+        ] {
+            let parsed = Threshold::parse(condition).unwrap();
+            let trial = judged(&parsed, 2000, &trial_of(responses, unanswered));
+            assert_eq!(trial.held, held, "{condition} {responses} {unanswered}");
+        }
+    }
 }

@@ -74,7 +74,9 @@ fn found(answer: &Answer) -> u64 {
             assert!(*confidence >= 0.95, "{answer}");
             *rate
         }
-        Answer::Never { .. } | Answer::Unsteady { .. } => panic!("{answer}"),
+        Answer::Never { .. } | Answer::Unsteady { .. } | Answer::TooShort { .. } => {
+            panic!("{answer}")
+        }
     }
 }
 
@@ -214,11 +216,9 @@ fn a_search_that_is_narrowed_further_confirms_what_it_found() {
 #[test]
 fn five_trials_of_five_are_what_confidence_takes() {
     let score = |held, trials| Score {
-        rate: 1,
         held,
         trials,
-        not_kept: 0,
-        is_generators: false,
+        ..Score::new(1)
     };
     for (held, trials, is_sure) in [
         (4, 4, false),
@@ -234,6 +234,102 @@ fn five_trials_of_five_are_what_confidence_takes() {
         );
     }
     assert!((score(5, 5).doubt() - 1.0 / 32.0).abs() < 1e-12);
+}
+
+/// A search whose trials come to what `held` says of their rate.
+fn search_of(start: u64, held: impl Fn(u64) -> Held) -> (Answer, Vec<Trial>) {
+    let random = Random::new(1);
+    let mut search = Search::new(Some(start));
+    loop {
+        match search.next() {
+            Step::Try(rate) | Step::Confirm(rate) => search.record(Trial {
+                held: held(rate),
+                ..STEADY.trial(rate, 1_000.0, &random)
+            }),
+            Step::Done(answer) => return (answer, search.trials().to_vec()),
+        }
+    }
+}
+
+#[test]
+fn trials_that_cannot_tell_are_no_pass_and_the_search_goes_on_and_names_them() {
+    let (answer, trials) = search_of(1_000, |rate| match rate {
+        ..=5_000 => Held::Yes,
+        _ => Held::Undecided,
+    });
+    let rate = found(&answer);
+    assert!((4_700..=5_000).contains(&rate), "{answer}");
+    let Answer::Found { ceiling, .. } = answer else {
+        unreachable!("it was found");
+    };
+    assert_eq!(ceiling, Ceiling::Undecided);
+    let undecided = undecided::of(&trials);
+    let count: u32 = undecided.iter().map(|of| of.trials).sum();
+    let said = sentence(Some(&answer), &trials);
+    assert!(
+        said.contains(&format!("{count} trials could not tell")),
+        "{said}"
+    );
+    for of in &undecided {
+        assert!(of.rate > 5_000 && of.trials == 2, "{of:?}");
+        let part = format!("2 at {}", units::count(of.rate));
+        assert!(said.contains(&part), "{said}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&to_json("p99 < 1ms", Some(&answer), &trials)).unwrap();
+    assert_eq!(json["undecided"].as_array().unwrap().len(), undecided.len());
+    assert_eq!(json["answer"]["ceiling"], "undecided");
+}
+
+#[test]
+fn a_single_trial_that_cannot_tell_decides_nothing() {
+    let random = Random::new(1);
+    let mut search = Search::new(Some(1_000));
+    let answer = loop {
+        match search.next() {
+            Step::Try(rate) | Step::Confirm(rate) => {
+                let is_first = !search.trials().iter().any(|trial| trial.rate == rate);
+                let trial = STEADY.trial(rate, 1_000.0, &random);
+                search.record(match is_first {
+                    true => Trial {
+                        held: Held::Undecided,
+                        ..trial
+                    },
+                    false => trial,
+                });
+            }
+            Step::Done(answer) => break answer,
+        }
+    };
+    let (rate, truth) = (found(&answer) as f64, STEADY.truth(1_000.0));
+    assert!(
+        rate <= truth && rate * FIND_PRECISION >= truth * 0.999,
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_search_ends_where_lower_rates_have_too_few_responses() {
+    let (answer, trials) = search_of(1_000, |rate| match rate {
+        ..=200 => Held::TooShort,
+        _ => Held::No,
+    });
+    assert_eq!(answer, Answer::TooShort { rate: 125 });
+    assert!(trials.len() < 20, "{}", trials.len());
+    let said = sentence(Some(&answer), &trials);
+    assert!(said.contains("Make trials longer (-d)"), "{said}");
+    let (answer, _) = search_of(1_000, |_| Held::Undecided);
+    assert_eq!(answer, Answer::Never { rate: 1 });
+}
+
+#[test]
+fn a_search_whose_trials_all_tell_says_nothing_of_others() {
+    let (answer, trials) = search_of(1_000, |rate| match rate {
+        ..=5_000 => Held::Yes,
+        _ => Held::No,
+    });
+    assert_eq!(sentence(Some(&answer), &trials), answer.to_string());
+    assert_eq!(sentence(None, &[]), "ended before anything was found");
 }
 
 #[test]

@@ -4,8 +4,30 @@ use std::fmt;
 
 use onrush_measure::units;
 
-use super::{Answer, Ceiling, Held, Trial};
+use super::{Answer, Ceiling, Held, Trial, undecided};
 use crate::limits::{FIND_PRECISION, FIND_TRIALS_MAX};
+
+/// What was found, and which trials could not tell; without an answer the search was ended before.
+pub fn sentence(answer: Option<&Answer>, trials: &[Trial]) -> String {
+    let found = answer.map_or(
+        "ended before anything was found".to_owned(),
+        Answer::to_string,
+    );
+    let undecided = undecided::of(trials);
+    let count: u32 = undecided.iter().map(|of| of.trials).sum();
+    if count == 0 {
+        return found;
+    }
+    let rates = undecided.iter();
+    let rates: Vec<String> = rates
+        .map(|of| format!("{} at {}", of.trials, units::count(of.rate)))
+        .collect();
+    format!(
+        "{found}. {} could not tell whether the condition holds, and count as trials in which it did not: {} requests per second",
+        units::plural(u64::from(count), "trial"),
+        rates.join(", ")
+    )
+}
 
 impl fmt::Display for Answer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,6 +43,7 @@ impl fmt::Display for Answer {
                 let above = match ceiling {
                     Ceiling::Condition => format!("the condition failed {:.0} % above that or less", (FIND_PRECISION - 1.0) * 100.0),
                     Ceiling::Target => format!("{:.0} % above that or less the target responded to fewer requests than were due", (FIND_PRECISION - 1.0) * 100.0),
+                    Ceiling::Undecided => format!("{:.0} % above that or less trials could not tell whether the condition holds", (FIND_PRECISION - 1.0) * 100.0),
                     Ceiling::Generator => "the generator could not make more (-t, --cpus), so the target may hold more".to_owned(),
                     Ceiling::Rates => "no higher rate can be asked for".to_owned(),
                 };
@@ -39,6 +62,11 @@ impl fmt::Display for Answer {
             Answer::Unsteady { rate: Some(rate) } => write!(
                 out,
                 "not certain: after {FIND_TRIALS_MAX} trials no rate holds reliably; the highest that held in most of its trials was {} requests per second. Make trials longer (-d), or the machine quieter",
+                number(rate)
+            ),
+            Answer::TooShort { rate } => write!(
+                out,
+                "none: trials at {} requests per second have too few responses to tell whether the condition holds, those at lower rates have fewer, and at no higher rate that was tried does it hold. Make trials longer (-d)",
                 number(rate)
             ),
             Answer::Unsteady { rate: None } => write!(
@@ -62,6 +90,8 @@ impl fmt::Display for Trial {
             Held::No => "the condition fails",
             Held::RateNotKept => "the target did not keep up",
             Held::GeneratorLimit => "the generator was the limit",
+            Held::Undecided => "undecided, which is no pass",
+            Held::TooShort => "too few responses to tell, which is no pass",
         };
         write!(
             out,

@@ -11,7 +11,7 @@ use onrush_measure::units;
 
 use super::charts::{latency_axis, legend, line};
 use super::time::time;
-use crate::find_max::{Answer, Held, Trial};
+use crate::find_max::{Answer, Held, Trial, sentence};
 
 /// The page of a search at `target` for the highest rate at which `condition` holds; without an answer it was ended
 /// before.
@@ -24,7 +24,7 @@ pub fn search_page(
     let (class, word) = match answer {
         Some(Answer::Found { .. }) => ("good", "found"),
         Some(Answer::Never { .. }) => ("bad", "none"),
-        Some(Answer::Unsteady { .. }) => ("doubt", "not certain"),
+        Some(Answer::Unsteady { .. } | Answer::TooShort { .. }) => ("doubt", "not certain"),
         None => ("doubt", "ended early"),
     };
     let mut body = String::new();
@@ -37,14 +37,10 @@ pub fn search_page(
         escape(condition),
         trials.len(),
     );
-    let sentence = answer.map_or(
-        "It was ended before anything was found.".to_owned(),
-        Answer::to_string,
-    );
     let _ = writeln!(
         body,
         "<ul class=\"reasons\"><li>{}</li></ul>",
-        escape(&sentence)
+        escape(&sentence(answer, trials))
     );
     if let Some(chart) = chart(trials) {
         let bounded = bounded(trials);
@@ -139,6 +135,8 @@ fn table(body: &mut String, trials: &[Trial]) {
             Held::No => ("bad", "the condition failed"),
             Held::RateNotKept => ("bad", "the target did not keep up"),
             Held::GeneratorLimit => ("doubt", "the generator was the limit"),
+            Held::Undecided => ("doubt", "undecided"),
+            Held::TooShort => ("doubt", "too few responses"),
         };
         format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{p50}</td><td>{p99}</td><td>{p99_9}</td><td>{}</td>\

@@ -10,13 +10,23 @@ use crate::threshold::{Outcome, Scope, Threshold};
 impl Report {
     /// What becomes of a condition.
     pub fn judge(&self, condition: &Threshold) -> Outcome {
-        let figures = match condition.scope() {
-            None => Ok(self.figures()),
-            Some(scope) => self.figures_of(scope),
-        };
-        match figures {
+        match self.figures_for(condition) {
             Ok(figures) => condition.judge(&figures),
             Err(reason) => condition.undecided(reason),
+        }
+    }
+
+    /// Whether there is what a condition is about, often enough; where there is, requests without a response alone can leave it
+    /// undecided.
+    pub fn can_judge(&self, condition: &Threshold) -> bool {
+        let figures = self.figures_for(condition);
+        figures.is_ok_and(|figures| condition.is_measured(&figures))
+    }
+
+    fn figures_for(&self, condition: &Threshold) -> Result<Figures, String> {
+        match condition.scope() {
+            None => Ok(self.figures()),
+            Some(scope) => self.figures_of(scope),
         }
     }
 
