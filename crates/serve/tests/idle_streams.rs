@@ -27,7 +27,7 @@ const STREAMS_HALF: usize = 64;
 const STREAMS: usize = 128;
 
 /// Bytes of a stream that waits: of its client, and of its request on the way to the server.
-const BYTES_MAX: usize = 1700;
+const BYTES_MAX: usize = 1650;
 
 /// Until a server is at rest.
 const LOOKS: u32 = 200;
