@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use onrush_config::plan::Multiplexing;
+use onrush_engine::Instant;
 use onrush_http::HeaderSlots;
 
 use super::begin::begin;
@@ -38,11 +39,11 @@ pub(super) async fn on_streams(
         // It had to wait for its reservation, or another server has failed.
         _ => submit(bounds, forward, client, to)?,
     };
-    match on_stream(lease, forward, client, to, progress).await {
+    match on_stream(lease, (forward, bounds), client, to, progress).await {
         Err(failure) if forward.survives(&failure, progress) => {
             try_again(&failure, to.0.server(to.1), client);
             let lease = submit(bounds, forward, client, to)?;
-            Box::pin(on_stream(lease, forward, client, to, progress)).await
+            Box::pin(on_stream(lease, (forward, bounds), client, to, progress)).await
         }
         outcome => outcome,
     }
@@ -64,16 +65,17 @@ fn submit(
 
 /// Waits for the response on a stream and relays it.
 async fn on_stream(
-    (request, queued): (Submission, Queued),
-    forward: &mut Forward,
+    mut lease: (Submission, Queued),
+    (forward, bounds): (&mut Forward, Multiplexing),
     client: &mut Downstream<'_>,
     to: (&Rc<Group>, u32),
     progress: &Progress,
 ) -> Result<Option<Submission>, Failure> {
-    if request.queued_since().is_some() {
+    if let Some(since) = lease.0.queued_since() {
         // Boxed: only who has to wait pays for waiting.
-        Box::pin(has_stream(&request, client)).await?;
+        lease = Box::pin(with_stream(lease, (forward, bounds, since), client, to)).await?;
     }
+    let (request, queued) = lease;
     client.exchange.is_at(Stage::Waiting);
     let Queued::Whole { body_bytes } = queued else {
         // Until then nothing was sent, and it can go to another server.
@@ -92,6 +94,30 @@ async fn on_stream(
     let done = StreamDownload::new(attempt, &request, reply).run().await?;
     forward.consume(client, body_bytes);
     Ok((done == Done::Tunnel).then_some(request))
+}
+
+/// Waits until a request has its stream, since `since`: where a connection takes no more while it does, it was sent to nobody, and waits
+/// for a stream of another one.
+async fn with_stream(
+    (mut request, mut queued): (Submission, Queued),
+    (forward, bounds, since): (&Forward, Multiplexing, Instant),
+    client: &mut Downstream<'_>,
+    to: (&Rc<Group>, u32),
+) -> Result<(Submission, Queued), Failure> {
+    while request.queued_since().is_some() {
+        let has_stream = has_stream(&request, client).await;
+        let waited = client.worker.core.now().since(since);
+        match has_stream {
+            Err(Failure::Unprocessed(_)) if waited < client.exchange.timeouts().queue => {
+                (request, queued) = submit(bounds, forward, client, to)?;
+            }
+            has_stream => {
+                has_stream?;
+                break;
+            }
+        }
+    }
+    Ok((request, queued))
 }
 
 /// Waits until a request has its stream, as one that waits in the queue of its group does.

@@ -303,7 +303,11 @@ impl State {
         self.stage = Stage::Ended;
         self.early.clear();
         self.fail_those(failure, |_| true);
-        self.fail_waiting(failure);
+        self.fail_waiting(match self.is_made {
+            // Nothing of them was sent.
+            true => UNPROCESSED,
+            false => failure,
+        });
     }
 
     /// The server takes no new streams, and has done nothing for those above `last`.

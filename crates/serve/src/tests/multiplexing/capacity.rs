@@ -3,7 +3,7 @@
 use onrush_http::http2::End;
 use onrush_http::http2::code::Code;
 
-use super::server::{Done, serve};
+use super::server::{Done, Response, serve};
 use super::{echo_path, plan};
 use crate::harness::{configured, on_every_driver};
 use crate::observe::live::Stage;
@@ -88,5 +88,33 @@ fn who_waits_for_a_stream_is_said_to() {
             .registry
             .views(crate::observe::registry::Kind::Group);
         assert_eq!(traffic[0].effort.queued.count(), 2);
+    });
+}
+
+#[test]
+fn who_waits_for_a_stream_waits_on_when_the_connection_takes_no_more() {
+    on_every_driver(|site| async move {
+        // One at a time, and one for each connection.
+        let (server, seen) = serve(&site, 1, |asked| {
+            Done::RespondLast(Response::ok(asked.path()).with("content-length", "2"))
+        });
+        let more = "connections_shared_max = 1\neject = false\nretries = { count = 0 }";
+        let address = site.serve(&plan(server, more));
+        let mut clients = Vec::new();
+        for number in 0..6 {
+            let client = site.connect(&address).await;
+            let request =
+                format!("POST /{number} HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+            client.send(request.as_bytes()).await;
+            clients.push(client);
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            let response = client.receive_text().await;
+            assert!(
+                response.ends_with(&format!("\r\n\r\n/{number}")),
+                "{response}"
+            );
+        }
+        assert_eq!(seen.asked.borrow().len(), 6);
     });
 }

@@ -33,6 +33,8 @@ impl Asked {
 pub(super) enum Done {
     /// A response.
     Respond(Response),
+    /// The same, and the connection takes no more.
+    RespondLast(Response),
     /// The same, and its stream is reset behind the data.
     Cut(Response, Code),
     /// Its stream is reset.
@@ -248,19 +250,27 @@ impl One {
         self.seen.asked.borrow_mut().push(asked);
         match done {
             Done::Respond(response) => self.respond(stream, response, None),
+            Done::RespondLast(response) => {
+                self.respond(stream, response, None);
+                self.go_away(stream.id());
+            }
             Done::Cut(response, code) => self.respond(stream, response, Some(code)),
             Done::Reset(code) => self.http.reset(stream, code, &mut self.out),
             Done::GoAway => {
                 // As a server does that has not looked at it: the frame names the stream before.
-                let last = stream.id().saturating_sub(2);
-                self.out.extend([0, 0, 8, 7, 0, 0, 0, 0, 0]);
-                self.out.extend(last.to_be_bytes());
-                self.out.extend([0, 0, 0, 0]);
+                self.go_away(stream.id().saturating_sub(2));
             }
             Done::Close => return None,
             Done::Hold => {}
         }
         Some(())
+    }
+
+    /// Nothing was done for streams above `last`.
+    fn go_away(&mut self, last: u32) {
+        self.out.extend([0, 0, 8, 7, 0, 0, 0, 0, 0]);
+        self.out.extend(last.to_be_bytes());
+        self.out.extend([0, 0, 0, 0]);
     }
 
     fn respond(&mut self, stream: http2::Stream, response: Response, cut: Option<Code>) {
@@ -326,7 +336,8 @@ impl One {
                     };
                     let _ = self.http.trailers(stream, &mut self.out, write);
                 }
-                Done::Reset(_) | Done::GoAway | Done::Close | Done::Hold => {}
+                Done::RespondLast(_) | Done::Reset(_) | Done::GoAway | Done::Close | Done::Hold => {
+                }
             }
         }
     }
