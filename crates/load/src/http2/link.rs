@@ -29,6 +29,22 @@ pub(super) struct Link {
     is_called: Cell<bool>,
 }
 
+/// Whether a request was sent before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Time {
+    First,
+    Again,
+}
+
+/// How many of a `line` have a stream before who comes now: all, but who is sent again comes only behind others that are. Otherwise, where each
+/// connection serves a few requests, it would have a stream that is not served again and again.
+fn turn(line: impl Iterator<Item = Time>, time: Time) -> usize {
+    match time {
+        Time::First => line.count(),
+        Time::Again => line.take_while(|&time| time == Time::Again).count(),
+    }
+}
+
 struct Shared {
     session: Option<Session>,
     /// How many there were, and when the last one was made.
@@ -85,10 +101,10 @@ impl Link {
                     (lane.vain, lane.sent) = (0, None);
                 }
                 lane.waits_since = shared.sessions;
-                let is_next = shared.waiting.is_empty();
-                if !is_next || !self.opens(shared, place, work) {
+                let turn = shared.turn(work);
+                if turn > 0 || !self.opens(shared, place, work) {
                     shared.lanes[place].state = State::Waiting;
-                    shared.waiting.push_back(place as u32);
+                    shared.waiting.insert(turn, place as u32);
                 }
                 self.call();
             }
@@ -232,6 +248,20 @@ impl Link {
 }
 
 impl Shared {
+    /// How many lanes have a stream before one for `work`.
+    fn turn(&self, work: &Work) -> usize {
+        let line = self.waiting.iter();
+        let line = line.map(|&place| match self.lanes[place as usize].sent {
+            Some(_) => Time::Again,
+            None => Time::First,
+        });
+        let time = match work.is_sent {
+            true => Time::Again,
+            false => Time::First,
+        };
+        turn(line, time)
+    }
+
     /// Tells lanes that wait that there is a stream for them.
     fn invite(&mut self, core_run: &CoreRun) {
         self.give_up_if(core_run);
@@ -332,5 +362,29 @@ fn lost(lane: &Lane, end: Result<(), Lost>, gone: Option<Code>) -> End {
     match (failure, gone) {
         (Failure::Timeout, _) | (_, None) => End::Lost(failure),
         (_, Some(code)) => End::Cancelled(Failure::GoneAway, code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Time::{Again, First};
+    use super::*;
+
+    #[test]
+    fn who_is_sent_again_comes_before_who_was_not_sent() {
+        for (line, time, wanted) in [
+            (&[][..], First, 0),
+            (&[], Again, 0),
+            (&[First, First], First, 2),
+            (&[First, First], Again, 0),
+            (&[Again, Again, First], Again, 2),
+            (&[Again, Again, First], First, 3),
+        ] {
+            assert_eq!(
+                turn(line.iter().copied(), time),
+                wanted,
+                "{line:?} {time:?}"
+            );
+        }
     }
 }
