@@ -29,19 +29,16 @@ pub(super) struct Link {
     is_called: Cell<bool>,
 }
 
-/// Whether a request was sent before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Time {
-    First,
-    Again,
-}
-
-/// How many of a `line` have a stream before who comes now: all, but who is sent again comes only behind others that are. Otherwise, where each
-/// connection serves a few requests, it would have a stream that is not served again and again.
-fn turn(line: impl Iterator<Item = Time>, time: Time) -> usize {
-    match time {
-        Time::First => line.count(),
-        Time::Again => line.take_while(|&time| time == Time::Again).count(),
+/// How many of a `line` have a stream before who comes now, by when each was first sent, if it was: all, but who is sent again comes only
+/// behind others that were sent before it. Otherwise, where each connection serves a few requests, it would have a stream that is not
+/// served again and again.
+fn turn(line: impl Iterator<Item = Option<Instant>>, sent: Option<Instant>) -> usize {
+    match sent {
+        None => line.count(),
+        Some(sent) => {
+            let is_before = |other: &Option<Instant>| other.is_some_and(|other| other <= sent);
+            line.take_while(is_before).count()
+        }
     }
 }
 
@@ -101,7 +98,7 @@ impl Link {
                     (lane.vain, lane.sent) = (0, None);
                 }
                 lane.waits_since = shared.sessions;
-                let turn = shared.turn(work);
+                let turn = shared.turn(place);
                 if turn > 0 || !self.opens(shared, place, work) {
                     shared.lanes[place].state = State::Waiting;
                     shared.waiting.insert(turn, place as u32);
@@ -248,18 +245,11 @@ impl Link {
 }
 
 impl Shared {
-    /// How many lanes have a stream before one for `work`.
-    fn turn(&self, work: &Work) -> usize {
+    /// How many of the lanes that wait have a stream before the one at `place`.
+    fn turn(&self, place: usize) -> usize {
         let line = self.waiting.iter();
-        let line = line.map(|&place| match self.lanes[place as usize].sent {
-            Some(_) => Time::Again,
-            None => Time::First,
-        });
-        let time = match work.is_sent {
-            true => Time::Again,
-            false => Time::First,
-        };
-        turn(line, time)
+        let line = line.map(|&place| self.lanes[place as usize].sent);
+        turn(line, self.lanes[place].sent)
     }
 
     /// Tells lanes that wait that there is a stream for them.
@@ -367,23 +357,25 @@ fn lost(lane: &Lane, end: Result<(), Lost>, gone: Option<Code>) -> End {
 
 #[cfg(test)]
 mod tests {
-    use super::Time::{Again, First};
     use super::*;
 
     #[test]
-    fn who_is_sent_again_comes_before_who_was_not_sent() {
-        for (line, time, wanted) in [
-            (&[][..], First, 0),
-            (&[], Again, 0),
-            (&[First, First], First, 2),
-            (&[First, First], Again, 0),
-            (&[Again, Again, First], Again, 2),
-            (&[Again, Again, First], First, 3),
+    fn who_was_sent_first_comes_first_and_who_was_not_sent_last() {
+        let at = |nanoseconds| Some(Instant::from_nanoseconds(nanoseconds));
+        for (line, sent, wanted) in [
+            (&[][..], None, 0),
+            (&[], at(1), 0),
+            (&[None, None], None, 2),
+            (&[None, None], at(1), 0),
+            (&[at(1), at(2), None], at(2), 2),
+            (&[at(1), at(3), None], at(2), 1),
+            (&[at(2), at(3), None], at(1), 0),
+            (&[at(1), at(2), None], None, 3),
         ] {
             assert_eq!(
-                turn(line.iter().copied(), time),
+                turn(line.iter().copied(), sent),
                 wanted,
-                "{line:?} {time:?}"
+                "{line:?} {sent:?}"
             );
         }
     }
