@@ -194,24 +194,28 @@ fn the_json_of_a_run_with_errors_is_what_the_schema_says() {
     }
 }
 
-#[test]
-fn the_json_of_a_sum_is_what_the_schema_says() {
-    let url = &server_of(&[Manner::Silence, Manner::Respond]);
-    // At one time, as parts of a run are.
-    let parts: Vec<Part> = thread::scope(|scope| {
+/// The two parts of a run with these options, at one time, as parts of a run are.
+fn halves(options: impl Fn() -> Options + Sync) -> Vec<Part> {
+    thread::scope(|scope| {
+        let options = &options;
         let running = [0, 1].map(|index| {
             scope.spawn(move || {
-                let mut options = short(url, 500);
+                let mut options = options();
                 options.shard = Shard { index, count: 2 };
-                let report = run(options);
                 Part {
                     name: format!("{index}.json"),
-                    report,
+                    report: run(options),
                 }
             })
         });
         running.map(|part| part.join().unwrap()).into()
-    });
+    })
+}
+
+#[test]
+fn the_json_of_a_sum_is_what_the_schema_says() {
+    let url = &server_of(&[Manner::Silence, Manner::Respond]);
+    let parts = halves(|| short(url, 500));
     let json = checked(&merge(&parts).unwrap());
     assert!(json["service_us"]["at_least"].is_array(), "{json}");
 }
@@ -246,20 +250,10 @@ fn the_json_of_a_run_with_memcached_and_of_its_sum_is_what_the_schema_says() {
     // Enough that both are at work at some moment.
     const REQUESTS: u64 = 20_000;
     let url = &memcached();
-    let parts: Vec<Part> = thread::scope(|scope| {
-        let running = [0, 1].map(|index| {
-            scope.spawn(move || {
-                let mut options = options(url, REQUESTS);
-                options.shard = Shard { index, count: 2 };
-                options.memcached.ratio = Ratio::parse("1:1").unwrap();
-                let report = run(options);
-                Part {
-                    name: format!("{index}.json"),
-                    report,
-                }
-            })
-        });
-        running.map(|part| part.join().unwrap()).into()
+    let parts = halves(|| {
+        let mut options = options(url, REQUESTS);
+        options.memcached.ratio = Ratio::parse("1:1").unwrap();
+        options
     });
     for part in &parts {
         let json = checked(&part.report);

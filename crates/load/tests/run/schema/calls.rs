@@ -5,11 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use onrush_load::merge::merge;
-use onrush_load::merge::part::Part;
-use onrush_load::plan::Shard;
 
-use super::checked;
-use crate::{options, run};
+use super::{checked, halves};
+use crate::options;
 
 /// A frame of HTTP/2 (RFC 9113 4.1).
 fn frame(kind: u8, flags: u8, stream: [u8; 4], payload: &[u8]) -> Vec<u8> {
@@ -99,20 +97,10 @@ fn the_json_of_a_run_with_grpc_and_of_its_sum_is_what_the_schema_says() {
     // Enough that both are at work at some moment.
     const CALLS: u64 = 20_000;
     let url = &server();
-    let parts: Vec<Part> = thread::scope(|scope| {
-        let running = [0, 1].map(|index| {
-            scope.spawn(move || {
-                let mut options = options(url, CALLS);
-                options.streams = Some(1);
-                options.shard = Shard { index, count: 2 };
-                let report = run(options);
-                Part {
-                    name: format!("{index}.json"),
-                    report,
-                }
-            })
-        });
-        running.map(|part| part.join().unwrap()).into()
+    let parts = halves(|| {
+        let mut options = options(url, CALLS);
+        options.streams = Some(1);
+        options
     });
     for part in &parts {
         let json = checked(&part.report);
