@@ -104,12 +104,14 @@ async fn with_stream(
     client: &mut Downstream<'_>,
     to: (&Rc<Group>, u32),
 ) -> Result<(Submission, Queued), Failure> {
+    let by = (since + client.exchange.timeouts().queue).min(forward.until);
     while request.queued_since().is_some() {
-        let has_stream = has_stream(&request, client).await;
-        let waited = client.worker.core.now().since(since);
-        match has_stream {
-            Err(Failure::Unprocessed(_)) if waited < client.exchange.timeouts().queue => {
+        match has_stream(&request, client).await {
+            Err(Failure::Unprocessed(_)) if client.worker.core.now() < by => {
                 (request, queued) = submit(bounds, forward, client, to)?;
+                if request.queued_since().is_some() {
+                    request.set_deadline(by);
+                }
             }
             has_stream => {
                 has_stream?;
