@@ -24,6 +24,7 @@ pub mod settings;
 
 mod connection;
 mod facts;
+mod flaw;
 mod flow;
 mod stream;
 

@@ -3,6 +3,7 @@
 use crate::field::{self, Header, HeaderSlots};
 use crate::flaw::{self, LineEnd};
 use crate::framing::{Fields, Framing, Sender};
+use crate::http2::hpack::Sensitivity;
 use crate::limits::{EMPTY_LINES_MAX, HEADER_SLOTS, Limits};
 use crate::method::Method;
 use crate::refusal::{Parsed, Refusal};
@@ -38,6 +39,8 @@ pub struct RequestHead<'h, 'b> {
     pub expect_continue: bool,
     /// Length of the head in the input, empty lines skipped before it included.
     pub bytes: usize,
+    /// Whether its fields may be in tables of HTTP/2. HTTP/1 has no word for that.
+    pub sensitivity: Sensitivity,
 }
 
 /// Reads one request head from the start of `input`. `Partial` wants the same bytes again with more behind them;
@@ -226,6 +229,7 @@ fn judge<'h, 'b>(
         keep_alive: fields.keep_alive(line.version),
         expect_continue: expects_continue && !matches!(framing, Framing::None | Framing::Length(0)),
         bytes: skipped + head.len(),
+        sensitivity: Sensitivity::Usual,
     })
 }
 

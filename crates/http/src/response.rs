@@ -7,6 +7,7 @@
 use crate::field::{self, Header, HeaderSlots};
 use crate::flaw::{self, LineEnd};
 use crate::framing::{self, Fields, Framing, Sender};
+use crate::http2::hpack::Sensitivity;
 use crate::limits::{HEADER_SLOTS, Limits};
 use crate::method::Method;
 use crate::refusal::{Parsed, Place, Refusal};
@@ -30,6 +31,8 @@ pub struct ResponseHead<'h, 'b> {
     pub keep_alive: bool,
     /// Length of the head in the input.
     pub bytes: usize,
+    /// Whether its fields may be in tables of HTTP/2. HTTP/1 has no word for that.
+    pub sensitivity: Sensitivity,
 }
 
 /// Reads one response head from the start of `input`; whether there is a body also depends on the method of the
@@ -193,6 +196,7 @@ fn judge<'h, 'b>(
         framing,
         keep_alive: !is_last && fields.keep_alive(line.version),
         bytes: head.len(),
+        sensitivity: Sensitivity::Usual,
     })
 }
 

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use onrush_engine::{Error, File, Input, Part};
 use onrush_http::Method;
+use onrush_http::http2::hpack::Sensitivity;
 use onrush_http::response::ResponseHead;
 
 use crate::exchange::Exchange;
@@ -206,7 +207,7 @@ impl<'a> Reply<'a> {
     ) -> Result<Interim, Error> {
         match &mut self.to {
             To::Http1(to) => to.interim(head, room, fields),
-            To::Http2(to) => Ok(to.interim(head.status, fields)),
+            To::Http2(to) => Ok(to.interim((head.status, head.sensitivity), fields)),
             #[cfg(test)]
             To::Framed(to) => Ok(to.interim(head.status, fields)),
         }
@@ -220,7 +221,7 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.raw(b"HTTP/1.1 100 Continue\r\n\r\n"),
             To::Http2(to) => {
-                to.interim(100, |_| {});
+                to.interim((100, Sensitivity::Usual), |_| {});
                 Ok(())
             }
             #[cfg(test)]

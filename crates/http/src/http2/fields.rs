@@ -1,8 +1,10 @@
 //! The fields of one decoded header block, in one piece of memory that serves block after block.
 
+pub use super::flaw::Flaw;
+use super::flaw::judge_name;
+use super::hpack::sensitivity::Sensitivity;
 use super::hpack::static_table::{Entry, Known, Name};
 use super::limits::FIELDS_KEPT_MAX;
-use crate::field;
 
 /// What a field counts beside its bytes in the size of a section (RFC 9113 6.5.2).
 const FIELD_OVERHEAD: u64 = 32;
@@ -22,6 +24,7 @@ pub struct FieldSection {
     cookies: u32,
     flaw: Option<Flaw>,
     excess: u32,
+    sensitivity: Sensitivity,
 }
 
 /// Where a field's name and value stand.
@@ -34,37 +37,6 @@ struct Field {
     name_end: u32,
     value_start: u32,
     value_end: u32,
-}
-
-/// Why a field makes its message malformed (RFC 9113 8.2): a stream error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
-    /// A name with upper-case letters (RFC 9113 8.2.1).
-    UpperCase,
-    /// A name that is no token, or empty, or a pseudo-field's that has no name behind its colon.
-    Name,
-    /// A control byte in a value.
-    Value,
-    /// White space at an end of a value.
-    Edge,
-    /// A field that is about an HTTP/1 connection (RFC 9113 8.2.2).
-    ConnectionSpecific,
-    /// `te` that says something other than `trailers` (RFC 9113 8.2.2).
-    Te,
-}
-
-impl Flaw {
-    /// What is wrong, for logs.
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Flaw::UpperCase => "upper case in a field name",
-            Flaw::Name => "malformed field name",
-            Flaw::Value => "a control byte in a field value",
-            Flaw::Edge => "white space at the end of a field value",
-            Flaw::ConnectionSpecific => "a field that HTTP/2 connections do not have",
-            Flaw::Te => "TE says something other than trailers",
-        }
-    }
 }
 
 impl FieldSection {
@@ -85,6 +57,7 @@ impl FieldSection {
             cookies,
             flaw,
             excess,
+            sensitivity,
         } = self;
         names.clone_from(&other.names);
         values.clone_from(&other.values);
@@ -94,6 +67,7 @@ impl FieldSection {
         *cookies = other.cookies;
         *flaw = other.flaw;
         *excess = other.excess;
+        *sensitivity = other.sensitivity;
     }
 
     /// Bytes of names and values that it holds itself.
@@ -148,6 +122,17 @@ impl FieldSection {
         })
     }
 
+    /// What its sender has said of fields that it would have in nobody's table.
+    #[inline]
+    pub fn sensitivity(&self) -> Sensitivity {
+        self.sensitivity
+    }
+
+    #[inline]
+    pub(crate) fn set_sensitivity(&mut self, sensitivity: Sensitivity) {
+        self.sensitivity = sensitivity;
+    }
+
     /// The size of all fields received, kept or not: names, values and 32 for each (RFC 9113 6.5.2).
     pub fn list_bytes(&self) -> u64 {
         self.list_bytes
@@ -196,6 +181,7 @@ impl FieldSection {
         self.cookies = 0;
         self.flaw = None;
         self.excess = 0;
+        self.sensitivity = Sensitivity::Usual;
     }
 
     /// Takes a field and what [`judge`] has said of it.
@@ -333,62 +319,4 @@ impl std::fmt::Debug for FieldSection {
             .entries(fields.map(|(name, value)| (name, value.escape_ascii().to_string())))
             .finish()
     }
-}
-
-/// What is wrong with a field by itself.
-#[inline]
-pub(crate) fn judge(name: Name<'_>, value: &[u8]) -> Option<Flaw> {
-    judge_name(name)
-        .or_else(|| judge_value(value))
-        .or_else(|| judge_te(name, value))
-}
-
-/// What is wrong with a name.
-#[inline]
-pub(crate) fn judge_name(name: Name<'_>) -> Option<Flaw> {
-    match name {
-        Name::Known(Known::TRANSFER_ENCODING) => Some(Flaw::ConnectionSpecific),
-        Name::Known(_) => None,
-        Name::Other(text) => judge_other(text),
-    }
-}
-
-/// A name that is not in the static table.
-#[inline]
-fn judge_other(text: &[u8]) -> Option<Flaw> {
-    let token = match text {
-        [b':', pseudo @ ..] => pseudo,
-        text => text,
-    };
-    if !field::is_token(token) {
-        return Some(Flaw::Name);
-    }
-    if text.iter().any(u8::is_ascii_uppercase) {
-        return Some(Flaw::UpperCase);
-    }
-    match text {
-        b"connection" | b"keep-alive" | b"proxy-connection" | b"upgrade" => {
-            Some(Flaw::ConnectionSpecific)
-        }
-        _ => None,
-    }
-}
-
-/// What is wrong with a value (RFC 9113 8.2.1; RFC 9110 5.5 knows more bytes that no value has).
-#[inline]
-fn judge_value(value: &[u8]) -> Option<Flaw> {
-    if let [b' ' | b'\t', ..] | [.., b' ' | b'\t'] = value {
-        return Some(Flaw::Edge);
-    }
-    // Without a way out in its middle the compiler makes one instruction of many bytes.
-    let is_bad = value
-        .iter()
-        .fold(false, |is_bad, &byte| is_bad | !field::is_text(byte));
-    is_bad.then_some(Flaw::Value)
-}
-
-#[inline]
-fn judge_te(name: Name<'_>, value: &[u8]) -> Option<Flaw> {
-    let is_te = name == Name::Other(b"te");
-    (is_te && !value.eq_ignore_ascii_case(b"trailers")).then_some(Flaw::Te)
 }

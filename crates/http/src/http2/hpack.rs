@@ -15,6 +15,7 @@ mod error;
 mod huffman;
 mod integer;
 mod repeated;
+pub(crate) mod sensitivity;
 pub(crate) mod static_table;
 mod table;
 
@@ -22,3 +23,4 @@ pub use decoder::Decoder;
 pub use encoder::{Encoder, Indexing};
 pub use error::Error;
 pub use repeated::Repeated;
+pub use sensitivity::Sensitivity;

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use onrush_engine::{Error, Input};
 use onrush_http::body::BodyReader;
+use onrush_http::http2::hpack::Sensitivity;
 use onrush_http::request::RequestHead;
 use onrush_http::write::{CHUNK_END, LAST_CHUNK};
 use onrush_http::{Framing, Header, HeaderSlots, Method, Version};
@@ -186,6 +187,7 @@ impl Stream {
             keep_alive: true,
             expect_continue: false,
             bytes: 256,
+            sensitivity: Sensitivity::Usual,
         }
     }
 

@@ -13,6 +13,7 @@ use onrush_config::plan::{Mirror, Reuse, UpstreamProtocol};
 use onrush_engine::random::scaled;
 use onrush_engine::{Error, Input, Instant, Kind};
 use onrush_http::body::BodyReader;
+use onrush_http::http2::hpack::Sensitivity;
 use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::RequestHead;
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, response};
@@ -39,6 +40,7 @@ struct Duplicate {
     /// The body without its framing, for servers that have another.
     payload: Vec<u8>,
     method: Method,
+    sensitivity: Sensitivity,
     origin: Origin<'static>,
 }
 
@@ -94,6 +96,7 @@ pub(crate) fn duplicate(
         request: [&buffer[..], &body[..]].concat().into(),
         payload,
         method: head.method,
+        sensitivity: head.sensitivity,
         origin: context.introduction(head.headers),
     };
     worker.spawn_aside(MIRROR, duplicate.run());

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use onrush_engine::{Error, File, Input, Kind, Op, Part};
 use onrush_http::Method;
+use onrush_http::http2::hpack::Sensitivity;
 use onrush_http::http2::message::write;
 use onrush_http::response::ResponseHead;
 
@@ -54,7 +55,7 @@ impl<'a> Reply<'a> {
     ) {
         if edits.is_some() {
             let made = pairs::own(worker, edits, fields);
-            return self.write_pairs((status, method), made);
+            return self.write_pairs((status, method), Sensitivity::Usual, made);
         }
         self.session
             .head(self.flow, (status, method), |encoder, out, _| {
@@ -75,10 +76,12 @@ impl<'a> Reply<'a> {
     fn write_pairs(
         &self,
         (status, method): (u16, Method),
+        sensitivity: Sensitivity,
         (pairs, length): (Vec<Pair>, Option<BodyLength>),
     ) {
         self.session
             .head(self.flow, (status, method), |encoder, out, _| {
+                encoder.set_sensitivity(sensitivity);
                 for (name, value) in &pairs {
                     write::field(name, value, encoder, out);
                 }
@@ -97,12 +100,14 @@ impl<'a> Reply<'a> {
             let (mut pairs, _) = pairs::forwarded(edits, fields);
             // Nobody has asked the client of HTTP/2 for a key (RFC 8441 5).
             pairs.retain(|(name, _)| name != "sec-websocket-accept");
-            self.write_pairs((200, method), (pairs, None));
+            self.write_pairs((200, method), head.sensitivity, (pairs, None));
         } else if edits.is_some() {
-            self.write_pairs(what, pairs::forwarded(edits, fields));
+            let made = pairs::forwarded(edits, fields);
+            self.write_pairs(what, head.sensitivity, made);
         } else {
             let of = (head, method, made_of);
             self.session.head(self.flow, what, |encoder, out, last| {
+                encoder.set_sensitivity(head.sensitivity);
                 last.forwarded(of, encoder, out, |encoder, out| {
                     let mut to = Fields::http2(encoder, out);
                     fields(&mut to);
@@ -113,9 +118,14 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    pub(super) fn interim(&mut self, status: u16, fields: impl FnOnce(&mut Fields<'_>)) -> Interim {
+    pub(super) fn interim(
+        &mut self,
+        (status, sensitivity): (u16, Sensitivity),
+        fields: impl FnOnce(&mut Fields<'_>),
+    ) -> Interim {
         self.session
             .head(self.flow, (status, ANY_METHOD), |encoder, out, _| {
+                encoder.set_sensitivity(sensitivity);
                 let mut to = Fields::http2(encoder, out);
                 fields(&mut to);
                 None

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use onrush_config::Plan;
 use onrush_engine::{Address, BUFFER_BYTES, Input, Stream};
 use onrush_http::http2::code::Code;
-use onrush_http::http2::hpack::{Encoder, Indexing};
+use onrush_http::http2::hpack::{Encoder, Indexing, Sensitivity};
 use onrush_http::http2::{self, Connection, End, Event, LocalSettings, Role};
 use onrush_tls::Transport;
 
@@ -19,6 +19,8 @@ pub(super) struct Response {
     pub(super) interim: Vec<u16>,
     pub(super) body: Vec<u8>,
     pub(super) trailers: Vec<(String, String)>,
+    /// Of its last head.
+    pub(super) sensitivity: Sensitivity,
     pub(super) is_whole: bool,
     /// Its last head is its end.
     pub(super) ends_with_head: bool,
@@ -108,7 +110,7 @@ impl Asking {
     ) -> http2::Stream {
         let write = |encoder: &mut Encoder, out: &mut Vec<u8>| {
             for (name, value) in fields {
-                encoder.field(name.as_bytes(), value.as_bytes(), Indexing::Without, out);
+                encoder.field(name.as_bytes(), value.as_bytes(), indexing_of(name), out);
             }
         };
         let opened = self.http.open(end, content, &mut self.out, write);
@@ -189,6 +191,7 @@ impl Asking {
                 } => {
                     let response = self.responses.entry(stream.id()).or_default();
                     response.ends_with_head = end == End::Stream;
+                    response.sensitivity = fields.sensitivity();
                     let text = |value: &[u8]| String::from_utf8(value.to_vec()).expect("text");
                     let mut all = fields
                         .iter()
@@ -241,6 +244,17 @@ impl Asking {
             }
         }
         self.received = received[at..].to_vec();
+    }
+}
+
+/// A field that nobody may index.
+pub(super) const SECRET: &str = "x-secret";
+
+/// How clients and servers of tests write a field.
+pub(super) fn indexing_of(name: &str) -> Indexing {
+    match name {
+        SECRET => Indexing::Never,
+        _ => Indexing::Without,
     }
 }
 

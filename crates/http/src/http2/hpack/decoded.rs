@@ -85,8 +85,9 @@ mod tests {
         let decoded = blocks.iter().map(|block| {
             decoder.decode(block, LIST_BYTES_MAX, &mut fields)?;
             let text = format!(
-                "{fields:?} {} {}",
+                "{fields:?} {} {:?} {}",
                 fields.list_bytes(),
+                fields.sensitivity(),
                 fields.is_too_large()
             );
             // What its user makes of it is no concern of the next block.
@@ -154,5 +155,31 @@ mod tests {
         let decoded = decode(&blocks);
         assert_eq!(decoded[8], decode(&[Vec::new()])[0]);
         assert_eq!(decoded[9], Err(Error::UnknownIndex));
+    }
+    #[test]
+    fn what_its_sender_would_have_in_no_table_is_said_each_time() {
+        let (never, without) = (Indexing::Never, Indexing::Without);
+        for (name, value, indexing, is_said) in [
+            ("x-one", "1", never, true),
+            ("set-cookie", "a=b", never, true),
+            (":path", "/token", never, true),
+            ("x-one", "1", without, false),
+            // Of these it is assumed anyway.
+            ("authorization", "Basic eDp5", never, false),
+            ("cookie", "a=b", never, false),
+        ] {
+            let mut encoder = Encoder::new();
+            let blocks: Vec<_> = (0..4)
+                .map(|_| encode(&mut encoder, &[(name, value, indexing)]))
+                .collect();
+            for decoded in decode(&blocks) {
+                let decoded = decoded.unwrap();
+                assert_eq!(
+                    decoded.contains("NeverIndexed"),
+                    is_said,
+                    "{name} {decoded}"
+                );
+            }
+        }
     }
 }

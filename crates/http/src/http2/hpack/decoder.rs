@@ -1,11 +1,14 @@
 //! Blocks become fields (RFC 7541 3, 6).
 
 use super::decoded::Decoded;
+use super::encoder::Indexing;
 use super::error::Error;
+use super::sensitivity::Sensitivity;
 use super::static_table::{Entry, Name};
 use super::table::{Field, Table};
 use super::{huffman, integer};
-use crate::http2::fields::{self, FieldSection};
+use crate::http2::fields::FieldSection;
+use crate::http2::flaw::judge;
 use crate::http2::limits::EXCESS_PER_BLOCK_MAX;
 use crate::limits::{HPACK_COPIED_BYTES_MAX, HPACK_STRING_BYTES_KEPT, HPACK_TABLE_BYTES_INITIAL};
 
@@ -26,6 +29,8 @@ pub struct Decoder {
 enum Literal {
     Inserted,
     NotInserted,
+    /// Not inserted, and whoever hands it on inserts it nowhere (RFC 7541 6.2.3).
+    NeverIndexed,
 }
 
 impl Decoder {
@@ -85,7 +90,10 @@ impl Decoder {
                     self.literal(rest, 6, Literal::Inserted, &mut copied_bytes, section)?
                 }
                 0x20..0x40 => return Err(Error::SizeUpdateTooLate),
-                0x00..0x20 => {
+                0x10..0x20 => {
+                    self.literal(rest, 4, Literal::NeverIndexed, &mut copied_bytes, section)?
+                }
+                0x00..0x10 => {
                     self.literal(rest, 4, Literal::NotInserted, &mut copied_bytes, section)?
                 }
             };
@@ -179,10 +187,14 @@ impl Decoder {
             }
         };
         let (value, rest) = string(rest, &mut self.value)?;
-        let flaw = fields::judge(name, value);
+        let flaw = judge(name, value);
         section.push(name, value, flaw);
-        if literal == Literal::Inserted {
-            self.table.insert(name, value, flaw);
+        match literal {
+            Literal::Inserted => self.table.insert(name, value, flaw),
+            Literal::NeverIndexed if Indexing::of_name(name, value) != Indexing::Never => {
+                section.set_sensitivity(Sensitivity::NeverIndexed);
+            }
+            Literal::NeverIndexed | Literal::NotInserted => {}
         }
         Ok(rest)
     }

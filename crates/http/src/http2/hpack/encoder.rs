@@ -1,5 +1,6 @@
 //! Fields become blocks (RFC 7541 3, 6).
 
+use super::sensitivity::Sensitivity;
 use super::static_table::{self, Known, Name};
 use super::table::Table;
 use super::{huffman, integer};
@@ -20,6 +21,8 @@ pub struct Encoder {
     pairs: Numbers,
     /// Numbers of entries by the hash of a name that is not in the static table.
     names: Numbers,
+    /// Of the block under way.
+    sensitivity: Sensitivity,
 }
 
 /// What is done with a field that no table has.
@@ -43,7 +46,7 @@ impl Indexing {
     }
 
     #[inline]
-    fn of_name(name: Name<'_>, value: &[u8]) -> Indexing {
+    pub(super) fn of_name(name: Name<'_>, value: &[u8]) -> Indexing {
         let Name::Known(known) = name else {
             return Indexing::Incremental;
         };
@@ -105,6 +108,7 @@ impl Encoder {
             bytes_max_smallest: bytes_max,
             pairs: Numbers::default(),
             names: Numbers::default(),
+            sensitivity: Sensitivity::Usual,
         }
     }
 
@@ -135,6 +139,7 @@ impl Encoder {
     /// Begins a block: appends the changes of the table's size that are due (RFC 7541 4.2).
     #[inline]
     pub fn begin(&mut self, out: &mut Vec<u8>) {
+        self.sensitivity = Sensitivity::Usual;
         self.resize(self.bytes_max_smallest.min(self.table.bytes_max()), out);
         self.resize(self.bytes_max_next, out);
         self.bytes_max_smallest = self.bytes_max_next;
@@ -146,6 +151,12 @@ impl Encoder {
             integer::encode(bytes_max, 5, 0x20, out);
             self.table.set_bytes_max(bytes_max);
         }
+    }
+
+    /// How the fields of this block that follow are appended: whatever is said of each, where they may be in no table.
+    #[inline]
+    pub fn set_sensitivity(&mut self, sensitivity: Sensitivity) {
+        self.sensitivity = sensitivity;
     }
 
     /// Appends a field. The name is in lower case (RFC 9113 8.2.1), and the value has no control byte and no white space at
@@ -191,7 +202,7 @@ impl Encoder {
 
     #[inline]
     fn put(&mut self, name: Name<'_>, value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
-        if indexing == Indexing::Never {
+        if indexing == Indexing::Never || self.sensitivity == Sensitivity::NeverIndexed {
             return self.literal(Literal::NEVER, name, value, out);
         }
         if let Name::Known(known) = name

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::static_table::{COUNT, Known, Name};
-use crate::http2::fields::Flaw;
+use crate::http2::flaw::Flaw;
 
 /// What the size of an entry has beside its bytes (RFC 7541 4.1).
 const ENTRY_OVERHEAD: u32 = 32;

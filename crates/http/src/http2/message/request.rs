@@ -76,6 +76,7 @@ pub fn request<'h, 'b>(
             expect_continue: parts.expects_continue
                 && !matches!(framing, Framing::None | Framing::Length(0)),
             bytes: section.list_bytes() as usize, // within the bound of 32 bits
+            sensitivity: section.sensitivity(),
         },
         scheme: start.scheme,
         protocol: start.protocol,

@@ -55,6 +55,7 @@ pub fn response<'h, 'b>(
         framing,
         keep_alive: true,
         bytes: section.list_bytes() as usize, // within the bound of 32 bits
+        sensitivity: section.sensitivity(),
     })
 }
 

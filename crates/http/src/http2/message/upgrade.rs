@@ -2,7 +2,8 @@
 //! who chooses a route or writes to a server need not know two.
 
 use super::{ExtendedConnect, Follows, Rejection, request};
-use crate::http2::fields::{FieldSection, judge};
+use crate::http2::fields::FieldSection;
+use crate::http2::flaw::judge;
 use crate::http2::hpack::static_table::Name;
 use crate::{HeaderSlots, Limits, Refusal};
 

@@ -227,6 +227,7 @@ impl Forward {
         let request = multiplexed::Request {
             text: &text,
             method: self.sent_method(),
+            sensitivity: head.sensitivity,
             body,
             patience: Patience {
                 settings: timeouts.connect,

@@ -19,6 +19,7 @@ impl Duplicate {
         let request = Request {
             text: &self.request,
             method: self.method,
+            sensitivity: self.sensitivity,
             body: match &self.payload[..] {
                 [] => Body::None,
                 payload => Body::Whole(payload.to_vec()),

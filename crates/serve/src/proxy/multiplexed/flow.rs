@@ -8,6 +8,7 @@ use std::task::Context;
 use onrush_engine::Instant;
 use onrush_http::Method;
 use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::hpack::Sensitivity;
 use onrush_http::http2::{Content, End, Stream};
 
 use crate::on_demand::OnDemand;
@@ -39,6 +40,7 @@ pub(super) struct Flow {
 pub(super) struct Outgoing {
     /// That of its request; none before there is one.
     pub(super) method: Cell<Option<Method>>,
+    pub(super) sensitivity: Cell<Sensitivity>,
     pub(super) state: Cell<Sending>,
     /// Most requests have no body, and a stream at once.
     held: OnDemand<Held>,

@@ -1,6 +1,6 @@
 //! The head of a request as it was sent last on a connection.
 
-use onrush_http::http2::hpack::{Encoder, Indexing, Repeated};
+use onrush_http::http2::hpack::{Encoder, Indexing, Repeated, Sensitivity};
 use onrush_http::http2::message::Lines;
 
 use crate::limits::MULTIPLEXED_REPEATED_MAX;
@@ -18,11 +18,15 @@ impl RepeatedHead {
     #[inline]
     pub(super) fn put(
         &mut self,
-        head: &[u8],
+        (head, sensitivity): (&[u8], Sensitivity),
         scheme: &str,
         encoder: &mut Encoder,
         out: &mut Vec<u8>,
     ) {
+        if sensitivity == Sensitivity::NeverIndexed {
+            encoder.set_sensitivity(sensitivity);
+            return Lines::whole(head).put(scheme, Indexing::Without, encoder, out);
+        }
         let text = (head, MULTIPLEXED_REPEATED_MAX);
         self.whole.write(text, encoder, out, |encoder, out| {
             let lines = Lines::whole(head);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use onrush_engine::Instant;
 use onrush_http::Method;
+use onrush_http::http2::hpack::Sensitivity;
 
 /// What is sent.
 pub(crate) struct Request<'t> {
@@ -11,6 +12,8 @@ pub(crate) struct Request<'t> {
     pub(crate) text: &'t [u8],
     /// CONNECT for a head that asks for an upgrade: it is sent as an extended CONNECT (RFC 8441), and its body is the tunnel's.
     pub(crate) method: Method,
+    /// Whether its fields may be in the server's table.
+    pub(crate) sensitivity: Sensitivity,
     pub(crate) body: Body,
     pub(crate) patience: Patience,
 }

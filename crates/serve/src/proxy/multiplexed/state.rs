@@ -166,6 +166,7 @@ impl State {
     pub(super) fn submit(&mut self, request: Request<'_>, now: Instant) -> Rc<Flow> {
         let flow = self.spare.pop().unwrap_or_default();
         flow.outgoing.method.set(Some(request.method));
+        flow.outgoing.sensitivity.set(request.sensitivity);
         match request.body {
             Body::None => flow.outgoing.state.set(Sending::Ended),
             Body::Whole(bytes) => {
@@ -206,6 +207,7 @@ impl State {
     /// Opens a stream for the request with this head, whose response has to begin by `until`.
     fn open(&mut self, flow: &Rc<Flow>, head: &[u8], until: Instant) {
         let method = flow.outgoing.method.get();
+        let sensitivity = flow.outgoing.sensitivity.get();
         let end = match flow.outgoing.state.get() {
             Sending::Ended => End::Stream,
             Sending::Open | Sending::Ends => End::Open,
@@ -219,9 +221,10 @@ impl State {
                 &mut self.frames,
                 |encoder, out| match method {
                     Some(Method::Connect) => {
+                        encoder.set_sensitivity(sensitivity);
                         Lines::whole(head).put_connect(PROTOCOL, scheme, encoder, out);
                     }
-                    _ => repeated.put(head, scheme, encoder, out),
+                    _ => repeated.put((head, sensitivity), scheme, encoder, out),
                 },
             );
         let stream = match opened {

@@ -1,6 +1,7 @@
 //! The head of a server's response for a client.
 
 use onrush_engine::BUFFER_BYTES;
+use onrush_http::http2::hpack::Sensitivity;
 use onrush_http::response::ResponseHead;
 use onrush_http::{Version, header_is};
 
@@ -35,7 +36,8 @@ impl Onward {
             length,
         } = self;
         let is_plain = cookie.is_none() && accept.is_none() && *change == Change::Nothing;
-        match is_plain && head.version == Version::Http2 {
+        let is_usual = head.sensitivity == Sensitivity::Usual;
+        match is_plain && is_usual && head.version == Version::Http2 {
             true => MadeOf::Head {
                 date: worker.date(),
                 length: *length,

@@ -8,15 +8,17 @@ use std::rc::Rc;
 use onrush_engine::{Input, Stream};
 use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::hpack::{Encoder, Indexing};
+use onrush_http::http2::hpack::{Encoder, Sensitivity};
 use onrush_http::http2::{self, Connection, End, Event, LocalSettings, Role};
 
 use crate::harness::{PATIENCE, TestCore, send_bytes};
+use crate::tests::http2::indexing_of;
 
 /// A request as the server sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) fields: BTreeMap<String, String>,
+    pub(super) sensitivity: Sensitivity,
     pub(super) body: Vec<u8>,
     pub(super) trailers: Vec<(String, String)>,
     /// Which of the connections it came on, from 0.
@@ -189,6 +191,7 @@ impl One {
             } => {
                 let asked = Asked {
                     fields: pairs(fields).into_iter().collect(),
+                    sensitivity: fields.sensitivity(),
                     connection: self.number,
                     ..Asked::default()
                 };
@@ -349,7 +352,7 @@ fn put<'a>(
     out: &mut Vec<u8>,
 ) {
     for (name, value) in fields {
-        encoder.field(name.as_bytes(), value.as_bytes(), Indexing::Without, out);
+        encoder.field(name.as_bytes(), value.as_bytes(), indexing_of(name), out);
     }
 }
 

@@ -3,11 +3,12 @@
 use onrush_config::Plan;
 use onrush_http::http2::End;
 use onrush_http::http2::code::Code;
+use onrush_http::http2::hpack::Sensitivity::{NeverIndexed, Usual};
 
 use super::echo_path;
 use super::server::{Done, Response, serve};
 use crate::harness::{configured, on_every_driver};
-use crate::tests::http2::Asking;
+use crate::tests::http2::{Asking, SECRET};
 
 /// Forwards everything to these servers, with `more` said of their group and of the route.
 fn plan(servers: &[std::net::SocketAddr], group: &str, route: &str) -> Plan {
@@ -235,6 +236,59 @@ fn heads_that_are_nearly_the_same_are_told_apart() {
             let head = client.response(head).await;
             assert_eq!((head.status, head.body.len()), (wanted.0, 0), "{path}");
             assert_eq!(head.fields.get("content-length"), None, "{path}");
+        }
+    });
+}
+
+#[test]
+fn what_nobody_may_index_is_handed_on_as_such() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, |asked| {
+            let response = Response::ok("body").with("x-own", "1");
+            Done::Respond(match asked.path() {
+                "/secret" => response.with(SECRET, "2"),
+                _ => response,
+            })
+        });
+        for route in ["", "response_headers = { add = { X-Version = \"1\" } }"] {
+            seen.asked.borrow_mut().clear();
+            let address = site.serve(&plan(&[server], "", route));
+            let mut client = Asking::connect(&site, &address, 65_535).await;
+            // Before and behind it everything is indexed, and the same again.
+            let mut wanted = Vec::new();
+            for (path, secret) in [
+                ("/", None),
+                ("/", Some("1")),
+                ("/secret", None),
+                ("/secret", None),
+                ("/", Some("1")),
+                ("/secret", Some("1")),
+                ("/", None),
+                ("/", None),
+            ] {
+                let fields: Vec<_> = secret.iter().map(|value| (SECRET, *value)).collect();
+                let stream = client.open(("GET", path), &fields, End::Stream);
+                let response = client.response(stream).await;
+                let is_secret = path == "/secret";
+                let field = response.fields.get(SECRET).map(|value| &**value);
+                assert_eq!(field, is_secret.then_some("2"));
+                let sensitivity = if is_secret { NeverIndexed } else { Usual };
+                assert_eq!(response.sensitivity, sensitivity, "{path}");
+                let field = secret.map(str::to_owned);
+                wanted.push((
+                    field,
+                    if secret.is_some() {
+                        NeverIndexed
+                    } else {
+                        Usual
+                    },
+                ));
+            }
+            let asked = seen.asked.borrow();
+            let asked = asked
+                .iter()
+                .map(|asked| (asked.fields.get(SECRET).cloned(), asked.sensitivity));
+            assert!(asked.eq(wanted), "{:?}", seen.asked.borrow());
         }
     });
 }
