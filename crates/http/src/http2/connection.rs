@@ -274,17 +274,24 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
         self.guard.stream_error()?;
-        self.gone.reset(id);
+        self.note_reset(id);
         self.answer(out, |out| frame::reset(id, error.code, out))
     }
 
-    /// A frame has come for a stream that is closed, apart from HEADERS and DATA: it may have crossed with what has
-    /// closed it.
-    fn ignore_closed(&mut self, id: u32) -> Result<Found, ConnectionError> {
+    /// We reset a stream. The peer may have sent as much on it as its window and our bound on heads allow.
+    #[inline]
+    fn note_reset(&mut self, id: u32) {
+        self.gone.reset(id);
+        self.guard.expect_late(self.stream_window());
+        self.guard.expect_late(self.local.list_bytes_max);
+    }
+
+    /// Ignores a frame of `bytes` for a stream that is closed: it may have crossed with the frame that closed it.
+    fn ignore_closed(&mut self, id: u32, bytes: u64) -> Result<Found, ConnectionError> {
         if self.is_idle(id) {
             return Err(FRAME_OF_IDLE);
         }
-        self.guard.chatter(super::guard::Flood::Ignored)?;
+        self.guard.late(bytes)?;
         Ok(Found::Nothing)
     }
 

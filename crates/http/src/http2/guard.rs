@@ -31,7 +31,7 @@ pub enum Flood {
     WindowUpdate,
     /// DATA without data (CVE-2019-9518).
     EmptyData,
-    /// Frames that mean nothing: of an unknown type, or of streams that are gone.
+    /// Frames that mean nothing: of an unknown type, or of closed streams beyond what can be late.
     Ignored,
     /// Fields beyond what a head may have, and work to decode them (CVE-2016-6581).
     Fields,
@@ -102,6 +102,9 @@ pub(crate) struct Guard {
     windows: u64,
     /// Bytes of answers that the user has not said to be sent.
     unsent: u32,
+    /// Bytes that the peer may have sent on streams before it received our RST_STREAM. They grow by what a stream may have on its
+    /// way, for each stream that we reset.
+    late: u64,
 }
 
 impl Guard {
@@ -112,6 +115,26 @@ impl Guard {
             chatter: CHATTER_AHEAD_MAX,
             windows: 0,
             unsent: 0,
+            late: 0,
+        }
+    }
+
+    /// We reset a stream on which the peer may have sent this many bytes that are still on their way.
+    #[inline]
+    pub(crate) fn expect_late(&mut self, bytes: u32) {
+        self.late = self.late.saturating_add(bytes.into());
+    }
+
+    /// A frame is ignored because its stream is closed. It costs nothing within the bytes of [`Guard::expect_late`]: a server
+    /// answers each of the requests that we cancel, and cannot know better.
+    #[inline]
+    pub(crate) fn late(&mut self, bytes: u64) -> Result<(), Flood> {
+        match self.late.checked_sub(bytes) {
+            Some(left) => {
+                self.late = left;
+                Ok(())
+            }
+            None => self.chatter(Flood::Ignored),
         }
     }
 

@@ -164,7 +164,7 @@ impl Connection {
         }
         self.newest = id;
         if id > self.last_taken {
-            return self.ignore_closed(id);
+            return self.ignore_closed(id, self.fields.list_bytes());
         }
         if self.streams.open() >= self.local.concurrent_streams_max {
             let error = StreamError::new(Code::REFUSED_STREAM, "more streams than announced");
@@ -197,12 +197,12 @@ impl Connection {
         Ok(Found::Head { stream, end })
     }
 
-    /// A block for a stream that is not open and cannot be opened by it. Only on one that we have reset may it be on its
-    /// way.
+    /// A block for a stream that is not open and cannot be opened by it. It is ignored if it may have been sent before our
+    /// RST_STREAM was received.
     #[cold]
     fn block_of_closed(&mut self, id: u32) -> Result<Found, ConnectionError> {
-        if self.gone.was_reset(id) {
-            return self.ignore_closed(id);
+        if !self.is_idle(id) && self.gone.may_be_late(id) {
+            return self.ignore_closed(id, self.fields.list_bytes());
         }
         if self.gone.has_ended(id) {
             return Err(ConnectionError::new(

@@ -172,7 +172,7 @@ impl Connection {
     /// RST_STREAM. Of a stream that we are done with it costs nobody anything.
     fn reset_frame(&mut self, id: u32, payload: &[u8]) -> Result<Found, ConnectionError> {
         let Some(stream) = self.streams.find(id) else {
-            return self.ignore_closed(id);
+            return self.ignore_closed(id, (HEAD_BYTES + payload.len()) as u64);
         };
         let slot = self.streams.get(stream);
         let is_served = slot.is_some_and(|slot| slot.outgoing == Outgoing::Nothing);

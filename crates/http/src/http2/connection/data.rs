@@ -147,18 +147,14 @@ impl Connection {
         if self.is_idle(head.stream) {
             return Err(ConnectionError::protocol("data of a stream that is idle"));
         }
-        self.guard.chatter(Flood::Ignored)?;
+        self.guard.late(head.length.into())?;
         self.discard(head.length, out);
         self.skip(head.length);
-        if self.gone.was_reset(head.stream) || head.stream > self.last_taken {
+        if self.gone.may_be_late(head.stream) || head.stream > self.last_taken {
             return Ok(Found::Nothing);
         }
-        let is_certain = self.gone.was_never_reset(head.stream);
         self.fail_id(head.stream, STREAM_CLOSED, out)?;
-        Ok(match is_certain {
-            true => Found::DataOfClosed(head.stream),
-            false => Found::Nothing,
-        })
+        Ok(Found::DataOfClosed(head.stream))
     }
 
     /// Gives back to the connection's window what nobody gets. The peer is told of it as early as of a stream's: with what is due of the

@@ -268,7 +268,7 @@ impl Connection {
     pub fn reset(&mut self, stream: Stream, code: Code, out: &mut Vec<u8>) {
         if self.is_open(stream) {
             self.streams.remove(stream);
-            self.gone.reset(stream.id);
+            self.note_reset(stream.id);
             frame::reset(stream.id, code, out);
         }
     }

@@ -1,8 +1,8 @@
-//! Streams that are closed, as far as it matters for frames that still come for them. Of the ids that are not open, those
-//! that we have reset may still have frames on their way (RFC 9113 5.1, "closed"), for the rest it is an error.
+//! Closed streams, as far as frames that still arrive for them are concerned. Streams that we have reset may have frames on
+//! their way, which are ignored (RFC 9113 5.1, "closed"); on other closed streams a frame is an error.
 
-/// Streams that we have reset and that are remembered: as many as are usually open at a time, so that all of them can be
-/// reset at once and frames on their way are still known.
+/// Reset streams that are remembered one by one, as many as are usually open at a time: between them the peer's errors are
+/// recognized. Older streams count as reset.
 const RESETS: usize = 128;
 
 /// Other streams that have ended last: enough to tell a peer that goes on with one from one that goes back to ids it has
@@ -15,7 +15,7 @@ pub(crate) struct Gone {
     /// A ring.
     resets: Vec<u32>,
     resets_next: u8,
-    /// The highest of those that the ring has lost: this one and those below it may have been reset by us, too.
+    /// The highest id that the ring has lost: streams up to this one may have been reset by us, too.
     forgotten: u32,
     /// A ring; 0 is none.
     ended: [u32; ENDED],
@@ -40,15 +40,13 @@ impl Gone {
         self.ended_next = (self.ended_next + 1) % ENDED as u8;
     }
 
-    pub(crate) fn was_reset(&self, id: u32) -> bool {
-        self.resets.contains(&id)
+    /// Whether frames of this closed stream may have been sent before our RST_STREAM was received, and have to be ignored
+    /// (RFC 9113 5.1). A stream that is no longer remembered counts as reset: an error would end all streams of the connection.
+    pub(crate) fn may_be_late(&self, id: u32) -> bool {
+        self.resets.contains(&id) || (id <= self.forgotten && !self.has_ended(id))
     }
 
-    /// Whether it is certain that we have not reset it. Where a peer is blamed for what comes on a stream, a doubt is in its favour.
-    pub(crate) fn was_never_reset(&self, id: u32) -> bool {
-        id > self.forgotten && !self.was_reset(id)
-    }
-
+    /// Whether the peer has ended this stream, among the last `ENDED` streams.
     pub(crate) fn has_ended(&self, id: u32) -> bool {
         self.ended.contains(&id)
     }
@@ -67,23 +65,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_ones_are_remembered() {
+    fn forgotten_streams_count_as_reset() {
         let mut gone = Gone::default();
         for id in 1..=RESETS as u32 + 3 {
             gone.reset(id);
             gone.ended(id + 1000);
         }
-        assert!(!gone.was_reset(3));
-        assert!(gone.was_reset(4));
-        // What the ring has lost is in doubt, and so is what is older.
-        assert!(!gone.was_never_reset(2) && !gone.was_never_reset(3) && !gone.was_never_reset(4));
-        assert!(gone.was_never_reset(RESETS as u32 + 4));
-        assert!(gone.was_reset(RESETS as u32 + 3));
-        assert!(gone.has_ended(RESETS as u32 + 1003));
-        assert!(!gone.has_ended(1001));
-        assert!(!gone.has_ended(5));
+        let newest = RESETS as u32 + 3;
+        assert!((1..=newest).all(|id| gone.may_be_late(id)));
+        assert!(!gone.may_be_late(newest + 1));
+        assert!(gone.has_ended(newest + 1000));
+        assert!(!gone.has_ended(1001) && !gone.has_ended(5));
         gone.forget();
-        assert!(!gone.was_reset(4) && !gone.was_never_reset(RESETS as u32 + 3));
-        assert!(gone.was_never_reset(RESETS as u32 + 4));
+        assert!((1..=newest).all(|id| gone.may_be_late(id)));
+        assert!(!gone.may_be_late(newest + 1));
+    }
+
+    #[test]
+    fn an_ended_stream_among_forgotten_ones_is_not_late() {
+        let mut gone = Gone::default();
+        gone.reset(9);
+        gone.ended(7);
+        gone.forget();
+        assert!(gone.may_be_late(5) && gone.may_be_late(9));
+        assert!(!gone.may_be_late(7));
     }
 }

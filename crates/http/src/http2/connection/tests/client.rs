@@ -290,3 +290,88 @@ fn data_that_was_on_its_way_when_its_stream_was_reset_is_not_told() {
     }
     assert_eq!((&side.seen[..], side.error), (&[][..], None));
 }
+
+/// Opens a request that stays open, and then cancels `count` others.
+fn cancel_beside_another(side: &mut Side, count: u32) -> Stream {
+    let kept = open(side, Content::Any).expect("there is room");
+    for _ in 0..count {
+        let stream = open(side, Content::Any).expect("there is room");
+        side.connection.reset(stream, Code::CANCEL, &mut side.out);
+    }
+    side.forget();
+    kept
+}
+
+#[test]
+fn late_responses_of_cancelled_requests_are_ignored() {
+    const CANCELLED: u32 = 10_000;
+    let mut side = Side::client();
+    let kept = cancel_beside_another(&mut side, CANCELLED);
+    for number in 1..=CANCELLED {
+        let id = kept.id() + 2 * number;
+        // Each head adds an entry to the table of field compression.
+        let head = [OK, &[0x40, 1, b'x', 1, b'0' + (number % 10) as u8]].concat();
+        side.hear(&[response(id, 0, &head), data(id, 0, b"late")].concat());
+        side.hear(&[response(id, END_STREAM, &[0xbe]), reset(id)].concat());
+        assert_eq!((side.error, side.resets()), (None, Vec::new()));
+        side.connection.sent();
+    }
+    // The newest entry of the table.
+    side.hear(&response(kept.id(), END_STREAM, &[0x88, 0xbe]));
+    assert_eq!(side.seen, [Seen::Head(kept.id(), End::Stream)]);
+}
+
+#[test]
+fn a_late_response_is_ignored_after_a_rest() {
+    let mut side = Side::client();
+    let stream = open(&mut side, Content::Any).expect("there is room");
+    side.connection.reset(stream, Code::CANCEL, &mut side.out);
+    side.connection.rest();
+    side.forget();
+    side.hear(&[response(1, 0, OK), data(1, END_STREAM, b"late")].concat());
+    assert_eq!((side.error, side.resets()), (None, Vec::new()));
+}
+
+#[test]
+fn errors_on_closed_streams_are_still_errors() {
+    // A stream that the server may not open, beside streams that were reset and are forgotten.
+    let mut side = Side::client();
+    cancel_beside_another(&mut side, 300);
+    side.hear(&response(2, 0, OK));
+    assert_eq!(
+        side.error.map(|error| error.code),
+        Some(Code::PROTOCOL_ERROR)
+    );
+    // A field block after the end of a response.
+    let mut side = Side::client();
+    let kept = cancel_beside_another(&mut side, 300);
+    side.hear(
+        &[
+            response(kept.id(), END_STREAM, OK),
+            response(kept.id(), 0, OK),
+        ]
+        .concat(),
+    );
+    assert_eq!(
+        side.error.map(|error| error.code),
+        Some(Code::STREAM_CLOSED)
+    );
+}
+
+#[test]
+fn frames_of_closed_streams_are_bounded_by_what_may_be_late() {
+    let mut side = Side::client();
+    let kept = cancel_beside_another(&mut side, 1);
+    let late = reset(kept.id() + 2);
+    let mut frames = 0;
+    while side.error.is_none() {
+        side.hear(&late);
+        frames += 1;
+    }
+    let flood = side.error.and_then(|error| error.flood);
+    assert_eq!(flood, Some(crate::http2::guard::Flood::Ignored));
+    let settings = LocalSettings::DEFAULT;
+    let bytes = (settings.stream_window + settings.list_bytes_max) as usize;
+    let chatter = crate::http2::limits::CHATTER_AHEAD_MAX as usize;
+    assert!(frames <= bytes / late.len() + chatter + 1, "{frames}");
+}
