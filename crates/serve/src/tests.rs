@@ -10,6 +10,7 @@ mod changes;
 mod client_bounds;
 mod cors;
 mod crowds;
+mod early_responses;
 mod edits;
 mod ejection;
 mod encoding;

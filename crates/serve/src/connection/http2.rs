@@ -113,8 +113,6 @@ enum Waits {
     Request,
     /// Send the rest of a frame or of a head.
     Rest,
-    /// Send the rest of bodies that nobody wants.
-    Body,
     /// Open a window.
     Window,
     /// Nothing: it waits for us, or for a body that its request has a time for.
@@ -316,7 +314,6 @@ impl Http2 {
             true => Waits::Rest,
             false if !self.session.has_streams() => Waits::Request,
             false if self.session.is_stalled() => Waits::Window,
-            false if self.session.awaits_unwanted() => Waits::Body,
             false => Waits::Nothing,
         };
         if waits != self.waits {
@@ -324,7 +321,6 @@ impl Http2 {
             let state = match waits {
                 Waits::Request => ConnectionState::Idle,
                 Waits::Rest => ConnectionState::Head,
-                Waits::Body => ConnectionState::Body,
                 Waits::Window => ConnectionState::Sending,
                 Waits::Nothing => ConnectionState::Request,
             };
@@ -339,7 +335,6 @@ impl Http2 {
             }
             Waits::Request => Some(timeouts.client_idle),
             Waits::Rest => Some(timeouts.client_head),
-            Waits::Body => Some(timeouts.client_body),
             Waits::Window => Some(timeouts.client_send),
             Waits::Nothing => None,
         };

@@ -96,15 +96,10 @@ impl Stream {
         };
         if message::as_upgrade(fields, key, limits)? == Asks::Tunnel {
             self.follows = Follows::Nothing;
-            // A client that gets another response is told by a reset that nobody wants what it would send through a tunnel.
-            self.flow.incoming.body().length.set(Some(u64::MAX));
         }
         let unknown = ExtendedConnect::Unknown;
         let request = message::request(fields, slots, self.follows, unknown, limits)?;
         self.framing = request.head.framing;
-        if let Framing::Length(length) = self.framing {
-            self.flow.incoming.body().length.set(Some(length));
-        }
         if let Some(whole) = self.flow.take_whole(self.framing) {
             self.whole = whole;
         }

@@ -13,14 +13,12 @@ pub(crate) enum Cut {
     Error(ConnectionError),
     /// A head, or another frame, took too long.
     Head,
-    /// A body that nobody wants took too long.
-    Body,
     /// Windows were not opened, or the socket took nothing, for too long.
     Window,
 }
 
 /// What is counted beside floods.
-const OTHERS: [&str; 4] = ["malformed", "late_head", "late_body", "late_window"];
+const OTHERS: [&str; 3] = ["malformed", "late_head", "late_window"];
 
 const KINDS: usize = Flood::ALL.len() + OTHERS.len();
 
@@ -32,8 +30,7 @@ impl Cut {
             }) => return flood as usize,
             Cut::Error(ConnectionError { flood: None, .. }) => 0,
             Cut::Head => 1,
-            Cut::Body => 2,
-            Cut::Window => 3,
+            Cut::Window => 2,
         };
         Flood::ALL.len() + other
     }
@@ -89,7 +86,7 @@ mod tests {
         for flood in Flood::ALL {
             cuts.count(Cut::Error(error(Some(flood))));
         }
-        for cut in [Cut::Error(error(None)), Cut::Head, Cut::Body, Cut::Window] {
+        for cut in [Cut::Error(error(None)), Cut::Head, Cut::Window] {
             cuts.count(cut);
         }
         let mut sum = cuts.view();

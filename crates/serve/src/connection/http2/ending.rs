@@ -51,7 +51,6 @@ impl Http2 {
         self.session.go_away(Code::NO_ERROR);
         match self.waits {
             Waits::Rest => self.cut(Cut::Head),
-            Waits::Body => self.cut(Cut::Body),
             Waits::Window => self.cut(Cut::Window),
             Waits::Request | Waits::Nothing => self.fail(),
         }

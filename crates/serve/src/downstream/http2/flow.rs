@@ -10,7 +10,7 @@ use onrush_http::Framing;
 use onrush_http::http2::Stream;
 use onrush_http::http2::code::Code;
 
-use super::limits::{HTTP2_UNREAD_MAX, HTTP2_WHOLE_MAX};
+use super::limits::HTTP2_WHOLE_MAX;
 use crate::on_demand::OnDemand;
 use crate::waiter::Waiter;
 
@@ -78,16 +78,12 @@ pub(super) struct Arriving {
     pub(super) trailers: RefCell<Vec<u8>>,
     /// How many bytes it may have, where its head has not said how many it has.
     pub(super) bytes_max: Cell<u64>,
-    /// How many bytes it has, where its head has said so.
-    pub(super) length: Cell<Option<u64>>,
     /// Bytes that have come.
     pub(super) received: Cell<u64>,
     /// Bytes that are there, and that the window of the connection still counts.
     pub(super) owed: Cell<u32>,
     /// Bytes that nobody has released, and that it does not.
     pub(super) held: Cell<u32>,
-    /// Bytes of these that were thrown away.
-    pub(super) discarded: Cell<u32>,
 }
 
 impl Outgoing {
@@ -104,11 +100,9 @@ impl Default for Arriving {
             bytes: RefCell::default(),
             trailers: RefCell::default(),
             bytes_max: Cell::new(u64::MAX),
-            length: Cell::default(),
             received: Cell::default(),
             owed: Cell::default(),
             held: Cell::default(),
-            discarded: Cell::default(),
         }
     }
 }
@@ -120,21 +114,17 @@ impl Arriving {
             bytes,
             trailers,
             bytes_max,
-            length,
             received,
             owed,
             held,
-            discarded,
         } = self;
         // The next may have none, or a small one.
         bytes.take();
         trailers.borrow_mut().clear();
         bytes_max.set(u64::MAX);
-        length.set(None);
         received.set(0);
         owed.set(0);
         held.set(0);
-        discarded.set(0);
     }
 
     /// Whether nothing is there that nobody has taken.
@@ -165,7 +155,7 @@ pub(super) enum Receiving {
     Open,
     /// Its end has come, and was not dealt with.
     Ended,
-    /// Nobody wants the rest.
+    /// The request is over: the rest of its body is discarded.
     Unwanted,
 }
 
@@ -221,16 +211,6 @@ impl Flow {
         let may_stay = owed.get() == 0 && bytes.borrow().len() <= HTTP2_WHOLE_MAX;
         let is_whole = trailers.borrow().is_empty() && !bytes.borrow().is_empty();
         (may_stay && is_whole).then(|| bytes.take())
-    }
-
-    /// Whether more of the body is still to come than is thrown away behind a response.
-    pub(super) fn has_long_rest(&self) -> bool {
-        let Some(body) = self.incoming.body_if_any() else {
-            return false;
-        };
-        let length = body.length.get().unwrap_or(0);
-        let rest = length.saturating_sub(body.received.get());
-        rest > u64::from(HTTP2_UNREAD_MAX) || body.discarded.get() > HTTP2_UNREAD_MAX
     }
 
     /// Whether nothing of the response waits for windows.

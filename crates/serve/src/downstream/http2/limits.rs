@@ -36,11 +36,6 @@ pub(crate) const FLOWS_SPARE_MAX: usize = 32;
 /// the window of a stream.
 pub(crate) const HTTP2_CONNECTION_WINDOW: u32 = 256 * 1024;
 
-/// Bytes of a body that are thrown away behind a response; of a longer one the client is told by a reset that nobody wants it
-/// (RFC 9113 8.1), with the response where that is known then: curl 7.88 waits for ever with the rest when it comes later. A quarter
-/// of a stream's window.
-pub(crate) const HTTP2_UNREAD_MAX: u32 = 16 * 1024;
-
 /// Bytes of responses that may wait for the windows of one client before no more of its requests are responded to: four times what it
 /// takes at once on a stream. Of the largest that are made at once, 64 KiB, one more may come behind it.
 pub(crate) const HTTP2_HELD_MAX: usize = 256 * 1024;

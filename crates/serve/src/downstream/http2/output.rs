@@ -26,7 +26,7 @@ pub(crate) struct State {
     unsent: usize,
     /// Bytes of all responses that wait for their windows.
     held: usize,
-    /// Streams whose responses are written, and that are reset behind them: nobody wants the rest of their requests.
+    /// Streams whose responses are written and whose requests have not ended: they are reset once all that is written is sent.
     leaving: Vec<Stream>,
     /// By the slots of their streams.
     flows: Vec<Option<Rc<Flow>>>,
@@ -117,45 +117,31 @@ impl State {
         }
     }
 
-    /// The response of a stream has left, and its request is over. What is still to come of a body that nobody wants is thrown
-    /// away, up to a bound; of more the client is told by a reset (RFC 9113 8.1).
+    /// Closes a stream whose response is written and whose request is over. If the client has not ended its request, the stream is
+    /// reset (RFC 9113 8.1): the client might never send the rest, and the stream would stay open.
     pub(super) fn close(&mut self, flow: &Rc<Flow>, stream: Stream) {
-        if flow.has_long_rest() {
-            if !self.frames.is_empty() || self.has_unsent() {
+        if self.http.is_open(stream) {
+            if !self.is_sent() {
                 // With the response in one record of TLS, curl up to 7.88 would take it for a failure.
                 return self.leaving.push(stream);
             }
             self.http.reset(stream, Code::NO_ERROR, &mut self.frames);
         }
-        if !self.http.is_open(stream) {
-            self.forget(flow, stream);
-            self.recycle(flow);
-        }
+        self.forget(flow, stream);
+        self.recycle(flow);
     }
 
-    /// So many bytes have come that nobody wants.
+    /// Discards bytes of a request's body. Their frame may end the stream before it is reset.
     pub(super) fn discard(&mut self, stream: Stream, bytes: u32) {
         self.http.release(stream, bytes, &mut self.frames);
-        let Some(flow) = self.flow(stream) else {
-            return;
-        };
-        let discarded = &flow.incoming.body().discarded;
-        discarded.set(discarded.get().saturating_add(bytes));
-        if flow.outgoing.state.get() != Sending::Ended
-            || flow.incoming.state.get() != Receiving::Unwanted
+        if !self.http.is_open(stream)
+            && let Some(flow) = self.flow(stream)
+            && flow.outgoing.state.get() == Sending::Ended
+            && flow.incoming.state.get() == Receiving::Unwanted
         {
-            return;
+            self.forget(&flow, stream);
+            self.recycle(&flow);
         }
-        self.close(&flow, stream);
-    }
-
-    /// Whether there is nothing but bodies that nobody wants.
-    pub(super) fn awaits_unwanted(&self) -> bool {
-        let is_over = |flow: &Rc<Flow>| {
-            flow.incoming.state.get() == Receiving::Unwanted
-                && flow.outgoing.state.get() == Sending::Ended
-        };
-        self.flows.iter().flatten().all(is_over)
     }
 
     /// Whether enough is waiting that it should be sent before there is more of bodies.

@@ -377,11 +377,6 @@ impl Session {
         self.state.borrow().is_waiting()
     }
 
-    /// Whether there is nothing but bodies that nobody wants.
-    pub(crate) fn awaits_unwanted(&self) -> bool {
-        self.state.borrow().awaits_unwanted()
-    }
-
     /// Gives up what an idle connection does not need.
     pub(crate) fn rest(&self) {
         self.state.borrow_mut().rest();
