@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) timeouts: Timeouts,
     /// What a request's head may ask of us.
     pub(crate) request_limits: Limits,
+    /// Streams per second that a client may reset on a connection of HTTP/2.
+    pub(crate) resets_per_second: u32,
     /// Bytes of the body of a request without a route.
     pub(crate) request_body_max: u64,
     /// What such a request is told.
@@ -97,6 +99,7 @@ impl Settings {
                 target_bytes_max: plan.request_limits.target_bytes_max,
                 ..worker.limits
             },
+            resets_per_second: plan.clients.http2_resets_per_second,
             request_body_max: plan.request_body_max.unwrap_or(u64::MAX),
             treatments: plan.routes.iter().zip(names).map(treatment).collect(),
             error_pages,

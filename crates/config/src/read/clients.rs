@@ -1,4 +1,4 @@
-//! `[clients]`: how many connections they may have.
+//! `[clients]`: how many connections they may have, and how many requests they may cancel.
 
 use crate::diagnostic::Findings;
 use crate::limits;
@@ -7,15 +7,23 @@ use crate::section::{Keys, Section};
 
 pub(super) fn read_clients(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Clients {
     const EXPECTED: &str = "a table such as { connections_per_address_max = 100 }";
-    let keys = Keys::new(&["connections_max", "connections_per_address_max"]);
+    let keys = Keys::new(&[
+        "connections_max",
+        "connections_per_address_max",
+        "http2_resets_per_second",
+    ]);
     let section = file
         .value("clients")
         .and_then(|value| Section::of("[clients]", value, EXPECTED, keys, findings));
     let Some(section) = section else {
         return Clients::default();
     };
+    let resets = 1..=limits::HTTP2_RESETS_PER_SECOND_MAX;
+    let resets = section.count("http2_resets_per_second", resets, findings);
     let mut count = |key| section.count(key, 1..=limits::CLIENT_CONNECTIONS_MAX, findings);
+    let default = Clients::default();
     Clients {
+        http2_resets_per_second: resets.unwrap_or(default.http2_resets_per_second),
         connections_max: count("connections_max"),
         connections_per_address_max: count("connections_per_address_max"),
     }

@@ -128,7 +128,14 @@ fn clients_may_have_so_many_connections() {
     let plan = parsed("[clients]\nconnections_max = \"10k\"\n[[route]]\nsynthetic = true").plan;
     assert_eq!(plan.clients.connections_max.map(u32::from), Some(10_000));
     assert_eq!(plan.clients.connections_per_address_max, None);
+    assert_eq!(plan.clients.http2_resets_per_second, 10_000);
+    let plan = parsed("[clients]\nhttp2_resets_per_second = 50\n[[route]]\nsynthetic = true").plan;
+    assert_eq!(plan.clients.http2_resets_per_second, 50);
     check_errors(&[
+        (
+            "[clients]\nhttp2_resets_per_second = 0",
+            &["2:27: http2_resets_per_second 0 is out of range: expected 1 to 1000000"],
+        ),
         (
             "[clients]\nconnections_max = 0\nconnections_per_address_max = \"many\"\nconections = 1",
             &[

@@ -130,7 +130,7 @@ impl Connection {
             fields: Box::default(),
             decoder: Decoder::new(TABLE_BYTES_DEFAULT),
             encoder: Encoder::new(),
-            guard: Guard::new(),
+            guard: Guard::new(local.resets_per_second),
         }
     }
 
@@ -169,8 +169,7 @@ impl Connection {
         self.guard.sent();
     }
 
-    /// Time has passed since it was said last, of which whole seconds count: what a peer may do in excess of good work
-    /// comes back with it.
+    /// Time has passed since the last call: what a peer may do in excess of good work comes back with it.
     pub fn elapsed(&mut self, time: Duration) {
         self.guard.elapsed(time);
     }

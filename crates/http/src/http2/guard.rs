@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::limits::{
     CHATTER_AHEAD_MAX, CHATTER_PER_DATA, CHATTER_PER_SECOND, CHATTER_PER_STREAM,
-    CONTROL_UNSENT_BYTES_MAX, DATA_BYTES_PER_CHATTER, DATA_GOOD_BYTES, RESETS_AHEAD_MAX,
-    RESETS_PER_SECOND, STREAM_ERRORS_AHEAD_MAX, STREAM_ERRORS_PER_SECOND, WINDOW_GOOD_BYTES,
+    CONTROL_UNSENT_BYTES_MAX, DATA_BYTES_PER_CHATTER, DATA_GOOD_BYTES, GUARD_TICK,
+    RESETS_AHEAD_MAX, STREAM_ERRORS_AHEAD_MAX, STREAM_ERRORS_PER_SECOND, WINDOW_GOOD_BYTES,
 };
 
 /// Which bound a peer went beyond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flood {
-    /// Streams that it opened and reset (CVE-2023-44487).
+    /// Streams that it opened and reset (CVE-2023-44487), or that were refused because too many were open.
     RapidReset,
     /// Streams that it made us reset (CVE-2025-8671).
     StreamErrors,
@@ -73,7 +73,7 @@ impl Flood {
     /// A sentence's worth of it, for logs and GOAWAY.
     pub const fn reason(self) -> &'static str {
         match self {
-            Flood::RapidReset => "too many streams reset",
+            Flood::RapidReset => "too many streams reset or refused",
             Flood::StreamErrors => "too many stream errors",
             Flood::Continuation => "field block without end",
             Flood::Unread => "too many answers unread",
@@ -91,8 +91,12 @@ impl Flood {
 /// The tokens of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guard {
-    /// <= `RESETS_AHEAD_MAX`.
+    /// <= `resets_max`.
     resets: u32,
+    /// Tokens that a second gives back to `resets`.
+    resets_per_second: u32,
+    /// Time that has passed and has not given tokens back; < `GUARD_TICK`.
+    rest: Duration,
     /// <= `STREAM_ERRORS_AHEAD_MAX`.
     stream_errors: u32,
     /// <= `CHATTER_AHEAD_MAX`.
@@ -108,9 +112,11 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(resets_per_second: u32) -> Self {
         Guard {
-            resets: RESETS_AHEAD_MAX,
+            resets: resets_max(resets_per_second),
+            resets_per_second,
+            rest: Duration::ZERO,
             stream_errors: STREAM_ERRORS_AHEAD_MAX,
             chatter: CHATTER_AHEAD_MAX,
             windows: 0,
@@ -138,9 +144,12 @@ impl Guard {
         }
     }
 
-    /// The peer has reset a stream that was not served.
+    /// The peer has reset a stream that was not served, or has opened one too many. That pays for the frames which go with it: Go's
+    /// client sends a PING with a reset.
     pub(crate) fn reset(&mut self) -> Result<(), Flood> {
-        take(&mut self.resets, Flood::RapidReset)
+        take(&mut self.resets, Flood::RapidReset)?;
+        give(&mut self.chatter, CHATTER_PER_STREAM, CHATTER_AHEAD_MAX);
+        Ok(())
     }
 
     /// The peer has made us reset a stream.
@@ -194,7 +203,7 @@ impl Guard {
     /// A stream was served to its end.
     #[inline]
     pub(crate) fn served(&mut self) {
-        give(&mut self.resets, 1, RESETS_AHEAD_MAX);
+        give(&mut self.resets, 1, resets_max(self.resets_per_second));
         give(&mut self.stream_errors, 1, STREAM_ERRORS_AHEAD_MAX);
         give(&mut self.chatter, CHATTER_PER_STREAM, CHATTER_AHEAD_MAX);
     }
@@ -215,16 +224,32 @@ impl Guard {
         self.windows = self.windows.saturating_add(2 * bytes as u64);
     }
 
-    /// Time has passed.
+    /// Time has passed since the last call.
     pub(crate) fn elapsed(&mut self, time: Duration) {
-        let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
-        let resets = seconds.saturating_mul(RESETS_PER_SECOND);
-        let chatter = seconds.saturating_mul(CHATTER_PER_SECOND);
-        give(&mut self.resets, resets, RESETS_AHEAD_MAX);
-        let errors = seconds.saturating_mul(STREAM_ERRORS_PER_SECOND);
+        const TICKS_PER_SECOND: u64 = (1000 / GUARD_TICK.as_millis()) as u64;
+        self.rest += time;
+        let ticks = self.rest.as_millis() / GUARD_TICK.as_millis();
+        let ticks = u32::try_from(ticks).unwrap_or(u32::MAX);
+        self.rest = self.rest.saturating_sub(GUARD_TICK.saturating_mul(ticks));
+        let tokens = |per_second: u32| {
+            let tokens = u64::from(ticks) * u64::from(per_second) / TICKS_PER_SECOND;
+            u32::try_from(tokens).unwrap_or(u32::MAX)
+        };
+        let resets_max = resets_max(self.resets_per_second);
+        give(&mut self.resets, tokens(self.resets_per_second), resets_max);
+        let errors = tokens(STREAM_ERRORS_PER_SECOND);
         give(&mut self.stream_errors, errors, STREAM_ERRORS_AHEAD_MAX);
-        give(&mut self.chatter, chatter, CHATTER_AHEAD_MAX);
+        give(
+            &mut self.chatter,
+            tokens(CHATTER_PER_SECOND),
+            CHATTER_AHEAD_MAX,
+        );
     }
+}
+
+/// Resets ahead of time: a burst, and what comes between two ticks.
+fn resets_max(per_second: u32) -> u32 {
+    RESETS_AHEAD_MAX.saturating_add(per_second / 10)
 }
 
 #[inline]
@@ -246,27 +271,31 @@ fn give(tokens: &mut u32, count: u32, max: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http2::limits::RESETS_PER_SECOND;
 
     #[test]
     fn tokens_come_back_with_good_work_and_time() {
-        let mut guard = Guard::new();
-        for _ in 0..RESETS_AHEAD_MAX {
-            assert_eq!(guard.reset(), Ok(()));
-        }
+        let mut guard = Guard::new(500);
+        let ahead = RESETS_AHEAD_MAX + 50;
+        assert!((0..ahead).all(|_| guard.reset().is_ok()));
         assert_eq!(guard.reset(), Err(Flood::RapidReset));
         guard.served();
         assert_eq!(guard.reset(), Ok(()));
         assert_eq!(guard.reset(), Err(Flood::RapidReset));
-        guard.elapsed(Duration::from_millis(1999));
-        for _ in 0..RESETS_PER_SECOND {
-            assert_eq!(guard.reset(), Ok(()));
+        // In steps of two and a half ticks.
+        for _ in 0..8 {
+            guard.elapsed(Duration::from_millis(250));
         }
+        assert!((0..1000).all(|_| guard.reset().is_ok()));
+        assert_eq!(guard.reset(), Err(Flood::RapidReset));
+        guard.elapsed(Duration::MAX / 2);
+        assert!((0..ahead).all(|_| guard.reset().is_ok()));
         assert_eq!(guard.reset(), Err(Flood::RapidReset));
     }
 
     #[test]
     fn small_data_is_no_good_work() {
-        let mut guard = Guard::new();
+        let mut guard = Guard::new(RESETS_PER_SECOND);
         while guard.chatter(Flood::WindowUpdate).is_ok() {}
         guard.data_received(DATA_GOOD_BYTES - 1);
         guard.data_sent(DATA_BYTES_PER_CHATTER - 1);
@@ -278,7 +307,7 @@ mod tests {
     #[test]
     fn windows_are_paid_for_by_what_is_sent_into_them() {
         for (bytes, is_flood) in [(1, true), (7, false), (1000, false)] {
-            let mut guard = Guard::new();
+            let mut guard = Guard::new(RESETS_PER_SECOND);
             let mut outcome = Ok(());
             for _ in 0..10 * CHATTER_AHEAD_MAX {
                 // Of the stream, of the connection, and what is sent then.
@@ -292,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_was_sent_may_be_read_later_and_in_pieces() {
-        let mut guard = Guard::new();
+        let mut guard = Guard::new(RESETS_PER_SECOND);
         let pieces = 100 * CHATTER_AHEAD_MAX;
         for _ in 0..pieces {
             guard.data_sent(WINDOW_GOOD_BYTES as usize);
@@ -315,7 +344,7 @@ mod tests {
 
     #[test]
     fn answers_count_until_they_are_sent() {
-        let mut guard = Guard::new();
+        let mut guard = Guard::new(RESETS_PER_SECOND);
         assert_eq!(guard.answered(CONTROL_UNSENT_BYTES_MAX as usize), Ok(()));
         assert_eq!(guard.answered(1), Err(Flood::Unread));
         guard.sent();

@@ -1,6 +1,8 @@
 //! Every bound of HTTP/2, with its reason. What a configuration may change stands in
 //! [`LocalSettings`](super::settings::LocalSettings).
 
+use std::time::Duration;
+
 /// Bytes of a frame that [`receive`](super::Connection::receive) may want at once, its head included: frames of the
 /// connection and field blocks in one piece are read where they lie, longer blocks are joined in a buffer and DATA goes
 /// on in pieces. A quarter of a receive buffer of 16 KiB; heads of browsers have some hundred bytes.
@@ -51,8 +53,8 @@ pub const CONTROL_UNSENT_BYTES_MAX: u32 = 32 * 1024;
 
 /// Streams that the peer may reset before they are served, ahead of what good work and time give back (CVE-2023-44487).
 /// A browser that is closed or goes on resets all it has open, 100 at a time. A proxy or a client of gRPC resets each call whose
-/// deadline has passed: all of them, when what it asks for hangs. Each costs us some ten microseconds, so all of
-/// them are a hundredth of a second.
+/// deadline has passed: all of them, when what it asks for hangs. A stream that is refused because too many are open costs as
+/// much. Each costs us some ten microseconds, so all of them are a hundredth of a second.
 pub const RESETS_AHEAD_MAX: u32 = 1000;
 
 /// Stream errors of the peer that make us reset (CVE-2025-8671), in the same way. Correct peers make none at all, but for
@@ -82,8 +84,14 @@ pub const DATA_BYTES_PER_CHATTER: usize = 2;
 /// Bytes by which a window is opened that was worth a frame. Go's client does so from 4,096 on, nginx and browsers by much more.
 pub const WINDOW_GOOD_BYTES: u32 = 1024;
 
-/// Resets that a second gives back: calls of a hundred users whose deadlines pass. What they cost is a thousandth of a CPU.
-pub const RESETS_PER_SECOND: u32 = 100;
+/// Resets that a second gives back unless a configuration says otherwise. A connection with 100 calls at a time and deadlines of 10 ms
+/// resets so many when its server hangs; the same client may ask for ten times as many that are answered. At ten microseconds each they cost
+/// a tenth of a CPU.
+pub const RESETS_PER_SECOND: u32 = 10_000;
+
+/// Time after which tokens are given back: short beside a second, so that few tokens are needed ahead of time, and each rate below is
+/// a whole number of tokens per tick.
+pub const GUARD_TICK: Duration = Duration::from_millis(100);
 
 /// Stream errors that a second gives back.
 pub const STREAM_ERRORS_PER_SECOND: u32 = 10;

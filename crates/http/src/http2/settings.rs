@@ -4,6 +4,7 @@ use super::code::{Code, ConnectionError};
 use super::frame::{
     Flags, Head, Kind, NUMBER_MAX, PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX, number_at, put_head,
 };
+use super::limits::RESETS_PER_SECOND;
 use super::message::ExtendedConnect;
 
 /// The window of a connection and of its streams before anything else is said (RFC 9113 6.9.2).
@@ -33,7 +34,7 @@ pub enum Role {
     Server,
 }
 
-/// What we say in our SETTINGS, and the window of the connection. Values beyond what the RFC allows are taken as the
+/// What we say in our SETTINGS, the window of the connection, and a bound on resets. Values beyond what the RFC allows are taken as the
 /// nearest that it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalSettings {
@@ -50,6 +51,8 @@ pub struct LocalSettings {
     pub list_bytes_max: u32,
     /// Whether clients may ask for another protocol on a stream; said by servers only.
     pub extended_connect: ExtendedConnect,
+    /// Streams per second that a client may reset before they are served, beyond a burst; not part of the frame.
+    pub resets_per_second: u32,
 }
 
 impl LocalSettings {
@@ -62,6 +65,7 @@ impl LocalSettings {
         frame_bytes_max: PAYLOAD_BYTES_DEFAULT,
         list_bytes_max: 16 * 1024,
         extended_connect: ExtendedConnect::Unknown,
+        resets_per_second: RESETS_PER_SECOND,
     };
 
     /// The same within what the RFC allows.

@@ -11,12 +11,12 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use onrush_config::plan::HttpVersions;
 use onrush_engine::{Error, Input, Instant, Kind};
 use onrush_http::http2::LocalSettings;
 use onrush_http::http2::frame::PREFACE;
+use onrush_http::http2::limits::GUARD_TICK;
 use onrush_http::http2::message::ExtendedConnect;
 use onrush_tls::{Info, Transport};
 
@@ -127,9 +127,6 @@ enum Rests {
     Already,
 }
 
-/// What the protocol counts time in.
-const SECOND: Duration = Duration::from_secs(1);
-
 /// What a step over the input has left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Left {
@@ -152,14 +149,15 @@ impl Connection {
 ///
 /// Not an `async fn`, which would keep the connection's room beside what is made of it.
 fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Future<Output = ()> {
+    let service = Rc::clone(&connection.service);
     let settings = LocalSettings {
+        resets_per_second: service.site().settings.resets_per_second,
         connection_window: HTTP2_CONNECTION_WINDOW,
         // Always, since routes that forward may come with the next configuration, and what was said cannot be taken back
         // (RFC 8441 3).
         extended_connect: ExtendedConnect::Allowed,
         ..LocalSettings::DEFAULT
     };
-    let service = Rc::clone(&connection.service);
     let now = service.worker.core.now();
     connection.side.stream.change_note(note::in_http2);
     let mut client = Http2 {
@@ -305,7 +303,7 @@ impl Http2 {
         let worker = &self.service.worker;
         let now = worker.core.now();
         let elapsed = now.since(self.elapsed);
-        if elapsed >= SECOND {
+        if elapsed >= GUARD_TICK {
             self.elapsed = now;
             self.session.elapsed(elapsed);
         }

@@ -8,7 +8,7 @@ use super::{Connection, STREAM_CLOSED};
 use crate::http2::code::{Code, ConnectionError, StreamError};
 use crate::http2::facts::{Facts, Section};
 use crate::http2::frame::{
-    Flags, HEAD_BYTES, Head, Kind, PAYLOAD_BYTES_DEFAULT, dependency, read_headers,
+    self, Flags, HEAD_BYTES, Head, Kind, PAYLOAD_BYTES_DEFAULT, dependency, read_headers,
 };
 use crate::http2::guard::Flood;
 use crate::http2::hpack;
@@ -167,8 +167,10 @@ impl Connection {
             return self.ignore_closed(id, self.fields.list_bytes());
         }
         if self.streams.open() >= self.local.concurrent_streams_max {
-            let error = StreamError::new(Code::REFUSED_STREAM, "more streams than announced");
-            self.fail_id(id, error, out)?;
+            // Not an error of the client: it may not know yet how many are allowed (RFC 9113 5.1.2).
+            self.guard.reset()?;
+            self.note_reset(id);
+            self.answer(out, |out| frame::reset(id, Code::REFUSED_STREAM, out))?;
             return Ok(Found::Nothing);
         }
         let facts = match error {

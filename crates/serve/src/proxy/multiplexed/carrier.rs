@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use onrush_engine::{Error, Input, Instant, Part};
 use onrush_http::http2::code::Code;
+use onrush_http::http2::limits::GUARD_TICK;
 use onrush_http::proxy_protocol::Origin;
 use onrush_tls::Transport;
 
@@ -176,7 +177,7 @@ impl Carrier<'_> {
             let now = self.worker.core.now();
             let state = &mut *self.connection.state.borrow_mut();
             let passed = now.since(self.elapsed);
-            if passed >= SECOND {
+            if passed >= GUARD_TICK {
                 self.elapsed = now;
                 state.http.elapsed(passed);
             }
@@ -237,6 +238,3 @@ fn queue(transport: &Transport, mut frames: &[u8]) {
         transport.queue(buffer);
     }
 }
-
-/// What the protocol counts time in.
-const SECOND: Duration = Duration::from_secs(1);

@@ -7,7 +7,8 @@ use crate::http2::guard::Flood;
 use crate::http2::hpack::Indexing;
 use crate::http2::limits::{
     BLOCK_BYTES_MAX, CHATTER_AHEAD_MAX, CHATTER_PER_STREAM, CONTINUATIONS_MAX,
-    EXCESS_PER_BLOCK_MAX, FIELDS_KEPT_MAX, RESETS_AHEAD_MAX, STREAM_ERRORS_AHEAD_MAX,
+    EXCESS_PER_BLOCK_MAX, FIELDS_KEPT_MAX, RESETS_AHEAD_MAX, RESETS_PER_SECOND,
+    STREAM_ERRORS_AHEAD_MAX,
 };
 
 /// How often a server hears `bytes` of a number until it goes away, for which reason. What it answers is read.
@@ -30,7 +31,8 @@ fn each_flood_ends_at_its_bound() {
     let chatter = CHATTER_AHEAD_MAX;
     // Each error takes a token of chatter, too, where its frame is one.
     let rapid = until_gone(|number| [get(3 + 2 * number), reset(3 + 2 * number)].concat());
-    assert_eq!(rapid, (RESETS_AHEAD_MAX, Flood::RapidReset));
+    let resets = RESETS_AHEAD_MAX + RESETS_PER_SECOND / 10;
+    assert_eq!(rapid, (resets, Flood::RapidReset));
     let errors = until_gone(|number| {
         let id = 3 + 2 * number;
         [get(id), window_update(id, 0)].concat()
@@ -236,4 +238,36 @@ fn fields_that_nobody_needs_are_paid_for() {
     let error = side.error.expect("it is sent away");
     let told = (error.code, error.flood);
     assert_eq!(told, (Code::ENHANCE_YOUR_CALM, Some(Flood::Fields)));
+}
+
+#[test]
+fn a_client_whose_deadlines_pass_is_not_cut() {
+    // 60 calls at a time with deadlines of 20 ms, and a PING with each reset.
+    let mut side = Side::server();
+    for number in 0..30_000 {
+        let id = 1 + 2 * number;
+        side.hear(&[get(id), reset(id), frame(Kind::Ping, 0, 0, &[0; 8])].concat());
+        if number % 3 == 0 {
+            side.connection.elapsed(Duration::from_millis(1));
+        }
+        assert_eq!(side.error, None, "{number}");
+        side.forget();
+    }
+}
+
+#[test]
+fn refused_streams_are_bounded_as_resets() {
+    let mut side = Side::server();
+    for number in 0..LocalSettings::DEFAULT.concurrent_streams_max {
+        side.hear(&get(1 + 2 * number));
+    }
+    let mut refused = 0;
+    while side.error.is_none() {
+        side.forget();
+        side.hear(&get(1001 + 2 * refused));
+        refused += 1;
+    }
+    assert_eq!(refused, RESETS_AHEAD_MAX + RESETS_PER_SECOND / 10 + 1);
+    let flood = side.error.and_then(|error| error.flood);
+    assert_eq!(flood, Some(Flood::RapidReset));
 }
