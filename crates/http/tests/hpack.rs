@@ -283,8 +283,8 @@ fn malformed_fields_are_told_and_the_others_kept() {
         ("a", "b\n", Flaw::Value),
         ("a", "b\0c", Flaw::Value),
         ("path", "\u{7f}", Flaw::Value),
-        ("a", " b", Flaw::Edge),
-        ("a", "b\t", Flaw::Edge),
+        (":path", " /", Flaw::Edge),
+        (":authority", "a\t", Flaw::Edge),
         ("connection", "close", Flaw::ConnectionSpecific),
         ("keep-alive", "5", Flaw::ConnectionSpecific),
         ("proxy-connection", "close", Flaw::ConnectionSpecific),
@@ -545,5 +545,25 @@ fn python_reads_what_we_write_and_we_read_what_it_writes() {
             .collect();
         assert_eq!(read, message);
         assert_decodes(&mut decoder, &bytes(lines[1]), message);
+    }
+}
+
+#[test]
+fn white_space_around_values_is_left_out() {
+    let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(4096));
+    let mut section = FieldSection::default();
+    // Once as a literal, once out of the table.
+    for _ in 0..2 {
+        let mut block = Vec::new();
+        for (name, value) in [("x-a", " b\t"), ("te", "trailers "), ("cookie", "\t")] {
+            let (name, value) = (name.as_bytes(), value.as_bytes());
+            encoder.field(name, value, Indexing::Incremental, &mut block);
+        }
+        let decoded = decoder.decode(&block, LIST_BYTES_MAX, &mut section);
+        decoded.expect("it can be decoded");
+        assert_eq!(section.flaw(), None);
+        let kept: Vec<_> = section.iter().collect();
+        let expected: [(&str, &[u8]); 3] = [("x-a", b"b"), ("te", b"trailers"), ("cookie", b"")];
+        assert_eq!(kept, expected);
     }
 }

@@ -1,7 +1,7 @@
 //! The fields of one decoded header block, in one piece of memory that serves block after block.
 
 pub use super::flaw::Flaw;
-use super::flaw::judge_name;
+use super::flaw::{judge_name, value_of};
 use super::hpack::sensitivity::Sensitivity;
 use super::hpack::static_table::{Entry, Known, Name};
 use super::limits::FIELDS_KEPT_MAX;
@@ -197,6 +197,7 @@ impl FieldSection {
             self.excess += 1;
             return;
         }
+        let value = value_of(name, value);
         // Below list_bytes_max and so within 32 bits, as all places here.
         let name_start = self.names.len() as u32;
         let known = match name {

@@ -12,7 +12,7 @@ pub enum Flaw {
     Name,
     /// A control byte in a value.
     Value,
-    /// White space at an end of a value.
+    /// White space at an end of the value of a pseudo-field.
     Edge,
     /// A field that is about an HTTP/1 connection (RFC 9113 8.2.2).
     ConnectionSpecific,
@@ -27,14 +27,25 @@ impl Flaw {
             Flaw::UpperCase => "upper case in a field name",
             Flaw::Name => "malformed field name",
             Flaw::Value => "a control byte in a field value",
-            Flaw::Edge => "white space at the end of a field value",
+            Flaw::Edge => "white space at the end of a pseudo-field",
             Flaw::ConnectionSpecific => "a field that HTTP/2 connections do not have",
             Flaw::Te => "TE says something other than trailers",
         }
     }
 }
 
-/// What is wrong with a field by itself.
+/// The value that a field has: without white space at its ends, as HTTP/1 reads it. RFC 9113 8.2.1 makes such a field malformed, but
+/// clients send what their users set, and Go's repeats a request whose stream is reset for it. A pseudo-field has no such white
+/// space in HTTP/1, and keeps it.
+#[inline]
+pub(crate) fn value_of<'v>(name: Name<'_>, value: &'v [u8]) -> &'v [u8] {
+    match name.is_pseudo() {
+        true => value,
+        false => field::trim(value),
+    }
+}
+
+/// The flaw of a single field, if it has one. `value` comes from [`value_of`].
 #[inline]
 pub(crate) fn judge(name: Name<'_>, value: &[u8]) -> Option<Flaw> {
     judge_name(name)

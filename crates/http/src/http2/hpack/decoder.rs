@@ -8,7 +8,7 @@ use super::static_table::{Entry, Name};
 use super::table::{Field, Table};
 use super::{huffman, integer};
 use crate::http2::fields::FieldSection;
-use crate::http2::flaw::judge;
+use crate::http2::flaw::{judge, value_of};
 use crate::http2::limits::EXCESS_PER_BLOCK_MAX;
 use crate::limits::{HPACK_COPIED_BYTES_MAX, HPACK_STRING_BYTES_KEPT, HPACK_TABLE_BYTES_INITIAL};
 
@@ -187,7 +187,7 @@ impl Decoder {
             }
         };
         let (value, rest) = string(rest, &mut self.value)?;
-        let flaw = judge(name, value);
+        let flaw = judge(name, value_of(name, value));
         section.push(name, value, flaw);
         match literal {
             Literal::Inserted => self.table.insert(name, value, flaw),

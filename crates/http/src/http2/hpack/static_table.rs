@@ -135,6 +135,15 @@ impl<'a> Name<'a> {
             Name::Other(text) => text.len(),
         }
     }
+
+    /// Whether it is the name of a pseudo-field. The static table begins with these.
+    #[inline]
+    pub(crate) fn is_pseudo(self) -> bool {
+        match self {
+            Name::Known(known) => known.0 <= Known::STATUS.0,
+            Name::Other(text) => text.first() == Some(&b':'),
+        }
+    }
 }
 
 /// An entry of the static table.
