@@ -210,7 +210,7 @@ const LENGTHS_DIFFER: Refusal = Refusal::bad("Content-Lengths that differ");
 
 /// The one length that all members of a list are (RFC 9110 8.6). An empty member is none.
 #[cold]
-fn same_decimal(list: &[u8]) -> Result<u64, Refusal> {
+pub(crate) fn same_decimal(list: &[u8]) -> Result<u64, Refusal> {
     let mut lengths = list
         .split(|&byte| byte == b',')
         .map(|member| decimal(field::trim(member)).ok_or(MALFORMED_LENGTH));

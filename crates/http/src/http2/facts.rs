@@ -5,7 +5,7 @@ use super::code::StreamError;
 use super::fields::FieldSection;
 use super::priority::Priority;
 use super::stream::{Content, End, UNKNOWN};
-use crate::framing::decimal;
+use crate::framing::{decimal, same_decimal};
 
 /// What a field section is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Facts {
         for (name, value) in fields.iter() {
             match (name.len(), section) {
                 (14, Section::Request | Section::Response) if name == "content-length" => {
-                    facts.note_length(value)?;
+                    facts.note_length(value, section)?;
                 }
                 (8, Section::Request) if name == "priority" => {
                     facts.priority = Priority::parse(value);
@@ -65,9 +65,13 @@ impl Facts {
         }
     }
 
-    /// Takes Content-Length. Repeats have to say the same (RFC 9110 8.6).
-    fn note_length(&mut self, value: &[u8]) -> Result<(), StreamError> {
-        let length = decimal(value).ok_or(StreamError::protocol("malformed Content-Length"))?;
+    /// Takes Content-Length. Repeated values must be equal (RFC 9110 8.6); a server may repeat them in one field.
+    fn note_length(&mut self, value: &[u8], section: Section) -> Result<(), StreamError> {
+        let length = match section {
+            Section::Response => decimal(value).or_else(|| same_decimal(value).ok()),
+            Section::Request | Section::Trailers => decimal(value),
+        };
+        let length = length.ok_or(StreamError::protocol("malformed Content-Length"))?;
         if self.content_length != UNKNOWN && self.content_length != length {
             return Err(StreamError::protocol("Content-Length fields that differ"));
         }

@@ -100,7 +100,7 @@ fn check_count(count: usize, limits: &Limits, too_many: Refusal) -> Result<(), R
     }
 }
 
-/// Takes note of a Content-Length; the sum of DATA has to be that (RFC 9113 8.1.1). No client needs to say it twice.
+/// Takes note of a Content-Length in a request; the sum of DATA has to be that (RFC 9113 8.1.1). No client needs to say it twice.
 fn note_length(length: &mut Option<u64>, value: &[u8]) -> Result<(), Rejection> {
     let Some(number) = framing::decimal(value) else {
         return Err(Rejection::Malformed("malformed Content-Length"));

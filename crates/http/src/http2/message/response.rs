@@ -1,13 +1,12 @@
 //! Responses (RFC 9113 8.3.2), for the side that asked.
 
 use super::{
-    Follows, LATE_PSEUDO, REPEATED_PSEUDO, Rejection, UNKNOWN_PSEUDO, announced, check,
-    check_count, note_length,
+    Follows, LATE_PSEUDO, REPEATED_PSEUDO, Rejection, UNKNOWN_PSEUDO, announced, check, check_count,
 };
 use crate::http2::fields::FieldSection;
 use crate::http2::hpack::static_table::Known;
 use crate::response::ResponseHead;
-use crate::{Framing, Header, HeaderSlots, Limits, Method, Refusal, Version};
+use crate::{Framing, Header, HeaderSlots, Limits, Method, Refusal, Version, field, framing};
 
 /// Reads a response out of a section; whether it has a body also depends on the method of its request. A body whose length
 /// nobody has said has `Framing::Chunked`; its end is END_STREAM. Behind a 1xx follows another section.
@@ -24,11 +23,13 @@ pub fn response<'h, 'b>(
 ) -> Result<ResponseHead<'h, 'b>, Rejection> {
     check(section, Refusal::new(502, "response head too large"))?;
     let (mut status, mut length, mut fields) = (None, None, 0);
+    let mut repeats_length = false;
     for (known, name, value) in section.entries() {
         if !name.starts_with(':') {
             fields += 1;
             if known == Some(Known::CONTENT_LENGTH) {
-                note_length(&mut length, value)?;
+                let earlier = length.replace(same_length(length, value)?);
+                repeats_length |= earlier.is_some() || framing::decimal(value).is_none();
             }
             continue;
         }
@@ -44,18 +45,56 @@ pub fn response<'h, 'b>(
     }
     check_count(fields, limits, Refusal::new(502, "too many header fields"))?;
     let status = number(status)?;
-    let framing = framing(status, request_method, length, follows)?;
+    let framing = framing_of(status, request_method, length, follows)?;
     // Pseudo-fields stand in front.
     let fields = section.entries_from(section.len() - fields);
+    let headers = match repeats_length {
+        false => slots.hold(fields.map(|(_, name, value)| Header { name, value })),
+        true => slots.hold(with_one_length(fields)),
+    };
     Ok(ResponseHead {
         version: Version::Http2,
         status,
         reason: "",
-        headers: slots.hold(fields.map(|(_, name, value)| Header { name, value })),
+        headers,
         framing,
         keep_alive: true,
         bytes: section.list_bytes() as usize, // within the bound of 32 bits
         sensitivity: section.sensitivity(),
+    })
+}
+
+/// The length that a Content-Length and those before it say. Servers repeat it, in fields and in lists (RFC 9110 8.6).
+#[inline]
+fn same_length(earlier: Option<u64>, value: &[u8]) -> Result<u64, Rejection> {
+    let length = match framing::decimal(value) {
+        Some(length) => length,
+        None => framing::same_decimal(value)
+            .map_err(|_| Rejection::Malformed("malformed Content-Length"))?,
+    };
+    match earlier {
+        Some(earlier) if earlier != length => {
+            Err(Rejection::Malformed("Content-Length fields that differ"))
+        }
+        Some(_) | None => Ok(length),
+    }
+}
+
+/// Fields with the first of equal Content-Lengths alone.
+#[cold]
+fn with_one_length<'b>(
+    fields: impl Iterator<Item = (Option<Known>, &'b str, &'b [u8])>,
+) -> impl Iterator<Item = Header<'b>> {
+    let mut is_seen = false;
+    fields.filter_map(move |(known, name, mut value)| {
+        if known == Some(Known::CONTENT_LENGTH) {
+            if std::mem::replace(&mut is_seen, true) {
+                return None;
+            }
+            value = value.split(|&byte| byte == b',').next().unwrap_or(value);
+            value = field::trim(value);
+        }
+        Some(Header { name, value })
     })
 }
 
@@ -77,7 +116,7 @@ fn number(status: Option<&[u8]>) -> Result<u16, Rejection> {
 
 /// RFC 9113 8.1 and 8.1.1; RFC 9110 6.4.1.
 #[inline]
-fn framing(
+fn framing_of(
     status: u16,
     request_method: Method,
     length: Option<u64>,
