@@ -7,7 +7,7 @@ mod trailer;
 use self::chunk_line::ChunkLine;
 pub(crate) use self::chunk_line::hex;
 pub use self::step::{Passing, Step};
-pub(crate) use self::trailer::TRAILERS_FORBIDDEN;
+pub(crate) use self::trailer::is_forbidden;
 use self::trailer::{TRAILERS_TOO_LARGE, TrailerLine};
 use crate::framing::{Framing, Sender};
 use crate::limits::Limits;

@@ -435,6 +435,18 @@ fn a_response_is_the_head_that_http1_would_have() {
             malformed("a status of 101"),
         ),
         (
+            ":status: 200\ncontent-length: 5\ncontent-length: 6\n",
+            Method::Get,
+            More,
+            malformed("Content-Length fields that differ"),
+        ),
+        (
+            ":status: 200\ncontent-length: 5, 6\n",
+            Method::Get,
+            More,
+            malformed("malformed Content-Length"),
+        ),
+        (
             ":status: 200\ncontent-length: 5\n",
             Method::Get,
             Nothing,
@@ -504,6 +516,24 @@ fn a_response_is_the_head_that_http1_would_have() {
 }
 
 #[test]
+fn equal_lengths_of_a_response_are_one() {
+    for lines in [
+        ":status: 200\ncontent-length: 5\na: b\ncontent-length: 5\n",
+        ":status: 200\ncontent-length: 5 , 5\na: b\n",
+    ] {
+        let section = section(lines);
+        let mut slots = HeaderSlots::new();
+        let (get, more) = (Method::Get, Follows::More);
+        let head = response(&section, &mut slots, get, more, &Limits::DEFAULT);
+        let head = head.expect("it is a response");
+        assert_eq!(head.framing, Framing::Length(5));
+        let expected = [("content-length", "5"), ("a", "b")];
+        let expected: Vec<_> = expected.iter().map(header).collect();
+        assert_eq!(head.headers, expected);
+    }
+}
+
+#[test]
 fn trailers_are_fields_that_change_nothing() {
     let names = |lines: &str| {
         let section = section(lines);
@@ -524,6 +554,11 @@ fn trailers_are_fields_that_change_nothing() {
     assert_eq!(
         names("content-length: 1\na: b\n"),
         (Err(forbidden), Ok(vec!["a".to_owned()]))
+    );
+    // It says who sends a request; of a response it is metadata.
+    assert_eq!(
+        names("authorization: 1\n"),
+        (Err(forbidden), Ok(vec!["authorization".to_owned()]))
     );
     // What a server says of an error may be longer than what HTTP/1 takes of a client.
     let long = format!("a: {}\n", "b".repeat(Limits::DEFAULT.trailer_bytes_max));

@@ -30,9 +30,7 @@ impl TrailerLine {
         if !field::is_token(name) || !field::is_field_value(value) {
             return Err(MALFORMED);
         }
-        let is_forbidden = TRAILERS_FORBIDDEN
-            .iter()
-            .any(|forbidden| name.eq_ignore_ascii_case(forbidden.as_bytes()));
+        let is_forbidden = is_forbidden(name, sender);
         if is_forbidden && sender == Sender::Client {
             return Err(Refusal::bad("a field that must not be a trailer"));
         }
@@ -44,21 +42,34 @@ impl TrailerLine {
     }
 }
 
-/// Fields that frame the message, route it, or govern the connection: in a trailer they are useless to the honest,
-/// and the next hop might merge them into the head. RFC 9110 6.5.1 also warns of authentication fields; with those that
-/// tell of the client anybody could speak for a proxy.
-pub(crate) const TRAILERS_FORBIDDEN: [&str; 18] = [
+/// Whether a field must not be a trailer of this sender's message.
+pub(crate) fn is_forbidden(name: &[u8], sender: Sender) -> bool {
+    let is_in = |names: &[&str]| {
+        let mut names = names.iter();
+        names.any(|forbidden| name.eq_ignore_ascii_case(forbidden.as_bytes()))
+    };
+    is_in(&FORBIDDEN) || sender == Sender::Client && is_in(&FORBIDDEN_IN_REQUESTS)
+}
+
+/// Fields that frame a message or govern the connection: in a trailer they are useless to the honest, and the next hop might
+/// merge them into the head.
+const FORBIDDEN: [&str; 10] = [
     "transfer-encoding",
     "content-length",
     "content-encoding",
     "content-type",
     "content-range",
     "trailer",
-    "host",
     "connection",
     "keep-alive",
     "upgrade",
     "te",
+];
+
+/// Fields that route a request or say who sent it: RFC 9110 6.5.1 warns of authentication fields, and with those about the client
+/// anybody could speak for a proxy. In a response they have no such meaning, and calls of gRPC return metadata under any name.
+const FORBIDDEN_IN_REQUESTS: [&str; 8] = [
+    "host",
     "expect",
     "authorization",
     "proxy-authorization",

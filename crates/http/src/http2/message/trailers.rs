@@ -1,7 +1,8 @@
 //! Trailers (RFC 9113 8.1): fields behind a body. What must not be one is treated as in HTTP/1, since it may go on as that.
 
 use super::{Rejection, check, line_bytes};
-use crate::body::TRAILERS_FORBIDDEN;
+use crate::body::is_forbidden;
+use crate::framing::Sender;
 use crate::http2::fields::FieldSection;
 use crate::{Limits, Refusal};
 
@@ -14,7 +15,8 @@ pub fn request_trailers<'b>(
     limits: &Limits,
 ) -> Result<impl Iterator<Item = (&'b str, &'b [u8])> + use<'b>, Rejection> {
     let fields = trailers(section, limits)?;
-    if section.iter().any(|(name, _)| is_forbidden(name)) {
+    let is_refused = |(name, _): (&str, _)| is_forbidden(name.as_bytes(), Sender::Client);
+    if section.iter().any(is_refused) {
         return Err(Refusal::bad("a field that must not be a trailer").into());
     }
     if line_bytes(section) > limits.trailer_bytes_max {
@@ -32,7 +34,7 @@ pub fn response_trailers<'b>(
     limits: &Limits,
 ) -> Result<impl Iterator<Item = (&'b str, &'b [u8])> + use<'b>, Rejection> {
     let fields = trailers(section, limits)?;
-    Ok(fields.filter(|(name, _)| !is_forbidden(name)))
+    Ok(fields.filter(|(name, _)| !is_forbidden(name.as_bytes(), Sender::Server)))
 }
 
 const TOO_LARGE: Refusal = Refusal::new(431, "trailers too large");
@@ -49,8 +51,4 @@ fn trailers<'b>(
         true => Ok(section.iter()),
         false => Err(Refusal::new(431, "too many trailers").into()),
     }
-}
-
-fn is_forbidden(name: &str) -> bool {
-    TRAILERS_FORBIDDEN.contains(&name)
 }
