@@ -1,7 +1,7 @@
 //! Heads of responses on their way from a server to the client, whatever the server speaks.
 
 use onrush_http::response::ResponseHead;
-use onrush_http::{Framing, Method, Version};
+use onrush_http::{Framing, Method, Version, header_is};
 
 use super::attempt::Attempt;
 use super::failure::Failure;
@@ -23,6 +23,15 @@ pub(super) struct Opened {
     pub(super) trailers: Trailers,
     /// Whether its Connection names fields.
     pub(super) names_fields: bool,
+}
+
+/// State of the trailers when a head is passed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Trailing {
+    /// They are there.
+    Arrived,
+    /// They may follow.
+    Unknown,
 }
 
 impl Attempt<'_> {
@@ -61,7 +70,7 @@ impl Attempt<'_> {
     /// Writes the head of the final response for the client.
     pub(super) fn open(
         &self,
-        head: &ResponseHead<'_, '_>,
+        (head, trailing): (&ResponseHead<'_, '_>, Trailing),
         reply: &mut Reply<'_>,
     ) -> Result<Opened, Failure> {
         reply.persist(match head.status {
@@ -79,6 +88,9 @@ impl Attempt<'_> {
             change,
             length: match encoding {
                 Some(_) => Some(BodyLength::Unknown),
+                None if self.trails(head, trailing) && reply.needs_chunks_for_trailers() => {
+                    Some(BodyLength::Unknown)
+                }
                 None => self.length_to_say(head),
             },
         };
@@ -113,6 +125,16 @@ impl Attempt<'_> {
         })
     }
 
+    /// Whether trailers may follow a body whose length the server of HTTP/2 has said: they are there, announced (RFC 9110 6.6.2), or
+    /// asked for by the client.
+    fn trails(&self, head: &ResponseHead<'_, '_>, trailing: Trailing) -> bool {
+        head.version == Version::Http2
+            && matches!(head.framing, Framing::Length(1..))
+            && (trailing == Trailing::Arrived
+                || self.forward.takes_trailers
+                || head.headers.iter().any(|it| header_is(it.name, "trailer")))
+    }
+
     /// What the client is told of the length of a body, beside what the head says.
     fn length_to_say(&self, head: &ResponseHead<'_, '_>) -> Option<BodyLength> {
         match head.framing {
@@ -134,7 +156,7 @@ impl Attempt<'_> {
         reply: &mut Reply<'_>,
     ) -> Result<(Relay, bool), Failure> {
         let is_sent = self.progress.is_request_sent();
-        let opened = self.open(head, reply)?;
+        let opened = self.open((head, Trailing::Unknown), reply)?;
         let mut relay = match opened.encoding {
             Some(encoding) => Relay::encoding(head.framing, encoding),
             None => Relay::new(head.framing, reply.passage(head.framing)),

@@ -21,7 +21,7 @@ pub(crate) struct Reply<'a> {
     stream: &'a Transport,
     output: &'a mut Output,
     ending: &'a mut Ending,
-    asked: Asked,
+    pub(super) asked: Asked,
     persistence: Persistence,
 }
 

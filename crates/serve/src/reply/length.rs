@@ -1,5 +1,7 @@
 //! Where the body of a response ends, when that is not where its length says.
 
+use onrush_http::Version;
+
 use super::{Reply, To};
 
 impl Reply<'_> {
@@ -16,5 +18,10 @@ impl Reply<'_> {
         if let To::Http2(to) = &self.to {
             to.ends_with(bytes);
         }
+    }
+
+    /// Whether the client gets trailers after a body in chunks, and not after one whose length was said.
+    pub(crate) fn needs_chunks_for_trailers(&self) -> bool {
+        matches!(&self.to, To::Http1(to) if to.asked.version == Version::Http11)
     }
 }

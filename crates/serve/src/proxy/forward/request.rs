@@ -7,6 +7,7 @@ use std::time::Duration;
 use onrush_config::plan::{Multiplexing, Reuse, UpstreamProtocol};
 use onrush_engine::{Core, Error, Instant};
 use onrush_http::forwarded::Scheme;
+use onrush_http::hop::accepts_trailers;
 use onrush_http::proxy_protocol::Origin;
 use onrush_http::request::RequestHead;
 use onrush_http::{Framing, HeaderSlots, Method, Version};
@@ -63,6 +64,8 @@ pub(crate) struct Forward {
     is_first: bool,
     /// Whether it asks for a tunnel: then it has a connection of its own, before and behind the response, or a stream.
     pub(super) asks_for_tunnel: bool,
+    /// Whether its client has said that it takes trailers, where the server speaks HTTP/2.
+    pub(crate) takes_trailers: bool,
 }
 
 /// What few requests need.
@@ -138,6 +141,7 @@ impl Forward {
             is_consumed: false,
             is_first: way.is_first,
             asks_for_tunnel,
+            takes_trailers: group.speaks_http2() && accepts_trailers(head.headers),
         };
         group.count_request(now);
         if group.queue.is_empty()

@@ -67,7 +67,8 @@ pub(crate) fn response(
     let is_edited = |name: &str| edits.is_some_and(|edits| edits.drops(name));
     let is_dropped = |name: &str| {
         is_dated |= header_is(name, "date");
-        matches!(head.status, 101 | 204) && is_length(name)
+        is_length(name)
+            && (matches!(head.status, 101 | 204) || onward.length == Some(BodyLength::Unknown))
             || change.drops(name)
             || is_edited(name)
             || onward.accept.is_some() && header_is(name, "sec-websocket-accept")

@@ -15,7 +15,7 @@ use crate::limits::{ENCODED_BYTES_PER_TURN, INTERIM_RESPONSES_MAX};
 use crate::proxy::attempt::Attempt;
 use crate::proxy::download::Done;
 use crate::proxy::failure::Failure;
-use crate::proxy::heads::Opened;
+use crate::proxy::heads::{Opened, Trailing};
 use crate::proxy::multiplexed::{Arrived, Submission};
 use crate::proxy::progress::ResponseSide;
 use crate::proxy::relay::Trailers;
@@ -148,7 +148,11 @@ impl<'a> StreamDownload<'a> {
             return Ok(None);
         }
         attempt.admit(head.status)?;
-        let opened = attempt.open(&head, &mut self.reply)?;
+        let trailing = match self.stream.has_trailers() {
+            true => Trailing::Arrived,
+            false => Trailing::Unknown,
+        };
+        let opened = attempt.open((&head, trailing), &mut self.reply)?;
         if is_tunnel {
             return Ok(Some((opened, Done::Tunnel)));
         }

@@ -1,12 +1,13 @@
 //! Small bodies of clients of HTTP/2 that come with their heads: they go to a server with them, and again where nothing was done
 //! for them.
 
+use onrush_config::Plan;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::{Cause, End};
 
-use super::plan;
 use super::server::{Asked, Done, Response, serve};
-use crate::harness::{Step, configured, on_every_driver, on_kernel_cores, send};
+use super::{ask, plan};
+use crate::harness::{Step, TestCore, configured, on_every_driver, on_kernel_cores, send};
 use crate::tests::http2::Asking;
 
 const WINDOW: u32 = 65_535;
@@ -199,4 +200,77 @@ fn a_copy_has_them_too() {
             }
         });
     }
+}
+
+/// A server whose responses have a length and trailers.
+fn serve_trailers(site: &TestCore) -> Plan {
+    let (server, _) = serve(site, 100, |asked| {
+        let body = "x".repeat(match asked.path() {
+            "/short" => 5,
+            _ => 100_000,
+        });
+        let response = Response::ok(&body).with("content-length", &body.len().to_string());
+        let response = match asked.path() {
+            "/announced" => response.with("trailer", "x-sum"),
+            _ => response,
+        };
+        Done::Respond(response.trailer("x-sum", "7"))
+    });
+    plan(server, "")
+}
+
+/// Asks for a path with these fields, and checks that the response ends with trailers.
+async fn check_trailers(site: &TestCore, plan: &Plan, (path, fields): (&str, &str)) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n{fields}Connection: close\r\n\r\n");
+    let response = ask(site, plan, &request).await;
+    let is_last = response.ends_with("\r\n0\r\nx-sum: 7\r\n\r\n");
+    assert!(is_last && !response.contains("ontent-"), "{path}");
+}
+
+#[test]
+fn trailers_of_a_body_with_a_length_reach_clients_of_http_1() {
+    on_every_driver(|site| async move {
+        let plan = serve_trailers(&site);
+        check_trailers(&site, &plan, ("/announced", "")).await;
+        check_trailers(&site, &plan, ("/asked", "TE: trailers\r\n")).await;
+        // HTTP/1.0 has neither chunks nor trailers.
+        let response = ask(&site, &plan, "GET /announced HTTP/1.0\r\nHost: h\r\n\r\n").await;
+        assert!(response.contains("content-length: 100000\r\n"));
+        assert!(response.ends_with("xxx"));
+    });
+}
+
+#[test]
+fn trailers_that_arrive_with_the_head_reach_clients_of_http_1() {
+    // Simulated cores may receive the head alone.
+    on_kernel_cores(|site| async move {
+        let plan = serve_trailers(&site);
+        check_trailers(&site, &plan, ("/short", "")).await;
+    });
+}
+
+#[test]
+fn equal_lengths_of_a_server_are_one() {
+    on_every_driver(|site| async move {
+        let (server, _) = serve(&site, 100, |asked| {
+            let response = Response::ok("hello");
+            Done::Respond(match asked.path() {
+                "/fields" => response
+                    .with("content-length", "5")
+                    .with("content-length", "5"),
+                _ => response.with("content-length", "5, 5"),
+            })
+        });
+        let plan = plan(server, "");
+        for path in ["/fields", "/list"] {
+            let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+            let response = ask(&site, &plan, &request).await.to_ascii_lowercase();
+            assert_eq!(
+                response.matches("content-length: 5\r\n").count(),
+                1,
+                "{response}"
+            );
+            assert!(response.ends_with("\r\n\r\nhello"), "{response}");
+        }
+    });
 }
