@@ -328,7 +328,7 @@ fn fail(
     }
     let code = failure
         .code()
-        .filter(|_| client.has_streams() && forward.is_told_by_code(&failure, progress));
+        .filter(|_| client.has_streams() && Forward::is_told_by_code(&failure, progress));
     let status = failure
         .status()
         .filter(|_| progress.response() < ResponseSide::Begun && code.is_none());

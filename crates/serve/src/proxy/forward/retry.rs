@@ -50,13 +50,11 @@ impl Forward {
             && group.has_other(self.tried(), last, reach)
     }
 
-    /// Whether a client of HTTP/2 hears of `failure` by the [code](Failure::code) of a reset: behind the beginning of a response; when the
-    /// server has cancelled; and when nothing was done for a request that it has to send again, since its body is not at hand.
-    pub(super) fn is_told_by_code(&self, failure: &Failure, progress: &Progress) -> bool {
+    /// Whether the stream of a client of HTTP/2 is reset with the [code](Failure::code) of `failure`: after the beginning of a
+    /// response; after the server has cancelled; and when nothing was done for the request, so that the client may repeat it (RFC 9113 8.7).
+    pub(super) fn is_told_by_code(failure: &Failure, progress: &Progress) -> bool {
         match failure {
-            Failure::Unprocessed(_) => {
-                self.is_consumed && progress.response() < ResponseSide::Interim
-            }
+            Failure::Unprocessed(_) => progress.response() < ResponseSide::Interim,
             _ => true,
         }
     }

@@ -159,3 +159,16 @@ fn who_leaves_in_the_middle_of_an_upload_is_no_bad_request() {
         });
     }
 }
+
+#[test]
+fn a_second_refusal_is_passed_on_as_one() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, |_| Done::Reset(Code::REFUSED_STREAM));
+        let address = site.serve(&plan(server, "eject = false"));
+        let mut client = Asking::connect(&site, &address, 65_535).await;
+        let response = client.get("/").await;
+        let refused = Some(Cause::Peer(Code::REFUSED_STREAM));
+        assert_eq!((response.status, response.reset), (0, refused));
+        assert!(seen.asked.borrow().len() >= 2);
+    });
+}
