@@ -77,13 +77,13 @@ pub(crate) fn why_not_marked(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// Keys that are taken, and how to come by one.
-const TAKEN: &str = "taken are RSA of 2048 to 8192 bits, ECDSA on P-256, P-384 and P-521, and Ed25519; make another, with its certificate: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out FILE.key";
+const TAKEN: &str = "taken are RSA of 2048 to 8192 bits (rsaEncryption), ECDSA on P-256, P-384 and P-521, and Ed25519; make another, with its certificate: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out FILE.key";
 
 /// What is said of a private key, in DER of any of its three forms, that cannot be used: its own kind and size, and what
 /// is taken.
 pub(crate) fn why_not_key(der: &[u8], trouble: &str) -> String {
     match kind(der) {
-        Some(kind) => format!("the key is of the kind {kind}: {TAKEN}"),
+        Some(kind) => format!("the key is of the kind {kind} ({trouble}): {TAKEN}"),
         None => format!("the key cannot be used ({trouble}): {TAKEN}"),
     }
 }
@@ -191,10 +191,12 @@ fn kind(der: &[u8]) -> Option<String> {
             let (parameters, algorithm) = Oid::from_der(second.data).ok()?;
             let (_, key) = Any::from_der(behind).ok()?;
             match algorithm.to_id_string().as_str() {
-                "1.2.840.113549.1.1.1" | "1.2.840.113549.1.1.10" => {
+                "1.2.840.113549.1.1.1" => {
                     let (_, inner) = Sequence::from_der(key.data).ok()?;
                     rsa(&inner.content)
                 }
+                // RFC 4055 1.2: a key that signs with PSS alone.
+                "1.2.840.113549.1.1.10" => Some("RSA-PSS (id-RSASSA-PSS)".into()),
                 "1.2.840.10045.2.1" => match Oid::from_der(parameters) {
                     Ok((_, curve)) => Some(elliptic(&curve)),
                     Err(_) => {
@@ -272,6 +274,10 @@ mod tests {
                 "RSA with 1024 bits",
             ),
             ("genrsa -traditional 1024", "RSA with 1024 bits"),
+            (
+                "genpkey -algorithm RSA-PSS -pkeyopt rsa_keygen_bits:2048 -outform DER",
+                "RSA-PSS (id-RSASSA-PSS) (x)",
+            ),
             (
                 "ecparam -name secp256k1 -genkey -noout",
                 "ECDSA on secp256k1",
