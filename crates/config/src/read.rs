@@ -15,6 +15,7 @@ mod error_pages;
 mod fields;
 mod files;
 mod group;
+mod guards;
 mod health;
 mod listen;
 mod log;

@@ -24,6 +24,7 @@ pub use account::{parse_account, parse_run_as};
 pub use cache_control::parse_cache_control;
 pub(crate) use condition::{
     is_host_name, is_number, parse_method, parse_pattern, parse_search, parse_value_match,
+    refuse_dot_segments,
 };
 pub use condition::{parse_host, parse_path};
 pub(crate) use field::{check_field, check_field_value, check_header, is_token, parse_field_name};

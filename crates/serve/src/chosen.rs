@@ -17,13 +17,14 @@ use crate::downstream::request_body::Arrived;
 use crate::error_page::Form;
 use crate::exchange::Exchange;
 use crate::limits::RESPONSE_LINES_BYTES_MAX;
+use crate::objection::objection;
 use crate::observe::live::Stage;
 use crate::observe::trace::Forwards;
 use crate::path;
 use crate::proxy::forward::request::{Forward, Way};
 use crate::proxy::hash_key::hash_key;
 use crate::proxy::upgrade::NO_WEBSOCKET;
-use crate::proxy::{Group, mirror, rewrite, upgrade};
+use crate::proxy::{Group, mirror, upgrade};
 use crate::reply::{self, Persistence, Reply};
 use crate::request_context::{RequestContext, Source};
 use crate::respond::file::{Files, Pieces, Single};
@@ -321,12 +322,15 @@ pub(crate) fn choose<'w, 'b>(
         Response::Redirect(redirect) => Chosen::Own(Own::Redirect(redirect)),
         Response::Forward(_) => {
             let group = &site.groups[exchange.group()];
-            let objection = objection(head, group, source.of(exchange))?;
+            let context = source.of(exchange);
+            let coming = Arrival::new(context, head.headers, site);
+            let objection = objection((head, &path), (site, index), (context, &coming))?;
             objection.map_or(Chosen::Forward(target, group), Chosen::refuse)
         }
-        Response::Files(files) => {
-            Chosen::Own(Own::Files(files, without_prefix(path, &treatment.prefix)))
-        }
+        Response::Files(files) => Chosen::Own(Own::Files(
+            files,
+            path::without_prefix(path, &treatment.prefix),
+        )),
     })
 }
 
@@ -334,23 +338,6 @@ impl Chosen<'_, '_> {
     fn refuse(refusal: Refusal) -> Self {
         Chosen::Own(Own::Refuse(refusal.status, refusal.reason))
     }
-}
-
-/// Why the request may not be forwarded to `group`, if it may not.
-fn objection(
-    head: &RequestHead<'_, '_>,
-    group: &Group,
-    context: RequestContext<'_>,
-) -> Result<Option<Refusal>, Error> {
-    if group.speaks_http2()
-        && upgrade::is_asked(head)
-        && let Some(refusal) = upgrade::objection(head)
-    {
-        return Ok(Some(refusal));
-    }
-    let treatment = context.treatment();
-    let treatment = treatment.expect("a request is forwarded by its route");
-    rewrite::objection(head, &treatment.rules, context)
 }
 
 /// Keeps what is needed of the request until it has its response: a number that no other has, and the fields that the
@@ -385,15 +372,4 @@ fn keep(
     }
     exchange.keep_lines(lines, of_origins);
     are_short
-}
-
-/// What is left of a path that begins with `prefix`.
-fn without_prefix<'b>(path: Cow<'b, [u8]>, prefix: &str) -> Cow<'b, [u8]> {
-    match path {
-        Cow::Borrowed(path) => Cow::Borrowed(&path[prefix.len()..]),
-        Cow::Owned(mut path) => {
-            path.drain(..prefix.len());
-            Cow::Owned(path)
-        }
-    }
 }

@@ -32,6 +32,7 @@ mod downstream;
 mod ending;
 mod exchange;
 mod hangup;
+mod objection;
 mod on_demand;
 mod output;
 mod path;

@@ -1,6 +1,7 @@
 //! From the path of a request to the path it means: percent-decoding and dot segments (RFC 3986 2.1, 5.2.4).
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// Why a path means nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,12 +25,9 @@ impl BadPath {
     }
 }
 
-/// The path with percent-encodings decoded, `.` and `..` resolved, and slashes in a row taken for one: what a route or a
-/// file is found by. An encoded slash is data, not a separator (RFC 3986 2.2), and no file name can contain it; it stays
-/// encoded, so that nothing is found by it.
-///
-/// Empty segments go because most of what stands behind a proxy does not see them either: a route for `/admin` that
-/// `//admin` slips past protects nothing.
+/// The path with percent-encodings decoded, `.` and `..` resolved, and empty segments left out: what a route or a file is
+/// found by. An encoded slash is a slash, as it is for nginx and for most servers: a route for `/admin/` that
+/// `/x/..%2fadmin/` or `//admin/` slips past protects nothing.
 ///
 /// # Errors
 /// [`BadPath`], to be refused with 400.
@@ -41,69 +39,166 @@ pub(crate) fn normalize(path: &str) -> Result<Cow<'_, [u8]>, BadPath> {
     decode(resolve(path)?.as_bytes()).map(Cow::Owned)
 }
 
-/// What stands behind `prefix`, which the normalized path begins with, still encoded as it was received: for a place
-/// where it becomes part of a path again. Like that, dots and empty segments are resolved.
+/// The rest of a normalized path after `prefix`, which it begins with.
+pub(crate) fn without_prefix<'p>(path: Cow<'p, [u8]>, prefix: &str) -> Cow<'p, [u8]> {
+    match path {
+        Cow::Borrowed(path) => Cow::Borrowed(&path[prefix.len()..]),
+        Cow::Owned(mut path) => {
+            path.drain(..prefix.len());
+            Cow::Owned(path)
+        }
+    }
+}
+
+/// The rest of the path after `prefix`, which the normalized path begins with, encoded as it was received. Dot segments are
+/// resolved and empty segments left out, as in the normalized path, and a slash at its start is a plain one.
 pub(crate) fn rest<'p>(path: &'p str, prefix: &str) -> Cow<'p, str> {
     if is_normal(path.as_bytes()) {
         return Cow::Borrowed(path.get(prefix.len()..).unwrap_or(""));
     }
-    // A path that has no meaning has been refused before.
-    let resolved = resolve(path).unwrap_or(Cow::Borrowed(path));
-    let mut left = prefix.len();
+    let resolved = resolved(path);
     let mut at = 0;
-    while left > 0 && at < resolved.len() {
-        let (raw, decoded) = match &resolved.as_bytes()[at..] {
-            [b'%', b'2', b'f' | b'F', ..] => (3, 3),
-            [b'%', _, _, ..] => (3, 1),
-            _ => (1, 1),
+    for _ in 0..prefix.len() {
+        at += match resolved.as_bytes().get(at) {
+            Some(b'%') => 3,
+            Some(_) | None => 1,
         };
-        at += raw;
-        left = left.saturating_sub(decoded);
     }
-    match resolved {
-        Cow::Borrowed(path) => Cow::Borrowed(path.get(at..).unwrap_or("")),
-        Cow::Owned(path) => Cow::Owned(path.get(at..).unwrap_or("").to_owned()),
+    let rest = resolved.get(at..).unwrap_or("");
+    match slash_bytes(rest.as_bytes()) {
+        ENCODED_SLASH_BYTES => Cow::Owned(format!("/{}", &rest[ENCODED_SLASH_BYTES..])),
+        _ => Cow::Owned(rest.to_owned()),
     }
 }
 
-/// The path as it was received, but for what means nothing: `.`, `..` and empty segments, and encodings of characters
-/// that need none (RFC 3986 6.2.2). Two paths that differ by more stay different.
-pub(crate) fn canonical(path: &str) -> Cow<'_, str> {
-    if is_normal(path.as_bytes()) {
+/// The path for a server, where its route does not edit it: as it was received, so that no signature of it breaks. With a
+/// dot segment, or with two slashes at its start, servers read a path in different ways; then it is resolved, and the
+/// server gets what the route was chosen by.
+#[inline]
+pub(crate) fn unedited(path: &str) -> Cow<'_, str> {
+    if is_normal(path.as_bytes()) || !(path.starts_with("//") || has_dot_segment(path)) {
         return Cow::Borrowed(path);
     }
-    // A path that has no meaning has been refused before.
-    let resolved = resolve(path).unwrap_or(Cow::Borrowed(path));
-    let mut canonical = String::with_capacity(resolved.len());
-    let mut rest = &*resolved;
-    while let Some(at) = rest.find('%') {
-        let code = rest.get(at + 1..at + 3);
-        let byte = code.and_then(|code| u8::from_str_radix(code, 16).ok());
-        canonical.push_str(&rest[..at]);
-        match byte {
-            Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
-                canonical.push(char::from(byte));
-            }
-            Some(byte) => canonical.push_str(&format!("%{byte:02X}")),
-            None => {
-                canonical.push('%');
+    Cow::Owned(resolved(path).into_owned())
+}
+
+/// The reason not to send the path to a server: some servers read a dot segment where its route saw none. They take a
+/// backslash for a slash (the URL standard does), drop `;` and what follows it in a segment before they resolve (Tomcat), or
+/// decode twice.
+#[inline]
+pub(crate) fn ambiguity(path: &str) -> Option<&'static str> {
+    match is_normal(path.as_bytes()) {
+        true => None,
+        false => ambiguity_of_unusual(path),
+    }
+}
+
+#[cold]
+fn ambiguity_of_unusual(path: &str) -> Option<&'static str> {
+    if path.contains('\\') {
+        return Some("a backslash in the path, which some servers take for a slash");
+    }
+    let mut plain = path.as_bytes().to_vec();
+    for _ in 0..DECODINGS_MAX {
+        plain = decode_once(&plain);
+    }
+    let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
+    // An encoded backslash between letters is data to nearly all servers, as in DOMAIN%5Cuser.
+    let is_empty = |pair: &[u8]| pair.iter().all(is_slash) && pair.contains(&b'\\');
+    if plain.windows(2).any(is_empty) {
+        return Some("a backslash beside a slash in the path");
+    }
+    let mut segments = plain.split(is_slash).peekable();
+    while let Some(segment) = segments.next() {
+        let name = segment.split(|&byte| byte == b';').next();
+        // A last segment of parameters alone may be a session's.
+        let is_dropped = segment.starts_with(b";") && segments.peek().is_some();
+        if is_dropped || matches!(name, Some(b"." | b"..")) {
+            return Some("a segment in the path that servers read in different ways");
+        }
+    }
+    None
+}
+
+/// The path for expressions: dot segments resolved, empty segments left out, and encodings of characters that need none
+/// decoded (RFC 3986 6.2.2).
+pub(crate) struct Canonical {
+    /// With a slash for each encoded one: what an expression is compared with.
+    text: String,
+    /// Where encoded slashes are in `text`.
+    encoded_slashes: Vec<usize>,
+}
+
+impl Canonical {
+    pub(crate) fn new(path: &str) -> Self {
+        let resolved = match is_normal(path.as_bytes()) {
+            true => Cow::Borrowed(path),
+            false => resolved(path),
+        };
+        let mut canonical = Self {
+            text: String::with_capacity(resolved.len()),
+            encoded_slashes: Vec::new(),
+        };
+        let mut rest = &*resolved;
+        while let Some(at) = rest.find('%') {
+            let code = rest.get(at + 1..at + 3);
+            let byte = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+            canonical.text.push_str(&rest[..at]);
+            let Some(byte) = byte else {
+                canonical.text.push('%');
                 rest = &rest[at + 1..];
                 continue;
+            };
+            match byte {
+                b'/' => {
+                    canonical.encoded_slashes.push(canonical.text.len());
+                    canonical.text.push('/');
+                }
+                byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                    canonical.text.push(char::from(byte));
+                }
+                byte => canonical.text.push_str(&format!("%{byte:02X}")),
             }
+            rest = &rest[at + 3..];
         }
-        rest = &rest[at + 3..];
+        canonical.text.push_str(rest);
+        canonical
     }
-    canonical.push_str(rest);
-    Cow::Owned(canonical)
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A part of the text with its slashes as the client wrote them.
+    pub(crate) fn written(&self, part: Range<usize>) -> Cow<'_, [u8]> {
+        let text = self.text.as_bytes();
+        let slashes = self.encoded_slashes.iter();
+        let mut slashes = slashes.filter(|slash| part.contains(slash)).peekable();
+        if slashes.peek().is_none() {
+            return Cow::Borrowed(&text[part]);
+        }
+        let mut written = Vec::new();
+        let mut from = part.start;
+        for &slash in slashes {
+            written.extend_from_slice(&text[from..slash]);
+            written.extend_from_slice(b"%2F");
+            from = slash + 1;
+        }
+        written.extend_from_slice(&text[from..part.end]);
+        Cow::Owned(written)
+    }
 }
+
+/// How often a server may decode a path, in [`ambiguity`]: once as it should, and twice more as chains of servers do.
+const DECODINGS_MAX: usize = 3;
 
 /// Whether the path is written as it is meant.
 #[inline]
 fn is_normal(path: &[u8]) -> bool {
-    memchr::memchr(b'%', path).is_none()
+    memchr::memchr2(b'%', b'\\', path).is_none()
         && !path
             .windows(2)
-            .any(|pair| pair[0] == b'/' && matches!(pair[1], b'.' | b'/'))
+            .any(|pair| pair[0] == b'/' && matches!(pair[1], b'.' | b'/' | b';'))
 }
 
 fn decode(bytes: &[u8]) -> Result<Vec<u8>, BadPath> {
@@ -118,45 +213,97 @@ fn decode(bytes: &[u8]) -> Result<Vec<u8>, BadPath> {
         let [high, low, tail @ ..] = rest else {
             return Err(BadPath::Encoding);
         };
-        let digit = |byte: &u8| char::from(*byte).to_digit(16).ok_or(BadPath::Encoding);
-        let byte = (digit(high)? * 16 + digit(low)?) as u8;
         rest = tail;
-        match byte {
+        match byte_of(*high, *low).ok_or(BadPath::Encoding)? {
             0 => return Err(BadPath::Nul),
-            b'/' => decoded.extend_from_slice(b"%2F"),
             byte => decoded.push(byte),
         }
     }
     Ok(decoded)
 }
 
-/// Without empty segments, and with dot segments resolved, in whatever way the dots are written. Empty ones go first, as
-/// in a file system: `/a//../b` is `/b`.
+/// Decodes what is an encoding, and leaves all else.
+fn decode_once(bytes: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let [first, tail @ ..] = rest {
+        let byte = match rest {
+            [b'%', high, low, ..] => byte_of(*high, *low),
+            _ => None,
+        };
+        decoded.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &rest[3..] } else { tail };
+    }
+    decoded
+}
+
+fn byte_of(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    Some((digit(high)? * 16 + digit(low)?) as u8)
+}
+
+/// [`resolve`] of a path that was normalized before, so that it has a meaning.
+fn resolved(path: &str) -> Cow<'_, str> {
+    resolve(path).unwrap_or(Cow::Borrowed(path))
+}
+
+/// The path without empty segments and with dot segments resolved, however dots and slashes are written. Empty segments go
+/// first, as in a file system: `/a//../b` is `/b`.
 fn resolve(path: &str) -> Result<Cow<'_, str>, BadPath> {
     if !path.starts_with('/') {
         return Ok(Cow::Borrowed(path));
     }
+    // Each with the slash before it.
     let mut kept: Vec<&str> = Vec::new();
-    let mut segments = path[1..].split('/').peekable();
-    while let Some(segment) = segments.next() {
-        let last = segments.peek().is_none();
+    let mut segments = segments(path).peekable();
+    while let Some((whole, segment)) = segments.next() {
         let dots = dots_of(segment);
         if dots == Some(2) && kept.pop().is_none() {
             return Err(BadPath::AboveRoot);
         }
         if dots.is_none() && !segment.is_empty() {
-            kept.push(segment);
-        } else if last {
-            kept.push("");
+            kept.push(whole);
+        } else if segments.peek().is_none() {
+            kept.push("/");
         }
     }
-    let length = kept.iter().map(|segment| 1 + segment.len()).sum();
-    let mut resolved = String::with_capacity(length);
-    for segment in kept {
-        resolved.push('/');
-        resolved.push_str(segment);
+    let mut resolved = kept.concat();
+    if slash_bytes(resolved.as_bytes()) == ENCODED_SLASH_BYTES {
+        resolved.replace_range(..ENCODED_SLASH_BYTES, "/");
     }
     Ok(Cow::Owned(resolved))
+}
+
+fn has_dot_segment(path: &str) -> bool {
+    segments(path).any(|(_, segment)| dots_of(segment).is_some())
+}
+
+/// The segments of a path that begins with a slash, each with that before it and without.
+fn segments(path: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = path;
+    std::iter::from_fn(move || {
+        let slash = slash_bytes(rest.as_bytes());
+        if slash == 0 {
+            return None;
+        }
+        let bytes = &rest.as_bytes()[slash..];
+        let mut places = 0..bytes.len();
+        let end = places.find(|&at| slash_bytes(&bytes[at..]) > 0);
+        let (whole, after) = rest.split_at(slash + end.unwrap_or(bytes.len()));
+        rest = after;
+        Some((whole, &whole[slash..]))
+    })
+}
+
+const ENCODED_SLASH_BYTES: usize = "%2F".len();
+
+/// The length of the slash, encoded or not, that `bytes` begin with; 0 when they begin with none.
+fn slash_bytes(bytes: &[u8]) -> usize {
+    match bytes {
+        [b'/', ..] => 1,
+        [b'%', b'2', b'f' | b'F', ..] => ENCODED_SLASH_BYTES,
+        _ => 0,
+    }
 }
 
 /// How many dots `.` and `..` have, with each dot as it is or as `%2e`; `None` for all other segments.
@@ -187,7 +334,10 @@ mod tests {
             ("/a%26b", "/a%26b"),
             ("/a/%2e%2e/x%2Ey", "/x.y"),
         ] {
-            assert_eq!(canonical(path), expected, "{path}");
+            let canonical = Canonical::new(path);
+            let written = canonical.written(0..canonical.text.len());
+            assert_eq!(&*written, expected.as_bytes(), "{path}");
+            assert_eq!(canonical.text, expected.replace("%2F", "/"), "{path}");
         }
     }
 
@@ -212,8 +362,13 @@ mod tests {
             ("/a/.%2E/b", Ok("/b")),
             ("//..", Err(BadPath::AboveRoot)),
             ("/.%2", Err(BadPath::Encoding)),
-            ("/a%2fb", Ok("/a%2Fb")),
-            ("/a/..%2f..%2fb", Ok("/a/..%2F..%2Fb")),
+            ("/a%2fb", Ok("/a/b")),
+            ("/%2Fa%2f/b", Ok("/a/b")),
+            ("/a/..%2fb", Ok("/b")),
+            ("/a%2f%2e%2E%2fb", Ok("/b")),
+            ("/a/..%2f..%2fb", Err(BadPath::AboveRoot)),
+            ("/a%252fb", Ok("/a%2fb")),
+            ("/a%2f", Ok("/a/")),
             ("*", Ok("*")),
             ("/..", Err(BadPath::AboveRoot)),
             ("/a/../../b", Err(BadPath::AboveRoot)),
@@ -236,16 +391,90 @@ mod tests {
         for (path, prefix, behind) in [
             ("/p/x%20y", "/p/", "x%20y"),
             ("/%70/x%2Fy", "/p", "/x%2Fy"),
+            ("/p%2fx%2fy", "/p", "/x%2fy"),
+            ("/p%2fx%2fy", "/p/", "x%2fy"),
+            ("/q/..%2fp/x", "/p", "/x"),
             ("/p/a/../b%C3%A9", "/p/", "b%C3%A9"),
             ("//p//x", "/p", "/x"),
             ("/p//evil.example", "/p", "/evil.example"),
-            ("/a%2fb/c", "/a%2Fb", "/c"),
+            ("/a%2fb/c", "/a/b", "/c"),
             ("/p", "/p", ""),
             ("/%70", "/p", ""),
         ] {
             let normal = normalize(path).expect("a path that means something");
             assert!(normal.starts_with(prefix.as_bytes()), "{path}");
             assert_eq!(rest(path, prefix), behind, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_part_keeps_its_encoded_slashes() {
+        let canonical = Canonical::new("/a%2fb/c%2Fd");
+        assert_eq!(canonical.text, "/a/b/c/d");
+        for (part, written) in [
+            (0..8, "/a%2Fb/c%2Fd"),
+            (2..4, "%2Fb"),
+            (3..6, "b/c"),
+            (6..6, ""),
+        ] {
+            assert_eq!(&*canonical.written(part), written.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_path_without_dot_segments_goes_on_as_it_was_received() {
+        for (path, unedited_path) in [
+            ("/a//b%2fc%20d;e=f", "/a//b%2fc%20d;e=f"),
+            ("/a/%70/...", "/a/%70/..."),
+            ("/a//../%70%2fb", "/%70%2fb"),
+            ("/a/..%2fb", "/b"),
+            ("/a/%2e/b", "/a/b"),
+            ("/a%2f.", "/a/"),
+            ("//a//b", "/a/b"),
+            ("*", "*"),
+        ] {
+            assert_eq!(unedited(path), unedited_path, "{path}");
+        }
+    }
+
+    #[test]
+    fn dot_segments_that_only_some_servers_see_are_found() {
+        for path in [
+            "/x/..;/b",
+            "/x/..;a=b/b",
+            "/x/.;",
+            "/x/..%3b/b",
+            "/x/%2e%2e;/b",
+            "/x\\..\\b",
+            "/x/b\\c",
+            "/x/..%5cb",
+            "/x%5c..%5cb",
+            "/x/..%255cb",
+            "/x/%252e%252e/b",
+            "/%5cb",
+            "/x%5c/b",
+            "/x/%2%65%2e/b",
+            "/x/..%252fb",
+            "/x%25252f..%25252fb",
+            "/x/%25%32%65./b",
+            "/./b",
+            "/..%2fb",
+        ] {
+            assert!(ambiguity(path).is_some(), "{path}");
+        }
+        for path in [
+            "/a",
+            "/a%20b",
+            "/a;b/c",
+            "/...",
+            "/a..;/b",
+            "/..a",
+            "/a%5cb",
+            "/a%2f..b",
+            "/100%25",
+            "/.well-known/x",
+        ] {
+            assert_eq!(ambiguity(path), None, "{path}");
         }
     }
 

@@ -11,6 +11,7 @@ mod client_bounds;
 mod cors;
 mod crowds;
 mod early_responses;
+mod edited_paths;
 mod edits;
 mod ejection;
 mod encoding;

@@ -1,5 +1,8 @@
 //! Paths that are rewritten by regular expressions.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use super::pattern::Pattern;
 
 /// A rule: a path in which the pattern is found becomes another one.
@@ -33,20 +36,26 @@ pub enum TargetPart {
 }
 
 impl Rewrite {
-    /// Hands `put` what `path` becomes, piece by piece; whether it becomes anything.
-    pub fn apply(&self, path: &[u8], put: &mut impl FnMut(TargetPart, &[u8])) -> bool {
+    /// Hands `put` what `path` becomes, piece by piece; whether it becomes anything. `written` returns what stands for a part
+    /// of the path.
+    pub fn apply<'p>(
+        &self,
+        path: &[u8],
+        written: impl Fn(Range<usize>) -> Cow<'p, [u8]>,
+        put: &mut impl FnMut(TargetPart, &[u8]),
+    ) -> bool {
         let Some(groups) = self.pattern.groups(path) else {
             return false;
         };
         let group = |group: &usize| {
             groups
                 .get(*group)
-                .map_or(&b""[..], |found| found.as_bytes())
+                .map_or(Cow::Borrowed(&b""[..]), |found| written(found.range()))
         };
         for piece in &self.path {
             match piece {
                 RewritePiece::Text(text) => put(TargetPart::Path, text.as_bytes()),
-                RewritePiece::Group(number) => put(TargetPart::Path, group(number)),
+                RewritePiece::Group(number) => put(TargetPart::Path, &group(number)),
             }
         }
         if let Some(query) = &self.query {
@@ -54,11 +63,44 @@ impl Rewrite {
             for piece in query {
                 match piece {
                     RewritePiece::Text(text) => put(TargetPart::Query, text.as_bytes()),
-                    RewritePiece::Group(number) => put(TargetPart::QueryValue, group(number)),
+                    RewritePiece::Group(number) => put(TargetPart::QueryValue, &group(number)),
                 }
             }
         }
         true
+    }
+
+    /// Where groups begin in `path` that stand right after a slash in the new path, and after none in `path`: the rule adds
+    /// that slash. None where the pattern is not found.
+    pub fn slashes_added(&self, path: &[u8]) -> Option<Vec<usize>> {
+        let groups = self.pattern.groups(path)?;
+        let mut added = Vec::new();
+        let mut is_after_slash = false;
+        for piece in &self.path {
+            match piece {
+                RewritePiece::Text(text) => is_after_slash = text.ends_with('/'),
+                RewritePiece::Group(number) => {
+                    let Some(group) = groups.get(*number).filter(|group| !group.is_empty()) else {
+                        continue;
+                    };
+                    let before = path[..group.start()].last();
+                    let is_slash = before == Some(&b'/') || group.as_bytes().starts_with(b"/");
+                    if is_after_slash && !is_slash {
+                        added.push(group.start());
+                    }
+                    is_after_slash = group.as_bytes().ends_with(b"/");
+                }
+            }
+        }
+        Some(added)
+    }
+
+    /// The text that every new path begins with.
+    pub(crate) fn beginning(&self) -> &str {
+        match self.path.first() {
+            Some(RewritePiece::Text(text)) => text,
+            Some(RewritePiece::Group(_)) | None => "",
+        }
     }
 
     /// How often a group stands in the path and in the query, and how many bytes of text there are.

@@ -53,6 +53,7 @@ fn parse_target(text: &str, pattern: &Pattern) -> Result<Target, Invalid> {
             "{text:?} is not a path: expected one such as \"/u/$1\", in ASCII and without spaces"
         )));
     }
+    value::refuse_dot_segments(text.split('?').next().unwrap_or(text))?;
     match text.split_once('?') {
         None => Ok((parse_pieces(text, pattern)?, None)),
         Some((path, query)) => Ok((
@@ -131,13 +132,17 @@ mod tests {
                 query,
             };
             let mut found = String::new();
-            let is_found = rule.apply(path.as_bytes(), &mut |part, bytes| {
-                let text = str::from_utf8(bytes).expect("it was text");
-                match part {
-                    TargetPart::Path | TargetPart::Query => found.push_str(text),
-                    TargetPart::QueryValue => found.push_str(&format!("[{text}]")),
-                }
-            });
+            let is_found = rule.apply(
+                path.as_bytes(),
+                |part| path.as_bytes()[part].into(),
+                &mut |part, bytes| {
+                    let text = str::from_utf8(bytes).expect("it was text");
+                    match part {
+                        TargetPart::Path | TargetPart::Query => found.push_str(text),
+                        TargetPart::QueryValue => found.push_str(&format!("[{text}]")),
+                    }
+                },
+            );
             assert_eq!(
                 if is_found { &found } else { "-" },
                 becomes,

@@ -12,12 +12,12 @@ use super::kinds::REQUEST_BODY_MAX;
 use super::reach::Spoken;
 use super::rewrite::read_rewrites;
 use super::timeouts::read_timeouts_of_route;
-use super::{access, cache_control, compress, condition, fields, reach, response, tracing};
+use super::{access, cache_control, compress, condition, fields, guards, reach, response, tracing};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{Action, Compress, Edits, PathEdit, PathMatch, Route, When};
 use crate::section::{Keys, Kind, Section};
-use crate::value::Invalid;
+use crate::value::{self, Invalid};
 use crate::written::{is_false, is_true};
 
 const KEYS: Keys = Keys {
@@ -106,6 +106,8 @@ pub(super) fn read_routes(
     }
     reach::warn_of_unreachable(&routes, findings);
     reach::warn_of_unspoken(&routes, spoken, findings);
+    guards::warn_of_edits(&routes, findings);
+    guards::warn_of_encoded_slashes(&routes, findings);
     routes.into_iter().map(|(route, _)| route).collect()
 }
 
@@ -189,6 +191,7 @@ const PREFIX: Kind<String> = Kind {
                 "{text:?} is not the beginning of a path: expected one such as \"/api\""
             )));
         }
+        value::refuse_dot_segments(text)?;
         Ok(text.to_owned())
     },
 };

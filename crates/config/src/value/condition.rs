@@ -110,11 +110,28 @@ pub fn parse_path(text: &str) -> Result<PathMatch, Invalid> {
             "path {text:?} contains {bad:?}, which is never part of a request's path"
         )));
     }
+    if path.to_ascii_lowercase().contains("%2f") {
+        return Err(Invalid::new(format!(
+            "path {text:?} contains an encoded slash, which no path has when it is compared: write \"/\""
+        )));
+    }
+    refuse_dot_segments(path)?;
     Ok(if exact {
         PathMatch::Exact(path.to_owned())
     } else {
         PathMatch::Prefix(path.to_owned())
     })
+}
+
+/// Refuses a path with a segment that is `.` or `..`.
+pub(crate) fn refuse_dot_segments(path: &str) -> Result<(), Invalid> {
+    let mut segments = path.split('/');
+    match segments.find(|segment| matches!(*segment, "." | "..")) {
+        None => Ok(()),
+        Some(dots) => Err(Invalid::new(format!(
+            "path {path:?} contains the segment {dots:?}: write the path that it leads to"
+        ))),
+    }
 }
 
 /// A method: a token, in capitals as all that are registered are.

@@ -1043,3 +1043,70 @@ fn a_route_for_a_scheme_that_nobody_speaks_is_never_reached() {
         assert_eq!(warnings(&text), expected, "{text}");
     }
 }
+
+#[test]
+fn an_edit_that_may_make_a_refused_path_is_warned_of() {
+    fn two(guard: &str, editing: &str) -> Vec<String> {
+        warnings(&format!(
+            "[[route]]\n{guard}\n[[route]]\nforward = \"app\"\n{editing}\n[upstream.app]\nservers = [\"a:1\"]"
+        ))
+    }
+    const REFUSED: &str = "path = \"/admin\"\nrespond = { status = 403 }";
+    const STRIPPED: &str = "path = \"/api\"\nstrip_prefix = true";
+    let warned = "4:1: this [[route]] may edit a path so that its server gets \"/admin\", which the one in line 1 refuses: routes are chosen by the path before the edit";
+    for editing in [
+        STRIPPED,
+        "path = \"/api\"\nreplace_prefix = \"/admin/api\"",
+        "rewrite = { match = \"^/old/(.*)$\", to = \"/$1\" }",
+        "path = \"/x\"\nrewrite = { match = \"^/x/(.*)$\", to = \"/adm$1\" }",
+    ] {
+        assert_eq!(two(REFUSED, editing), [warned], "{editing}");
+    }
+    let own = "path = \"/admin\"\nforward = \"app\"\nallow = \"10.0.0.0/8\"";
+    assert_eq!(two(own, STRIPPED).len(), 1);
+    let others = "path = \"/admin\"\nforward = \"http://10.0.0.1\"\nallow = \"10.0.0.0/8\"";
+    for (guard, editing) in [
+        (REFUSED, "path = \"/api\"\nreplace_prefix = \"/v2\""),
+        (REFUSED, "path = \"/api\""),
+        (
+            REFUSED,
+            "rewrite = { match = \"^/u/([0-9]+)$\", to = \"/users/$1\" }",
+        ),
+        ("path = \"/admin\"\nrespond = \"hello\"", STRIPPED),
+        (
+            "path = \"/api/admin\"\nrespond = { status = 403 }",
+            STRIPPED,
+        ),
+        (
+            "host = \"a.example\"\npath = \"/admin\"\nrespond = { status = 403 }",
+            "host = \"b.example\"\npath = \"/api\"\nstrip_prefix = true",
+        ),
+        (others, STRIPPED),
+    ] {
+        assert!(two(guard, editing).is_empty(), "{guard} {editing}");
+    }
+}
+
+#[test]
+fn paths_that_no_request_has_are_refused() {
+    check_errors(&[
+        (
+            "[[route]]\npath = \"/a%2fb\"\nsynthetic = true",
+            &[
+                "2:8: path \"/a%2fb\" contains an encoded slash, which no path has when it is compared: write \"/\"",
+            ],
+        ),
+        (
+            "[[route]]\npath = \"/a/../b\"\nsynthetic = true",
+            &["2:8: path \"/a/../b\" contains the segment \"..\": write the path that it leads to"],
+        ),
+        (
+            "[[route]]\npath = \"/a/\"\nforward = \"http://10.0.0.1\"\nreplace_prefix = \"/./\"",
+            &["4:18: path \"/./\" contains the segment \".\": write the path that it leads to"],
+        ),
+        (
+            "[[route]]\nforward = \"http://10.0.0.1\"\nrewrite = { match = \"(a)\", to = \"/../$1\" }",
+            &["3:33: path \"/../$1\" contains the segment \"..\": write the path that it leads to"],
+        ),
+    ]);
+}

@@ -208,6 +208,8 @@ fn a_prefix_is_replaced_and_its_boundary_stays_one() {
         ("/api", "/v2", "/api", "/v2"),
         ("/api/", "/v2/", "/api/a%2Fb%20c", "/v2/a%2Fb%20c"),
         ("/api/", "/", "//api/./x/../y", "/y"),
+        ("/api/", "/v2/", "/api%2fa%2Fb", "/v2/a%2Fb"),
+        ("/api", "/", "/api%2fa", "/a"),
         ("/", "/v2", "/x", "/v2/x"),
         ("/a b", "/", "/a%20b/c", "/c"),
     ] {
@@ -251,7 +253,9 @@ fn a_path_is_rewritten_by_the_first_rule_that_is_found_in_it() {
         ("/x/..//u/7", "/users?id=7"),
         ("/de/a%2Fb/c?d", "/a%2Fb/c/de?d"),
         ("/other", "/other"),
-        ("//other/./%6f?x", "//other/./%6f?x"),
+        ("/other//%6f?x", "/other//%6f?x"),
+        ("//other/./%6f?x", "/other/%6f?x"),
+        ("/u%2f7", "/users?id=7"),
     ] {
         let change = |plan: &mut Plan| plan.routes[0].path_edit = edit.clone();
         let got = at_server(&change, &format!("GET {path} HTTP/1.1\nHost: h\n\n"));

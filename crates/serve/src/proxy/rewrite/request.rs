@@ -1,6 +1,5 @@
 //! The head of a request for a server.
 
-use onrush_config::plan::{Rewrite, TargetPart};
 use onrush_engine::{BUFFER_BYTES, Buffer};
 use onrush_http::forwarded::{Told, write_forwarded, write_x_forwarded};
 use onrush_http::hop::{accepts_trailers, via_count};
@@ -10,10 +9,10 @@ use onrush_http::write::HeadWriter;
 use onrush_http::{Framing, Header, Refusal, Version, header_is};
 
 use super::passing::{fields, is_named};
+use super::target;
 use crate::limits::HOPS_MAX;
-use crate::path;
 use crate::proxy::host::HOST_BYTES_MAX;
-use crate::proxy::rules::{PathRule, Rules, is_untrue};
+use crate::proxy::rules::{Rules, is_untrue};
 use crate::proxy::upgrade;
 use crate::request_context::RequestContext;
 use crate::variables::Facts;
@@ -30,8 +29,8 @@ fn via(version: Version) -> &'static [u8] {
     }
 }
 
-/// Why the request may not be forwarded, if it may not: it goes round, its route gives it no host, or its head and what
-/// is added to it do not fit a buffer.
+/// The reason not to forward the request, if there is one: it goes round, its route gives it no host, servers would read its
+/// path in different ways, or its head and what is added to it do not fit a buffer.
 ///
 /// # Errors
 /// When the core is out of buffers.
@@ -51,6 +50,9 @@ pub(crate) fn objection(
     };
     if !rules.host.is_host(&facts) {
         let reason = "what its route makes of it as Host is no host";
+        return Ok(Some(Refusal::new(400, reason)));
+    }
+    if let Some(reason) = target::ambiguity(&rules.path, &facts) {
         return Ok(Some(Refusal::new(400, reason)));
     }
     let fits = request_fits(head, rules, context)?;
@@ -130,7 +132,7 @@ fn write_request(
     };
     let mut writer = HeadWriter::new(out);
     writer.raw(head.method_text.as_bytes()).raw(b" ");
-    write_target(rules, &facts, &mut writer);
+    target::write(&rules.path, &facts, &mut writer);
     writer.raw(b" HTTP/1.1\r\nHost: ");
     rules
         .host
@@ -189,77 +191,6 @@ fn options(head: &RequestHead<'_, '_>, writer: &mut HeadWriter<'_>) {
     }
     if wants_trailers {
         writer.raw(b"TE: trailers\r\n");
-    }
-}
-
-fn write_target(rules: &Rules, facts: &Facts<'_>, writer: &mut HeadWriter<'_>) {
-    let head = facts.head;
-    let has_query = match &rules.path {
-        PathRule::Client => {
-            writer.raw(head.path.as_bytes());
-            false
-        }
-        PathRule::Whole(path) => {
-            writer.raw(path.as_bytes());
-            false
-        }
-        _ if head.path == "*" => {
-            writer.raw(b"*");
-            false
-        }
-        PathRule::Prefix(replacement) => {
-            write_replaced(replacement, facts, writer);
-            false
-        }
-        PathRule::Rewrite(rules) => write_rewritten(rules, head.path, writer),
-    };
-    if let Some(query) = head.query {
-        let mark: &[u8] = if has_query { b"&" } else { b"?" };
-        writer.raw(mark).raw(query.as_bytes());
-    }
-}
-
-fn write_replaced(replacement: &str, facts: &Facts<'_>, writer: &mut HeadWriter<'_>) {
-    let rest = path::rest(facts.head.path, facts.about.prefix());
-    let mut rest = &*rest;
-    if replacement.ends_with('/') {
-        rest = rest.strip_prefix('/').unwrap_or(rest);
-    }
-    writer.raw(replacement.as_bytes()).raw(rest.as_bytes());
-}
-
-/// Writes what the first rule makes of `path` that applies; whether a query is begun by that.
-fn write_rewritten(rules: &[Rewrite], path: &str, writer: &mut HeadWriter<'_>) -> bool {
-    let canonical = path::canonical(path);
-    let mut has_query = false;
-    let mut put = |part, bytes: &[u8]| match part {
-        TargetPart::Path => {
-            writer.raw(bytes);
-        }
-        TargetPart::Query => {
-            has_query = true;
-            writer.raw(bytes);
-        }
-        TargetPart::QueryValue => write_query_value(bytes, writer),
-    };
-    let mut rules = rules.iter();
-    let is_rewritten = rules.any(|rule| rule.apply(canonical.as_bytes(), &mut put));
-    if !is_rewritten {
-        writer.raw(path.as_bytes());
-    }
-    has_query
-}
-
-/// A part of a path as a value in a query: what separates values there is encoded.
-fn write_query_value(bytes: &[u8], writer: &mut HeadWriter<'_>) {
-    for &byte in bytes {
-        match byte {
-            b'&' => writer.raw(b"%26"),
-            b'+' => writer.raw(b"%2B"),
-            b';' => writer.raw(b"%3B"),
-            b'=' => writer.raw(b"%3D"),
-            _ => writer.raw(&[byte]),
-        };
     }
 }
 

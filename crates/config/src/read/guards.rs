@@ -1,0 +1,103 @@
+//! Edits of paths that may name to a server what a route before refuses to clients.
+
+use crate::diagnostic::{Findings, Span};
+use crate::plan::{Action, Host, PathEdit, PathMatch, Route};
+
+/// Warns of every route whose edit of a path may make one that a route before refuses. Routes are chosen by the path as the
+/// client asks for it, so that nothing refuses the edited one.
+pub(super) fn warn_of_edits(routes: &[(Route, Span)], findings: &mut Findings<'_>) {
+    for (at, (editing, span)) in routes.iter().enumerate() {
+        let mut earlier = routes[..at].iter();
+        let Some((guard, by)) = earlier.find(|(guard, _)| is_passed(guard, editing)) else {
+            continue;
+        };
+        let line = findings.line_of(by);
+        let path = path_of(guard).unwrap_or("");
+        findings.warning(
+            span.clone(),
+            format!(
+                "this [[route]] may edit a path so that its server gets {path:?}, which the one in line {line} refuses: routes are chosen by the path before the edit"
+            ),
+        );
+    }
+}
+
+/// Warns of every route whose expression looks for an encoded slash: paths are compared decoded, so that it finds none, and a
+/// route that was to refuse them refuses nothing.
+pub(super) fn warn_of_encoded_slashes(routes: &[(Route, Span)], findings: &mut Findings<'_>) {
+    for (route, span) in routes {
+        let PathMatch::Regex(pattern) = &route.when.path else {
+            continue;
+        };
+        let pattern = pattern.as_str().to_ascii_lowercase();
+        if pattern.contains("%2f") || pattern.contains("%2[") {
+            findings.warning(
+                span.clone(),
+                "this [[route]] looks for an encoded slash in the path, which is compared decoded: write \"/\"",
+            );
+        }
+    }
+}
+
+/// Whether `guard` refuses what `editing` may ask a server for.
+fn is_passed(guard: &Route, editing: &Route) -> bool {
+    let Some(path) = path_of(guard) else {
+        return false;
+    };
+    let of_client = editing.when.path.prefix();
+    let is_client_path = match editing.path_edit {
+        // The new paths of these are those beneath the prefix, each one once.
+        PathEdit::ReplacePrefix(_) => path.starts_with(of_client),
+        PathEdit::Keep | PathEdit::Rewrite(_) => of_client != "/" && path.starts_with(of_client),
+    };
+    let may_become = |beginning: &str| match &guard.when.path {
+        PathMatch::Exact(exact) => exact.starts_with(beginning),
+        _ => path.starts_with(beginning) || beginning.starts_with(path),
+    };
+    !(is_client_path && !of_client.is_empty())
+        && refuses_for(guard, editing)
+        && have_common_host(&guard.when.hosts, &editing.when.hosts)
+        && beginnings(editing).iter().any(|it| may_become(it))
+}
+
+/// The path of a route, where it is one or the beginning of one.
+fn path_of(route: &Route) -> Option<&str> {
+    match &route.when.path {
+        PathMatch::Prefix(path) | PathMatch::Exact(path) => Some(path),
+        PathMatch::Any | PathMatch::Regex(_) => None,
+    }
+}
+
+/// Whether `guard` refuses somebody what the servers of `editing` have.
+fn refuses_for(guard: &Route, editing: &Route) -> bool {
+    let access = &guard.access;
+    let is_guarded =
+        access.basic_auth.is_some() || !access.allow.is_empty() || !access.deny.is_empty();
+    match (&guard.action, &editing.action) {
+        (Action::Respond { status, .. } | Action::RespondFile { status, .. }, _) => *status >= 400,
+        (Action::Forward { split, .. }, Action::Forward { split: others, .. }) => {
+            is_guarded
+                && split
+                    .iter()
+                    .any(|(group, _)| others.iter().any(|(other, _)| other == group))
+        }
+        _ => false,
+    }
+}
+
+fn have_common_host(hosts: &[Host], others: &[Host]) -> bool {
+    let meet = |host: &Host| {
+        let mut others = others.iter();
+        others.any(|other| host.covers(other) || other.covers(host))
+    };
+    hosts.is_empty() || others.is_empty() || hosts.iter().any(meet)
+}
+
+/// What the edited paths of a route begin with.
+fn beginnings(route: &Route) -> Vec<&str> {
+    match &route.path_edit {
+        PathEdit::Keep => Vec::new(),
+        PathEdit::ReplacePrefix(by) => vec![by],
+        PathEdit::Rewrite(rules) => rules.iter().map(|rule| rule.beginning()).collect(),
+    }
+}

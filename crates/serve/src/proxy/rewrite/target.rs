@@ -1,0 +1,157 @@
+//! The target of a request for a server: the client's, or what its route makes of it.
+
+use std::borrow::Cow;
+
+use onrush_config::plan::{Rewrite, TargetPart};
+use onrush_http::request::RequestHead;
+use onrush_http::write::HeadWriter;
+
+use crate::path::{self, Canonical};
+use crate::proxy::rules::{PathRule, Rules};
+use crate::variables::Facts;
+
+/// Writes path and query.
+pub(super) fn write(rule: &PathRule, facts: &Facts<'_>, writer: &mut HeadWriter<'_>) {
+    let mut has_query = false;
+    let (path, prefix) = (facts.head.path, facts.about.prefix());
+    compose(rule, path, prefix, &mut |part, bytes| match part {
+        TargetPart::Path => {
+            writer.raw(bytes);
+        }
+        TargetPart::Query => {
+            has_query = true;
+            writer.raw(bytes);
+        }
+        TargetPart::QueryValue => write_query_value(bytes, writer),
+    });
+    if let Some(query) = facts.head.query {
+        let mark: &[u8] = if has_query { b"&" } else { b"?" };
+        writer.raw(mark).raw(query.as_bytes());
+    }
+}
+
+/// [`path::ambiguity`] of the path that a server would get. An edit may make a dot segment where there was none: without its
+/// prefix `/api`, `/api../admin` is `/../admin`.
+pub(super) fn ambiguity(rule: &PathRule, facts: &Facts<'_>) -> Option<&'static str> {
+    let (path, prefix) = (facts.head.path, facts.about.prefix());
+    match rule {
+        PathRule::Client => path::ambiguity(&path::unedited(path)),
+        // It is the configuration's.
+        PathRule::Whole(_) => None,
+        PathRule::Prefix(_) | PathRule::Rewrite(_) => {
+            path::ambiguity(&composed(rule, path, prefix))
+        }
+    }
+}
+
+/// Normalized paths that become the same for a server as `path`, that of the request normalized, because an edit adds a
+/// slash: `/api/admin` for `/apiadmin`, where `/api` is stripped.
+pub(crate) fn other_paths(
+    head: &RequestHead<'_, '_>,
+    rules: &Rules,
+    (path, prefix): (&[u8], &str),
+) -> Vec<Vec<u8>> {
+    match &rules.path {
+        PathRule::Client | PathRule::Whole(_) => Vec::new(),
+        PathRule::Prefix(by) => {
+            let (before, rest) = path.split_at(prefix.len().min(path.len()));
+            let is_apart = rest.is_empty() || rest.starts_with(b"/") || prefix.ends_with('/');
+            match by.ends_with('/') && !is_apart {
+                true => vec![[before, b"/", rest].concat()],
+                false => Vec::new(),
+            }
+        }
+        PathRule::Rewrite(rewrites) => {
+            let canonical = Canonical::new(head.path);
+            let text = canonical.text().as_bytes();
+            let places = rewrites
+                .iter()
+                .find_map(|rewrite| rewrite.slashes_added(text));
+            let with_slash = |at: usize| {
+                let (before, after) = canonical.text().split_at_checked(at)?;
+                Some(format!("{before}/{after}"))
+            };
+            let sent = |path: &str| {
+                path::normalize(&composed(&rules.path, path, prefix))
+                    .ok()
+                    .map(Cow::into_owned)
+            };
+            let target = sent(head.path);
+            let others = places
+                .unwrap_or_default()
+                .into_iter()
+                .filter_map(with_slash);
+            others
+                .filter(|other| sent(other) == target)
+                .filter_map(|other| Some(path::normalize(&other).ok()?.into_owned()))
+                .collect()
+        }
+    }
+}
+
+/// The path that a server would get.
+fn composed(rule: &PathRule, path: &str, prefix: &str) -> String {
+    let mut composed = Vec::new();
+    compose(rule, path, prefix, &mut |part, bytes| {
+        if part == TargetPart::Path {
+            composed.extend_from_slice(bytes);
+        }
+    });
+    String::from_utf8(composed)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// Hands `put` the path, and the beginning of a query where the rule has one.
+fn compose(rule: &PathRule, path: &str, prefix: &str, put: &mut impl FnMut(TargetPart, &[u8])) {
+    match rule {
+        PathRule::Whole(whole) => put(TargetPart::Path, whole.as_bytes()),
+        _ if path == "*" => put(TargetPart::Path, b"*"),
+        PathRule::Client => put(TargetPart::Path, path::unedited(path).as_bytes()),
+        PathRule::Prefix(replacement) => {
+            let rest = path::rest(path, prefix);
+            let rest = match replacement.ends_with('/') {
+                true => rest.strip_prefix('/').unwrap_or(&rest),
+                false => &rest,
+            };
+            put(TargetPart::Path, replacement.as_bytes());
+            put(TargetPart::Path, rest.as_bytes());
+        }
+        PathRule::Rewrite(rules) => rewrite(rules, path, put),
+    }
+}
+
+/// Hands `put` what the first rule makes of `path` that applies. Two slashes at its start would name a host for some servers
+/// (RFC 3986 4.2).
+fn rewrite(rules: &[Rewrite], path: &str, put: &mut impl FnMut(TargetPart, &[u8])) {
+    let canonical = Canonical::new(path);
+    let text = canonical.text().as_bytes();
+    let mut written = 0;
+    let mut put_once = |part, mut bytes: &[u8]| {
+        if part == TargetPart::Path {
+            while written == 1 && bytes.starts_with(b"/") {
+                bytes = &bytes[1..];
+            }
+            written += bytes.len();
+        }
+        put(part, bytes);
+    };
+    let mut rules = rules.iter();
+    let is_rewritten =
+        rules.any(|rule| rule.apply(text, |part| canonical.written(part), &mut put_once));
+    if !is_rewritten {
+        put(TargetPart::Path, path::unedited(path).as_bytes());
+    }
+}
+
+/// A part of a path as a value in a query: what separates values there is encoded.
+fn write_query_value(bytes: &[u8], writer: &mut HeadWriter<'_>) {
+    for &byte in bytes {
+        match byte {
+            b'&' => writer.raw(b"%26"),
+            b'+' => writer.raw(b"%2B"),
+            b';' => writer.raw(b"%3B"),
+            b'=' => writer.raw(b"%3D"),
+            _ => writer.raw(&[byte]),
+        };
+    }
+}
