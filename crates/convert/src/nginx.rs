@@ -9,7 +9,6 @@ mod content;
 mod errors;
 mod field;
 mod fields;
-mod guard;
 mod handler;
 mod internal;
 mod known;
@@ -154,8 +153,7 @@ fn finish<'a>(
     for route in &mut work.routes {
         route.when = std::mem::take(&mut route.when).of_pcre();
     }
-    let routes = guard::guarded(std::mem::take(&mut work.routes))?;
-    sections.extend(routes.iter().map(Route::written));
+    sections.extend(work.routes.iter().map(Route::written));
     sections.extend(work.groups.written());
     sections.retain(|section| !section.is_empty());
     let notes = work.notes.finish(directives, &TABLES, &unread);

@@ -48,32 +48,6 @@ fn depends_on_bytes(flags: &str, bare: &str) -> bool {
         })
 }
 
-/// The expression for paths in which a slash of the client may be encoded: nginx takes `%2F` for a slash. None where it has no
-/// slash but the first one of all paths.
-pub(crate) fn with_encoded_slashes(pattern: &str) -> Option<String> {
-    const SLASH: &str = "(?:/|%2[Ff])";
-    let mut out = String::new();
-    let mut is_changed = false;
-    for letter in Letters::new(pattern) {
-        match letter {
-            // The first byte of a path.
-            Letter::Outside("/") | Letter::Escaped("\\/") if out == "^" || out.ends_with(")^") => {
-                out += "/";
-            }
-            Letter::Outside("/") | Letter::Escaped("\\/") => {
-                out += SLASH;
-                is_changed = true;
-            }
-            Letter::Class(text) if !text.starts_with("[^") && text.contains('/') => {
-                out += &format!("(?:{text}|%2[Ff])");
-                is_changed = true;
-            }
-            Letter::Outside(text) | Letter::Escaped(text) | Letter::Class(text) => out += text,
-        }
-    }
-    is_changed.then_some(out)
-}
-
 /// The same expression without a look-ahead for what must not follow, where that stands at its end: `/\.(?!well-known/)`.
 /// None where there is no such, or it asks for more than literals.
 pub(crate) fn without_look_ahead(pattern: &str) -> Option<String> {
@@ -288,22 +262,6 @@ mod tests {
         assert!(is_found(&translated(r"^/.$"), b"/\xff"));
         assert!(!is_found(&translated(r"^/.$"), b"/\n"));
         assert!(!is_found(&translated(r"^/\d$"), "/٣".as_bytes()));
-    }
-
-    #[test]
-    fn encoded_slashes_are_slashes() {
-        for (pattern, expected) in [
-            ("^/admin/", Some("^/admin(?:/|%2[Ff])")),
-            (r"/\.git", Some(r"(?:/|%2[Ff])\.git")),
-            ("(?i-u)^/a\\/b", Some("(?i-u)^/a(?:/|%2[Ff])b")),
-            ("^/[a/]x", Some("^/(?:[a/]|%2[Ff])x")),
-            ("^/admin", None),
-            (r"\.php\n?$", None),
-            ("[^/]x", None),
-        ] {
-            let found = with_encoded_slashes(pattern);
-            assert_eq!(found.as_deref(), expected, "{pattern}");
-        }
     }
 
     #[test]

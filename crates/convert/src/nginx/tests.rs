@@ -379,10 +379,6 @@ fn methods_that_are_not_excepted_have_rules_of_their_own() {
             "request_headers = { set = { Host = \"app\" } }",
             "forward = \"app\"",
             "[[route]]",
-            "path = \"~^/a(?:/|%2[Ff])\"",
-            "not = { path = \"/a/\" }",
-            "respond = { status = 403 }",
-            "[[route]]",
             "path = \"/a/\"",
             "allow = \"10.0.0.0/8\"",
             "request_headers = { set = { Host = \"app\" } }",
@@ -471,24 +467,6 @@ fn scripts_are_compressed_by_either_name() {
         converted("http { server { gzip on; gzip_types application/javascript; root /srv; } }");
     let types = "types = [\"text/html\", \"application/javascript\", \"text/javascript\"]";
     assert!(conversion.text.contains(types), "{}", conversion.text);
-}
-
-#[test]
-fn paths_with_encoded_slashes_are_refused_where_nginx_takes_them_for_slashes() {
-    let conversion = converted(
-        "http { server { location / { proxy_pass http://app; } location /admin/ { deny all; }
-         location ~ /\\.git { return 403; } location = /a/b { auth_basic x; auth_basic_user_file /u; proxy_pass http://app; } } }",
-    );
-    for line in [
-        "path = '~^/admin(?:/|%2[Ff])'",
-        "path = '~(?:/|%2[Ff])\\.git'",
-        "path = '~^/a(?:/|%2[Ff])b\\z'",
-    ] {
-        let written = line.replace('\'', "\"");
-        let lines = lines(&conversion);
-        let is_there = lines.contains(&line) || lines.contains(&&*written);
-        assert!(is_there, "{line} in {}", conversion.text);
-    }
 }
 
 #[test]
