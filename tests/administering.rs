@@ -419,6 +419,78 @@ fn administered_by_tcp(directory: &std::path::Path) -> (Serve, String, String) {
     (serve, address, token.display().to_string())
 }
 
+/// All that a client sends to a listener that responds to each request with success.
+fn overheard(listener: &std::net::TcpListener) -> String {
+    let mut heard = Vec::new();
+    let (mut stream, _) = listener.accept().expect("a client");
+    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    let mut piece = [0; 4096];
+    while !heard.ends_with(b"\r\n\r\n") {
+        let count = stream.read(&mut piece).expect("more of the request");
+        assert!(count > 0, "the client went away");
+        heard.extend_from_slice(&piece[..count]);
+    }
+    let response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+    stream.write_all(response).expect("it is taken");
+    // Everything it sends up to the end.
+    stream.read_to_end(&mut heard).expect("an orderly end");
+    String::from_utf8_lossy(&heard).into_owned()
+}
+
+#[test]
+fn tokens_and_orders_go_to_admin_interfaces_only() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let token = directory.path().join("token");
+    fs::write(&token, format!("{TOKEN}\n")).expect("it is ours");
+    let token = token.display().to_string();
+    let serve = Serve::start(&["--respond", "200"]);
+    let verbs: &[&[&str]] = &[
+        &["ctl", "status"],
+        &["ctl", "servers"],
+        &["ctl", "server", "app", "10.0.0.1:80", "drain"],
+        &["ctl", "requests"],
+        &["ctl", "connections"],
+        &["ctl", "profile"],
+        &["ctl", "routes"],
+        &["ctl", "listeners"],
+        &["ctl", "config"],
+        &["ctl", "events"],
+        &["ctl", "events", "--follow"],
+        &["ctl", "log", "level", "debug"],
+        &["ctl", "metrics"],
+        &["ctl", "explain", "GET http://h/"],
+        &["ctl", "reload"],
+        &["ctl", "upgrade"],
+        &["ctl", "drain"],
+        &["ctl", "undrain"],
+        &["ctl", "stop"],
+        &["ctl", "--json", "stop"],
+        &["top", "--once"],
+    ];
+    for verb in verbs {
+        let to = |address: &str| {
+            let place = ["--address", address, "--token-file", &token];
+            let finished = run_onrush(&[*verb, &place].concat());
+            assert_eq!(finished.code, Some(2), "{verb:?}: {finished:?}");
+            let why = "is not an admin interface of Onrush";
+            assert!(finished.err.contains(why), "{verb:?}: {finished:?}");
+            assert!(finished.out.is_empty(), "{verb:?}: {finished:?}");
+        };
+        to(&serve.address);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let listening = std::thread::spawn(move || overheard(&listener));
+        to(&address);
+        let heard = listening.join().expect("it heard one request");
+        assert!(heard.starts_with("GET /ready HTTP/1.1\r\n"), "{heard}");
+        assert!(
+            !heard.contains(TOKEN) && !heard.contains("Authorization"),
+            "{heard}"
+        );
+    }
+    serve.stop();
+}
+
 #[test]
 fn who_has_the_token_is_let_in_whoever_else_holds_connections() {
     let directory = tempfile::tempdir().expect("a directory");

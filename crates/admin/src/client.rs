@@ -1,4 +1,5 @@
-//! The other end of an admin interface: one request, one response.
+//! The other end of an admin interface: one request, one response. What listens at the place has to identify itself before it
+//! gets a token or an order.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -7,11 +8,13 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, response};
+use onrush_http::response::ResponseHead;
+use onrush_http::{Framing, Header, HeaderSlots, Limits, Method, Parsed, response};
 use serde_json::Value;
 
 use crate::authority::Token;
 use crate::feed;
+use crate::response::IDENTITY;
 
 /// Bytes of a response at most: metrics of thousands of servers.
 const RESPONSE_MAX: u64 = 256 * 1024 * 1024;
@@ -60,8 +63,9 @@ impl Response {
 /// Asks the interface at `place` for `path`: with a `body` by POST, otherwise by GET. It may be empty.
 ///
 /// # Errors
-/// When nobody is there, or what comes back is no response.
+/// When nothing listens there, what listens is not an admin interface, or its response is not whole.
 pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Response> {
+    identify(place)?;
     let request = request(place, path, (body, "application/json"));
     let mut bytes = Vec::new();
     let patience = match body {
@@ -78,6 +82,7 @@ pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Response
             if head.framing == Framing::Length((bytes.len() - head.bytes) as u64)
                 || head.framing == Framing::None =>
         {
+            check_identity(&head)?;
             Ok(Response {
                 status: head.status,
                 body: bytes[head.bytes..].to_vec(),
@@ -92,12 +97,13 @@ pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Response
 /// Hears of events at `path` as they happen, each as JSON, until the server ends in good order.
 ///
 /// # Errors
-/// When nobody is there, events are refused, or the server goes without a word, and those of `each`.
+/// The errors of [`ask`] and of `each`; also when events are refused, or the connection ends before they do.
 pub fn follow(
     place: &Place,
     path: &str,
     mut each: impl FnMut(&Value) -> io::Result<()>,
 ) -> io::Result<()> {
+    identify(place)?;
     let request = request(place, path, (None, feed::CONTENT_TYPE));
     let mut stream = connect(place, PATIENCE)?;
     stream.write_all(request.as_bytes())?;
@@ -122,6 +128,46 @@ pub fn follow(
         io::ErrorKind::UnexpectedEof,
         "the server is gone, without a word",
     ))
+}
+
+/// Makes sure that an admin interface listens at `place`, by a request without a token that changes nothing.
+fn identify(place: &Place) -> io::Result<()> {
+    let place = match place {
+        Place::Unix(path) => Place::Unix(path.clone()),
+        Place::Tcp(address, _) => Place::Tcp(*address, None),
+    };
+    let mut stream = connect(&place, PATIENCE)?;
+    stream.write_all(request(&place, "/ready", (None, "application/json")).as_bytes())?;
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let read = stream.read(&mut piece);
+        let read = read.map_err(|error| silent(error, PATIENCE))?;
+        bytes.extend_from_slice(&piece[..read]);
+        let mut slots = HeaderSlots::new();
+        match response::parse(&bytes, &mut slots, Method::Get, &Limits::DEFAULT) {
+            Parsed::Complete(head) => return check_identity(&head),
+            Parsed::Partial if read > 0 => {}
+            Parsed::Partial | Parsed::Refused(_) => return Err(no_interface()),
+        }
+    }
+}
+
+fn check_identity(head: &ResponseHead<'_, '_>) -> io::Result<()> {
+    let (name, value) = IDENTITY;
+    let is_identity = |header: &Header<'_>| {
+        header.name.eq_ignore_ascii_case(name) && header.value == value.as_bytes()
+    };
+    match head.headers.iter().any(is_identity) {
+        true => Ok(()),
+        false => Err(no_interface()),
+    }
+}
+
+fn no_interface() -> io::Error {
+    io::Error::other(
+        "what listens there is not an admin interface of Onrush, or is one of another version: its response has no field Onrush-Admin: 1",
+    )
 }
 
 /// Either kind of a connection.

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// Room for a head: its fields are few and short.
 const HEAD_MAX: usize = 1024;
 
+/// The field of every response by which a client knows that it has found an admin interface.
+pub(crate) const IDENTITY: (&str, &str) = ("Onrush-Admin", "1");
+
 /// How long a client may take no byte.
 const SEND_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -70,6 +73,7 @@ impl Response {
         let mut writer = HeadWriter::new(&mut bytes);
         writer
             .status_line(200)
+            .header(IDENTITY.0, IDENTITY.1.as_bytes())
             .header("Content-Type", content_type.as_bytes())
             .header("Cache-Control", b"no-store")
             .header("X-Content-Type-Options", b"nosniff")
@@ -85,6 +89,7 @@ impl Response {
         let mut writer = HeadWriter::new(&mut bytes);
         writer
             .status_line(self.status)
+            .header(IDENTITY.0, IDENTITY.1.as_bytes())
             .header("Content-Type", self.content_type.as_bytes())
             .header("Cache-Control", b"no-store")
             .header("X-Content-Type-Options", b"nosniff")
@@ -126,6 +131,7 @@ mod tests {
         assert_eq!(body, "{\n  \"error\": \"no\"\n}\n");
         assert!(head.starts_with("HTTP/1.1 401 Unauthorized\r\n"), "{head}");
         for field in [
+            "Onrush-Admin: 1",
             "Content-Length: 20",
             "WWW-Authenticate: Bearer",
             "Connection: close",

@@ -31,7 +31,7 @@ use whom::Whom;
   onrush ctl explain 'GET https://shop.example/cart'    which route takes it, and why
   onrush ctl --address 10.0.0.7:9901 --token-file admin.token servers
 
-Exit codes: 0 done, 1 usage, or the server refused it and said why, 2 no server was reached.")]
+Exit codes: 0 done, 1 usage, or the server refused it and said why, 2 no admin interface was reached.")]
 pub(crate) struct Args {
     #[command(flatten)]
     whom: Whom,
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         What::Profile(asked) => profile::ask_twice(&place, asked),
         _ => ask(&place, &path, body.as_deref()),
     };
-    match response.with_context(|| format!("nobody responds on {place}")) {
+    match response.with_context(|| format!("cannot ask {place}")) {
         Ok(response) => print(&response, args),
         Err(error) => failed(2, &error),
     }
@@ -250,6 +250,10 @@ fn print(response: &Response, args: &Args) -> ExitCode {
             write_raw(&response.body);
         }
         return failed(1, &anyhow::anyhow!(why));
+    }
+    if !said.is_object() {
+        let why = "the response is not a JSON object, so that it is unknown what was done";
+        return failed(2, &anyhow::anyhow!(why));
     }
     let text = match &args.what {
         What::Status => show::status(&said),

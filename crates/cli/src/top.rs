@@ -43,7 +43,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
   onrush top --once --json | jq '.routes[]'             the same for programs
   onrush top --address 10.0.0.7:9901 --token-file admin.token
 
-Exit codes: 0 done, 1 usage, 2 no server was reached, or it has ended.")]
+Exit codes: 0 done, 1 usage, 2 no admin interface was reached, or it has ended.")]
 pub(crate) struct Args {
     #[command(flatten)]
     whom: Whom,
@@ -94,7 +94,7 @@ fn failed(code: u8, error: &anyhow::Error) -> ExitCode {
 }
 
 fn once(place: &Place, args: &Args) -> anyhow::Result<()> {
-    let response = ask(place, LIVE, None).with_context(|| format!("nobody responds on {place}"))?;
+    let response = ask(place, LIVE, None).with_context(|| format!("cannot ask {place}"))?;
     let said = response.json();
     if response.status != 200 {
         let why = said["error"].as_str().unwrap_or("it does not say why");
@@ -123,7 +123,7 @@ fn live(place: Place) -> anyhow::Result<()> {
     let first = match news.recv().context("nothing came")? {
         News::Moment(said) => said,
         News::End(outcome) => {
-            outcome.with_context(|| format!("nobody responds on {place}"))?;
+            outcome.with_context(|| format!("cannot ask {place}"))?;
             anyhow::bail!("the server on {place} has ended");
         }
         News::Done(_) | News::Signal => Value::Null,
