@@ -105,6 +105,36 @@ pub fn is_forwarding_field(name: &str) -> bool {
     }
 }
 
+/// Whether a field of this name describes the client of a request: those that this module writes, the rest of their
+/// family, and those that other proxies and content delivery networks write. Applications trust all of them, so one rule
+/// decides which of them pass.
+#[inline]
+pub fn describes_client(name: &str) -> bool {
+    describes_client_by(name, header_is)
+}
+
+/// [`describes_client`], where `is_same` compares a name with a known one in lower case.
+#[inline]
+pub(crate) fn describes_client_by(
+    name: &str,
+    is_same: impl Fn(&str, &'static str) -> bool,
+) -> bool {
+    const FAMILY: &str = "x-forwarded-";
+    let known: &[&str] = match name.len() {
+        9 => &["forwarded", "x-real-ip", "client-ip"],
+        11 => &["x-client-ip"],
+        14 => &["true-client-ip"],
+        16 => &["cf-connecting-ip", "fastly-client-ip"],
+        19 => &["x-cluster-client-ip"],
+        24 => &["x-original-forwarded-for", "x-envoy-external-address"],
+        _ => &[],
+    };
+    known.iter().any(|known| is_same(name, known))
+        || name
+            .get(..FAMILY.len())
+            .is_some_and(|start| is_same(start, FAMILY))
+}
+
 /// Writes X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host. The client's address goes behind the members that
 /// `received` has, the fields of a request from a trusted peer; with no fields in `received` it stands alone.
 pub fn write_x_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut HeadWriter<'_>) {
@@ -621,6 +651,31 @@ mod tests {
         }
         for name in ["X-Forwarded-Port", "X-Real-IP", "Via", ""] {
             assert!(!is_forwarding_field(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_field_about_clients_is_known_in_any_case() {
+        for name in [
+            "Forwarded",
+            "X-FORWARDED-FOR",
+            "X-Forwarded-Port",
+            "x-forwarded-",
+            "X-Real-IP",
+            "x-real-ip",
+            "Client-IP",
+            "X-Client-IP",
+            "True-Client-IP",
+            "CF-Connecting-IP",
+            "Fastly-Client-IP",
+            "X-Cluster-Client-IP",
+            "X-Original-Forwarded-For",
+            "X-Envoy-External-Address",
+        ] {
+            assert!(describes_client(name), "{name}");
+        }
+        for name in ["X-Forwarded", "X_Real_IP", "X-Real-IPs", "Via", ""] {
+            assert!(!describes_client(name), "{name}");
         }
     }
 }

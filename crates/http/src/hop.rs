@@ -2,6 +2,7 @@
 //! has come (RFC 9110 7.6.3).
 
 use crate::field::{Header, header_is, token_list};
+use crate::forwarded::describes_client_by;
 
 /// Whether a field always stays on its connection, named in Connection or not. Trailer is not one of them any more
 /// (RFC 9110 6.6.2), nor are the Proxy-Auth… fields (RFC 9110 11.7).
@@ -20,19 +21,14 @@ pub fn is_hop_by_hop(name: &str) -> bool {
 /// hyphens and other marks (CGI makes underscores of them, RFC 3875 4.1.18): it is named like one that frames the
 /// message, belongs to its connection or tells of the client, but for the marks.
 pub fn is_disguised(name: &str) -> bool {
-    const FAMILY: &str = "x-forwarded-";
     let is_one = match name.len() {
-        9 => is_alike(name, "x-real-ip"),
         10 => is_alike(name, "keep-alive"),
         14 => is_alike(name, "content-length"),
         16 => is_alike(name, "proxy-connection"),
         17 => is_alike(name, "transfer-encoding"),
         _ => false,
     };
-    (is_one
-        || name
-            .get(..FAMILY.len())
-            .is_some_and(|name| is_alike(name, FAMILY)))
+    (is_one || describes_client_by(name, is_alike))
         && name
             .bytes()
             .any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')

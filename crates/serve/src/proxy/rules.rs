@@ -1,8 +1,7 @@
 //! What a route changes in the requests that it forwards.
 
 use onrush_config::plan::{self, PathEdit, PathMatch, Rewrite};
-use onrush_http::forwarded::is_forwarding_field;
-use onrush_http::header_is;
+use onrush_http::forwarded::{describes_client, is_forwarding_field};
 use onrush_http::hop::{is_disguised, is_hop_by_hop};
 
 use super::host::HostRule;
@@ -160,23 +159,16 @@ impl PathRule {
     }
 }
 
-/// Whether a field of the request is about clients and does not pass: because the peer is not believed, or because it
-/// is written anew.
+/// Whether a field of the request describes its client and does not pass: because the peer is not trusted, or because
+/// the field is written anew.
 #[inline]
 pub(super) fn is_untrue(name: &str, rules: &Rules, is_trusted: bool) -> bool {
-    match name.len() {
-        9 => header_is(name, "forwarded") && (rules.forwarded || !is_trusted),
-        13.. if name.as_bytes()[0] | 0x20 == b'x' => {
-            is_x_forwarded(name)
-                && (!is_trusted || (rules.x_forwarded && is_forwarding_field(name)))
-        }
-        _ => false,
+    if !is_trusted {
+        return describes_client(name);
     }
-}
-
-/// Any of the family, known or not.
-fn is_x_forwarded(name: &str) -> bool {
-    const FAMILY: &str = "x-forwarded-";
-    name.get(..FAMILY.len())
-        .is_some_and(|name| name.eq_ignore_ascii_case(FAMILY))
+    is_forwarding_field(name)
+        && match name.len() {
+            9 => rules.forwarded,
+            _ => rules.x_forwarded,
+        }
 }

@@ -1,6 +1,6 @@
 //! What servers are told of clients, and whose word counts.
 
-use onrush_config::plan::{FieldEdits, Network, Networks, Piece, Plan, Template};
+use onrush_config::plan::{FieldEdits, Network, Networks, Piece, Plan, Template, Variable};
 
 use crate::harness::{Step, forward_with, send};
 
@@ -55,6 +55,28 @@ fn what_a_stranger_says_of_itself_is_dropped() {
         told(claims, &x_forwarded),
         "X-Forwarder: stays\nX-Forwarded: too\n\
          X-Forwarded-For: 127.0.0.1\nX-Forwarded-Proto: http\nX-Forwarded-Host: h\n"
+    );
+}
+
+#[test]
+fn every_field_about_clients_passes_from_trusted_proxies_only() {
+    let claims = "X-Real-IP: 192.0.2.1\nx-client-ip: 192.0.2.1\nTrue-Client-IP: 192.0.2.1\n\
+                  CF-Connecting-IP: 192.0.2.1\nX-Original-Forwarded-For: 192.0.2.1\n";
+    let disguised = "X_Real_IP: 192.0.2.1\nX-Client_IP: 192.0.2.1\n";
+    let both = format!("{claims}{disguised}");
+    assert_eq!(told(&both, &|_| {}), "");
+    assert_eq!(told(&both, &trusting), claims);
+    let sets_its_own = |plan: &mut Plan| {
+        plan.routes[0].edits.request.set = vec![(
+            "X-Real-IP".into(),
+            Template(vec![Piece::Variable(Variable::ClientAddress)]),
+        )];
+    };
+    let request = format!("GET / HTTP/1.1\nHost: h\n{claims}\n").replace('\n', "\r\n");
+    let outcome = forward_with(&sets_its_own, &[&[Step::Read, send(OK)]], &request);
+    assert_eq!(
+        outcome.requests.concat().concat(),
+        "GET / HTTP/1.1\nHost: h\nVia: 1.1 onrush\nX-Real-IP: 127.0.0.1\n\n"
     );
 }
 
