@@ -47,7 +47,9 @@ pub use error_pages::{ErrorPage, ErrorPages, PageContent};
 pub use file::FilePath;
 pub use files::Files;
 pub use health::{Check, Eject, EjectOn, Health};
-pub use listen::{Address, Certificate, ClientCertificates, Listen, Tls, TlsProfile};
+pub use listen::{
+    Address, Certificate, ClientAuthorities, ClientCertificates, Listen, Tls, TlsProfile,
+};
 pub use network::{Network, Networks};
 pub use pattern::Pattern;
 pub use process::{Account, Landlock, Process, RunAs};

@@ -3,7 +3,6 @@
 //! rest can still be looked at.
 
 use std::ops::RangeInclusive;
-use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -13,7 +12,7 @@ use crate::limits;
 use crate::nearest::nearest;
 use crate::plan::FilePath;
 use crate::value::{self, Invalid};
-use crate::written::{first_of, in_range, parsed, read_texts, report_kind};
+use crate::written::{first_of, in_range, parsed, path_of, read_texts, report_kind};
 
 /// A table, its name in sentences and the keys it may have.
 pub(crate) struct Section<'file, 'text> {
@@ -286,13 +285,7 @@ impl<'file, 'text> Section<'file, 'text> {
         findings: &mut Findings<'_>,
     ) -> Option<FilePath> {
         let text = self.text(key, example, findings)?;
-        if text.get_ref().is_empty() || text.get_ref().contains('\0') {
-            let message = format!("{:?} is not a path: expected {example}", text.get_ref());
-            findings.error(text.span(), message);
-            return None;
-        }
-        let path = findings.beneath(Path::new(text.get_ref()), &text.span());
-        Some(FilePath::written(path, text.span()))
+        path_of(&text, example, findings)
     }
 
     /// A whole number, also out of every range, so that the range's own message can be given.

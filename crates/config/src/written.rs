@@ -1,11 +1,13 @@
 //! Values as they were written, whatever key they stand behind: their kinds and places.
 
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Findings, Span};
+use crate::plan::FilePath;
 use crate::value::Invalid;
 
 /// A whole number; none for anything else, and for one that no key allows.
@@ -27,6 +29,21 @@ pub(crate) fn parsed<T>(
             None
         }
     }
+}
+
+/// The path that a string names; a relative one starts at the directory of its file.
+pub(crate) fn path_of(
+    text: &Spanned<String>,
+    example: &str,
+    findings: &mut Findings<'_>,
+) -> Option<FilePath> {
+    if text.get_ref().is_empty() || text.get_ref().contains('\0') {
+        let message = format!("{:?} is not a path: expected {example}", text.get_ref());
+        findings.error(text.span(), message);
+        return None;
+    }
+    let path = findings.beneath(Path::new(text.get_ref()), &text.span());
+    Some(FilePath::written(path, text.span()))
 }
 
 /// Reports that a value is of another kind than expected.

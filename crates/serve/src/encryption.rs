@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use onrush_config::Plan;
 use onrush_config::plan::{
-    self, Certificate, ClientCertificates, FilePath, HttpVersions, Protocol, Tls, TlsProfile,
-    UpstreamProtocol, UpstreamTls,
+    self, Certificate, ClientAuthorities, ClientCertificates, FilePath, HttpVersions, Protocol,
+    Tls, TlsProfile, UpstreamProtocol, UpstreamTls,
 };
 use onrush_tls::{
-    Acceptor, ClientSetup, Clients, Connector, Identity, Profile, Reloaded, ServerSetup, Subject,
-    Verify, Watch, Watched,
+    Acceptor, Authorities, ClientSetup, Clients, Connector, Identity, Profile, Reloaded,
+    ServerSetup, Subject, Verify, Watch, Watched,
 };
 
 use crate::trouble::{Trouble, Troubles};
@@ -153,10 +153,11 @@ fn server_file(tls: &Tls, subject: Subject) -> Option<&FilePath> {
     match subject {
         Subject::Certificate(index) => files(index).map(|(certificate, _)| certificate),
         Subject::Key(index) => files(index).map(|(_, key)| key),
-        Subject::Authorities => match &tls.clients {
-            ClientCertificates::Ignored => None,
-            ClientCertificates::Optional(file) | ClientCertificates::Required(file) => Some(file),
-        },
+        Subject::Authorities => tls.clients.authorities().map(|by| &by.file),
+        Subject::RevocationList(index) => {
+            let authorities = tls.clients.authorities();
+            authorities.map(|by| &by.revocation_lists[index])
+        }
         Subject::Setup => None,
     }
 }
@@ -170,7 +171,7 @@ fn client_file(tls: &UpstreamTls, subject: Subject) -> Option<&FilePath> {
             plan::Verify::File(file) => Some(file),
             plan::Verify::System | plan::Verify::Nothing => None,
         },
-        Subject::Setup => None,
+        Subject::RevocationList(_) | Subject::Setup => None,
     }
 }
 
@@ -190,8 +191,8 @@ fn server_setup(tls: &Tls, protocol: &Protocol) -> ServerSetup {
         },
         clients: match &tls.clients {
             ClientCertificates::Ignored => Clients::Ignored,
-            ClientCertificates::Optional(file) => Clients::Optional(file.to_path_buf()),
-            ClientCertificates::Required(file) => Clients::Required(file.to_path_buf()),
+            ClientCertificates::Optional(by) => Clients::Optional(authorities(by)),
+            ClientCertificates::Required(by) => Clients::Required(authorities(by)),
         },
         // Old clients offer HTTP/1.0 alone; whoever offers both means the newer one.
         protocols: match protocol {
@@ -204,6 +205,14 @@ fn server_setup(tls: &Tls, protocol: &Protocol) -> ServerSetup {
             | Protocol::Sink(_)
             | Protocol::Responder(_) => Vec::new(),
         },
+    }
+}
+
+fn authorities(by: &ClientAuthorities) -> Authorities {
+    let lists = by.revocation_lists.iter();
+    Authorities {
+        file: by.file.to_path_buf(),
+        revocation_lists: lists.map(|list| list.to_path_buf()).collect(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use onrush_config::Plan;
 use onrush_config::plan::{
-    Action, Address, Admin, Certificate, ClientCertificates, FilePath, LogTarget, ServerAddress,
+    Action, Address, Admin, Certificate, ClientAuthorities, FilePath, LogTarget, ServerAddress,
     Verify,
 };
 use rustix::fs::{Access, access};
@@ -74,7 +74,7 @@ pub fn denied(plan: &Plan, who: &str, managed: &[PathBuf]) -> Denied {
     denied
 }
 
-/// Certificates, their keys, and authorities.
+/// Certificates, their keys, authorities, and revocation lists.
 pub(crate) fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
     let tls = plan.listen.iter().filter_map(|listen| listen.tls.as_ref());
     let of_clients = tls.flat_map(|tls| {
@@ -82,11 +82,9 @@ pub(crate) fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
             Certificate::Files { certificate, key } => Some([certificate, key]),
             Certificate::SelfSigned => None,
         });
-        let authorities = match &tls.clients {
-            ClientCertificates::Ignored => None,
-            ClientCertificates::Optional(file) | ClientCertificates::Required(file) => Some(file),
-        };
-        pairs.flatten().chain(authorities)
+        let authorities = tls.clients.authorities().into_iter();
+        let of_authorities = authorities.flat_map(ClientAuthorities::files);
+        pairs.flatten().chain(of_authorities)
     });
     let collector = plan.tracing.iter().map(|tracing| &tracing.collector);
     let of_groups = plan.upstreams.iter().filter_map(|group| group.tls.as_ref());

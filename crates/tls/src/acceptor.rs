@@ -6,15 +6,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::CertificateDer;
-use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{
-    ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, WebPkiClientVerifier,
-};
+use rustls::server::{ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
 use crate::certificate::{self, Certified, Identity};
+use crate::clients::{Clients, Trusted};
 use crate::decrypter;
 use crate::error::{Subject, Trouble};
 use crate::heard;
@@ -22,7 +19,6 @@ use crate::key_log::Listener;
 use crate::limits::{EARLY_DATA_BYTES_MAX, TICKETS};
 use crate::stamps::Stamps;
 use crate::ticketer::Ticketer;
-use crate::verify::Watchful;
 
 /// Which versions and cipher suites; the names are those of Mozilla's recommendations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -43,18 +39,6 @@ impl Profile {
             Profile::Intermediate => &INTERMEDIATE,
         }
     }
-}
-
-/// Whether clients show certificates.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum Clients {
-    /// They are not asked.
-    #[default]
-    Ignored,
-    /// They may; one that is shown must be signed by an authority of this PEM file.
-    Optional(PathBuf),
-    /// They must.
-    Required(PathBuf),
 }
 
 /// What a server needs to speak TLS.
@@ -86,8 +70,8 @@ pub struct Acceptor {
 /// What was made of the files as they were once.
 struct Built {
     config: Arc<ServerConfig>,
-    /// The authorities of clients, in a fixed order.
-    trusted: Vec<CertificateDer<'static>>,
+    /// What the certificates of clients are verified with.
+    trusted: Trusted,
 }
 
 impl Acceptor {
@@ -124,7 +108,7 @@ impl Acceptor {
     }
 
     /// Reads all files again. Connections that exist keep what they have; tickets stay good unless the authorities of
-    /// clients are others: who was believed then might not be now.
+    /// clients or their revocation lists have changed: a client that was accepted then might not be now.
     ///
     /// # Errors
     /// All that is wrong with the files; what was read before stays in force.
@@ -144,10 +128,7 @@ fn files(setup: &ServerSetup) -> Vec<PathBuf> {
             files.extend([certificate.clone(), key.clone()]);
         }
     }
-    match &setup.clients {
-        Clients::Ignored => {}
-        Clients::Optional(file) | Clients::Required(file) => files.push(file.clone()),
-    }
+    files.extend(setup.clients.files().cloned());
     files
 }
 
@@ -167,11 +148,11 @@ fn build(
             Err(troubles) => wrong.extend(troubles),
         }
     }
-    let (verifier, trusted) = match verifier(&setup.clients, provider) {
+    let (verifier, trusted) = match setup.clients.verifier(provider, warnings) {
         Ok(made) if wrong.is_empty() => made,
         Ok(_) => return Err(wrong),
-        Err(trouble) => {
-            wrong.push(trouble);
+        Err(troubles) => {
+            wrong.extend(troubles);
             return Err(wrong);
         }
     };
@@ -203,36 +184,13 @@ fn build(
     })
 }
 
-/// What judges the certificates of clients, and the authorities it does so by, in a fixed order.
-fn verifier(
-    clients: &Clients,
-    provider: &Arc<CryptoProvider>,
-) -> Result<(Arc<dyn ClientCertVerifier>, Vec<CertificateDer<'static>>), Trouble> {
-    let (Clients::Optional(file) | Clients::Required(file)) = clients else {
-        return Ok((WebPkiClientVerifier::no_client_auth(), Vec::new()));
-    };
-    let mut trusted = certificate::chain(file, Subject::Authorities)?;
-    let roots = Arc::new(certificate::authorities(&trusted, file)?);
-    let mut builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
-    if matches!(clients, Clients::Optional(_)) {
-        builder = builder.allow_unauthenticated();
-    }
-    let by_authority = builder.build().map_err(|error| {
-        let message = format!("clients cannot be verified: {error}");
-        Trouble::new(Subject::Authorities, message)
-    })?;
-    trusted.sort_unstable_by(|one, other| one.as_ref().cmp(other.as_ref()));
-    trusted.dedup();
-    Ok((Arc::new(Watchful(by_authority)), trusted))
-}
-
 /// The keys of tickets: those from before, as long as the same clients are trusted.
 fn ticketer(
-    trusted: &[CertificateDer<'static>],
+    trusted: &Trusted,
     before: Option<&Built>,
 ) -> Result<Arc<dyn ProducesTickets>, Trouble> {
     match before {
-        Some(before) if before.trusted == trusted => Ok(Arc::clone(&before.config.ticketer)),
+        Some(before) if &before.trusted == trusted => Ok(Arc::clone(&before.config.ticketer)),
         _ => match Ticketer::new() {
             Ok(ticketer) => Ok(Arc::new(ticketer)),
             Err(error) => Err(Trouble::new(

@@ -113,6 +113,8 @@ pub enum Subject {
     Key(usize),
     /// The authorities by which the peer's certificates are judged.
     Authorities,
+    /// The file of revocation lists with this index.
+    RevocationList(usize),
     /// No file in particular.
     Setup,
 }

@@ -24,8 +24,10 @@ mod verify;
 
 mod certificate;
 mod cipher;
+mod clients;
 mod decrypter;
 mod pem;
+mod revocation;
 mod stamps;
 mod watch;
 
@@ -34,9 +36,10 @@ mod failure;
 mod info;
 mod version;
 
-pub use acceptor::{Acceptor, Clients, Profile, ServerSetup};
+pub use acceptor::{Acceptor, Profile, ServerSetup};
 pub use certificate::Identity;
 pub use cipher::Cipher;
+pub use clients::{Authorities, Clients};
 pub use connector::{ClientSetup, Connector, Group, Resume, Verify};
 pub use error::{HandshakeError, Subject, Trouble};
 pub use failure::Failure;

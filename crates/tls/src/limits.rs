@@ -88,6 +88,9 @@ pub(crate) const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes of a PEM file: whole bundles of all public authorities have 250 KB.
 pub(crate) const PEM_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
+/// Bytes of a file of revocation lists: a million revoked certificates have some 35 MB.
+pub(crate) const REVOCATION_LIST_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
 /// Days that a certificate made on request is valid: long enough to forget about, short enough that browsers, which
 /// refuse more than 398 days, take it.
 pub(crate) const SELF_SIGNED_DAYS: u64 = 365;

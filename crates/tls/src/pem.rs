@@ -8,6 +8,7 @@ use x509_parser::der_parser::asn1_rs::{Any, FromDer, Integer, Oid, Sequence};
 pub(crate) enum Wanted {
     Certificate,
     Key,
+    RevocationList,
 }
 
 impl Wanted {
@@ -16,6 +17,7 @@ impl Wanted {
         match self {
             Wanted::Certificate => "x509",
             Wanted::Key => "pkey",
+            Wanted::RevocationList => "crl",
         }
     }
 }
@@ -63,7 +65,11 @@ pub(crate) fn why_not(bytes: &[u8], wanted: Wanted, trouble: Option<&str>) -> St
             "its PEM cannot be read: {trouble}; expected {}",
             form(wanted)
         ),
-        (_, Some(label)) => format!("it holds {}: expected {}", readable(label), form(wanted)),
+        (_, Some(label)) => format!(
+            "it holds {}: expected {}",
+            readable(label, wanted),
+            form(wanted)
+        ),
         (_, None) => nothing(wanted).into(),
     }
 }
@@ -103,6 +109,7 @@ fn nothing(wanted: Wanted) -> &'static str {
     match wanted {
         Wanted::Certificate => "there is no certificate in it (-----BEGIN CERTIFICATE-----)",
         Wanted::Key => "there is no private key in it (-----BEGIN PRIVATE KEY-----)",
+        Wanted::RevocationList => "there is no revocation list in it (-----BEGIN X509 CRL-----)",
     }
 }
 
@@ -110,13 +117,16 @@ fn form(wanted: Wanted) -> &'static str {
     match wanted {
         Wanted::Certificate => "PEM with -----BEGIN CERTIFICATE-----",
         Wanted::Key => "PEM with -----BEGIN PRIVATE KEY-----",
+        Wanted::RevocationList => "PEM with -----BEGIN X509 CRL-----",
     }
 }
 
 /// A label in words.
-fn readable(label: &str) -> String {
+fn readable(label: &str, wanted: Wanted) -> String {
     match label {
-        "CERTIFICATE" => "a certificate and no key".into(),
+        "CERTIFICATE" if wanted == Wanted::Key => "a certificate and no key".into(),
+        "CERTIFICATE" => "a certificate".into(),
+        "X509 CRL" => "a revocation list".into(),
         "PUBLIC KEY" | "RSA PUBLIC KEY" => "a public key".into(),
         "CERTIFICATE REQUEST" | "NEW CERTIFICATE REQUEST" => {
             "a request for a certificate, which an authority has to sign".into()
@@ -151,7 +161,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 }
 
 /// A sequence of more than 127 bytes, as certificates and keys are, which no text begins with.
-fn is_der(bytes: &[u8]) -> bool {
+pub(crate) fn is_der(bytes: &[u8]) -> bool {
     matches!(bytes, [0x30, 0x80..=0x84, ..])
         || (bytes.first() == Some(&0x30)
             && Sequence::from_der(bytes).is_ok_and(|(rest, _)| rest.is_empty()))

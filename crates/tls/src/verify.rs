@@ -166,6 +166,26 @@ fn refusal(
                 shown(asked.unwrap_or("another"))
             )
         }
+        CertificateError::Revoked => format!(
+            "the certificate of {subject}, or one above it, has been revoked (its serial number: {})",
+            parsed.raw_serial_as_string()
+        ),
+        CertificateError::UnknownRevocationStatus => format!(
+            "the certificate of {subject} is refused: there is no revocation list of {}, or of an authority above",
+            shown(&parsed.issuer().to_string())
+        ),
+        CertificateError::ExpiredRevocationList
+        | CertificateError::ExpiredRevocationListContext { .. } => {
+            let end = match why {
+                CertificateError::ExpiredRevocationListContext { next_update, .. } => {
+                    format!(": {}", date(next_update))
+                }
+                _ => String::new(),
+            };
+            format!(
+                "the certificate of {subject} is refused: the revocation list of an authority above it has expired{end}"
+            )
+        }
         // What `openssl req -x509` makes may sign others, and webpki has no error of its own for that.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             format!("the certificate of {subject} has signed itself and is not trusted here")

@@ -140,8 +140,35 @@ pub enum ClientCertificates {
     /// They are not asked.
     #[default]
     Ignored,
-    /// They may; one that is shown must be signed by an authority of this PEM file.
-    Optional(FilePath),
+    /// They may; a certificate that is shown must be signed by one of these authorities.
+    Optional(ClientAuthorities),
     /// They must.
-    Required(FilePath),
+    Required(ClientAuthorities),
+}
+
+impl ClientCertificates {
+    /// The authorities, where clients are asked for certificates.
+    pub fn authorities(&self) -> Option<&ClientAuthorities> {
+        match self {
+            ClientCertificates::Ignored => None,
+            ClientCertificates::Optional(authorities)
+            | ClientCertificates::Required(authorities) => Some(authorities),
+        }
+    }
+}
+
+/// The authorities that certificates of clients are verified by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientAuthorities {
+    /// A PEM file with their certificates.
+    pub file: FilePath,
+    /// Files of certificate revocation lists, PEM or DER. None: nothing has been revoked.
+    pub revocation_lists: Vec<FilePath>,
+}
+
+impl ClientAuthorities {
+    /// All files that are read.
+    pub fn files(&self) -> impl Iterator<Item = &FilePath> {
+        [&self.file].into_iter().chain(&self.revocation_lists)
+    }
 }

@@ -4,10 +4,10 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::diagnostic::{Findings, Span};
-use crate::plan::Networks;
+use crate::plan::{FilePath, Networks};
 use crate::section::{Kind, Section};
 use crate::value::{self, Invalid};
-use crate::written::{as_text, parsed};
+use crate::written::{as_text, parsed, path_of, read_texts};
 
 pub(super) const TIMEOUT: Kind<std::time::Duration> = Kind {
     expected: "a duration such as \"10s\"",
@@ -49,6 +49,23 @@ pub(super) fn read_networks(
     findings: &mut Findings<'_>,
 ) -> Option<Networks> {
     section.read_some(key, NETWORK, findings).map(Networks)
+}
+
+/// One path or a list of them; none without the key.
+pub(super) fn read_paths(
+    section: &Section<'_, '_>,
+    key: &str,
+    example: &str,
+    findings: &mut Findings<'_>,
+) -> Vec<FilePath> {
+    section.refuse_empty(key, example, findings);
+    let texts = section
+        .value(key)
+        .and_then(|value| read_texts(key, value, example, findings));
+    let texts = texts.into_iter().flatten();
+    texts
+        .filter_map(|text| path_of(&text, example, findings))
+        .collect()
 }
 
 /// The place of a key's value, or of the table that lacks it.

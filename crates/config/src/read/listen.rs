@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use toml::de::DeValue;
 
-use super::kinds::{NETWORK, place_of_value, read_networks};
+use super::kinds::{NETWORK, place_of_value, read_networks, read_paths};
 use super::protocol::read_protocol;
 use crate::address::{is_group_name, parse_listen};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{
-    Address, Certificate, ClientCertificates, FilePath, Listen, Networks, Tls, TlsProfile,
+    Address, Certificate, ClientAuthorities, ClientCertificates, Listen, Networks, Tls, TlsProfile,
 };
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
@@ -156,6 +156,7 @@ fn read_tls(listen: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tls
         "certificates",
         "profile",
         "client_ca",
+        "client_crl",
         "client_certificates",
     ]);
     const PROFILE: Kind<TlsProfile> = Kind {
@@ -253,7 +254,7 @@ fn read_certificate(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> O
 }
 
 fn read_clients(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> ClientCertificates {
-    type Asked = fn(FilePath) -> ClientCertificates;
+    type Asked = fn(ClientAuthorities) -> ClientCertificates;
     const ASKED: Kind<Asked> = Kind {
         expected: "\"required\" or \"optional\"",
         parse: |text| {
@@ -268,8 +269,17 @@ fn read_clients(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> ClientCer
     if !tls.is_meant("client_ca") {
         let reason = "needs client_ca, the authorities that have signed them";
         tls.refuse(&["client_certificates"], reason, findings);
+        let reason = "needs client_ca, the authorities whose lists these are";
+        tls.refuse(&["client_crl"], reason, findings);
     }
+    const CRL: &str = "a file such as \"clients.crl\", or a list of them";
+    let revocation_lists = read_paths(tls, "client_crl", CRL, findings);
     let asked = tls.read("client_certificates", ASKED, findings);
     let asked = asked.unwrap_or(ClientCertificates::Required);
-    authorities.map_or(ClientCertificates::Ignored, asked)
+    authorities.map_or(ClientCertificates::Ignored, |file| {
+        asked(ClientAuthorities {
+            file,
+            revocation_lists,
+        })
+    })
 }

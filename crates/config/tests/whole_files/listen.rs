@@ -50,6 +50,30 @@ fn tls_has_one_certificate_or_several() {
     }
 }
 
+/// The authorities in `ca.pem`, with these files of revocation lists.
+fn ca(revocation_lists: &[&str]) -> ClientAuthorities {
+    ClientAuthorities {
+        file: "conf/ca.pem".into(),
+        revocation_lists: revocation_lists.iter().map(FilePath::from).collect(),
+    }
+}
+
+#[test]
+fn client_authorities_have_one_revocation_list_or_several() {
+    for (keys, lists) in [
+        ("client_crl = \"a.crl\"", &["conf/a.crl"][..]),
+        (
+            "client_crl = [\"a.crl\", \"/b.crl\"]",
+            &["conf/a.crl", "/b.crl"],
+        ),
+    ] {
+        let keys =
+            format!("tls = {{ certificate = \"a\", key = \"b\", client_ca = \"ca.pem\", {keys} }}");
+        let clients = listen(&keys).tls.expect("tls").clients;
+        assert_eq!(clients, ClientCertificates::Required(ca(lists)), "{keys}");
+    }
+}
+
 #[test]
 fn clients_with_certificates_are_required_unless_optional() {
     let clients = |keys: &str| {
@@ -58,15 +82,15 @@ fn clients_with_certificates_are_required_unless_optional() {
     };
     assert_eq!(
         clients("client_ca = \"ca.pem\""),
-        ClientCertificates::Required("conf/ca.pem".into())
+        ClientCertificates::Required(ca(&[]))
     );
     assert_eq!(
         clients("client_ca = \"ca.pem\", client_certificates = \"required\""),
-        ClientCertificates::Required("conf/ca.pem".into())
+        ClientCertificates::Required(ca(&[]))
     );
     assert_eq!(
         clients("client_ca = \"ca.pem\", client_certificates = \"optional\""),
-        ClientCertificates::Optional("conf/ca.pem".into())
+        ClientCertificates::Optional(ca(&[]))
     );
 }
 
@@ -199,6 +223,16 @@ const BAD: &Sentences = &[
         &[
             "3:49: unknown TLS profile \"old\": expected one of \"intermediate\", \"modern\"",
             "3:56: client_certificates needs client_ca, the authorities that have signed them",
+        ],
+    ),
+    (
+        "[[listen]]\naddress = \":443\"\ntls = { certificate = \"a\", key = \"b\", client_crl = \"a.crl\" }",
+        &["3:43: client_crl needs client_ca, the authorities whose lists these are"],
+    ),
+    (
+        "[[listen]]\naddress = \":443\"\ntls = { certificate = \"a\", key = \"b\", client_ca = \"c\", client_crl = [] }",
+        &[
+            "3:79: client_crl in tls is empty: expected a file such as \"clients.crl\", or a list of them",
         ],
     ),
     (

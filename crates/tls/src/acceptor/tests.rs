@@ -8,6 +8,7 @@ use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, ClientConfig, ClientConnection, RootCertStore, ServerConnection};
 
 use super::*;
+use crate::clients::Authorities;
 
 /// Writes a certificate for `names` and its key; returns where.
 fn write(directory: &Path, name: &str, names: &[&str], days: (i32, i32)) -> Identity {
@@ -174,7 +175,7 @@ fn what_is_wrong_with_files_is_said_of_all_of_them_with_their_names() {
             key: path(key),
         };
         let mut setup = setup(vec![identity.clone(), Identity::SelfSigned, identity]);
-        setup.clients = Clients::Required(path("none.pem"));
+        setup.clients = Clients::Required(Authorities::new(path("none.pem")));
         let said = wrong(setup);
         assert_eq!(said.len(), 3, "{said:?}");
         assert!(said[0].contains(part), "{said:?}");
@@ -251,7 +252,7 @@ fn a_byte_order_mark_is_named_in_every_file() {
         };
         marked(file);
         let mut setup = setup(vec![own.clone()]);
-        setup.clients = Clients::Required(authority.clone());
+        setup.clients = Clients::Required(Authorities::new(authority.clone()));
         let said = wrong(setup);
         let expected = format!("{}: a byte order mark (BOM) stands", file.display());
         assert!(

@@ -12,8 +12,8 @@ use onrush_engine::{
 };
 
 use crate::{
-    Acceptor, Cipher, ClientSetup, Clients, Connector, Group, HandshakeError, Identity, Profile,
-    ServerSetup, Transport, Verify, Version,
+    Acceptor, Authorities, Cipher, ClientSetup, Clients, Connector, Group, HandshakeError,
+    Identity, Profile, ServerSetup, Transport, Verify, Version,
 };
 
 mod alerts;
@@ -502,14 +502,26 @@ fn clients_show_certificates_where_they_must() {
             let subject = Some("CN=rcgen self signed cert");
             for (clients, connector, expected) in [
                 (Clients::Ignored, &showing, None),
-                (Clients::Optional(certificate.clone()), &connector(), None),
-                (Clients::Optional(certificate.clone()), &showing, subject),
-                (Clients::Required(certificate.clone()), &showing, subject),
+                (
+                    Clients::Optional(Authorities::new(certificate.clone())),
+                    &connector(),
+                    None,
+                ),
+                (
+                    Clients::Optional(Authorities::new(certificate.clone())),
+                    &showing,
+                    subject,
+                ),
+                (
+                    Clients::Required(Authorities::new(certificate.clone())),
+                    &showing,
+                    subject,
+                ),
             ] {
                 let (server, _client) = site.shake(&of(clients), connector).await;
                 assert_eq!(server.unwrap().info().unwrap().client.as_deref(), expected);
             }
-            let required = of(Clients::Required(certificate));
+            let required = of(Clients::Required(Authorities::new(certificate)));
             let (server, client) = site.shake(&required, &connector()).await;
             assert_eq!(
                 server.err().unwrap().to_string(),

@@ -131,7 +131,7 @@ fn a_tls12_client_without_the_certificate_it_must_show_is_told_handshake_failure
     let file = directory.path().join("c.pem");
     std::fs::write(&file, made.cert.pem()).unwrap();
     on_every_driver(Simulation::with_seed, move |site| {
-        let clients = Clients::Required(file.clone());
+        let clients = Clients::Required(Authorities::new(file.clone()));
         async move {
             let setup = ServerSetup { clients, ..setup() };
             let acceptor = Arc::new(Acceptor::new(setup).ok().unwrap().0);

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use onrush_engine::clock;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
+    IsCa, KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber, date_time_ymd,
 };
 use x509_parser::time::ASN1Time;
 
 use super::alerts::client_of;
 use super::*;
+use crate::error::Subject;
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
@@ -122,7 +124,7 @@ fn showing((certificate, key): (PathBuf, PathBuf), version: Version) -> Arc<Conn
 }
 
 fn requiring(file: PathBuf) -> Arc<Acceptor> {
-    let clients = Clients::Required(file);
+    let clients = Clients::Required(Authorities::new(file));
     let setup = ServerSetup { clients, ..setup() };
     Arc::new(Acceptor::new(setup).ok().unwrap().0)
 }
@@ -239,4 +241,119 @@ fn a_ticket_of_one_address_is_none_at_another() {
             );
         }
     });
+}
+
+/// A list by `authority` that is good up to the year `until`, in which the certificate with this serial number is
+/// revoked.
+fn revocation_list(
+    authority: &Authority,
+    until: i32,
+    serial: u64,
+) -> rcgen::CertificateRevocationList {
+    let revoked = RevokedCertParams {
+        serial_number: SerialNumber::from(serial),
+        revocation_time: date_time_ymd(2020, 1, 1),
+        reason_code: None,
+        invalidity_date: None,
+    };
+    let params = CertificateRevocationListParams {
+        this_update: date_time_ymd(2020, 1, 1),
+        next_update: date_time_ymd(until, 1, 1),
+        crl_number: SerialNumber::from(1),
+        issuing_distribution_point: None,
+        revoked_certs: vec![revoked],
+        key_identifier_method: KeyIdMethod::Sha256,
+    };
+    params.signed_by(authority).unwrap()
+}
+
+#[test]
+fn revoked_clients_are_refused_as_soon_as_the_list_is_read() {
+    on_every_driver(calm, |site| async move {
+        for version in [Version::Tls12, Version::Tls13] {
+            let directory = tempfile::tempdir().unwrap();
+            let (ours, other) = (authority("Ours"), authority("Other"));
+            let file = directory.path().join("clients.crl");
+            let list = |by, until, serial| revocation_list(by, until, serial).pem().unwrap();
+            fs::write(&file, list(&other, 2200, 7) + &list(&ours, 2200, 8)).unwrap();
+            let clients = Clients::Required(Authorities {
+                file: trust(directory.path(), &ours),
+                revocation_lists: vec![file.clone()],
+            });
+            let setup = ServerSetup { clients, ..setup() };
+            let (acceptor, warnings) = Acceptor::new(setup).ok().unwrap();
+            let acceptor = Arc::new(acceptor);
+            assert_eq!(warnings, []);
+            assert!(acceptor.stamps().files.contains(&file), "it is watched");
+            let mut client = params("client");
+            client.serial_number = Some(SerialNumber::from(7));
+            let connector = showing(write(directory.path(), "client", &client, &ours), version);
+            assert_eq!(log_in(&site, &acceptor, &connector).await, Ok(false));
+            assert_eq!(log_in(&site, &acceptor, &connector).await, Ok(true));
+            // DER, with the client in it: its ticket is not good any more.
+            fs::write(&file, revocation_list(&ours, 2200, 7).der()).unwrap();
+            assert_eq!(acceptor.reload(), Ok(Vec::new()));
+            assert_eq!(
+                log_in(&site, &acceptor, &connector).await,
+                Err("the certificate of CN=client, or one above it, has been revoked (its serial number: 07)".to_owned())
+            );
+            // Without a list of its authority nobody knows.
+            fs::write(&file, revocation_list(&other, 2200, 9).der()).unwrap();
+            assert_eq!(acceptor.reload(), Ok(Vec::new()));
+            assert_eq!(
+                log_in(&site, &acceptor, &connector).await,
+                Err("the certificate of CN=client is refused: there is no revocation list of CN=Ours, or of an authority above".to_owned())
+            );
+            fs::write(&file, revocation_list(&ours, 2021, 9).der()).unwrap();
+            let warnings = acceptor.reload().unwrap();
+            assert_eq!(warnings.len(), 1);
+            assert_eq!(warnings[0].subject, Subject::RevocationList(0));
+            let why = "the revocation list of CN=Ours has expired: Jan  1 00:00:00 2021 +00:00";
+            assert!(warnings[0].message.contains(why), "{}", warnings[0]);
+            assert_eq!(
+                log_in(&site, &acceptor, &connector).await,
+                Err("the certificate of CN=client is refused: the revocation list of an authority above it has expired: Jan  1 00:00:00 2021 +00:00".to_owned())
+            );
+        }
+    });
+}
+
+#[test]
+fn bad_revocation_lists_are_named_with_their_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let ours = authority("Ours");
+    let list = directory.path().join("clients.crl");
+    let file = trust(directory.path(), &ours);
+    let der = revocation_list(&ours, 2200, 7).der().to_vec();
+    let pem = revocation_list(&ours, 2200, 7).pem().unwrap();
+    let trailing = [&der[..], b"x"].concat();
+    for (bytes, why) in [
+        (
+            &b""[..],
+            "there is no revocation list in it (-----BEGIN X509 CRL-----): it is empty",
+        ),
+        (
+            ours.pem().as_bytes(),
+            "it holds a certificate: expected PEM with -----BEGIN X509 CRL-----",
+        ),
+        (
+            &ours.der()[..],
+            "it is DER, but not a certificate revocation list",
+        ),
+        (&trailing, "bytes follow the revocation list"),
+        (&pem.as_bytes()[..pem.len() / 2], "it is cut off"),
+    ] {
+        fs::write(&list, bytes).unwrap();
+        let clients = Clients::Optional(Authorities {
+            file: file.clone(),
+            revocation_lists: vec![list.clone()],
+        });
+        let wrong = Acceptor::new(ServerSetup { clients, ..setup() })
+            .err()
+            .unwrap();
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
+        assert_eq!(wrong[0].subject, Subject::RevocationList(0));
+        let said = format!("{}: {why}", list.display());
+        assert!(wrong[0].message.starts_with(&said), "{}", wrong[0]);
+    }
 }

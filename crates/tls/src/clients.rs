@@ -1,0 +1,151 @@
+//! How a server verifies the certificates of its clients: by which authorities, and by which revocation lists (RFC 5280 5).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::CertificateRevocationListDer;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
+
+use crate::certificate;
+use crate::error::{Subject, Trouble};
+use crate::revocation;
+use crate::verify::Watchful;
+
+/// Whether clients show certificates.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Clients {
+    /// They are not asked.
+    #[default]
+    Ignored,
+    /// They may; a certificate that is shown must be signed by one of these authorities.
+    Optional(Authorities),
+    /// They must.
+    Required(Authorities),
+}
+
+/// The authorities of clients.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Authorities {
+    /// A PEM file with their certificates.
+    pub file: PathBuf,
+    /// Files of certificate revocation lists, PEM or DER. When there are any, each authority in a client's chain must have
+    /// a list that has not expired, as OpenSSL requires: a client whose status is unknown is refused.
+    pub revocation_lists: Vec<PathBuf>,
+}
+
+impl Authorities {
+    /// Those in `file`, without revocation lists.
+    pub fn new(file: PathBuf) -> Authorities {
+        Authorities {
+            file,
+            revocation_lists: Vec::new(),
+        }
+    }
+}
+
+/// What certificates of clients are verified with, in a fixed order.
+#[derive(PartialEq, Eq, Default)]
+pub(crate) struct Trusted {
+    authorities: Vec<CertificateDer<'static>>,
+    revoked: Vec<CertificateRevocationListDer<'static>>,
+}
+
+impl Clients {
+    /// All files that are read.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let authorities = match self {
+            Clients::Ignored => None,
+            Clients::Optional(authorities) | Clients::Required(authorities) => Some(authorities),
+        };
+        authorities.into_iter().flat_map(|authorities| {
+            [&authorities.file]
+                .into_iter()
+                .chain(&authorities.revocation_lists)
+        })
+    }
+
+    /// The verifier of clients' certificates, and what it was made of.
+    ///
+    /// # Errors
+    /// All that is wrong with the files.
+    pub(crate) fn verifier(
+        &self,
+        provider: &Arc<CryptoProvider>,
+        warnings: &mut Vec<Trouble>,
+    ) -> Result<(Arc<dyn ClientCertVerifier>, Trusted), Vec<Trouble>> {
+        let (Clients::Optional(authorities) | Clients::Required(authorities)) = self else {
+            return Ok((WebPkiClientVerifier::no_client_auth(), Trusted::default()));
+        };
+        let read = certificate::chain(&authorities.file, Subject::Authorities)
+            .and_then(|chain| Ok((certificate::authorities(&chain, &authorities.file)?, chain)));
+        let (roots, mut trusted) = read.map_err(|trouble| vec![trouble])?;
+        let roots = Arc::new(roots);
+        let mut revoked = read_lists(&authorities.revocation_lists, &roots, provider, warnings)?;
+        let mut builder = builder(&roots, &revoked, provider);
+        if matches!(self, Clients::Optional(_)) {
+            builder = builder.allow_unauthenticated();
+        }
+        let by_authority = builder.build().map_err(|error| {
+            let message = format!("clients cannot be verified: {error}");
+            vec![Trouble::new(Subject::Authorities, message)]
+        })?;
+        trusted.sort_unstable_by(|one, other| one.as_ref().cmp(other.as_ref()));
+        trusted.dedup();
+        revoked.sort_unstable_by(|one, other| one.as_ref().cmp(other.as_ref()));
+        revoked.dedup();
+        let trusted = Trusted {
+            authorities: trusted,
+            revoked,
+        };
+        Ok((Arc::new(Watchful(by_authority)), trusted))
+    }
+}
+
+fn builder(
+    roots: &Arc<RootCertStore>,
+    revoked: &[CertificateRevocationListDer<'static>],
+    provider: &Arc<CryptoProvider>,
+) -> ClientCertVerifierBuilder {
+    WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
+        .with_crls(revoked.iter().cloned())
+        .enforce_revocation_expiration()
+}
+
+/// The lists of all files.
+fn read_lists(
+    files: &[PathBuf],
+    roots: &Arc<RootCertStore>,
+    provider: &Arc<CryptoProvider>,
+    warnings: &mut Vec<Trouble>,
+) -> Result<Vec<CertificateRevocationListDer<'static>>, Vec<Trouble>> {
+    let mut lists = Vec::new();
+    let mut wrong = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        let of_file = |message: String| {
+            let message = format!("{}: {message}", file.display());
+            Trouble::new(Subject::RevocationList(index), message)
+        };
+        let read = revocation::read(file).and_then(|read| {
+            // Each file alone, so that the one that cannot be used is named.
+            match builder(roots, &read, provider).build() {
+                Ok(_) => Ok(read),
+                Err(error) => Err(format!("a revocation list in it cannot be used: {error}")),
+            }
+        });
+        match read {
+            Ok(read) => {
+                warnings.extend(revocation::expired(&read).map(of_file));
+                lists.extend(read);
+            }
+            Err(why) => wrong.push(of_file(why)),
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(lists),
+        false => Err(wrong),
+    }
+}

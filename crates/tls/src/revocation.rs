@@ -1,0 +1,54 @@
+//! Files of certificate revocation lists (RFC 5280 5): PEM with any number of them, or DER with one.
+
+use std::path::Path;
+
+use onrush_engine::clock;
+use rustls::pki_types::CertificateRevocationListDer;
+use rustls::pki_types::pem::PemObject;
+use x509_parser::prelude::FromDer;
+use x509_parser::revocation_list::CertificateRevocationList;
+use x509_parser::time::ASN1Time;
+
+use crate::limits::REVOCATION_LIST_BYTES_MAX;
+use crate::pem::{self, Wanted};
+
+/// The lists in a file, at least one.
+///
+/// # Errors
+/// When it cannot be read or holds something else.
+pub(crate) fn read(file: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
+    let bytes = onrush_file::read(file, REVOCATION_LIST_BYTES_MAX)
+        .map_err(|error| format!("it cannot be read: {error}"))?;
+    if let Some(why) = pem::why_not_marked(&bytes) {
+        return Err(why.into());
+    }
+    if pem::is_der(&bytes) {
+        return match CertificateRevocationList::from_der(&bytes) {
+            Ok(([], _)) => Ok(vec![bytes.into()]),
+            Ok(_) => Err("bytes follow the revocation list".into()),
+            Err(_) => Err("it is DER, but not a certificate revocation list".into()),
+        };
+    }
+    let lists: Vec<_> = CertificateRevocationListDer::pem_slice_iter(&bytes)
+        .collect::<Result<_, _>>()
+        .map_err(|error| pem::why_not(&bytes, Wanted::RevocationList, Some(&error.to_string())))?;
+    match lists.is_empty() {
+        true => Err(pem::why_not(&bytes, Wanted::RevocationList, None)),
+        false => Ok(lists),
+    }
+}
+
+/// A sentence for each list that has expired: all clients of its authority are refused until it is renewed.
+pub(crate) fn expired(
+    lists: &[CertificateRevocationListDer<'static>],
+) -> impl Iterator<Item = String> {
+    let now = ASN1Time::from_timestamp(clock::unix_seconds() as i64).ok();
+    lists.iter().filter_map(move |list| {
+        let (_, list) = CertificateRevocationList::from_der(list).ok()?;
+        let end = list.next_update().filter(|end| Some(*end) < now)?;
+        Some(format!(
+            "the revocation list of {} has expired: {end}; its clients are refused",
+            list.issuer()
+        ))
+    })
+}
