@@ -346,6 +346,7 @@ pub fn parse_tls(text: &str) -> Result<Tls, Invalid> {
             Ok(Tls::with(vec![Certificate::Files {
                 certificate: certificate.into(),
                 key: key.into(),
+                staple: None,
             }]))
         }
         _ => Err(Invalid::new(format!(

@@ -148,11 +148,16 @@ fn keep<'p, T>(
 fn server_file(tls: &Tls, subject: Subject) -> Option<&FilePath> {
     let files = |index: usize| match &tls.certificates[index] {
         Certificate::SelfSigned => None,
-        Certificate::Files { certificate, key } => Some((certificate, key)),
+        Certificate::Files {
+            certificate,
+            key,
+            staple,
+        } => Some((certificate, key, staple.as_ref())),
     };
     match subject {
-        Subject::Certificate(index) => files(index).map(|(certificate, _)| certificate),
-        Subject::Key(index) => files(index).map(|(_, key)| key),
+        Subject::Certificate(index) => files(index).map(|(certificate, ..)| certificate),
+        Subject::Key(index) => files(index).map(|(_, key, _)| key),
+        Subject::Staple(index) => files(index).and_then(|(.., staple)| staple),
         Subject::Authorities => tls.clients.authorities().map(|by| &by.file),
         Subject::RevocationList(index) => {
             let authorities = tls.clients.authorities();
@@ -171,16 +176,21 @@ fn client_file(tls: &UpstreamTls, subject: Subject) -> Option<&FilePath> {
             plan::Verify::File(file) => Some(file),
             plan::Verify::System | plan::Verify::Nothing => None,
         },
-        Subject::RevocationList(_) | Subject::Setup => None,
+        Subject::Staple(_) | Subject::RevocationList(_) | Subject::Setup => None,
     }
 }
 
 fn server_setup(tls: &Tls, protocol: &Protocol) -> ServerSetup {
     let identity = |certificate: &Certificate| match certificate {
         Certificate::SelfSigned => Identity::SelfSigned,
-        Certificate::Files { certificate, key } => Identity::Files {
+        Certificate::Files {
+            certificate,
+            key,
+            staple,
+        } => Identity::Files {
             certificate: certificate.to_path_buf(),
             key: key.to_path_buf(),
+            staple: staple.as_ref().map(|staple| staple.to_path_buf()),
         },
     };
     ServerSetup {

@@ -74,14 +74,19 @@ pub fn denied(plan: &Plan, who: &str, managed: &[PathBuf]) -> Denied {
     denied
 }
 
-/// Certificates, their keys, authorities, and revocation lists.
+/// Certificates, their keys and OCSP responses, authorities, and revocation lists.
 pub(crate) fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
     let tls = plan.listen.iter().filter_map(|listen| listen.tls.as_ref());
     let of_clients = tls.flat_map(|tls| {
         let pairs = tls.certificates.iter().filter_map(|pair| match pair {
-            Certificate::Files { certificate, key } => Some([certificate, key]),
+            Certificate::Files {
+                certificate,
+                key,
+                staple,
+            } => Some([Some(certificate), Some(key), staple.as_ref()]),
             Certificate::SelfSigned => None,
         });
+        let pairs = pairs.flatten();
         let authorities = tls.clients.authorities().into_iter();
         let of_authorities = authorities.flat_map(ClientAuthorities::files);
         pairs.flatten().chain(of_authorities)

@@ -1,22 +1,20 @@
 //! The server's side: which certificate for which name, which versions, whose clients. Shared by all cores.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::server::{ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
+use rustls::server::{NoServerSessionStorage, ProducesTickets};
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
-use crate::certificate::{self, Certified, Identity};
+use crate::certificate::{self, Identity};
 use crate::clients::{Clients, Trusted};
 use crate::decrypter;
 use crate::error::{Subject, Trouble};
-use crate::heard;
 use crate::key_log::Listener;
 use crate::limits::{EARLY_DATA_BYTES_MAX, TICKETS};
+use crate::names::{Names, Resolver};
 use crate::stamps::Stamps;
 use crate::ticketer::Ticketer;
 
@@ -124,8 +122,14 @@ impl Acceptor {
 fn files(setup: &ServerSetup) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for identity in &setup.certificates {
-        if let Identity::Files { certificate, key } = identity {
+        if let Identity::Files {
+            certificate,
+            key,
+            staple,
+        } = identity
+        {
             files.extend([certificate.clone(), key.clone()]);
+            files.extend(staple.clone());
         }
     }
     files.extend(setup.clients.files().cloned());
@@ -161,7 +165,7 @@ fn build(
         .with_protocol_versions(setup.profile.versions())
         .expect("the provider has ciphers for both versions")
         .with_client_cert_verifier(verifier)
-        .with_cert_resolver(Arc::new(Names::new(certificates)));
+        .with_cert_resolver(Arc::new(Resolver(Arc::new(Names::new(certificates)))));
     config.alpn_protocols = setup
         .protocols
         .iter()
@@ -198,77 +202,6 @@ fn ticketer(
                 format!("keys of tickets cannot be made: {error}"),
             )),
         },
-    }
-}
-
-/// Which certificates are for which name. Of several for the same name (RSA and ECDSA, say) the first is taken whose
-/// signatures the client understands.
-#[derive(Debug)]
-struct Names {
-    exact: HashMap<String, Vec<Arc<CertifiedKey>>>,
-    /// By what stands behind the `*`, with its dot.
-    wildcard: HashMap<String, Vec<Arc<CertifiedKey>>>,
-    /// Those of the first certificate's names, and so that one before all others.
-    default: Vec<Arc<CertifiedKey>>,
-}
-
-impl Names {
-    fn new(certificates: Vec<Certified>) -> Names {
-        let mut names = Names {
-            exact: HashMap::new(),
-            wildcard: HashMap::new(),
-            default: Vec::new(),
-        };
-        let first: Vec<String> = certificates[0].names.clone();
-        for certified in &certificates {
-            for name in &certified.names {
-                let (map, name) = match name.strip_prefix('*') {
-                    Some(suffix) => (&mut names.wildcard, suffix),
-                    None => (&mut names.exact, name.as_str()),
-                };
-                map.entry(name.to_owned())
-                    .or_default()
-                    .push(Arc::clone(&certified.key));
-            }
-        }
-        names.default = certificates
-            .into_iter()
-            .enumerate()
-            .filter(|(index, other)| {
-                *index == 0 || other.names.iter().any(|name| first.contains(name))
-            })
-            .map(|(_, certified)| certified.key)
-            .collect();
-        names
-    }
-
-    /// The certificates for `name`, which is in lower case.
-    fn find(&self, name: &str) -> &[Arc<CertifiedKey>] {
-        self.exact
-            .get(name)
-            .or_else(|| self.wildcard.get(&name[name.find('.')?..]))
-            .unwrap_or(&self.default)
-    }
-}
-
-impl ResolvesServerCert for Names {
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let asked: Option<Box<str>> = hello
-            .server_name()
-            // The dot at the end of an absolute name is no part of it (RFC 6066 3); some clients send it all the same.
-            .map(|name| name.strip_suffix('.').unwrap_or(name))
-            .map(|name| name.to_ascii_lowercase().into());
-        let found = match &asked {
-            Some(name) => self.find(name),
-            None => &self.default,
-        };
-        let chosen = found
-            .iter()
-            .find(|key| key.key.choose_scheme(hello.signature_schemes()).is_some())
-            .or(found.first())
-            .cloned();
-        heard::note(|heard| heard.name = asked);
-        chosen
     }
 }
 

@@ -21,6 +21,7 @@ use x509_parser::time::ASN1Time;
 use crate::error::{Subject, Trouble, both};
 use crate::limits::{PEM_BYTES_MAX, SELF_SIGNED_DAYS};
 use crate::pem::{self, Wanted};
+use crate::staple::{self, NoStaple, Staple};
 
 /// Where a certificate comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,6 +32,8 @@ pub enum Identity {
         certificate: PathBuf,
         /// Its private key: PKCS #8, PKCS #1 or SEC 1.
         key: PathBuf,
+        /// An OCSP response in DER, which is sent with the certificate while it is good.
+        staple: Option<PathBuf>,
     },
     /// Made at the start, for `localhost` and this machine's names, and kept in memory.
     SelfSigned,
@@ -40,6 +43,8 @@ pub enum Identity {
 #[derive(Clone, Debug)]
 pub(crate) struct Certified {
     pub(crate) key: Arc<CertifiedKey>,
+    /// The same with an OCSP response, and when that ends in seconds of Unix time.
+    pub(crate) stapled: Option<(Arc<CertifiedKey>, Option<u64>)>,
     /// Lower case; those with `*.` stand for one label.
     pub(crate) names: Vec<String>,
 }
@@ -56,16 +61,18 @@ pub(crate) fn load(
 ) -> Result<Certified, Vec<Trouble>> {
     let (chain, key) = match identity {
         Identity::SelfSigned => self_signed(),
-        Identity::Files { certificate, key } => both(
+        Identity::Files {
+            certificate, key, ..
+        } => both(
             chain(certificate, Subject::Certificate(index)).map_err(|trouble| vec![trouble]),
             private_key(key, index).map_err(|trouble| vec![trouble]),
         )?,
     };
     let (certificate_file, key_file) = match identity {
         Identity::SelfSigned => ("the certificate made here".into(), String::new()),
-        Identity::Files { certificate, key } => {
-            (certificate.display().to_string(), key.display().to_string())
-        }
+        Identity::Files {
+            certificate, key, ..
+        } => (certificate.display().to_string(), key.display().to_string()),
     };
     let in_certificate = |message: String| {
         Trouble::new(
@@ -106,10 +113,50 @@ pub(crate) fn load(
             return Err(vec![in_certificate(message)]);
         }
     }
+    let staple = staple(identity, index, &parsed, warnings)?;
+    let stapled = staple.map(|Staple { bytes, until }| {
+        let ocsp = Some(bytes);
+        let stapled = CertifiedKey {
+            ocsp,
+            ..certified.clone()
+        };
+        (Arc::new(stapled), until)
+    });
     Ok(Certified {
         key: Arc::new(certified),
+        stapled,
         names,
     })
+}
+
+/// The OCSP response of a certificate. One that should not be sent is a warning: it may have been renewed later or earlier than
+/// the certificate, which is in force all the same.
+fn staple(
+    identity: &Identity,
+    index: usize,
+    certificate: &X509Certificate<'_>,
+    warnings: &mut Vec<Trouble>,
+) -> Result<Option<Staple>, Vec<Trouble>> {
+    let Identity::Files {
+        staple: Some(file), ..
+    } = identity
+    else {
+        return Ok(None);
+    };
+    let of_file = |message: String| {
+        let message = format!("{}: {message}", file.display());
+        Trouble::new(Subject::Staple(index), message)
+    };
+    match staple::read(file, certificate) {
+        Ok(staple) => Ok(Some(staple)),
+        Err(NoStaple::Wrong(why)) => Err(vec![of_file(why)]),
+        Err(NoStaple::Useless(why)) => {
+            warnings.push(of_file(format!(
+                "{why}; the certificate is sent without it"
+            )));
+            Ok(None)
+        }
+    }
 }
 
 /// A certificate of our own and its key, as a client shows them.
@@ -125,6 +172,7 @@ pub(crate) fn load_pair(
     let identity = Identity::Files {
         certificate: certificate.to_owned(),
         key: key.to_owned(),
+        staple: None,
     };
     load(&identity, 0, provider, warnings).map(|certified| certified.key)
 }

@@ -111,6 +111,8 @@ pub enum Subject {
     Certificate(usize),
     /// The file of its key.
     Key(usize),
+    /// The file of the OCSP response for the certificate with this index.
+    Staple(usize),
     /// The authorities by which the peer's certificates are judged.
     Authorities,
     /// The file of revocation lists with this index.

@@ -26,9 +26,11 @@ mod certificate;
 mod cipher;
 mod clients;
 mod decrypter;
+mod names;
 mod pem;
 mod revocation;
 mod stamps;
+mod staple;
 mod watch;
 
 mod error;

@@ -119,6 +119,8 @@ pub enum Certificate {
         certificate: FilePath,
         /// Its private key.
         key: FilePath,
+        /// An OCSP response in DER, which is sent with it.
+        staple: Option<FilePath>,
     },
     /// Made at the start, for this machine's names; for local use.
     SelfSigned,

@@ -153,6 +153,7 @@ fn read_tls(listen: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tls
     const KEYS: Keys = Keys::new(&[
         "certificate",
         "key",
+        "ocsp",
         "certificates",
         "profile",
         "client_ca",
@@ -198,7 +199,7 @@ fn read_certificates(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<
         }
         all.push(one);
     };
-    if tls.has("certificate") || tls.has("key") {
+    if tls.has("certificate") || tls.has("key") || tls.has("ocsp") {
         if let Some(one) = read_certificate(tls, findings) {
             add(one, tls, findings);
         }
@@ -219,7 +220,7 @@ fn read_certificates(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<
         findings.error(value.span(), message);
     }
     for value in array.iter() {
-        let keys = Keys::new(&["certificate", "key"]);
+        let keys = Keys::new(&["certificate", "key", "ocsp"]);
         let example = "a table such as { certificate = \"site.pem\", key = \"site.key\" }";
         let Some(section) = Section::of("a certificate", value, example, keys, findings) else {
             continue;
@@ -242,14 +243,19 @@ fn read_certificate(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> O
             "is made together with a self-signed certificate: leave it out",
             findings,
         );
+        let reason = "does not fit a self-signed certificate, which no responder knows";
+        section.refuse(&["ocsp"], reason, findings);
         return Some(Certificate::SelfSigned);
     }
     section.require("key", KEY, findings);
     let certificate = section.path("certificate", CERTIFICATE, findings);
     let key = section.path("key", KEY, findings);
+    const OCSP: &str = "a file with an OCSP response in DER such as \"site.ocsp\"";
+    let staple = section.path("ocsp", OCSP, findings);
     Some(Certificate::Files {
         certificate: certificate?,
         key: key?,
+        staple,
     })
 }
 

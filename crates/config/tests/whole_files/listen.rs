@@ -18,7 +18,27 @@ fn files(certificate: &str, key: &str) -> Certificate {
     Certificate::Files {
         certificate: certificate.into(),
         key: key.into(),
+        staple: None,
     }
+}
+
+#[test]
+fn a_certificate_may_have_an_ocsp_response() {
+    let tls = listen(
+        "tls = { certificate = \"a\", key = \"b\", ocsp = \"c\", certificates = [{ certificate = \"d\", key = \"e\", ocsp = \"/f\" }] }",
+    );
+    let stapled = |certificate: &str, key: &str, staple: &str| Certificate::Files {
+        certificate: certificate.into(),
+        key: key.into(),
+        staple: Some(staple.into()),
+    };
+    assert_eq!(
+        tls.tls.expect("tls").certificates,
+        [
+            stapled("conf/a", "conf/b", "conf/c"),
+            stapled("conf/d", "conf/e", "/f")
+        ]
+    );
 }
 
 #[test]
@@ -224,6 +244,10 @@ const BAD: &Sentences = &[
             "3:49: unknown TLS profile \"old\": expected one of \"intermediate\", \"modern\"",
             "3:56: client_certificates needs client_ca, the authorities that have signed them",
         ],
+    ),
+    (
+        "[[listen]]\naddress = \":443\"\ntls = { certificate = \"self-signed\", ocsp = \"a\" }",
+        &["3:38: ocsp does not fit a self-signed certificate, which no responder knows"],
     ),
     (
         "[[listen]]\naddress = \":443\"\ntls = { certificate = \"a\", key = \"b\", client_crl = \"a.crl\" }",

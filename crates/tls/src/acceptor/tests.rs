@@ -24,6 +24,7 @@ fn write(directory: &Path, name: &str, names: &[&str], days: (i32, i32)) -> Iden
     Identity::Files {
         certificate,
         key: key_file,
+        staple: None,
     }
 }
 
@@ -102,7 +103,7 @@ fn a_name_finds_its_certificate_and_an_unknown_one_the_first() {
     ];
     let names = load(&identities);
     let chosen = |name: &str| {
-        let key = &names.find(name)[0];
+        let key = &names.certificates[names.find(name)[0]].key;
         let is_it = |identity: &Identity| {
             let Identity::Files { certificate, .. } = identity else {
                 unreachable!("all are files")
@@ -173,6 +174,7 @@ fn what_is_wrong_with_files_is_said_of_all_of_them_with_their_names() {
         let identity = Identity::Files {
             certificate: path(certificate),
             key: path(key),
+            staple: None,
         };
         let mut setup = setup(vec![identity.clone(), Identity::SelfSigned, identity]);
         setup.clients = Clients::Required(Authorities::new(path("none.pem")));
@@ -240,7 +242,10 @@ fn a_byte_order_mark_is_named_in_every_file() {
     };
     for which in ["certificate", "key", "clients"] {
         let own = write(directory.path(), "own", &["a.example"], (2000, 2200));
-        let Identity::Files { certificate, key } = &own else {
+        let Identity::Files {
+            certificate, key, ..
+        } = &own
+        else {
             unreachable!("both are files")
         };
         let authority = directory.path().join("clients.pem");

@@ -631,6 +631,7 @@ fn a_certificate_longer_than_any_buffer_is_received() {
     let identity = Identity::Files {
         certificate: certificate.clone(),
         key,
+        staple: None,
     };
     on_every_driver(Simulation::with_seed, move |site| {
         let certificates = vec![identity.clone()];

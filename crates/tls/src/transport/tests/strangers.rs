@@ -159,6 +159,7 @@ fn a_name_with_a_dot_at_its_end_is_the_name() {
         Identity::Files {
             certificate: path("pem"),
             key: path("key"),
+            staple: None,
         }
     };
     let certificates = vec![identity("first.example"), identity("second.example")];

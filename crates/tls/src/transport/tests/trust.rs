@@ -90,7 +90,11 @@ fn why_a_servers_certificate_is_refused_is_said_with_names_and_dates() {
             ),
         ] {
             let (certificate, key) = write(directory.path(), "site", &params, by);
-            let certificates = vec![Identity::Files { certificate, key }];
+            let certificates = vec![Identity::Files {
+                certificate,
+                key,
+                staple: None,
+            }];
             let setup = ServerSetup {
                 certificates,
                 ..setup()

@@ -1,0 +1,191 @@
+//! Files of OCSP responses (RFC 6960 4.2.1), which a server sends with its certificate (RFC 6066 8). A client verifies what
+//! it receives; here is seen only whether the response is worth sending.
+
+use std::path::Path;
+
+use onrush_engine::clock;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::der_parser::asn1_rs::{Any, FromDer};
+use x509_parser::time::ASN1Time;
+
+use crate::limits::STAPLE_BYTES_MAX;
+use crate::pem;
+
+/// An OCSP response that says that a certificate is good.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Staple {
+    pub(crate) bytes: Vec<u8>,
+    /// When a newer one should exist, in seconds of Unix time: clients refuse this one from then on.
+    pub(crate) until: Option<u64>,
+}
+
+/// Why there is nothing to send.
+pub(crate) enum NoStaple {
+    /// The file cannot be read, or holds something else.
+    Wrong(String),
+    /// The response is of no use for the certificate. It may be older or newer than that, or have expired.
+    Useless(String),
+}
+
+/// Reads the response in `file`, which is in DER, for a certificate.
+///
+/// # Errors
+/// When it should not be sent.
+pub(crate) fn read(file: &Path, certificate: &X509Certificate<'_>) -> Result<Staple, NoStaple> {
+    let bytes = onrush_file::read(file, STAPLE_BYTES_MAX)
+        .map_err(|error| NoStaple::Wrong(format!("it cannot be read: {error}")))?;
+    if !pem::is_der(&bytes) {
+        let why =
+            "it is not DER: expected an OCSP response such as openssl ocsp -respout FILE writes";
+        return Err(NoStaple::Wrong(why.into()));
+    }
+    let why = "it is DER, but not an OCSP response";
+    let response = Response::parse(&bytes).ok_or_else(|| NoStaple::Wrong(why.into()))?;
+    let answers = match response {
+        Response::Failed(status) => {
+            let why = format!("the OCSP responder has failed (response status {status})");
+            return Err(NoStaple::Useless(why));
+        }
+        Response::Answers(answers) => answers,
+    };
+    let serial = certificate.raw_serial();
+    let Some(answer) = answers.iter().find(|answer| answer.serial == serial) else {
+        let why = format!(
+            "the OCSP response is for another certificate, not for the one with serial number {}",
+            certificate.raw_serial_as_string()
+        );
+        return Err(NoStaple::Useless(why));
+    };
+    if answer.status != Status::Good {
+        let why = format!(
+            "the OCSP response says that the certificate is {}",
+            answer.status.shown()
+        );
+        return Err(NoStaple::Useless(why));
+    }
+    let until = answer.next_update;
+    let seconds = until.and_then(|until| u64::try_from(until.timestamp()).ok());
+    match (until, seconds) {
+        (Some(until), Some(seconds)) if seconds <= clock::unix_seconds() => {
+            let why = format!("the OCSP response has expired: {until}");
+            Err(NoStaple::Useless(why))
+        }
+        (_, until) => Ok(Staple { bytes, until }),
+    }
+}
+
+/// What a responder says of one certificate.
+struct Answer<'b> {
+    serial: &'b [u8],
+    status: Status,
+    next_update: Option<ASN1Time>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Good,
+    Revoked,
+    Unknown,
+}
+
+impl Status {
+    fn shown(self) -> &'static str {
+        match self {
+            Status::Good => "good",
+            Status::Revoked => "revoked",
+            Status::Unknown => "unknown",
+        }
+    }
+}
+
+enum Response<'b> {
+    /// The status of the response: no certificate is mentioned.
+    Failed(u8),
+    Answers(Vec<Answer<'b>>),
+}
+
+const ENUMERATED: u32 = 10;
+const SEQUENCE: u32 = 16;
+
+impl<'b> Response<'b> {
+    /// OCSPResponse, with a BasicOCSPResponse.
+    fn parse(bytes: &'b [u8]) -> Option<Response<'b>> {
+        let (outer, []) = of_tag(SEQUENCE, bytes)? else {
+            return None;
+        };
+        let (&[status], rest) = of_tag(ENUMERATED, outer)? else {
+            return None;
+        };
+        if status != 0 {
+            return Some(Response::Failed(status));
+        }
+        // [0] EXPLICIT ResponseBytes: an identifier, and an octet string with the response.
+        let (tagged, _) = of_tag(0, rest)?;
+        let (response_bytes, _) = of_tag(SEQUENCE, tagged)?;
+        let (_, rest) = any(response_bytes)?;
+        let (basic, _) = any(rest)?;
+        let (basic, _) = of_tag(SEQUENCE, basic.1)?;
+        let (data, _) = of_tag(SEQUENCE, basic)?;
+        // ResponseData: [0] version, if it is there; [1] or [2] the responder; when it was made; the answers.
+        let (first, rest) = any(data)?;
+        let rest = match first.0 {
+            0 => any(rest)?.1,
+            _ => rest,
+        };
+        let (_, rest) = any(rest)?;
+        let (mut answers, _) = of_tag(SEQUENCE, rest)?;
+        let mut all = Vec::new();
+        while !answers.is_empty() {
+            let (answer, rest) = of_tag(SEQUENCE, answers)?;
+            all.push(Answer::parse(answer)?);
+            answers = rest;
+        }
+        Some(Response::Answers(all))
+    }
+}
+
+impl<'b> Answer<'b> {
+    /// SingleResponse.
+    fn parse(bytes: &'b [u8]) -> Option<Answer<'b>> {
+        let (mut id, rest) = of_tag(SEQUENCE, bytes)?;
+        // CertID: the algorithm, hashes of the issuer's name and key, the serial number.
+        for _ in 0..3 {
+            id = any(id)?.1;
+        }
+        let serial = any(id)?.0.1;
+        let (status, rest) = any(rest)?;
+        let (_this_update, rest) = any(rest)?;
+        let next_update = match rest.is_empty() {
+            true => None,
+            false => match of_tag(0, rest) {
+                Some((time, _)) => Some(ASN1Time::from_der(time).ok()?.1),
+                // Extensions.
+                None => None,
+            },
+        };
+        Some(Answer {
+            serial,
+            status: match status.0 {
+                0 => Status::Good,
+                1 => Status::Revoked,
+                _ => Status::Unknown,
+            },
+            next_update,
+        })
+    }
+}
+
+/// The next element: its tag and its content, and what follows it.
+fn any(bytes: &[u8]) -> Option<((u32, &[u8]), &[u8])> {
+    let (rest, any) = Any::from_der(bytes).ok()?;
+    Some(((any.tag().0, any.data), rest))
+}
+
+/// The content of the next element, if it has this tag, and what follows it.
+fn of_tag(tag: u32, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let ((found, content), rest) = any(bytes)?;
+    (found == tag).then_some((content, rest))
+}
+
+#[cfg(test)]
+mod tests;
