@@ -7,6 +7,7 @@ use std::rc::Rc;
 use onrush_engine::Error;
 use onrush_http::request::RequestHead;
 use onrush_http::{Framing, Header, Method, Refusal};
+use onrush_tls::Info;
 
 use crate::access::verify::Pending;
 use crate::access::{Denial, Halt};
@@ -32,7 +33,7 @@ use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
 use crate::respond::refuse::refuse;
 use crate::respond::synthetic::{self, Synthetic};
-use crate::route::Coming;
+use crate::route::{Coming, host_of};
 use crate::settings::Treatment;
 use crate::site::Site;
 use crate::site::target::{Response, Target};
@@ -274,6 +275,12 @@ pub(crate) fn choose<'w, 'b>(
     if head.authority == Some("") && site.routes.know_hosts() {
         return Ok(Chosen::Own(Own::Refuse(400, "an empty Host field")));
     }
+    if let Some(authority) = head.authority
+        && is_misdirected(authority, source)
+    {
+        let reason = "the certificate of this connection is for other hosts";
+        return Ok(Chosen::Own(Own::Refuse(421, reason)));
+    }
     let path = match path::normalize(head.path) {
         Ok(path) => path,
         Err(bad) => return Ok(Chosen::Own(Own::Refuse(400, bad.reason()))),
@@ -332,6 +339,13 @@ pub(crate) fn choose<'w, 'b>(
             path::without_prefix(path, &treatment.prefix),
         )),
     })
+}
+
+/// Whether a request for this authority belongs on a connection with another certificate.
+#[inline]
+fn is_misdirected(authority: &str, source: Source<'_>) -> bool {
+    let misdirects = |info: &Info| info.misdirects(host_of(authority));
+    source.stream.with_info(misdirects) == Some(true)
 }
 
 impl Chosen<'_, '_> {

@@ -8,8 +8,8 @@ use onrush_config::plan::{
     Tls, TlsProfile, UpstreamProtocol, UpstreamTls,
 };
 use onrush_tls::{
-    Acceptor, Authorities, ClientSetup, Clients, Connector, Identity, Profile, Reloaded,
-    ServerSetup, Subject, Verify, Watch, Watched,
+    Acceptor, Authorities, ClientSetup, Clients, Connector, Identity, Misdirected, Profile,
+    Reloaded, ServerSetup, Subject, Verify, Watch, Watched,
 };
 
 use crate::trouble::{Trouble, Troubles};
@@ -203,6 +203,10 @@ fn server_setup(tls: &Tls, protocol: &Protocol) -> ServerSetup {
             ClientCertificates::Ignored => Clients::Ignored,
             ClientCertificates::Optional(by) => Clients::Optional(authorities(by)),
             ClientCertificates::Required(by) => Clients::Required(authorities(by)),
+        },
+        misdirected: match tls.misdirected {
+            plan::Misdirected::Refuse => Misdirected::Refuse,
+            plan::Misdirected::Serve => Misdirected::Serve,
         },
         // Old clients offer HTTP/1.0 alone; whoever offers both means the newer one.
         protocols: match protocol {

@@ -14,7 +14,7 @@ use crate::decrypter;
 use crate::error::{Subject, Trouble};
 use crate::key_log::Listener;
 use crate::limits::{EARLY_DATA_BYTES_MAX, TICKETS};
-use crate::names::{Names, Resolver};
+use crate::names::{Misdirected, Names, Resolver};
 use crate::stamps::Stamps;
 use crate::ticketer::Ticketer;
 
@@ -48,6 +48,8 @@ pub struct ServerSetup {
     pub profile: Profile,
     /// Whether clients show certificates.
     pub clients: Clients,
+    /// Whether requests for hosts of another certificate are answered.
+    pub misdirected: Misdirected,
     /// The protocols spoken inside, the favourite first (ALPN, RFC 7301).
     pub protocols: Vec<&'static str>,
 }
@@ -161,11 +163,12 @@ fn build(
         }
     };
     let ticketer = ticketer(&trusted, before).map_err(|trouble| vec![trouble])?;
+    let resolver = Resolver::new(Names::new(certificates), setup.misdirected);
     let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(setup.profile.versions())
         .expect("the provider has ciphers for both versions")
         .with_client_cert_verifier(verifier)
-        .with_cert_resolver(Arc::new(Resolver(Arc::new(Names::new(certificates)))));
+        .with_cert_resolver(Arc::new(resolver));
     config.alpn_protocols = setup
         .protocols
         .iter()

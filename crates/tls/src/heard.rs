@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::mem;
 
+use crate::names::Served;
 use crate::secret::HeardSecrets;
 
 /// What has been heard in one handshake.
@@ -11,6 +12,8 @@ use crate::secret::HeardSecrets;
 pub(crate) struct Heard {
     /// The name that the client asked for, once its hello has been read.
     pub(crate) name: Option<Box<str>>,
+    /// The certificate that it gets, where that matters to its requests.
+    pub(crate) served: Option<Served>,
     /// When what the session stands on ends, in seconds of Unix time: its client's certificate, or the session that was
     /// resumed. `None` when it stands on nothing that ends.
     pub(crate) ends: Option<u64>,

@@ -2,6 +2,7 @@
 
 use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 
+use crate::names::Served;
 use crate::version::Version;
 use crate::{certificate, cipher};
 
@@ -20,10 +21,15 @@ pub struct Info {
     pub protocol: Option<Box<[u8]>>,
     /// The subject of the client's certificate, which was verified; on the client's side, `None`.
     pub client: Option<Box<str>>,
+    served: Option<Served>,
 }
 
 impl Info {
-    pub(crate) fn new(state: &CommonState, name: Option<Box<str>>, side: Side) -> Info {
+    pub(crate) fn new(
+        state: &CommonState,
+        (name, served): (Option<Box<str>>, Option<Served>),
+        side: Side,
+    ) -> Info {
         let version = match state.protocol_version() {
             Some(ProtocolVersion::TLSv1_3) => Version::Tls13,
             _ => Version::Tls12,
@@ -41,7 +47,19 @@ impl Info {
             name,
             protocol: state.alpn_protocol().map(Into::into),
             client: client.map(|certificate| certificate::subject(certificate).into()),
+            served,
         }
+    }
+
+    /// Whether a request for `host`, in either case and without port, belongs on another connection: the client asked for
+    /// a name (SNI) and got a certificate that does not cover the host, while another certificate of the server does.
+    pub fn misdirects(&self, host: &str) -> bool {
+        let Some(served) = &self.served else {
+            return false;
+        };
+        // The usual case costs no allocation: the certificate was chosen by this name.
+        let is_asked_for = |name: &str| name.eq_ignore_ascii_case(host);
+        !self.name.as_deref().is_some_and(is_asked_for) && served.misdirects(host)
     }
 }
 

@@ -46,6 +46,7 @@ pub use connector::{ClientSetup, Connector, Group, Resume, Verify};
 pub use error::{HandshakeError, Subject, Trouble};
 pub use failure::Failure;
 pub use info::Info;
+pub use names::Misdirected;
 pub use transport::Transport;
 pub use version::Version;
 pub use watch::{Reloaded, Watch, Watched};

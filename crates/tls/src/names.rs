@@ -73,13 +73,73 @@ impl Names {
     }
 }
 
+/// Whether requests for hosts of another certificate than a connection's own are answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Misdirected {
+    /// They are refused with 421 (RFC 9110 15.5.20).
+    #[default]
+    Refuse,
+    /// They are served as others are.
+    Serve,
+}
+
+/// The certificate that a client got for the name that it asked for, where there were several.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    names: Arc<Names>,
+    index: usize,
+}
+
+impl Served {
+    /// Whether a request for `host` belongs on another connection: this certificate does not cover the host, and another
+    /// one does.
+    pub(crate) fn misdirects(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        let covering = self.names.covering(&host);
+        let mut covering = covering.iter().flatten().copied().flatten().peekable();
+        covering.peek().is_some() && covering.all(|&index| index != self.index)
+    }
+}
+
+impl PartialEq for Served {
+    fn eq(&self, other: &Served) -> bool {
+        Arc::ptr_eq(&self.names, &other.names) && self.index == other.index
+    }
+}
+
+impl Eq for Served {}
+
 /// Answers rustls.
 #[derive(Debug)]
-pub(crate) struct Resolver(pub(crate) Arc<Names>);
+pub(crate) struct Resolver {
+    names: Arc<Names>,
+    misdirected: Misdirected,
+}
+
+impl Resolver {
+    pub(crate) fn new(names: Names, misdirected: Misdirected) -> Resolver {
+        Resolver {
+            names: Arc::new(names),
+            misdirected,
+        }
+    }
+
+    /// What is known for the requests of a connection. A client that asks for no name may send requests for any host, as
+    /// with nginx.
+    fn served(&self, asked: Option<&str>, index: usize) -> Option<Served> {
+        let is_of_interest = self.misdirected == Misdirected::Refuse
+            && asked.is_some()
+            && self.names.certificates.len() > 1;
+        is_of_interest.then(|| Served {
+            names: Arc::clone(&self.names),
+            index,
+        })
+    }
+}
 
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let Resolver(names) = self;
+        let names = &self.names;
         let asked: Option<Box<str>> = hello
             .server_name()
             // The dot at the end of an absolute name is no part of it (RFC 6066 3); some clients send it all the same.
@@ -94,7 +154,8 @@ impl ResolvesServerCert for Resolver {
             key.choose_scheme(hello.signature_schemes()).is_some()
         };
         let index = *found.iter().find(understands).or(found.first())?;
-        heard::note(|heard| heard.name = asked);
+        let served = self.served(asked.as_deref(), index);
+        heard::note(|heard| (heard.name, heard.served) = (asked, served));
         Some(Arc::clone(names.key(index, clock::unix_seconds())))
     }
 }

@@ -92,6 +92,8 @@ pub struct Tls {
     pub profile: TlsProfile,
     /// Whether clients show certificates.
     pub clients: ClientCertificates,
+    /// Whether requests for hosts of another certificate are answered.
+    pub misdirected: Misdirected,
 }
 
 impl Tls {
@@ -106,8 +108,19 @@ impl Tls {
             certificates,
             profile: TlsProfile::default(),
             clients: ClientCertificates::default(),
+            misdirected: Misdirected::default(),
         }
     }
+}
+
+/// What a request gets whose host another certificate covers, and that of its connection does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Misdirected {
+    /// 421 (RFC 9110 15.5.20).
+    #[default]
+    Refuse,
+    /// What its route has.
+    Serve,
 }
 
 /// A certificate chain and its key.

@@ -10,7 +10,8 @@ use crate::address::{is_group_name, parse_listen};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{
-    Address, Certificate, ClientAuthorities, ClientCertificates, Listen, Networks, Tls, TlsProfile,
+    Address, Certificate, ClientAuthorities, ClientCertificates, Listen, Misdirected, Networks,
+    Tls, TlsProfile,
 };
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
@@ -159,6 +160,7 @@ fn read_tls(listen: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tls
         "client_ca",
         "client_crl",
         "client_certificates",
+        "misdirected",
     ]);
     const PROFILE: Kind<TlsProfile> = Kind {
         expected: "\"intermediate\" or \"modern\"",
@@ -168,6 +170,16 @@ fn read_tls(listen: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tls
                 ("modern", TlsProfile::Modern),
             ];
             value::choose("TLS profile", text, &known)
+        },
+    };
+    const MISDIRECTED: Kind<Misdirected> = Kind {
+        expected: "\"refuse\" or \"serve\"",
+        parse: |text| {
+            let known = [
+                ("refuse", Misdirected::Refuse),
+                ("serve", Misdirected::Serve),
+            ];
+            value::choose("way to treat misdirected requests", text, &known)
         },
     };
     let value = listen.value("tls")?;
@@ -184,6 +196,9 @@ fn read_tls(listen: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tls
             .read("profile", PROFILE, findings)
             .unwrap_or_default(),
         clients: read_clients(&section, findings),
+        misdirected: section
+            .read("misdirected", MISDIRECTED, findings)
+            .unwrap_or_default(),
     })
 }
 

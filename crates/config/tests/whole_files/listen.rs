@@ -95,6 +95,19 @@ fn client_authorities_have_one_revocation_list_or_several() {
 }
 
 #[test]
+fn misdirected_requests_are_refused_unless_served() {
+    for (key, misdirected) in [
+        ("", Misdirected::Refuse),
+        (", misdirected = \"refuse\"", Misdirected::Refuse),
+        (", misdirected = \"serve\"", Misdirected::Serve),
+    ] {
+        let keys = format!("tls = {{ certificate = \"a\", key = \"b\"{key} }}");
+        let tls = listen(&keys).tls.expect("tls");
+        assert_eq!(tls.misdirected, misdirected, "{key}");
+    }
+}
+
+#[test]
 fn clients_with_certificates_are_required_unless_optional() {
     let clients = |keys: &str| {
         let keys = format!("tls = {{ certificate = \"a\", key = \"b\", {keys} }}");

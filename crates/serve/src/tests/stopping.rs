@@ -13,9 +13,7 @@ use crate::limits::STOP_IDLE;
 use crate::service::Service;
 use crate::tests::http2::Asking;
 use onrush_config::Plan;
-use onrush_config::plan::{
-    Certificate, ClientCertificates, OneLiner, ServerAddress, Tls, TlsProfile,
-};
+use onrush_config::plan::{OneLiner, ServerAddress, Tls, TlsProfile};
 use onrush_engine::{Address, Input, Stream};
 use onrush_http::http2::End;
 use onrush_tls::{ClientSetup, Connector, Transport, Verify};
@@ -340,9 +338,8 @@ fn a_response_that_is_cut_off_does_not_look_whole() {
         (GET, WHOLE, false),
     ];
     let self_signed = Tls {
-        certificates: vec![Certificate::SelfSigned],
         profile: TlsProfile::Modern,
-        clients: ClientCertificates::Ignored,
+        ..Tls::self_signed()
     };
     for tls in [None, Some(self_signed)] {
         // With TLS an orderly end is a message, in a buffer that the core would miss.

@@ -1,10 +1,13 @@
 //! TLS on both sides of us: towards the servers that requests are forwarded to, which are ours, too.
 
+use std::path::Path;
+use std::process::Command;
+use std::rc::Rc;
 use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_config::plan::{
-    Certificate, ClientCertificates, OneLiner, ServerAddress, Sticky, Tls, TlsProfile, Verify,
+    Certificate, Misdirected, OneLiner, ServerAddress, Sticky, Tls, TlsProfile, Verify,
 };
 use onrush_engine::{Address, Input, Stream};
 use onrush_tls::{ClientSetup, Connector, Transport};
@@ -15,9 +18,8 @@ use crate::harness::{Step, TestCore, on_every_driver, send};
 fn server(profile: TlsProfile) -> Plan {
     let mut plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
     plan.listen[0].tls = Some(Tls {
-        certificates: vec![Certificate::SelfSigned],
         profile,
-        clients: ClientCertificates::Ignored,
+        ..Tls::self_signed()
     });
     plan
 }
@@ -152,6 +154,118 @@ fn a_server_that_is_not_believed_gets_no_request() {
             let response = String::from_utf8(response).expect("ASCII");
             assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
             assert_eq!(service.worker.meter.totals().requests, 0);
+        }
+    });
+}
+
+/// A certificate for these names and its key, in files.
+fn certificate(directory: &Path, names: &[&str]) -> Certificate {
+    let mut words = vec![
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+    ];
+    let subject = format!("/CN={}", names[0]);
+    let alternative: Vec<String> = names.iter().map(|name| format!("DNS:{name}")).collect();
+    let alternative = format!("subjectAltName={}", alternative.join(","));
+    let (file, key) = (
+        directory.join(names[0]),
+        directory.join(format!("{}.key", names[0])),
+    );
+    words.extend([
+        "-nodes",
+        "-subj",
+        &subject,
+        "-addext",
+        &alternative,
+        "-keyout",
+    ]);
+    let mut command = Command::new("openssl");
+    let made = command
+        .args(words)
+        .arg(&key)
+        .arg("-out")
+        .arg(&file)
+        .output();
+    let made = made.expect("openssl is installed");
+    assert!(made.status.success(), "{made:?}");
+    Certificate::Files {
+        certificate: file.into(),
+        key: key.into(),
+        staple: None,
+    }
+}
+
+/// The status of a response to a request for `host` on a connection whose client asked for `name`.
+async fn status_for(site: &TestCore, address: &Address, name: &str, host: &str) -> String {
+    let setup = ClientSetup {
+        verify: onrush_tls::Verify::Nothing,
+        ..ClientSetup::default()
+    };
+    let (connector, _) = Connector::new(setup).expect("no file can be wrong");
+    let core = &site.core;
+    let stream = Stream::connect(core, address, None).await;
+    let stream = stream.expect("it listens");
+    let until = core.now_exact() + Duration::from_secs(200);
+    let connected = Transport::connect(stream, &connector, name, until).await;
+    let client = connected.unwrap_or_else(|error| panic!("{name}: {error}"));
+    let request = format!("GET /?s=1 HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let request: Rc<[u8]> = request.into_bytes().into();
+    client.queue(request);
+    client.flush().await.expect("it is there");
+    let mut input = Input::default();
+    while client.recv(&mut input).await.expect("an orderly end") > 0 {}
+    String::from_utf8_lossy(&input.bytes()[9..12]).into_owned()
+}
+
+#[test]
+fn requests_for_the_host_of_another_certificate_get_421() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let first = certificate(directory.path(), &["a.example", "*.a.example"]);
+    let second = certificate(directory.path(), &["b.example", "www.a.example"]);
+    on_every_driver(|site| {
+        let (first, second) = (first.clone(), second.clone());
+        async move {
+            let of = |certificates: Vec<Certificate>, misdirected| {
+                let mut plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
+                plan.listen[0].tls = Some(Tls {
+                    misdirected,
+                    ..Tls::with(certificates)
+                });
+                site.serve(&plan)
+            };
+            let both = of(vec![first.clone(), second.clone()], Misdirected::Refuse);
+            for (name, host, status) in [
+                ("a.example", "a.example", "200"),
+                ("a.example", "A.example.:8443", "200"),
+                ("a.example", "b.example", "421"),
+                ("a.example", "B.EXAMPLE:443", "421"),
+                ("b.example", "a.example", "421"),
+                // Both certificates cover it.
+                ("a.example", "www.a.example", "200"),
+                ("b.example", "www.a.example", "200"),
+                ("b.example", "x.a.example", "421"),
+                // No certificate covers it, so that no other connection would be better.
+                ("a.example", "other.example", "200"),
+                ("a.example", "127.0.0.1", "200"),
+                // The client got the first certificate for want of a better one.
+                ("other.example", "other.example", "200"),
+                ("other.example", "b.example", "421"),
+                // An address is not sent as a name.
+                ("127.0.0.1", "b.example", "200"),
+            ] {
+                let found = status_for(&site, &both, name, host).await;
+                assert_eq!(found, status, "{host} on a connection for {name}");
+            }
+            let one = of(vec![first.clone()], Misdirected::Refuse);
+            let serving = of(vec![first, second], Misdirected::Serve);
+            for address in [one, serving] {
+                let found = status_for(&site, &address, "a.example", "b.example").await;
+                assert_eq!(found, "200");
+            }
         }
     });
 }

@@ -33,6 +33,7 @@ fn setup(certificates: Vec<Identity>) -> ServerSetup {
         certificates,
         profile: Profile::Intermediate,
         clients: Clients::Ignored,
+        misdirected: Misdirected::Refuse,
         protocols: Vec::new(),
     }
 }

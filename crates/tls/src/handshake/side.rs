@@ -89,11 +89,16 @@ impl Side {
 
     /// Takes the keys over. What was `heard` has the name that the client asked for, and the secrets.
     pub(super) fn into_session(self, heard: Heard) -> Result<Session, HandshakeError> {
-        let Heard { name, secrets, .. } = heard;
+        let Heard {
+            name,
+            served,
+            secrets,
+            ..
+        } = heard;
         let (end, info, keys, secrets, tickets) = match self {
             Side::Server(connection) => {
                 let end = info::Side::Server;
-                let info = Info::new(&connection, name, end);
+                let info = Info::new(&connection, (name, served), end);
                 let (keys, _) = connection
                     .dangerous_into_kernel_connection()
                     .map_err(HandshakeError::Tls)?;
@@ -101,7 +106,7 @@ impl Side {
             }
             Side::Client(connection) => {
                 let end = info::Side::Client;
-                let info = Info::new(&connection, None, end);
+                let info = Info::new(&connection, (None, None), end);
                 let (keys, tickets) = connection
                     .dangerous_into_kernel_connection()
                     .map_err(HandshakeError::Tls)?;

@@ -13,7 +13,7 @@ use onrush_engine::{
 
 use crate::{
     Acceptor, Authorities, Cipher, ClientSetup, Clients, Connector, Group, HandshakeError,
-    Identity, Profile, ServerSetup, Transport, Verify, Version,
+    Identity, Misdirected, Profile, ServerSetup, Transport, Verify, Version,
 };
 
 mod alerts;
@@ -133,6 +133,7 @@ fn setup() -> ServerSetup {
         certificates: vec![Identity::SelfSigned],
         profile: Profile::Intermediate,
         clients: Clients::Ignored,
+        misdirected: Misdirected::Refuse,
         protocols: vec!["http/1.1"],
     }
 }

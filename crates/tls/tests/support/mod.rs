@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use onrush_engine::{Address, Claim, Core, Error, Input, Listener, Simulation, Stream};
 use onrush_tls::{
-    Acceptor, ClientSetup, Clients, Connector, Identity, Profile, ServerSetup, Transport, Verify,
+    Acceptor, ClientSetup, Clients, Connector, Identity, Misdirected, Profile, ServerSetup,
+    Transport, Verify,
 };
 
 /// On a simulated core these are not real seconds.
@@ -24,6 +25,7 @@ fn acceptor() -> Acceptor {
         certificates: vec![Identity::SelfSigned],
         profile: Profile::Intermediate,
         clients: Clients::Ignored,
+        misdirected: Misdirected::Refuse,
         protocols: vec!["http/1.1"],
     };
     Acceptor::new(setup).expect("no file can be wrong").0
