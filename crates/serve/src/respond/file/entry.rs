@@ -18,6 +18,8 @@ pub(crate) struct Entry {
     pub(crate) metadata: Metadata,
     pub(crate) media: String,
     etag: String,
+    /// In seconds since 1970, as [`modified`] has it.
+    modified: Option<u64>,
     last_modified: Option<[u8; DATE_BYTES]>,
     /// The head of the usual response, and its body when that is held.
     pub(crate) usual: Rendered,
@@ -97,6 +99,7 @@ impl Entry {
             metadata,
             media,
             etag,
+            modified,
             last_modified,
             usual,
             settled,
@@ -151,10 +154,9 @@ impl Entry {
     }
 
     pub(crate) fn validators(&self) -> Validators<'_> {
-        let seconds = u64::try_from(self.metadata.modified_seconds).ok();
         Validators {
             etag: &self.etag,
-            modified: seconds.filter(|_| self.last_modified.is_some()),
+            modified: self.modified,
         }
     }
 
@@ -208,11 +210,11 @@ fn etag(metadata: &Metadata) -> String {
     format!("\"{:x}-{:x}\"", time as u64, metadata.length)
 }
 
-/// Seconds since 1970. A time in the future must not be sent (RFC 9110 8.8.2.1), one before 1970 cannot.
+/// Seconds since 1970. A time in the future becomes that of the response that the file is read for (RFC 9110 8.8.2.1), which
+/// is none in the future of a later one; a time before 1970 cannot be sent.
 fn modified(metadata: &Metadata, now: u64) -> Option<u64> {
-    u64::try_from(metadata.modified_seconds)
-        .ok()
-        .filter(|seconds| *seconds <= now)
+    let seconds = u64::try_from(metadata.modified_seconds).ok()?;
+    Some(seconds.min(now))
 }
 
 #[cfg(test)]
@@ -221,7 +223,7 @@ mod tests {
     use onrush_engine::FileKind;
 
     #[test]
-    fn an_etag_tells_versions_apart_and_a_future_time_is_no_date() {
+    fn etag_tells_versions_apart_and_future_time_becomes_now() {
         let metadata = Metadata {
             kind: FileKind::Regular,
             length: 16,
@@ -232,7 +234,7 @@ mod tests {
         };
         assert_eq!(etag(&metadata), "\"3b9aca02-10\"");
         assert_eq!(modified(&metadata, 1), Some(1));
-        assert_eq!(modified(&metadata, 0), None);
+        assert_eq!(modified(&metadata, 0), Some(0));
         let ancient = Metadata {
             modified_seconds: -1,
             ..metadata

@@ -1,14 +1,59 @@
 //! Media types: what kind of content a file has, by its name.
 
+use std::ffi::OsStr;
 use std::path::Path;
+
+/// Types where the list of `mime_guess` is older than the registry of IANA
+/// (<https://www.iana.org/assignments/media-types>) or means another use of the extension.
+const KEPT: &[(&str, &str)] = &[
+    ("br", "application/x-brotli"),
+    // RFC 8949.
+    ("cbor", "application/cbor"),
+    // RFC 9239 for scripts.
+    ("cjs", "text/javascript"),
+    ("mjs", "text/javascript"),
+    // RFC 8216 for the playlists and segments of HTTP Live Streaming, RFC 6381 for those of MPEG-DASH.
+    ("m3u8", "application/vnd.apple.mpegurl"),
+    ("m4s", "video/iso.segment"),
+    ("ts", "video/mp2t"),
+    // RFC 4337.
+    ("m4a", "audio/mp4"),
+    ("m4v", "video/mp4"),
+    // ECMA-426, source maps.
+    ("map", "application/json"),
+    ("mid", "audio/midi"),
+    // RFC 8081 for fonts.
+    ("otf", "font/otf"),
+    ("woff", "font/woff"),
+    ("pb", "application/protobuf"),
+    ("rpm", "application/x-rpm"),
+    ("sqlite3", "application/vnd.sqlite3"),
+    // RFC 6713.
+    ("tgz", "application/gzip"),
+    ("toml", "application/toml"),
+    ("usdz", "model/vnd.usdz+zip"),
+    // RFC 6350.
+    ("vcf", "text/vcard"),
+    // RFC 9512.
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+    // RFC 8878.
+    ("zst", "application/zstd"),
+];
 
 /// The media type of a file of this name. Text is said to be UTF-8; what is unknown is bytes.
 pub(crate) fn media_type(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
-    let guess = mime_guess::from_path(Path::new(&*name)).first_raw();
+    let path = Path::new(&*name);
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or("");
+    let kept = KEPT
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(extension));
+    let guess = match kept {
+        Some((_, media)) => Some(*media),
+        None => mime_guess::from_ext(extension).first_raw(),
+    };
     match guess {
-        // The registry we use lags behind RFC 9239 in the extension .mjs; browsers run both.
-        Some("application/javascript") => "text/javascript; charset=utf-8".to_owned(),
         // HTML and friends without a charset are guessed at by browsers, in ways that have been exploited.
         Some(text) if text.starts_with("text/") => format!("{text}; charset=utf-8"),
         Some(other) => other.to_owned(),
@@ -35,6 +80,19 @@ mod tests {
             ("drawing.svg", "image/svg+xml"),
             ("font.woff2", "font/woff2"),
             ("film.mp4", "video/mp4"),
+            ("segment.ts", "video/mp2t"),
+            ("list.m3u8", "application/vnd.apple.mpegurl"),
+            ("LIST.M3U8", "application/vnd.apple.mpegurl"),
+            ("segment.m4s", "video/iso.segment"),
+            ("font.otf", "font/otf"),
+            ("font.ttf", "font/ttf"),
+            ("log.zst", "application/zstd"),
+            ("api.yaml", "application/yaml"),
+            ("api.yml", "application/yaml"),
+            ("app.js.map", "application/json"),
+            ("site.webmanifest", "application/manifest+json"),
+            ("picture.avif", "image/avif"),
+            ("README.md", "text/markdown; charset=utf-8"),
             ("archive.tar.gz", "application/gzip"),
             ("noextension", "application/octet-stream"),
             ("a.b/noextension", "application/octet-stream"),
