@@ -373,6 +373,18 @@ pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// A server without a weight has the smallest.
 pub const WEIGHT_DEFAULT: u32 = 1;
 
+/// Addresses of one name that are used: several times a usual headless service. Each takes some 400 bytes on every core.
+pub const ADDRESSES_MAX_DEFAULT: u32 = 64;
+
+/// An answer of DNS holds 64 KiB, which is 1,500 SRV records.
+pub const ADDRESSES_MAX_MAX: u32 = 1024;
+
+/// The longest pause before a name is asked for in vain again: one question in 5 s is no load for a name server.
+pub const RESOLVE_RETRY_DEFAULT: Duration = Duration::from_secs(5);
+
+/// The longest that can be set, and the longest time that an answer is used for.
+pub const RESOLVE_RETRY_MAX: Duration = Duration::from_secs(5 * 60);
+
 /// Enough to send a server a thousandth of the load; sums over any group stay far below 32 bits.
 pub const WEIGHT_MAX: u32 = 1000;
 

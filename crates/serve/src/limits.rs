@@ -322,9 +322,8 @@ pub(crate) const LOGINS_MAX: usize = 1024;
 /// How long a login that is not used is remembered: longer than people pause. Users do not change while the server runs.
 pub(crate) const LOGIN_IDLE: Duration = Duration::from_secs(300);
 
-/// Addresses of one name that become servers of its group. Names with more are those of content networks, which nobody
-/// balances over by hand; each takes a place on every core.
-pub(crate) const ADDRESSES_PER_NAME: usize = 16;
+/// Addresses of one name that the log lists.
+pub(crate) const ADDRESSES_SHOWN_MAX: usize = 16;
 
 /// How long the start waits for the first outcomes of all names together: name servers answer within milliseconds, and
 /// one that does not is given two chances. What is missing then is a server that is down for now.
@@ -347,11 +346,8 @@ pub(crate) const TTL_MIN: Duration = Duration::from_secs(1);
 /// The longest time: who moves a service should not have to wait for a TTL of a day that was forgotten before.
 pub(crate) const TTL_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// Pause after a name was asked for in vain. It doubles each time.
+/// Pause after a name was asked for in vain. It doubles each time, up to `resolve_retry` of its group.
 pub(crate) const RESOLVE_PAUSE_MIN: Duration = Duration::from_secs(1);
-
-/// As far as it grows: a name that is put right is noticed within this time.
-pub(crate) const RESOLVE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Denials of a name in a row with which its addresses are given up: with the pauses between them it has been gone for
 /// three seconds at least, longer than a zone takes to be loaded again.

@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
-use crate::limits::{ADDRESSES_PER_NAME, DESCRIPTORS_OF_RESOLVER, FIRST_ANSWERS_WAIT};
+use crate::limits::{ADDRESSES_SHOWN_MAX, DESCRIPTORS_OF_RESOLVER, FIRST_ANSWERS_WAIT};
 use crate::proxy::endpoints::{Endpoints, Location};
 use directory::{Directory, Question, Setting};
 use known::{Found, Known, News, Outcome};
@@ -140,6 +140,8 @@ fn without_outcome<'a>(all: &'a [String], firsts: &mpsc::Receiver<usize>) -> Vec
 /// A name, and the servers of the configuration that are written with it.
 struct Name {
     question: Question,
+    /// The shortest `resolve_retry` of its groups.
+    retry: Duration,
     entries: Vec<Entry>,
 }
 
@@ -170,9 +172,13 @@ fn names(upstreams: &[Upstream], all_endpoints: &[Arc<Endpoints>]) -> Vec<Name> 
                 backup: server.backup,
             };
             match names.iter_mut().find(|name| name.question == question) {
-                Some(name) => name.entries.push(entry),
+                Some(name) => {
+                    name.retry = name.retry.min(upstream.resolve_retry);
+                    name.entries.push(entry);
+                }
                 None => names.push(Name {
                     question,
+                    retry: upstream.resolve_retry,
                     entries: vec![entry],
                 }),
             }
@@ -205,7 +211,7 @@ fn run(
 
 /// Asks for a name for ever.
 async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) {
-    let mut known = Known::default();
+    let mut known = Known::new(name.retry);
     let mut had_first = Some(had_first);
     let mut left_out = 0;
     let mut was_answered = false;
@@ -228,7 +234,7 @@ async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) 
         }
         if left_out_before == 0 && left_out > 0 {
             tracing::warn!(
-                "{name} has {} addresses; {ADDRESSES_PER_NAME} of them are used",
+                "{name} has {} addresses, and {left_out} of them get no requests: raise addresses_max",
                 known.found().len()
             );
         }
@@ -295,7 +301,7 @@ fn list(found: &[Found]) -> String {
         Some(port) => SocketAddr::new(found.ip, port).to_string(),
         None => found.ip.to_string(),
     });
-    let shown: Vec<String> = addresses.take(ADDRESSES_PER_NAME).collect();
+    let shown: Vec<String> = addresses.take(ADDRESSES_SHOWN_MAX).collect();
     shown.join(", ")
 }
 

@@ -47,6 +47,8 @@ pub struct Upstream {
     pub tls: Option<UpstreamTls>,
     /// The header that tells servers who the client is.
     pub proxy_protocol: Option<ProxyVersion>,
+    /// The longest pause before a name that could not be resolved is asked for again.
+    pub resolve_retry: Duration,
 }
 
 impl Upstream {
@@ -69,6 +71,7 @@ impl Upstream {
             protocol: UpstreamProtocol::default(),
             tls: None,
             proxy_protocol: None,
+            resolve_retry: limits::RESOLVE_RETRY_DEFAULT,
         }
     }
 
@@ -169,6 +172,8 @@ pub struct Server {
     pub backup: bool,
     /// Connections with a request in flight it may have, of all cores together.
     pub connections_max: Option<NonZeroU32>,
+    /// How many addresses of a name are used; 1 to [`limits::ADDRESSES_MAX_MAX`].
+    pub addresses_max: u32,
 }
 
 impl Server {
@@ -179,6 +184,7 @@ impl Server {
             weight: limits::WEIGHT_DEFAULT,
             backup: false,
             connections_max: None,
+            addresses_max: limits::ADDRESSES_MAX_DEFAULT,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `[upstream.NAME]`: groups of servers, and how routes refer to them.
 
+use std::time::Duration;
+
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -12,7 +14,7 @@ use crate::limits;
 use crate::nearest::nearest;
 use crate::plan::{Action, Balance, Eject, ProxyVersion, Reuse, Route, Server, Upstream};
 use crate::section::{Keys, Kind, Section};
-use crate::value;
+use crate::value::{self, Invalid};
 use crate::written::{first_of, in_order, kind_of, parsed};
 
 const KEYS: Keys = Keys::new(&[
@@ -35,6 +37,7 @@ const KEYS: Keys = Keys::new(&[
     "connections_shared_max",
     "tls",
     "proxy_protocol",
+    "resolve_retry",
 ]);
 
 /// The groups of a file, and those of single servers that routes name.
@@ -193,6 +196,9 @@ fn read_group(
         protocol: upstream_protocol::read_protocol(&section, findings),
         tls: read_tls(&section, findings),
         proxy_protocol: section.read("proxy_protocol", PROXY_VERSION, findings),
+        resolve_retry: section
+            .read("resolve_retry", RESOLVE_RETRY, findings)
+            .unwrap_or(limits::RESOLVE_RETRY_DEFAULT),
         ..Upstream::new(text.clone(), server::read_servers(&section, findings))
     };
     Some(coherent(upstream, &section, findings))
@@ -215,6 +221,19 @@ const PROXY_VERSION: Kind<ProxyVersion> = Kind {
     parse: |text| {
         let known = [("v1", ProxyVersion::V1), ("v2", ProxyVersion::V2)];
         value::choose("version of the PROXY protocol", text, &known)
+    },
+};
+
+/// The first pause: a name server that is asked more often has no time to recover.
+const RESOLVE_RETRY_MIN: Duration = Duration::from_secs(1);
+
+const RESOLVE_RETRY: Kind<Duration> = Kind {
+    expected: "a duration such as \"5s\"",
+    parse: |text| match value::parse_duration(text)? {
+        pause if (RESOLVE_RETRY_MIN..=limits::RESOLVE_RETRY_MAX).contains(&pause) => Ok(pause),
+        _ => Err(Invalid::new(format!(
+            "{text:?} is out of range: expected 1s to 5m"
+        ))),
     },
 };
 

@@ -88,18 +88,30 @@ fn read_server(
         report_kind("a server", value, &expected, findings);
         return None;
     };
-    let keys = Keys::new(&["address", "weight", "backup", "connections_max"]);
+    let keys = Keys::new(&[
+        "address",
+        "weight",
+        "backup",
+        "connections_max",
+        "addresses_max",
+    ]);
     let section = Section::open("a server", value.span(), table, keys, findings);
     section.require("address", ADDRESS.expected, findings);
     let weight = section.count("weight", 1..=limits::WEIGHT_MAX, findings);
     let backup = section.truth("backup", findings);
     let connections_max = read_connections_max(&section, findings);
+    let addresses_max = section.count("addresses_max", 1..=limits::ADDRESSES_MAX_MAX, findings);
     let address = section.read("address", ADDRESS, findings)?;
+    if !address.may_be_several() {
+        let reason = "where the address is not a name";
+        section.warn_of_idle(&["addresses_max"], reason, findings);
+    }
     let span = place_of_value(&section, "address");
     let server = Server {
         weight: weight.unwrap_or(limits::WEIGHT_DEFAULT),
         backup: backup.unwrap_or(false),
         connections_max,
+        addresses_max: addresses_max.unwrap_or(limits::ADDRESSES_MAX_DEFAULT),
         ..Server::at(beneath(address, &span, findings))
     };
     Some((server, span))

@@ -541,3 +541,21 @@ fn backups_that_can_be_reached_are_not_warned_of() {
         assert_eq!(found.servers.len(), 2);
     }
 }
+
+#[test]
+fn names_have_a_retry_and_a_bound_on_addresses() {
+    let of = |keys: &str, server: &str| {
+        let text =
+            format!("[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{server}]\n{keys}");
+        parsed(&text).plan.upstreams.remove(0)
+    };
+    let default = of("", "\"app:80\"");
+    assert_eq!(default.resolve_retry, Duration::from_secs(5));
+    assert_eq!(default.servers[0].addresses_max, 64);
+    let set = of(
+        "resolve_retry = \"2s\"",
+        "{ address = \"app:80\", addresses_max = 200 }",
+    );
+    assert_eq!(set.resolve_retry, Duration::from_secs(2));
+    assert_eq!(set.servers[0].addresses_max, 200);
+}

@@ -73,7 +73,8 @@ impl Endpoints {
                 .and_then(|(before, positions)| Some(before.of_server(positions[index]?).1));
             let fixed = fixed_address(server);
             endpoints.extend((0..endpoints_max(server)).map(|position| {
-                let known = known.map(|endpoints| &endpoints[position]);
+                // There may be fewer or more of them now.
+                let known = known.and_then(|endpoints| endpoints.get(position));
                 Endpoint::new(server, fixed.clone(), deciders, known)
             }));
             ends.push(endpoints.len());
@@ -219,7 +220,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::limits::ADDRESSES_PER_NAME;
     use crate::proxy::absence::{Cause, Terms};
 
     fn endpoints(servers: &str) -> Endpoints {
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_address_keeps_its_endpoint_when_others_come_and_go() {
-        let endpoints = endpoints("\"10.0.0.9:80\", \"app:80\"");
+        let endpoints = endpoints("\"10.0.0.9:80\", { address = \"app:80\", addresses_max = 16 }");
         let now = Instant::from_nanoseconds(1);
         assert_eq!(located(&endpoints, 0), [Some(at(9))]);
         assert_eq!(located(&endpoints, 1), [None, None, None]);
@@ -263,9 +263,26 @@ mod tests {
         assert_eq!(located(&endpoints, 1), [Some(at(3)), Some(at(2)), None]);
         assert!(endpoints.version() > before);
         let many: Vec<Location> = (1..=40).map(at).collect();
-        assert_eq!(endpoints.assign(1, &many, now), 40 - ADDRESSES_PER_NAME);
+        assert_eq!(endpoints.assign(1, &many, now), 40 - 16);
         assert_eq!(endpoints.assign(1, &[], now), 0);
         assert_eq!(located(&endpoints, 1), [None, None, None]);
+    }
+
+    #[test]
+    fn a_reload_may_change_how_many_addresses_are_used() {
+        let of = |max: u32| {
+            let server = format!("{{ address = \"app:80\", addresses_max = {max} }}");
+            upstream(&server, "")
+        };
+        let now = Instant::from_nanoseconds(1);
+        let found: Vec<Location> = (1..=3).map(at).collect();
+        let few = Endpoints::new(&of(2), None);
+        assert_eq!(few.assign(0, &found, now), 1);
+        let more = Endpoints::new(&of(3), Some(&few));
+        assert_eq!(located(&more, 0), [Some(at(1)), Some(at(2)), None]);
+        assert_eq!(more.assign(0, &found, now), 0);
+        let fewer = Endpoints::new(&of(1), Some(&more));
+        assert_eq!(located(&fewer, 0), [Some(at(1))]);
     }
 
     #[test]

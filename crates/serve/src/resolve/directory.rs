@@ -13,12 +13,13 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::rr::{RData, Record};
 use hickory_resolver::{TokioResolver, system_conf};
+use onrush_config::limits::ADDRESSES_MAX_MAX;
 use onrush_config::plan::ServerAddress;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
 use super::known::{Outcome, Service, Target};
-use crate::limits::{ADDRESSES_PER_NAME, NAME_SERVER_TIMEOUT, NAME_SERVERS_MAX, RESOLVING_MAX};
+use crate::limits::{NAME_SERVER_TIMEOUT, NAME_SERVERS_MAX, RESOLVING_MAX};
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,7 +179,7 @@ fn services(records: &[Record]) -> Vec<(String, Service)> {
     services.sort_by(|(_, one), (_, other)| {
         (one.priority, other.weight).cmp(&(other.priority, one.weight))
     });
-    services.truncate(ADDRESSES_PER_NAME);
+    services.truncate(ADDRESSES_MAX_MAX as usize);
     services
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onrush_config::limits::WEIGHT_MAX;
 
-use crate::limits::{DENIALS_MAX, RESOLVE_PAUSE_MAX, RESOLVE_PAUSE_MIN, TTL_MAX, TTL_MIN};
+use crate::limits::{DENIALS_MAX, RESOLVE_PAUSE_MIN, TTL_MAX, TTL_MIN};
 
 /// What came of asking for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,8 +77,10 @@ pub(super) struct Step {
 }
 
 /// What is known of a name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Known {
+    /// The longest pause after an outcome without an answer.
+    retry: Duration,
     found: Vec<Found>,
     trouble: Trouble,
     /// Outcomes in a row without an answer; of those, the last ones that were denials.
@@ -96,6 +98,17 @@ enum Trouble {
 }
 
 impl Known {
+    /// Nothing yet. `retry` is the longest pause before it is asked for again when there was no answer.
+    pub(super) fn new(retry: Duration) -> Self {
+        Self {
+            retry,
+            found: Vec::new(),
+            trouble: Trouble::None,
+            unanswered: 0,
+            denials: 0,
+        }
+    }
+
     /// Its addresses, the most important first.
     pub(super) fn found(&self) -> &[Found] {
         &self.found
@@ -171,7 +184,7 @@ impl Known {
     fn backed_off(&self) -> Duration {
         // Beyond that the bound is reached anyhow.
         let doublings = self.unanswered.saturating_sub(1).min(16);
-        (RESOLVE_PAUSE_MIN * (1 << doublings)).min(RESOLVE_PAUSE_MAX)
+        (RESOLVE_PAUSE_MIN * (1 << doublings)).min(self.retry)
     }
 
     /// The addresses of `targets`, those that were known of a host that could not be asked for among them: each once, in
@@ -244,6 +257,8 @@ impl Scale {
 
 #[cfg(test)]
 mod tests {
+    use onrush_config::limits::RESOLVE_RETRY_DEFAULT;
+
     use super::*;
 
     fn ip(last: u8) -> IpAddr {
@@ -308,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_order_of_records_and_duplicates_make_no_difference() {
-        let mut known = Known::default();
+        let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
         let first = known.learn(host(&[3, 1, 2]));
         assert_eq!(first.news, Some(News::Addresses));
         assert_eq!(addresses(&known), [ip(1), ip(2), ip(3)]);
@@ -319,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_response_is_used_for_its_ttl_within_bounds() {
-        let mut known = Known::default();
+        let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
         for (ttl, pause) in [
             (seconds(0), TTL_MIN),
             (seconds(20), seconds(20)),
@@ -332,7 +347,7 @@ mod tests {
 
     #[test]
     fn failures_keep_what_was_found_and_are_told_once() {
-        let mut known = Known::default();
+        let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
         known.learn(host(&[1, 2]));
         let first = known.learn(failed());
         assert_eq!(first.news, Some(News::Failing("timeout".into())));
@@ -347,18 +362,21 @@ mod tests {
 
     #[test]
     fn a_name_without_a_response_is_asked_for_less_and_less_often() {
-        let mut known = Known::default();
+        let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
         let pauses: Vec<Duration> = (0..40).map(|_| known.learn(failed()).pause).collect();
         assert_eq!(pauses[..3], [seconds(1), seconds(2), seconds(4)]);
         assert!(pauses.is_sorted());
-        assert_eq!(pauses[39], RESOLVE_PAUSE_MAX);
+        assert_eq!(pauses[39], seconds(5));
+        let mut eager = Known::new(seconds(2));
+        let pauses: Vec<Duration> = (0..3).map(|_| eager.learn(failed()).pause).collect();
+        assert_eq!(pauses, [seconds(1), seconds(2), seconds(2)]);
         known.learn(host(&[1]));
         assert_eq!(known.learn(failed()).pause, seconds(1));
     }
 
     #[test]
     fn addresses_go_only_when_the_name_has_been_denied_several_times_in_a_row() {
-        let mut known = Known::default();
+        let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
         known.learn(host(&[1]));
         let denials = |known: &mut Known, count: u32| -> Vec<Option<News>> {
             (0..count).map(|_| known.learn(denied()).news).collect()
@@ -376,7 +394,7 @@ mod tests {
 
     #[test]
     fn a_name_that_never_had_an_address_is_told_of_once() {
-        let mut known = Known::default();
+        let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
         let news: Vec<_> = (0..5).map(|_| known.learn(denied()).news).collect();
         let first = Some(News::Failing("no such name".into()));
         assert_eq!(news, [first, None, None, None, None]);
@@ -384,7 +402,7 @@ mod tests {
 
     #[test]
     fn services_behind_the_least_priority_are_backups() {
-        let mut known = Known::default();
+        let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
         known.learn(srv(&[
             target(20, 9, Some(3), "c"),
             target(10, 1, Some(1), "a"),
@@ -412,7 +430,7 @@ mod tests {
             ([65_535, 6_554], [1000, 100]),
             ([65_535, 1], [1000, 1]),
         ] {
-            let mut known = Known::default();
+            let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
             known.learn(srv(&[
                 target(0, written[0], Some(1), "a"),
                 target(0, written[1], Some(2), "b"),
@@ -424,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_host_that_cannot_be_resolved_keeps_its_addresses_as_long_as_its_record_is_there() {
-        let mut known = Known::default();
+        let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
         known.learn(srv(&[
             target(0, 1, Some(1), "a"),
             target(0, 1, Some(2), "b"),

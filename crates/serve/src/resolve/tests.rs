@@ -351,9 +351,12 @@ fn a_name_that_is_not_resolved_delays_neither_start_nor_stop() {
 #[test]
 fn more_addresses_than_endpoints_are_left_out_and_those_in_use_stay() {
     let records: Vec<Record> = (1..=40).map(|last| a("app.example.", last, 0)).collect();
-    let count = ADDRESSES_PER_NAME as u8;
+    let count: u8 = 16;
     let server = NameServer::start(&records[10..]);
-    let (_resolver, endpoints) = server.resolve(vec![host("app.example", 80)]);
+    let (_resolver, endpoints) = server.resolve(vec![Server {
+        addresses_max: 16,
+        ..host("app.example", 80)
+    }]);
     let first: Vec<u8> = (11..11 + count).collect();
     assert_eq!(hosts(&endpoints), first);
     let before = server.asked("app.example.");
@@ -362,6 +365,27 @@ fn more_addresses_than_endpoints_are_left_out_and_those_in_use_stay() {
         server.asked("app.example.") > before + 1
     });
     assert_eq!(hosts(&endpoints), first);
+}
+
+#[test]
+fn all_addresses_and_services_of_a_name_are_used_by_default() {
+    let mut records: Vec<Record> = (1..=20).map(|last| a("app.example.", last, 0)).collect();
+    for last in 21..=40 {
+        let host = format!("pod{last}.example.");
+        records.push(a(&host, last, 0));
+        records.push(srv("_http._tcp.example.", 0, 1, 8080, &host));
+    }
+    let server = NameServer::start(&records);
+    let service = Server::at(ServerAddress::Srv("_http._tcp.example".into()));
+    let (_resolver, endpoints) = server.resolve(vec![host("app.example", 80), service]);
+    let of = |server| -> Vec<u8> {
+        let places = places(&endpoints, server);
+        places.iter().map(|place| place.0).collect()
+    };
+    let twenty = |first: u8| -> Vec<u8> { (first..first + 20).collect() };
+    until("all addresses", || {
+        of(0) == twenty(1) && of(1) == twenty(21)
+    });
 }
 
 #[test]

@@ -7,7 +7,6 @@ use onrush_config::plan::{self, ServerAddress, Upstream};
 use onrush_engine::{Address, Instant};
 
 use super::state::{Duty, Location, Presence, State, WAITED_FOR};
-use crate::limits::ADDRESSES_PER_NAME;
 
 /// Where a server may be: its address, or one of those of its name.
 #[derive(Debug)]
@@ -59,7 +58,7 @@ pub(super) fn fixed_address(server: &plan::Server) -> Option<Location> {
 /// How many addresses a server may turn out to have.
 pub(super) fn endpoints_max(server: &plan::Server) -> usize {
     match server.address.may_be_several() {
-        true => ADDRESSES_PER_NAME,
+        true => server.addresses_max as usize,
         false => 1,
     }
 }
