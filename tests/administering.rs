@@ -540,6 +540,41 @@ fn who_has_the_token_is_let_in_whoever_else_holds_connections() {
 }
 
 #[test]
+fn probes_are_answered_while_all_connections_are_taken() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (serve, address, _) = administered_by_tcp(directory.path());
+    let connect = || {
+        let stream = TcpStream::connect(&address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        Client(stream)
+    };
+    let ask = |path: &str| {
+        format!("GET {path} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {TOKEN}\r\n\r\n")
+    };
+    let holders: Vec<_> = (0..16)
+        .map(|_| {
+            let mut holder = connect();
+            holder.send(ask("/v1/status").as_bytes());
+            assert_eq!(status(&holder.receive().expect("a response")), "200");
+            holder
+        })
+        .collect();
+    for (path, expected) in [("/live", "200"), ("/ready", "200"), ("/v1/status", "503")] {
+        let mut client = connect();
+        client.send(ask(path).as_bytes());
+        let response = client.receive().expect("a response");
+        assert_eq!(status(&response), expected, "{path}");
+    }
+    // Those that ask nothing keep nobody out.
+    let silent: Vec<_> = (0..20).map(|_| connect()).collect();
+    let mut client = connect();
+    client.send(ask("/ready").as_bytes());
+    assert_eq!(status(&client.receive().expect("a response")), "200");
+    drop((silent, holders));
+    serve.stop();
+}
+
+#[test]
 fn what_is_no_question_is_refused_and_nobody_else_notices() {
     let server = Administered::start("auto", &responding("hello"));
     let long = "x".repeat(20_000);

@@ -88,6 +88,11 @@ impl Desk {
         }
     }
 
+    /// Whether balancers and service managers ask for this path, which is answered while all connections are taken.
+    pub(crate) fn is_probe(path: &str) -> bool {
+        matches!(path, "/live" | "/ready")
+    }
+
     pub(crate) async fn respond(&self, request: Request) -> Reply {
         let is_get = request.method == Method::Get;
         let is_followed = is_get && request.accept.contains(feed::CONTENT_TYPE);

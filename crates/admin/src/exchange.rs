@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use onrush_engine::{Error, Input, Kind, Listener, Stream};
-use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, request};
+use onrush_http::{Framing, HeaderSlots, Limits, Parsed, request};
 
 use crate::api::Reply;
 use crate::authority::{self, Audience, Authority, Denial};
@@ -14,6 +14,10 @@ use crate::desk::Desk;
 use crate::request::Request;
 use crate::response::{Extent, Response, Then, send};
 use crate::strangers::{Heard, Stranger, Strangers};
+
+/// Connections beyond those of the setup, for what balancers and service managers ask (`/live`, `/ready`): each is answered once, and has
+/// [`STRANGERS_PATIENCE`] to ask.
+const PROBES_MAX: usize = 8;
 
 /// Bytes of a request's body at most: a server's name and what is wanted of it.
 const BODY_MAX: u64 = 64 * 1024;
@@ -48,33 +52,61 @@ struct Client<'a> {
     stranger: Option<Stranger>,
 }
 
+/// Connections of one kind, and how many there may be.
+struct Slots {
+    live: Rc<Cell<usize>>,
+    max: usize,
+    strangers: Rc<Strangers>,
+}
+
+impl Slots {
+    fn new(max: usize) -> Self {
+        Self {
+            live: Rc::default(),
+            max,
+            strangers: Rc::default(),
+        }
+    }
+
+    fn are_taken(&self) -> bool {
+        self.live.get() >= self.max
+    }
+
+    /// Makes room where the oldest stranger can go; whether there is room.
+    async fn make_room(&self, desk: &Desk) -> bool {
+        if self.are_taken() && self.strangers.evict_oldest() {
+            // It goes before this one is served.
+            desk.core.yield_now().await;
+        }
+        !self.are_taken()
+    }
+}
+
 /// Accepts until the core stops.
 pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
-    let (live, strangers) = (Rc::new(Cell::new(0)), Rc::new(Strangers::default()));
+    let (served, probes) = (Slots::new(desk.connections_max), Slots::new(PROBES_MAX));
     loop {
         match listener.accept().await {
             Ok(stream) => {
-                if live.get() >= desk.connections_max && strangers.evict_oldest() {
-                    // It goes before this one is served.
-                    desk.core.yield_now().await;
-                }
-                if live.get() > desk.connections_max {
-                    // Somebody is being told so already, and descriptors are few.
+                let is_served = served.make_room(&desk).await;
+                if !is_served && !probes.make_room(&desk).await {
+                    // So many are being answered already, and descriptors are few.
                     continue;
                 }
-                live.set(live.get() + 1);
-                let (desk, counter) = (Rc::clone(&desk), Rc::clone(&live));
-                let is_crowded = live.get() > desk.connections_max;
-                let stranger = strangers.admit();
+                let slots = if is_served { &served } else { &probes };
+                let counter = Rc::clone(&slots.live);
+                counter.set(counter.get() + 1);
+                let stranger = Some(slots.strangers.admit());
+                let desk = Rc::clone(&desk);
                 desk.core.clone().spawn(async move {
                     let client = Client {
                         stream: &stream,
-                        stranger: Some(stranger),
+                        stranger,
                     };
                     // Who is gone, silent or slow need not be told about.
-                    let _ = match is_crowded {
-                        true => refuse(client).await,
-                        false => serve(client, &desk).await,
+                    let _ = match is_served {
+                        true => serve(client, &desk).await,
+                        false => answer_probe(client, &desk).await,
                     };
                     counter.set(counter.get() - 1);
                 });
@@ -85,10 +117,27 @@ pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
     }
 }
 
-async fn refuse(client: Client<'_>) -> Result<(), Error> {
-    let response = Response::error(503, "too many clients at a time; try again");
-    let response = response.bytes(Extent::Whole, Then::Close);
-    send(client.stream, &response).await?;
+/// Answers one request of a client beyond the number of those that are served: a probe as always, anything else with 503.
+async fn answer_probe(mut client: Client<'_>, desk: &Desk) -> Result<(), Error> {
+    let mut input = Input::default();
+    let refused = || Response::error(503, "too many clients at a time; try again");
+    let is_refused = authority::of(client.stream) == Authority::Refused;
+    let is_probe = |request: &Request| !is_refused && Desk::is_probe(&request.path);
+    let (response, extent) = match client.receive(&mut input, desk).await? {
+        None => return Ok(()),
+        Some(Arrived {
+            request: Ok(request),
+            ..
+        }) if is_probe(&request) => {
+            let extent = Extent::of(request.method);
+            match desk.respond(request).await {
+                Reply::Whole(response) => (response, extent),
+                Reply::Feed(_) => (refused(), Extent::Whole),
+            }
+        }
+        Some(_) => (refused(), Extent::Whole),
+    };
+    send(client.stream, &response.bytes(extent, Then::Close)).await?;
     client.leave().await
 }
 
@@ -115,10 +164,7 @@ async fn serve(mut client: Client<'_>, desk: &Desk) -> Result<(), Error> {
         };
         let (response, extent) = match arrived.request {
             Ok(request) => {
-                let extent = match request.method {
-                    Method::Head => Extent::Head,
-                    _ => Extent::Whole,
-                };
+                let extent = Extent::of(request.method);
                 match desk.respond(request).await {
                     Reply::Whole(response) => (response, extent),
                     Reply::Feed(feed) => return feed.send(stream, input, desk).await,

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use onrush_engine::{Error, Stream};
+use onrush_http::Method;
 use onrush_http::write::HeadWriter;
 use serde_json::{Value, json};
 
@@ -39,6 +40,16 @@ pub(crate) enum Extent {
     Whole,
     /// All but the body.
     Head,
+}
+
+impl Extent {
+    /// Of the response to a request with this method.
+    pub(crate) fn of(method: Method) -> Self {
+        match method {
+            Method::Head => Extent::Head,
+            _ => Extent::Whole,
+        }
+    }
 }
 
 impl Response {
