@@ -27,6 +27,8 @@ pub(crate) struct Meter {
     retried: Cell<u64>,
     tunnels: Cell<u64>,
     unfinished: Cell<u64>,
+    /// By [`MirrorOutcome`].
+    mirrored: [Cell<u64>; MirrorOutcome::ALL.len()],
     #[cfg(test)]
     seen: RefCell<Vec<Seen>>,
 }
@@ -120,6 +122,11 @@ impl Meter {
         add(&self.refused);
     }
 
+    /// A request was to be copied to another group.
+    pub(crate) fn mirrored(&self, outcome: MirrorOutcome) {
+        add(&self.mirrored[outcome as usize]);
+    }
+
     pub(crate) fn totals(&self) -> Totals {
         Totals {
             connections: self.connections.get(),
@@ -133,6 +140,7 @@ impl Meter {
             retried: self.retried.get(),
             tunnels: self.tunnels.get(),
             unfinished: self.unfinished.get(),
+            mirrored: std::array::from_fn(|outcome| self.mirrored[outcome].get()),
             cut_off: 0,
         }
     }
@@ -165,8 +173,43 @@ pub struct Totals {
     /// Requests that were still under way when the time to finish was over. Where the response had begun they are among
     /// `requests` and `statuses`, too.
     pub unfinished: u64,
+    /// Requests that were to be copied to another group, in the order of [`MirrorOutcome::ALL`].
+    pub mirrored: [u64; MirrorOutcome::ALL.len()],
     /// Connections that were still busy when the time to finish was over.
     pub cut_off: u64,
+}
+
+/// What came of copying a request to another group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MirrorOutcome {
+    /// A server has responded to the copy.
+    Answered,
+    /// No server has.
+    Failed,
+    /// There was no room for another copy, no server for it, or no time left.
+    Dropped,
+    /// It cannot be copied: its body did not come with its head, or has trailers.
+    Skipped,
+}
+
+impl MirrorOutcome {
+    /// All, in their order.
+    pub const ALL: [MirrorOutcome; 4] = [
+        MirrorOutcome::Answered,
+        MirrorOutcome::Failed,
+        MirrorOutcome::Dropped,
+        MirrorOutcome::Skipped,
+    ];
+
+    /// As metrics have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            MirrorOutcome::Answered => "answered",
+            MirrorOutcome::Failed => "failed",
+            MirrorOutcome::Dropped => "dropped",
+            MirrorOutcome::Skipped => "skipped",
+        }
+    }
 }
 
 impl Totals {
@@ -198,6 +241,9 @@ impl AddAssign for Totals {
         self.retried += other.retried;
         self.tunnels += other.tunnels;
         self.unfinished += other.unfinished;
+        for (sum, more) in self.mirrored.iter_mut().zip(other.mirrored) {
+            *sum += more;
+        }
         self.cut_off += other.cut_off;
     }
 }

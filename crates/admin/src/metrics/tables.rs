@@ -1,14 +1,14 @@
 //! What there is at `/metrics`: a table for each type of thing.
 
 use onrush_serve::{
-    ATTEMPTS_MAX, Class, CoreView, DatagramView, Duty, GroupView, HandshakeFailure, ServerState,
-    ServerView, Stage, TrafficView,
+    ATTEMPTS_MAX, Class, CoreView, DatagramView, Duty, GroupView, HandshakeFailure, MirrorOutcome,
+    ServerState, ServerView, Stage, TrafficView,
 };
 
 use super::family::Kind::{Counter, Gauge, Histogram};
 use super::family::{Buckets, Row, Value, Values, by, durations, one};
 
-pub(super) const CORE: [Row<CoreView>; 18] = [
+pub(super) const CORE: [Row<CoreView>; 19] = [
     Row {
         name: "core_cpu_seconds_total",
         kind: Counter,
@@ -83,6 +83,15 @@ pub(super) const CORE: [Row<CoreView>; 18] = [
                 .into_iter()
                 .map(HandshakeFailure::name);
             by("reason", reasons.zip(core.handshakes.failed))
+        },
+    },
+    Row {
+        name: "mirrored_requests_total",
+        kind: Counter,
+        help: "Requests that were to be copied to another group, by what came of the copy.",
+        read: |core| {
+            let outcomes = MirrorOutcome::ALL.into_iter().map(MirrorOutcome::name);
+            by("outcome", outcomes.zip(core.totals.mirrored))
         },
     },
     Row {

@@ -25,6 +25,7 @@ use super::hash_key::hash_key;
 use super::{rewrite, upgrade};
 use crate::downstream::request_body::Arrived;
 use crate::limits::{MIRROR_RESPONSE_BYTES_MAX, MIRRORED_MAX, SERVERS_TRIED_MAX};
+use crate::meter::MirrorOutcome;
 use crate::observe::work::MIRROR;
 use crate::request_context::RequestContext;
 use crate::worker::Worker;
@@ -58,7 +59,7 @@ pub(crate) fn duplicate(
     }
     let keeps = |name: &[u8]| context.exchange.request_keeps(name);
     let Some(body) = arrived.whole(&worker.core, &worker.limits, &keeps) else {
-        return;
+        return worker.meter.mirrored(MirrorOutcome::Skipped);
     };
     let payload = match group.plan.protocol {
         UpstreamProtocol::Http1 => Some(Vec::new()),
@@ -66,10 +67,11 @@ pub(crate) fn duplicate(
         UpstreamProtocol::Http2(_) => arrived.payload(&worker.limits).map(|(payload, _)| payload),
     };
     let Some(payload) = payload else {
-        return;
+        return worker.meter.mirrored(MirrorOutcome::Skipped);
     };
     let name = &group.plan.name;
     if worker.mirrored.get() >= MIRRORED_MAX {
+        worker.meter.mirrored(MirrorOutcome::Dropped);
         let what = format_args!("{name} got no copy: {MIRRORED_MAX} are under way");
         return worker.log.failure(&worker.core, what);
     }
@@ -77,6 +79,7 @@ pub(crate) fn duplicate(
     let reservation = match group.reserve(key, &[], worker.core.now()) {
         Ok(reservation) => reservation,
         Err(unavailable) => {
+            worker.meter.mirrored(MirrorOutcome::Dropped);
             let why = Failure::Unavailable(unavailable);
             let what = format_args!("{name} got no copy: {why}");
             return worker.log.failure(&worker.core, what);
@@ -84,7 +87,7 @@ pub(crate) fn duplicate(
     };
     // Out of buffers: the client's request needs what there is.
     let Ok(mut buffer) = worker.core.buffer() else {
-        return;
+        return worker.meter.mirrored(MirrorOutcome::Dropped);
     };
     rewrite::request(head, &reservation.server().authority, context, &mut buffer);
     worker.mirrored.set(worker.mirrored.get() + 1);
@@ -119,14 +122,14 @@ impl Duplicate {
     async fn run(mut self) {
         let mut tried = Vec::new();
         loop {
-            let Err(failure) = self.exchange().await else {
-                return;
-            };
-            let core = &self.worker.core;
-            if core.is_stopping() {
-                return;
-            }
             let (group, worker) = (&self.group, &self.worker);
+            let Err(failure) = self.exchange().await else {
+                return worker.meter.mirrored(MirrorOutcome::Answered);
+            };
+            let core = &worker.core;
+            if core.is_stopping() {
+                return worker.meter.mirrored(MirrorOutcome::Dropped);
+            }
             group.failed(&self.reservation, &failure, &group.timeouts, worker);
             let retries = &self.group.plan.retries;
             tried.push(self.reservation.index());
@@ -142,6 +145,7 @@ impl Duplicate {
             };
             let Some(next) = next else {
                 let name = self.reservation.server().label();
+                worker.meter.mirrored(MirrorOutcome::Failed);
                 let what = format_args!("server {name}: {failure}; it had a copy of a request");
                 return self.worker.log.failure(core, what);
             };

@@ -23,7 +23,7 @@ fn plan(main: &Upstream, other: &Upstream, share: u16) -> Plan {
 async fn is_copied(site: TestCore, requests: [&'static str; 2]) {
     let main = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
     let other = site.upstream(&[&[Step::Read, send(BAD), Step::Again]]);
-    let address = site.serve(&plan(&main, &other, 10_000));
+    let (address, service) = site.serve_worker(&plan(&main, &other, 10_000));
     let mut client = site.connect(&address).await;
     for (turn, request) in requests.into_iter().enumerate() {
         client.send(request.as_bytes()).await;
@@ -33,6 +33,9 @@ async fn is_copied(site: TestCore, requests: [&'static str; 2]) {
             .await;
     }
     assert_eq!(main.requests().concat(), other.requests().concat());
+    let mirrored = || service.worker.meter.totals().mirrored;
+    site.until("the ends of the copies", || mirrored() == [2, 0, 0, 0])
+        .await;
 }
 
 #[test]
