@@ -1,7 +1,7 @@
 //! Who the client of a connection is: what the connection says, and what proxies that are trusted say of it.
 
 use std::cell::Cell;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use onrush_config::plan;
 use onrush_http::Header;
@@ -57,8 +57,16 @@ impl Client {
     /// The address and port of the client, or of the last proxy before us. `stream` is its connection. `None` for those
     /// that have none: Unix sockets.
     pub(crate) fn peer(&self, stream: &Transport) -> Option<(IpAddr, u16)> {
+        self.peer_by(|| stream.peer())
+    }
+
+    /// [`Client::peer`] where `peer` asks the socket.
+    pub(crate) fn peer_by(
+        &self,
+        peer: impl FnOnce() -> Option<SocketAddr>,
+    ) -> Option<(IpAddr, u16)> {
         if self.origin.get() == Origin::OfSocket {
-            self.origin.set(match stream.peer() {
+            self.origin.set(match peer() {
                 Some(peer) => Origin::Address(peer.ip().to_canonical(), peer.port()),
                 None => Origin::Nowhere,
             });

@@ -1,6 +1,7 @@
 //! A connection before its first request: who it is from, when a balancer before us says so (PROXY protocol), and whether
 //! TLS comes first.
 
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -79,6 +80,8 @@ async fn encrypted(
         return;
     }
     let slot = stream.place();
+    // It cannot be asked any more once the handshake has failed.
+    let peer = client.peer_by(|| stream.peer());
     let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
     drop(acceptor);
     match accepted {
@@ -93,9 +96,13 @@ async fn encrypted(
             worker.identities.forget(slot);
             // Who comes and goes, or is too slow, need not be written about: scanners do nothing else.
             if !matches!(error, HandshakeError::Connection(_) | HandshakeError::Ended) {
+                let from = shown_peer(peer.map(|(address, _)| address));
+                let listener = &place.name;
                 worker.log.failure(
                     &worker.core,
-                    format_args!("a client was not served: {error}"),
+                    format_args!(
+                        "the client {from} of listener {listener} was not served: {error}"
+                    ),
                 );
             }
         }
@@ -270,6 +277,11 @@ async fn introduction(stream: &Stream, service: &Service) -> Result<Introduction
     }
 }
 
+/// A client in a line of the log.
+fn shown_peer(address: Option<IpAddr>) -> String {
+    address.map_or("a Unix socket".to_owned(), |address| address.to_string())
+}
+
 fn origin(header: &ProxyHeader<'_>) -> Origin {
     match header.origin {
         proxy_protocol::Origin::Local | proxy_protocol::Origin::Unknown => Origin::OfSocket,
@@ -295,7 +307,7 @@ impl Unintroduced {
         };
         worker.meter.garbage();
         let peer = stream.peer().map(|peer| peer.ip().to_canonical());
-        let peer = peer.map_or("a Unix socket".to_owned(), |peer| peer.to_string());
+        let peer = shown_peer(peer);
         worker.log.failure(
             &worker.core,
             format_args!("a connection from {peer} did not begin with the PROXY protocol: {why}"),
