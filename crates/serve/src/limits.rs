@@ -322,6 +322,9 @@ pub(crate) const LOGINS_MAX: usize = 1024;
 /// How long a login that is not used is remembered: longer than people pause. Users do not change while the server runs.
 pub(crate) const LOGIN_IDLE: Duration = Duration::from_secs(300);
 
+/// Subjects of failures that last, such as files that may not be read, that a core remembers so as to warn of each once.
+pub(crate) const LOG_SUBJECTS_MAX: usize = 64;
+
 /// Addresses of one name that the log lists.
 pub(crate) const ADDRESSES_SHOWN_MAX: usize = 16;
 

@@ -1,11 +1,12 @@
 //! Lines about requests that failed, at a bounded rate.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fmt;
 
 use onrush_engine::{Core, Instant};
 
-use crate::limits::{LOG_LINES_PER_SECOND, LOSS_TOLD};
+use crate::limits::{LOG_LINES_PER_SECOND, LOG_SUBJECTS_MAX, LOSS_TOLD};
 
 /// One core's right to write log lines.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub(crate) struct Log {
     suppressed: Cell<u64>,
     /// By what is lost.
     losses: [Lost; 2],
+    /// What was warned of and lasts, the latest last.
+    lasting: RefCell<VecDeque<Box<str>>>,
 }
 
 /// What has no room left for another one.
@@ -61,6 +64,25 @@ impl Log {
         }
     }
 
+    /// Warns of a failure that lasts until somebody mends it: once for each `subject`, of which the latest are remembered.
+    pub(crate) fn lasting_failure(&self, core: &Core, subject: &str, what: fmt::Arguments<'_>) {
+        if self.is_new(subject) {
+            self.failure(core, what);
+        }
+    }
+
+    fn is_new(&self, subject: &str) -> bool {
+        let mut lasting = self.lasting.borrow_mut();
+        if lasting.iter().any(|known| &**known == subject) {
+            return false;
+        }
+        if lasting.len() == LOG_SUBJECTS_MAX {
+            lasting.pop_front();
+        }
+        lasting.push_back(subject.into());
+        true
+    }
+
     fn admits(&self, now: Instant) -> bool {
         let second = now.nanoseconds() / 1_000_000_000;
         if self.second.replace(second) != second {
@@ -101,6 +123,20 @@ mod tests {
         };
         assert_eq!(admitted(5), LOG_LINES_PER_SECOND as usize);
         assert_eq!(admitted(6), LOG_LINES_PER_SECOND as usize);
+    }
+
+    #[test]
+    fn lasting_failure_is_new_once_for_each_of_the_latest_subjects() {
+        let log = Log::default();
+        assert_eq!(
+            ["/a", "/b", "/a"].map(|path| log.is_new(path)),
+            [true, true, false]
+        );
+        for number in 0..LOG_SUBJECTS_MAX {
+            assert!(log.is_new(&number.to_string()));
+        }
+        assert!(log.is_new("/a"), "it was forgotten");
+        assert_eq!(log.lasting.borrow().len(), LOG_SUBJECTS_MAX);
     }
 
     #[test]

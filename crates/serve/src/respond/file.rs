@@ -253,7 +253,14 @@ fn refuse_missing(
             let reason = "this directory has no index file, and is not listed";
             refuse((403, reason), &[], form, reply)
         }
-        Missing::Forbidden => refuse((403, ""), &[], form, reply),
+        Missing::Forbidden(error) => {
+            let path = head.path;
+            let what = format_args!(
+                "the file for {path} is 403: {error}; let the user of this process read it and enter its directories"
+            );
+            worker.log.lasting_failure(&worker.core, path, what);
+            refuse((403, ""), &[], form, reply)
+        }
         Missing::Busy(error) => {
             let what_to_do = match error.is_out_of_descriptors() {
                 true => "; raise the limit on open files (ulimit -n)",

@@ -10,7 +10,8 @@ pub(crate) enum Missing {
     Directory,
     /// A directory without an index file.
     NoIndex,
-    Forbidden,
+    /// This process may not read it.
+    Forbidden(Error),
     /// We lack what it takes to open it, for the moment.
     Busy(Error),
     /// It exists but cannot be read.
@@ -24,7 +25,7 @@ impl Missing {
     pub(super) fn is_nothing_found(&self) -> bool {
         match self {
             Missing::NotFound | Missing::NoIndex | Missing::Outside => true,
-            Missing::Directory | Missing::Forbidden | Missing::Busy(_) | Missing::Broken(_) => {
+            Missing::Directory | Missing::Forbidden(_) | Missing::Busy(_) | Missing::Broken(_) => {
                 false
             }
         }
@@ -51,7 +52,7 @@ impl Missing {
             | Errno::NXIO
             | Errno::NODEV => Missing::NotFound,
             Errno::XDEV => Missing::Outside,
-            Errno::ACCESS | Errno::PERM => Missing::Forbidden,
+            Errno::ACCESS | Errno::PERM => Missing::Forbidden(error),
             // AGAIN: renames without end along the path, or a lease that its holder has yet to give up.
             Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => Missing::Busy(error),
             _ => Missing::Broken(error),
@@ -76,7 +77,7 @@ mod tests {
         assert_eq!(missing(Errno::NAMETOOLONG), Missing::NotFound);
         assert_eq!(missing(Errno::LOOP), Missing::NotFound);
         assert_eq!(missing(Errno::XDEV), Missing::Outside);
-        assert_eq!(missing(Errno::ACCESS), Missing::Forbidden);
+        assert!(matches!(missing(Errno::ACCESS), Missing::Forbidden(_)));
         assert!(matches!(missing(Errno::MFILE), Missing::Busy(_)));
         assert!(matches!(missing(Errno::NFILE), Missing::Busy(_)));
         assert!(matches!(missing(Errno::IO), Missing::Broken(_)));
