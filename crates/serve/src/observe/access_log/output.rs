@@ -7,6 +7,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use onrush_config::plan::LogTarget;
 use onrush_engine::clock::unix_time;
@@ -36,6 +37,10 @@ pub(super) enum Output {
     },
 }
 
+/// How long a syslog may take for one message. What it does not take in this time is lost, so that the end of the log is not
+/// held up by a syslog that has stopped; one that only is slow takes milliseconds.
+const SYSLOG_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Facility local0 and severity informational (RFC 5424 6.2.1).
 const PRIORITY: u8 = 16 * 8 + 6;
 
@@ -52,8 +57,9 @@ impl Output {
             LogTarget::StandardOutput => Output::Stream,
             LogTarget::SyslogUnix(path) => {
                 let socket = UnixDatagram::unbound()?;
-                // A syslog that has stopped reading must not stop this thread for good: what it does not take is lost.
-                socket.set_nonblocking(true)?;
+                // While its queue is full (10 messages by default, net.unix.max_dgram_qlen) lines wait with their cores. One that has
+                // stopped reading must not stop this thread for good.
+                socket.set_write_timeout(Some(SYSLOG_PATIENCE))?;
                 Output::SyslogUnix {
                     path: path.clone(),
                     socket,
@@ -177,18 +183,25 @@ fn send_each(
     let process = std::process::id();
     let mut moment = Vec::new();
     rfc3339(unix_time(), &mut moment);
-    for line in lines
+    let mut left = lines
         .split(|&byte| byte == b'\n')
-        .filter(|line| !line.is_empty())
-    {
+        .filter(|line| !line.is_empty());
+    while let Some(line) = left.next() {
         message.clear();
         // Writing to a vector cannot fail.
         let _ = write!(message, "<{PRIORITY}>1 ");
         message.extend_from_slice(&moment);
         let _ = write!(message, " {host} onrush {process} access - ");
         message.extend_from_slice(line);
-        if let Err(error) = send(&message) {
-            failed = (failed.0 + 1, Some(error));
+        let Err(error) = send(&message) else {
+            continue;
+        };
+        let has_stopped = error.kind() == io::ErrorKind::WouldBlock;
+        failed = (failed.0 + 1, Some(error));
+        if has_stopped {
+            // The others would wait as long, each.
+            failed.0 += left.count() as u64;
+            break;
         }
     }
     match failed {
@@ -255,5 +268,26 @@ mod tests {
             assert!(!is_torn);
             assert!(disk.written == b"four\n" || disk.written.ends_with(b"\nfour\n"));
         }
+    }
+
+    #[test]
+    fn slow_syslog_on_a_unix_socket_gets_every_line() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("log");
+        let syslog = UnixDatagram::bind(&path).expect("a socket");
+        let mut output = Output::open(&LogTarget::SyslogUnix(path)).expect("a socket");
+        let lines: Vec<u8> = (0..1000)
+            .flat_map(|line| format!("line {line}\n").into_bytes())
+            .collect();
+        std::thread::scope(|scope| {
+            let written = scope.spawn(move || output.write(&lines));
+            let mut buffer = [0; 1024];
+            for line in 0..1000 {
+                let bytes = syslog.recv(&mut buffer).expect("a message");
+                let message = String::from_utf8_lossy(&buffer[..bytes]);
+                assert!(message.ends_with(&format!(" line {line}")), "{message}");
+            }
+            written.join().expect("no panic").expect("nothing is lost");
+        });
     }
 }
