@@ -56,6 +56,10 @@ fn check(file: &Path) -> anyhow::Result<(usize, Checked)> {
     let plan = written.plan(Audience::Terminal)?;
     let user = user(&plan)?;
     let checked = checked(plan, Some(&written), Audience::Terminal)?;
+    let unopenable = checked.unopenable();
+    if !unopenable.is_empty() {
+        return Err(refusal(&unopenable, Some(&written), Audience::Terminal));
+    }
     if let Some(user) = user {
         check_rights(&user, checked.plan(), &written)?;
     }

@@ -2,12 +2,18 @@
 //! directories and certificates.
 
 use std::fmt;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Action, BasicAuth, FilePath, Files, Route};
-use onrush_engine::{Errno, Error, File, FileKind, Kind, Root, cpu, descriptors};
+use onrush_config::plan::{Action, Address, BasicAuth, FilePath, Files, LogTarget, Route};
+use onrush_engine::{Error, File, FileKind, Kind, Root, cpu, descriptors};
 use onrush_http::{is_field_value, is_token};
+use rustix::fs::{Access, OFlags, access};
+use rustix::io::Errno;
 
 use crate::accept::Arrival;
 use crate::access::Users;
@@ -16,6 +22,7 @@ use crate::descriptors::Shares;
 use crate::encryption::Encryption;
 use crate::error_page::PageFiles;
 use crate::observe::trace::limits::COLLECTOR_FIELDS_BYTES_MAX;
+use crate::permissions::directory_of;
 use crate::trouble::{Trouble, Troubles, say_once};
 
 /// Why a plan cannot be used here: everything that is wrong with its files.
@@ -57,6 +64,33 @@ impl Checked {
     pub fn shares(&self) -> Shares {
         let cores = cores(&self.plan, &cpu::allowed());
         Shares::new(descriptors::limit(), &self.plan, cores)
+    }
+
+    /// Why a server cannot start with this plan here, beyond what [`check`] has read: files that it opens to write. Nothing is made
+    /// or changed. Not asked of a server that runs: that has them open, and may be another user by now.
+    pub fn unopenable(&self) -> Vec<Trouble> {
+        let access_log = self.plan.access_log.as_ref().and_then(|log| {
+            let LogTarget::File(path) = &log.to else {
+                return None;
+            };
+            let why = why_not_appended(path)?;
+            Some(format!(
+                "cannot open the access log {}: {why}",
+                path.display()
+            ))
+        });
+        let sockets = self.plan.listen.iter().filter_map(|listen| {
+            let Address::Unix(path) = &listen.address else {
+                return None;
+            };
+            let why = why_not_made(path)?;
+            Some(format!("cannot listen on {}: {why}", listen.address))
+        });
+        let trouble = |message| Trouble {
+            place: None,
+            message,
+        };
+        access_log.into_iter().chain(sockets).map(trouble).collect()
     }
 
     /// What can be used and is hardly meant to be, such as a certificate that has expired.
@@ -193,6 +227,30 @@ fn trouble_with_users(auth: &BasicAuth, message: String) -> Trouble {
     }
 }
 
+/// Why nothing can be appended to a file, which is made if it is not there.
+fn why_not_appended(path: &Path) -> Option<String> {
+    let mut options = OpenOptions::new();
+    // A pipe that nobody reads is not waited for.
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    match options.append(true).open(path) {
+        Ok(_) => None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => why_not_made(path),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// Why no file can be made at a path.
+fn why_not_made(path: &Path) -> Option<String> {
+    let directory = directory_of(path);
+    let shown = directory.display();
+    match access(directory, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) if directory.is_dir() => None,
+        Ok(()) => Some(format!("{shown} is not a directory")),
+        Err(Errno::NOENT) => Some(format!("the directory {shown} does not exist")),
+        Err(error) => Some(format!("no file can be made in {shown}: {error}")),
+    }
+}
+
 /// Whether a file can be served by now.
 fn look_at_file(path: &FilePath) -> Result<(), String> {
     let shown = path.display();
@@ -200,8 +258,12 @@ fn look_at_file(path: &FilePath) -> Result<(), String> {
         Ok(file) if file.metadata().kind == FileKind::Regular => Ok(()),
         Ok(_) => Err(format!("cannot serve the file {shown}: it is none")),
         Err(error) => Err(match error.kind {
-            Kind::Os(Errno::NOENT) => format!("cannot serve the file {shown}: there is none"),
-            Kind::Os(Errno::ACCESS) => format!("cannot serve the file {shown}: permission denied"),
+            Kind::Os(onrush_engine::Errno::NOENT) => {
+                format!("cannot serve the file {shown}: there is none")
+            }
+            Kind::Os(onrush_engine::Errno::ACCESS) => {
+                format!("cannot serve the file {shown}: permission denied")
+            }
             _ => format!("cannot serve the file {shown}: {error}"),
         }),
     }
@@ -210,10 +272,46 @@ fn look_at_file(path: &FilePath) -> Result<(), String> {
 /// Why a directory cannot be opened.
 pub(crate) fn cannot_serve(path: &str, error: &Error) -> String {
     let why = match error.kind {
-        Kind::Os(Errno::NOENT) => "there is none",
-        Kind::Os(Errno::NOTDIR) => "it is a file",
-        Kind::Os(Errno::ACCESS) => "permission denied",
+        Kind::Os(onrush_engine::Errno::NOENT) => "there is none",
+        Kind::Os(onrush_engine::Errno::NOTDIR) => "it is a file",
+        Kind::Os(onrush_engine::Errno::ACCESS) => "permission denied",
         _ => return format!("cannot serve the directory {path}: {error}"),
     };
     format!("cannot serve the directory {path}: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `onrush check` says of a log at this path.
+    fn objections(log: &Path) -> Vec<String> {
+        let text = format!(
+            "[[route]]\nsynthetic = true\n[log]\naccess = \"{}\"",
+            log.display()
+        );
+        let parsed = onrush_config::parse(&text, Path::new("onrush.toml")).expect("it is valid");
+        let checked = check(parsed.plan).expect("no file is read");
+        let found = checked.unopenable();
+        found.into_iter().map(|trouble| trouble.message).collect()
+    }
+
+    #[test]
+    fn missing_directory_of_the_log_is_an_error_and_nothing_is_made() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = directory.path().join("access.log");
+        assert_eq!(objections(&log), Vec::<String>::new());
+        assert!(!log.exists());
+        std::fs::write(&log, "before\n").expect("it is ours");
+        assert_eq!(objections(&log), Vec::<String>::new());
+        assert_eq!(std::fs::read(&log).expect("it is ours"), b"before\n");
+        let beneath = log.join("access.log");
+        assert_eq!(objections(&beneath).len(), 1);
+        let missing = directory.path().join("missing");
+        let why = format!(
+            "cannot open the access log {0}/access.log: the directory {0} does not exist",
+            missing.display()
+        );
+        assert_eq!(objections(&missing.join("access.log")), [why]);
+    }
 }
