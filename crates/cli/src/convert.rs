@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use onrush_convert::{Conversion, Disk, haproxy, nginx};
+use onrush_convert::{Conversion, Disk, Guards, haproxy, nginx};
 
 use crate::terminal::{say, write_raw};
 
@@ -25,6 +25,10 @@ a defect of the converter.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     language: Language,
+    /// Let everybody pass a rule that refuses requests and cannot be carried. Without it the result refuses everybody there
+    /// with 403 or 501
+    #[arg(long, global = true)]
+    open_guards: bool,
 }
 
 #[derive(clap::Subcommand)]
@@ -52,12 +56,16 @@ enum Language {
 
 /// Reads, converts and prints.
 pub(crate) fn run(args: &Args) -> ExitCode {
+    let guards = match args.open_guards {
+        true => Guards::Open,
+        false => Guards::Closed,
+    };
     let (file, converted) = match &args.language {
         Language::Nginx { file, prefix } => {
             let prefix = prefix
                 .clone()
                 .unwrap_or_else(|| nginx::default_prefix(file));
-            (file, nginx::convert(&Disk, file, &absolute(prefix)))
+            (file, nginx::convert(&Disk, file, &absolute(prefix), guards))
         }
         Language::Haproxy { file, directory } => {
             let beside = || file.parent().unwrap_or(Path::new("")).to_owned();

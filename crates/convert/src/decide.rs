@@ -142,6 +142,15 @@ pub(crate) enum Flow {
     End,
 }
 
+/// What becomes of a rule whose condition cannot be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unasked {
+    /// It applies to every request.
+    Applies,
+    /// It applies to none.
+    Skipped,
+}
+
 /// What happens at the rules.
 pub(crate) trait Walk<R> {
     /// What is known of the requests besides conditions.
@@ -165,8 +174,8 @@ pub(crate) trait Walk<R> {
     /// When there are too many routes.
     fn end(&mut self, state: Self::State, given: &Given) -> Result<(), TooMany>;
 
-    /// A rule's condition cannot be asked together with what is known; it counts as one that does not apply.
-    fn inexpressible(&mut self, rule: &R);
+    /// A rule's condition cannot be asked together with what is known. Decides what becomes of the rule.
+    fn inexpressible(&mut self, rule: &R, state: &Self::State) -> Unasked;
 
     /// A step is made.
     ///
@@ -245,12 +254,15 @@ fn advance<R, W: Walk<R>>(
     while let Some(rule) = rules.get(*at) {
         walk.step()?;
         let when = walk.when(rule, state);
-        match given.truth(&when) {
-            Truth::No => *at += walk.inside(rule),
-            Truth::Inexpressible => {
-                walk.inexpressible(rule);
-                *at += walk.inside(rule);
-            }
+        let truth = match given.truth(&when) {
+            Truth::Inexpressible => match walk.inexpressible(rule, state) {
+                Unasked::Applies => Truth::Yes,
+                Unasked::Skipped => Truth::No,
+            },
+            truth => truth,
+        };
+        match truth {
+            Truth::No | Truth::Inexpressible => *at += walk.inside(rule),
             Truth::Yes => match walk.apply(rule, state, given)? {
                 Flow::On => {}
                 Flow::Behind => return Ok(Stop::Behind),
@@ -312,8 +324,9 @@ mod tests {
             Ok(())
         }
 
-        fn inexpressible(&mut self, rule: &(Formula, char)) {
+        fn inexpressible(&mut self, rule: &(Formula, char), _state: &String) -> Unasked {
             self.lost.push(rule.1);
+            Unasked::Skipped
         }
 
         fn step(&mut self) -> Result<(), TooMany> {

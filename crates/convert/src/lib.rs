@@ -28,6 +28,7 @@ mod pattern;
 mod pcre;
 
 mod directive;
+mod guards;
 mod note;
 mod source;
 
@@ -36,6 +37,7 @@ pub mod limits;
 #[cfg(test)]
 mod written;
 
+pub use guards::Guards;
 pub use note::{Note, Outcome};
 pub use result::{Conversion, Defect};
 pub use source::{Disk, Files, Unusable};

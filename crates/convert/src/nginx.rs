@@ -24,6 +24,7 @@ mod scope;
 mod server;
 mod target;
 mod tree;
+mod undecided;
 mod upstream;
 mod variable;
 mod work;
@@ -43,6 +44,7 @@ use crate::directive::Directive;
 use crate::document::{Section, Value};
 use crate::front::{self, Listener, classes};
 use crate::group::Groups;
+use crate::guards::Guards;
 use crate::limits;
 use crate::process::{self, KEEPS_RIGHTS, Unfit};
 use crate::result::Conversion;
@@ -64,7 +66,12 @@ const TABLES: [&str; 4] = ["geo", "map", "split_clients", "types"];
 ///
 /// # Errors
 /// When the file cannot be read, or it or one that it includes is no configuration of nginx.
-pub fn convert(files: &dyn Files, path: &Path, prefix: &Path) -> Result<Conversion, Unusable> {
+pub fn convert(
+    files: &dyn Files,
+    path: &Path,
+    prefix: &Path,
+    guards: Guards,
+) -> Result<Conversion, Unusable> {
     let Tree { directives, notes } = tree::read(files, path)?;
     let is_nginx = |directive: &Directive| {
         TOP.contains(&directive.name()) || matches!(directive.name(), "worker_processes" | "map")
@@ -94,6 +101,7 @@ pub fn convert(files: &dyn Files, path: &Path, prefix: &Path) -> Result<Conversi
         forwards_clients: false,
         passes: None,
         budget: Budget::default(),
+        guards,
     };
     finish(work, &directives, level, path).map_err(|TooMany| Unusable {
         file: path.to_owned(),

@@ -11,7 +11,7 @@ use super::settings;
 use super::state::State;
 use super::work::Work;
 use crate::condition::{Atom, Path};
-use crate::decide::{Flow, Formula, Given, TooMany, Walk, walk};
+use crate::decide::{Flow, Formula, Given, TooMany, Unasked, Walk, walk};
 use crate::directive::Directive;
 use crate::document::Value;
 use crate::route::{On, Response, Route};
@@ -233,9 +233,10 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
         }
     }
 
-    fn inexpressible(&mut self, act: &Act<'a>) {
+    fn inexpressible(&mut self, act: &Act<'a>, _state: &State) -> Unasked {
         let why = "Onrush cannot ask for this together with the conditions before it";
         self.work.notes.left_out(act.line(), why);
+        Unasked::Skipped
     }
 
     fn step(&mut self) -> Result<(), TooMany> {

@@ -2,6 +2,7 @@
 
 use super::field::{Wanted, field};
 use super::map::Map;
+use super::undecided::why_unknown;
 use super::variable::{Constants, Piece, expanded, pieces};
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
@@ -65,6 +66,9 @@ fn compare(
     constants: &Constants,
     maps: &[Map<'_>],
 ) -> Result<Formula, String> {
+    if let Some(why) = why_unknown(name, constants) {
+        return Err(why);
+    }
     let known = super::variable::value_of(name, constants);
     if let Some(known) = known {
         return compare_text(known, wanted, constants, maps);

@@ -6,10 +6,11 @@ use super::field::difference;
 use super::fields;
 use super::log;
 use super::redirect::{leads_out, redirected, returned};
+use super::undecided::{self, CLOSED, Undecided};
 use super::variable::{expanded, names, value_of};
 use super::work::{Spot, State, Work};
 use crate::condition::{Atom, Path};
-use crate::decide::{Flow, Formula, Given, TooMany, Walk, walk};
+use crate::decide::{Flow, Formula, Given, TooMany, Unasked, Walk, walk};
 use crate::directive::Directive;
 use crate::pattern::{Simple, simple};
 use crate::route::{Response, Route};
@@ -18,8 +19,9 @@ use crate::route::{Response, Route};
 #[derive(Clone, Debug)]
 pub(super) enum Act<'a> {
     Do(&'a Directive),
-    /// With how many of those behind it.
+    /// With the number of acts inside it, the last of which is its `EndIf`.
     If(&'a Directive, usize),
+    EndIf,
     /// A value of a map, by the numbers of both.
     Bind(usize, usize),
 }
@@ -56,6 +58,7 @@ pub(super) fn run<'a>(
         work,
         comments,
         end,
+        is_undecided: false,
     };
     walk(&acts, given, state, &mut rewriting)
 }
@@ -72,6 +75,7 @@ fn gather<'a>(level: &'a [Directive], work: &Work<'a>, acts: &mut Vec<Act<'a>>) 
                 let at = acts.len();
                 acts.push(Act::If(directive, 0));
                 gather(directive.inside(), work, acts);
+                acts.push(Act::EndIf);
                 acts[at] = Act::If(directive, acts.len() - at - 1);
             }
             _ => {}
@@ -102,13 +106,18 @@ struct Rewriting<'w, 'e, 'a> {
     work: &'w mut Work<'a>,
     comments: &'w [String],
     end: &'w mut End<'e, 'a>,
+    /// Whether the act that is looked at is an `if` whose condition cannot be asked.
+    is_undecided: bool,
 }
 
 impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
     type State = State<'a>;
 
     fn when(&mut self, act: &Act<'a>, state: &State<'a>) -> Formula {
+        self.is_undecided = false;
         let (directive, formula) = match act {
+            Act::EndIf => return Formula::always(),
+            Act::Do(_) if state.undecided.is_some() => return Formula::always(),
             Act::Do(directive) if directive.name() == "rewrite" => {
                 if is_internal(directive) {
                     // It changes no response: nothing is to be asked for it.
@@ -138,7 +147,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
             Ok(formula) => {
                 let target = match act {
                     Act::Bind(map, _) => format!("${}", self.work.maps[*map].target()),
-                    Act::Do(_) => String::new(),
+                    Act::Do(_) | Act::EndIf => String::new(),
                     Act::If(..) => directive.arguments().join(" "),
                 };
                 if let Some(how) = difference(&formula, &target, &self.work.maps) {
@@ -146,17 +155,17 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                 }
                 formula
             }
-            Err(why) => {
-                self.work.notes.left_out(directive, why);
-                Formula::never()
-            }
+            Err(why) => match self.undecided(act, state, &why) {
+                Unasked::Applies => Formula::always(),
+                Unasked::Skipped => Formula::never(),
+            },
         }
     }
 
     fn inside(&self, act: &Act<'a>) -> usize {
         match act {
             Act::If(_, inside) => *inside,
-            Act::Do(_) | Act::Bind(..) => 0,
+            Act::Do(_) | Act::Bind(..) | Act::EndIf => 0,
         }
     }
 
@@ -167,6 +176,16 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
         given: &Given,
     ) -> Result<Flow, TooMany> {
         let directive = match act {
+            Act::If(directive, _) if self.is_undecided || state.undecided.is_some() => {
+                let around = state.undecided.map(Undecided::inner);
+                let own = || Undecided::new(self.work, &state.constants, directive);
+                state.undecided = Some(around.unwrap_or_else(own));
+                return Ok(Flow::On);
+            }
+            Act::EndIf => {
+                state.undecided = state.undecided.and_then(Undecided::outer);
+                return Ok(Flow::On);
+            }
             Act::If(directive, _) => {
                 state.scope = state.scope.with(directive.inside());
                 self.work.notes.carried(directive);
@@ -181,11 +200,13 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
             }
             Act::Do(directive) => *directive,
         };
+        if let Some(undecided) = state.undecided {
+            return self.perhaps(directive, undecided, state, given);
+        }
         let response = match directive.name() {
             "set" => {
-                let value = expanded(directive.argument(1), &state.constants);
-                let name = directive.argument(0).trim_start_matches('$').to_owned();
-                state.constants.push((name, value));
+                let name = directive.argument(0).trim_start_matches('$');
+                undecided::set(name, directive.argument(1), &mut state.constants);
                 self.work.notes.carried(directive);
                 return Ok(Flow::On);
             }
@@ -210,13 +231,9 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
         (self.end)(self.work, state, given)
     }
 
-    fn inexpressible(&mut self, act: &Act<'a>) {
-        let directive = match act {
-            Act::Do(directive) | Act::If(directive, _) => directive,
-            Act::Bind(map, _) => self.work.maps[*map].directive,
-        };
+    fn inexpressible(&mut self, act: &Act<'a>, state: &State<'a>) -> Unasked {
         let why = "Onrush cannot ask for this together with the conditions around it";
-        self.work.notes.left_out(directive, why);
+        self.undecided(act, state, why)
     }
 
     fn step(&mut self) -> Result<(), TooMany> {
@@ -225,6 +242,56 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
 }
 
 impl<'a> Rewriting<'_, '_, 'a> {
+    /// An act whose condition cannot be asked, and why. Its `set` and its refusals count as far as they have to.
+    fn undecided(&mut self, act: &Act<'a>, state: &State<'a>, why: &str) -> Unasked {
+        let directive = match act {
+            Act::Do(directive) | Act::If(directive, _) => *directive,
+            Act::Bind(map, _) => self.work.maps[*map].directive,
+            Act::EndIf => return Unasked::Skipped,
+        };
+        let is_if = matches!(act, Act::If(..));
+        let own = Undecided::new(self.work, &state.constants, directive);
+        let closes = is_if && own.closes;
+        let why = match closes {
+            true => format!("{why}; {CLOSED}"),
+            false => why.to_owned(),
+        };
+        self.work.notes.left_out(directive, why);
+        let is_set = |inside: &Directive| inside.name() == "set";
+        self.is_undecided = is_if && (closes || directive.inside().iter().any(is_set));
+        match self.is_undecided {
+            true => Unasked::Applies,
+            false => Unasked::Skipped,
+        }
+    }
+
+    /// What an act does inside an `if` whose condition is not known.
+    fn perhaps(
+        &mut self,
+        directive: &'a Directive,
+        undecided: Undecided,
+        state: &mut State<'a>,
+        given: &Given,
+    ) -> Result<Flow, TooMany> {
+        match directive.name() {
+            "set" => {
+                let name = directive.argument(0).trim_start_matches('$');
+                undecided.mark(name, &mut state.constants);
+                Ok(Flow::On)
+            }
+            "return" | "rewrite" if undecided.closes => {
+                let status = match directive.argument(0).parse::<u16>() {
+                    Ok(444) | Err(_) => 403,
+                    Ok(status @ 400..=499) => status,
+                    Ok(_) => 403,
+                };
+                self.serve(directive, Response::status(status), state, given)?;
+                Ok(Flow::End)
+            }
+            _ => Ok(Flow::On),
+        }
+    }
+
     fn serve(
         &mut self,
         directive: &'a Directive,

@@ -260,6 +260,7 @@ fn one<'a>(
         captured: None,
         moved: None,
         rewritten: None,
+        undecided: None,
     };
     run(
         work,

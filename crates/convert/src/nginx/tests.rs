@@ -26,13 +26,19 @@ pub(super) fn work_of<T>(
         forwards_clients: false,
         passes: None,
         budget: Budget::default(),
+        guards: Guards::Closed,
     };
     part(&mut work, &tree.directives)
 }
 
 fn converted_files(files: Vec<(&'static str, String)>) -> Result<Conversion, Unusable> {
     let path = Path::new("/etc/nginx/nginx.conf");
-    convert(&Written(files), path, Path::new("/usr/share/nginx"))
+    convert(
+        &Written(files),
+        path,
+        Path::new("/usr/share/nginx"),
+        Guards::Closed,
+    )
 }
 
 /// A configuration whose result is one of Onrush.

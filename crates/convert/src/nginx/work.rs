@@ -6,12 +6,14 @@ use std::rc::Rc;
 use super::location::Location;
 use super::map::Map;
 use super::scope::Scope;
+use super::undecided::Undecided;
 use super::variable::Constants;
 use crate::access_log::AccessLog;
 use crate::condition::Condition;
 use crate::decide::{Budget, TooMany};
 use crate::directive::Directive;
 use crate::group::Groups;
+use crate::guards::Guards;
 use crate::limits;
 use crate::note::Notes;
 use crate::pattern::Simple;
@@ -35,6 +37,8 @@ pub(super) struct Work<'a> {
     /// The first `proxy_pass` or `grpc_pass` that is used.
     pub(super) passes: Option<&'a Directive>,
     pub(super) budget: Budget,
+    /// What becomes of rules that refuse requests and have no counterpart.
+    pub(super) guards: Guards,
 }
 
 impl<'a> Work<'a> {
@@ -88,4 +92,6 @@ pub(super) struct State<'a> {
     pub(super) moved: Option<(String, String)>,
     /// The expression that `rewrite` looks for in the path, and what the path becomes.
     pub(super) rewritten: Option<(String, String)>,
+    /// The `if` around the act that is looked at, where its condition cannot be asked.
+    pub(super) undecided: Option<Undecided>,
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use onrush_convert::{Conversion, Files, Unusable, haproxy, nginx};
+use onrush_convert::{Conversion, Files, Guards, Unusable, haproxy, nginx};
 
 /// One file, which includes itself by whatever name, and a directory of a few names.
 struct One<'a>(&'a str);
@@ -42,7 +42,7 @@ pub(crate) fn nginx_any(bytes: &[u8]) {
     let path = Path::new("/etc/nginx/nginx.conf");
     holds(
         &text,
-        nginx::convert(&One(&text), path, Path::new("/etc/nginx")),
+        nginx::convert(&One(&text), path, Path::new("/etc/nginx"), Guards::Closed),
     );
 }
 

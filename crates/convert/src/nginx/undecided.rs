@@ -1,0 +1,144 @@
+//! An `if` whose condition Onrush cannot ask: no condition may rely on the variables that it sets, and where it refuses
+//! requests it refuses all of them.
+
+use super::map::Map;
+use super::variable::{Constants, expanded, names, value_of};
+use super::work::Work;
+use crate::directive::Directive;
+use crate::guards::Guards;
+
+/// Said of an `if` that refuses requests.
+pub(super) const CLOSED: &str =
+    "every request that reaches it is refused (--open-guards lets them pass)";
+
+/// An `if` that applies to a request or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Undecided {
+    /// How many blocks are open, from this one on.
+    depth: usize,
+    /// Whether it refuses requests.
+    pub(super) closes: bool,
+    subject: Subject,
+}
+
+/// What a condition is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    /// Who the client is.
+    Client,
+    Other,
+}
+
+/// First letters of the constants that mark a variable as unknown. No name of nginx begins so.
+const UNKNOWN_CLIENT: char = '!';
+const UNKNOWN_OTHER: char = '?';
+
+/// Beginnings of variables that say who the client is.
+const CLIENT: [&str; 9] = [
+    "auth_",
+    "geoip",
+    "http_authorization",
+    "invalid_referer",
+    "jwt_",
+    "oidc_",
+    "remote_user",
+    "secure_link",
+    "ssl_client_",
+];
+
+impl Undecided {
+    pub(super) fn new(work: &Work<'_>, constants: &Constants, directive: &Directive) -> Undecided {
+        let words = directive.arguments().join(" ");
+        let subject = match is_about_client(&words, constants, &work.maps) {
+            true => Subject::Client,
+            false => Subject::Other,
+        };
+        let mut acts = directive.inside().iter();
+        Undecided {
+            depth: 1,
+            closes: work.guards == Guards::Closed && acts.any(|act| refuses(act, subject, &words)),
+            subject,
+        }
+    }
+
+    /// Inside one more block.
+    pub(super) fn inner(self) -> Undecided {
+        Undecided {
+            depth: self.depth + 1,
+            ..self
+        }
+    }
+
+    /// After the innermost block.
+    pub(super) fn outer(self) -> Option<Undecided> {
+        let depth = self.depth - 1;
+        (depth > 0).then_some(Undecided { depth, ..self })
+    }
+
+    /// Marks a variable that it sets.
+    pub(super) fn mark(self, name: &str, constants: &mut Constants) {
+        let mark = match self.subject {
+            Subject::Client => UNKNOWN_CLIENT,
+            Subject::Other => UNKNOWN_OTHER,
+        };
+        constants.push((format!("{mark}{name}"), String::new()));
+    }
+}
+
+/// Sets a variable under a known condition. It is unknown where its value needs an unknown one.
+pub(super) fn set(name: &str, value: &str, constants: &mut Constants) {
+    let of_value = names(value);
+    let mark = of_value.iter().find_map(|name| mark_of(name, constants));
+    let text = expanded(value, constants);
+    constants
+        .retain(|(known, _)| known.strip_prefix([UNKNOWN_CLIENT, UNKNOWN_OTHER]) != Some(name));
+    constants.push((name.to_owned(), text));
+    constants.extend(mark.map(|mark| (format!("{mark}{name}"), String::new())));
+}
+
+/// Why a variable has no condition, where it is marked.
+pub(super) fn why_unknown(name: &str, constants: &Constants) -> Option<String> {
+    mark_of(name, constants)?;
+    Some(format!(
+        "${name} is set under a condition that Onrush cannot ask"
+    ))
+}
+
+fn mark_of(name: &str, constants: &Constants) -> Option<char> {
+    let is_marked = |mark: &char| value_of(&format!("{mark}{name}"), constants).is_some();
+    [UNKNOWN_CLIENT, UNKNOWN_OTHER].into_iter().find(is_marked)
+}
+
+/// Whether an act of the block refuses requests. A file that is missing is no matter of who asks.
+fn refuses(act: &Directive, subject: Subject, words: &str) -> bool {
+    let is_about_files = words.starts_with("(-") || words.starts_with("(!-");
+    match (act.name(), act.argument(0).parse::<u16>()) {
+        ("return", Ok(404)) => !is_about_files,
+        ("return", Ok(400..=499)) => true,
+        ("return" | "rewrite", _) => subject == Subject::Client,
+        _ => false,
+    }
+}
+
+fn is_about_client(words: &str, constants: &Constants, maps: &[Map<'_>]) -> bool {
+    names(words).iter().any(|name| {
+        let is_known = CLIENT.iter().any(|known| name.starts_with(known));
+        if is_known || mark_of(name, constants) == Some(UNKNOWN_CLIENT) {
+            return true;
+        }
+        if let Some(value) = value_of(name, constants) {
+            let is_other = |(known, _): &&(String, String)| known != name;
+            let others = constants.iter().filter(is_other).cloned().collect();
+            return is_about_client(value, &others, maps);
+        }
+        // A map is made of those before it.
+        let Some(at) = maps.iter().position(|map| map.target() == name) else {
+            return false;
+        };
+        is_about_client(
+            &format!("${{{}}}", maps[at].source()),
+            constants,
+            &maps[..at],
+        )
+    })
+}
