@@ -142,7 +142,7 @@ pub(crate) enum Flow {
     End,
 }
 
-/// What becomes of a rule whose condition cannot be asked.
+/// Result for a rule whose condition cannot be matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unasked {
     /// It applies to every request.
@@ -174,7 +174,7 @@ pub(crate) trait Walk<R> {
     /// When there are too many routes.
     fn end(&mut self, state: Self::State, given: &Given) -> Result<(), TooMany>;
 
-    /// A rule's condition cannot be asked together with what is known. Decides what becomes of the rule.
+    /// Decides about a rule whose condition cannot be matched together with the known conditions.
     fn inexpressible(&mut self, rule: &R, state: &Self::State) -> Unasked;
 
     /// A step is made.

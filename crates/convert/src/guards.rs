@@ -1,6 +1,6 @@
-//! Rules that refuse requests and cannot be asked for in the result.
+//! Rules that refuse requests and have no counterpart in the result.
 
-/// What becomes of a rule that refuses requests where Onrush has no condition for it.
+/// Treatment of a rule that refuses requests under a condition that Onrush does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Guards {
     /// It refuses every request that reaches it.

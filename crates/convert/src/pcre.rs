@@ -71,6 +71,37 @@ pub(crate) fn without_look_ahead(pattern: &str) -> Option<String> {
     Some(format!("{before}{}{rest}", no_beginning(&literals)))
 }
 
+/// An expression that is found in every path in which `pattern` is found, and perhaps in others: look-arounds are dropped,
+/// and a back-reference stands for any bytes. None where a look-around does not end.
+pub(crate) fn wider_pattern(pattern: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut letters = Letters::new(pattern);
+    while let Some(letter) = letters.next() {
+        match letter {
+            Letter::Outside("(") => {
+                let rest = letters.rest();
+                let looks = ["?=", "?!", "?<=", "?<!"];
+                if looks.iter().any(|look| rest.starts_with(look)) {
+                    letters = Letters::new(&rest[group_length(rest)? + 1..]);
+                    out += "(?:)";
+                } else if let Some(inside) = rest.strip_prefix("?>") {
+                    letters = Letters::new(inside);
+                    out += "(?:";
+                } else {
+                    out += "(";
+                }
+            }
+            Letter::Escaped(text)
+                if text[1..].starts_with(|digit| ('1'..='9').contains(&digit)) =>
+            {
+                out += "(?s-u:.*)";
+            }
+            Letter::Outside(text) | Letter::Escaped(text) | Letter::Class(text) => out += text,
+        }
+    }
+    Some(out)
+}
+
 /// How long a group is, up to the parenthesis that ends it.
 fn group_length(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
@@ -293,6 +324,10 @@ mod tests {
                 assert!(!is_found(&written, path.as_bytes()), "{written} {path}");
             }
         }
+        assert_eq!(
+            wider_pattern(r"^/(a)(?!b|(c))(?>d+)\1x").as_deref(),
+            Some("^/(a)(?:)(?:d+)(?s-u:.*)x")
+        );
         for pattern in [
             "^/(?!a)b",
             "^/(?!a.b)",

@@ -1,16 +1,41 @@
 //! Who is let in: `allow` and `deny`, passwords, and limits on requests.
 
 use super::scope::Scope;
+use super::variable::{Constants, expanded};
 use super::work::Work;
 use crate::condition::network;
 use crate::directive::Directive;
 use crate::document::Value;
-use crate::route::Route;
+use crate::guards::Guards;
+use crate::route::{Response, Route};
+
+/// Status of a route whose access rule has no counterpart.
+const CLOSED_STATUS: u16 = 501;
+
+/// Whether a route may respond with its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// The route has all access rules.
+    Open,
+    /// An access rule has no counterpart, so the route refuses every request.
+    Closed,
+}
 
 /// Puts what is said of clients into the route.
-pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+pub(super) fn write<'a>(
+    work: &mut Work<'a>,
+    scope: &Scope<'a>,
+    constants: &Constants,
+    route: &mut Route,
+) -> Entry {
     networks(work, scope, route);
-    passwords(work, scope, route);
+    let entries = [
+        passwords(work, scope, constants, route),
+        foreign(work, scope),
+    ];
+    if entries.contains(&Entry::Closed) {
+        route.response = Response::status(CLOSED_STATUS);
+    }
     limits(work, scope, route);
     if let Some(directive) = scope.one("satisfy") {
         match directive.argument(0) {
@@ -21,6 +46,62 @@ pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Rout
             _ => work.notes.carried(directive),
         }
     }
+    match entries.contains(&Entry::Closed) {
+        true => Entry::Closed,
+        false => Entry::Open,
+    }
+}
+
+/// Notes a rule that has no counterpart.
+fn unasked<'a>(work: &mut Work<'a>, directive: &'a Directive, why: &str) -> Entry {
+    let (entry, how) = match work.guards {
+        Guards::Closed => (
+            Entry::Closed,
+            format!(
+                "{why}; the response is {CLOSED_STATUS} for every client (--open-guards lets all of them in)"
+            ),
+        ),
+        Guards::Open => (Entry::Open, format!("{why}; every client is let in")),
+    };
+    work.notes.left_out(directive, how);
+    entry
+}
+
+/// Rules of modules that Onrush does not have.
+fn foreign<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Entry {
+    let mut entry = Entry::Open;
+    for directive in scope.matching(is_foreign) {
+        if directive.argument(0) == "off" {
+            work.notes.carried(directive);
+            continue;
+        }
+        let why = match directive.name() {
+            "auth_request" => "Onrush asks no other server who is let in",
+            _ => "Onrush does not have this module, which decides who is let in",
+        };
+        if unasked(work, directive, why) == Entry::Closed {
+            entry = Entry::Closed;
+        }
+    }
+    entry
+}
+
+/// Whether a directive of this name has a module decide who is let in.
+pub(super) fn is_foreign(name: &str) -> bool {
+    const OTHERS: [&str; 6] = [
+        "SecRulesEnabled",
+        "accesskey",
+        "app_protect_enable",
+        "js_access",
+        "modsecurity",
+        "testcookie",
+    ];
+    let module = name.strip_prefix("auth_");
+    let is_switch = |module: &str| !module.contains('_') && !matches!(module, "basic" | "delay");
+    module.is_some_and(is_switch)
+        || OTHERS.contains(&name)
+        || name.starts_with("access_by_lua")
+        || name.starts_with("rewrite_by_lua")
 }
 
 fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
@@ -65,30 +146,36 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
     }
 }
 
-fn passwords<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+fn passwords<'a>(
+    work: &mut Work<'a>,
+    scope: &Scope<'a>,
+    constants: &Constants,
+    route: &mut Route,
+) -> Entry {
     let Some(realm) = scope.one("auth_basic") else {
-        return;
+        return Entry::Open;
     };
-    if realm.argument(0) == "off" {
-        return work.notes.carried(realm);
+    let said = expanded(realm.argument(0), constants);
+    if said == "off" {
+        work.notes.carried(realm);
+        return Entry::Open;
     }
     let Some(file) = scope.one("auth_basic_user_file") else {
-        return work
-            .notes
-            .left_out(realm, "there is no auth_basic_user_file for it");
+        let why = "nginx asks for no password without auth_basic_user_file";
+        work.notes.without_effect(realm, why);
+        return Entry::Open;
     };
-    if file.argument(0).contains('$') {
-        return work
-            .notes
-            .left_out(file, "the name of a file has no variables");
+    let path = expanded(file.argument(0), constants);
+    if path.contains('$') {
+        return unasked(work, file, "the name of a file has no variables");
+    }
+    if said.contains('$') {
+        let how = "the realm has no variables, and everybody is asked for a password";
+        work.notes.approximated(realm, how);
     }
     let is_plain = |letter: char| !letter.is_control() && !matches!(letter, '"' | '\\' | '$');
-    let name: String = realm
-        .argument(0)
-        .chars()
-        .filter(|letter| is_plain(*letter))
-        .collect();
-    let path = work.path(file.argument(0));
+    let name: String = said.chars().filter(|letter| is_plain(*letter)).collect();
+    let path = work.path(&path);
     let mut entries = vec![("file".to_owned(), Value::text(path))];
     if !name.is_empty() {
         entries.insert(0, ("realm".to_owned(), Value::text(name)));
@@ -98,6 +185,7 @@ fn passwords<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
     let how =
         "its hashes have to be bcrypt, argon2id or SHA-crypt: onrush check says which are not";
     work.notes.approximated(file, how);
+    Entry::Open
 }
 
 /// A limit of Onrush: rate, burst and requests at the same time, by one key.

@@ -1,6 +1,6 @@
 //! What a location responds with, when nothing has responded before: files, or a server.
 
-use super::access;
+use super::access::{self, Entry};
 use super::attempt::{LooksFor, try_files};
 use super::caching::alike;
 use super::errors;
@@ -70,18 +70,10 @@ fn one<'a>(
         fields::response(work, &state.server, &spot, &mut route);
         return work.push(route);
     }
-    access::write(work, scope, &mut route);
     timeouts(work, scope);
-    let asked = scope.one("auth_request");
-    if let Some(directive) = asked.filter(|asked| asked.argument(0) != "off") {
-        // Who would be refused must not be let in.
-        route.response = Response::status(FOREIGN_STATUS);
-        let why = format!(
-            "Onrush asks no other server who is let in; nobody is, the response is {FOREIGN_STATUS}"
-        );
-        work.notes.left_out(directive, why);
-    } else {
-        respond(work, state, &spot, &mut route);
+    match access::write(work, scope, spot.constants, &mut route) {
+        Entry::Open => respond(work, state, &spot, &mut route),
+        Entry::Closed => {}
     }
     fields::response(work, scope, &spot, &mut route);
     compression(work, scope, &mut route);
@@ -92,7 +84,18 @@ fn one<'a>(
 
 /// Makes the route one that responds with what the location has: a server, files, or nothing.
 fn respond<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>, route: &mut Route) {
-    match Handler::of(&state.scope) {
+    let handler = Handler::of(&state.scope);
+    let is_location = state.at < state.locations.len();
+    if handler.is_none()
+        && let Some(directive) = Handler::unknown(&state.scope).filter(|_| is_location)
+    {
+        route.response = Response::status(FOREIGN_STATUS);
+        let why = format!(
+            "the converter does not know it, and it may be what responds here; the response is {FOREIGN_STATUS}"
+        );
+        return work.notes.left_out(directive, why);
+    }
+    match handler {
         Some(Handler::Forward(module, directive)) => {
             proxy::pass(work, state, spot, module, directive, route);
         }

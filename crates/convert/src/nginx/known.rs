@@ -328,19 +328,27 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
 ];
 
-/// What becomes of a directive that nobody has looked at.
-pub(super) fn unread(directive: &Directive) -> Outcome {
-    let name = directive.name();
+fn of_name(name: &str) -> Option<&'static (Kind, &'static str, &'static [&'static str])> {
     let is_it = |known: &&str| match known.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => name == *known,
     };
+    KNOWN.iter().find(|(_, _, names)| names.iter().any(is_it))
+}
+
+/// Whether a directive of this name is in the tables.
+pub(super) fn is_known(name: &str) -> bool {
+    of_name(name).is_some()
+}
+
+/// What becomes of a directive that nobody has looked at.
+pub(super) fn unread(directive: &Directive) -> Outcome {
+    let name = directive.name();
     if name == "default_type" && directive.argument(0) == "application/octet-stream" {
         let why = "it is what Onrush says where it knows no type";
         return Outcome::WithoutEffect(why.to_owned());
     }
-    let known = KNOWN.iter().find(|(_, _, names)| names.iter().any(is_it));
-    match known {
+    match of_name(name) {
         Some((Kind::Used | Kind::WithoutEffect, why, _)) => {
             Outcome::WithoutEffect((*why).to_owned())
         }

@@ -7,11 +7,14 @@
 
 use std::cmp::Reverse;
 
+use super::access;
 use super::scope::Scope;
 use crate::condition::{Both, Path};
 use crate::directive::Directive;
+use crate::guards::Guards;
 use crate::note::Notes;
 use crate::pattern::{Simple, simple};
+use crate::pcre::wider_pattern;
 
 /// A location with its place in the order.
 #[derive(Clone, Debug)]
@@ -19,6 +22,7 @@ pub(super) struct Location<'a> {
     pub(super) directive: &'a Directive,
     pub(super) scope: Scope<'a>,
     pub(super) path: Simple,
+    pub(super) asks: Asks,
     kind: Kind,
     /// The numbers of the prefixes around it, from the outermost, and whether they keep other expressions away.
     outer: Vec<(usize, Kind)>,
@@ -34,19 +38,75 @@ impl Location<'_> {
         self.kind == Kind::Pattern
     }
 
-    /// Whether nobody gets anything here.
-    pub(super) fn refuses(&self) -> bool {
-        let inside = self.directive.inside();
-        let mut rules = inside
-            .iter()
-            .filter(|said| matches!(said.name(), "allow" | "deny"));
-        let is_denied = rules
-            .next()
-            .is_some_and(|rule| rule.name() == "deny" && rule.argument(0) == "all");
-        let is_status = |status: &str| status.starts_with('4') && status.len() == 3;
-        let mut said = inside.iter();
-        is_denied || said.any(|said| said.name() == "return" && is_status(said.argument(0)))
+    /// Whether its paths are refused where the result cannot ask for them.
+    pub(super) fn closes(&self, guards: Guards) -> bool {
+        refuses(self.directive) || guards == Guards::Closed && guards_own(self.directive)
     }
+}
+
+/// Whether a location refuses every request.
+fn refuses(directive: &Directive) -> bool {
+    let inside = directive.inside();
+    let mut rules = inside
+        .iter()
+        .filter(|said| matches!(said.name(), "allow" | "deny"));
+    let is_denied = rules
+        .next()
+        .is_some_and(|rule| rule.name() == "deny" && rule.argument(0) == "all");
+    let is_status = |status: &str| status.starts_with('4') && status.len() == 3;
+    let mut said = inside.iter();
+    is_denied || said.any(|said| said.name() == "return" && is_status(said.argument(0)))
+}
+
+/// Whether a location has rules of its own about who is let in.
+fn guards_own(directive: &Directive) -> bool {
+    let mut rules = directive.inside().iter();
+    rules.any(|rule| match rule.name() {
+        "deny" | "internal" => true,
+        "limit_except" => guards_own(rule),
+        "auth_basic" => rule.argument(0) != "off",
+        name => access::is_foreign(name) && rule.argument(0) != "off",
+    })
+}
+
+/// Whether a location whose expression cannot be asked must not be passed by. One with other locations inside may have some
+/// that refuse.
+fn is_guarded(directive: &Directive) -> bool {
+    let mut inside = directive.inside().iter();
+    refuses(directive)
+        || guards_own(directive)
+        || inside.any(|inner| inner.name() == "location" && is_guarded(inner))
+}
+
+/// The paths to refuse in place of an expression that cannot be asked, and their name in a note.
+fn wider(directive: &Directive) -> (Simple, &'static str) {
+    let plain = |path: Path| Simple {
+        path,
+        captured: None,
+    };
+    let (text, is_loose) = match directive.arguments() {
+        [modifier, text] => (text.as_str(), modifier == "~*"),
+        [text] => (text.trim_start_matches(['~', '*']), text.starts_with("~*")),
+        _ => ("", false),
+    };
+    let flags = if is_loose { "(?i)" } else { "" };
+    let path = match wider_pattern(text) {
+        Some(pattern) if !text.is_empty() => Path::pattern(&format!("{flags}{pattern}")),
+        _ => Err(String::new()),
+    };
+    match path {
+        Ok(path) => (plain(path), "all paths that may match"),
+        Err(_) => (plain(Path::Pattern("^/".to_owned())), "all paths"),
+    }
+}
+
+/// Requests that a location matches in the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// The same requests as in nginx.
+    Exactly,
+    /// More requests than in nginx, because Onrush cannot match its expression. All of them are refused.
+    Wider,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +123,10 @@ pub(super) fn locations<'a>(
     notes: &mut Notes,
     level: &'a [Directive],
     scope: &Scope<'a>,
+    guards: Guards,
 ) -> Vec<Location<'a>> {
     let mut found = Vec::new();
-    gather(notes, level, scope, &[], &mut found);
+    gather(notes, level, scope, guards, &[], &mut found);
     let found = reachable(notes, found);
     let is = |kind: Kind| move |location: &Location<'_>| location.kind == kind;
     let (mut ordered, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(is(Kind::Exact));
@@ -87,7 +148,7 @@ pub(super) fn locations<'a>(
     let is_special = special(&prefixes, &lists, &common);
     for (at, location) in prefixes.iter().enumerate() {
         if is_special[at] {
-            narrowed(notes, location, &lists[at], &patterns, &mut ordered);
+            narrowed(notes, location, &lists[at], &patterns, guards, &mut ordered);
             ordered.push(location.clone());
         }
     }
@@ -98,7 +159,14 @@ pub(super) fn locations<'a>(
             other != at && lists[other] == lists[at] && is_beneath(location, &prefixes[other])
         };
         if !is_special[at] && !(0..prefixes.len()).any(is_within) {
-            narrowed(notes, location, &lists[at][..own], &patterns, &mut ordered);
+            narrowed(
+                notes,
+                location,
+                &lists[at][..own],
+                &patterns,
+                guards,
+                &mut ordered,
+            );
         }
     }
     ordered.extend(common.iter().map(|at| patterns[*at].clone()));
@@ -203,15 +271,20 @@ fn narrowed<'a>(
     location: &Location<'a>,
     list: &[usize],
     patterns: &[Location<'a>],
+    guards: Guards,
     ordered: &mut Vec<Location<'a>>,
 ) {
     for pattern in list.iter().map(|at| &patterns[*at]) {
         let path = match pattern.path.path.and(&location.path.path) {
             Both::Is(path) => path,
             Both::Never => continue,
-            Both::Inexpressible if pattern.refuses() => {
+            Both::Inexpressible if pattern.closes(guards) => {
                 notes.approximated(pattern.directive, REFUSED_EVERYWHERE);
-                pattern.path.path.clone()
+                ordered.push(Location {
+                    asks: Asks::Wider,
+                    ..pattern.clone()
+                });
+                continue;
             }
             Both::Inexpressible => {
                 let why = "Onrush cannot ask for this expression and the path around it together";
@@ -240,6 +313,7 @@ fn gather<'a>(
     notes: &mut Notes,
     level: &'a [Directive],
     scope: &Scope<'a>,
+    guards: Guards,
     outer: &[Location<'a>],
     found: &mut Vec<Location<'a>>,
 ) {
@@ -248,28 +322,52 @@ fn gather<'a>(
         .filter(|directive| directive.name() == "location")
     {
         let inner_scope = scope.of_location(directive.inside());
-        let (kind, path) = match read(directive, outer.last()) {
-            Ok(Some(read)) => read,
+        let (kind, path, asks) = match read(directive, outer.last()) {
+            Ok(Some((kind, path))) => (kind, path, Asks::Exactly),
             // A named one is where others lead.
             Ok(None) => continue,
+            Err(why) if guards == Guards::Closed && is_guarded(directive) => {
+                let (path, paths) = wider(directive);
+                let why = format!("{why}; {paths} are refused (--open-guards leaves them out)");
+                notes.left_out(directive, why);
+                (Kind::Pattern, path, Asks::Wider)
+            }
             Err(why) => {
                 notes.left_out(directive, why);
                 continue;
             }
         };
-        notes.carried(directive);
+        if asks == Asks::Exactly {
+            notes.carried(directive);
+        }
+        // Beneath an expression its own one is looked at like those outside.
+        let is_within = |outer: &Location<'_>| outer.kind == Kind::Pattern;
+        let outer = match asks == Asks::Wider && outer.iter().any(is_within) {
+            true => &[],
+            false => outer,
+        };
         let chain = outer.iter();
         let location = Location {
             directive,
             scope: inner_scope,
             path,
+            asks,
             kind,
             outer: chain
                 .map(|outer| (outer.directive.number, outer.kind))
                 .collect(),
         };
         let chain = [outer, std::slice::from_ref(&location)].concat();
-        gather(notes, directive.inside(), &location.scope, &chain, found);
+        if asks == Asks::Exactly {
+            gather(
+                notes,
+                directive.inside(),
+                &location.scope,
+                guards,
+                &chain,
+                found,
+            );
+        }
         let is_known = |known: &Location<'_>| {
             known.kind == kind && known.path == location.path && known.outer == location.outer
         };
@@ -360,7 +458,7 @@ mod tests {
     /// The paths of the locations of a server, in order.
     fn order(text: &str) -> Vec<String> {
         work_of(text, |work, level| {
-            let found = locations(&mut work.notes, level, &Scope::default());
+            let found = locations(&mut work.notes, level, &Scope::default(), Guards::Closed);
             let paths = found
                 .iter()
                 .filter_map(|location| location.path.path.written());

@@ -144,19 +144,23 @@ fn request_fields<'a>(
         let value = match template(written, spot.constants) {
             // Which server it will be is not known yet.
             Ok(value) if value.contains("{server}") => {
-                let why =
-                    "a request may be tried on several servers; responses may say which it was";
+                let why = "a request may be tried on several servers, so the field is removed";
                 work.notes.left_out(directive, why);
+                edits.remove(name);
                 continue;
             }
             Ok(value) => value.replace(char::is_control, " "),
             Err(variable) => {
-                let why =
-                    format!("Onrush has nothing for {variable}; the client's own field passes");
+                // The client must not choose what nginx would have written.
+                let how = match &*lower {
+                    "host" => format!("the server sees {own}"),
+                    _ => {
+                        edits.remove(name);
+                        "the field is removed".to_owned()
+                    }
+                };
+                let why = format!("Onrush has nothing for {variable}; {how}");
                 work.notes.left_out(directive, why);
-                if lower == "host" {
-                    edits.forget("Host");
-                }
                 continue;
             }
         };

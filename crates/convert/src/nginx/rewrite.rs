@@ -19,7 +19,7 @@ use crate::route::{Response, Route};
 #[derive(Clone, Debug)]
 pub(super) enum Act<'a> {
     Do(&'a Directive),
-    /// With the number of acts inside it, the last of which is its `EndIf`.
+    /// An `if`, with the number of acts in its block including its `EndIf`.
     If(&'a Directive, usize),
     EndIf,
     /// A value of a map, by the numbers of both.
@@ -31,7 +31,8 @@ pub(super) type End<'e, 'a> =
     dyn FnMut(&mut Work<'a>, State<'a>, &Given) -> Result<(), TooMany> + 'e;
 
 /// Words of the content that values of maps are needed for.
-const BOUND: [&str; 6] = [
+const BOUND: [&str; 7] = [
+    "auth_basic",
     "proxy_pass",
     "grpc_pass",
     "return",
@@ -265,7 +266,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
         }
     }
 
-    /// What an act does inside an `if` whose condition is not known.
+    /// Applies an act of an `if` whose condition is unknown.
     fn perhaps(
         &mut self,
         directive: &'a Directive,

@@ -46,6 +46,19 @@ impl<'a> Scope<'a> {
         levels.find(|found| !found.is_empty()).unwrap_or_default()
     }
 
+    /// The directives whose names fulfil `is_it`, of each name the innermost.
+    pub(super) fn matching(&self, is_it: fn(&str) -> bool) -> Vec<&'a Directive> {
+        let mut found: Vec<&'a Directive> = Vec::new();
+        let inner_first = self.levels.iter().rev();
+        for directive in inner_first.flat_map(|level| level.iter().rev()) {
+            let name = directive.name();
+            if is_it(name) && !found.iter().any(|known| known.name() == name) {
+                found.push(directive);
+            }
+        }
+        found
+    }
+
     /// The one of this name.
     pub(super) fn one(&self, name: &str) -> Option<&'a Directive> {
         self.all(name).into_iter().next_back()

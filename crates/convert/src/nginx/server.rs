@@ -5,12 +5,12 @@ use std::rc::Rc;
 use super::content;
 use super::fields;
 use super::handler;
-use super::location::{Location, REFUSED_EVERYWHERE, locations};
+use super::location::{Asks, Location, REFUSED_EVERYWHERE, locations};
 use super::rewrite::run;
 use super::scope::Scope;
 use super::variable::Constants;
 use super::work::{Spot, State, Work};
-use crate::condition::{Atom, Both, Path, Test};
+use crate::condition::{Atom, Both, Condition, Path, Test};
 use crate::decide::{Given, TooMany};
 use crate::directive::Directive;
 use crate::pattern::Simple;
@@ -250,7 +250,8 @@ fn one<'a>(
     let level = server.directive.inside();
     let comments = [server.origin()];
     let constants = constants(level, port);
-    let found: Rc<[Location<'a>]> = locations(&mut work.notes, level, &server.scope).into();
+    let found: Rc<[Location<'a>]> =
+        locations(&mut work.notes, level, &server.scope, work.guards).into();
     let state = State {
         scope: server.scope.clone(),
         constants,
@@ -279,6 +280,10 @@ fn one<'a>(
                         continue;
                     }
                 };
+                if location.asks == Asks::Wider {
+                    refused(work, location, &given.condition, &comments[0])?;
+                    continue;
+                }
                 let state = State {
                     scope: location.scope.clone(),
                     at,
@@ -315,16 +320,26 @@ fn unasked<'a>(
     given: &Given,
     origin: &str,
 ) -> Result<(), TooMany> {
-    if !location.refuses() {
+    if !location.closes(work.guards) {
         let why = "Onrush cannot ask for its path together with the conditions around it";
         work.notes.left_out(location.directive, why);
         return Ok(());
     }
     let when = given.condition.with_path(location.path.path.clone());
-    let mut route = Route::new(when, Response::status(403));
-    route.comments = vec![origin.to_owned(), location.directive.origin()];
     work.notes
         .approximated(location.directive, REFUSED_EVERYWHERE);
+    refused(work, location, &when, origin)
+}
+
+/// A route that refuses all requests of a location.
+fn refused<'a>(
+    work: &mut Work<'a>,
+    location: &Location<'a>,
+    when: &Condition,
+    origin: &str,
+) -> Result<(), TooMany> {
+    let mut route = Route::new(when.clone(), Response::status(403));
+    route.comments = vec![origin.to_owned(), location.directive.origin()];
     for rule in location.directive.inside() {
         if matches!(rule.name(), "deny" | "return") {
             work.notes.carried(rule);

@@ -21,10 +21,10 @@ pub(super) struct Undecided {
     subject: Subject,
 }
 
-/// What a condition is about.
+/// Subject of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
-    /// Who the client is.
+    /// The identity of the client.
     Client,
     Other,
 }
@@ -109,7 +109,7 @@ fn mark_of(name: &str, constants: &Constants) -> Option<char> {
     [UNKNOWN_CLIENT, UNKNOWN_OTHER].into_iter().find(is_marked)
 }
 
-/// Whether an act of the block refuses requests. A file that is missing is no matter of who asks.
+/// Whether an act of the block refuses requests. A 404 for a missing file is not a refusal of the client.
 fn refuses(act: &Directive, subject: Subject, words: &str) -> bool {
     let is_about_files = words.starts_with("(-") || words.starts_with("(!-");
     match (act.name(), act.argument(0).parse::<u16>()) {

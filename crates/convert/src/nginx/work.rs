@@ -37,7 +37,7 @@ pub(super) struct Work<'a> {
     /// The first `proxy_pass` or `grpc_pass` that is used.
     pub(super) passes: Option<&'a Directive>,
     pub(super) budget: Budget,
-    /// What becomes of rules that refuse requests and have no counterpart.
+    /// Treatment of rules that refuse requests and have no counterpart.
     pub(super) guards: Guards,
 }
 

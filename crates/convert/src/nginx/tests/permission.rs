@@ -180,3 +180,125 @@ fn conditions_hold_for_the_requests_for_which_they_do_in_nginx() {
         Outcome::Carried,
     );
 }
+
+/// The route of a server's inside that a path comes to first, by its written `path`, and all of the result.
+#[track_caller]
+fn check_text(server: &str, expected: &[&str], missing: &[&str]) -> Conversion {
+    let conversion = converted(&format!("http {{ server {{ listen 80; {server} }} }}"));
+    let text = lines(&conversion).join("\n");
+    for part in expected {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    for part in missing {
+        assert!(!text.contains(part), "{part} is in\n{text}");
+    }
+    conversion
+}
+
+#[test]
+fn unknown_conditions_that_refuse_refuse_all() {
+    for guard in [
+        "secure_link $arg_md5; if ($secure_link = \"\") { return 403; }",
+        "valid_referers none server_names; if ($invalid_referer) { return 403; }",
+        "valid_referers none server_names; if ($invalid_referer) { rewrite ^ /no.png last; }",
+        "if ($ssl_client_verify != SUCCESS) { return 302 https://login; }",
+        "if ($geoip_country_code = XX) { return 444; }",
+        "if ($http_x_key !~ (a)\\1) { return 403; }",
+        "if (-f /etc/lock) { return 403; }",
+        "set $no 0; if ($ssl_client_s_dn != x) { set $no 1; } if ($no) { return 403; }",
+        "set $a 0; if ($ssl_client_s_dn != x) { set $a 1; } set $b \"$a\"; if ($b = 1) { return 403; }",
+    ] {
+        let server = format!("location / {{ {guard} proxy_pass http://a; }}");
+        let conversion = check_text(&server, &["respond = { status = 403 }"], &["forward ="]);
+        assert!(!conversion.is_complete(), "{guard}");
+        let text = format!("http {{ server {{ {server} }} }}");
+        let files = Written(vec![("/n.conf", text)]);
+        let open = convert(&files, Path::new("/n.conf"), Path::new("/"), Guards::Open);
+        let open = open.expect("it is nginx's language");
+        assert!(open.text.contains("forward ="), "{}", open.text);
+    }
+}
+
+#[test]
+fn unknown_conditions_that_refuse_nobody_are_left_out() {
+    for rule in [
+        "if (!-f $request_filename) { return 404; }",
+        "if (-f /maintenance) { return 503; }",
+        "if ($http_user_agent ~ (a)\\1) { return 301 https://m.example.org; }",
+        "if ($geoip_country_code = XX) { set $x 1; } set $x 0; if ($x) { return 403; }",
+    ] {
+        let server = format!("location / {{ {rule} proxy_pass http://a; }}");
+        check_text(&server, &["forward ="], &["status = 403"]);
+    }
+}
+
+#[test]
+fn modules_that_let_in_let_in_nobody() {
+    for rule in [
+        "auth_jwt realm; auth_jwt_key_file /k;",
+        "auth_pam realm;",
+        "auth_request /auth;",
+        "access_by_lua_block { ngx.exit(403) }",
+        "modsecurity on;",
+        "auth_basic x; auth_basic_user_file $file;",
+    ] {
+        let server = format!("{rule} location / {{ proxy_pass http://a; }}");
+        check_text(&server, &["respond = { status = 501 }"], &["forward ="]);
+    }
+    let open =
+        "auth_jwt off; auth_jwt_key_file /k; modsecurity off; location / { proxy_pass http://a; }";
+    check_text(open, &["forward ="], &["501"]);
+}
+
+#[test]
+fn locations_that_cannot_be_asked_and_guard_are_refused() {
+    let auth = "auth_basic x; auth_basic_user_file /p;";
+    check_text(
+        &format!("location / {{ proxy_pass http://a; }} location ~ ^/(a)\\1/ {{ {auth} }}"),
+        &["path = \"~^/(a)(?s-u:.*)/\"\nrespond = { status = 403 }"],
+        &["basic_auth"],
+    );
+    check_text(
+        &format!(
+            "location / {{ proxy_pass http://a; }} location ~ ^/u/ {{ location ~ x$ {{ {auth} }} }}"
+        ),
+        &["respond = { status = 403 }"],
+        &["basic_auth"],
+    );
+    check_text(
+        "location / { proxy_pass http://a; } location ~ ^/(a)\\1/ { expires 1h; }",
+        &["forward ="],
+        &["403"],
+    );
+}
+
+#[test]
+fn unknown_content_is_no_file() {
+    for handler in [
+        "js_content main.hello;",
+        "echo hi;",
+        "perl x::handler;",
+        "redis2_pass a;",
+        "nchan_publisher;",
+        "content_by_lua_block { ngx.say(1) }",
+        "hls;",
+    ] {
+        let server = format!(
+            "root /w; location /x {{ {handler} }} location / {{ more_set_headers a; brotli on; }}"
+        );
+        check_text(
+            &server,
+            &["path = \"/x\"\nrespond = { status = 501 }", "files ="],
+            &[],
+        );
+    }
+}
+
+#[test]
+fn a_field_that_cannot_be_written_is_not_the_clients() {
+    check_text(
+        "location / { proxy_pass http://a; proxy_set_header X-User $jwt_user; proxy_set_header Host $jwt_host; proxy_set_header X-Server $upstream_addr; }",
+        &["set = { Host = \"a\" }, remove = [\"X-User\", \"X-Server\"]"],
+        &[],
+    );
+}
