@@ -38,7 +38,7 @@ use self::server::Server;
 use self::tree::Tree;
 use self::work::Work;
 use crate::access_log::AccessLog;
-use crate::condition::{Both, Condition};
+use crate::condition::{Atom, Both, Condition};
 use crate::decide::{Budget, Given, TooMany};
 use crate::directive::Directive;
 use crate::document::{Section, Value};
@@ -144,6 +144,7 @@ fn finish<'a>(
     let mut sections = vec![top(&mut work, directives)];
     sections.push(process(&mut work, directives, &mut comments));
     sections.extend(listeners.iter().map(Listener::written));
+    content::share_timeouts(&mut work);
     sections.push(work.timeouts.written(&mut work.notes));
     sections.push(forwarded(&mut work, trusted));
     sections.push(work.log.written());
@@ -161,11 +162,23 @@ fn finish<'a>(
     for route in &mut work.routes {
         route.when = std::mem::take(&mut route.when).of_pcre();
     }
+    work.routes.insert(0, untraced());
     sections.extend(work.routes.iter().map(Route::written));
     sections.extend(work.groups.written());
     sections.retain(|section| !section.is_empty());
     let notes = work.notes.finish(directives, &TABLES, &unread);
     Ok(Conversion::new(comments, &sections, notes))
+}
+
+/// The route that refuses TRACE, as nginx does before it looks for a server.
+fn untraced() -> Route {
+    let traces = Condition::default().and(&Atom::Method(vec!["TRACE".to_owned()]));
+    let Both::Is(when) = traces else {
+        unreachable!("no condition was there before");
+    };
+    let mut route = Route::new(when, Response::status(405));
+    route.comments.push("nginx refuses TRACE".to_owned());
+    route
 }
 
 /// Where all servers listen, each place once.

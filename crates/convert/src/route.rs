@@ -1,7 +1,10 @@
 //! A route of the result while it is put together.
 
+use std::time::Duration;
+
 use crate::condition::{Condition, Path, is_token};
 use crate::document::{Section, Value};
+use crate::unit::{bounded, written};
 
 /// What a route changes in the fields of one kind of message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -204,6 +207,8 @@ pub(crate) struct Route {
     pub(crate) request_headers: FieldEdits,
     pub(crate) response_headers: FieldEdits,
     pub(crate) response_on: On,
+    /// Timeouts that were written for this route, by their keys.
+    pub(crate) timeouts: Vec<(&'static str, Duration)>,
     /// Other keys, as they are written.
     pub(crate) keys: Vec<(String, Value)>,
 }
@@ -217,7 +222,16 @@ impl Route {
             request_headers: FieldEdits::default(),
             response_headers: FieldEdits::default(),
             response_on: On::Own,
+            timeouts: Vec::new(),
             keys: Vec::new(),
+        }
+    }
+
+    /// Sets a timeout. Of several values for one key the longest holds.
+    pub(crate) fn wait(&mut self, key: &'static str, time: Duration) {
+        match self.timeouts.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, known)) => *known = time.max(*known),
+            None => self.timeouts.push((key, time)),
         }
     }
 
@@ -255,6 +269,12 @@ impl Route {
         self.when.write(&mut route);
         for (key, value) in &self.keys {
             route.put(key, value.clone());
+        }
+        if !self.timeouts.is_empty() {
+            let entries = self.timeouts.iter();
+            let entries = entries
+                .map(|(key, time)| ((*key).to_owned(), Value::Text(written(bounded(*time)))));
+            route.put("timeouts", Value::Table(entries.collect()));
         }
         if let Response::Forward(_) = self.response
             && !self.request_headers.is_empty()

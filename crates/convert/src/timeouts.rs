@@ -21,6 +21,13 @@ impl<'a> Timeouts<'a> {
         }
     }
 
+    /// Takes a key out: each route has its own value.
+    pub(crate) fn leave_to_routes(&mut self, key: &str, notes: &mut Notes) {
+        for (_, directive) in self.0.remove(key).into_iter().flatten() {
+            notes.carried(directive);
+        }
+    }
+
     /// `[timeouts]`, with the longest of each that was said: a shorter one would cut what was allowed to take its time.
     pub(crate) fn written(&self, notes: &mut Notes) -> Section {
         let mut section = Section::new("[timeouts]");

@@ -1,5 +1,6 @@
 //! Who is let in: `allow` and `deny`, passwords, and limits on requests.
 
+use super::listen;
 use super::scope::Scope;
 use super::variable::{Constants, expanded};
 use super::work::Work;
@@ -28,8 +29,8 @@ pub(super) fn write<'a>(
     constants: &Constants,
     route: &mut Route,
 ) -> Entry {
-    networks(work, scope, route);
     let entries = [
+        networks(work, scope, route),
         passwords(work, scope, constants, route),
         foreign(work, scope),
     ];
@@ -104,7 +105,13 @@ pub(super) fn is_foreign(name: &str) -> bool {
         || name.starts_with("rewrite_by_lua")
 }
 
-fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> Entry {
+    if let Some(directive) = scope.all_of(&["allow", "deny"]).into_iter().next()
+        && listen::believes_header(scope)
+    {
+        let why = "without real_ip_header proxy_protocol nginx looks at the address of the connection, and Onrush at that of the PROXY header";
+        return unasked(work, directive, why);
+    }
     let (mut allowed, mut denied) = (Vec::new(), Vec::new());
     let mut denies_others = false;
     let mut is_reordered = false;
@@ -144,6 +151,7 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
     if !denied.is_empty() {
         route.put("deny", Value::one_or_list(&denied));
     }
+    Entry::Open
 }
 
 fn passwords<'a>(

@@ -37,12 +37,23 @@ pub(super) fn condition(
         Some((operator, value)) => (operator, value.trim()),
         None => (rest, ""),
     };
-    let value = expanded(value, constants);
+    // Only texts have variables; `$` of an expression is an end.
     let matches = |prefix: &str| Wanted::Found(format!("{prefix}{value}"));
+    let is_text = matches!(operator, "=" | "!=");
+    let text = expanded(value, constants);
+    if is_text
+        && pieces(&text)
+            .iter()
+            .any(|piece| matches!(piece, Piece::Variable(_)))
+    {
+        return Err(format!(
+            "Onrush compares ${name} with texts, and {value:?} has variables"
+        ));
+    }
     let (is_negated, wanted) = match operator {
         "" => (false, Wanted::Set),
-        "=" => (false, Wanted::Equal(&value)),
-        "!=" => (true, Wanted::Equal(&value)),
+        "=" => (false, Wanted::Equal(&text)),
+        "!=" => (true, Wanted::Equal(&text)),
         "~" => (false, matches("")),
         "~*" => (false, matches("(?i)")),
         "!~" => (true, matches("")),

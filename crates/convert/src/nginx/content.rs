@@ -70,7 +70,7 @@ fn one<'a>(
         fields::response(work, &state.server, &spot, &mut route);
         return work.push(route);
     }
-    timeouts(work, scope);
+    timeouts(work, scope, &mut route);
     match access::write(work, scope, spot.constants, &mut route) {
         Entry::Open => respond(work, state, &spot, &mut route),
         Entry::Closed => {}
@@ -105,8 +105,11 @@ fn respond<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>, route: &
             work.notes.left_out(directive, why);
         }
         None => {
-            route.response = files(work, state, spot);
-            if state.scope.own("alias").is_none() {
+            route.response = match state.rewrites {
+                Some(rewrite) => rewritten_files(work, state, spot, rewrite),
+                None => files(work, state, spot, None),
+            };
+            if state.scope.own("alias").is_none() && state.rewrites.is_none() {
                 // Beneath a root the whole path is looked for.
                 route.when = std::mem::take(&mut route.when).without_prefix();
             }
@@ -114,7 +117,46 @@ fn respond<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>, route: &
     }
 }
 
-fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
+/// Timeouts that a route may have for itself.
+pub(super) const ROUTE_TIMEOUTS: [&str; 5] = [
+    "client_body",
+    "client_send",
+    "connect",
+    "upstream_body",
+    "upstream_first_byte",
+];
+
+/// Whether a timeout counts on the route.
+fn has_timeout(route: &Route, key: &str) -> bool {
+    match &route.response {
+        Response::Forward(_) => true,
+        Response::Files(_) | Response::File(_) => key.starts_with("client_"),
+        Response::Respond { .. } | Response::Redirect { .. } => false,
+    }
+}
+
+/// Leaves timeouts that routes have in common to `[timeouts]`, and the others to the routes.
+pub(super) fn share_timeouts(work: &mut Work<'_>) {
+    for key in ROUTE_TIMEOUTS {
+        let value = |route: &Route| {
+            let found = route.timeouts.iter().find(|(known, _)| *known == key);
+            found.map(|(_, time)| *time)
+        };
+        let mut counted = work.routes.iter().filter(|route| has_timeout(route, key));
+        let first = counted.next().and_then(value);
+        let is_common = counted.all(|route| value(route) == first);
+        for route in &mut work.routes {
+            if is_common || !has_timeout(route, key) {
+                route.timeouts.retain(|(known, _)| *known != key);
+            }
+        }
+        if !is_common {
+            work.timeouts.leave_to_routes(key, &mut work.notes);
+        }
+    }
+}
+
+fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
     const KEYS: [(&str, &str); 4] = [
         ("client_header_timeout", "client_head"),
         ("client_body_timeout", "client_body"),
@@ -127,10 +169,15 @@ fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
         };
         match crate::unit::nginx_time(directive.argument(0)) {
             Some(time) if name == "keepalive_timeout" && time.is_zero() => {
-                let why = "connections are kept open for a while; clients may close them";
-                work.notes.without_effect(directive, why);
+                let how = "connections are kept open; nginx closes each after one response";
+                work.notes.approximated(directive, how);
             }
-            Some(time) => work.timeouts.say(key, time, directive),
+            Some(time) => {
+                work.timeouts.say(key, time, directive);
+                if ROUTE_TIMEOUTS.contains(&key) {
+                    route.wait(key, time);
+                }
+            }
             None => work
                 .notes
                 .left_out(directive, "expected a time such as 60s"),
@@ -196,8 +243,41 @@ pub(super) fn compression<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mu
     route.put("compress", Value::table(entries));
 }
 
-/// Files beneath a directory.
-fn files<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>) -> Response {
+/// Files under a path that a `rewrite … break` has changed: those of the directory that stands for the route's prefix.
+fn rewritten_files<'a>(
+    work: &mut Work<'a>,
+    state: &State<'a>,
+    spot: &Spot<'_>,
+    rewrite: &'a Directive,
+) -> Response {
+    let is_root = state.scope.own("alias").is_none();
+    let directory = state.moved.as_ref().and_then(|(from, to)| {
+        let Path::Prefix(path) = spot.when.path() else {
+            return None;
+        };
+        let directory = format!("{to}{}", path.strip_prefix(from.as_str())?);
+        let is_whole = path.ends_with('/') && directory.ends_with('/');
+        (is_root && is_whole).then_some(directory)
+    });
+    match directory {
+        Some(directory) => files(work, state, spot, Some(&directory)),
+        None => {
+            let why = format!(
+                "files are looked for under the path behind a prefix, and this path is another one; the response is {FOREIGN_STATUS}"
+            );
+            work.notes.left_out(rewrite, why);
+            Response::status(FOREIGN_STATUS)
+        }
+    }
+}
+
+/// Files beneath a directory, or beneath the one that is `below` it.
+fn files<'a>(
+    work: &mut Work<'a>,
+    state: &State<'a>,
+    spot: &Spot<'_>,
+    below: Option<&str>,
+) -> Response {
     let scope = &state.scope;
     let (root, alias) = (scope.one("root"), scope.own("alias"));
     let directory = match alias.or(root) {
@@ -213,6 +293,10 @@ fn files<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>) -> Respons
         }
         None => work.path("html"),
     };
+    let directory = match below {
+        Some(below) => format!("{}{below}", directory.trim_end_matches('/')),
+        None => directory,
+    };
     if let Path::Exact(_) = spot.when.path()
         && alias.is_some_and(|alias| !alias.argument(0).ends_with('/'))
     {
@@ -227,7 +311,7 @@ fn files<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>) -> Respons
     let mut keys = vec![("root".to_owned(), Value::Text(directory))];
     let tried = scope.own("try_files").map(|directive| {
         let prefix = match spot.when.path() {
-            Path::Prefix(prefix) if alias.is_some() => prefix,
+            Path::Prefix(prefix) if alias.is_some() || below.is_some() => prefix,
             _ => "/",
         };
         try_files(work, state, directive, prefix)
@@ -254,11 +338,35 @@ fn files<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>) -> Respons
             keys.push(("listing".to_owned(), Value::Truth(true)));
             let how = "the page of a directory is Onrush's own";
             work.notes.approximated(directive, how);
+            listings(work, scope);
         }
     }
     let fallback = tried.fallback.map(Value::Text);
     keys.extend(fallback.map(|file| ("fallback".to_owned(), file)));
     Response::Files(keys)
+}
+
+/// Formats of the pages of directories.
+fn listings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
+    if let Some(format) = scope.one("autoindex_format") {
+        match format.argument(0) {
+            "html" => work.notes.carried(format),
+            "json" => work.notes.approximated(
+                format,
+                "a directory is JSON for clients whose Accept prefers it",
+            ),
+            _ => work.notes.left_out(
+                format,
+                "a directory is HTML, or JSON for clients whose Accept prefers it",
+            ),
+        }
+    }
+    for name in ["autoindex_exact_size", "autoindex_localtime"] {
+        if let Some(directive) = scope.one(name) {
+            let how = "sizes and times are written in Onrush's own way";
+            work.notes.approximated(directive, how);
+        }
+    }
 }
 
 /// The names of files that are sent for a directory, without those that nginx would send to another location.
@@ -279,6 +387,12 @@ fn index<'a>(
         let why = match other {
             _ if !is_name => "index files have names without slashes and variables".to_owned(),
             None => {
+                if let Some(own) = internal::stricter_for_index(state, name) {
+                    let how = format!(
+                        "what it says is not said of {name} where a directory or try_files leads to it"
+                    );
+                    work.notes.approximated(own.directive, how);
+                }
                 names.push(name.clone());
                 continue;
             }

@@ -3,7 +3,7 @@
 use super::caching;
 use super::handler::Module;
 use super::scope::Scope;
-use super::variable::template;
+use super::variable::{differences, template};
 use super::work::{Spot, Work};
 use crate::directive::Directive;
 use crate::route::{On, Response, Route, is_changeable};
@@ -61,8 +61,15 @@ fn add<'a>(work: &mut Work<'a>, directive: &'a Directive, spot: &Spot<'_>, route
         let why = "Onrush writes this field itself";
         return work.notes.without_effect(directive, why);
     }
+    // Of these there is one, which is replaced, or removed by an empty value.
+    let is_single = ["etag", "last-modified"].contains(&&*name.to_ascii_lowercase());
     let value = match template(directive.argument(1), spot.constants) {
-        Ok(value) if value.is_empty() => return work.notes.carried(directive),
+        Ok(value) if value.is_empty() => {
+            if is_single {
+                route.response_headers.remove(name);
+            }
+            return work.notes.carried(directive);
+        }
         Ok(value) => value.replace(char::is_control, " "),
         Err(variable) => {
             let why = format!("Onrush has nothing for {variable}");
@@ -70,6 +77,12 @@ fn add<'a>(work: &mut Work<'a>, directive: &'a Directive, spot: &Spot<'_>, route
         }
     };
     work.notes.carried(directive);
+    for how in differences(directive.argument(1)) {
+        work.notes.approximated(directive, how);
+    }
+    if is_single {
+        return route.response_headers.set(name, value);
+    }
     // Of a type there is one, which is the response's own where that is made here.
     if let Response::Respond { fields, .. } = &mut route.response
         && name.eq_ignore_ascii_case("content-type")

@@ -106,6 +106,25 @@ pub(super) fn stranger_to_index<'s, 'a>(
         .map(|(_, location)| location)
 }
 
+/// The location of the index file `name` of a directory here that says something of its own about the response.
+pub(super) fn stricter_for_index<'s, 'a>(
+    state: &'s State<'a>,
+    name: &str,
+) -> Option<&'s Location<'a>> {
+    const SAYS: [&str; 5] = ["add_header", "charset", "error_page", "expires", "gzip"];
+    state.locations.iter().find(|location| {
+        let may_take = match &location.path.path {
+            Path::Exact(path) => path.ends_with(&format!("/{name}")),
+            Path::Pattern(pattern) | Path::Within(_, pattern) => {
+                may_come_with(&translated(pattern), "/", name)
+            }
+            _ => false,
+        };
+        let says = |name: &&str| location.scope.own(name).is_some();
+        may_take && !is_own(state, location) && SAYS.iter().any(says)
+    })
+}
+
 /// Whether it is the location that the request is in.
 fn is_own(state: &State<'_>, location: &Location<'_>) -> bool {
     let own = state.locations.get(state.at);

@@ -137,8 +137,6 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
             "gzip_disable",
             "ignore_invalid_headers",
             "keepalive_disable",
-            "keepalive_requests",
-            "keepalive_time",
             "large_client_header_buffers",
             "lingering_*",
             "map_hash_*",
@@ -237,6 +235,11 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
         Kind::WithoutEffect,
         "names are resolved as the system is set up for it, at the start and when they expire",
         &["resolver", "resolver_timeout"],
+    ),
+    (
+        Kind::Approximated,
+        "a connection of a client ends when it is idle, not after a number of requests or a time",
+        &["keepalive_requests", "keepalive_time"],
     ),
     (
         Kind::Approximated,

@@ -88,7 +88,13 @@ fn listen<'a>(
         match name {
             "default_server" | "default" => part = Part::Default,
             "ssl" => speaks_tls = true,
-            "proxy_protocol" => listener.proxy_protocol = Some(proxy_protocol(work, scope)),
+            "proxy_protocol" => {
+                listener.proxy_protocol = Some(proxy_protocol(work, scope));
+                if believes_header(scope) {
+                    let how = "clients have the addresses of PROXY headers; nginx takes those of connections without real_ip_header proxy_protocol";
+                    work.notes.approximated(directive, how);
+                }
+            }
             // Whoever offers it gets it.
             "http2" => {}
             "spdy" => work
@@ -129,6 +135,16 @@ fn address(text: &str) -> String {
         host => host,
     };
     format!("{host}:{port}")
+}
+
+/// Whether clients of a server are those of PROXY headers in the result and not in nginx.
+pub(super) fn believes_header(scope: &Scope<'_>) -> bool {
+    let is_with = |listen: &&Directive| {
+        let mut options = listen.arguments().iter();
+        options.any(|option| option == "proxy_protocol")
+    };
+    let header = scope.value("real_ip_header");
+    !header.eq_ignore_ascii_case("proxy_protocol") && scope.all("listen").iter().any(is_with)
 }
 
 /// Whose headers of the PROXY protocol are believed.

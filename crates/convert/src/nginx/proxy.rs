@@ -4,7 +4,7 @@ use super::handler::Module;
 use super::scope::Scope;
 use super::target::{self, Target};
 use super::upstream;
-use super::variable::{expanded, template};
+use super::variable::{differences, expanded, template};
 use super::work::{Spot, State, Work};
 use crate::condition::Path;
 use crate::directive::Directive;
@@ -41,7 +41,7 @@ pub(super) fn pass<'a>(
     route.response = Response::Forward(group);
     path(work, state, spot, directive, target.uri, route);
     request_fields(work, scope, spot, &target, route);
-    timeouts(work, scope, module);
+    timeouts(work, scope, module, route);
     match module {
         Module::Proxy => {
             said_of_all(work, scope, directive, &target);
@@ -177,6 +177,9 @@ fn request_fields<'a>(
             }
             false => work.notes.carried(directive),
         }
+        for how in differences(written) {
+            work.notes.approximated(directive, how);
+        }
         match (&*lower, &*value) {
             // As the client wrote it.
             ("host", "{host}") => edits.forget("Host"),
@@ -239,7 +242,7 @@ fn is_own_word(name: &str, value: &str) -> bool {
     }
 }
 
-fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
+fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, route: &mut Route) {
     const KEYS: [(&str, &[&str]); 3] = [
         ("connect_timeout", &["connect"]),
         ("read_timeout", &["upstream_first_byte", "upstream_body"]),
@@ -253,6 +256,7 @@ fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
             Some(time) => {
                 for key in keys {
                     work.timeouts.say(key, time, directive);
+                    route.wait(key, time);
                 }
             }
             None => work

@@ -1,6 +1,6 @@
 //! What `return` and `rewrite` respond with: fixed responses and redirects.
 
-use super::variable::{Piece, expanded, pieces, template};
+use super::variable::{Piece, differences, expanded, pieces, template};
 use super::work::{State, Work};
 use crate::condition::Path;
 use crate::decide::Given;
@@ -88,13 +88,21 @@ fn kind_of_text<'a>(work: &mut Work<'a>, state: &State<'a>, given: &Given) -> St
 fn redirect<'a>(
     work: &mut Work<'a>,
     directive: &'a Directive,
-    to: &str,
+    written: &str,
     status: u16,
     state: &State<'a>,
     given: &Given,
 ) -> Response {
-    match location(to, state, given) {
+    match location(written, state, given) {
         Ok(to) => {
+            if to.contains("&{query}") {
+                let how =
+                    "where the client has sent no query, a & stands at the end of the location";
+                work.notes.approximated(directive, how);
+            }
+            for how in differences(written) {
+                work.notes.approximated(directive, how);
+            }
             if to.contains("?{query}") {
                 let how =
                     "where the client has sent no query, a ? stands at the end of the location";
@@ -197,9 +205,8 @@ pub(super) fn redirected<'a>(
     // What the client asked for goes on, unless the replacement ends with a ? of its own.
     let to = match replacement.strip_suffix('?') {
         Some(to) => to.to_owned(),
-        None if replacement.contains('?') || replacement.ends_with("$request_uri") => {
-            replacement.to_owned()
-        }
+        None if replacement.contains('?') => format!("{replacement}&$args"),
+        None if replacement.ends_with("$request_uri") => replacement.to_owned(),
         None => format!("{replacement}$is_args$args"),
     };
     let state = State {

@@ -208,7 +208,17 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
             "set" => {
                 let name = directive.argument(0).trim_start_matches('$');
                 undecided::set(name, directive.argument(1), &mut state.constants);
-                self.work.notes.carried(directive);
+                match name {
+                    "args" => self
+                        .work
+                        .notes
+                        .left_out(directive, "servers get the query that the client has sent"),
+                    "limit_rate" => self
+                        .work
+                        .notes
+                        .left_out(directive, "Onrush does not limit the rate of a response"),
+                    _ => self.work.notes.carried(directive),
+                }
                 return Ok(Flow::On);
             }
             "break" => {
@@ -354,6 +364,7 @@ fn without_beginning(directive: &Directive, state: &State<'_>) -> Option<(String
 /// What a `rewrite` does to the path that a server is asked for.
 fn moved<'a>(work: &mut Work<'a>, directive: &'a Directive, state: &mut State<'a>) -> Flow {
     let replacement = directive.argument(1);
+    state.rewrites = Some(directive);
     let target = replacement.strip_suffix("$1");
     let is_plain = |text: &&str| text.starts_with('/') && !text.contains(['$', '?', '#', ' ']);
     let found = simple(directive.argument(0)).zip(target.filter(is_plain));

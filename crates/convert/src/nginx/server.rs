@@ -32,6 +32,8 @@ struct Names {
     /// The beginnings of names such as `www.*`, with their dot.
     beginnings: Vec<String>,
     patterns: Vec<String>,
+    /// Whether requests without a `Host` are its own: the name is empty.
+    has_hostless: bool,
 }
 
 /// How a server is found by a name: the lower, the earlier nginx looks there.
@@ -72,6 +74,7 @@ impl<'a> Server<'a> {
             hosts,
             beginnings,
             patterns,
+            has_hostless: _,
         } = &self.names;
         let beginnings = beginnings.iter().map(|beginning| format!("{beginning}*"));
         let patterns = patterns.iter().map(|pattern| format!("~{pattern}"));
@@ -113,11 +116,18 @@ impl Names {
             self.hosts.push(format!("*{name}"));
         } else if onrush_config::value::parse_host(&name).is_ok() && name != "_" {
             self.hosts.push(name);
+        } else if name.is_empty() {
+            self.has_hostless = true;
         } else if name.contains('.') {
-            // Others, such as "_" and "", are there to be nobody's.
+            // Others, such as "_", match no host.
             work.notes
                 .left_out(said, format!("{name:?} is no name of a host"));
         }
+    }
+
+    fn hostless(&self) -> Option<(Rank, usize, Atom)> {
+        let atom = Atom::Header("Host".to_owned(), Test::Absent);
+        self.has_hostless.then_some((Rank::Exact, 0, atom))
     }
 
     /// What each kind of name asks for.
@@ -128,6 +138,7 @@ impl Names {
             .cloned()
             .partition(|host| host.starts_with('*'));
         let mut atoms = Vec::new();
+        atoms.extend(self.hostless());
         if !exact.is_empty() {
             atoms.push((Rank::Exact, 0, Atom::Host(exact)));
         }
@@ -183,6 +194,7 @@ fn continue_with_wide(
 ) {
     let atoms = names.atoms().into_iter();
     let wide = atoms.filter(|(rank, _, _)| *rank > Rank::Below);
+    let wide = names.hostless().into_iter().chain(wide);
     found.extend(wide.map(|(rank, length, atom)| (rank, length, owner, Some(atom))));
 }
 
@@ -261,6 +273,7 @@ fn one<'a>(
         captured: None,
         moved: None,
         rewritten: None,
+        rewrites: None,
         undecided: None,
     };
     run(

@@ -218,6 +218,10 @@ fn server_keys<'a>(
                         .then_some("max_fails"),
                 );
                 failures.max.get_or_insert(max);
+                if max > 1 {
+                    let how = "failures count in a row; nginx counts those within fail_timeout";
+                    work.notes.approximated(directive, how);
+                }
             }
             ("fail_timeout", _) => match nginx_time(value) {
                 Some(time) => {

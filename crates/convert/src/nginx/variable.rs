@@ -117,6 +117,23 @@ pub(super) fn template(text: &str, constants: &Constants) -> Result<String, Stri
     Ok(template)
 }
 
+/// Differences between the variables of a text in nginx and in its template.
+pub(super) fn differences(text: &str) -> impl Iterator<Item = &'static str> {
+    let names = names(text);
+    let has_path = names
+        .iter()
+        .any(|name| name == "uri" || name == "document_uri");
+    let is_field = |name: &String| name.starts_with("http_") && name != "http_host";
+    let has_field = names.iter().any(is_field);
+    let path =
+        "$uri is the path as the client has written it; nginx decodes it and resolves its dots";
+    let field =
+        "of a field that comes several times the first one counts; nginx joins them with commas";
+    [(has_path, path), (has_field, field)]
+        .into_iter()
+        .filter_map(|(applies, how)| applies.then_some(how))
+}
+
 /// What a variable is in Onrush.
 fn known(name: &str) -> Option<String> {
     if let Some(field) = name.strip_prefix("http_") {
@@ -133,7 +150,7 @@ fn known(name: &str) -> Option<String> {
         "args" | "query_string" => "{query}",
         "is_args" => "?",
         "request_method" => "{method}",
-        "remote_addr" | "proxy_add_x_forwarded_for" | "realip_remote_addr" => "{client.address}",
+        "remote_addr" | "proxy_add_x_forwarded_for" => "{client.address}",
         "remote_port" => "{client.port}",
         "request_id" => "{request_id}",
         "ssl_protocol" => "{tls.version}",

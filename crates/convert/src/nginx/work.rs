@@ -92,6 +92,8 @@ pub(super) struct State<'a> {
     pub(super) moved: Option<(String, String)>,
     /// The expression that `rewrite` looks for in the path, and what the path becomes.
     pub(super) rewritten: Option<(String, String)>,
+    /// The `rewrite … break` that has changed the path, or should have.
+    pub(super) rewrites: Option<&'a Directive>,
     /// The `if` around the act that is looked at, where its condition cannot be asked.
     pub(super) undecided: Option<Undecided>,
 }

@@ -1,0 +1,192 @@
+//! Where a result differs from nginx, the notes say it; the rest is the same.
+
+use super::*;
+
+/// That the result of a server's inside has these parts and not those.
+#[track_caller]
+fn check_text(server: &str, expected: &[&str], missing: &[&str]) -> Conversion {
+    let conversion = converted(&format!("http {{ server {{ listen 80; {server} }} }}"));
+    let text = lines(&conversion).join("\n");
+    for part in expected {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    for part in missing {
+        assert!(!text.contains(part), "{part} is in\n{text}");
+    }
+    conversion
+}
+
+/// That the note of a directive of a server has these words.
+#[track_caller]
+fn check_note(server: &str, directive: &str, said: &str) {
+    let conversion = converted(&format!("http {{ server {{ listen 80; {server} }} }}"));
+    let outcome = format!("{:?}", outcome(&conversion, directive));
+    assert!(outcome.contains(said), "{outcome}\n{}", conversion.text);
+}
+
+#[test]
+fn a_rewritten_path_of_files_is_another_directory() {
+    check_text(
+        "root /w; location /a/ { rewrite ^/a/(.*)$ /b/$1 break; }",
+        &["path = \"/a/\"\nfiles = { root = \"/w/b/\""],
+        &[],
+    );
+    for rule in [
+        "rewrite ^/a/(.*)$ /b/c$1 break;",
+        "rewrite (.*)x$ $1y break;",
+        "rewrite ^/a/(.*)$ /$1?a=b break;",
+    ] {
+        let server = format!("root /w; location /a/ {{ {rule} }}");
+        check_text(
+            &server,
+            &["respond = { status = 501 }"],
+            &[],
+        );
+        check_note(&server, "rewrite", "LeftOut");
+    }
+}
+
+#[test]
+fn a_comparison_with_a_variable_is_not_one_with_its_name() {
+    for condition in ["$http_x_key != \"secret$host\"", "$arg_t = $cookie_t"] {
+        let server =
+            format!("location / {{ if ({condition}) {{ return 403; }} proxy_pass http://a; }}");
+        check_text(
+            &server,
+            &["respond = { status = 403 }"],
+            &["{host}", "forward ="],
+        );
+        check_note(&server, "if", "has variables");
+    }
+    check_text(
+        "location / { if ($http_x ~ (a|b$host)) { return 403; } return 200; }",
+        &["headers = { X = \"~(a|b$host)\" }"],
+        &[],
+    );
+}
+
+#[test]
+fn a_redirect_with_arguments_keeps_the_query() {
+    check_text(
+        "rewrite ^/a$ /b?x=1 redirect;",
+        &["redirect = \"/b?x=1&{query}\""],
+        &[],
+    );
+    check_text(
+        "rewrite ^/a$ /b?x=1? redirect;",
+        &["redirect = \"/b?x=1\""],
+        &[],
+    );
+}
+
+#[test]
+fn fields_of_which_there_is_one_are_replaced() {
+    check_text(
+        "add_header ETag \"\"; add_header Last-Modified x; root /w;",
+        &["response_headers = { set = { Last-Modified = \"x\" }, remove = [\"ETag\"] }"],
+        &[],
+    );
+}
+
+#[test]
+fn an_empty_name_is_that_of_requests_without_host() {
+    let text = "http { server { server_name a.org; return 200; } server { server_name \"\" b.org; return 404; } }";
+    let conversion = converted(text);
+    let found = lines(&conversion).join("\n");
+    assert!(
+        found.contains("headers = { Host = \"!\" }\nrespond = { status = 404 }"),
+        "{found}"
+    );
+    assert!(
+        found.contains("host = \"b.org\"\nrespond = { status = 404 }"),
+        "{found}"
+    );
+}
+
+#[test]
+fn timeouts_of_one_location_are_its_own() {
+    check_text(
+        "location /a/ { proxy_pass http://a; proxy_read_timeout 2s; proxy_connect_timeout 3s; }
+         location /b/ { proxy_pass http://a; proxy_connect_timeout 3s; }",
+        &[
+            "[timeouts]\nconnect = \"3s\"\n[",
+            "path = \"/a/\"\ntimeouts = { upstream_first_byte = \"2s\", upstream_body = \"2s\" }",
+        ],
+        &[],
+    );
+    check_text(
+        "proxy_read_timeout 2s; location / { proxy_pass http://a; } location /b/ { proxy_pass http://b; }",
+        &["[timeouts]\nupstream_body = \"2s\"\nupstream_first_byte = \"2s\""],
+        &["timeouts = {"],
+    );
+}
+
+#[test]
+fn networks_behind_an_unread_proxy_header_are_closed() {
+    let server = "listen 81 proxy_protocol; allow 10.0.0.0/8; deny all; root /w;";
+    check_text(server, &["respond = { status = 501 }"], &["files ="]);
+    check_text(
+        "listen 81 proxy_protocol; real_ip_header proxy_protocol; set_real_ip_from 10.0.0.0/8; allow 10.0.0.0/8; deny all; root /w;",
+        &["allow = \"10.0.0.0/8\"", "files ="],
+        &[],
+    );
+}
+
+#[test]
+fn trace_is_refused() {
+    let conversion = converted("http { server { return 200; } }");
+    let text = &conversion.text;
+    let trace = text.find("method = \"TRACE\"\nrespond = { status = 405 }");
+    assert!(trace < text.find("status = 200"), "{text}");
+}
+
+#[test]
+fn differences_have_notes() {
+    for (server, directive, said) in [
+        ("return 301 https://a.org$uri;", "return", "decodes it"),
+        (
+            "location / { proxy_pass http://a; proxy_set_header X-B $http_x_c; }",
+            "proxy_set_header",
+            "joins them",
+        ),
+        (
+            "location / { proxy_pass http://a; proxy_set_header X-B $realip_remote_addr; }",
+            "proxy_set_header",
+            "the field is removed",
+        ),
+        ("set $args a; return 200;", "set", "LeftOut"),
+        ("set $limit_rate 1k; return 200;", "set", "LeftOut"),
+        (
+            "keepalive_requests 1; return 200;",
+            "keepalive_requests",
+            "Approximated",
+        ),
+        (
+            "keepalive_timeout 0; root /w;",
+            "keepalive_timeout",
+            "Approximated",
+        ),
+        (
+            "root /w; autoindex on; autoindex_format xml;",
+            "autoindex_format",
+            "LeftOut",
+        ),
+        (
+            "root /w; autoindex on; autoindex_format json;",
+            "autoindex_format",
+            "Approximated",
+        ),
+        (
+            "root /w; location = /index.html { add_header X-A a; }",
+            "location = /index.html",
+            "is not said of index.html",
+        ),
+        (
+            "listen 81 proxy_protocol; root /w;",
+            "listen 81",
+            "nginx takes those",
+        ),
+    ] {
+        check_note(server, directive, said);
+    }
+}
