@@ -48,8 +48,8 @@ pub use file::FilePath;
 pub use files::Files;
 pub use health::{Check, Eject, EjectOn, Health};
 pub use listen::{
-    Address, Certificate, ClientAuthorities, ClientCertificates, Listen, Misdirected, Tls,
-    TlsProfile,
+    Address, Certificate, ClientAuthorities, ClientCertificates, Listen, Misdirected, NamedClients,
+    Tls, TlsProfile,
 };
 pub use network::{Network, Networks};
 pub use pattern::Pattern;

@@ -4,6 +4,7 @@ mod access;
 mod attempt;
 mod balance;
 mod caching;
+mod clients;
 mod compare;
 mod content;
 mod errors;
@@ -100,6 +101,7 @@ pub fn convert(
         prefix: prefix.to_owned(),
         forwards_clients: false,
         passes: None,
+        unverified: Vec::new(),
         budget: Budget::default(),
         guards,
     };
@@ -193,9 +195,8 @@ fn listeners<'a>(work: &mut Work<'a>, servers: &[Server<'a>]) -> Vec<Listener> {
             &mut listeners,
         );
     }
-    let scopes: Vec<Scope<'a>> = servers.iter().map(|server| server.scope.clone()).collect();
     for listener in &mut listeners {
-        listen::certify(work, listener, &scopes);
+        listen::certify(work, listener, servers);
     }
     listeners
 }

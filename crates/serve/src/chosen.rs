@@ -281,6 +281,12 @@ pub(crate) fn choose<'w, 'b>(
         let reason = "the certificate of this connection is for other hosts";
         return Ok(Chosen::Own(Own::Refuse(421, reason)));
     }
+    let host = host_of(head.authority.unwrap_or(""));
+    if site.misdirects(exchange.listener(), source.stream, host) {
+        let reason =
+            "the host has another rule for certificates of clients than the name of the connection";
+        return Ok(Chosen::Own(Own::Refuse(421, reason)));
+    }
     let path = match path::normalize(head.path) {
         Ok(path) => path,
         Err(bad) => return Ok(Chosen::Own(Own::Refuse(400, bad.reason()))),

@@ -8,10 +8,11 @@ use onrush_config::plan::{
     Tls, TlsProfile, UpstreamProtocol, UpstreamTls,
 };
 use onrush_tls::{
-    Acceptor, Authorities, ClientSetup, Clients, Connector, Identity, Misdirected, Profile,
-    Reloaded, ServerSetup, Subject, Verify, Watch, Watched,
+    Acceptor, Authorities, ClientSetup, Clients, Connector, Identity, Misdirected, NamedClients,
+    Profile, Reloaded, ServerSetup, Subject, Verify, Watch, Watched,
 };
 
+use crate::client_rules;
 use crate::trouble::{Trouble, Troubles};
 
 /// What the addresses and the groups of a plan speak TLS with, in their order; `None` where they do not.
@@ -199,15 +200,19 @@ fn server_setup(tls: &Tls, protocol: &Protocol) -> ServerSetup {
             TlsProfile::Modern => Profile::Modern,
             TlsProfile::Intermediate => Profile::Intermediate,
         },
-        clients: match &tls.clients {
-            ClientCertificates::Ignored => Clients::Ignored,
-            ClientCertificates::Optional(by) => Clients::Optional(authorities(by)),
-            ClientCertificates::Required(by) => Clients::Required(authorities(by)),
-        },
+        clients: clients(&tls.clients),
         misdirected: match tls.misdirected {
             plan::Misdirected::Refuse => Misdirected::Refuse,
             plan::Misdirected::Serve => Misdirected::Serve,
         },
+        named_clients: tls
+            .names
+            .iter()
+            .map(|rule| NamedClients {
+                names: client_rules::names(&rule.hosts),
+                clients: clients(&rule.clients),
+            })
+            .collect(),
         // Old clients offer HTTP/1.0 alone; whoever offers both means the newer one.
         protocols: match protocol {
             Protocol::Http(HttpVersions::Both) => vec!["h2", "http/1.1", "http/1.0"],
@@ -219,6 +224,14 @@ fn server_setup(tls: &Tls, protocol: &Protocol) -> ServerSetup {
             | Protocol::Sink(_)
             | Protocol::Responder(_) => Vec::new(),
         },
+    }
+}
+
+fn clients(plan: &ClientCertificates) -> Clients {
+    match plan {
+        ClientCertificates::Ignored => Clients::Ignored,
+        ClientCertificates::Optional(by) => Clients::Optional(authorities(by)),
+        ClientCertificates::Required(by) => Clients::Required(authorities(by)),
     }
 }
 

@@ -26,6 +26,7 @@ mod tls;
 
 mod chosen;
 mod client;
+mod client_rules;
 mod confinement;
 mod connection;
 mod downstream;

@@ -87,8 +87,7 @@ pub(crate) fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
             Certificate::SelfSigned => None,
         });
         let pairs = pairs.flatten();
-        let authorities = tls.clients.authorities().into_iter();
-        let of_authorities = authorities.flat_map(ClientAuthorities::files);
+        let of_authorities = tls.authorities().flat_map(ClientAuthorities::files);
         pairs.flatten().chain(of_authorities)
     });
     let collector = plan.tracing.iter().map(|tracing| &tracing.collector);

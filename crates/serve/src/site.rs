@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use onrush_config::plan;
 use onrush_engine::Error;
+use onrush_tls::{Info, Transport};
 
 use crate::admit::connections::Bounds;
 use crate::descriptors::Shares;
@@ -34,6 +35,8 @@ pub(crate) struct Site {
     pub(crate) places: Vec<Rc<Place>>,
     /// By the number in the registry, where it is the number of a place; [`NO_PLACE`] for others.
     places_by_number: Box<[u16]>,
+    /// Whether any of them has rules about certificates of clients by name.
+    has_client_rules: bool,
     /// What the limit on open files has room for.
     shares: Shares,
 }
@@ -105,6 +108,7 @@ impl Site {
             routes: Routes::new(routes),
             groups: groups.collect(),
             places_by_number: by_number(&places),
+            has_client_rules: places.iter().any(|place| place.client_rules.is_some()),
             places,
             shares: resources.shares,
         });
@@ -118,9 +122,30 @@ impl Site {
 
     /// What routes call the listener with this number in the registry; nothing for one that was left by this configuration.
     pub(crate) fn listener_name(&self, listener: u16) -> &str {
+        self.place(listener).map_or("", |place| &place.name)
+    }
+
+    fn place(&self, listener: u16) -> Option<&Place> {
         let place = self.places_by_number.get(usize::from(listener));
         let place = place.and_then(|&place| self.places.get(usize::from(place)));
-        place.map_or("", |place| &place.name)
+        place.map(|place| &**place)
+    }
+
+    /// Whether a request for this host must come by another connection, because its rule about certificates of clients is
+    /// not that of this one. A listener that was left has no rules to compare with: each such request is misdirected.
+    #[inline]
+    pub(crate) fn misdirects(&self, listener: u16, stream: &Transport, host: &str) -> bool {
+        if !self.has_client_rules {
+            return false;
+        }
+        let misdirects = |info: &Info| match self.place(listener) {
+            Some(place) => {
+                let rules = place.client_rules.as_ref();
+                rules.is_some_and(|rules| rules.misdirect(info.name.as_deref(), host))
+            }
+            None => true,
+        };
+        stream.with_info(misdirects).unwrap_or(false)
     }
 
     fn group_named(&self, name: &str) -> Option<&Group> {

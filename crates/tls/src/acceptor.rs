@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ProducesTickets};
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
 use crate::certificate::{self, Identity};
+use crate::client_names::{ByName, ClientNames, NamedClients};
 use crate::clients::{Clients, Trusted};
 use crate::decrypter;
 use crate::error::{Subject, Trouble};
@@ -50,6 +52,8 @@ pub struct ServerSetup {
     pub clients: Clients,
     /// Whether requests for hosts of another certificate are answered.
     pub misdirected: Misdirected,
+    /// Other rules for clients that ask for certain names.
+    pub named_clients: Vec<NamedClients>,
     /// The protocols spoken inside, the favourite first (ALPN, RFC 7301).
     pub protocols: Vec<&'static str>,
 }
@@ -70,8 +74,8 @@ pub struct Acceptor {
 /// What was made of the files as they were once.
 struct Built {
     config: Arc<ServerConfig>,
-    /// What the certificates of clients are verified with.
-    trusted: Trusted,
+    /// Authorities and revocation lists of each rule for clients.
+    trusted: Vec<Trusted>,
 }
 
 impl Acceptor {
@@ -134,7 +138,9 @@ fn files(setup: &ServerSetup) -> Vec<PathBuf> {
             files.extend(staple.clone());
         }
     }
-    files.extend(setup.clients.files().cloned());
+    let named = setup.named_clients.iter().map(|rule| &rule.clients);
+    let all = named.chain([&setup.clients]);
+    files.extend(all.flat_map(Clients::files).cloned());
     files
 }
 
@@ -154,7 +160,7 @@ fn build(
             Err(troubles) => wrong.extend(troubles),
         }
     }
-    let (verifier, trusted) = match setup.clients.verifier(provider, warnings) {
+    let (verifier, trusted) = match verifier(setup, provider, warnings) {
         Ok(made) if wrong.is_empty() => made,
         Ok(_) => return Err(wrong),
         Err(troubles) => {
@@ -191,13 +197,40 @@ fn build(
     })
 }
 
+/// The verifier of clients' certificates, and what each of its rules was made of.
+fn verifier(
+    setup: &ServerSetup,
+    provider: &Arc<CryptoProvider>,
+    warnings: &mut Vec<Trouble>,
+) -> Result<(Arc<dyn ClientCertVerifier>, Vec<Trusted>), Vec<Trouble>> {
+    let (others, trusted) = setup.clients.verifier(provider, warnings)?;
+    if setup.named_clients.is_empty() {
+        return Ok((others, vec![trusted]));
+    }
+    let mut trusted = vec![trusted];
+    let mut rules = Vec::new();
+    for rule in &setup.named_clients {
+        let mut own = Vec::new();
+        let made = rule.clients.verifier(provider, &mut own);
+        // The subjects of a rule have no index in the setup.
+        let of_rule = |trouble: Trouble| Trouble::new(Subject::Setup, trouble.message);
+        warnings.extend(own.into_iter().map(of_rule));
+        let (verifier, of) =
+            made.map_err(|wrong| -> Vec<Trouble> { wrong.into_iter().map(of_rule).collect() })?;
+        rules.push(verifier);
+        trusted.push(of);
+    }
+    let names = ClientNames::new(setup.named_clients.iter().map(|rule| &rule.names));
+    Ok((Arc::new(ByName::new(names, rules, others)), trusted))
+}
+
 /// The keys of tickets: those from before, as long as the same clients are trusted.
 fn ticketer(
-    trusted: &Trusted,
+    trusted: &[Trusted],
     before: Option<&Built>,
 ) -> Result<Arc<dyn ProducesTickets>, Trouble> {
     match before {
-        Some(before) if &before.trusted == trusted => Ok(Arc::clone(&before.config.ticketer)),
+        Some(before) if before.trusted == trusted => Ok(Arc::clone(&before.config.ticketer)),
         _ => match Ticketer::new() {
             Ok(ticketer) => Ok(Arc::new(ticketer)),
             Err(error) => Err(Trouble::new(

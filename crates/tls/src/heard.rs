@@ -14,6 +14,8 @@ pub(crate) struct Heard {
     pub(crate) name: Option<Box<str>>,
     /// The certificate that it gets, where that matters to its requests.
     pub(crate) served: Option<Served>,
+    /// Whether the client's hello has been read.
+    pub(crate) has_hello: bool,
     /// When what the session stands on ends, in seconds of Unix time: its client's certificate, or the session that was
     /// resumed. `None` when it stands on nothing that ends.
     pub(crate) ends: Option<u64>,
@@ -42,6 +44,16 @@ impl Heard {
 /// Notes something about the handshake in hand.
 pub(crate) fn note(change: impl FnOnce(&mut Heard)) {
     HEARD.with_borrow_mut(change);
+}
+
+/// Whether the client's hello has been read.
+pub(crate) fn has_hello() -> bool {
+    HEARD.with_borrow(|heard| heard.has_hello)
+}
+
+/// Looks at the name that the client has asked for.
+pub(crate) fn name<T>(look: impl FnOnce(Option<&str>) -> T) -> T {
+    HEARD.with_borrow(|heard| look(heard.name.as_deref()))
 }
 
 /// When what the session in hand stands on ends.

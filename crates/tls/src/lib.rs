@@ -24,6 +24,7 @@ mod verify;
 
 mod certificate;
 mod cipher;
+mod client_names;
 mod clients;
 mod decrypter;
 mod names;
@@ -41,6 +42,7 @@ mod version;
 pub use acceptor::{Acceptor, Profile, ServerSetup};
 pub use certificate::Identity;
 pub use cipher::Cipher;
+pub use client_names::{ClientNames, NamedClients};
 pub use clients::{Authorities, Clients};
 pub use connector::{ClientSetup, Connector, Group, Resume, Verify};
 pub use error::{HandshakeError, Subject, Trouble};

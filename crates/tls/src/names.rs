@@ -155,7 +155,10 @@ impl ResolvesServerCert for Resolver {
         };
         let index = *found.iter().find(understands).or(found.first())?;
         let served = self.served(asked.as_deref(), index);
-        heard::note(|heard| (heard.name, heard.served) = (asked, served));
+        heard::note(|heard| {
+            (heard.name, heard.served) = (asked, served);
+            heard.has_hello = true;
+        });
         Some(Arc::clone(names.key(index, clock::unix_seconds())))
     }
 }

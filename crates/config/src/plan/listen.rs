@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::file::FilePath;
 use super::network::Networks;
 use super::protocol::Protocol;
+use super::route::Host;
 use crate::limits;
 
 /// One place to accept connections.
@@ -94,9 +95,18 @@ pub struct Tls {
     pub clients: ClientCertificates,
     /// Whether requests for hosts of another certificate are answered.
     pub misdirected: Misdirected,
+    /// Other rules about that, for clients that ask for certain names (SNI).
+    pub names: Vec<NamedClients>,
 }
 
 impl Tls {
+    /// All authorities of clients.
+    pub fn authorities(&self) -> impl Iterator<Item = &ClientAuthorities> {
+        let named = self.names.iter().map(|rule| &rule.clients);
+        let all = [&self.clients].into_iter().chain(named);
+        all.filter_map(ClientCertificates::authorities)
+    }
+
     /// With a certificate made at the start and everything else at its default.
     pub fn self_signed() -> Tls {
         Tls::with(vec![Certificate::SelfSigned])
@@ -109,6 +119,7 @@ impl Tls {
             profile: TlsProfile::default(),
             clients: ClientCertificates::default(),
             misdirected: Misdirected::default(),
+            names: Vec::new(),
         }
     }
 }
@@ -147,6 +158,15 @@ pub enum TlsProfile {
     /// TLS 1.2 with forward secrecy and authenticated encryption, and TLS 1.3.
     #[default]
     Intermediate,
+}
+
+/// A rule for clients that ask for one of these hosts (SNI).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedClients {
+    /// Never empty.
+    pub hosts: Vec<Host>,
+    /// Whether these clients show certificates.
+    pub clients: ClientCertificates,
 }
 
 /// Whether clients show certificates.

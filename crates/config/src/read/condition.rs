@@ -11,7 +11,7 @@ use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 use crate::written::{as_text, in_order, one_or_list, parsed, read_texts, report_kind};
 
-const HOST: Kind<Host> = Kind {
+pub(super) const HOST: Kind<Host> = Kind {
     expected: "a host name such as \"static.example.com\"",
     parse: value::parse_host,
 };

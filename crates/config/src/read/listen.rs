@@ -4,14 +4,15 @@ use std::collections::HashMap;
 
 use toml::de::DeValue;
 
+use super::condition::HOST;
 use super::kinds::{NETWORK, place_of_value, read_networks, read_paths};
 use super::protocol::read_protocol;
 use crate::address::{is_group_name, parse_listen};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{
-    Address, Certificate, ClientAuthorities, ClientCertificates, Listen, Misdirected, Networks,
-    Tls, TlsProfile,
+    Address, Certificate, ClientAuthorities, ClientCertificates, Host, Listen, Misdirected,
+    NamedClients, Networks, Tls, TlsProfile,
 };
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
@@ -161,6 +162,7 @@ fn read_tls(listen: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tls
         "client_crl",
         "client_certificates",
         "misdirected",
+        "names",
     ]);
     const PROFILE: Kind<TlsProfile> = Kind {
         expected: "\"intermediate\" or \"modern\"",
@@ -199,7 +201,42 @@ fn read_tls(listen: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tls
         misdirected: section
             .read("misdirected", MISDIRECTED, findings)
             .unwrap_or_default(),
+        names: read_names(&section, findings),
     })
+}
+
+/// Rules for clients that ask for certain names.
+fn read_names(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<NamedClients> {
+    const EXPECTED: &str = "a list such as [{ host = \"a.example.com\", client_ca = \"a.pem\" }]";
+    const RULE: &str = "a table such as { host = \"a.example.com\", client_ca = \"a.pem\" }";
+    let Some(value) = tls.value("names") else {
+        return Vec::new();
+    };
+    let DeValue::Array(array) = value.get_ref() else {
+        tls.report_kind("names", EXPECTED, findings);
+        return Vec::new();
+    };
+    let mut rules: Vec<NamedClients> = Vec::new();
+    for value in array.iter() {
+        let keys = Keys::new(&["host", "client_ca", "client_crl", "client_certificates"]);
+        let Some(section) = Section::of("a rule of names", value, RULE, keys, findings) else {
+            continue;
+        };
+        section.require("host", HOST.expected, findings);
+        let hosts: Vec<Host> = section
+            .read_some("host", HOST, findings)
+            .unwrap_or_default();
+        let mut known = rules.iter().flat_map(|rule| &rule.hosts);
+        if known.any(|known| hosts.contains(known)) {
+            let message = "another rule of names has this host: expected each host in one rule";
+            findings.error(section.place("host"), message);
+        }
+        let clients = read_clients(&section, findings);
+        if !hosts.is_empty() {
+            rules.push(NamedClients { hosts, clients });
+        }
+    }
+    rules
 }
 
 /// The one beside the other keys first, then those of the list.

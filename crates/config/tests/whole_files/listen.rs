@@ -306,3 +306,25 @@ fn the_proxy_protocol_from_everybody_is_warned_of() {
         ],
     )]);
 }
+
+#[test]
+fn names_have_rules_of_their_own_for_clients() {
+    let keys = "tls = { certificate = \"a\", key = \"b\", names = [{ host = [\"A.org\", \"*.b.org\"], client_ca = \"ca.pem\" }, { host = \"c.org\" }] }";
+    let names = listen(keys).tls.expect("tls").names;
+    assert_eq!(
+        names,
+        [
+            NamedClients {
+                hosts: vec![
+                    Host::Exact("a.org".to_owned()),
+                    Host::Below(".b.org".to_owned())
+                ],
+                clients: ClientCertificates::Required(ca(&[])),
+            },
+            NamedClients {
+                hosts: vec![Host::Exact("c.org".to_owned())],
+                clients: ClientCertificates::Ignored,
+            },
+        ]
+    );
+}

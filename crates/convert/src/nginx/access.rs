@@ -89,12 +89,13 @@ fn foreign<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Entry {
 
 /// Whether a directive of this name has a module decide who is let in.
 pub(super) fn is_foreign(name: &str) -> bool {
-    const OTHERS: [&str; 6] = [
+    const OTHERS: [&str; 7] = [
         "SecRulesEnabled",
         "accesskey",
         "app_protect_enable",
         "js_access",
         "modsecurity",
+        "ssl_ocsp",
         "testcookie",
     ];
     let module = name.strip_prefix("auth_");

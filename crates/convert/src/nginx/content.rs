@@ -243,7 +243,7 @@ pub(super) fn compression<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mu
     route.put("compress", Value::table(entries));
 }
 
-/// Files under a path that a `rewrite … break` has changed: those of the directory that stands for the route's prefix.
+/// Files for a path that a `rewrite … break` has changed: they are in the directory that replaces the route's prefix.
 fn rewritten_files<'a>(
     work: &mut Work<'a>,
     state: &State<'a>,
@@ -263,7 +263,7 @@ fn rewritten_files<'a>(
         Some(directory) => files(work, state, spot, Some(&directory)),
         None => {
             let why = format!(
-                "files are looked for under the path behind a prefix, and this path is another one; the response is {FOREIGN_STATUS}"
+                "Onrush cannot serve files for this changed path; the response is {FOREIGN_STATUS}"
             );
             work.notes.left_out(rewrite, why);
             Response::status(FOREIGN_STATUS)
@@ -271,7 +271,7 @@ fn rewritten_files<'a>(
     }
 }
 
-/// Files beneath a directory, or beneath the one that is `below` it.
+/// Files of the location's directory, or of its subdirectory `below`.
 fn files<'a>(
     work: &mut Work<'a>,
     state: &State<'a>,

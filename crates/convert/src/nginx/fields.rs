@@ -61,7 +61,7 @@ fn add<'a>(work: &mut Work<'a>, directive: &'a Directive, spot: &Spot<'_>, route
         let why = "Onrush writes this field itself";
         return work.notes.without_effect(directive, why);
     }
-    // Of these there is one, which is replaced, or removed by an empty value.
+    // nginx replaces these fields, and removes them when the value is empty.
     let is_single = ["etag", "last-modified"].contains(&&*name.to_ascii_lowercase());
     let value = match template(directive.argument(1), spot.constants) {
         Ok(value) if value.is_empty() => {

@@ -104,6 +104,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
             "ssl_certificate",
             "ssl_certificate_key",
             "ssl_client_certificate",
+            "ssl_crl",
             "ssl_protocols",
             "ssl_verify_client",
             "sticky",
@@ -344,7 +345,7 @@ pub(super) fn is_known(name: &str) -> bool {
     of_name(name).is_some()
 }
 
-/// What becomes of a directive that nobody has looked at.
+/// Outcome of a directive that no other part has noted.
 pub(super) fn unread(directive: &Directive) -> Outcome {
     let name = directive.name();
     if name == "default_type" && directive.argument(0) == "application/octet-stream" {

@@ -1,6 +1,8 @@
 //! `listen` of all servers, and the certificates that are shown there.
 
+use super::clients;
 use super::scope::Scope;
+use super::server::Server;
 use super::work::Work;
 use crate::condition::network;
 use crate::directive::Directive;
@@ -91,7 +93,7 @@ fn listen<'a>(
             "proxy_protocol" => {
                 listener.proxy_protocol = Some(proxy_protocol(work, scope));
                 if believes_header(scope) {
-                    let how = "clients have the addresses of PROXY headers; nginx takes those of connections without real_ip_header proxy_protocol";
+                    let how = "the client is the address of the PROXY header; nginx takes the address of the connection without real_ip_header proxy_protocol";
                     work.notes.approximated(directive, how);
                 }
             }
@@ -137,7 +139,7 @@ fn address(text: &str) -> String {
     format!("{host}:{port}")
 }
 
-/// Whether clients of a server are those of PROXY headers in the result and not in nginx.
+/// Whether the result takes the client's address from the PROXY header where nginx does not.
 pub(super) fn believes_header(scope: &Scope<'_>) -> bool {
     let is_with = |listen: &&Directive| {
         let mut options = listen.arguments().iter();
@@ -175,14 +177,14 @@ pub(super) fn trusted<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Vec<String>
 }
 
 /// Puts the certificates of its servers into a listener that speaks TLS.
-pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers: &[Scope<'a>]) {
+pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers: &[Server<'a>]) {
     if listener.tls.is_none() {
         return;
     }
     let mut pairs: Vec<Value> = Vec::new();
     let mut entries = Vec::new();
     for server in &listener.owners {
-        let scope = &servers[*server];
+        let scope = &servers[*server].scope;
         let pair = scope
             .all("ssl_certificate")
             .into_iter()
@@ -204,13 +206,13 @@ pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers:
                 pairs.push(pair);
             }
         }
-        clients(work, scope, &mut entries);
         profile(work, scope, &mut entries);
         if let Some(directive) = scope.one("ssl_reject_handshake") {
             let how = "a client that asks for another name is shown the first certificate";
             work.notes.approximated(directive, how);
         }
     }
+    entries.extend(clients::rules(work, &listener.owners, servers));
     listener.tls = Some(match &*pairs {
         // Without any, nginx refuses every handshake.
         [] => Value::text("self-signed"),
@@ -223,35 +225,6 @@ pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers:
             Value::Table(entries)
         }
     });
-}
-
-/// Certificates of clients.
-fn clients<'a>(work: &mut Work<'a>, scope: &Scope<'a>, entries: &mut Vec<(String, Value)>) {
-    let Some(verify) = scope.one("ssl_verify_client") else {
-        return;
-    };
-    let kind = match verify.argument(0) {
-        "on" => "required",
-        "optional" => "optional",
-        "off" => return work.notes.carried(verify),
-        _ => {
-            let why = "certificates of clients are required or optional, and verified";
-            return work.notes.left_out(verify, why);
-        }
-    };
-    let Some(authority) = scope.one("ssl_client_certificate") else {
-        return work
-            .notes
-            .left_out(verify, "there is no ssl_client_certificate");
-    };
-    work.notes.carried(authority);
-    work.notes.carried(verify);
-    if entries.iter().any(|(key, _)| key == "client_ca") {
-        return;
-    }
-    let authority = Value::Text(work.path(authority.argument(0)));
-    entries.push(("client_ca".to_owned(), authority));
-    entries.push(("client_certificates".to_owned(), Value::text(kind)));
 }
 
 fn profile<'a>(work: &mut Work<'a>, scope: &Scope<'a>, entries: &mut Vec<(String, Value)>) {

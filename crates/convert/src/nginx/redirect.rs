@@ -96,8 +96,7 @@ fn redirect<'a>(
     match location(written, state, given) {
         Ok(to) => {
             if to.contains("&{query}") {
-                let how =
-                    "where the client has sent no query, a & stands at the end of the location";
+                let how = "without a query from the client the location ends with &";
                 work.notes.approximated(directive, how);
             }
             for how in differences(written) {

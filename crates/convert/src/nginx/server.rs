@@ -13,6 +13,7 @@ use super::work::{Spot, State, Work};
 use crate::condition::{Atom, Both, Condition, Path, Test};
 use crate::decide::{Given, TooMany};
 use crate::directive::Directive;
+use crate::guards::Guards;
 use crate::pattern::Simple;
 use crate::route::{Response, Route, escaped};
 
@@ -66,6 +67,16 @@ impl<'a> Server<'a> {
             scope,
             names,
         }
+    }
+
+    /// Its names, and `*.example.com`.
+    pub(super) fn hosts(&self) -> &[String] {
+        &self.names.hosts
+    }
+
+    /// Whether it has names of other kinds.
+    pub(super) fn has_patterns(&self) -> bool {
+        !self.names.beginnings.is_empty() || !self.names.patterns.is_empty()
     }
 
     /// For comments.
@@ -261,7 +272,14 @@ fn one<'a>(
 ) -> Result<(), TooMany> {
     let level = server.directive.inside();
     let comments = [server.origin()];
-    let constants = constants(level, port);
+    if work.unverified.contains(&server.directive.number) {
+        let why = "its rule about certificates of clients differs from that of the default server, and its names are expressions, which Onrush does not compare with the name that a client asks for";
+        match work.guards {
+            Guards::Closed => return unverified(work, server, &given, (comments, why)),
+            Guards::Open => work.notes.left_out(server.directive, why),
+        }
+    }
+    let constants = constants(server, port);
     let found: Rc<[Location<'a>]> =
         locations(&mut work.notes, level, &server.scope, work.guards).into();
     let state = State {
@@ -326,6 +344,20 @@ fn one<'a>(
     )
 }
 
+/// A server whose rule about certificates of clients counts for no name that a client asks for.
+fn unverified<'a>(
+    work: &mut Work<'a>,
+    server: &Server<'a>,
+    given: &Given,
+    (comments, why): ([String; 1], &str),
+) -> Result<(), TooMany> {
+    let why = format!("{why}; the response is 403 (--open-guards lets every client in)");
+    work.notes.left_out(server.directive, why);
+    let mut route = Route::new(given.condition.clone(), Response::status(403));
+    route.comments = comments.into();
+    work.push(route)
+}
+
 /// A location that cannot be asked for together with the conditions around it: where it refuses, all of its paths are refused.
 fn unasked<'a>(
     work: &mut Work<'a>,
@@ -362,8 +394,18 @@ fn refused<'a>(
 }
 
 /// What is known of all requests of a server.
-fn constants(level: &[Directive], port: Option<&str>) -> Constants {
+fn constants(server: &Server<'_>, port: Option<&str>) -> Constants {
+    let level = server.directive.inside();
     let mut constants = Vec::new();
+    let listens = server.scope.all("listen");
+    let is_tls = |listen: &&Directive| listen.arguments().iter().any(|option| option == "ssl");
+    if server.scope.value("ssl_verify_client") == "on"
+        && !listens.is_empty()
+        && listens.iter().all(is_tls)
+    {
+        // Others come to no request.
+        constants.push(("ssl_client_verify".to_owned(), "SUCCESS".to_owned()));
+    }
     constants.extend(port.map(|port| ("server_port".to_owned(), port.to_owned())));
     let said = level.iter().find(|said| said.name() == "server_name");
     let name = said.map_or("", |said| said.argument(0));

@@ -26,6 +26,7 @@ pub(super) fn work_of<T>(
         prefix: PathBuf::from("/etc/nginx"),
         forwards_clients: false,
         passes: None,
+        unverified: Vec::new(),
         budget: Budget::default(),
         guards: Guards::Closed,
     };

@@ -36,6 +36,8 @@ pub(super) struct Work<'a> {
     pub(super) forwards_clients: bool,
     /// The first `proxy_pass` or `grpc_pass` that is used.
     pub(super) passes: Option<&'a Directive>,
+    /// Servers, by the numbers of their directives, whose rule about certificates of clients cannot be kept.
+    pub(super) unverified: Vec<usize>,
     pub(super) budget: Budget,
     /// Treatment of rules that refuse requests and have no counterpart.
     pub(super) guards: Guards,

@@ -8,6 +8,7 @@ use onrush_engine::Stream;
 use onrush_tls::Acceptor;
 
 use crate::admit::connections::Bounds;
+use crate::client_rules::ClientRules;
 use crate::memcached::desk::{Desk, moment};
 use crate::worker::Worker;
 
@@ -23,6 +24,8 @@ pub(crate) enum Spoken {
 /// One place to accept connections.
 pub(crate) struct Place {
     pub(crate) acceptor: Option<Arc<Acceptor>>,
+    /// Rules about certificates of clients, where they differ by name.
+    pub(crate) client_rules: Option<ClientRules>,
     /// Its number in the core's registry.
     pub(crate) listener: u16,
     /// What routes call it.
@@ -73,6 +76,7 @@ impl Place {
             listener,
             name: plan.name.clone(),
             acceptor: acceptor.map(Arc::clone),
+            client_rules: plan.tls.as_ref().and_then(ClientRules::new),
             introducers: plan.proxy_protocol.clone(),
             bounds,
         })

@@ -34,6 +34,7 @@ fn setup(certificates: Vec<Identity>) -> ServerSetup {
         profile: Profile::Intermediate,
         clients: Clients::Ignored,
         misdirected: Misdirected::Refuse,
+        named_clients: Vec::new(),
         protocols: Vec::new(),
     }
 }

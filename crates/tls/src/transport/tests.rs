@@ -134,6 +134,7 @@ fn setup() -> ServerSetup {
         profile: Profile::Intermediate,
         clients: Clients::Ignored,
         misdirected: Misdirected::Refuse,
+        named_clients: Vec::new(),
         protocols: vec!["http/1.1"],
     }
 }

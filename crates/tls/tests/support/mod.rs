@@ -26,6 +26,7 @@ fn acceptor() -> Acceptor {
         profile: Profile::Intermediate,
         clients: Clients::Ignored,
         misdirected: Misdirected::Refuse,
+        named_clients: Vec::new(),
         protocols: vec!["http/1.1"],
     };
     Acceptor::new(setup).expect("no file can be wrong").0

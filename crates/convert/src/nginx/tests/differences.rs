@@ -37,11 +37,7 @@ fn a_rewritten_path_of_files_is_another_directory() {
         "rewrite ^/a/(.*)$ /$1?a=b break;",
     ] {
         let server = format!("root /w; location /a/ {{ {rule} }}");
-        check_text(
-            &server,
-            &["respond = { status = 501 }"],
-            &[],
-        );
+        check_text(&server, &["respond = { status = 501 }"], &[]);
         check_note(&server, "rewrite", "LeftOut");
     }
 }
@@ -184,7 +180,7 @@ fn differences_have_notes() {
         (
             "listen 81 proxy_protocol; root /w;",
             "listen 81",
-            "nginx takes those",
+            "nginx takes the address",
         ),
     ] {
         check_note(server, directive, said);

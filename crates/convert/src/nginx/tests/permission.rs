@@ -302,3 +302,78 @@ fn a_field_that_cannot_be_written_is_not_the_clients() {
         &[],
     );
 }
+
+/// The `tls` of the result, and its outcome, of servers with these directives.
+#[track_caller]
+fn tls_of(servers: &[&str]) -> (String, Conversion) {
+    let servers: String = servers
+        .iter()
+        .map(|server| {
+            format!("server {{ listen 443 ssl; ssl_certificate /c; ssl_certificate_key /k; return 204; {server} }}")
+        })
+        .collect();
+    let conversion = converted(&format!("http {{ {servers} }}"));
+    let all = lines(&conversion);
+    let tls = all.iter().find(|line| line.starts_with("tls = "));
+    let tls = tls
+        .expect("it speaks TLS")
+        .replace("tls = { certificate = \"/c\", key = \"/k\"", "");
+    (tls, conversion)
+}
+
+#[test]
+fn each_server_has_its_own_rule_for_certificates_of_clients() {
+    let a = "server_name a.org; ssl_verify_client optional; ssl_client_certificate /a;";
+    let b = "server_name b.org; ssl_verify_client on; ssl_client_certificate /b; ssl_crl /l;";
+    let (tls, conversion) = tls_of(&[a, b, "server_name c.org;"]);
+    assert_eq!(
+        tls,
+        ", client_ca = \"/a\", client_certificates = \"optional\", names = [{ host = \"b.org\", client_ca = \"/b\", client_crl = \"/l\", client_certificates = \"required\" }, { host = \"c.org\" }] }"
+    );
+    assert!(conversion.is_complete(), "{:?}", conversion.notes);
+    let (tls, _) = tls_of(&["server_name c.org;", b, "server_name d.org;"]);
+    assert_eq!(
+        tls,
+        ", names = [{ host = \"b.org\", client_ca = \"/b\", client_crl = \"/l\", client_certificates = \"required\" }] }"
+    );
+    let (tls, _) = tls_of(&[
+        "server_name c.org;",
+        &b.replace("b.org", "*.b.org"),
+        "server_name x.b.org;",
+    ]);
+    assert!(tls.contains("{ host = [\"c.org\", \"x.b.org\"] }"), "{tls}");
+    let (tls, _) = tls_of(&[b, &b.replace("b.org", "c.org")]);
+    assert!(!tls.contains("names"), "{tls}");
+    let (tls, _) = tls_of(&["ssl_verify_client on; ssl_trusted_certificate /t;"]);
+    assert_eq!(
+        tls,
+        ", client_ca = \"/t\", client_certificates = \"required\" }"
+    );
+}
+
+#[test]
+fn a_rule_for_certificates_that_cannot_be_kept_is_closed() {
+    let on = "ssl_verify_client on; ssl_client_certificate /b;";
+    let (tls, conversion) = tls_of(&["server_name c.org;", &format!("server_name ~^b; {on}")]);
+    assert_eq!(tls, " }");
+    assert!(
+        conversion.text.contains("status = 403"),
+        "{}",
+        conversion.text
+    );
+    assert!(!conversion.is_complete());
+    check_text(
+        &format!("{on} ssl_ocsp on; root /w;"),
+        &["respond = { status = 501 }"],
+        &["files ="],
+    );
+    let text = format!(
+        "http {{ server {{ listen 443 ssl; {on} location / {{ if ($ssl_client_verify != SUCCESS) {{ return 403; }} root /w; }} }} }}"
+    );
+    let conversion = converted(&text);
+    assert!(
+        !lines(&conversion).join("\n").contains("403"),
+        "{}",
+        conversion.text
+    );
+}

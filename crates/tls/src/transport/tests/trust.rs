@@ -12,6 +12,7 @@ use x509_parser::time::ASN1Time;
 
 use super::alerts::client_of;
 use super::*;
+use crate::client_names::NamedClients;
 use crate::error::Subject;
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
@@ -360,4 +361,56 @@ fn bad_revocation_lists_are_named_with_their_file() {
         let said = format!("{}: {why}", list.display());
         assert!(wrong[0].message.starts_with(&said), "{}", wrong[0]);
     }
+}
+
+#[test]
+fn a_rule_for_a_name_counts_for_clients_that_ask_for_it() {
+    on_every_driver(calm, |site| async move {
+        let directory = tempfile::tempdir().unwrap();
+        let (ours, other) = (authority("Ours"), authority("Other"));
+        let file = |name: &str, by: &Authority| {
+            let file = directory.path().join(name);
+            fs::write(&file, by.pem()).unwrap();
+            Authorities::new(file)
+        };
+        let rule = |name: &str, clients| NamedClients {
+            names: vec![name.to_owned()],
+            clients,
+        };
+        let setup = ServerSetup {
+            named_clients: vec![
+                rule("a.example", Clients::Required(file("a.pem", &ours))),
+                rule("*.b.example", Clients::Optional(file("b.pem", &other))),
+            ],
+            ..setup()
+        };
+        let acceptor = Arc::new(Acceptor::new(setup).ok().unwrap().0);
+        let of_ours = write(directory.path(), "ours", &params("ours"), &ours);
+        let of_other = write(directory.path(), "other", &params("other"), &other);
+        for version in [Version::Tls12, Version::Tls13] {
+            for (name, certificate, expected) in [
+                ("a.example", None, None),
+                ("a.example", Some(&of_ours), Some(Some("CN=ours"))),
+                ("a.example", Some(&of_other), None),
+                ("x.b.example", None, Some(None)),
+                ("x.b.example", Some(&of_ours), None),
+                ("y.x.b.example", Some(&of_other), Some(Some("CN=other"))),
+                ("c.example", Some(&of_ours), Some(None)),
+            ] {
+                let connector = connector_of(ClientSetup {
+                    verify: Verify::Nothing,
+                    name: Some(name.to_owned()),
+                    certificate: certificate.cloned(),
+                    versions: vec![version],
+                    ..ClientSetup::default()
+                });
+                let (server, _client) = site.shake(&acceptor, &connector).await;
+                let shown = server
+                    .ok()
+                    .map(|server| patient(server).info().unwrap().client.clone());
+                let expected = expected.map(|client: Option<&str>| client.map(Into::into));
+                assert_eq!(shown, expected, "{name} {version:?}");
+            }
+        }
+    });
 }

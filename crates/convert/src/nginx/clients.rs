@@ -1,0 +1,105 @@
+//! Certificates of clients: each server has its own rule, which counts for the names that clients ask for (SNI).
+
+use super::scope::Scope;
+use super::server::Server;
+use super::work::Work;
+use crate::document::Value;
+
+/// The keys of one rule; none where clients are not asked.
+type Rule = Vec<(String, Value)>;
+
+/// The keys of a listener's `tls` about certificates of clients: the rule of the default server, and `names` with those
+/// of the others where they differ.
+pub(super) fn rules<'a>(work: &mut Work<'a>, owners: &[usize], servers: &[Server<'a>]) -> Rule {
+    let rules: Vec<Rule> = owners
+        .iter()
+        .map(|owner| rule(work, &servers[*owner].scope))
+        .collect();
+    let Some(default) = rules.first().cloned() else {
+        return Vec::new();
+    };
+    if rules.iter().all(|rule| *rule == default) {
+        return default;
+    }
+    let is_wide = |owner: &usize| {
+        servers[*owner]
+            .hosts()
+            .iter()
+            .any(|host| host.starts_with('*'))
+    };
+    let are_all = owners.iter().any(is_wide);
+    let mut named: Vec<(Rule, Vec<String>)> = Vec::new();
+    for (owner, rule) in owners.iter().zip(rules) {
+        let server = &servers[*owner];
+        let is_default = *owner == owners[0];
+        if rule != default && !is_default && server.has_patterns() {
+            // The connection is made before such a name is looked at.
+            work.unverified.push(server.directive.number);
+        }
+        if server.hosts().is_empty() || rule == default && !are_all {
+            continue;
+        }
+        match named.iter_mut().find(|(known, _)| *known == rule) {
+            Some((_, hosts)) => hosts.extend_from_slice(server.hosts()),
+            None => named.push((rule, server.hosts().to_vec())),
+        }
+    }
+    let mut known: Vec<String> = Vec::new();
+    let names = named.into_iter().filter_map(|(rule, mut hosts)| {
+        // Of two servers with one name the first has it.
+        hosts.retain(|host| {
+            let is_new = !known.contains(host);
+            known.push(host.clone());
+            is_new
+        });
+        let host = ("host".to_owned(), Value::one_or_list(&hosts));
+        (!hosts.is_empty()).then(|| Value::Table([vec![host], rule].concat()))
+    });
+    let names: Vec<Value> = names.collect();
+    let names = (!names.is_empty()).then(|| ("names".to_owned(), Value::List(names)));
+    [default, names.into_iter().collect()].concat()
+}
+
+/// The rule of a server.
+fn rule<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Rule {
+    let Some(verify) = scope.one("ssl_verify_client") else {
+        return Vec::new();
+    };
+    let kind = match verify.argument(0) {
+        "on" => "required",
+        "optional" => "optional",
+        "off" => {
+            work.notes.carried(verify);
+            return Vec::new();
+        }
+        _ => {
+            let why = "certificates of clients are required or optional, and verified: clients are not asked for one here";
+            work.notes.left_out(verify, why);
+            return Vec::new();
+        }
+    };
+    let said = [
+        scope.one("ssl_client_certificate"),
+        scope.one("ssl_trusted_certificate"),
+    ];
+    let mut authorities = said.into_iter().flatten();
+    let Some(authority) = authorities.next() else {
+        let why = "there is neither ssl_client_certificate nor ssl_trusted_certificate";
+        work.notes.left_out(verify, why);
+        return Vec::new();
+    };
+    work.notes.carried(authority);
+    work.notes.carried(verify);
+    if let Some(other) = authorities.next() {
+        let how = "clients have certificates of the authorities in ssl_client_certificate alone";
+        work.notes.approximated(other, how);
+    }
+    let path = |work: &Work<'a>, name: &str| Value::Text(work.path(name));
+    let mut rule = vec![("client_ca".to_owned(), path(work, authority.argument(0)))];
+    if let Some(list) = scope.one("ssl_crl") {
+        rule.push(("client_crl".to_owned(), path(work, list.argument(0))));
+        work.notes.carried(list);
+    }
+    rule.push(("client_certificates".to_owned(), Value::text(kind)));
+    rule
+}

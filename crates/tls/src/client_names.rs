@@ -1,0 +1,166 @@
+//! Rules about the certificates of clients by the name that a client asks for (SNI, RFC 6066 3).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+
+use crate::clients::Clients;
+use crate::heard;
+
+/// A rule for clients that ask for one of these names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedClients {
+    /// Names in lower case; `*.example.com` is every name below one.
+    pub names: Vec<String>,
+    /// Whether these clients show certificates.
+    pub clients: Clients,
+}
+
+/// Index of rules by name: an exact name first, then the longest suffix.
+#[derive(Clone, Debug, Default)]
+pub struct ClientNames {
+    exact: HashMap<String, usize>,
+    /// By the part after the `*`, with its dot.
+    below: HashMap<String, usize>,
+}
+
+impl ClientNames {
+    /// The names of each rule, in order. Of two rules for one name the first counts.
+    pub fn new<'n, T: IntoIterator<Item = &'n String>>(
+        rules: impl IntoIterator<Item = T>,
+    ) -> ClientNames {
+        let mut names = ClientNames::default();
+        for (rule, all) in rules.into_iter().enumerate() {
+            for name in all {
+                let (map, name) = match name.strip_prefix('*') {
+                    Some(below) => (&mut names.below, below),
+                    None => (&mut names.exact, name.as_str()),
+                };
+                map.entry(name.to_owned()).or_insert(rule);
+            }
+        }
+        names
+    }
+
+    /// The rule for a name in lower case; `None` where no rule has it.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        let below = || {
+            let dots = name.match_indices('.');
+            let mut suffixes = dots.map(|(at, _)| &name[at..]);
+            suffixes.find_map(|suffix| self.below.get(suffix))
+        };
+        self.exact.get(name).or_else(below).copied()
+    }
+}
+
+/// Verifies a client by the rule for the name that it asked for in this handshake.
+#[derive(Debug)]
+pub(crate) struct ByName {
+    names: ClientNames,
+    rules: Vec<Arc<dyn ClientCertVerifier>>,
+    others: Arc<dyn ClientCertVerifier>,
+}
+
+impl ByName {
+    /// `rules` in the order of `names`, and the one for all other clients.
+    pub(crate) fn new(
+        names: ClientNames,
+        rules: Vec<Arc<dyn ClientCertVerifier>>,
+        others: Arc<dyn ClientCertVerifier>,
+    ) -> ByName {
+        ByName {
+            names,
+            rules,
+            others,
+        }
+    }
+
+    /// rustls asks for the server's certificate first, which is when the name is noted.
+    fn own(&self) -> &Arc<dyn ClientCertVerifier> {
+        let rule = heard::name(|name| self.names.find(name?));
+        rule.map_or(&self.others, |rule| &self.rules[rule])
+    }
+}
+
+impl ClientCertVerifier for ByName {
+    fn offer_client_auth(&self) -> bool {
+        if !heard::has_hello() {
+            // rustls asks before it has read the hello whether to keep what a certificate is verified with.
+            let all = self.rules.iter().chain([&self.others]);
+            return all.into_iter().any(|rule| rule.offer_client_auth());
+        }
+        self.own().offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.own().client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.own().root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.own()
+            .verify_client_cert(certificate, intermediates, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.own()
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.own()
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.own().supported_verify_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exact_name_comes_before_the_longest_suffix() {
+        let rules = [
+            vec!["*.a.org".to_owned()],
+            vec!["x.a.org".to_owned(), "a.org".to_owned()],
+            vec!["*.b.a.org".to_owned()],
+        ];
+        let names = ClientNames::new(&rules);
+        for (name, rule) in [
+            ("a.org", Some(1)),
+            ("x.a.org", Some(1)),
+            ("y.a.org", Some(0)),
+            ("z.y.a.org", Some(0)),
+            ("c.b.a.org", Some(2)),
+            ("b.org", None),
+            ("xa.org", None),
+        ] {
+            assert_eq!(names.find(name), rule, "{name}");
+        }
+    }
+}
