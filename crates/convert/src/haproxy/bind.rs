@@ -172,20 +172,24 @@ fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Options {
     let mut entries: Vec<(String, Value)> = Vec::new();
     let mut speaks_tls = false;
     let mut authority = None;
+    let mut verify = "none".to_owned();
     let words = line.arguments().iter().skip(1).map(String::as_str);
     let mut words = words.peekable();
     while let Some(word) = words.next() {
         match word {
             "ssl" => speaks_tls = true,
             "crt" => certificates(work, line, words.next().unwrap_or_default(), &mut pairs),
-            "crt-list" => listed(work, line, words.next().unwrap_or_default(), &mut pairs),
-            "ca-file" => authority = words.next().map(|name| work.path(name, "ca-base")),
-            "verify" => match words.next().unwrap_or_default() {
-                kind @ ("required" | "optional") => {
-                    entries.push(("client_certificates".to_owned(), Value::text(kind)));
+            "crt-list" => {
+                let name = words.next().unwrap_or_default();
+                if let Some((file, kind)) = listed(work, line, name, &mut pairs) {
+                    authority.get_or_insert(file);
+                    verify = kind;
+                    let how = "clients show certificates for all names of this address, signed by the first authorities that are named";
+                    work.notes.approximated(line, how);
                 }
-                _ => authority = None,
-            },
+            }
+            "ca-file" => authority = words.next().map(|name| work.path(name, "ca-base")),
+            "verify" => verify = words.next().unwrap_or_default().to_owned(),
             "accept-proxy" => options.proxy_protocol = Some(Value::Truth(true)),
             "ssl-min-ver" if words.clone().next() != Some("TLSv1.3") => drop(words.next()),
             "ssl-min-ver" | "force-tlsv13" => {
@@ -215,10 +219,10 @@ fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Options {
             }
         }
     }
-    if let Some(authority) = authority {
+    if let Some(authority) = authority.filter(|_| matches!(&*verify, "required" | "optional")) {
+        let entry = ("client_certificates".to_owned(), Value::text(verify));
+        entries.insert(0, entry);
         entries.insert(0, ("client_ca".to_owned(), Value::Text(authority)));
-    } else {
-        entries.retain(|(key, _)| key != "client_certificates");
     }
     if speaks_tls {
         options.tls = Some(tls(work, line, pairs, entries));
@@ -280,11 +284,34 @@ fn certificates<'a>(
     work.notes.approximated(line, how);
 }
 
-/// A list of files with their names.
-fn listed<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, name: &str, pairs: &mut Vec<Value>) {
+/// Reads a list of certificates. Returns its first `ca-file` and `verify`.
+fn listed<'a>(
+    work: &mut Work<'_, 'a>,
+    line: &'a Directive,
+    name: &str,
+    pairs: &mut Vec<Value>,
+) -> Option<(String, String)> {
+    let mut authority = None;
     match work.lines_of(name) {
         Ok(lines) => {
             for entry in lines {
+                let options = entry
+                    .split_once('[')
+                    .and_then(|(_, rest)| rest.split_once(']'));
+                let options: Vec<&str> = options
+                    .map_or("", |(options, _)| options)
+                    .split_whitespace()
+                    .collect();
+                let after = |word: &str| {
+                    let at = options.iter().position(|known| *known == word)?;
+                    options.get(at + 1).map(|value| (*value).to_owned())
+                };
+                if authority.is_none()
+                    && let (Some(file), Some(kind)) = (after("ca-file"), after("verify"))
+                    && kind != "none"
+                {
+                    authority = Some((work.path(&file, "ca-base"), kind));
+                }
                 let name = entry.split_whitespace().next().unwrap_or_default();
                 pairs.push(pair(&work.path(name, "crt-base")));
             }
@@ -293,6 +320,7 @@ fn listed<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, name: &str, pairs: &
         }
         Err(why) => work.notes.left_out(line, why),
     }
+    authority
 }
 
 fn pair(path: &str) -> Value {

@@ -59,6 +59,10 @@ fn in_service<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Server<'a>>
             }
         };
         let mut server = Server::new(line);
+        if let Some(global) = work.global("ssl-server-verify") {
+            work.notes.carried(global);
+            server.read(work, &["verify".to_owned(), global.argument(0).to_owned()]);
+        }
         for default in &defaults {
             server.read(work, default.arguments());
         }
