@@ -14,7 +14,7 @@ use crate::peer::peer;
 use crate::program::{Finished, PATIENCE, Program, Serve, run_onrush, until};
 
 /// A request: its line, and fields.
-type Asked = (&'static str, &'static [&'static str]);
+pub(crate) type Asked = (&'static str, &'static [&'static str]);
 
 /// Fields of responses that have to be the same.
 const FIELDS: [&str; 7] = [
@@ -31,13 +31,13 @@ const FIELDS: [&str; 7] = [
 const APPLICATION_FIELDS: [&str; 4] = ["host", "x-real-ip", "x-seen", "accept"];
 
 /// A port of the loopback that was free just now.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("bound").port()
 }
 
 /// Waits until somebody listens.
-fn wait_for(program: &mut Program, port: u16) {
+pub(crate) fn wait_for(program: &mut Program, port: u16) {
     until("a server of others", || {
         assert!(program.is_running(), "it has ended");
         TcpStream::connect(("127.0.0.1", port)).ok()
@@ -45,7 +45,7 @@ fn wait_for(program: &mut Program, port: u16) {
 }
 
 /// What matters of the response to one request.
-fn ask(port: u16, (line, fields): Asked) -> String {
+pub(crate) fn ask(port: u16, (line, fields): Asked) -> String {
     let names_host = fields.iter().any(|field| field.starts_with("Host: "));
     let host = if names_host {
         ""
@@ -109,7 +109,7 @@ fn convert(language: &str, file: &Path) -> Finished {
 }
 
 /// Asks the program of others, then Onrush in its place, and compares.
-fn compare(
+pub(crate) fn compare(
     mut program: Program,
     port: u16,
     language: &str,

@@ -23,6 +23,7 @@ mod comparing;
 mod confinement;
 mod connections;
 mod converting;
+mod converting_rules;
 mod datagrams;
 mod doubting;
 mod encryption;

@@ -70,7 +70,10 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Language::Haproxy { file, directory } => {
             let beside = || file.parent().unwrap_or(Path::new("")).to_owned();
             let directory = directory.clone().unwrap_or_else(beside);
-            (file, haproxy::convert(&Disk, file, &absolute(directory)))
+            (
+                file,
+                haproxy::convert(&Disk, file, &absolute(directory), guards),
+            )
         }
     };
     match converted {

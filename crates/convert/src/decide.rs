@@ -14,6 +14,8 @@ pub(crate) enum Formula {
     Not(Box<Formula>),
     All(Vec<Formula>),
     Any(Vec<Formula>),
+    /// A condition that Onrush does not have, with the reason.
+    Unknown(String),
 }
 
 impl Formula {
@@ -25,6 +27,18 @@ impl Formula {
     /// What never does.
     pub(crate) fn never() -> Formula {
         Formula::Any(Vec::new())
+    }
+
+    /// Reasons of the parts that cannot be asked.
+    pub(crate) fn unknown(&self) -> Vec<&str> {
+        match self {
+            Formula::Atom(_) => Vec::new(),
+            Formula::Not(inner) => inner.unknown(),
+            Formula::All(parts) | Formula::Any(parts) => {
+                parts.iter().flat_map(Formula::unknown).collect()
+            }
+            Formula::Unknown(why) => vec![why],
+        }
     }
 }
 
@@ -64,6 +78,11 @@ impl Given {
         }
     }
 
+    /// Whether a formula holds for none of them.
+    pub(crate) fn excludes(&self, formula: &Formula) -> bool {
+        matches!(self.truth(formula), Truth::No)
+    }
+
     fn without(mut self, atom: Atom) -> Given {
         self.excluded.push(atom);
         self
@@ -72,6 +91,7 @@ impl Given {
     fn truth(&self, formula: &Formula) -> Truth {
         match formula {
             Formula::Atom(atom) => self.truth_of(atom),
+            Formula::Unknown(_) => Truth::Inexpressible,
             Formula::Not(inner) => match self.truth(inner) {
                 Truth::Yes => Truth::No,
                 Truth::No => Truth::Yes,

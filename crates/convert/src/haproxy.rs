@@ -1,10 +1,14 @@
 //! HAProxy's configuration, of proxies that speak HTTP.
 
 mod acl;
+mod act;
 mod action;
 mod backend;
 mod bind;
+mod changed;
+mod environment;
 mod fetch;
+mod fields;
 mod format;
 mod known;
 mod lexer;
@@ -12,12 +16,15 @@ mod moved;
 mod passwords;
 mod protocol;
 mod proxy;
+mod refusal;
 mod rule;
 mod sample;
 mod server;
 mod servers;
 mod settings;
 mod state;
+mod tcp;
+mod value_pattern;
 mod work;
 
 use std::path::Path;
@@ -32,6 +39,7 @@ use crate::directive::Directive;
 use crate::document::{Section, Value};
 use crate::front::{Listener, classes};
 use crate::group::Groups;
+use crate::guards::Guards;
 use crate::limits;
 use crate::note::Notes;
 use crate::process::{self, KEEPS_RIGHTS, Unfit};
@@ -44,9 +52,17 @@ use crate::timeouts::Timeouts;
 ///
 /// # Errors
 /// When the file cannot be read, or is no configuration of HAProxy.
-pub fn convert(files: &dyn Files, path: &Path, directory: &Path) -> Result<Conversion, Unusable> {
-    let sections = lexer::read(files, path)?;
-    let work = Work {
+pub fn convert(
+    files: &dyn Files,
+    path: &Path,
+    directory: &Path,
+    guards: Guards,
+) -> Result<Conversion, Unusable> {
+    let lexer::Text {
+        sections,
+        differences,
+    } = lexer::read(files, path)?;
+    let mut work = Work {
         files,
         notes: Notes::default(),
         routes: Vec::new(),
@@ -58,7 +74,17 @@ pub fn convert(files: &dyn Files, path: &Path, directory: &Path) -> Result<Conve
         forwards_clients: false,
         listeners: Vec::new(),
         budget: Budget::default(),
+        guards,
     };
+    for section in &sections {
+        let lines = std::iter::once(section).chain(section.inside());
+        for line in lines {
+            let is_it = |(number, _): &&(usize, String)| *number == line.number;
+            if let Some((_, how)) = differences.iter().find(is_it) {
+                work.notes.approximated(line, how);
+            }
+        }
+    }
     finish(work, &sections, path).map_err(|TooMany| Unusable {
         file: path.to_owned(),
         line: None,

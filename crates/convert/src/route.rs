@@ -44,6 +44,10 @@ impl FieldEdits {
 
     /// Puts a value beside those that are there.
     pub(crate) fn add(&mut self, name: &str, value: impl Into<String>) {
+        let is_it = |known: &String| known.eq_ignore_ascii_case(name);
+        if self.remove.iter().any(is_it) {
+            return self.set(name, value);
+        }
         self.add.push((name.to_owned(), value.into()));
     }
 
@@ -262,6 +266,12 @@ impl Route {
         Ok(())
     }
 
+    /// Has a server asked for `to` where the expression is found in the path.
+    pub(crate) fn rewrite(&mut self, pattern: &str, to: &str) {
+        let rule = [("match", Value::text(pattern)), ("to", Value::text(to))];
+        self.put("rewrite", Value::table(rule));
+    }
+
     /// As the result has it.
     pub(crate) fn written(&self) -> Section {
         let mut route = Section::new("[[route]]");
@@ -304,4 +314,11 @@ impl Route {
 /// Text that stands for itself where variables are looked for.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
+}
+
+/// The text of a template without variables.
+pub(crate) fn plain(template: &str) -> Option<String> {
+    let text = template.replace("{{", "").replace("}}", "");
+    let is_plain = !text.contains(['{', '}']);
+    is_plain.then(|| template.replace("{{", "{").replace("}}", "}"))
 }

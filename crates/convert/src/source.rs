@@ -15,6 +15,11 @@ pub trait Files {
 
     /// The names in a directory, in any order; none when it cannot be read.
     fn list(&self, directory: &Path) -> Vec<String>;
+
+    /// A variable of the environment; none where it is not set.
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
 }
 
 /// The files of this machine.
@@ -32,6 +37,10 @@ impl Files for Disk {
         let names = onrush_file::names(directory).unwrap_or_default();
         let names = names.into_iter().map(|name| name.into_string());
         names.filter_map(Result::ok).collect()
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
     }
 }
 

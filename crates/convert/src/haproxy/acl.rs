@@ -1,61 +1,78 @@
 //! Conditions behind `if` and `unless`: named and anonymous ACLs, "and", "or" and "not".
 
+use super::passwords::Userlist;
 use super::proxy::Proxy;
 use super::sample;
+use super::state::State;
 use super::work::Work;
 use crate::condition::{Atom, Scheme};
 use crate::decide::Formula;
 use crate::directive::Directive;
 
-/// What is made of a test of passwords, for which Onrush has no condition.
+/// Result of a test of passwords. Onrush has no condition for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passwords {
-    /// As for a client that has not said any.
+    /// As for a client that has sent none.
     NotGiven,
-    /// There is nothing for it.
-    Unknown,
+    /// As for a client that has sent a right one.
+    Given,
+    /// As far as rules before have asked for one.
+    AsAsked,
+}
+
+/// The message that a rule handles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Request,
+    /// Samples of fields and the path of the request do not exist here.
+    Response,
+}
+
+/// How conditions of a line are read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'s> {
+    pub(super) state: &'s State,
+    pub(super) passwords: Passwords,
+    pub(super) phase: Phase,
 }
 
 /// The condition of a line, always where it has none.
-///
-/// # Errors
-/// With a sentence about what Onrush has nothing for.
 pub(super) fn condition(
     work: &mut Work<'_, '_>,
     proxy: &Proxy<'_>,
     line: &Directive,
-    passwords: Passwords,
-) -> Result<Formula, String> {
+    view: View<'_>,
+) -> Formula {
     let at = line
         .words
         .iter()
         .position(|word| word == "if" || word == "unless");
     let Some(at) = at else {
-        return Ok(Formula::always());
+        return Formula::always();
     };
     let mut reader = Reader {
         work,
         proxy,
         line,
-        passwords,
+        view,
     };
-    let formula = reader.any(&line.words[at + 1..])?;
-    Ok(match line.words[at].as_str() {
+    let formula = reader.any(&line.words[at + 1..]);
+    match line.words[at].as_str() {
         "if" => formula,
         _ => Formula::Not(Box::new(formula)),
-    })
+    }
 }
 
 struct Reader<'r, 'f, 'a> {
     work: &'r mut Work<'f, 'a>,
     proxy: &'r Proxy<'r>,
     line: &'r Directive,
-    passwords: Passwords,
+    view: View<'r>,
 }
 
 impl Reader<'_, '_, '_> {
     /// Parts between `||`, each of them conditions that all have to hold.
-    fn any(&mut self, words: &[String]) -> Result<Formula, String> {
+    fn any(&mut self, words: &[String]) -> Formula {
         let mut any = Vec::new();
         let mut all = Vec::new();
         let mut words = words.iter();
@@ -78,9 +95,9 @@ impl Reader<'_, '_, '_> {
                         .take_while(|word| *word != "}")
                         .cloned()
                         .collect();
-                    self.sample(self.line, &inside)?
+                    self.sample(self.line, &inside)
                 }
-                name => self.named(name)?,
+                name => self.named(name),
             };
             all.push(match is_negated {
                 true => Formula::Not(Box::new(formula)),
@@ -89,38 +106,77 @@ impl Reader<'_, '_, '_> {
             is_negated = false;
         }
         if all.is_empty() {
-            return Err("expected the name of an ACL, or one in braces".to_owned());
+            let why = "expected the name of an ACL, or one in braces";
+            return Formula::Unknown(why.to_owned());
         }
         any.push(Formula::All(all));
-        Ok(Formula::Any(any))
+        Formula::Any(any)
     }
 
     /// What all lines of this name say.
-    fn named(&mut self, name: &str) -> Result<Formula, String> {
+    fn named(&mut self, name: &str) -> Formula {
         let lines: Vec<&Directive> = self.proxy.all(&["acl", name]).collect();
         if lines.is_empty() {
-            return predefined(name).ok_or_else(|| format!("there is no ACL {name:?}"));
+            let unknown = || Formula::Unknown(format!("Onrush has no condition for ACL {name:?}"));
+            return predefined(name).unwrap_or_else(unknown);
         }
         let mut any = Vec::new();
         for line in lines {
-            let formula = self.sample(line, &line.words[2..])?;
+            let formula = self.sample(line, &line.words[2..]);
             self.work.notes.carried(line);
             any.push(formula);
         }
-        Ok(Formula::Any(any))
+        Formula::Any(any)
     }
 
-    fn sample(&mut self, line: &Directive, words: &[String]) -> Result<Formula, String> {
+    fn sample(&mut self, line: &Directive, words: &[String]) -> Formula {
         let name = words.first().map_or("", String::as_str);
-        if name.starts_with("http_auth") && self.passwords == Passwords::NotGiven {
-            return Ok(Formula::never());
+        if let Some(list) = Userlist::of(words) {
+            return self.password(&list);
         }
-        let formula = sample::formula(self.work, words)?;
-        if let Some(how) = sample::difference(words) {
-            self.work.notes.approximated(line, how);
+        if self.view.phase == Phase::Response && is_of_requests(name) {
+            let why = "in rules for responses HAProxy has no sample of the request, so this is never true";
+            self.work.notes.without_effect(line, why);
+            return Formula::never();
         }
-        Ok(formula)
+        match sample::formula(self.work, words, &self.view.state.changed) {
+            Ok(formula) => {
+                if let Some(how) = sample::difference(words) {
+                    self.work.notes.approximated(line, how);
+                }
+                formula
+            }
+            Err(why) => Formula::Unknown(why),
+        }
     }
+
+    fn password(&self, list: &Userlist) -> Formula {
+        let authorized = &self.view.state.authorized;
+        match self.view.passwords {
+            Passwords::NotGiven => Formula::never(),
+            Passwords::Given => Formula::always(),
+            Passwords::AsAsked if authorized.as_ref().is_some_and(|one| one.is_within(list)) => {
+                Formula::always()
+            }
+            Passwords::AsAsked => {
+                let why = "Onrush has no condition on passwords";
+                Formula::Unknown(why.to_owned())
+            }
+        }
+    }
+}
+
+/// Whether a sample exists in rules for requests alone. (`hdr` and `cook` read the response in rules for responses.)
+fn is_of_requests(sample: &str) -> bool {
+    let end = sample.find(['(', ',']).unwrap_or(sample.len());
+    let name = &sample[..end];
+    let begins = ["path", "url", "urlp", "query", "base", "http_auth"];
+    let is_part = |rest: &str| rest.is_empty() || rest.starts_with('_');
+    name.starts_with("req.")
+        || begins
+            .iter()
+            .any(|begin| name.strip_prefix(begin).is_some_and(is_part))
+        || name == "pathq"
 }
 
 /// The ACLs that HAProxy knows by itself.
@@ -130,8 +186,8 @@ fn predefined(name: &str) -> Option<Formula> {
         Some(Formula::Atom(Atom::Method(names)))
     };
     match name {
-        "TRUE" | "HTTP" | "HTTP_1.1" | "REQ_CONTENT" | "WAIT_END" => Some(Formula::always()),
-        "FALSE" | "HTTP_2.0" => Some(Formula::never()),
+        "TRUE" | "HTTP" | "REQ_CONTENT" | "WAIT_END" => Some(Formula::always()),
+        "FALSE" => Some(Formula::never()),
         "LOCALHOST" => Some(Formula::Atom(Atom::From(
             ["127.0.0.0/8", "::1"].map(str::to_owned).into(),
         ))),
@@ -146,15 +202,27 @@ fn predefined(name: &str) -> Option<Formula> {
     }
 }
 
-/// The userlist that a condition asks for, by itself or by the name of an ACL.
-pub(super) fn userlist(proxy: &Proxy<'_>, line: &Directive) -> Option<String> {
-    let named = |text: &str| {
-        let list = text.strip_prefix("http_auth(")?.strip_suffix(')')?;
-        Some(list.to_owned())
-    };
-    line.words.iter().find_map(|word| {
+/// The userlists that a condition asks for, by itself or by the names of ACLs.
+pub(super) fn userlists(proxy: &Proxy<'_>, line: &Directive) -> Vec<Userlist> {
+    let mut lists: Vec<Userlist> = Vec::new();
+    for (at, word) in line.words.iter().enumerate() {
         let bare = word.trim_start_matches('!');
-        let of_acl = |acl: &Directive| named(acl.argument(1));
-        named(bare).or_else(|| proxy.all(&["acl", bare]).find_map(of_acl))
-    })
+        let inside = line.words[at..]
+            .iter()
+            .map(|word| word.trim_start_matches('!'));
+        let inside: Vec<String> = inside
+            .take_while(|word| *word != "}")
+            .map(str::to_owned)
+            .collect();
+        let named = ["acl", bare];
+        let of_acls = proxy.all(&named);
+        let of_acls = of_acls.filter_map(|acl| Userlist::of(&acl.words[2..]));
+        let found = Userlist::of(&inside).into_iter().chain(of_acls);
+        for list in found {
+            if !lists.contains(&list) {
+                lists.push(list);
+            }
+        }
+    }
+    lists
 }

@@ -1,13 +1,16 @@
 //! What a rule does: `deny`, `return`, `redirect`, `set-header` and the others.
 
-use super::format::template;
-use super::moved::moved;
-use super::passwords::auth;
+use super::changed::{FieldChange, Names, Part, PathNow};
+use super::fields::{edit_request, edit_response, named};
+use super::format::{Side, difference, template};
+use super::moved::{Move, is_unanchored, moved};
+use super::passwords::{Userlist, auth};
 use super::proxy::words;
 use super::state::State;
 use super::work::Work;
 use crate::directive::Directive;
-use crate::route::{FieldEdits, Response, is_changeable};
+use crate::guards::Guards;
+use crate::route::{Response, is_changeable};
 
 /// What comes of a rule.
 #[derive(Clone, Debug)]
@@ -46,11 +49,28 @@ pub(super) fn says_client(line: &Directive) -> bool {
     }
 }
 
+/// Records the field of such a line for later conditions.
+pub(super) fn say_client(line: &Directive, state: &mut State) {
+    let value = match (
+        line.argument(1).to_ascii_lowercase().as_str(),
+        line.argument(3),
+    ) {
+        ("x-forwarded-proto", "") => FieldChange::Set("{scheme}".to_owned()),
+        ("x-forwarded-host", _) => FieldChange::Set("{host}".to_owned()),
+        ("x-forwarded-for", _) => FieldChange::Set("{client.address}".to_owned()),
+        _ => FieldChange::Unclear,
+    };
+    state
+        .changed
+        .change(Names::One(line.argument(1).to_owned()), value);
+}
+
 /// What an `http-request` rule does.
 pub(super) fn request<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
-    userlist: Option<String>,
+    proxy: &str,
+    userlists: &[Userlist],
     state: &mut State,
 ) -> Done {
     match line.argument(0) {
@@ -60,20 +80,26 @@ pub(super) fn request<'a>(
         }
         "deny" | "reject" | "tarpit" | "silent-drop" => Done::Served(denied(work, line)),
         "return" => Done::Served(returned(work, line)),
-        "redirect" => Done::Served(redirect(work, line, 2, state)),
+        "redirect" => Done::Served(redirect(work, line, 2, proxy, state)),
         "auth" => {
-            auth(work, line, userlist, state);
+            auth(work, line, userlists, state);
             Done::On
         }
         "set-header" | "add-header" | "del-header" => {
-            edit(work, line, &mut state.request);
+            edit_request(work, line, proxy, state);
             Done::On
         }
         "replace-path" | "replace-pathq" | "replace-uri" | "set-path" | "set-pathq" => {
-            if let Ok(Some(moved)) = moved(line) {
-                state.moved = Some(moved);
-                work.notes.carried(line);
-                say_unanchored(work, line);
+            match moved(line) {
+                Ok(Some(Move::Prefix { from, to })) => state.changed.move_path(&from, &to),
+                Ok(Some(Move::Whole(_, path))) => state.changed.path = PathNow::Constant(path),
+                Ok(None) | Err(_) => return Done::On,
+            }
+            work.notes.carried(line);
+            if is_unanchored(line) {
+                let how =
+                    "paths that begin so are changed; HAProxy looks for it anywhere in a path";
+                work.notes.approximated(line, how);
             }
             Done::On
         }
@@ -102,6 +128,16 @@ pub(super) fn request<'a>(
             work.notes.approximated(line, how);
             Done::On
         }
+        "use-service" => {
+            let why = "Onrush has nothing for it; the response is 501";
+            work.notes.left_out(line, why);
+            Done::Served(Response::status(501))
+        }
+        action if action.starts_with("lua.") && work.guards == Guards::Closed => {
+            let why = "Onrush runs no Lua, which may refuse requests; the response is 501 (--open-guards lets them pass)";
+            work.notes.left_out(line, why);
+            Done::Served(Response::status(501))
+        }
         action if action.starts_with("track-sc") || action.starts_with("sc-") => {
             let why = "Onrush has no stick tables; rate_limit counts requests of addresses";
             work.notes.left_out(line, why);
@@ -110,21 +146,38 @@ pub(super) fn request<'a>(
         action => {
             work.notes
                 .left_out(line, format!("Onrush has nothing for {action}"));
+            blur(line, state);
             Done::On
         }
     }
 }
 
-/// What is different where an expression for paths may be found anywhere.
-fn say_unanchored<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) {
-    if line.argument(1).starts_with('/') && line.argument(0).starts_with("replace") {
-        let how = "paths that begin so are changed; HAProxy looks for it anywhere in a path";
-        work.notes.approximated(line, how);
+/// Marks the parts of a request that a rule may have changed as unknown.
+pub(super) fn blur(line: &Directive, state: &mut State) {
+    let changed = &mut state.changed;
+    match line.argument(0) {
+        "set-header" | "add-header" | "replace-header" | "replace-value" => {
+            changed.change(
+                Names::One(line.argument(1).to_owned()),
+                FieldChange::Unclear,
+            );
+        }
+        "del-header" => changed.change(named(line), FieldChange::Unclear),
+        "set-path" | "replace-path" => changed.path = PathNow::Unclear,
+        "set-pathq" | "replace-pathq" | "set-uri" | "replace-uri" | "set-query" => {
+            changed.path = PathNow::Unclear;
+            changed.blur(Part::Query);
+        }
+        "set-method" => changed.blur(Part::Method),
+        "set-src" | "set-src-port" => changed.blur(Part::Client),
+        "set-dst" | "set-dst-port" => changed.blur(Part::Port),
+        action if action.starts_with("lua.") => changed.blur_all(),
+        _ => {}
     }
 }
 
 /// The status behind one of these words.
-fn status_of(words: &[&str], names: &[&str], default: u16) -> u16 {
+pub(super) fn status_of(words: &[&str], names: &[&str], default: u16) -> u16 {
     let at = words.iter().position(|word| names.contains(word));
     let status = at.and_then(|at| words.get(at + 1)?.parse().ok());
     status
@@ -225,6 +278,7 @@ pub(super) fn redirect<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
     begin: usize,
+    proxy: &str,
     state: &mut State,
 ) -> Response {
     let words = words(line, begin);
@@ -233,29 +287,27 @@ pub(super) fn redirect<'a>(
         _ => 302,
     };
     let drops_query = words.contains(&"drop-query");
-    let appends_slash = words.contains(&"append-slash");
-    let rest = match (drops_query, appends_slash) {
-        (false, _) => "{uri}",
-        (true, false) => "{path}",
-        (true, true) => {
-            let how = "a slash stands behind the path also where it ends with one";
-            work.notes.approximated(line, how);
-            "{path}/"
-        }
-    };
+    let side = Side::Request(&state.changed, proxy);
+    let rest = template(if drops_query { "%[path]" } else { "%[url]" }, side);
     let kinds = ["scheme", "prefix", "location"];
     let at = words.iter().position(|word| kinds.contains(word));
     let text = at.and_then(|at| words.get(at + 1)).copied();
     let text = text.unwrap_or_default();
     let to = match at.map(|at| words[at]) {
-        Some("scheme") => template(text).map(|scheme| format!("{scheme}://{{host}}{rest}")),
+        Some("scheme") => template(text, side).and_then(|scheme| {
+            let host = template("%[req.hdr(host)]", side)?;
+            Ok(format!("{scheme}://{host}{}", rest?))
+        }),
         Some("prefix") => match text {
-            "/" => Ok(rest.to_owned()),
-            text => template(text).map(|prefix| format!("{prefix}{rest}")),
+            "/" => rest,
+            text => template(text, side).and_then(|prefix| Ok(format!("{prefix}{}", rest?))),
         },
-        Some("location") => template(text),
+        Some("location") => template(text, side),
         _ => Err("a redirect without a place to go to".to_owned()),
     };
+    if let Some(how) = difference(text) {
+        work.notes.approximated(line, how);
+    }
     for word in ["ignore-empty", "clear-cookie"] {
         if words.contains(&word) {
             work.notes
@@ -288,49 +340,20 @@ pub(super) fn redirect<'a>(
     }
 }
 
-/// Puts a change of a field, by an action of the line, into `edits`.
-fn edit<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, edits: &mut FieldEdits) {
-    let (action, name, text) = (line.argument(0), line.argument(1), line.argument(2));
-    if !is_changeable(name) {
-        let why = "Onrush writes this field itself";
-        return work.notes.without_effect(line, why);
-    }
-    let is_host = name.eq_ignore_ascii_case("host");
-    if action == "del-header" {
-        match line.argument(2) {
-            "" | "if" | "unless" if !is_host => {
-                edits.remove(name);
-                work.notes.carried(line);
-            }
-            _ => work.notes.left_out(
-                line,
-                "fields are removed by their whole names, and Host never is",
-            ),
-        }
-        return;
-    }
-    match template(text) {
-        Ok(value) => {
-            let value = value.replace(char::is_control, " ");
-            match action == "add-header" && !is_host {
-                true => edits.add(name, value),
-                false => edits.set(name, value),
-            }
-            work.notes.carried(line);
-        }
-        Err(sample) => work
-            .notes
-            .left_out(line, format!("Onrush has nothing for {sample}")),
-    }
-}
-
 /// What a rule for responses does.
 pub(super) fn response<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: &mut State) {
     match line.argument(0) {
         "set-header" | "add-header" | "del-header" => match line.name() {
-            "http-after-response" => edit(work, line, &mut state.after),
-            _ => edit(work, line, &mut state.response),
+            "http-after-response" => edit_response(work, line, &mut state.after),
+            _ => edit_response(work, line, &mut state.response),
         },
+        "deny" | "reject" | "silent-drop" => {
+            let words = words(line, 2);
+            let status = status_of(&words, &["deny_status", "status"], 502);
+            state.refused_response = Some(status);
+            let how = "the body is empty, and no server is asked";
+            work.notes.approximated(line, how);
+        }
         "set-log-level" | "capture" | "set-nice" | "set-mark" | "set-tos" | "set-var"
         | "strict-mode" | "allow" => {
             work.notes.without_effect(line, "no response differs");

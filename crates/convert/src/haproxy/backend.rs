@@ -8,6 +8,7 @@ use super::work::Work;
 use crate::directive::Directive;
 use crate::document::Value;
 use crate::group::Group;
+use crate::route::{FieldEdits, escaped, is_changeable};
 use crate::unit::{bounded, haproxy_time, written};
 
 /// The name of a backend's group; none when it has no servers.
@@ -46,6 +47,31 @@ pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<St
         group.put("slow_start", Value::Text(time));
     }
     Some(work.groups.name(proxy.name(), group))
+}
+
+/// `http-send-name-header`: a field of the request with the name of the server.
+pub(super) fn name_server<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, edits: &mut FieldEdits) {
+    let Some(line) = proxy.last(&["http-send-name-header"]) else {
+        return;
+    };
+    let name = line.argument(0);
+    if !is_changeable(name) || name.eq_ignore_ascii_case("host") {
+        let why = format!("{name:?} cannot be the name of a field that says this");
+        return work.notes.left_out(line, why);
+    }
+    let servers: Vec<&Directive> = proxy.all(&["server"]).collect();
+    let has_template = proxy.last(&["server-template"]).is_some();
+    match &servers[..] {
+        [one] if !has_template => {
+            edits.set(name, escaped(one.argument(0)));
+            work.notes.carried(line);
+        }
+        _ => {
+            edits.remove(name);
+            let why = "a request is the same for all servers of a group; none has this field";
+            work.notes.left_out(line, why);
+        }
+    }
 }
 
 fn owned(keys: Keys) -> Vec<(String, Value)> {
@@ -141,8 +167,26 @@ fn cookie<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
         None => name,
     };
     group.put("sticky", value);
-    let how = "its values are Onrush's own, so clients with one of HAProxy's get a new one";
+    let how = "its values are Onrush's own, so clients with one of HAProxy's get a new one, and it is HttpOnly, SameSite=Lax and over https Secure";
     work.notes.approximated(line, how);
+    if has("indirect") {
+        work.notes.approximated(line, "servers see the cookie");
+    }
+    if has("nocache") {
+        let how = "a response that sets it does not say Cache-Control: private";
+        work.notes.approximated(line, how);
+    }
+    for word in [
+        "domain", "postonly", "preserve", "maxidle", "dynamic", "attr",
+    ] {
+        if has(word) {
+            let why = match word {
+                "domain" => "the cookie is for the host alone that has set it".to_owned(),
+                word => format!("Onrush has nothing for {word}"),
+            };
+            work.notes.left_out(line, why);
+        }
+    }
 }
 
 fn health<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, mut keys: Vec<(String, Value)>) -> Value {

@@ -5,6 +5,8 @@
 pub(super) enum Subject {
     Path,
     Host,
+    /// The server name of the TLS handshake.
+    ServerName,
     Header(String),
     Query(String),
     Cookie(String),
@@ -44,28 +46,28 @@ pub(super) struct Fetch {
     /// Whether the sample itself is a number: how many there are.
     pub(super) counts: Counts,
     pub(super) values: Values,
+    pub(super) of: Of,
 }
 
-/// What of a field is compared.
+/// The state of the request that a sample reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    /// With the changes of rules.
+    Current,
+    /// As received.
+    Received,
+}
+
+/// How much of a field or of a request's target is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
     /// All of it.
     Whole,
     /// Each part between commas (`req.hdr` of HAProxy's manual).
     Listed,
+    /// Path and query together.
+    WithQuery,
 }
-
-/// Fields that have one value, whatever commas are in it.
-const SINGLE: [&str; 8] = [
-    "authorization",
-    "content-length",
-    "content-type",
-    "cookie",
-    "origin",
-    "referer",
-    "upgrade",
-    "user-agent",
-];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Case {
@@ -87,7 +89,11 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
         Some((name, rest)) => (name, rest.trim_end_matches(')')),
         None => (first, ""),
     };
-    let argument = argument.split(',').next().unwrap_or_default();
+    if argument.contains(',') {
+        return Err(format!(
+            "Onrush has no condition on one of several values, as in {first}"
+        ));
+    }
     let name = name.strip_prefix("req.").unwrap_or(name);
     let (base, method) = suffix(name);
     let header = |name: &str| match name.eq_ignore_ascii_case("host") {
@@ -95,6 +101,10 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
         false => Subject::Header(name.to_owned()),
     };
     let mut counts = Counts::Value;
+    let of = match base {
+        "capture.req.uri" | "capture.req.method" | "ssl_fc_sni" | "ssl_sni" => Of::Received,
+        _ => Of::Current,
+    };
     let subject = match base {
         "path" | "url" | "capture.req.uri" | "pathq" => Subject::Path,
         "hdr" | "fhdr" | "shdr" if !argument.is_empty() => header(argument),
@@ -102,10 +112,10 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
             counts = Counts::Number;
             header(argument)
         }
-        "ssl_fc_sni" | "ssl_sni" => Subject::Host,
+        "ssl_fc_sni" | "ssl_sni" => Subject::ServerName,
         "urlp" | "url_param" if !argument.is_empty() => Subject::Query(argument.to_owned()),
         "cook" if !argument.is_empty() => Subject::Cookie(argument.to_owned()),
-        "method" => Subject::Method,
+        "method" | "capture.req.method" => Subject::Method,
         "src" => Subject::Client,
         "ssl_fc" => Subject::Scheme,
         "dst_port" => Subject::Port,
@@ -119,7 +129,7 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
             "lower" | "upper" => case = Case::Ignored,
             // The port behind a host, which Onrush leaves out by itself.
             "field(1,:)" | "host_only" | "word(1,:)" | "ltrim(.)" | "rtrim(.)"
-                if subject == Subject::Host => {}
+                if matches!(subject, Subject::Host | Subject::ServerName) => {}
             "url_dec" => {}
             other => {
                 return Err(format!(
@@ -128,13 +138,14 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
             }
         }
     }
-    let is_single = |name: &&str| name.eq_ignore_ascii_case(argument);
     let values = match base {
-        "hdr" | "shdr" if !SINGLE.iter().any(is_single) => Values::Listed,
+        "hdr" | "shdr" => Values::Listed,
+        "url" | "capture.req.uri" | "pathq" => Values::WithQuery,
         _ => Values::Whole,
     };
     Ok(Fetch {
         values,
+        of,
         subject,
         method,
         case,

@@ -1,13 +1,22 @@
 //! Texts with samples and the letters of log formats, and what they are in Onrush.
 
+use super::changed::{Changed, Part, PathNow};
 use super::fetch::split_outside;
 use crate::route::escaped;
+
+/// The message that a text goes into.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Side<'s> {
+    /// A request with its changes, in the proxy of that name.
+    Request(&'s Changed, &'s str),
+    Response,
+}
 
 /// The text as a template of Onrush.
 ///
 /// # Errors
 /// With the sample that Onrush has nothing for.
-pub(super) fn template(text: &str) -> Result<String, String> {
+pub(super) fn template(text: &str, side: Side<'_>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('%') {
@@ -18,7 +27,7 @@ pub(super) fn template(text: &str) -> Result<String, String> {
             rest = after;
         } else if let Some(inside) = behind.strip_prefix('[') {
             let (sample, after) = inside.split_once(']').ok_or_else(|| "%[".to_owned())?;
-            out += &known(sample).ok_or_else(|| format!("%[{sample}]"))?;
+            out += &known(sample, side).ok_or_else(|| format!("%[{sample}]"))?;
             rest = after;
         } else {
             let is_part = |letter: char| letter.is_ascii_alphabetic();
@@ -26,7 +35,7 @@ pub(super) fn template(text: &str) -> Result<String, String> {
                 .find(|letter| !is_part(letter))
                 .unwrap_or(behind.len());
             let (name, after) = behind.split_at(end);
-            out += letters(name).ok_or_else(|| format!("%{name}"))?;
+            out += &letters(name, side).ok_or_else(|| format!("%{name}"))?;
             rest = after;
         }
     }
@@ -34,24 +43,49 @@ pub(super) fn template(text: &str) -> Result<String, String> {
     Ok(out)
 }
 
-fn letters(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "ci" => "{client.address}",
-        "cp" => "{client.port}",
-        "HM" => "{method}",
-        "HP" => "{path}",
-        "HU" | "HPO" => "{uri}",
-        "b" => "{upstream}",
-        "s" => "{server}",
-        "ID" => "{request_id}",
-        "sslv" => "{tls.version}",
-        "sslc" => "{tls.cipher}",
+/// Difference between a format of HAProxy and its template.
+pub(super) fn difference(text: &str) -> Option<&'static str> {
+    let is_server = ["%s", "srv_name"].iter().any(|name| text.contains(name));
+    if is_server && !text.contains("%sslv") && !text.contains("%sslc") {
+        return Some("a server is shown by its address; HAProxy shows its name");
+    }
+    let mut rest = text;
+    while let Some(at) = rest.find("hdr(") {
+        rest = &rest[at + 4..];
+        if !rest.to_ascii_lowercase().starts_with("host)") {
+            return Some(
+                "of a field that is repeated or a list the first line is taken; HAProxy takes the last value",
+            );
+        }
+    }
+    None
+}
+
+fn letters(name: &str, side: Side<'_>) -> Option<String> {
+    let template = match (name, side) {
+        ("ci" | "cp", Side::Request(changed, _)) if changed.is_unclear(Part::Client) => {
+            return None;
+        }
+        ("ci", _) => "{client.address}",
+        ("cp", _) => "{client.port}",
+        ("HM", _) => "{method}",
+        ("HP", _) => "{path}",
+        ("HU" | "HPO", _) => "{uri}",
+        ("b", Side::Request(_, proxy)) => return Some(escaped(proxy)),
+        ("b", Side::Response) => "{upstream}",
+        // No server has been chosen yet.
+        ("s", Side::Request(..)) => "<NOSRV>",
+        ("s", Side::Response) => "{server}",
+        ("ID", _) => "{request_id}",
+        ("sslv", _) => "{tls.version}",
+        ("sslc", _) => "{tls.cipher}",
         _ => return None,
-    })
+    };
+    Some(template.to_owned())
 }
 
 /// What a sample is in Onrush.
-fn known(sample: &str) -> Option<String> {
+fn known(sample: &str, side: Side<'_>) -> Option<String> {
     let mut parts = split_outside(sample, ',').into_iter();
     let first = parts.next()?.trim();
     let (name, argument) = match first.split_once('(') {
@@ -69,32 +103,62 @@ fn known(sample: &str) -> Option<String> {
             .iter()
             .any(|converter| *converter == "field(1,:)" || *converter == "host_only")
     {
-        return Some("{host.name}".to_owned());
+        return of_field("host", "{host.name}", side);
     }
     // What is the same in nearly all requests.
     converters.retain(|converter| !(is_host && *converter == "lower"));
     if !converters.is_empty() {
         return None;
     }
+    let is_received = |part: Part| match side {
+        Side::Request(changed, _) => !changed.is_unclear(part),
+        Side::Response => true,
+    };
     Some(match name {
-        "src" => "{client.address}".to_owned(),
-        "src_port" => "{client.port}".to_owned(),
-        "hdr" | "fhdr" if is_host => "{host}".to_owned(),
-        "hdr" | "fhdr" if is_name(argument) => format!("{{header:{argument}}}"),
-        "path" => "{path}".to_owned(),
-        "query" => "{query}".to_owned(),
-        "url" | "pathq" | "capture.req.uri" => "{uri}".to_owned(),
-        "method" | "capture.req.method" => "{method}".to_owned(),
+        "src" if is_received(Part::Client) => "{client.address}".to_owned(),
+        "src_port" if is_received(Part::Client) => "{client.port}".to_owned(),
+        "hdr" | "fhdr" if is_host => of_field("host", "{host}", side)?,
+        "hdr" | "fhdr" if is_name(argument) => {
+            of_field(argument, &format!("{{header:{argument}}}"), side)?
+        }
+        "path" => path(side)?,
+        "query" if is_received(Part::Query) => "{query}".to_owned(),
+        "url" | "pathq" if is_received(Part::Query) && path(side)? == "{path}" => {
+            "{uri}".to_owned()
+        }
+        "capture.req.uri" => "{uri}".to_owned(),
+        "method" if is_received(Part::Method) => "{method}".to_owned(),
+        "capture.req.method" => "{method}".to_owned(),
         "ssl_fc_sni" => "{tls.server_name}".to_owned(),
         "ssl_fc_protocol" => "{tls.version}".to_owned(),
         "ssl_fc_cipher" => "{tls.cipher}".to_owned(),
         "ssl_c_s_dn" if argument.is_empty() => "{tls.client_subject}".to_owned(),
-        "unique-id" | "uuid" | "rand" if argument.is_empty() => "{request_id}".to_owned(),
-        "be_name" => "{upstream}".to_owned(),
-        "srv_name" => "{server}".to_owned(),
+        "unique-id" | "uuid" if argument.is_empty() => "{request_id}".to_owned(),
+        "be_name" if matches!(side, Side::Response) => "{upstream}".to_owned(),
+        "srv_name" if matches!(side, Side::Response) => "{server}".to_owned(),
         "str" => escaped(argument),
         _ => return None,
     })
+}
+
+/// Current value of a field.
+fn of_field(name: &str, original: &str, side: Side<'_>) -> Option<String> {
+    match side {
+        Side::Request(changed, _) => changed.value(name, original),
+        Side::Response => Some(original.to_owned()),
+    }
+}
+
+/// Current value of the path.
+fn path(side: Side<'_>) -> Option<String> {
+    let Side::Request(changed, _) = side else {
+        return Some("{path}".to_owned());
+    };
+    match &changed.path {
+        PathNow::Original => Some("{path}".to_owned()),
+        PathNow::Constant(path) => Some(escaped(path)),
+        PathNow::Moved { .. } | PathNow::Unclear => None,
+    }
 }
 
 fn is_name(text: &str) -> bool {
@@ -106,6 +170,7 @@ fn is_name(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::changed::{FieldChange, Names};
     use super::*;
 
     #[test]
@@ -122,7 +187,30 @@ mod tests {
             ("%Tq", Err("%Tq")),
         ] {
             let expected = expected.map(str::to_owned).map_err(str::to_owned);
-            assert_eq!(template(text), expected, "{text}");
+            let changed = Changed::default();
+            let side = Side::Request(&changed, "front");
+            assert_eq!(template(text, side), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_those_of_the_changed_request() {
+        let mut changed = Changed::default();
+        let is = |name: &str| Names::One(name.to_owned());
+        changed.change(is("X-A"), FieldChange::Set("{client.address}".to_owned()));
+        changed.change(is("X-B"), FieldChange::Removed);
+        changed.move_path("/a/", "/");
+        let side = Side::Request(&changed, "front");
+        for (text, expected) in [
+            ("%[req.hdr(x-a)]", Some("{client.address}")),
+            ("<%[req.hdr(X-B)]>", Some("<>")),
+            ("%[req.hdr(X-C)]", Some("{header:X-C}")),
+            ("%[path]", None),
+            ("%[url]", None),
+            ("%[capture.req.uri]", Some("{uri}")),
+            ("%b %s", Some("front <NOSRV>")),
+        ] {
+            assert_eq!(template(text, side).ok().as_deref(), expected, "{text}");
         }
     }
 }

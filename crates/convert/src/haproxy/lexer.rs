@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
+use super::environment::Environment;
 use crate::directive::{Directive, Place};
 use crate::limits;
 use crate::source::{Files, Unusable};
@@ -31,11 +32,19 @@ const SECTIONS: [&str; 20] = [
     "crt-list",
 ];
 
-/// The sections of a file, each with its lines inside.
+/// Contents of a file.
+pub(super) struct Text {
+    /// Its sections, each with its lines inside.
+    pub(super) sections: Vec<Directive>,
+    /// Notes on lines that depend on the environment, by number.
+    pub(super) differences: Vec<(usize, String)>,
+}
+
+/// The sections of a file.
 ///
 /// # Errors
 /// When it cannot be read, or is no configuration of HAProxy.
-pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Vec<Directive>, Unusable> {
+pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, Unusable> {
     let whole = |message: String| Unusable {
         file: path.to_owned(),
         line: None,
@@ -51,12 +60,15 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Vec<Directive>, Unu
     let file: Rc<str> = path.to_string_lossy().into();
     let mut sections: Vec<Directive> = Vec::new();
     let mut number = 0;
+    let mut environment = Environment::new(files);
+    let mut differences = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let place = Place {
             file: Rc::clone(&file),
             line: at + 1,
         };
-        let words = words(line).map_err(|message| Unusable::at(&file, at + 1, message))?;
+        let words = words(line, &mut environment);
+        let words = words.map_err(|message| Unusable::at(&file, at + 1, message))?;
         let Some(first) = words.first() else {
             continue;
         };
@@ -65,6 +77,13 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Vec<Directive>, Unu
             let most = limits::DIRECTIVES_MAX;
             let message = format!("the configuration is too long: expected at most {most} lines");
             return Err(Unusable::at(&file, at + 1, message));
+        }
+        differences.extend(environment.difference().map(|how| (number, how)));
+        if sections
+            .last()
+            .is_some_and(|section| section.name() == "global")
+        {
+            environment.read(&words);
         }
         let is_section = SECTIONS.contains(&first.as_str());
         let directive = Directive {
@@ -92,11 +111,14 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Vec<Directive>, Unu
             "this is no configuration of HAProxy: expected sections such as frontend and backend";
         return Err(whole(message.to_owned()));
     }
-    Ok(sections)
+    Ok(Text {
+        sections,
+        differences,
+    })
 }
 
 /// The words of a line without its comment.
-fn words(line: &str) -> Result<Vec<String>, String> {
+fn words(line: &str, environment: &mut Environment<'_>) -> Result<Vec<String>, String> {
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
     let mut quote: Option<char> = None;
@@ -121,6 +143,10 @@ fn words(line: &str) -> Result<Vec<String>, String> {
                     None => word.push('\\'),
                 }
             }
+            ('$', Some('"')) => {
+                let value = environment.expand(&mut letters)?;
+                word.get_or_insert_default().push_str(&value);
+            }
             (letter, _) => word.get_or_insert_default().push(letter),
         }
         if words.len() > limits::WORDS_MAX {
@@ -142,6 +168,7 @@ fn words(line: &str) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::Disk;
 
     #[test]
     fn words_are_what_haproxy_takes_for_words() {
@@ -155,9 +182,24 @@ mod tests {
             ("# a", &[]),
             ("", &[]),
             ("a '\\n'", &["a", "\\n"]),
+            ("${A} '${A}' \"\\${A}\"", &["${A}", "${A}", "${A}"]),
+            ("\"$A/${NONE-5s}/${NONE}/${B}$A-x\"", &["1/5s//2 21-x"]),
         ] {
-            assert_eq!(words(line).expect("they are words"), expected, "{line}");
+            let mut environment = environment();
+            let words = words(line, &mut environment);
+            assert_eq!(words.expect("they are words"), expected, "{line}");
         }
-        assert!(words("a 'b").is_err());
+        for line in ["a 'b", "\"$\"", "\"${A,}\""] {
+            assert!(words(line, &mut environment()).is_err(), "{line}");
+        }
+    }
+
+    /// With variables that `global` has set.
+    fn environment() -> Environment<'static> {
+        let mut environment = Environment::new(&Disk);
+        for line in [["setenv", "A", "1"], ["setenv", "B", "2 2"]] {
+            environment.read(&line.map(str::to_owned));
+        }
+        environment
     }
 }

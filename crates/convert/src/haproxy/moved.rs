@@ -1,66 +1,134 @@
 //! Rules that change the path that a server is asked for.
 
+use super::changed::Changed;
 use crate::condition::{Atom, Path};
 use crate::decide::Formula;
 use crate::directive::Directive;
 use crate::pattern::simple;
 
-/// What a rule that changes the path asks for besides its condition: the path that it changes.
-///
-/// # Errors
-/// With a sentence about what Onrush has nothing for.
-pub(super) fn narrowed(line: &Directive, formula: Formula) -> Result<Formula, String> {
-    match moved(line)? {
-        Some((prefix, _)) if prefix != "/" => {
-            let path = Atom::Path(Path::Prefix(prefix));
-            Ok(Formula::All(vec![formula, Formula::Atom(path)]))
-        }
-        _ => Ok(formula),
-    }
+/// Change of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Move {
+    /// Replaces the prefix `from` by `to`.
+    Prefix { from: String, to: String },
+    /// Replaces all of a path that fulfils the condition.
+    Whole(Path, String),
 }
 
-/// The prefix that a rule replaces, and by what; none for rules that do something else.
-pub(super) fn moved(line: &Directive) -> Result<Option<(String, String)>, String> {
-    const WHY: &str = "Onrush replaces the beginning of a path, and no other part of it";
+const WHY: &str = "Onrush replaces the beginning of a path, and no other part of it";
+
+/// The condition of a rule that changes the path: its own, and the path that it changes.
+pub(super) fn narrowed(line: &Directive, formula: Formula, changed: &Changed) -> Formula {
+    let path = match moved(line) {
+        Ok(None) => return formula,
+        Ok(Some(Move::Prefix { from, .. })) => Path::Prefix(from),
+        Ok(Some(Move::Whole(path, _))) => path,
+        Err(why) => {
+            return Formula::All(vec![formula, Formula::Unknown(why)]);
+        }
+    };
+    if path == Path::Prefix("/".to_owned()) {
+        return formula;
+    }
+    let path = changed.seen(Formula::Atom(Atom::Path(path)));
+    Formula::All(vec![formula, path])
+}
+
+/// The change of the path by a rule; none for other rules.
+///
+/// # Errors
+/// When Onrush has no such change, with a sentence.
+pub(super) fn moved(line: &Directive) -> Result<Option<Move>, String> {
     let (pattern, target) = match (line.argument(0), line.argument(1), line.argument(2)) {
         ("replace-path" | "replace-pathq" | "replace-uri", pattern, target) => {
             (pattern.to_owned(), target.to_owned())
         }
-        // What is behind the match stays.
-        ("set-path" | "set-pathq", text, _) => {
-            let inner = text
-                .strip_prefix("%[path,regsub(")
-                .or(text.strip_prefix("%[pathq,regsub("));
-            let inner = inner.and_then(|inner| inner.strip_suffix(")]"));
-            let Some((pattern, target)) = inner.and_then(|inner| inner.split_once(',')) else {
-                return Err(WHY.to_owned());
-            };
-            let target = target.split(',').next().unwrap_or_default();
-            (format!("{pattern}(.*)"), format!("{target}\\1"))
-        }
+        ("set-path", text, _) => match set(text) {
+            Set::Whole(path) => {
+                return Ok(Some(Move::Whole(Path::Prefix("/".to_owned()), path)));
+            }
+            Set::Prefixed(to) => {
+                let from = "/".to_owned();
+                return Ok(Some(Move::Prefix { from, to }));
+            }
+            Set::Other => substituted(text).ok_or(WHY)?,
+        },
+        ("set-pathq", text, _) => substituted(text).ok_or(WHY)?,
+        ("set-uri", ..) => return Err(WHY.to_owned()),
         _ => return Ok(None),
     };
     let pattern = match pattern.starts_with('/') {
         true => format!("^{pattern}"),
         false => pattern,
     };
-    let found = simple(&pattern).zip(target.strip_suffix("\\1"));
-    match found {
-        Some((simple, target)) if target.is_empty() || target.starts_with('/') => {
-            let is_bad = |letter: char| matches!(letter, '%' | '\\' | '?' | '#' | ' ');
-            match (simple.path, simple.captured) {
-                (Path::Prefix(prefix), Some(begin)) if !target.contains(is_bad) => {
-                    let target = format!("{target}{begin}").replace("//", "/");
-                    let target = if target.is_empty() {
-                        "/".to_owned()
-                    } else {
-                        target
-                    };
-                    Ok(Some((prefix, target)))
-                }
-                _ => Err(WHY.to_owned()),
-            }
+    let is_bad = |letter: char| matches!(letter, '%' | '\\' | '?' | '#' | ' ' | '{' | '}' | '$');
+    let simple = simple(&pattern).ok_or(WHY)?;
+    let Some(target) = target.strip_suffix("\\1") else {
+        let is_whole = line.argument(0) == "replace-path" && target.starts_with('/');
+        return match is_whole && !target.contains(is_bad) {
+            true => Ok(Some(Move::Whole(simple.path, target))),
+            false => Err(WHY.to_owned()),
+        };
+    };
+    let is_place = target.is_empty() || target.starts_with('/');
+    match (simple.path, simple.captured) {
+        (Path::Prefix(from), Some(begin)) if is_place && !target.contains(is_bad) => {
+            let to = format!("{target}{begin}").replace("//", "/");
+            Ok(Some(match (from.ends_with('/'), to.is_empty()) {
+                // Without the slash the result would be no path.
+                (false, true) => Move::Prefix {
+                    from: format!("{from}/"),
+                    to: "/".to_owned(),
+                },
+                (true, true) => Move::Prefix {
+                    from,
+                    to: "/".to_owned(),
+                },
+                (_, false) => Move::Prefix { from, to },
+            }))
         }
         _ => Err(WHY.to_owned()),
+    }
+}
+
+/// Argument of `set-path`.
+enum Set {
+    Whole(String),
+    /// A prefix before the path.
+    Prefixed(String),
+    Other,
+}
+
+fn set(text: &str) -> Set {
+    let (text, is_prefix) = match text.strip_suffix("%[path]") {
+        Some(prefix) => (prefix.trim_end_matches('/'), true),
+        None => (text, false),
+    };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    if !text.bytes().all(is_plain) || !(text.starts_with('/') || is_prefix && text.is_empty()) {
+        return Set::Other;
+    }
+    match is_prefix {
+        true => Set::Prefixed(format!("{text}/")),
+        false => Set::Whole(text.to_owned()),
+    }
+}
+
+/// Pattern and target of `%[path,regsub(…)]` in the form of `replace-path`: the rest after the match stays.
+fn substituted(text: &str) -> Option<(String, String)> {
+    let inner = text
+        .strip_prefix("%[path,regsub(")
+        .or(text.strip_prefix("%[pathq,regsub("))?;
+    let (pattern, target) = inner.strip_suffix(")]")?.split_once(',')?;
+    let target = target.split(',').next().unwrap_or_default();
+    Some((format!("{pattern}(.*)"), format!("{target}\\1")))
+}
+
+/// Whether HAProxy looks for the expression anywhere in a path, and Onrush at its beginning.
+pub(super) fn is_unanchored(line: &Directive) -> bool {
+    let text = line.argument(1);
+    match line.argument(0).starts_with("replace") {
+        true => text.starts_with('/'),
+        false => substituted(text).is_some_and(|(pattern, _)| pattern.starts_with('/')),
     }
 }

@@ -6,44 +6,63 @@ use super::work::Work;
 use crate::directive::Directive;
 use crate::document::Value;
 
-/// Passwords out of a userlist, for those who have not said any.
+/// Users that a condition accepts: `http_auth(LIST)`, `http_auth_group(LIST) GROUP`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Userlist {
+    name: String,
+    /// Only users in one of these groups.
+    groups: Option<Vec<String>>,
+}
+
+impl Userlist {
+    /// Of the words of an ACL.
+    pub(super) fn of(words: &[String]) -> Option<Userlist> {
+        let (first, values) = words.split_first()?;
+        let argument = |name: &str| first.strip_prefix(name)?.strip_suffix(')');
+        if let Some(name) = argument("http_auth(") {
+            return Some(Userlist {
+                name: name.to_owned(),
+                groups: None,
+            });
+        }
+        let name = argument("http_auth_group(")?;
+        Some(Userlist {
+            name: name.to_owned(),
+            groups: Some(values.to_vec()),
+        })
+    }
+
+    /// Whether all of its users are those of the other list.
+    pub(super) fn is_within(&self, other: &Userlist) -> bool {
+        let is_whole = other.groups.is_none() || self.groups == other.groups;
+        self.name == other.name && is_whole
+    }
+}
+
+/// Requires a password of these lists. Nobody is accepted where that cannot be carried.
 pub(super) fn auth<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
-    userlist: Option<String>,
+    lists: &[Userlist],
     state: &mut State,
 ) {
-    let Some(name) = userlist else {
-        let why = "no userlist is asked for by http_auth in its condition";
-        return work.notes.left_out(line, why);
-    };
-    let mut sections = work.sections.iter();
-    let section =
-        sections.find(|section| section.name() == "userlist" && section.argument(0) == name);
-    let Some(section) = section else {
-        return work
-            .notes
-            .left_out(line, format!("there is no userlist {name:?}"));
-    };
-    work.notes.carried(section);
-    let mut users = Vec::new();
-    for user in section.inside().iter().filter(|user| user.name() == "user") {
-        let words = user.arguments();
-        let hash = words.iter().position(|word| word == "password");
-        let hash = hash.and_then(|at| words.get(at + 1));
-        match hash.filter(|hash| onrush_config::value::check_password_hash(hash).is_ok()) {
-            Some(hash) => {
-                users.push((user.argument(0).to_owned(), Value::text(hash)));
-                work.notes.carried(user);
-            }
-            None => work.notes.left_out(
-                user,
-                "hashes are bcrypt, argon2id or SHA-crypt, such as openssl passwd -6 makes; this user is not let in",
-            ),
+    let users = match (lists, &state.authorized) {
+        ([list], None) => {
+            state.authorized = Some(list.clone());
+            users(work, line, list)
         }
-    }
+        ([_], Some(_)) => Err("Onrush asks for the password of one list".to_owned()),
+        _ => Err(
+            "expected one userlist in the condition, by http_auth or http_auth_group".to_owned(),
+        ),
+    };
+    let mut users = users.unwrap_or_else(|why| {
+        work.notes
+            .left_out(line, format!("{why}; the route refuses every request"));
+        Vec::new()
+    });
     if users.is_empty() {
-        // Nobody is let in, as little as anybody who has no password.
+        // No password has this hash.
         let nobody = "$6$rounds=5000$nobody$".to_owned() + &"/".repeat(86);
         users.push(("nobody".to_owned(), Value::Text(nobody)));
     }
@@ -62,4 +81,77 @@ pub(super) fn auth<'a>(
     }
     state.auth = Some(Value::Table(entries));
     work.notes.carried(line);
+}
+
+/// Names and hashes of the users of a list.
+fn users<'a>(
+    work: &mut Work<'_, 'a>,
+    line: &'a Directive,
+    list: &Userlist,
+) -> Result<Vec<(String, Value)>, String> {
+    let mut sections = work.sections.iter();
+    let section =
+        sections.find(|section| section.name() == "userlist" && section.argument(0) == list.name);
+    let Some(section) = section else {
+        return Err(format!("no section userlist {:?}", list.name));
+    };
+    if list
+        .groups
+        .iter()
+        .flatten()
+        .any(|name| name.starts_with('-'))
+    {
+        return Err("groups are compared by their names".to_owned());
+    }
+    work.notes.carried(section);
+    work.notes.carried(line);
+    let mut users = Vec::new();
+    for user in section.inside().iter().filter(|user| user.name() == "user") {
+        if !list
+            .groups
+            .as_ref()
+            .is_none_or(|groups| is_in(section, user, groups))
+        {
+            work.notes.carried(user);
+            continue;
+        }
+        let words = user.arguments();
+        let hash = words.iter().position(|word| word == "password");
+        let hash = hash.and_then(|at| words.get(at + 1));
+        match hash.filter(|hash| onrush_config::value::check_password_hash(hash).is_ok()) {
+            Some(hash) => {
+                users.push((user.argument(0).to_owned(), Value::text(hash)));
+                work.notes.carried(user);
+            }
+            None => work.notes.left_out(
+                user,
+                "hashes are bcrypt, argon2id or SHA-crypt, such as openssl passwd -6 makes; this user is not let in",
+            ),
+        }
+    }
+    for group in section
+        .inside()
+        .iter()
+        .filter(|line| line.name() == "group")
+    {
+        work.notes.carried(group);
+    }
+    Ok(users)
+}
+
+/// Whether a user is in one of the groups, as its own line or that of a group says.
+fn is_in(section: &Directive, user: &Directive, groups: &[String]) -> bool {
+    let after = |line: &Directive, word: &str| {
+        let at = line.words.iter().position(|known| known == word);
+        at.and_then(|at| line.words.get(at + 1)).cloned()
+    };
+    let lists = |list: Option<String>, name: &str| {
+        list.is_some_and(|list| list.split(',').any(|known| known == name))
+    };
+    groups.iter().any(|group| {
+        let is_group = |line: &&Directive| line.name() == "group" && line.argument(0) == group;
+        let mut lines = section.inside().iter().filter(is_group);
+        lists(after(user, "groups"), group)
+            || lines.any(|line| lists(after(line, "users"), user.argument(0)))
+    })
 }

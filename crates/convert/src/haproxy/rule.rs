@@ -1,47 +1,23 @@
 //! The rules that requests pass in a proxy, in HAProxy's order: `http-request`, `redirect`, `use_backend`, `default_backend`.
 
-use super::acl::{Passwords, condition, userlist};
+use super::acl::{Passwords, Phase, View, condition, userlists};
+use super::act::{Act, gather};
 use super::action::{self, Done};
 use super::backend;
-use super::fetch::split_outside;
 use super::moved::narrowed;
+use super::passwords::auth;
 use super::proxy::{Kind, Proxy};
+use super::refusal::{self, Refusal};
 use super::sample;
 use super::settings;
 use super::state::State;
+use super::tcp;
 use super::work::Work;
-use crate::condition::{Atom, Path};
+use crate::condition::{Atom, Both, Path};
 use crate::decide::{Flow, Formula, Given, TooMany, Unasked, Walk, walk};
 use crate::directive::Directive;
-use crate::document::Value;
-use crate::route::{On, Response, Route};
-
-/// One step.
-#[derive(Clone, Debug)]
-enum Act<'a> {
-    /// `http-response`, `http-after-response`
-    Response(&'a Directive),
-    Monitor(&'a Directive),
-    /// `http-request`
-    Request(&'a Directive),
-    Redirect(&'a Directive),
-    Use(&'a Directive),
-    /// A line of a map: the condition's words and the backend.
-    Mapped(&'a Directive, Vec<String>, String),
-}
-
-impl<'a> Act<'a> {
-    fn line(&self) -> &'a Directive {
-        match self {
-            Act::Response(line)
-            | Act::Monitor(line)
-            | Act::Request(line)
-            | Act::Redirect(line)
-            | Act::Use(line)
-            | Act::Mapped(line, _, _) => line,
-        }
-    }
-}
+use crate::guards::Guards;
+use crate::route::Response;
 
 /// Makes the routes of a frontend.
 ///
@@ -72,71 +48,10 @@ fn run<'a>(
         proxies,
         proxy,
         comments,
+        unknown: Vec::new(),
+        asked: Asked::Known,
     };
     walk(&acts, given, state, &mut rules)
-}
-
-fn gather<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Act<'a>> {
-    let mut acts: Vec<Act<'a>> = proxy
-        .lines
-        .iter()
-        .filter(|line| matches!(line.name(), "http-response" | "http-after-response"))
-        .map(|line| Act::Response(line))
-        .collect();
-    acts.extend(proxy.last(&["monitor-uri"]).map(Act::Monitor));
-    acts.extend(proxy.all(&["http-request"]).map(Act::Request));
-    acts.extend(proxy.all(&["redirect"]).map(Act::Redirect));
-    if proxy.kind == Kind::Backend {
-        return acts;
-    }
-    for line in proxy.all(&["use_backend"]) {
-        match line.argument(0).strip_prefix("%[") {
-            None => acts.push(Act::Use(line)),
-            Some(sample) => match mapped(work, sample.trim_end_matches(']')) {
-                Ok(lines) => acts.extend(
-                    lines
-                        .into_iter()
-                        .map(|(words, name)| Act::Mapped(line, words, name)),
-                ),
-                Err(why) => work.notes.left_out(line, why),
-            },
-        }
-    }
-    acts
-}
-
-/// The lines of a map as conditions with their values; the default has none.
-fn mapped(work: &Work<'_, '_>, text: &str) -> Result<Vec<(Vec<String>, String)>, String> {
-    let dynamic = || "backends have names: they are not made of samples, but by maps".to_owned();
-    let parts = split_outside(text, ',');
-    let (map, sample) = parts.split_last().ok_or_else(dynamic)?;
-    let (kind, arguments) = map.split_once('(').ok_or_else(dynamic)?;
-    let arguments = arguments.trim_end_matches(')');
-    let (file, default) = match arguments.split_once(',') {
-        Some((file, default)) => (file, Some(default)),
-        None => (arguments, None),
-    };
-    let method = match kind {
-        "map" | "map_str" => "str",
-        "map_beg" => "beg",
-        "map_end" => "end",
-        "map_sub" => "sub",
-        "map_dom" => "dom",
-        "map_reg" => "reg",
-        "map_dir" => "dir",
-        "map_ip" => "ip",
-        _ => return Err(dynamic()),
-    };
-    let mut mapped = Vec::new();
-    for line in work.lines_of(file)? {
-        let Some((key, value)) = line.split_once(char::is_whitespace) else {
-            continue;
-        };
-        let words = [&sample.join(","), "-m", method, key].map(str::to_owned);
-        mapped.push((words.into(), value.trim().to_owned()));
-    }
-    mapped.extend(default.map(|default| (Vec::new(), default.to_owned())));
-    Ok(mapped)
 }
 
 struct Rules<'w, 'f, 'a> {
@@ -144,41 +59,28 @@ struct Rules<'w, 'f, 'a> {
     proxies: &'w [Proxy<'a>],
     proxy: &'w Proxy<'a>,
     comments: &'w [String],
+    /// Reasons why the condition of the current rule cannot be asked.
+    unknown: Vec<String>,
+    asked: Asked,
+}
+
+/// Whether the condition of a rule could be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Known,
+    /// The rule may apply or not.
+    Unknown,
 }
 
 impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
     type State = State;
 
     fn when(&mut self, act: &Act<'a>, state: &State) -> Formula {
-        let line = act.line();
-        let formula = match act {
-            Act::Request(_) if state.is_allowed => return Formula::never(),
-            Act::Request(_) if action::says_client(line) => {
-                self.work.forwards_clients = true;
-                self.work.notes.carried(line);
-                return Formula::never();
-            }
-            Act::Monitor(line) => {
-                let path = Path::Exact(line.argument(0).to_owned());
-                return Formula::Atom(Atom::Path(path));
-            }
-            Act::Mapped(_, words, _) if words.is_empty() => Ok(Formula::always()),
-            Act::Mapped(_, words, _) => sample::formula(self.work, words),
-            Act::Request(_) if line.argument(0) == "auth" => {
-                condition(self.work, self.proxy, line, Passwords::NotGiven)
-            }
-            Act::Request(_) | Act::Response(_) | Act::Redirect(_) | Act::Use(_) => {
-                condition(self.work, self.proxy, line, Passwords::Unknown)
-            }
-        };
-        let formula = formula.and_then(|formula| match act {
-            Act::Request(_) => narrowed(line, formula),
-            _ => Ok(formula),
-        });
-        formula.unwrap_or_else(|why| {
-            self.work.notes.left_out(line, why);
-            Formula::never()
-        })
+        let formula = self.formula(act, state);
+        let unknown = formula.unknown().into_iter();
+        self.unknown = unknown.map(str::to_owned).collect();
+        self.unknown.dedup();
+        formula
     }
 
     fn inside(&self, _act: &Act<'a>) -> usize {
@@ -186,30 +88,34 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
     }
 
     fn apply(&mut self, act: &Act<'a>, state: &mut State, given: &Given) -> Result<Flow, TooMany> {
+        if std::mem::replace(&mut self.asked, Asked::Known) == Asked::Unknown {
+            return self.apply_unknown(act, state, given);
+        }
         let line = act.line();
         let response = match act {
             Act::Response(_) => {
                 action::response(self.work, line, state);
                 return Ok(Flow::On);
             }
+            Act::Tcp(_) => match tcp::request(self.work, line, state) {
+                Done::On | Done::Allowed => return Ok(Flow::On),
+                Done::Served(response) => response,
+            },
             Act::Monitor(_) => {
                 self.work.notes.carried(line);
                 let how = "the body is empty; HAProxy has a page of its own";
                 self.work.notes.approximated(line, how);
                 Response::status(200)
             }
-            Act::Redirect(_) => action::redirect(self.work, line, 1, state),
-            Act::Request(_) => {
-                let userlist = userlist(self.proxy, line);
-                match action::request(self.work, line, userlist, state) {
-                    Done::On => return Ok(Flow::On),
-                    Done::Allowed => {
-                        state.is_allowed = true;
-                        return Ok(Flow::On);
-                    }
-                    Done::Served(response) => response,
+            Act::Redirect(_) => action::redirect(self.work, line, 1, self.proxy.name(), state),
+            Act::Request(_) => match self.request(line, state, given) {
+                Done::On => return Ok(Flow::On),
+                Done::Allowed => {
+                    state.allowed.push("http-request");
+                    return Ok(Flow::On);
                 }
-            }
+                Done::Served(response) => response,
+            },
             Act::Use(_) => {
                 self.enter(line, line.argument(0), state.clone(), given)?;
                 return Ok(Flow::End);
@@ -219,7 +125,11 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
                 return Ok(Flow::End);
             }
         };
-        self.push(Some(line), response, state, given)?;
+        if line.words.iter().any(|word| word == "append-slash") {
+            self.push_with_slash(line, response, state, given)?;
+        } else {
+            self.push(Some(line), response, state, given)?;
+        }
         Ok(Flow::End)
     }
 
@@ -234,9 +144,16 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
     }
 
     fn inexpressible(&mut self, act: &Act<'a>, _state: &State) -> Unasked {
-        let why = "Onrush cannot ask for this together with the conditions before it";
-        self.work.notes.left_out(act.line(), why);
-        Unasked::Skipped
+        let line = act.line();
+        if self.unknown.is_empty() {
+            let why = "Onrush cannot ask for this together with the conditions before it";
+            self.unknown.push(why.to_owned());
+        }
+        for why in std::mem::take(&mut self.unknown) {
+            self.work.notes.left_out(line, why);
+        }
+        self.asked = Asked::Unknown;
+        Unasked::Applies
     }
 
     fn step(&mut self) -> Result<(), TooMany> {
@@ -245,6 +162,140 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
 }
 
 impl<'a> Rules<'_, '_, 'a> {
+    /// The condition of a rule.
+    fn formula(&mut self, act: &Act<'a>, state: &State) -> Formula {
+        let line = act.line();
+        let (passwords, phase) = match act {
+            Act::Request(_) if line.argument(0) == "auth" => (Passwords::NotGiven, Phase::Request),
+            Act::Response(_) => (Passwords::AsAsked, Phase::Response),
+            _ => (Passwords::AsAsked, Phase::Request),
+        };
+        let view = View {
+            state,
+            passwords,
+            phase,
+        };
+        match act {
+            Act::Request(_) if state.allowed.contains(&"http-request") => Formula::never(),
+            Act::Request(_) if action::says_client(line) => Formula::always(),
+            Act::Tcp(_) if state.allowed.iter().any(|layer| *layer == line.argument(0)) => {
+                Formula::never()
+            }
+            Act::Monitor(line) => {
+                let path = Path::Exact(line.argument(0).to_owned());
+                Formula::Atom(Atom::Path(path))
+            }
+            Act::Mapped(_, words, _) if words.is_empty() => Formula::always(),
+            Act::Mapped(_, words, _) => {
+                sample::formula(self.work, words, &state.changed).unwrap_or_else(Formula::Unknown)
+            }
+            Act::Request(_) => {
+                let formula = condition(self.work, self.proxy, line, view);
+                narrowed(line, formula, &state.changed)
+            }
+            Act::Tcp(_) | Act::Response(_) | Act::Redirect(_) | Act::Use(_) => {
+                condition(self.work, self.proxy, line, view)
+            }
+        }
+    }
+
+    /// Applies an `http-request` rule.
+    fn request(&mut self, line: &'a Directive, state: &mut State, given: &Given) -> Done {
+        if action::says_client(line) {
+            self.work.forwards_clients = true;
+            action::say_client(line, state);
+            self.work.notes.carried(line);
+            return Done::On;
+        }
+        if line.argument(0) == "auth" && state.authorized.is_none() {
+            let view = View {
+                state,
+                passwords: Passwords::Given,
+                phase: Phase::Request,
+            };
+            let formula = condition(self.work, self.proxy, line, view);
+            if !given.excludes(&formula) {
+                // It refuses those whose password is right, too.
+                let why = "the rule also refuses requests with a valid password; the route refuses every request";
+                self.work.notes.left_out(line, why);
+                auth(self.work, line, &[], state);
+                return Done::On;
+            }
+        }
+        let lists = userlists(self.proxy, line);
+        action::request(self.work, line, self.proxy.name(), &lists, state)
+    }
+
+    /// Handles a rule that may apply or not: a rule that refuses requests counts as one that applies.
+    fn apply_unknown(
+        &mut self,
+        act: &Act<'a>,
+        state: &mut State,
+        given: &Given,
+    ) -> Result<Flow, TooMany> {
+        let line = act.line();
+        match act {
+            Act::Request(_) if matches!(line.argument(0), "allow") => state.is_doubtful = true,
+            Act::Request(_) => action::blur(line, state),
+            Act::Tcp(_) | Act::Response(_) | Act::Monitor(_) | Act::Redirect(_) | Act::Use(_) => {}
+            Act::Mapped(..) => {}
+        }
+        if self.work.guards == Guards::Open {
+            return Ok(Flow::On);
+        }
+        match refusal::of(act, self.proxies) {
+            Refusal::No => Ok(Flow::On),
+            Refusal::Password => {
+                let lists = userlists(self.proxy, line);
+                auth(self.work, line, &lists, state);
+                Ok(Flow::On)
+            }
+            Refusal::Response(status) => {
+                self.work.notes.left_out(line, refusal::CLOSED);
+                state.refused_response = Some(status);
+                Ok(Flow::On)
+            }
+            Refusal::Request(status) => {
+                self.work.notes.left_out(line, refusal::CLOSED);
+                self.push(Some(line), Response::status(status), state, given)?;
+                Ok(Flow::End)
+            }
+        }
+    }
+
+    /// Pushes a redirect that appends a slash where none is.
+    fn push_with_slash(
+        &mut self,
+        line: &'a Directive,
+        response: Response,
+        state: &State,
+        given: &Given,
+    ) -> Result<(), TooMany> {
+        let Response::Redirect { to, status } = &response else {
+            return self.push(Some(line), response, state, given);
+        };
+        let slashed = Response::Redirect {
+            to: format!("{to}/"),
+            status: *status,
+        };
+        if to.ends_with('/') || !line.words.iter().any(|word| word == "prefix") {
+            return self.push(Some(line), response, state, given);
+        }
+        if !to.ends_with("{path}") {
+            let how = "after a query no slash is put where the path ends with one";
+            self.work.notes.approximated(line, how);
+        }
+        match given.and(&Atom::Path(Path::Suffix("/".to_owned()))) {
+            Both::Is(with) => self.push(Some(line), response, state, &with)?,
+            Both::Never => {}
+            Both::Inexpressible => {
+                let how = "a path that ends with a slash gets another one";
+                self.work.notes.approximated(line, how);
+            }
+        }
+        self.push(Some(line), slashed, state, given)
+    }
+
     /// Goes on in a backend.
     fn enter(
         &mut self,
@@ -267,7 +318,8 @@ impl<'a> Rules<'_, '_, 'a> {
         }
         self.work.notes.carried(line);
         self.work.notes.carried(backend.section);
-        state.is_allowed = false;
+        state.allowed.clear();
+        state.is_doubtful = false;
         let comments = [self.comments, &[line.origin()]].concat();
         // What is only a backend here has no way on but its servers.
         let backend = Proxy {
@@ -285,8 +337,15 @@ impl<'a> Rules<'_, '_, 'a> {
     }
 
     fn forward(&mut self, state: &State, given: &Given) -> Result<(), TooMany> {
+        if let Some(status) = state.refused_response {
+            return self.push(None, Response::status(status), state, given);
+        }
         match backend::group(self.work, self.proxy) {
-            Some(group) => self.push(None, Response::Forward(group), state, given),
+            Some(group) => {
+                let mut state = state.clone();
+                backend::name_server(self.work, self.proxy, &mut state.last);
+                self.push(None, Response::Forward(group), &state, given)
+            }
             None => {
                 // HAProxy, too, has nobody to ask.
                 self.push(None, Response::status(503), state, given)
@@ -301,55 +360,11 @@ impl<'a> Rules<'_, '_, 'a> {
         state: &State,
         given: &Given,
     ) -> Result<(), TooMany> {
-        let mut route = Route::new(given.condition.clone(), response);
-        route.comments = self.comments.to_vec();
-        route.comments.extend(line.map(Directive::origin));
-        route.comments.dedup();
-        route.response_headers = match &route.response {
-            Response::Forward(_) => state.response.and(&state.after),
-            _ => state.after.clone(),
-        };
-        if let Some(cookie) = &state.redirect_cookie
-            && let Response::Redirect { .. } = route.response
-        {
-            route.response_headers.add("Set-Cookie", cookie);
-        }
-        if !state.after.is_empty() {
-            route.response_on = On::Always;
-        }
-        if let Response::Redirect {
-            status: status @ (302 | 303),
-            ..
-        } = route.response
-            && !route.response_headers.changes("Cache-Control")
-        {
-            // What HAProxy says of these by itself.
-            let rule = [
-                ("status", Value::Number(status.into())),
-                ("value", Value::text("no-cache")),
-            ];
-            route.put("cache_control", Value::table(rule));
-        }
-        if let Some(auth) = &state.auth {
-            route.put("basic_auth", auth.clone());
-        }
-        if let Response::Forward(_) = route.response {
-            route.request_headers = state.request.clone();
-            if state.is_forwarded {
-                // What is taken there is the client's own word, which Onrush does not pass on; its own comes later in HAProxy.
-                route.request_headers.keep("X-Forwarded-For");
-            }
-            if let Some(compress) = &state.compress {
-                route.put("compress", compress.clone());
-            }
-            if let Some((prefix, replacement)) = &state.moved
-                && route.replace_prefix(prefix, replacement).is_err()
-                && let Some(line) = line
-            {
-                let why = "the beginning of the path is replaced, and the route has no prefix";
-                self.work.notes.left_out(line, why);
-            }
-        }
+        let mut comments = self.comments.to_vec();
+        comments.extend(line.map(Directive::origin));
+        comments.dedup();
+        let mut route = state.route(given.condition.clone(), response);
+        route.comments = comments;
         self.work.push(route)
     }
 }

@@ -1,15 +1,22 @@
 //! What ACLs look at, and what it has to be: conditions on paths, hosts, fields and clients.
 
-use super::fetch::{Case, Counts, Fetch, Method, Subject, Truth, Values, fetch, method};
+use super::changed::{Changed, Part};
+use super::fetch::{Case, Counts, Fetch, Method, Of, Subject, Truth, Values, fetch, method};
+use super::value_pattern::{one_pattern, pattern_of_listed};
 use super::work::Work;
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
+use crate::pcre::literals_of;
 
-/// The condition of an ACL, out of its words behind its name, or between braces.
+/// The condition of an ACL, from its words after its name or between braces.
 ///
 /// # Errors
 /// With a sentence about what Onrush has nothing for.
-pub(super) fn formula(work: &Work<'_, '_>, words: &[String]) -> Result<Formula, String> {
+pub(super) fn formula(
+    work: &Work<'_, '_>,
+    words: &[String],
+    changed: &Changed,
+) -> Result<Formula, String> {
     let Some((name, rest)) = words.split_first() else {
         return Err("expected a sample such as path_beg".to_owned());
     };
@@ -44,7 +51,14 @@ pub(super) fn formula(work: &Work<'_, '_>, words: &[String]) -> Result<Formula, 
             }
         }
     }
-    compare(&fetch, &values, &work.listeners)
+    if fetch.subject == Subject::Port && changed.is_unclear(Part::Port) {
+        return Err("a rule before it changes the port".to_owned());
+    }
+    let formula = compare(&fetch, &values, &work.listeners)?;
+    Ok(match fetch.of {
+        Of::Current => changed.seen(formula),
+        Of::Received => formula,
+    })
 }
 
 /// What is different between an ACL of these words and the condition that is made of it.
@@ -56,6 +70,9 @@ pub(super) fn difference(words: &[String]) -> Option<&'static str> {
     match fetch.subject {
         Subject::Host if is_bare && name.contains("hdr") && fetch.counts != Counts::Number => {
             Some("a port that the client names in Host is not compared; HAProxy compares it")
+        }
+        Subject::ServerName => {
+            Some("the name in Host is compared; HAProxy compares the one of the handshake (SNI)")
         }
         Subject::Query(_) => Some("parameters are compared decoded, and any of several counts"),
         _ => None,
@@ -74,7 +91,13 @@ fn compare(fetch: &Fetch, values: &[String], listeners: &[String]) -> Result<For
             let is_no = values.iter().any(|value| value == "0" || value == "false");
             Atom::Scheme(if is_no { Scheme::Http } else { Scheme::Https })
         }
+        Subject::Method if fetch.method != Method::Same || fetch.case == Case::Ignored => {
+            return Err("methods are compared as a whole, in capitals".to_owned());
+        }
         Subject::Method => Atom::Method(methods(values)?),
+        Subject::Client if values.is_empty() => {
+            return Err("expected a network to compare with".to_owned());
+        }
         Subject::Client => {
             let networks = values
                 .iter()
@@ -84,6 +107,10 @@ fn compare(fetch: &Fetch, values: &[String], listeners: &[String]) -> Result<For
         Subject::Port => return ports(listeners, values),
         Subject::Path => return path(fetch, values),
         Subject::Host => return host(fetch, values),
+        Subject::ServerName => {
+            let https = Formula::Atom(Atom::Scheme(Scheme::Https));
+            return Ok(Formula::All(vec![https, host(fetch, values)?]));
+        }
         Subject::Header(_) | Subject::Query(_) => {
             let test = match (fetch.method, fetch.case, values) {
                 (Method::Found, _, _) => Test::Present,
@@ -215,6 +242,9 @@ fn methods(values: &[String]) -> Result<Vec<String>, String> {
 const PATHS_MAX: usize = 8;
 
 fn path(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
+    if fetch.values == Values::WithQuery {
+        return target(fetch, values);
+    }
     let is_plain = fetch.case == Case::Differs && values.len() <= PATHS_MAX;
     let one = |value: &String| match fetch.method {
         Method::Same => Some(Path::Exact(value.clone())),
@@ -244,6 +274,30 @@ fn path(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
     Ok(Formula::Any(any))
 }
 
+/// A condition on the beginning of path and query.
+fn target(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
+    const WHY: &str = "Onrush has no condition on path and query together";
+    let mut any = Vec::new();
+    for value in values {
+        let beginnings: Vec<String> = match (fetch.method, fetch.case) {
+            (Method::Begin, Case::Differs) => vec![value.clone()],
+            (Method::Pattern, Case::Differs) => {
+                let literals = value.strip_prefix('^').and_then(literals_of);
+                let literals = literals.ok_or_else(|| WHY.to_owned())?;
+                literals.into_iter().map(String::from_iter).collect()
+            }
+            _ => return Err(WHY.to_owned()),
+        };
+        for beginning in beginnings {
+            if beginning.contains('?') || !beginning.starts_with('/') {
+                return Err(WHY.to_owned());
+            }
+            any.push(Formula::Atom(Atom::Path(Path::Prefix(beginning))));
+        }
+    }
+    Ok(Formula::Any(any))
+}
+
 fn host(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
     let name = |value: &String| {
         let value = value.to_ascii_lowercase();
@@ -267,73 +321,4 @@ fn host(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
         false => format!("(?i){pattern}"),
     };
     check(header("Host", Test::Matches(pattern))).map(Formula::Atom)
-}
-
-/// A regular expression that any of the values fulfils.
-/// What is found in a field of which each part between commas is compared.
-fn pattern_of_listed(fetch: &Fetch, values: &[String]) -> Result<String, String> {
-    const BEGIN: &str = "(?:^|,)[ \\t]*";
-    const END: &str = "[ \\t]*(?:,|$)";
-    let texts: Vec<String> = values.iter().map(|value| regex::escape(value)).collect();
-    let any = format!("(?:{})", texts.join("|"));
-    let is_network = |value: &String| value.contains('/') && network(value).is_some();
-    let pattern = match fetch.method {
-        _ if values.is_empty() => return Err("expected a value to compare with".to_owned()),
-        Method::Same if values.iter().any(is_network) => {
-            return Err("Onrush does not look for networks in fields".to_owned());
-        }
-        Method::Same => format!("{BEGIN}{any}{END}"),
-        Method::Begin => format!("{BEGIN}{any}"),
-        Method::End => format!("{any}{END}"),
-        Method::Pattern if values.iter().any(|value| value.contains(['^', '$'])) => {
-            return Err(
-                "Onrush looks at the whole field, and HAProxy at each part between commas"
-                    .to_owned(),
-            );
-        }
-        _ => return one_pattern(fetch, values),
-    };
-    Ok(match fetch.case {
-        Case::Differs => pattern,
-        Case::Ignored => format!("(?i){pattern}"),
-    })
-}
-
-fn one_pattern(fetch: &Fetch, values: &[String]) -> Result<String, String> {
-    let one = |value: &String| {
-        let text = regex::escape(value);
-        match fetch.method {
-            Method::Same => format!("^{text}$"),
-            Method::Begin => format!("^{text}"),
-            Method::End => format!("{text}$"),
-            Method::Part => text,
-            Method::Pattern => value.clone(),
-            Method::Directory => {
-                // Paths begin with a slash.
-                format!("/{}(/|$)", regex::escape(value.trim_matches('/')))
-            }
-            Method::Domain => {
-                format!(
-                    "(^|[./:?]){}([./:?]|$)",
-                    regex::escape(value.trim_matches('.'))
-                )
-            }
-            Method::Found => String::new(),
-        }
-    };
-    let pattern = match values {
-        [] => return Err("expected a value to compare with".to_owned()),
-        [value] => one(value),
-        several => {
-            let several: Vec<String> = several
-                .iter()
-                .map(|value| format!("(?:{})", one(value)))
-                .collect();
-            format!("({})", several.join("|"))
-        }
-    };
-    Ok(match fetch.case {
-        Case::Differs => pattern,
-        Case::Ignored => format!("(?i){pattern}"),
-    })
 }

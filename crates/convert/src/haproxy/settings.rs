@@ -5,6 +5,7 @@ use super::state::State;
 use super::work::Work;
 use crate::access_log::syslog;
 use crate::document::Value;
+use crate::route::is_changeable;
 use crate::unit::haproxy_time;
 
 /// Reads them: what holds for requests goes into `state`, the rest into what holds for all.
@@ -17,6 +18,7 @@ pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut S
     log(work, proxy);
     forwarded(work, proxy, state);
     compression(work, proxy, state);
+    fields(work, proxy, state);
     for line in proxy.all(&["errorfile"]) {
         let how = "errors of Onrush have the same status and one line of reason";
         work.notes.approximated(line, how);
@@ -149,7 +151,11 @@ fn compression<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State
             .left_out(line, "of these codings Onrush has gzip");
     }
     work.notes.carried(line);
-    let mut entries = vec![("codings".to_owned(), Value::texts(["gzip"]))];
+    let mut entries = vec![
+        ("codings".to_owned(), Value::texts(["gzip"])),
+        // HAProxy has no bound.
+        ("size_min".to_owned(), Value::Number(1)),
+    ];
     if let Some(line) = proxy.last(&["compression", "type"]) {
         work.notes.carried(line);
         let types = line.arguments()[1..].iter();
@@ -167,4 +173,35 @@ fn compression<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State
         }
     }
     state.compress = Some(Value::Table(entries));
+}
+
+/// `option http-restrict-req-hdr-names` and `unique-id-header`.
+fn fields<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
+    if let Some(line) = proxy.option("http-restrict-req-hdr-names") {
+        match line.argument(1) {
+            "preserve" => work.notes.carried(line),
+            _ => {
+                let why = "fields of clients pass whose names have other characters than letters, digits and hyphens";
+                work.notes.left_out(line, why);
+            }
+        }
+    }
+    let (Some(format), Some(line)) = (
+        proxy.last(&["unique-id-format"]),
+        proxy.last(&["unique-id-header"]),
+    ) else {
+        return;
+    };
+    if proxy.kind == Kind::Backend {
+        return;
+    }
+    let name = line.argument(0);
+    if !is_changeable(name) {
+        let why = format!("{name:?} cannot be the name of a field that a route sets");
+        return work.notes.left_out(line, why);
+    }
+    state.last.add(name, "{request_id}");
+    work.notes.carried(line);
+    let how = "a request has 32 hexadecimal digits in the place of this format";
+    work.notes.approximated(format, how);
 }

@@ -1,23 +1,90 @@
 //! What rules have said of a request before it is served.
 
+use super::changed::{Changed, PathNow};
+use super::passwords::Userlist;
+use crate::condition::Condition;
 use crate::document::Value;
-use crate::route::FieldEdits;
+use crate::route::{FieldEdits, On, Response, Route};
 
 /// Changes of fields and paths, and who is let in.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) request: FieldEdits,
+    /// Of requests, after all rules.
+    pub(super) last: FieldEdits,
     /// Of responses that are relayed.
     pub(super) response: FieldEdits,
     /// Of all responses.
     pub(super) after: FieldEdits,
-    /// The prefix that is replaced, and what stands in its place.
-    pub(super) moved: Option<(String, String)>,
+    /// Changes that later conditions see.
+    pub(super) changed: Changed,
     pub(super) auth: Option<Value>,
+    /// Users whose password `auth` requires.
+    pub(super) authorized: Option<Userlist>,
+    /// Status that replaces every response of a server.
+    pub(super) refused_response: Option<u16>,
     pub(super) compress: Option<Value>,
     pub(super) redirect_cookie: Option<String>,
     /// Whether servers are told of clients by X-Forwarded-For.
     pub(super) is_forwarded: bool,
-    /// Whether the rules of this proxy have been left by `allow`.
-    pub(super) is_allowed: bool,
+    /// Kinds of rules that `allow` or `accept` has ended: `http-request`, or a layer of `tcp-request`.
+    pub(super) allowed: Vec<&'static str>,
+    /// Whether an `allow` may have ended the rules of this proxy.
+    pub(super) is_doubtful: bool,
+}
+
+impl State {
+    /// A route for the requests in this state.
+    pub(super) fn route(&self, when: Condition, response: Response) -> Route {
+        let mut route = Route::new(when, response);
+        route.response_headers = match &route.response {
+            Response::Forward(_) => self.response.and(&self.after),
+            _ => self.after.clone(),
+        };
+        if let Some(cookie) = &self.redirect_cookie
+            && let Response::Redirect { .. } = route.response
+        {
+            route.response_headers.add("Set-Cookie", cookie);
+        }
+        if !self.after.is_empty() {
+            route.response_on = On::Always;
+        }
+        if let Response::Redirect {
+            status: status @ (302 | 303),
+            ..
+        } = route.response
+            && !route.response_headers.changes("Cache-Control")
+        {
+            // What HAProxy says of these by itself.
+            let rule = [
+                ("status", Value::Number(status.into())),
+                ("value", Value::text("no-cache")),
+            ];
+            route.put("cache_control", Value::table(rule));
+        }
+        if let Some(auth) = &self.auth {
+            route.put("basic_auth", auth.clone());
+        }
+        if let Response::Forward(_) = route.response {
+            route.request_headers = self.request.and(&self.last);
+            if self.is_forwarded {
+                // What is taken there is the client's own word, which Onrush does not pass on; its own comes later in HAProxy.
+                route.request_headers.keep("X-Forwarded-For");
+            }
+            if let Some(compress) = &self.compress {
+                route.put("compress", compress.clone());
+            }
+            match &self.changed.path {
+                PathNow::Original | PathNow::Unclear => {}
+                PathNow::Moved { from, to } => {
+                    if route.replace_prefix(from, to).is_err() {
+                        let to = format!("{}$1", to.replace('$', "$$"));
+                        route.rewrite(&format!("^{}(.*)$", regex::escape(from)), &to);
+                    }
+                }
+                PathNow::Constant(path) => route.rewrite("^.*$", &path.replace('$', "$$")),
+            }
+        }
+        route
+    }
 }

@@ -1,7 +1,9 @@
 //! Whole configurations of HAProxy, and what becomes of them.
 
 mod protocol;
+mod rules;
 mod servers;
+mod settings;
 
 use super::*;
 use crate::note::Outcome;
@@ -12,6 +14,7 @@ fn converted_files(files: Vec<(&'static str, String)>) -> Result<Conversion, Unu
         &Written(files),
         Path::new("/h.cfg"),
         Path::new("/etc/haproxy"),
+        Guards::Closed,
     )
 }
 
@@ -120,7 +123,7 @@ fn fields_are_compared_part_by_part_as_haproxy_does() {
         " use_backend other if { hdr(user-agent) -m beg curl }\n default_backend app",
         &[
             "[[route]]",
-            "headers = { user-agent = \"~^curl\" }",
+            "headers = { user-agent = '~(?:^|,)[ \\t]*(?:curl)' }",
             "forward = \"other\"",
             "[[route]]",
             "forward = \"app\"",

@@ -6,6 +6,7 @@ use crate::access_log::AccessLog;
 use crate::decide::{Budget, TooMany};
 use crate::directive::Directive;
 use crate::group::Groups;
+use crate::guards::Guards;
 use crate::limits;
 use crate::note::Notes;
 use crate::route::Route;
@@ -28,6 +29,8 @@ pub(super) struct Work<'f, 'a> {
     /// The addresses that are listened on.
     pub(super) listeners: Vec<String>,
     pub(super) budget: Budget,
+    /// What becomes of rules that refuse requests and have no counterpart.
+    pub(super) guards: Guards,
 }
 
 impl<'a> Work<'_, 'a> {

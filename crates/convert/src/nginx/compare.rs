@@ -246,6 +246,7 @@ fn check_all(formula: &Formula) -> Result<(), String> {
         Formula::Atom(atom) => check(atom.clone()).map(drop),
         Formula::Not(inner) => check_all(inner),
         Formula::All(parts) | Formula::Any(parts) => parts.iter().try_for_each(check_all),
+        Formula::Unknown(_) => Ok(()),
     }
 }
 

@@ -119,6 +119,7 @@ fn of_atoms(formula: &Formula) -> Option<&'static str> {
     match formula {
         Formula::Not(inner) => of_atoms(inner),
         Formula::All(parts) | Formula::Any(parts) => parts.iter().find_map(of_atoms),
+        Formula::Unknown(_) => None,
         Formula::Atom(Atom::Query(..)) => Some(
             "parameters are found by their names in the case that is written, decoded, and any of several counts; nginx takes the first in either case, as it came",
         ),

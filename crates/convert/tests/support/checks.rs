@@ -52,6 +52,6 @@ pub(crate) fn haproxy_any(bytes: &[u8]) {
     let path = Path::new("/etc/haproxy/haproxy.cfg");
     holds(
         &text,
-        haproxy::convert(&One(&text), path, Path::new("/etc/haproxy")),
+        haproxy::convert(&One(&text), path, Path::new("/etc/haproxy"), Guards::Closed),
     );
 }

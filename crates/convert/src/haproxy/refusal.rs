@@ -1,0 +1,84 @@
+//! Rules that refuse requests and whose conditions Onrush cannot ask.
+
+use super::act::Act;
+use super::action::status_of;
+use super::proxy::{Kind, Proxy, words};
+use crate::directive::Directive;
+
+/// Said of a rule that refuses requests.
+pub(super) const CLOSED: &str =
+    "every request that may reach it is refused (--open-guards lets them pass)";
+
+/// Refusal by a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    No,
+    /// Requests without a valid password.
+    Password,
+    /// All requests, with this status. A response of the rule itself, such as a redirect to a login page, counts as a refusal.
+    Request(u16),
+    /// Responses of servers, with this status.
+    Response(u16),
+}
+
+/// Refusal by a rule that may apply or not.
+pub(super) fn of(act: &Act<'_>, proxies: &[Proxy<'_>]) -> Refusal {
+    let line = act.line();
+    match act {
+        Act::Request(_) => match line.argument(0) {
+            "auth" => Refusal::Password,
+            "return" | "redirect" | "use-service" => Refusal::Request(501),
+            action if action.starts_with("lua.") => Refusal::Request(501),
+            _ => denied(line).map_or(Refusal::No, Refusal::Request),
+        },
+        Act::Tcp(_) => match line.argument(1) {
+            "reject" | "silent-drop" => Refusal::Request(403),
+            _ => Refusal::No,
+        },
+        Act::Response(_) => match line.argument(0) {
+            "deny" | "reject" | "silent-drop" => Refusal::Response(502),
+            _ => Refusal::No,
+        },
+        Act::Redirect(_) => Refusal::Request(501),
+        Act::Monitor(_) => Refusal::No,
+        Act::Use(_) => of_backend(line.argument(0), proxies),
+        Act::Mapped(_, _, name) => of_backend(name, proxies),
+    }
+}
+
+/// The status of a rule that refuses requests.
+fn denied(line: &Directive) -> Option<u16> {
+    let default = match line.argument(0) {
+        "deny" | "reject" | "silent-drop" => 403,
+        "tarpit" => 500,
+        _ => return None,
+    };
+    let words = words(line, 2);
+    Some(status_of(&words, &["deny_status", "status"], default))
+}
+
+/// Refusal by a backend that serves no request.
+fn of_backend(name: &str, proxies: &[Proxy<'_>]) -> Refusal {
+    let is_it = |proxy: &&Proxy<'_>| proxy.name() == name && proxy.kind != Kind::Frontend;
+    let Some(backend) = proxies.iter().find(is_it) else {
+        return Refusal::Request(503);
+    };
+    let is_always = |line: &&Directive| {
+        !line
+            .words
+            .iter()
+            .any(|word| word == "if" || word == "unless")
+    };
+    let words = ["http-request"];
+    let mut rules = backend.all(&words).filter(is_always);
+    if let Some(status) = rules.find_map(denied) {
+        return Refusal::Request(status);
+    }
+    let has_servers = ["server", "server-template"]
+        .iter()
+        .any(|word| backend.last(&[word]).is_some());
+    match has_servers {
+        true => Refusal::No,
+        false => Refusal::Request(503),
+    }
+}

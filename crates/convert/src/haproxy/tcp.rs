@@ -1,0 +1,38 @@
+//! `tcp-request`: rules about connections, which come before those about requests.
+
+use super::action::Done;
+use super::state::State;
+use super::work::Work;
+use crate::directive::Directive;
+use crate::route::Response;
+
+/// Applies a `tcp-request` rule.
+pub(super) fn request<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: &mut State) -> Done {
+    match line.argument(1) {
+        "reject" | "silent-drop" => {
+            let how = "each request gets an empty 403; HAProxy closes the connection";
+            work.notes.approximated(line, how);
+            Done::Served(Response::status(403))
+        }
+        "accept" => {
+            let layer = match line.argument(0) {
+                "connection" => "connection",
+                "session" => "session",
+                _ => "content",
+            };
+            state.allowed.push(layer);
+            work.notes.carried(line);
+            Done::Allowed
+        }
+        "capture" | "set-mark" | "set-tos" | "set-var" | "set-var-fmt" | "unset-var" => {
+            let why = "no response differs; conditions on variables have notes of their own";
+            work.notes.without_effect(line, why);
+            Done::On
+        }
+        action => {
+            work.notes
+                .left_out(line, format!("Onrush has nothing for {action}"));
+            Done::On
+        }
+    }
+}

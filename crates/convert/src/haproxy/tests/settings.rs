@@ -1,0 +1,215 @@
+//! What proxies, servers and addresses say, and differences that a result cannot avoid.
+
+use super::*;
+
+/// The result of a frontend and of a backend `app` with these lines.
+fn of(front: &str, back: &str) -> Conversion {
+    converted(&format!(
+        "frontend f\n mode http\n bind :80\n{front}\n default_backend app\nbackend app\n mode http\n{back}\n"
+    ))
+}
+
+const SERVER: &str = " server one 10.0.0.1:80";
+
+#[track_caller]
+fn check_line(conversion: &Conversion, line: &str) {
+    assert!(
+        lines(conversion).contains(&line),
+        "{line}\n{}",
+        conversion.text
+    );
+}
+
+#[test]
+fn small_bodies_are_compressed_as_haproxy_does() {
+    let conversion = of(" compression algo gzip", SERVER);
+    check_line(
+        &conversion,
+        "compress = { codings = [\"gzip\"], size_min = 1 }",
+    );
+}
+
+#[test]
+fn the_name_of_the_only_server_is_sent() {
+    let name = " http-send-name-header X-Name";
+    let conversion = of("", &format!("{name}\n{SERVER}"));
+    check_line(
+        &conversion,
+        "request_headers = { set = { X-Name = \"one\" } }",
+    );
+    let conversion = of("", &format!("{name}\n{SERVER}\n server two 10.0.0.2:80"));
+    check_line(&conversion, "request_headers = { remove = [\"X-Name\"] }");
+    let said = outcome(&conversion, "http-send-name-header");
+    assert!(matches!(said, Outcome::LeftOut(_)), "{said:?}");
+}
+
+#[test]
+fn differences_of_sticky_cookies_are_reported() {
+    for (words, expected) in [
+        ("insert", "HttpOnly"),
+        ("insert indirect", "servers see the cookie"),
+        ("insert nocache", "Cache-Control"),
+    ] {
+        let conversion = of("", &format!(" cookie SRV {words}\n{SERVER} cookie a"));
+        match outcome(&conversion, "cookie") {
+            Outcome::Approximated(how) => assert!(how.contains(expected), "{words}: {how}"),
+            other => panic!("{words}: {other:?}"),
+        }
+    }
+    for words in [
+        "insert domain .a.org",
+        "insert preserve",
+        "insert maxidle 5m",
+    ] {
+        let conversion = of("", &format!(" cookie SRV {words}\n{SERVER} cookie a"));
+        let said = outcome(&conversion, "cookie");
+        assert!(matches!(said, Outcome::LeftOut(_)), "{words}: {said:?}");
+    }
+}
+
+#[test]
+fn variables_of_the_environment_are_expanded_in_double_quotes() {
+    let conversion = converted(&format!(
+        "global\n setenv NAME shop\nfrontend f\n mode http\n bind :80\n timeout client \"${{NONE-5s}}\"\n http-request set-header X-A \"$NAME\"\n http-request set-header X-B ${{NAME}}\n default_backend app\n{AROUND}"
+    ));
+    check_line(&conversion, "client_body = \"5s\"");
+    check_line(
+        &conversion,
+        "request_headers = { set = { X-A = \"shop\", X-B = \"${{NAME}}\" } }",
+    );
+    let said = outcome(&conversion, "timeout client");
+    assert!(matches!(said, Outcome::Approximated(_)), "{said:?}");
+    assert_eq!(
+        outcome(&conversion, "http-request set-header X-A"),
+        Outcome::Carried
+    );
+}
+
+#[test]
+fn the_number_of_a_request_is_added_after_all_rules() {
+    let conversion = of(
+        " unique-id-format %[uuid()]\n unique-id-header X-Id\n http-request del-header X-Id",
+        SERVER,
+    );
+    check_line(
+        &conversion,
+        "request_headers = { set = { X-Id = \"{request_id}\" } }",
+    );
+    let said = outcome(&conversion, "unique-id-format");
+    assert!(matches!(said, Outcome::Approximated(_)), "{said:?}");
+}
+
+#[test]
+fn names_of_fields_that_would_be_dropped_are_reported() {
+    for (word, is_left_out) in [("preserve", false), ("delete", true), ("reject", true)] {
+        let line = format!(" option http-restrict-req-hdr-names {word}");
+        let said = outcome(&of(&line, SERVER), "option http-restrict");
+        assert_eq!(
+            matches!(said, Outcome::LeftOut(_)),
+            is_left_out,
+            "{word}: {said:?}"
+        );
+    }
+}
+
+#[test]
+fn a_request_has_no_server_yet() {
+    let conversion = of(
+        " http-request set-header X-A %s:%b\n http-response set-header X-B %s",
+        SERVER,
+    );
+    check_line(
+        &conversion,
+        "request_headers = { set = { X-A = \"<NOSRV>:f\" } }",
+    );
+    check_line(
+        &conversion,
+        "response_headers = { set = { X-B = \"{server}\" } }",
+    );
+    let said = outcome(&conversion, "http-response");
+    assert!(matches!(said, Outcome::Approximated(_)), "{said:?}");
+}
+
+#[test]
+fn authorities_that_are_not_asked_are_not_written() {
+    for (server, tls) in [
+        (
+            "ssl verify none ca-file /ca.pem",
+            "tls = { verify = false }",
+        ),
+        (
+            "ssl ca-file /ca.pem verify none",
+            "tls = { verify = false }",
+        ),
+        (
+            "ssl ca-file /ca.pem verify required",
+            "tls = { ca = \"/ca.pem\" }",
+        ),
+    ] {
+        check_line(&of("", &format!("{SERVER} {server}")), tls);
+    }
+    let of_global = converted(&format!(
+        "global\n ssl-server-verify none\nfrontend f\n mode http\n bind :80\n default_backend b\nbackend b\n mode http\n{SERVER} ssl\n"
+    ));
+    check_line(&of_global, "tls = { verify = false }");
+    for (bind, expected) in [
+        ("verify none ca-file /ca.pem", ""),
+        ("ca-file /ca.pem verify none", ""),
+        ("ca-file /ca.pem", ""),
+        (
+            "verify optional ca-file /ca.pem",
+            "client_ca = \"/ca.pem\", client_certificates = \"optional\"",
+        ),
+    ] {
+        let front = format!(" bind :443 ssl crt /a.pem {bind}");
+        let conversion = of(&front, SERVER);
+        let is_there = conversion.text.contains("client_ca");
+        assert_eq!(
+            is_there,
+            !expected.is_empty(),
+            "{bind}: {}",
+            conversion.text
+        );
+        assert!(
+            conversion.text.contains(expected),
+            "{bind}: {}",
+            conversion.text
+        );
+    }
+}
+
+#[test]
+fn certificates_of_a_list_may_ask_for_those_of_clients() {
+    let files = vec![
+        (
+            "/h.cfg",
+            format!(
+                "frontend f\n mode http\n bind :443 ssl crt-list /certs\n default_backend b\nbackend b\n mode http\n{SERVER}\n"
+            ),
+        ),
+        (
+            "/certs",
+            "/a.pem [verify required ca-file /ca.pem] a.org\n/b.pem\n".to_owned(),
+        ),
+    ];
+    let conversion = verified(converted_files(files).expect("it is HAProxy's language"));
+    let asked = "client_ca = \"/ca.pem\", client_certificates = \"required\"";
+    assert!(conversion.text.contains(asked), "{}", conversion.text);
+}
+
+#[test]
+fn a_slash_is_put_where_none_is() {
+    let conversion = of(
+        " redirect code 301 prefix /new drop-query append-slash if { path_beg /slash }",
+        SERVER,
+    );
+    for line in [
+        "path = '~^/slash(?s-u:.*)(?:/\\z)'",
+        "redirect = { to = \"/new{path}\", status = 301 }",
+        "redirect = { to = \"/new{path}/\", status = 301 }",
+    ] {
+        check_line(&conversion, line);
+    }
+    let said = outcome(&conversion, "redirect");
+    assert_eq!(said, Outcome::Carried);
+}
