@@ -1,35 +1,65 @@
 //! How sure the percentiles of a run are: the blocks of time that it is cut into, and how many independent responses would be
 //! as sure as its own. Pure.
 
-use onrush_measure::blocks::{self, Effective};
+use onrush_measure::blocks::{self, Block, Effective};
 use onrush_measure::histogram::Histogram;
-use onrush_measure::units;
+use onrush_measure::{percentile, units};
 use serde::{Deserialize, Serialize};
 
 use crate::history::{History, Interval};
 use crate::report::latency::{CONFIDENCE, Latency};
+use crate::rows::Row;
+use crate::unanswered::Censored;
 
-/// The times of each block of a run.
+/// What the blocks of a run had.
 pub(crate) struct Blocks {
-    pub(crate) response: Vec<Histogram>,
-    pub(crate) service: Vec<Histogram>,
+    pub(crate) response: Vec<BlockTimes>,
+    pub(crate) service: Vec<BlockTimes>,
+}
+
+/// The requests that ended in one block.
+#[derive(Default)]
+pub(crate) struct BlockTimes {
+    /// The times of those with a response.
+    times: Histogram,
+    /// Those without.
+    failed: u64,
+}
+
+impl BlockTimes {
+    /// Adds responses that took `times`, and requests that ended without one.
+    pub(crate) fn add(&mut self, times: &Histogram, failed: u64) {
+        self.times.merge(times);
+        self.failed += failed;
+    }
+
+    /// How many took `value` at most. One without a response took longer than any.
+    fn up_to(&self, value: u64) -> Block {
+        Block {
+            below: self.times.count_up_to(value),
+            count: self.times.count() + self.failed,
+        }
+    }
 }
 
 impl Blocks {
     /// Of the seconds that were kept: one a block, or several that are joined.
     pub(crate) fn of(history: &History) -> Blocks {
-        let seconds: Vec<Interval> = history
-            .intervals()
-            .filter(|second| second.response.count() > 0)
+        let seconds = history.intervals().zip(history.rows().map(Row::failed));
+        // Nothing is measured before the first responses that are.
+        let seconds = seconds.skip_while(|(second, _)| second.response.count() == 0);
+        let seconds: Vec<(Interval, u64)> = seconds
+            .filter(|(second, failed)| second.response.count() + failed > 0)
             .collect();
         let join = |pick: fn(&Interval) -> &Histogram| {
-            blocks::join(&seconds)
-                .map(|block| {
-                    let mut sum = Histogram::new();
-                    block.iter().for_each(|second| sum.merge(pick(second)));
-                    sum
-                })
-                .collect()
+            let blocks = blocks::join(&seconds).map(|block| {
+                let mut sum = BlockTimes::default();
+                for (second, failed) in block {
+                    sum.add(pick(second), *failed);
+                }
+                sum
+            });
+            blocks.collect()
         };
         Blocks {
             response: join(|second| &second.response),
@@ -66,19 +96,23 @@ impl From<EffectiveRow> for Effective {
 }
 
 impl Latency {
-    /// These figures of a histogram in nanoseconds with the intervals that its `blocks` give, whose sum it is.
-    pub(crate) fn by_blocks(self, latency: &Histogram, blocks: &[Histogram]) -> Latency {
-        self.by_effective(latency, |percentile| latency.effective(percentile, blocks))
+    /// These figures of `censored` with the intervals that the `blocks` of its requests give.
+    pub(crate) fn by_blocks(self, censored: &Censored<'_>, blocks: &[BlockTimes]) -> Latency {
+        self.by_effective(censored, |percentile| {
+            let value = censored.at(percentile).low as u64;
+            let blocks = blocks.iter().map(|block| block.up_to(value));
+            blocks::effective_count(&blocks.collect::<Vec<Block>>())
+        })
     }
 
-    /// These figures of a histogram that is the sum of those of `parts`, as sure as the least sure of them. They asked one
-    /// target at one time, so what one waited for the others may have waited for, too.
+    /// These figures of a sum of `parts`, as sure as the least sure of them. They asked one target at one time, so what one
+    /// waited for the others may have waited for, too.
     pub(crate) fn by_parts<'p>(
         self,
-        latency: &Histogram,
+        censored: &Censored<'_>,
         parts: impl Iterator<Item = &'p Latency> + Clone,
     ) -> Latency {
-        self.by_effective(latency, |percentile| {
+        self.by_effective(censored, |percentile| {
             let name = units::percentile(percentile);
             let all: Option<Vec<Effective>> =
                 parts.clone().map(|part| part.effective(&name)).collect();
@@ -88,28 +122,22 @@ impl Latency {
 
     fn by_effective(
         mut self,
-        latency: &Histogram,
+        censored: &Censored<'_>,
         effective_at: impl Fn(f64) -> Option<Effective>,
     ) -> Latency {
-        let mut intervals = Vec::new();
-        for (percentile, _) in latency.percentiles() {
+        self.intervals.clear();
+        if self.percentiles.is_empty() {
+            return self;
+        }
+        for percentile in percentile::supported(censored.count()) {
             let name = units::percentile(percentile);
-            // What requests without a response could change has no interval.
-            if self.is_at_least(&name) {
-                continue;
-            }
             let effective = effective_at(percentile);
-            let interval = match effective {
-                Some(effective) => latency
-                    .interval_by_blocks(percentile, CONFIDENCE, effective)
-                    .map(|(low, high)| [low, high].map(units::microseconds)),
-                None => self.interval(&name),
-            };
-            intervals.extend(interval.map(|interval| (name.clone(), interval)));
+            if let Some(interval) = censored.interval(percentile, CONFIDENCE, effective) {
+                self.intervals.push((name.clone(), interval.into()));
+            }
             self.effective
                 .extend(effective.map(|effective| (name, effective.into())));
         }
-        self.intervals = intervals;
         self
     }
 

@@ -19,8 +19,10 @@ use crate::limits::SHIFT_SHARE_MIN;
 use crate::merge::part::Part;
 use crate::merge::times::times_of;
 use crate::report::Report;
+use crate::report::histograms::Histograms;
 use crate::report::latency::Latency;
 use crate::report::rows::SecondRow;
+use crate::unanswered::{Censored, Unanswered};
 use crate::verdict::reason::State;
 
 /// How surely all figures of a comparison hold together.
@@ -120,14 +122,21 @@ pub fn compare(a: &Part, b: &Part) -> Result<Comparison, String> {
         times_of(&part.report)
             .map_err(|reason| format!("{} cannot be compared: {reason}", part.name))
     };
+    let waits = |part: &Part| {
+        let histograms = part.report.histograms.as_ref();
+        let waits = histograms.map_or(Ok(Unanswered::default()), Histograms::unanswered);
+        waits.map_err(|reason| format!("{} cannot be compared: {reason}", part.name))
+    };
     let (a_times, b_times) = (times(a)?, times(b)?);
+    let (a_waits, b_waits) = (waits(a)?, waits(b)?);
     let latency = |part: &Part, kind| match kind {
         Kind::Service => part.report.service_us.clone(),
         _ => part.report.latency_us.clone(),
     };
     let sides = |kind| {
-        [(a, &a_times), (b, &b_times)].map(|(part, times)| Side {
+        [(a, &a_times, &a_waits), (b, &b_times, &b_waits)].map(|(part, times, waits)| Side {
             times: times.of(kind).clone(),
+            waits: waits.of(kind).cloned().unwrap_or_default(),
             latency: latency(part, kind),
         })
     };
@@ -148,24 +157,34 @@ pub fn compare(a: &Part, b: &Part) -> Result<Comparison, String> {
 /// The times of one kind of one run.
 struct Side {
     times: Histogram,
+    waits: Histogram,
     latency: Latency,
 }
 
 impl Side {
+    fn censored(&self) -> Censored<'_> {
+        Censored::new(&self.times, &self.waits)
+    }
+
+    /// `None` where requests without a response leave the figure or its interval open.
     fn figure(&self, percentile: f64, confidence: f64) -> Option<Figure> {
         let effective = self.latency.effective(&units::percentile(percentile))?;
-        let (low, high) = self
-            .times
-            .interval_by_blocks(percentile, confidence, effective)?;
-        let [value, low, high] =
-            [self.times.value_at(percentile), low, high].map(units::microseconds);
-        Some(Figure { value, low, high })
+        let censored = self.censored();
+        let interval = censored.interval(percentile, confidence, Some(effective))?;
+        let value = censored.at(percentile);
+        let is_known = value.is_known() && interval.high.is_finite();
+        let us = |ns: f64| units::microseconds(ns as u64);
+        is_known.then(|| Figure {
+            value: us(value.low),
+            low: us(interval.low),
+            high: us(interval.high),
+        })
     }
 }
 
 /// The percentiles that the counts of both sides support.
 fn named([a, b]: &[Side; 2]) -> impl Iterator<Item = f64> {
-    percentile::supported(a.times.count().min(b.times.count()))
+    percentile::supported(a.censored().count().min(b.censored().count()))
 }
 
 fn shifts(sides: &[Side; 2], confidence: f64) -> Vec<Shift> {
@@ -232,10 +251,25 @@ fn cautions(a: &Part, b: &Part) -> Vec<String> {
         let tried = part.report.requests + part.report.errors;
         if part.report.errors > 0 {
             cautions.push(format!(
-                "{} had {} errors in {} requests, whose times are not among the percentiles",
+                "{} had {} errors in {} requests",
                 part.name,
                 units::count(part.report.errors),
                 units::count(tried)
+            ));
+        }
+        let open: Vec<&str> = part
+            .report
+            .latency_us
+            .at_least
+            .iter()
+            .map(String::as_str)
+            .filter(|name| *name != "max")
+            .collect();
+        if !open.is_empty() {
+            cautions.push(format!(
+                "{} has only lower bounds of response times at {} %, since requests had no response: these are not compared",
+                part.name,
+                open.join(", ")
             ));
         }
     }

@@ -166,7 +166,9 @@ impl CoreRun {
         let empty = Record::new(self.plan.protocol.outcomes());
         let mut record = self.recorder.record.replace(empty);
         let now = self.core.now_exact();
-        self.supply.take_waits(&mut record.unanswered, now);
+        for waiting in self.supply.take_waits() {
+            self.add_wait(&mut record, waiting, now);
+        }
         record.settle();
         record.begun = self.supply.sent();
         record.sent = sent(&record, record.begun);
@@ -222,7 +224,11 @@ impl CoreRun {
         let now = self.core.now_exact();
         sum.clear();
         sum.merge(&self.recorder.record.borrow().unanswered);
-        self.supply.add_waits(sum, now);
+        let from = self.recorder.measured_from();
+        let waits = self.supply.waits();
+        waits
+            .filter(|waiting| waiting.start >= from)
+            .for_each(|waiting| waiting.add_to(sum, now));
         // At the end those that were due and not sent were missed, and are among the others.
         if !self.is_over() && self.started.is_given() {
             self.supply.add_due(&mut sum.response, now);

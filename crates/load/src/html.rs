@@ -19,10 +19,10 @@ use crate::report::latency::Latency;
 use crate::report::rows::RequestRow;
 use crate::threshold::Fate;
 use crate::times::Times;
-use crate::unanswered::{self, Unanswered};
+use crate::unanswered::{Censored, Unanswered};
 use crate::verdict::reason::State;
 use crate::wall_clock::WallTime;
-use time::{bounded_time, time};
+use time::time;
 
 /// The page.
 pub fn page(report: &Report) -> String {
@@ -95,13 +95,10 @@ fn tiles(body: &mut String, report: &Report) {
         },
     )];
     for (percentile, what) in [("50", "median response"), ("99", "p99"), ("99.9", "p99.9")] {
-        if let Some(us) = latency.percentile(percentile) {
-            let beside = match latency.interval(percentile) {
-                Some([low, high]) => format!("{} to {}", time(low), time(high)),
-                None if latency.is_at_least(percentile) => "at least".to_owned(),
-                None => String::new(),
-            };
-            all.push((bounded_time(latency, percentile, us), what, beside));
+        if latency.percentile(percentile).is_some() {
+            let interval = latency.interval(percentile);
+            let beside = interval.map_or(String::new(), |interval| interval.text(time));
+            all.push((latency.text(percentile, "–", time), what, beside));
         }
     }
     let tried = report.tried().max(1);
@@ -184,13 +181,13 @@ fn without_response(body: &mut String, report: &Report, times: Option<&Times>, w
         return;
     }
     let first = times.and_then(|times| {
-        let curve = unanswered::curve(&times.response, &waits.response);
+        let curve = Censored::new(&times.response, &waits.response).curve();
         let mut bounded = curve.into_iter().filter(|(_, bounds)| !bounds.is_known());
         bounded.next()
     });
     let from = match first {
         Some((percentile, _)) => format!(
-            "From {} on response times are only known to be at least so much: with “&gt;” before figures, dashed in the chart by percentile.",
+            "From {} on response times are only known to be at least so much: with “≥” before figures, dashed in the chart by percentile.",
             charts::percentile_text(onrush_chart::tail(percentile))
         ),
         None if report.latency_us.is_at_least("max") => {
@@ -200,14 +197,11 @@ fn without_response(body: &mut String, report: &Report, times: Option<&Times>, w
     };
     let _ = writeln!(
         body,
-        "<p class=\"about\">{} had no response: unfinished at the end, timed out, or due and never sent. Their times are in no \
+        "<p class=\"about\">{} had no response: failed, unfinished at the end, timed out, or due and never sent. Their times are in no \
          second and not in the distribution, but it is known how long they had waited. {from}</p>",
         units::plural(count, "request")
     );
 }
-
-/// A figure out of those of one kind of time.
-type Pick<'a> = &'a dyn Fn(&Latency) -> Option<f64>;
 
 /// A column for each kind of time that was measured.
 fn percentiles(body: &mut String, report: &Report) {
@@ -228,35 +222,32 @@ fn percentiles(body: &mut String, report: &Report) {
         .map(|(kind, _)| format!("<th scope=\"col\">{}</th>", kind.title()))
         .collect();
     // `name` is that of the figure in the result, `title` what people read.
-    let row = |name: &str, title: &str, figure: Pick<'_>| {
+    let row = |name: &str, title: &str| {
         let cell = |latency: &Latency| {
-            let Some(us) = figure(latency) else {
+            let is_there = matches!(name, "mean" | "max") || latency.percentile(name).is_some();
+            if !is_there {
                 return "<td class=\"none\">–</td>".to_owned();
-            };
-            let interval = latency.interval(name).map_or(String::new(), |[low, high]| {
-                format!("<small>{} to {}</small>", time(low), time(high))
+            }
+            let interval = latency.interval(name).map_or(String::new(), |interval| {
+                format!("<small>{}</small>", escape(&interval.text(time)))
             });
-            format!(
-                "<td>{}{interval}</td>",
-                escape(&bounded_time(latency, name, us))
-            )
+            let figure = latency.text(name, "–", time);
+            format!("<td>{}{interval}</td>", escape(&figure))
         };
         let cells: String = kinds.iter().map(|(_, latency)| cell(latency)).collect();
         format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape(title))
     };
-    let mut rows = row("mean", "mean", &|latency| latency.mean);
+    let mut rows = row("mean", "mean");
     for (percentile, _) in longest {
-        rows.push_str(&row(percentile, &format!("{percentile} %"), &|latency| {
-            latency.percentile(percentile)
-        }));
+        rows.push_str(&row(percentile, &format!("{percentile} %")));
     }
-    rows.push_str(&row("max", "largest", &|latency| latency.max));
+    rows.push_str(&row("max", "largest"));
     let is_bounded = kinds
         .iter()
         .any(|(_, latency)| !latency.at_least.is_empty());
     let bounded = match is_bounded {
         true => {
-            " A figure with “&gt;” is at least so much: requests without a response may have made it larger. The mean is of responses alone."
+            " A figure with “≥” is a lower bound: requests without a response may have made it larger. The mean is of responses alone."
         }
         false => "",
     };
@@ -274,17 +265,16 @@ fn kinds(body: &mut String, report: &Report) {
         return;
     }
     let row = |row: &RequestRow| {
-        let latency = &row.latency_us;
-        let cell = |us: Option<f64>| us.map_or("–".to_owned(), time);
+        let cell = |name: &str| escape(&row.latency_us.text(name, "–", time)).to_string();
         format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
             escape(&row.name),
             units::count(row.requests),
             units::count(row.unexpected),
-            cell(latency.mean),
-            cell(latency.percentile("50")),
-            cell(latency.percentile("99")),
-            cell(latency.max),
+            cell("mean"),
+            cell("50"),
+            cell("99"),
+            cell("max"),
         )
     };
     let rows: String = report.by_request.iter().map(row).collect();

@@ -20,6 +20,7 @@ use onrush_measure::units;
 use crate::evidence::{Evidence, OwnPart};
 use crate::figures::Kind;
 use crate::limits::{KINDS_SHOWN_MAX, MERGE_SKEW_SHARE_MAX};
+use crate::record::KindRecord;
 use crate::report::Report;
 use crate::report::asked::Asked;
 use crate::report::histograms::Histograms;
@@ -28,6 +29,7 @@ use crate::report::memcached::MemcachedRow;
 use crate::report::rows::{PartRow, RequestRow};
 use crate::standing::response_mean_us;
 use crate::times::Times;
+use crate::unanswered::Censored;
 use crate::verdict::Verdict;
 use crate::verdict::reason::{Reason, State};
 use clock::{clock, unsynchronized};
@@ -59,7 +61,9 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     let seconds = rows::sum(parts, &span)?;
     let measured = Measured::of(parts, &seconds, &span);
     let none = Histogram::new();
-    let of = |kind| Latency::bounded(times.of(kind), unanswered.of(kind).unwrap_or(&none));
+    let waits = |kind| unanswered.of(kind).unwrap_or(&none);
+    let of = |kind| Latency::bounded(times.of(kind), waits(kind));
+    let censored = |kind| Censored::new(times.of(kind), waits(kind));
     let mut report = Report {
         target: first.report.target.clone(),
         options: asked(parts),
@@ -71,11 +75,11 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         bytes,
         bytes_per_s: measured.bytes_per_s,
         latency_us: of(Kind::Response).by_parts(
-            times.of(Kind::Response),
+            &censored(Kind::Response),
             parts.iter().map(|part| &part.report.latency_us),
         ),
         service_us: of(Kind::Service).by_parts(
-            times.of(Kind::Service),
+            &censored(Kind::Service),
             parts.iter().map(|part| &part.report.service_us),
         ),
         send_lag_us: of(Kind::SendLag),
@@ -202,20 +206,15 @@ fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> 
 
 /// The rows of all parts, those of one name together.
 fn by_request(parts: &[Part]) -> Result<Vec<RequestRow>, String> {
-    let mut sums: Vec<(&str, u64, u64, Histogram)> = Vec::new();
+    let mut sums: Vec<(&str, KindRecord)> = Vec::new();
     for part in parts {
         for row in &part.report.by_request {
-            let response = Histogram::from_base64(&row.histogram)
+            let record = row
+                .record()
                 .map_err(|reason| format!("{}: by_request, {}: {reason}", part.name, row.name))?;
-            let found = sums.iter_mut().find(|(name, ..)| *name == row.name);
-            match found {
-                Some((_, requests, unexpected, sum)) => {
-                    *requests += row.requests;
-                    *unexpected += row.unexpected;
-                    sum.merge(&response);
-                    continue;
-                }
-                None => sums.push((&row.name, row.requests, row.unexpected, response)),
+            match sums.iter_mut().find(|(name, _)| *name == row.name) {
+                Some((_, sum)) => sum.merge(&record),
+                None => sums.push((&row.name, record)),
             }
             if sums.len() > KINDS_SHOWN_MAX {
                 return Err(format!(
@@ -224,12 +223,10 @@ fn by_request(parts: &[Part]) -> Result<Vec<RequestRow>, String> {
             }
         }
     }
-    let rows = sums
-        .into_iter()
-        .map(|(name, requests, unexpected, response)| {
-            RequestRow::new(name.to_owned(), requests, unexpected, &response)
-        });
-    Ok(rows.collect())
+    let rows = sums.into_iter();
+    Ok(rows
+        .map(|(name, record)| RequestRow::new(name.to_owned(), &record))
+        .collect())
 }
 
 fn add_counts(sum: &mut Report, more: &Report) {

@@ -87,6 +87,18 @@ pub(crate) struct KindRecord {
     pub(crate) unexpected: u64,
     /// Response times.
     pub(crate) response: Histogram,
+    /// How long those without a response had waited.
+    pub(crate) unanswered: Histogram,
+}
+
+impl KindRecord {
+    /// Adds what came of more of them.
+    pub(crate) fn merge(&mut self, other: &KindRecord) {
+        self.responses += other.responses;
+        self.unexpected += other.unexpected;
+        self.response.merge(&other.response);
+        self.unanswered.merge(&other.unanswered);
+    }
 }
 
 impl Record {
@@ -191,6 +203,13 @@ impl Record {
             if measured == Measured::Yes {
                 kind.response.record_many(response, count);
             }
+        }
+    }
+
+    /// A request of this kind got no response; it had waited for so long.
+    pub(crate) fn unanswered_kind(&mut self, kind: usize, waited: u64) {
+        if let Some(kind) = self.kinds.get_mut(kind) {
+            kind.unanswered.record(waited);
         }
     }
 
@@ -352,9 +371,7 @@ impl Record {
             self.kinds.clone_from(&other.kinds);
         } else {
             for (sum, more) in self.kinds.iter_mut().zip(&other.kinds) {
-                sum.responses += more.responses;
-                sum.unexpected += more.unexpected;
-                sum.response.merge(&more.response);
+                sum.merge(more);
             }
         }
         self.begun += other.begun;

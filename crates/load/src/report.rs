@@ -32,7 +32,7 @@ use crate::record::Record;
 use crate::target::Target;
 use crate::threshold;
 use crate::times::Times;
-use crate::unanswered::Unanswered;
+use crate::unanswered::{Censored, Unanswered};
 use crate::verdict::Verdict;
 use crate::verdict::reason::Reason;
 use crate::wall_clock::ClockRow;
@@ -213,10 +213,14 @@ impl Report {
             bytes_per_s: per_second(bytes - window.before.bytes, window.time),
             measured_s: rounded(window.time.as_secs_f64()),
             statuses: record.said().collect(),
-            latency_us: Latency::bounded(&times.response, &record.unanswered.response)
-                .by_blocks(&times.response, &blocks.response),
-            service_us: Latency::bounded(&times.service, &record.unanswered.service)
-                .by_blocks(&times.service, &blocks.service),
+            latency_us: Latency::bounded(&times.response, &record.unanswered.response).by_blocks(
+                &Censored::new(&times.response, &record.unanswered.response),
+                &blocks.response,
+            ),
+            service_us: Latency::bounded(&times.service, &record.unanswered.service).by_blocks(
+                &Censored::new(&times.service, &record.unanswered.service),
+                &blocks.service,
+            ),
             send_lag_us: Latency::of(&times.send_lag),
             first_byte_us: Latency::bounded(&times.first_byte, &record.unanswered.service),
             connect_us: Latency::of(&times.connect),
@@ -366,15 +370,9 @@ impl Report {
 }
 
 fn by_request(plan: &Plan, record: &Record) -> Vec<RequestRow> {
-    let rows = plan.kinds().zip(&record.kinds).map(|(of, kind)| {
-        RequestRow::new(
-            of.name.clone(),
-            kind.responses,
-            kind.unexpected,
-            &kind.response,
-        )
-    });
-    rows.collect()
+    let rows = plan.kinds().zip(&record.kinds);
+    rows.map(|(of, kind)| RequestRow::new(of.name.clone(), kind))
+        .collect()
 }
 
 /// What `make` makes of journeys; none where there are none.

@@ -35,6 +35,12 @@ impl Row {
         Second::between(&self.before, self.elapsed_before, &self.now, self.elapsed)
     }
 
+    /// Requests that ended without a response during the row.
+    pub(crate) fn failed(&self) -> u64 {
+        let failed = |tally: &Tally| tally.requests - tally.last_bytes;
+        failed(&self.now).saturating_sub(failed(&self.before))
+    }
+
     /// This one and the ones up to `last` as one.
     pub(crate) fn joined(&self, last: &Row) -> Row {
         Row {

@@ -1,7 +1,6 @@
-//! Requests without a response, and what is known of their times all the same: they are longer than what had passed when
-//! they were last looked at (right-censored). A percentile of all requests lies between that of the responses and these
-//! waits, taken as if the response had come just then, and that in which they last for ever. Pure.
+//! Requests without a response. Their times are right-censored: longer than they had waited when the wait ended. Pure.
 
+use onrush_measure::blocks::Effective;
 use onrush_measure::histogram::Histogram;
 use onrush_measure::percentile;
 
@@ -70,108 +69,82 @@ impl Bounds {
     }
 }
 
-/// Where `percentile` of all requests lies, those with a response after `times` and those without, that have waited for
-/// `waits`.
-pub fn bounds(times: &Histogram, waits: &Histogram, percentile: f64) -> Bounds {
-    if waits.count() == 0 {
-        let known = times.value_at(percentile) as f64;
-        return Bounds {
-            low: known,
-            high: known,
-        };
+/// Times of requests of which some are right-censored: a request without a response takes longer than it had waited, by how
+/// much is unknown.
+///
+/// Figures are order statistics of all requests. The lower bound of the value at a rank takes each wait as the time of its
+/// request, the upper bound takes that time as infinite. No assumption links waits and times, so the bounds hold where the
+/// Kaplan-Meier estimate (Kaplan & Meier, JASA 53, 1958) does not: a server that stalls makes waits long because times are
+/// long. Where every wait exceeds the value, both bounds and Kaplan-Meier's quantile are equal.
+#[derive(Clone, Debug)]
+pub struct Censored<'a> {
+    times: &'a Histogram,
+    /// Times and waits together; none without waits.
+    all: Option<Histogram>,
+}
+
+impl<'a> Censored<'a> {
+    /// Responses that took `times`, and requests without one that had waited for `waits`.
+    pub fn new(times: &'a Histogram, waits: &Histogram) -> Censored<'a> {
+        let all = (waits.count() > 0).then(|| {
+            let mut all = times.clone();
+            all.merge(waits);
+            all
+        });
+        Censored { times, all }
     }
-    let mut all = times.clone();
-    all.merge(waits);
-    bounds_in(times, &all, percentile)
-}
 
-/// The same for every percentile of a curve, as far as the count of responses supports it; see
-/// [`percentile::curve`].
-pub fn curve(times: &Histogram, waits: &Histogram) -> Vec<(f64, Bounds)> {
-    let mut all = times.clone();
-    all.merge(waits);
-    let listed = percentile::curve(times.count());
-    listed
-        .map(|percentile| (percentile, bounds_in(times, &all, percentile)))
-        .collect()
-}
+    /// The times with each wait as the time of its request: the least that they can be.
+    pub fn least(&self) -> &Histogram {
+        self.all.as_ref().unwrap_or(self.times)
+    }
 
-/// The bounds where `all` are the times of responses and the waits of the others.
-fn bounds_in(times: &Histogram, all: &Histogram, percentile: f64) -> Bounds {
-    let rank = percentile::rank(all.count(), percentile);
-    let high = match rank <= times.count() {
-        true => times.value_at_rank(rank) as f64,
-        false => f64::INFINITY,
-    };
-    Bounds {
-        low: all.value_at_rank(rank) as f64,
-        high,
+    /// Requests, with and without a response.
+    pub fn count(&self) -> u64 {
+        self.least().count()
+    }
+
+    /// Where `percentile` of all requests lies.
+    pub fn at(&self, percentile: f64) -> Bounds {
+        self.at_ranks(percentile::rank(self.count(), percentile), None)
+    }
+
+    /// Between which values the true percentile lies with `confidence`, whatever the distribution (order statistics; see
+    /// [`percentile::interval_ranks`]). `effective` is how many independent requests would be as sure of it, if that is known.
+    /// `None` where there are too few requests to say.
+    pub fn interval(
+        &self,
+        percentile: f64,
+        confidence: f64,
+        effective: Option<Effective>,
+    ) -> Option<Bounds> {
+        let (low, high) = match effective {
+            None => percentile::interval_ranks(self.count(), percentile, confidence)?,
+            Some(effective) => effective.ranks(self.count(), percentile, confidence)?,
+        };
+        Some(self.at_ranks(low, Some(high)))
+    }
+
+    /// From the least value that rank `low` can have to the largest that rank `high`, or the same rank, can have.
+    fn at_ranks(&self, low: u64, high: Option<u64>) -> Bounds {
+        let high = high.unwrap_or(low);
+        Bounds {
+            low: self.least().value_at_rank(low) as f64,
+            high: match high <= self.times.count() {
+                true => self.times.value_at_rank(high) as f64,
+                false => f64::INFINITY,
+            },
+        }
+    }
+
+    /// The values of every percentile of a curve, as far as the count of requests supports it; see [`percentile::curve`].
+    pub fn curve(&self) -> Vec<(f64, Bounds)> {
+        let listed = percentile::curve(self.count());
+        listed
+            .map(|percentile| (percentile, self.at(percentile)))
+            .collect()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_of_requests_that_all_have_a_response_are_known() {
-        let times = Histogram::from_iter(1..=1000);
-        let found = bounds(&times, &Histogram::new(), 99.0);
-        assert_eq!((found.low, found.high), (990.0, 990.0));
-        assert!(found.is_known());
-    }
-
-    #[test]
-    fn waits_bound_every_percentile_that_they_could_change_and_no_other() {
-        // 77 % had a response within 1 us, 23 % had waited for 2 us and more.
-        let (times, waits) = (
-            Histogram::from_iter(1..=770),
-            Histogram::from_iter([2000; 230]),
-        );
-        let at = |percentile| bounds(&times, &waits, percentile);
-        assert!(at(50.0).is_known() && at(75.0).is_known());
-        assert_eq!((at(50.0).low, at(50.0).high), (500.0, 500.0));
-        for percentile in [78.0, 90.0, 99.0] {
-            assert_eq!(at(percentile).low, 2000.0);
-            assert_eq!(at(percentile).high, f64::INFINITY);
-        }
-    }
-
-    #[test]
-    fn a_curve_is_bounded_where_its_percentiles_are() {
-        let (times, waits) = (
-            Histogram::from_iter(1..=770),
-            Histogram::from_iter([2000; 230]),
-        );
-        let found = curve(&times, &waits);
-        assert_eq!(found[0].0, 50.0);
-        for (percentile, of_curve) in &found {
-            assert_eq!(*of_curve, bounds(&times, &waits, *percentile));
-        }
-        assert!(found.iter().any(|(_, bounds)| bounds.is_known()));
-        assert!(found.iter().any(|(_, bounds)| !bounds.is_known()));
-        let known = curve(&times, &Histogram::new());
-        assert!(known.iter().all(|(_, bounds)| bounds.is_known()));
-    }
-
-    #[test]
-    fn any_request_without_a_response_may_be_the_slowest() {
-        let (times, waits) = (Histogram::from_iter(1..=10_000), Histogram::from_iter([5]));
-        let bounded = crate::report::latency::Latency::bounded(&times, &waits);
-        assert!(bounded.is_at_least("max") && !bounded.is_at_least("50"));
-        assert_eq!(bounded.max, Some(10.0));
-        let known = crate::report::latency::Latency::bounded(&times, &Histogram::new());
-        assert!(!known.is_at_least("max"));
-    }
-
-    #[test]
-    fn a_wait_that_was_shorter_than_most_responses_bounds_from_both_sides() {
-        let (times, waits) = (
-            Histogram::from_iter(1..=900),
-            Histogram::from_iter([0; 100]),
-        );
-        let found = bounds(&times, &waits, 50.0);
-        assert_eq!((found.low, found.high), (400.0, 500.0));
-        assert!(!found.is_known());
-    }
-}
+mod tests;

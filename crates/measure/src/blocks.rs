@@ -8,6 +8,8 @@
 //! the distribution at both ends of it (Woodruff, Confidence Intervals for Medians and Other Position Measures, JASA 47,
 //! 1952); the requests of a block are a cluster of a ratio estimator (Cochran, Sampling Techniques, section 9A.2).
 
+use crate::percentile;
+
 /// Blocks that a run is cut into, at most: with more the t-distribution hardly changes, and neighbours know more of each
 /// other.
 pub const BLOCKS_MAX: usize = 30;
@@ -83,6 +85,19 @@ impl Effective {
         let error = (share * (1.0 - share) / self.count).sqrt();
         let reach = student_quantile(0.5 + confidence / 2.0, self.degrees) * error;
         ((share - reach).max(0.0), (share + reach).min(1.0))
+    }
+
+    /// The same as ranks, from 1, among `count` requests: never closer than those of independent requests. `None` where the
+    /// requests do not bound the percentile on both sides.
+    pub fn ranks(self, count: u64, percentile: f64, confidence: f64) -> Option<(u64, u64)> {
+        let (independent_low, independent_high) =
+            percentile::interval_ranks(count, percentile, confidence)?;
+        let (low, high) = self.shares(percentile, confidence);
+        let low = (low * count as f64).floor() as u64;
+        let high = (high * count as f64).ceil() as u64 + 1;
+        // A rank of none, or of more than there are: the requests do not bound it on that side.
+        let is_bounded = low > 0 && high <= count;
+        is_bounded.then(|| (low.min(independent_low), high.max(independent_high)))
     }
 }
 

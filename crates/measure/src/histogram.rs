@@ -7,7 +7,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-use crate::blocks::{Block, Effective, effective_count};
 use crate::percentile;
 
 mod encoded;
@@ -217,48 +216,10 @@ impl Histogram {
     /// The latencies, in nanoseconds, between which the true percentile lies with at least
     /// `confidence` (between 0 and 1), whatever the distribution; `None` where the count is too
     /// small to say. It assumes independent samples, which the responses of one run are not: read it as
-    /// the least doubt one should have, and see [`Histogram::interval_by_blocks`].
+    /// the least doubt one should have, and see [`Effective::ranks`](crate::blocks::Effective::ranks).
     pub fn interval(&self, percentile: f64, confidence: f64) -> Option<(u64, u64)> {
         let (low, high) = percentile::interval_ranks(self.count(), percentile, confidence)?;
         Some((self.value_at_rank(low), self.value_at_rank(high)))
-    }
-
-    /// The same of responses that came in `blocks` of time, whose sum this is, and that know of each other within them: see
-    /// [`blocks`](crate::blocks). `None` where there are too few blocks to say, or too few responses beyond the percentile.
-    pub fn interval_by_blocks(
-        &self,
-        percentile: f64,
-        confidence: f64,
-        effective: Effective,
-    ) -> Option<(u64, u64)> {
-        let (independent_low, independent_high) =
-            percentile::interval_ranks(self.count(), percentile, confidence)?;
-        let (low, high) = effective.shares(percentile, confidence);
-        let count = self.count() as f64;
-        let (low, high) = (
-            (low * count).floor() as u64,
-            (high * count).ceil() as u64 + 1,
-        );
-        // A rank of none, or of more than there are: the responses do not bound it on that side.
-        let is_bounded = low > 0 && high <= self.count();
-        is_bounded.then(|| {
-            let low = self.value_at_rank(low.min(independent_low));
-            (low, self.value_at_rank(high.max(independent_high)))
-        })
-    }
-
-    /// What these blocks, whose sum this is, say of `percentile`.
-    pub fn effective<'b>(
-        &self,
-        percentile: f64,
-        blocks: impl IntoIterator<Item = &'b Histogram>,
-    ) -> Option<Effective> {
-        let value = self.value_at(percentile);
-        let blocks = blocks.into_iter().map(|block| Block {
-            below: block.count_up_to(value),
-            count: block.count(),
-        });
-        effective_count(&blocks.collect::<Vec<Block>>())
     }
 
     /// The value of the `rank`-th smallest latency, counted from 1; the smallest for 0, the largest

@@ -123,7 +123,7 @@ impl Printer {
     fn end(&self, report: &Report) -> String {
         match self {
             Printer::H1load { percentiles, .. } if *percentiles => {
-                dialect::h1load::percentiles(&report.times)
+                dialect::h1load::percentiles(report)
             }
             Printer::H1load { .. } => String::new(),
             Printer::H2load(text) => text.report(report),
@@ -174,6 +174,12 @@ fn complain(report: &Report, verdict: &Verdict) {
             "onrush load: {} errors: {}",
             report.errors,
             kinds.join(", ")
+        ));
+    }
+    let without = report.unanswered.response.count();
+    if without > 0 {
+        say(format_args!(
+            "onrush load: {without} requests had no response: percentiles count each with the time it had waited, so they are lower bounds"
         ));
     }
     if verdict.state == State::Invalid {

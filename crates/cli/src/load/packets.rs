@@ -232,7 +232,7 @@ fn trial(
         p50_us: latency.percentile("50"),
         p99_us: latency.percentile("99"),
         p99_9_us: latency.percentile("99.9"),
-        at_least: Vec::new(),
+        at_least: latency.at_least.clone(),
     }))
 }
 

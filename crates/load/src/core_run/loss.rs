@@ -1,10 +1,11 @@
 //! What becomes of requests whose connection ended, or could not be made.
 
-use onrush_engine::{Errno, Kind, Op};
+use onrush_engine::{Errno, Instant, Kind, Op};
 use onrush_http::http2::code::Code;
 use onrush_tls::Transport;
 
 use super::CoreRun;
+use super::supply::Waiting;
 use crate::failure::{Failure, Lost, NotConnected};
 use crate::http2::Untouched;
 use crate::http2::limits::VAIN_CONNECTIONS_MAX;
@@ -59,19 +60,26 @@ impl CoreRun {
         }
         let mut record = self.recorder.record.borrow_mut();
         record.failed(failure, work.due);
-        if matches!(failure, Failure::Timeout | Failure::LostAnswer) {
-            self.note_unanswered(&mut record, work, work.due);
-        }
+        self.note_unanswered(&mut record, work, work.due);
         drop(record);
         self.supply.landed(work, work.due);
     }
 
-    /// Nobody waits any more for the responses to so many requests of `work`: how long they have not come is known.
+    /// So many requests of `work` end without a response: records how long they had waited.
     pub(super) fn note_unanswered(&self, record: &mut Record, work: &Work, requests: u64) {
-        let now = self.core.now_exact();
-        let [response, service] =
-            [work.start, work.ready].map(|since| now.nanoseconds_since(since));
-        record.unanswered.record(response, service, requests);
+        self.add_wait(record, Waiting::new(work, requests), self.core.now_exact());
+    }
+
+    /// Records a wait that ends at `now`, if a response to its requests would have been measured.
+    pub(super) fn add_wait(&self, record: &mut Record, waiting: Waiting, now: Instant) {
+        if waiting.start < self.recorder.measured_from() {
+            return;
+        }
+        waiting.add_to(&mut record.unanswered, now);
+        let response = now.nanoseconds_since(waiting.start);
+        for number in waiting.numbers() {
+            record.unanswered_kind(self.kind_of(number), response);
+        }
     }
 
     /// What came is no response to the request of `work`, for this reason.

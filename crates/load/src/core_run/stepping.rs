@@ -130,9 +130,7 @@ impl CoreRun {
             record.protocol_error = Some(reason);
         }
         record.failed(failure, 1);
-        if failure == Failure::Timeout {
-            self.note_unanswered(&mut record, work, 1);
-        }
+        self.note_unanswered(&mut record, work, 1);
         Some(failure)
     }
 

@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::protocol::request::Last;
 use crate::stop::Budget;
 use crate::work::Work;
-use outstanding::Waiting;
+pub(super) use outstanding::Waiting;
 use source::Source;
 
 /// The requests of one core.

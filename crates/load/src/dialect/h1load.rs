@@ -8,8 +8,9 @@ use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Second;
 use onrush_measure::units::{Brief, BriefTime};
 
+use crate::figures::Kind;
 use crate::moment::Moment;
-use crate::times::Times;
+use crate::report::Report;
 
 /// How a line is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -218,11 +219,14 @@ fn shares() -> Vec<f64> {
 }
 
 /// The table of percentiles, times in milliseconds, from a request's being written to the end of its response's head and
-/// to its last byte. Each time has the number of shorter ones before it.
+/// to its last byte; a request without a response counts with the time it had waited. Each time has the number of shorter
+/// ones before it.
 ///
 /// All rows are there however few responses there were, as plots expect: which of them the count supports is for the
 /// reader to know.
-pub fn percentiles(times: &Times) -> String {
+pub fn percentiles(report: &Report) -> String {
+    let [first_byte, last_byte] =
+        [Kind::FirstByte, Kind::Service].map(|kind| report.censored(kind));
     let mut table = String::from(
         "#======= Percentiles for time-to-first-byte and time-to-last-byte =======\n\
          # use $3:$5 $3:$7 with logscale X\n\
@@ -230,8 +234,8 @@ pub fn percentiles(times: &Times) -> String {
          #pctl   tail   invtail   ttfbcnt ttfb(ms)   ttlbcnt ttlb(ms)\n",
     );
     for share in shares() {
-        let (first_count, first_ms) = time_at(&times.first_byte, share);
-        let (last_count, last_ms) = time_at(&times.service, share);
+        let (first_count, first_ms) = time_at(first_byte.least(), share);
+        let (last_count, last_ms) = time_at(last_byte.least(), share);
         let _ = writeln!(
             table,
             "{:<7} {:<6} {:<7.0} {first_count:>9} {:>8} {last_count:>9} {:>8}",

@@ -123,6 +123,7 @@ fn buckets(times: &Histogram) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::KindRecord;
     use crate::report::asked::Asked;
 
     fn times(us: &[u64]) -> Histogram {
@@ -171,7 +172,13 @@ mod tests {
     #[test]
     fn gets_and_sets_have_a_block_each_and_what_is_lost_stands_under_the_first() {
         let row = |name: &str, us: &[u64], unexpected| {
-            RequestRow::new(name.to_owned(), us.len() as u64, unexpected, &times(us))
+            let record = KindRecord {
+                responses: us.len() as u64,
+                unexpected,
+                response: times(us),
+                ..KindRecord::default()
+            };
+            RequestRow::new(name.to_owned(), &record)
         };
         let run = Report {
             requests: 3,

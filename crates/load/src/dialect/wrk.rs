@@ -8,6 +8,7 @@ use std::time::Duration;
 use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Second;
 
+use crate::figures::Kind;
 use crate::limits::RATE_SAMPLES_MAX;
 use crate::moment::Moment;
 use crate::report::Report;
@@ -157,15 +158,19 @@ impl Text {
         match self.shown.tool {
             Tool::Wrk if self.shown.latency => {
                 text += "  Latency Distribution\n";
-                text += &percentiles(latency, &[50.0, 75.0, 90.0, 99.0], 0);
+                text += &percentiles(
+                    report.censored(Kind::Service).least(),
+                    &[50.0, 75.0, 90.0, 99.0],
+                    0,
+                );
             }
             Tool::Wrk2 if self.shown.latency => {
-                text += &spectrum(latency, "Recorded Latency");
+                text += &spectrum(report.censored(Kind::Response).least(), "Recorded Latency");
                 if self.shown.uncorrected {
                     let what =
                         "Uncorrected Latency (measured without taking delayed starts into account)";
                     text += "\n";
-                    text += &spectrum(&times.service, what);
+                    text += &spectrum(report.censored(Kind::Service).least(), what);
                 }
             }
             Tool::Wrk | Tool::Wrk2 => {}

@@ -80,7 +80,7 @@ impl fmt::Display for Answer {
 impl fmt::Display for Trial {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [p50, p99, p99_9] = self.times().map(|(name, us)| {
-            let sign = if self.is_at_least(name) { "> " } else { "" };
+            let sign = if self.is_at_least(name) { "≥ " } else { "" };
             us.map_or("-".to_owned(), |us| {
                 format!("{sign}{}", units::nanoseconds(us * 1000.0))
             })

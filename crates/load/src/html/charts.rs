@@ -14,7 +14,7 @@ use crate::figures::Kind;
 use crate::report::Report;
 use crate::report::rows::SecondRow;
 use crate::times::Times;
-use crate::unanswered::{Bounds, Unanswered, curve};
+use crate::unanswered::{Bounds, Censored, Unanswered};
 use distribution::distribution;
 
 /// Points of a chart over time: a chart is 320 units wide, and a line with more than one point for each is a blur.
@@ -252,7 +252,7 @@ fn by_percentile(times: &Times, waits: &Unanswered) -> Option<String> {
     let lines: Vec<Line> = kinds
         .into_iter()
         .flat_map(|(kind, class, is_dashed)| {
-            let all = curve(times.of(kind), waits.of(kind).unwrap_or(&none));
+            let all = Censored::new(times.of(kind), waits.of(kind).unwrap_or(&none)).curve();
             let known = all.iter().take_while(|(_, bounds)| bounds.is_known());
             let known = known.count();
             // The dashes begin where the curve ends.

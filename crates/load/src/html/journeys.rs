@@ -19,7 +19,7 @@ pub(super) fn journeys(body: &mut String, report: &Report) {
     let rows: String = all.map(journey).collect();
     let _ = write!(
         body,
-        "<section>\n<h2>Journeys</h2>\n<p class=\"about\">Times are of those that came to an end, from the moment a user or a step was due.</p>\n\
+        "<section>\n<h2>Journeys</h2>\n<p class=\"about\">Times are from the moment a user or a step was due. Those that did not come to the end make “≥” figures, and the mean leaves them out.</p>\n\
          <div class=\"scroll\" role=\"region\" aria-label=\"journeys\" tabindex=\"0\"><table class=\"figures\"><thead><tr><th scope=\"col\" class=\"text\">journey, step</th>\
          <th scope=\"col\">begun</th><th scope=\"col\">completed</th><th scope=\"col\">failed</th><th scope=\"col\">unfinished</th>\
          <th scope=\"col\">mean</th><th scope=\"col\">p50</th><th scope=\"col\">p99</th><th scope=\"col\">largest</th></tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
@@ -44,14 +44,10 @@ fn step(row: &StepRow) -> String {
 }
 
 fn line(name: &str, counts: [u64; 4], latency: &Latency) -> String {
-    let cell = |us: Option<f64>| us.map_or("–".to_owned(), time);
-    let times = [
-        latency.mean,
-        latency.percentile("50"),
-        latency.percentile("99"),
-        latency.max,
-    ];
-    let cells = counts.map(units::count).into_iter().chain(times.map(cell));
-    let cells: String = cells.map(|cell| format!("<td>{cell}</td>")).collect();
+    let times = ["mean", "50", "99", "max"].map(|name| latency.text(name, "–", time));
+    let cells = counts.map(units::count).into_iter().chain(times);
+    let cells: String = cells
+        .map(|cell| format!("<td>{}</td>", escape(&cell)))
+        .collect();
     format!("<tr><th scope=\"row\">{name}</th>{cells}</tr>\n")
 }

@@ -107,7 +107,7 @@ fn bounded(trials: &[Trial]) -> String {
     match all.len() {
         0 => String::new(),
         _ => format!(
-            "<p class=\"about\">Requests were left without a response, so these are at least so much, with “&gt;” before \
+            "<p class=\"about\">Requests were left without a response, so these are lower bounds, with “≥” before \
              them in the table: {}.</p>\n",
             escape(&all.join(", "))
         ),
@@ -127,7 +127,7 @@ fn medians(trials: &[Trial], pick: fn(&Trial) -> Option<f64>) -> Vec<(f64, f64)>
 fn table(body: &mut String, trials: &[Trial]) {
     let row = |(index, trial): (usize, &Trial)| {
         let [p50, p99, p99_9] = trial.times().map(|(name, us)| {
-            let sign = if trial.is_at_least(name) { "&gt; " } else { "" };
+            let sign = if trial.is_at_least(name) { "≥ " } else { "" };
             us.map_or("–".to_owned(), |us| format!("{sign}{}", time(us)))
         });
         let (class, word) = match trial.held {
@@ -206,14 +206,14 @@ mod tests {
             trial(2000, 9_000_000.0, Held::No),
         ];
         let whole = search_page("http://a/", "p99 < 150us", None, &trials);
-        assert!(!whole.contains("&gt; ") && !whole.contains("at least"));
+        assert!(!whole.contains("≥ ") && !whole.contains("at least"));
         trials[1].at_least = vec!["99".to_owned()];
         let page = search_page("http://a/", "p99 < 150us", None, &trials);
-        assert!(page.contains("<td>4.50 s</td><td>&gt; 9 s</td>"), "{page}");
+        assert!(page.contains("<td>4.50 s</td><td>≥ 9 s</td>"), "{page}");
         assert!(page.contains("p99 from 2 k/s on"), "{page}");
         let line = trials[1].to_string();
         assert!(
-            line.contains("> 9 s") && !line.contains("> 4.50 s"),
+            line.contains("≥ 9 s") && !line.contains("≥ 4.50 s"),
             "{line}"
         );
     }

@@ -99,29 +99,30 @@ fn what_is_only_known_to_be_at_least_so_much_is_marked_everywhere() {
     let page = page(&report);
     for part in [
         // The tiles.
-        "<b>&gt; 9 s</b><span>p99</span><small>at least</small>",
+        "<b>≥ 9 s</b><span>p99</span><small>≥ ",
         "<b>250</b><span>unfinished</span><small>20 responses behind it</small>",
         // The table: response and service time, and send lag, which has no bound.
-        "<tr><th scope=\"row\">99 %</th><td>&gt; 9 s</td><td>&gt; 8 s</td><td>",
-        "<tr><th scope=\"row\">largest</th><td>&gt; 9 s</td>",
-        "A figure with “&gt;” is at least so much",
+        "<tr><th scope=\"row\">99 %</th><td>≥ 9 s<small>≥ ",
+        "</small></td><td>≥ 8 s<small>≥ ",
+        "<tr><th scope=\"row\">largest</th><td>≥ 9 s</td>",
+        "A figure with “≥” is a lower bound",
         // The charts.
         "230 requests had no response",
         " % on response times are only known to be at least so much",
         "response time, at least",
         "service time, at least",
     ] {
-        assert!(page.contains(part), "{part} ");
+        assert!(page.contains(part), "{part}");
     }
     assert!(!page.contains("send lag, at least"));
-    assert!(!page.contains("<tr><th scope=\"row\">90 %</th><td>&gt;"));
+    assert!(!page.contains("<tr><th scope=\"row\">90 %</th><td>≥"));
 }
 
 #[test]
 fn a_page_of_a_run_with_all_its_responses_says_nothing_of_bounds() {
     let page = page(&report());
     for part in [
-        ">&gt; ",
+        ">≥ ",
         "at least so much",
         ", at least",
         "no response:",

@@ -10,10 +10,10 @@ use ratatui::widgets::{Row, Table};
 
 use super::{Live, block};
 use crate::figures::Kind;
-use crate::unanswered::{Bounds, bounds};
+use crate::unanswered::{Bounds, Censored};
 
 /// The response times that everybody asks for, in 36 columns. What has no response may make them
-/// larger than "> x", which they are at least.
+/// larger than "≥ x".
 pub(super) fn in_short(live: &Live) -> Line<'static> {
     let figures = &live.figures;
     let response = figures.times.of(Kind::Response);
@@ -24,7 +24,7 @@ pub(super) fn in_short(live: &Live) -> Line<'static> {
     let figure = |percentile: f64| {
         let count = response.count() + waits.count();
         match onrush_measure::percentile::supported(count).any(|of| of == percentile) {
-            true => shown(bounds(response, waits, percentile)),
+            true => shown(Censored::new(response, waits).at(percentile)),
             false => "-".to_owned(),
         }
     };
@@ -58,7 +58,7 @@ fn shown(bounds: Bounds) -> String {
     let time = units::nanoseconds(bounds.low).replace(' ', "");
     match bounds.is_known() {
         true => time,
-        false => format!(">{time}"),
+        false => format!("≥{time}"),
     }
 }
 
@@ -86,11 +86,11 @@ pub(super) fn draw_percentiles(frame: &mut Frame<'_>, area: Rect, live: &Live) {
             let value = |kind| {
                 let none = Histogram::new();
                 let waits = unanswered.of(kind).unwrap_or(&none);
-                let bounds = bounds(times.of(kind), waits, percentile);
+                let bounds = Censored::new(times.of(kind), waits).at(percentile);
                 let time = units::nanoseconds(bounds.low);
                 match bounds.is_known() {
                     true => time,
-                    false => format!(">{}", time.replace(' ', "")),
+                    false => format!("≥{}", time.replace(' ', "")),
                 }
             };
             let name = format!("{} %", units::percentile(percentile));

@@ -84,12 +84,12 @@ fn what_has_no_response_shows_in_the_percentiles_that_it_may_change() {
             .record(2_000_000_000, 3_000_000_000, 1);
     }
     let screen = drawn(&live, 120, 40);
-    assert!(screen.contains("p50 9.50ms  p99 >2s  max >2s"), "{screen}");
-    assert!(screen.contains(">3s"), "service times, too: {screen}");
+    assert!(screen.contains("p50 9.50ms  p99 ≥2s  max ≥2s"), "{screen}");
+    assert!(screen.contains("≥3s"), "service times, too: {screen}");
     // No response came at all.
     live.figures.times = crate::times::Times::default();
     let screen = drawn(&live, 120, 40);
-    assert!(screen.contains("p50 >2s  p99 >2s  max >2s"), "{screen}");
+    assert!(screen.contains("p50 ≥2s  p99 ≥2s  max ≥2s"), "{screen}");
 }
 
 #[test]

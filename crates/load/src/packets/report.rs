@@ -24,6 +24,7 @@ use crate::host::HostTime;
 use crate::report::latency::Latency;
 use crate::threshold::{self, Threshold};
 use crate::times::Times;
+use crate::unanswered::Unanswered;
 use crate::verdict::Verdict;
 use crate::wall_clock::WallTime;
 
@@ -199,8 +200,9 @@ impl Report {
         report.cost(&sum, found.outcomes);
         let flows = found.outcomes.iter().flat_map(|outcome| &outcome.flows);
         report.origins = origin::of(found.task, flows);
-        report.latency_us = Latency::of(&sum.times.response);
-        report.service_us = Latency::of(&sum.times.service);
+        report.latency_us =
+            Latency::bounded(&sum.times.response, &report.lost(&sum.times.response));
+        report.service_us = Latency::bounded(&sum.times.service, &report.lost(&sum.times.service));
         report.lateness_us = Latency::of(&sum.times.lateness);
         report.times = sum.times;
         let steal = found.host.1.steal_share_since(&found.host.0);
@@ -278,6 +280,10 @@ impl Report {
             ..Times::default()
         };
         Figures {
+            unanswered: Unanswered {
+                response: self.lost(&self.times.response),
+                service: self.lost(&self.times.service),
+            },
             times,
             responses: self.received.unwrap_or(0),
             errors: self.losses.as_ref().map_or(0, |losses| losses.lost),
@@ -285,6 +291,16 @@ impl Report {
             rps: self.received_per_s.unwrap_or(0.0),
             ..Figures::default()
         }
+    }
+
+    /// Waits of datagrams that were lost: each took longer than any that came back after `times`.
+    fn lost(&self, times: &Histogram) -> Histogram {
+        let lost = self.losses.as_ref().map_or(0, |losses| losses.lost);
+        let mut waits = Histogram::new();
+        if times.count() > 0 {
+            waits.record_many(times.max(), lost);
+        }
+        waits
     }
 
     /// What becomes of a condition. One about what came is undecided where nobody says what did.

@@ -118,14 +118,14 @@ impl Report {
             .map(|(name, _)| format!("{name:>10}"))
             .collect();
         writeln!(out, "latency       {}", titles.join(" "))?;
-        let time = |us: Option<f64>| us.map_or("-".to_owned(), |us| units::nanoseconds(us * 1e3));
-        let line = |pick: &dyn Fn(&Latency) -> Option<f64>| -> String {
+        let time = |us: f64| units::nanoseconds(us * 1e3);
+        let line = |name: &str| -> String {
             let cells = known
                 .iter()
-                .map(|(_, latency)| format!("{:>10}", time(pick(latency))));
+                .map(|(_, latency)| format!("{:>10}", latency.text(name, "-", time)));
             cells.collect::<Vec<String>>().join(" ")
         };
-        writeln!(out, "       mean   {}", line(&|latency| latency.mean))?;
+        writeln!(out, "       mean   {}", line("mean"))?;
         let most = known
             .iter()
             .max_by_key(|(_, latency)| latency.percentiles.len());
@@ -133,13 +133,9 @@ impl Report {
             .map(|(_, latency)| latency.percentiles.clone())
             .unwrap_or_default();
         for (name, _) in names {
-            writeln!(
-                out,
-                "  {name:>7} %   {}",
-                line(&|latency| latency.percentile(&name))
-            )?;
+            writeln!(out, "  {name:>7} %   {}", line(&name))?;
         }
-        writeln!(out, "        max   {}", line(&|latency| latency.max))
+        writeln!(out, "        max   {}", line("max"))
     }
 
     fn write_cpu(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

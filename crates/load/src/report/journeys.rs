@@ -91,7 +91,7 @@ impl JourneyRow {
             completed: record.completed,
             failed: record.failed,
             unfinished: record.begun - record.completed - record.failed,
-            latency_us: Latency::of(&record.took),
+            latency_us: of_users(&record.took, record.begun - record.completed),
             histogram: record.took.to_base64(),
             steps: steps
                 .iter()
@@ -126,7 +126,8 @@ impl JourneyRow {
         self.completed += other.completed;
         self.failed += other.failed;
         self.unfinished += other.unfinished;
-        (self.latency_us, self.histogram) = sum(&self.histogram, &other.histogram)?;
+        let without = self.failed + self.unfinished;
+        (self.latency_us, self.histogram) = sum(&self.histogram, &other.histogram, without)?;
         let steps = self.steps.iter_mut().zip(&other.steps);
         steps.into_iter().try_for_each(|(sum, more)| sum.add(more))
     }
@@ -154,7 +155,7 @@ impl StepRow {
                     failed: record.failed,
                 })
                 .collect(),
-            latency_us: Latency::of(&record.took),
+            latency_us: of_users(&record.took, record.begun - record.completed),
             histogram: record.took.to_base64(),
         }
     }
@@ -177,16 +178,25 @@ impl StepRow {
             sum.passed += more.passed;
             sum.failed += more.failed;
         }
-        (self.latency_us, self.histogram) = sum(&self.histogram, &other.histogram)?;
+        let without = self.failed + self.unfinished;
+        (self.latency_us, self.histogram) = sum(&self.histogram, &other.histogram, without)?;
         Ok(())
     }
 }
 
-/// Two histograms as one.
-fn sum(one: &str, other: &str) -> Result<(Latency, String), String> {
+/// Two histograms as one, of which so many users did not come to the end.
+fn sum(one: &str, other: &str, without: u64) -> Result<(Latency, String), String> {
     let mut sum = Histogram::from_base64(one)?;
     sum.merge(&Histogram::from_base64(other)?);
-    Ok((Latency::of(&sum), sum.to_base64()))
+    Ok((of_users(&sum, without), sum.to_base64()))
+}
+
+/// The figures of users of which so many did not come to the end. How long those had taken is not recorded, so it may be
+/// nothing.
+fn of_users(took: &Histogram, without: u64) -> Latency {
+    let mut waits = Histogram::new();
+    waits.record_many(0, without);
+    Latency::bounded(took, &waits)
 }
 
 /// A table of `journeys`, with what users did before.
@@ -247,15 +257,15 @@ fn line(
     latency: &Latency,
     name: &str,
 ) -> fmt::Result {
-    let time = |us: Option<f64>| us.map_or("-".to_owned(), |us| units::nanoseconds(us * 1000.0));
+    let time = |name: &str| latency.text(name, "-", |us| units::nanoseconds(us * 1000.0));
     let [begun, completed, failed, unfinished] = counts.map(units::count);
     writeln!(
         out,
         "{begun:>22} {completed:>10} {failed:>9} {unfinished:>11} {:>9} {:>9} {:>9} {:>9}  {name}",
-        time(latency.mean),
-        time(latency.percentile("50")),
-        time(latency.percentile("99")),
-        time(latency.max),
+        time("mean"),
+        time("50"),
+        time("99"),
+        time("max"),
     )
 }
 

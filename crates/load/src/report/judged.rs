@@ -6,8 +6,18 @@ use super::Report;
 use super::journeys::{JourneyRow, StepRow};
 use crate::figures::{Checks, Figures, Kind};
 use crate::threshold::{Outcome, Scope, Threshold};
+use crate::unanswered::Censored;
 
 impl Report {
+    /// The times of one kind, with those of requests without a response as lower bounds.
+    pub fn censored(&self, kind: Kind) -> Censored<'_> {
+        let none = Histogram::new();
+        Censored::new(
+            self.times.of(kind),
+            self.unanswered.of(kind).unwrap_or(&none),
+        )
+    }
+
     /// What becomes of a condition.
     pub fn judge(&self, condition: &Threshold) -> Outcome {
         match self.figures_for(condition) {

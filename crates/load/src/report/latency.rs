@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::number::rounded;
 use crate::certainty::EffectiveRow;
 use crate::ordered;
-use crate::unanswered::bounds;
+use crate::unanswered::{Bounds, Censored};
 
 /// How surely the intervals of percentiles hold the true ones.
 pub const CONFIDENCE: f64 = 0.95;
@@ -23,73 +23,106 @@ pub struct Latency {
     /// requests without a response, and theirs may be larger.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_least: Vec<String>,
-    /// By percentile (`"99.9"`), as far as the count of responses supports them.
+    /// By percentile (`"99.9"`) of all requests, as far as their count supports them.
     #[serde(with = "ordered")]
     pub percentiles: Vec<(String, f64)>,
     /// For the same percentiles, between which two latencies the true one lies with a probability of
-    /// [`CONFIDENCE`]: by the blocks of time behind `effective` where that has the percentile, else as if the responses were
+    /// [`CONFIDENCE`]: by the blocks of time behind `effective` where that has the percentile, else as if the requests were
     /// independent of each other.
     #[serde(with = "ordered", default)]
-    pub intervals: Vec<(String, [f64; 2])>,
+    pub intervals: Vec<(String, Interval)>,
     /// For the same percentiles, how many independent responses would be as sure of it; see
     /// [`onrush_measure::blocks`]. Empty for runs that were too short to say.
     #[serde(with = "ordered", default, skip_serializing_if = "Vec::is_empty")]
     pub effective: Vec<(String, EffectiveRow)>,
 }
 
+/// Between which two latencies in microseconds a true one lies.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Interval(
+    /// At least.
+    pub f64,
+    /// At most; none where requests without a response leave it open.
+    pub Option<f64>,
+);
+
+impl From<Bounds> for Interval {
+    fn from(bounds: Bounds) -> Interval {
+        let high = bounds.high.is_finite().then(|| microseconds(bounds.high));
+        Interval(microseconds(bounds.low), high)
+    }
+}
+
+impl Interval {
+    /// As people read it; `time` writes microseconds.
+    pub(crate) fn text(self, time: impl Fn(f64) -> String) -> String {
+        match self {
+            Interval(low, Some(high)) => format!("{} to {}", time(low), time(high)),
+            Interval(low, None) => format!("≥ {}", time(low)),
+        }
+    }
+}
+
+/// Nanoseconds of a histogram, as microseconds.
+fn microseconds(ns: f64) -> f64 {
+    units::microseconds(ns as u64)
+}
+
 impl Latency {
     /// The figures of a histogram in nanoseconds.
     pub(crate) fn of(latency: &Histogram) -> Latency {
-        let known = latency.count() > 0;
-        Latency {
-            at_least: Vec::new(),
-            mean: known.then(|| rounded(latency.mean() / 1000.0)),
-            max: known.then(|| units::microseconds(latency.max())),
-            percentiles: latency
-                .percentiles()
-                .map(|(percentile, ns)| (units::percentile(percentile), units::microseconds(ns)))
-                .collect(),
-            intervals: percentile::supported(latency.count())
-                .filter_map(|percentile| {
-                    let (low, high) = latency.interval(percentile, CONFIDENCE)?;
-                    let bounds = [low, high].map(units::microseconds);
-                    Some((units::percentile(percentile), bounds))
-                })
-                .collect(),
-            effective: Vec::new(),
-        }
+        Latency::bounded(latency, &Histogram::new())
     }
 
-    /// The same where requests without a response had waited for `waits`: a percentile that they could change is the least
-    /// it can be, and has no interval.
+    /// The figures of all requests, those with a response and those that had waited for `waits` without one. Percentiles and
+    /// intervals are those of [`Censored`]; the mean is of the responses.
     pub(crate) fn bounded(latency: &Histogram, waits: &Histogram) -> Latency {
-        let mut figures = Latency::of(latency);
-        if waits.count() == 0 || latency.count() == 0 {
-            return figures;
+        if latency.count() == 0 {
+            return Latency::default();
         }
-        let listed: Vec<f64> = latency
-            .percentiles()
-            .map(|(percentile, _)| percentile)
-            .collect();
-        for (place, percentile) in listed.into_iter().enumerate() {
-            let bounds = bounds(latency, waits, percentile);
-            if bounds.is_known() {
-                continue;
+        let censored = Censored::new(latency, waits);
+        let mut figures = Latency {
+            mean: Some(rounded(latency.mean() / 1000.0)),
+            max: Some(units::microseconds(latency.max())),
+            ..Latency::default()
+        };
+        for percentile in percentile::supported(censored.count()) {
+            let name = units::percentile(percentile);
+            let bounds = censored.at(percentile);
+            if let Some(interval) = censored.interval(percentile, CONFIDENCE, None) {
+                figures.intervals.push((name.clone(), interval.into()));
             }
-            let (name, us) = &mut figures.percentiles[place];
-            *us = bounds.low / 1000.0;
-            figures.intervals.retain(|(of, _)| of != name);
-            figures.at_least.push(name.clone());
+            if !bounds.is_known() {
+                figures.at_least.push(name.clone());
+            }
+            figures.percentiles.push((name, microseconds(bounds.low)));
         }
-        // Each of them may take longer than all responses did, whatever it had waited so far.
-        figures.max = Some(units::microseconds(waits.max().max(latency.max())));
-        figures.at_least.push("max".to_owned());
+        if waits.count() > 0 {
+            // Each of them may take longer than all responses did, whatever it had waited so far.
+            figures.max = Some(units::microseconds(waits.max().max(latency.max())));
+            figures.at_least.push("max".to_owned());
+        }
         figures
     }
 
     /// Whether a figure, a percentile or `max`, is only known to be at least so much.
     pub fn is_at_least(&self, name: &str) -> bool {
         self.at_least.iter().any(|of| of == name)
+    }
+
+    /// A figure of these as people read it, with its sign where it is only a lower bound; `time` writes microseconds, `none`
+    /// stands for a figure that is not there.
+    pub(crate) fn text(&self, name: &str, none: &str, time: impl Fn(f64) -> String) -> String {
+        let figure = match name {
+            "mean" => self.mean,
+            "max" => self.max,
+            _ => self.percentile(name),
+        };
+        match figure {
+            None => none.to_owned(),
+            Some(us) if self.is_at_least(name) => format!("≥ {}", time(us)),
+            Some(us) => time(us),
+        }
     }
 
     /// The latency at `percentile`, such as `99.9`, where the count supports it.
@@ -100,7 +133,7 @@ impl Latency {
     }
 
     /// See [`intervals`](Self::intervals).
-    pub fn interval(&self, percentile: &str) -> Option<[f64; 2]> {
+    pub fn interval(&self, percentile: &str) -> Option<Interval> {
         let mut intervals = self.intervals.iter();
         let found = intervals.find(|(of, _)| of == percentile);
         found.map(|(_, interval)| *interval)

@@ -10,7 +10,7 @@ use super::number::{per_second, rounded, share_of};
 use crate::host::ports::Ports;
 use crate::part::Outcome;
 use crate::plan::Plan;
-use crate::record::Handshakes;
+use crate::record::{Handshakes, KindRecord};
 use crate::rows::Row;
 
 /// One result that a sum is made of.
@@ -101,23 +101,37 @@ pub struct RequestRow {
     pub latency_us: Latency,
     /// The same as a histogram; see [`Histograms`](super::histograms::Histograms).
     pub histogram: String,
+    /// How long its requests that were sent and got no response had waited, as a histogram; none without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unanswered: Option<String>,
 }
 
 impl RequestRow {
-    /// With the figures of `response`, in nanoseconds.
-    pub(crate) fn new(
-        name: String,
-        requests: u64,
-        unexpected: u64,
-        response: &Histogram,
-    ) -> RequestRow {
+    /// The figures of what came of the requests `name`.
+    pub(crate) fn new(name: String, record: &KindRecord) -> RequestRow {
+        let (response, waits) = (&record.response, &record.unanswered);
         RequestRow {
             name,
-            requests,
-            unexpected,
-            latency_us: Latency::of(response),
+            requests: record.responses,
+            unexpected: record.unexpected,
+            latency_us: Latency::bounded(response, waits),
             histogram: response.to_base64(),
+            unanswered: (waits.count() > 0).then(|| waits.to_base64()),
         }
+    }
+
+    /// What the figures were made of.
+    ///
+    /// # Errors
+    /// Says what cannot be read.
+    pub(crate) fn record(&self) -> Result<KindRecord, String> {
+        let waits = self.unanswered.as_deref().map(Histogram::from_base64);
+        Ok(KindRecord {
+            responses: self.requests,
+            unexpected: self.unexpected,
+            response: Histogram::from_base64(&self.histogram)?,
+            unanswered: waits.transpose()?.unwrap_or_default(),
+        })
     }
 }
 
@@ -155,7 +169,8 @@ pub struct SecondRow {
     /// Responses during the row by class of status, 1xx to 5xx.
     #[serde(default)]
     pub statuses: [u64; 5],
-    /// The median response time of the row's responses; this and the others as far as their count supports it.
+    /// The median response time of the requests that ended in the row; this and the others as far as their count supports it.
+    /// Requests that ended without a response count as slower than all others, and a percentile among them is none.
     #[serde(default)]
     pub p50_us: Option<f64>,
     /// The 99th percentile of their response times.
@@ -189,19 +204,22 @@ impl SecondRow {
             ttfb_us: second.first_byte_us.map(rounded),
             ttlb_us: second.last_byte_us.map(rounded),
             statuses: second.statuses,
-            p50_us: supported(response, 50.0),
-            p99_us: supported(response, 99.0),
-            p99_9_us: supported(response, 99.9),
+            p50_us: supported(response, row.failed(), 50.0),
+            p99_us: supported(response, row.failed(), 99.0),
+            p99_9_us: supported(response, row.failed(), 99.9),
             max_us: (response.count() > 0).then(|| units::microseconds(response.max())),
-            service_p99_us: supported(service, 99.0),
+            service_p99_us: supported(service, row.failed(), 99.0),
         }
     }
 }
 
-/// A percentile in microseconds, where the count supports it.
-pub(crate) fn supported(times: &Histogram, percentile: f64) -> Option<f64> {
-    let is_supported = times.count() >= percentile::count_for(percentile);
-    is_supported.then(|| units::microseconds(times.value_at(percentile)))
+/// A percentile in microseconds of the requests that ended in a second, where their count supports it. Those that `failed`
+/// take longer than any other: a percentile that lies among them is not known.
+pub(crate) fn supported(times: &Histogram, failed: u64, percentile: f64) -> Option<f64> {
+    let count = times.count() + failed;
+    let rank = percentile::rank(count, percentile);
+    let is_known = count >= percentile::count_for(percentile) && rank <= times.count();
+    is_known.then(|| units::microseconds(times.value_at_rank(rank)))
 }
 
 impl Busy {

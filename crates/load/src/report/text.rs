@@ -4,7 +4,7 @@ use std::fmt;
 
 use onrush_measure::units;
 
-use super::{Latency, Report, journeys};
+use super::{Report, journeys};
 use crate::limits::{OWN_MIN_US, OWN_SHARE_SUSPECT};
 
 impl fmt::Display for Report {
@@ -101,38 +101,37 @@ impl Report {
         }
         let time = |us: f64| units::nanoseconds(us * 1000.0);
         let all = [&self.latency_us, &self.service_us, &self.send_lag_us];
-        let columns = |name: &str, pick: &dyn Fn(&Latency) -> Option<f64>| {
-            all.map(|latency| {
-                let sign = match latency.is_at_least(name) {
-                    true => "> ",
-                    false => "",
-                };
-                let time = pick(latency).map_or("-".to_owned(), |us| format!("{sign}{}", time(us)));
-                format!("{time:>9}")
-            })
-            .join(" ")
+        let columns = |name: &str| {
+            all.map(|latency| format!("{:>9}", latency.text(name, "-", time)))
+                .join(" ")
         };
         writeln!(
             out,
             "latency       response   service  send lag  95 % interval of response"
         )?;
-        writeln!(
-            out,
-            "       mean  {}",
-            columns("mean", &|latency| latency.mean)
-        )?;
+        writeln!(out, "       mean  {}", columns("mean"))?;
         for (percentile, _) in &self.latency_us.percentiles {
             let interval = self.latency_us.interval(percentile);
-            let interval = interval.map_or(String::new(), |[low, high]| {
-                format!("  {} to {}", time(low), time(high))
+            let interval = interval.map_or(String::new(), |interval| {
+                format!("  {}", interval.text(time))
             });
-            let of = columns(percentile, &|latency| latency.percentile(percentile));
-            writeln!(out, "  {percentile:>7} %  {of}{interval}")?;
+            writeln!(
+                out,
+                "  {percentile:>7} %  {}{interval}",
+                columns(percentile)
+            )?;
         }
+        writeln!(out, "        max  {}", columns("max"))?;
+        let lost = self.unanswered.response.count();
+        if lost == 0 {
+            return Ok(());
+        }
+        let all = lost + self.times.response.count();
         writeln!(
             out,
-            "        max  {}",
-            columns("max", &|latency| latency.max)
+            "no response  {} of {}: percentiles count each as longer than it had waited; the mean leaves them out",
+            units::count(lost),
+            units::plural(all, "request")
         )
     }
 
@@ -164,18 +163,19 @@ impl Report {
             "requests    responses  unexpected      mean       p50       p99       max"
         )?;
         for row in &self.by_request {
-            let time =
-                |us: Option<f64>| us.map_or("-".to_owned(), |us| units::nanoseconds(us * 1000.0));
-            let latency = &row.latency_us;
+            let time = |name: &str| {
+                let latency = &row.latency_us;
+                latency.text(name, "-", |us| units::nanoseconds(us * 1000.0))
+            };
             writeln!(
                 out,
                 "{:>21}  {:>10} {:>9} {:>9} {:>9} {:>9}  {}",
                 units::count(row.requests),
                 units::count(row.unexpected),
-                time(latency.mean),
-                time(latency.percentile("50")),
-                time(latency.percentile("99")),
-                time(latency.max),
+                time("mean"),
+                time("50"),
+                time("99"),
+                time("max"),
                 row.name,
             )?;
         }

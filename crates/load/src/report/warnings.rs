@@ -52,7 +52,7 @@ pub(super) fn warnings(
     let timeouts = record.failures_of(Failure::Timeout);
     if timeouts > 0 {
         warnings.push(format!(
-            "{} timed out after {} s: their latencies, longer than that, are not among the percentiles",
+            "{} timed out after {} s: percentiles count such requests as longer than that",
             units::plural(timeouts, "request"),
             report.options.timeout_s,
         ));
@@ -60,7 +60,7 @@ pub(super) fn warnings(
     let lost = record.failures_of(Failure::LostAnswer);
     if lost > 0 {
         warnings.push(format!(
-            "{} had no answer within {} s and {} lost: latencies longer than that are not among the percentiles",
+            "{} had no answer within {} s and {} lost: percentiles count such requests as longer than that",
             units::plural(lost, "request"),
             report.options.timeout_s,
             if lost == 1 { "is" } else { "are" },

@@ -4,7 +4,7 @@ use onrush_measure::histogram::Histogram;
 use onrush_measure::{percentile, units};
 
 use crate::figures::Kind;
-use crate::unanswered::{self, Bounds};
+use crate::unanswered::{Bounds, Censored};
 
 /// What is taken of many times.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -87,15 +87,7 @@ impl Statistic {
         let both = [times, waits].into_iter().filter(|part| part.count() > 0);
         let low = match self {
             Statistic::Percentile(percentile) => {
-                let bounds = unanswered::bounds(times, waits, percentile);
-                if bounds.is_known() {
-                    let exact = self.exact(times);
-                    return Bounds {
-                        low: exact,
-                        high: exact,
-                    };
-                }
-                return bounds;
+                return Censored::new(times, waits).at(percentile);
             }
             // Nothing is known to be faster than what has a response.
             Statistic::Min if times.count() > 0 => {

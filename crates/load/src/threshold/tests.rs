@@ -166,6 +166,35 @@ fn requests_without_a_response_bound_what_they_could_change() {
 }
 
 #[test]
+fn a_percentile_with_timeouts_is_judged_of_all_requests() {
+    use Fate::{Failed, Passed, Undecided};
+    // 9 of 1,000 requests timed out after 500 ms: p99 is 99 ms, and that of the 991 responses alone is 9.1 ms.
+    let mut figures = Figures::default();
+    let times = figures.times.of_mut(Kind::Response);
+    times.record_many(9_100_000, 982);
+    times.record_many(99_000_000, 9);
+    figures.unanswered.record(500_000_000, 500_000_000, 9);
+    for (text, fate) in [
+        ("p99 > 50ms", Failed),
+        ("p99 > 100ms", Passed),
+        ("p95 > 10ms", Passed),
+        ("p98 > 9ms", Failed),
+    ] {
+        let outcome = threshold(text).judge(&figures);
+        assert_eq!(outcome.fate, fate, "{outcome}");
+    }
+    figures.unanswered.record(500_000_000, 500_000_000, 9);
+    for (text, fate) in [
+        ("p99 > 400ms", Failed),
+        ("p99 > 600ms", Undecided),
+        ("p99 < 400ms", Passed),
+    ] {
+        let outcome = threshold(text).judge(&figures);
+        assert_eq!(outcome.fate, fate, "{outcome}");
+    }
+}
+
+#[test]
 fn requests_sent_again_are_a_count_and_a_share() {
     let mut figures = figures();
     figures.resent = 20;

@@ -83,7 +83,7 @@ pub(super) fn silence(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// Requests that got no response are in no percentile.
+/// Requests that got no response leave percentiles as lower bounds.
 pub(super) fn failures(evidence: &Evidence) -> Option<Reason> {
     let tried = evidence.responses + evidence.failures;
     let share = evidence.failures as f64 / tried.max(1) as f64;
@@ -92,7 +92,7 @@ pub(super) fn failures(evidence: &Evidence) -> Option<Reason> {
         "requests that failed",
         evidence.failures,
         FAILED_SHARE_INVALID,
-        "they are in no percentile: see the errors by kind",
+        "percentiles count each as longer than it had waited: see the errors by kind",
     )
 }
 
@@ -156,7 +156,7 @@ pub(super) fn unanswered(evidence: &Evidence) -> Option<Reason> {
         "requests without a response at the end",
         open,
         UNANSWERED_SHARE_INVALID,
-        "percentiles that they could change are printed as bounds (>): measure for longer (-d), and look for requests to which the target never responds",
+        "percentiles that they could change are printed as lower bounds (≥): measure for longer (-d), and look for requests to which the target never responds",
     )
 }
 

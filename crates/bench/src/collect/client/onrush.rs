@@ -35,6 +35,9 @@ struct LatencyJson {
     max: Option<f64>,
     #[serde(default)]
     percentiles: BTreeMap<String, Option<f64>>,
+    /// Figures that are only lower bounds: percentiles, and `max`.
+    #[serde(default)]
+    at_least: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -70,10 +73,29 @@ pub(super) fn read_service(text: &str) -> Result<ClientReport, String> {
     Ok(report)
 }
 
+/// The figures that are known: a lower bound cannot be compared with a value.
 fn of_json(found: LatencyJson) -> Option<Latency> {
+    let is_known = |name: &str| !found.at_least.iter().any(|bound| bound == name);
     let percentiles = found.percentiles.into_iter();
+    let percentiles = percentiles.filter(|(name, _)| is_known(name));
     let percentiles = percentiles.filter_map(|(name, us)| Some((name, us?)));
-    latency(found.mean, found.max, percentiles)
+    latency(
+        found.mean,
+        found.max.filter(|_| is_known("max")),
+        percentiles,
+    )
+}
+
+/// A warning where some percentiles are lower bounds.
+fn bounds_warning(found: Option<&LatencyJson>) -> Option<String> {
+    let bounds = found?.at_least.iter().filter(|name| *name != "max");
+    let bounds: Vec<&str> = bounds.map(String::as_str).collect();
+    (!bounds.is_empty()).then(|| {
+        format!(
+            "some requests had no response, so latencies at {} % are only lower bounds and are left out",
+            bounds.join(", ")
+        )
+    })
 }
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
@@ -93,6 +115,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let bad = status_warnings(statuses());
     let mut warnings = json.warnings;
     warnings.extend(bad);
+    warnings.extend(bounds_warning(json.latency_us.as_ref()));
     let rows = json.seconds.iter().map(|row| Second {
         t: row.t,
         rps: row.rps,
@@ -144,6 +167,11 @@ mod tests {
             r#"{"requests":2,"errors":0,"duration_s":1,"rps":2,"statuses":{"hit":1,"miss":1}}"#;
         let report = read(cached).expect("a report");
         assert_eq!((report.errors, report.warnings.len()), (0, 0));
+        let bounded = r#"{"requests":1,"errors":0,"duration_s":1,"rps":1,"latency_us":{"mean":2,"max":9,"at_least":["99","max"],"percentiles":{"50":3,"99":9}}}"#;
+        let report = read(bounded).expect("a report");
+        assert!(report.warnings[0].contains("at 99 %"));
+        let latency = report.latency.expect("latencies");
+        assert_eq!((latency.percentiles.len(), latency.max), (1, None));
         let without = r#"{"requests":1,"errors":0,"duration_s":1,"rps":1}"#;
         assert!(read(without).expect("a report").distrust.is_empty());
     }

@@ -1,6 +1,9 @@
 //! For how long the requests of a core have waited that have no response: those on their way, and those that were due and
 //! not sent.
 
+use std::cell::Cell;
+use std::ops::Range;
+
 use onrush_engine::Instant;
 use onrush_measure::histogram::Histogram;
 
@@ -11,14 +14,33 @@ use crate::work::Work;
 
 /// Requests of one connection that have no response.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Waiting {
-    start: Instant,
+pub(in crate::core_run) struct Waiting {
+    /// Their intended start.
+    pub(in crate::core_run) start: Instant,
     ready: Instant,
+    /// Number, in the whole run, of the first.
+    number: u64,
     count: u64,
 }
 
 impl Waiting {
-    fn add_to(self, sum: &mut Unanswered, now: Instant) {
+    /// The first `count` requests of `work`.
+    pub(in crate::core_run) fn new(work: &Work, count: u64) -> Waiting {
+        Waiting {
+            start: work.start,
+            ready: work.ready,
+            number: work.number,
+            count,
+        }
+    }
+
+    /// Their numbers in the whole run.
+    pub(in crate::core_run) fn numbers(self) -> Range<u64> {
+        self.number..self.number + self.count
+    }
+
+    /// Adds what they have waited until `now`.
+    pub(in crate::core_run) fn add_to(self, sum: &mut Unanswered, now: Instant) {
         if self.count > 0 {
             let [response, service] =
                 [self.start, self.ready].map(|since| now.nanoseconds_since(since));
@@ -30,11 +52,7 @@ impl Waiting {
 impl Supply {
     /// The requests of `work` wait for their responses.
     pub(in crate::core_run) fn note_waiting(&self, work: &Work) {
-        self.waiting[work.index as usize].set(Waiting {
-            start: work.start,
-            ready: work.ready,
-            count: work.due + work.rest,
-        });
+        self.waiting[work.index as usize].set(Waiting::new(work, work.due + work.rest));
     }
 
     /// Connection `index` of the core waits for no response.
@@ -42,18 +60,14 @@ impl Supply {
         self.waiting[index as usize].take();
     }
 
-    /// Adds to `sum` what requests that were sent have waited for their responses until `now`. Costs a look at each connection.
-    pub(in crate::core_run) fn add_waits(&self, sum: &mut Unanswered, now: Instant) {
-        for waiting in &self.waiting {
-            waiting.get().add_to(sum, now);
-        }
+    /// What waits on each connection.
+    pub(in crate::core_run) fn waits(&self) -> impl Iterator<Item = Waiting> + '_ {
+        self.waiting.iter().map(Cell::get)
     }
 
     /// The same for the last time: nobody waits for them any more.
-    pub(in crate::core_run) fn take_waits(&self, sum: &mut Unanswered, now: Instant) {
-        for waiting in &self.waiting {
-            waiting.take().add_to(sum, now);
-        }
+    pub(in crate::core_run) fn take_waits(&self) -> impl Iterator<Item = Waiting> + '_ {
+        self.waiting.iter().map(Cell::take)
     }
 
     /// Adds to `waits` for how long requests have been due at `now` that were not sent, in nanoseconds.

@@ -138,12 +138,12 @@ fn the_table_has_the_rows_of_h1load() {
 
 #[test]
 fn a_row_has_a_time_and_how_many_were_shorter() {
-    let mut times = Times::default();
+    let mut report = Report::default();
     for us in 1..=1000 {
-        times.first_byte.record(us * 1000);
-        times.service.record(us * 2000);
+        report.times.first_byte.record(us * 1000);
+        report.times.service.record(us * 2000);
     }
-    let table = percentiles(&times);
+    let table = percentiles(&report);
     let median = table.lines().find(|line| line.starts_with("50 "));
     let median = median.expect("a row").split_whitespace();
     let median: Vec<&str> = median.collect();
@@ -157,7 +157,7 @@ fn a_row_has_a_time_and_how_many_were_shorter() {
         "{last}"
     );
     // Without responses the rows are there all the same.
-    assert_eq!(percentiles(&Times::default()).lines().count(), 4 + 64);
+    assert_eq!(percentiles(&Report::default()).lines().count(), 4 + 64);
 }
 
 #[test]

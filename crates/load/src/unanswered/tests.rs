@@ -1,0 +1,212 @@
+//! Percentiles of requests of which some had no response, against distributions whose percentiles are known.
+
+use onrush_measure::units;
+
+use super::*;
+use crate::report::latency::{Interval, Latency};
+
+#[test]
+fn percentiles_of_requests_that_all_have_a_response_are_known() {
+    let times = Histogram::from_iter(1..=1000);
+    let found = Censored::new(&times, &Histogram::new()).at(99.0);
+    assert_eq!((found.low, found.high), (990.0, 990.0));
+    assert!(found.is_known());
+}
+
+#[test]
+fn waits_bound_every_percentile_that_they_could_change_and_no_other() {
+    // 77 % had a response within 1 us, 23 % had waited for 2 us and more.
+    let (times, waits) = (
+        Histogram::from_iter(1..=770),
+        Histogram::from_iter([2000; 230]),
+    );
+    let at = |percentile| Censored::new(&times, &waits).at(percentile);
+    assert!(at(50.0).is_known() && at(75.0).is_known());
+    assert_eq!((at(50.0).low, at(50.0).high), (500.0, 500.0));
+    for percentile in [78.0, 90.0, 99.0] {
+        assert_eq!(at(percentile).low, 2000.0);
+        assert_eq!(at(percentile).high, f64::INFINITY);
+    }
+}
+
+#[test]
+fn a_curve_is_bounded_where_its_percentiles_are() {
+    let (times, waits) = (
+        Histogram::from_iter(1..=770),
+        Histogram::from_iter([2000; 230]),
+    );
+    let censored = Censored::new(&times, &waits);
+    let found = censored.curve();
+    assert_eq!(found[0].0, 50.0);
+    for (percentile, of_curve) in &found {
+        assert_eq!(*of_curve, censored.at(*percentile));
+    }
+    assert!(found.iter().any(|(_, bounds)| bounds.is_known()));
+    assert!(found.iter().any(|(_, bounds)| !bounds.is_known()));
+    let known = Censored::new(&times, &Histogram::new()).curve();
+    assert!(known.iter().all(|(_, bounds)| bounds.is_known()));
+}
+
+#[test]
+fn any_request_without_a_response_may_be_the_slowest() {
+    let (times, waits) = (Histogram::from_iter(1..=10_000), Histogram::from_iter([5]));
+    let bounded = Latency::bounded(&times, &waits);
+    assert!(bounded.is_at_least("max") && !bounded.is_at_least("50"));
+    assert_eq!(bounded.max, Some(10.0));
+    let known = Latency::bounded(&times, &Histogram::new());
+    assert!(!known.is_at_least("max"));
+}
+
+#[test]
+fn a_wait_that_was_shorter_than_most_responses_bounds_from_both_sides() {
+    let (times, waits) = (
+        Histogram::from_iter(1..=900),
+        Histogram::from_iter([0; 100]),
+    );
+    let found = Censored::new(&times, &waits).at(50.0);
+    assert_eq!((found.low, found.high), (400.0, 500.0));
+    assert!(!found.is_known());
+}
+
+/// Numbers from 0 to 1 that look random (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// A distribution by its quantile function, in milliseconds.
+type Quantile = fn(f64) -> f64;
+
+/// The quantile function of a normal distribution, by its inverse from `blocks`.
+fn normal(share: f64) -> f64 {
+    match share < 0.5 {
+        true => -onrush_measure::blocks::normal_quantile(1.0 - share),
+        false => onrush_measure::blocks::normal_quantile(share),
+    }
+}
+
+const DISTRIBUTIONS: [(&str, Quantile); 12] = [
+    ("constant", |_| 5.0),
+    ("uniform", |share| 1.0 + 9.0 * share),
+    ("exponential", |share| -10.0 * (1.0 - share).ln()),
+    ("normal", |share| 50.0 + 5.0 * normal(share)),
+    ("log-normal", |share| (1.0 + 0.5 * normal(share)).exp()),
+    ("wide log-normal", |share| (1.0 + 1.5 * normal(share)).exp()),
+    ("Pareto, shape 1.1", |share| (1.0 - share).powf(-1.0 / 1.1)),
+    ("Pareto, shape 3", |share| (1.0 - share).powf(-1.0 / 3.0)),
+    ("Weibull, shape 0.5", |share| (1.0 - share).ln().powi(2)),
+    ("two values", |share| if share < 0.93 { 2.0 } else { 80.0 }),
+    ("two humps", |share| match share < 0.97 {
+        true => 1.0 + share / 0.97,
+        false => 200.0 + 1000.0 * (share - 0.97),
+    }),
+    ("stall", |share| match share < 0.98 {
+        true => 0.2 - 0.1 * (1.0 - share).ln(),
+        false => 500.0 * (share - 0.98) / 0.02 + 1.0,
+    }),
+];
+
+/// How requests of a run lose their responses.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    /// So large a share takes longer than the time-out.
+    TimeOut(f64),
+    /// So large a share never gets a response, and waits until the time-out.
+    Never(f64),
+    /// So large a share is cut by the end of the run, after a random time that the response would have exceeded.
+    Cut(f64),
+}
+
+impl Loss {
+    fn of(seed: u64) -> Loss {
+        // 0 to 30 %.
+        let share = 0.3 * (seed % 11) as f64 / 10.0;
+        match seed % 3 {
+            0 => Loss::TimeOut(share),
+            1 => Loss::Never(share),
+            _ => Loss::Cut(share),
+        }
+    }
+
+    /// The true percentile of all requests in milliseconds; infinite where most never end.
+    fn truth(self, quantile: Quantile, percentile: f64) -> f64 {
+        let share = percentile / 100.0;
+        match self {
+            Loss::TimeOut(_) | Loss::Cut(_) => quantile(share),
+            Loss::Never(lost) if share > 1.0 - lost => f64::INFINITY,
+            Loss::Never(lost) => quantile(share / (1.0 - lost)),
+        }
+    }
+
+    /// The time of a request, or how long it had waited without a response.
+    fn draw(self, quantile: Quantile, random: &mut Random) -> Result<f64, f64> {
+        let (share, chance) = (random.next(), random.next());
+        match self {
+            Loss::TimeOut(lost) if share >= 1.0 - lost => Err(quantile(1.0 - lost)),
+            Loss::Never(lost) if chance < lost => Err(quantile(0.9999)),
+            Loss::Cut(lost) if chance < lost => Err(quantile(share) * random.next()),
+            Loss::TimeOut(_) | Loss::Never(_) | Loss::Cut(_) => Ok(quantile(share)),
+        }
+    }
+}
+
+/// Whether each printed percentile of one run holds the true one: by its interval, or by its bound where it has none.
+fn holds(quantile: Quantile, seed: u64) -> Vec<bool> {
+    let (mut random, loss) = (Random(seed * 7919), Loss::of(seed));
+    let (mut times, mut waits) = (Histogram::new(), Histogram::new());
+    for _ in 0..2_000 {
+        match loss.draw(quantile, &mut random) {
+            Ok(ms) => times.record((ms * 1e6) as u64),
+            Err(ms) => waits.record((ms * 1e6) as u64),
+        }
+    }
+    let latency = Latency::bounded(&times, &waits);
+    let percentiles = [50.0, 75.0, 90.0, 95.0, 99.0].into_iter();
+    let holds = percentiles.map(|percentile| {
+        let name = units::percentile(percentile);
+        let truth_us = loss.truth(quantile, percentile) * 1e3;
+        // A bin is 0.1 % wide.
+        let is_below = |us: f64| us * 0.999 <= truth_us;
+        match latency.interval(&name) {
+            Some(Interval(low, high)) => {
+                is_below(low) && high.is_none_or(|high| truth_us <= high * 1.001)
+            }
+            None => latency.is_at_least(&name) && latency.percentile(&name).is_some_and(is_below),
+        }
+    });
+    holds.collect()
+}
+
+#[test]
+fn intervals_of_censored_percentiles_hold_the_true_one_in_95_of_100_runs() {
+    for (name, quantile) in DISTRIBUTIONS {
+        let all: Vec<bool> = (1..=100).flat_map(|seed| holds(quantile, seed)).collect();
+        let held = all.iter().filter(|held| **held).count();
+        assert!(
+            held * 100 >= all.len() * 95,
+            "{name}: {held} of {}",
+            all.len()
+        );
+    }
+}
+
+#[test]
+fn a_percentile_is_of_all_requests_where_some_timed_out() {
+    // 0.9 % of requests never got a response: p99 is the 990th of 1,000, not the 982nd of the 991 with a response.
+    let times = Histogram::from_iter((1..=991).map(|ms| ms * 1_000_000));
+    let waits = Histogram::from_iter([2_000_000_000; 9]);
+    let latency = Latency::bounded(&times, &waits);
+    let p99 = latency.percentile("99").expect("there are enough");
+    assert!((p99 / 990_000.0 - 1.0).abs() < 0.001, "{p99}");
+    assert!(!latency.is_at_least("99"));
+    // 1,000 requests do not bound p99 from above where nine have no time.
+    assert!(matches!(latency.interval("99"), Some(Interval(_, None))));
+    assert!(matches!(latency.interval("50"), Some(Interval(_, Some(_)))));
+}
