@@ -189,6 +189,10 @@ pub const HTTP2_RESETS_PER_SECOND: u32 = 10_000;
 /// Largest value of `http2_resets_per_second`: more requests than one core responds to.
 pub const HTTP2_RESETS_PER_SECOND_MAX: u32 = 1_000_000;
 
+/// Streams of one client address on one core that may be stalled when nothing is said: two connections with all of their 128
+/// streams, which hold 16 MiB.
+pub const STALLED_STREAMS_PER_ADDRESS_MAX_DEFAULT: NonZeroU32 = NonZeroU32::new(256).unwrap();
+
 /// Bytes of a request's body when nothing is said: uploads of people and backups of machines in parts fit; what a
 /// client sends without an end does not.
 pub const REQUEST_BODY_MAX_DEFAULT: u64 = 1 << 30;

@@ -351,7 +351,7 @@ impl<'a> Reply<'a> {
     pub(crate) async fn flush(&mut self, patience: Duration) -> Result<(), Error> {
         match &mut self.to {
             To::Http1(to) => to.flush(patience).await,
-            To::Http2(to) => to.flush().await,
+            To::Http2(to) => to.flush_within(patience).await,
             #[cfg(test)]
             To::Framed(to) => to.flush(patience).await,
         }

@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) worker: Rc<Worker>,
     pub(crate) trust: Trust,
     pub(crate) timeouts: Timeouts,
+    /// Streams of one client address on this core that may be stalled.
+    pub(crate) stalled_streams_max: u32,
     /// What a request's head may ask of us.
     pub(crate) request_limits: Limits,
     /// Streams per second that a client may reset on a connection of HTTP/2.
@@ -93,6 +95,7 @@ impl Settings {
             worker: Rc::clone(worker),
             trust: Trust::new(&plan.forwarded),
             timeouts: plan.timeouts,
+            stalled_streams_max: plan.clients.stalled_streams_per_address_max.get(),
             request_limits: Limits {
                 head_bytes_max: plan.request_limits.head_bytes_max,
                 headers_max: plan.request_limits.fields_max,

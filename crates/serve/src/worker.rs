@@ -11,6 +11,7 @@ use onrush_http::date::{self, DATE_BYTES};
 
 use crate::compress;
 use crate::crowd::Crowd;
+use crate::downstream::http2::stalled_by_address::StalledByAddress;
 use crate::downstream::http2::uploads_held::UploadsHeld;
 use crate::exchange::kept::SpareKept;
 use crate::limits::{DATE_LAG, HELD_UP_SHARE};
@@ -50,6 +51,8 @@ pub(crate) struct Worker {
     pub(crate) spare_parked: SpareParked,
     /// What of requests' bodies the clients' streams hold.
     pub(crate) uploads_held: UploadsHeld,
+    /// Streams whose clients take nothing.
+    pub(crate) stalled: StalledByAddress,
     /// Copies of requests that are under way.
     pub(crate) mirrored: Cell<usize>,
     pub(crate) chance: Random,
@@ -67,6 +70,7 @@ impl Worker {
             spare_kept: SpareKept::default(),
             spare_parked: SpareParked::default(),
             uploads_held: UploadsHeld::default(),
+            stalled: StalledByAddress::default(),
             mirrored: Cell::new(0),
             chance: Random::stream(seed, 0),
             limits: onrush_http::Limits::DEFAULT,

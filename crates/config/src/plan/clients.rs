@@ -1,10 +1,10 @@
-//! How many connections clients may have, and how many requests they may cancel.
+//! How many connections and stalled streams clients may have, and how many requests they may cancel.
 
 use std::num::NonZeroU32;
 
 use crate::limits;
 
-/// Bounds on the connections of clients; none for no bound.
+/// Bounds on clients; none for no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clients {
     /// Of all clients together.
@@ -13,6 +13,8 @@ pub struct Clients {
     pub connections_per_address_max: Option<NonZeroU32>,
     /// Streams per second that may be reset before they are served, on each connection of HTTP/2, beyond a burst.
     pub http2_resets_per_second: u32,
+    /// Streams of HTTP/2 of one address on one core whose responses wait for windows that do not open.
+    pub stalled_streams_per_address_max: NonZeroU32,
 }
 
 impl Default for Clients {
@@ -21,6 +23,7 @@ impl Default for Clients {
             connections_max: None,
             connections_per_address_max: None,
             http2_resets_per_second: limits::HTTP2_RESETS_PER_SECOND,
+            stalled_streams_per_address_max: limits::STALLED_STREAMS_PER_ADDRESS_MAX_DEFAULT,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `[clients]`: how many connections they may have, and how many requests they may cancel.
+//! `[clients]`: how many connections and stalled streams they may have, and how many requests they may cancel.
 
 use crate::diagnostic::Findings;
 use crate::limits;
@@ -11,6 +11,7 @@ pub(super) fn read_clients(file: &Section<'_, '_>, findings: &mut Findings<'_>) 
         "connections_max",
         "connections_per_address_max",
         "http2_resets_per_second",
+        "stalled_streams_per_address_max",
     ]);
     let section = file
         .value("clients")
@@ -26,5 +27,7 @@ pub(super) fn read_clients(file: &Section<'_, '_>, findings: &mut Findings<'_>) 
         http2_resets_per_second: resets.unwrap_or(default.http2_resets_per_second),
         connections_max: count("connections_max"),
         connections_per_address_max: count("connections_per_address_max"),
+        stalled_streams_per_address_max: count("stalled_streams_per_address_max")
+            .unwrap_or(limits::STALLED_STREAMS_PER_ADDRESS_MAX_DEFAULT),
     }
 }

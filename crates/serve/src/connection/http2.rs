@@ -3,10 +3,10 @@
 
 mod ending;
 mod request;
+mod stalled;
 mod step;
 mod waiting;
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -20,7 +20,6 @@ use onrush_http::http2::limits::GUARD_TICK;
 use onrush_http::http2::message::ExtendedConnect;
 use onrush_tls::{Info, Transport};
 
-use self::request::Request;
 use super::Connection;
 use crate::alarm::Alarm;
 use crate::client::Client;
@@ -75,8 +74,6 @@ struct Http2 {
     /// No request of it has been forwarded yet.
     is_first: bool,
     input: Input,
-    /// Requests that wait until the client takes more.
-    held: VecDeque<Request>,
     /// Where it is between its beginning and its end.
     stage: Stage,
     /// When what the client has to do next began: a head, an idle time, or a window that does not open.
@@ -84,7 +81,11 @@ struct Http2 {
     waits: Waits,
     /// Whether memory was given back since it has become idle.
     rests: Rests,
-    /// Until when it has to be done.
+    /// Until when that has to be done.
+    client_by: Option<Instant>,
+    /// Streams of it that count among the stalled ones of its client's address.
+    stalled: u32,
+    /// When something is late, at the earliest.
     deadline: Option<Instant>,
     /// While it is leaving soon: when it leaves, whatever the client has heard by then.
     leave_at: Option<Instant>,
@@ -166,10 +167,11 @@ fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Futu
         session: Session::new(Box::new(connection), settings),
         service,
         is_first: true,
-        held: VecDeque::new(),
         stage: Stage::Open,
         since: now,
         elapsed: now,
+        client_by: None,
+        stalled: 0,
         deadline: None,
         leave_at: None,
         alarm: Alarm::default(),
@@ -190,6 +192,7 @@ fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Futu
 impl Drop for Http2 {
     /// Requests that wait on its streams would keep them.
     fn drop(&mut self) {
+        self.count_stalled(0);
         self.session.abandon();
     }
 }
@@ -222,7 +225,6 @@ impl Http2 {
     fn poll_awake(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let mut left = self.step();
         loop {
-            self.respond_to_held();
             let is_sent = match self.send() {
                 Poll::Ready(Ok(())) => true,
                 Poll::Ready(Err(error)) => {
@@ -240,9 +242,6 @@ impl Http2 {
             }
             if self.session.is_choked() || self.stage == Stage::Failed {
                 break;
-            }
-            if !self.held.is_empty() && !self.session.holds_much() {
-                continue;
             }
             if left == Left::Input {
                 left = self.step();
@@ -307,11 +306,12 @@ impl Http2 {
             self.elapsed = now;
             self.session.elapsed(elapsed);
         }
+        let stalled = self.look_at_stalled(now);
         let is_partial = !self.input.is_empty() || self.session.is_amid_block();
         let waits = match is_partial {
             true => Waits::Rest,
             false if !self.session.has_streams() => Waits::Request,
-            false if self.session.is_stalled() => Waits::Window,
+            false if stalled.is_any_waiting => Waits::Window,
             false => Waits::Nothing,
         };
         if waits != self.waits {
@@ -336,8 +336,9 @@ impl Http2 {
             Waits::Window => Some(timeouts.client_send),
             Waits::Nothing => None,
         };
-        let deadline = patience.map(|patience| self.since + patience);
-        self.deadline = deadline.into_iter().chain(self.leave_at).min();
+        self.client_by = patience.map(|patience| self.since + patience);
+        let deadlines = [self.client_by, self.leave_at, stalled.late_at];
+        self.deadline = deadlines.into_iter().flatten().min();
     }
 
     /// Whether the time is over in which the client had to do something.

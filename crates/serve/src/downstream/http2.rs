@@ -8,6 +8,8 @@ pub(crate) mod limits;
 pub(crate) mod output;
 mod rendered;
 pub(crate) mod session;
+pub(crate) mod stalled;
+pub(crate) mod stalled_by_address;
 mod tunnel;
 mod turn;
 pub(crate) mod uploads_held;

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use onrush_engine::{Error, File, Input, Kind, Op, Part};
 use onrush_http::Method;
@@ -179,6 +180,15 @@ impl<'a> Reply<'a> {
 
     pub(super) fn flush(&self) -> impl Future<Output = Result<(), Error>> + use<> {
         self.session.flush(self.flow)
+    }
+
+    /// [`Reply::flush`], for whose client this is how long it may take nothing.
+    pub(super) fn flush_within(
+        &self,
+        patience: Duration,
+    ) -> impl Future<Output = Result<(), Error>> + use<> {
+        self.flow.set_patience(patience);
+        self.flush()
     }
 
     /// Waits until there is room in the client's windows. What is written before is on its way.

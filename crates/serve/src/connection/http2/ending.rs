@@ -44,7 +44,10 @@ impl Http2 {
             self.rests = Rests::Already;
             return self.session.rest();
         }
-        self.give_up();
+        match self.client_by.is_some_and(|by| by <= now) {
+            true => self.give_up(),
+            false => self.end_stalled(now),
+        }
     }
 
     fn give_up(&mut self) {
@@ -81,7 +84,6 @@ impl Http2 {
 
     /// The connection ends with what is written.
     fn fail(&mut self) {
-        self.held.clear();
         self.session.end_all();
         self.stage = Stage::Failed;
     }

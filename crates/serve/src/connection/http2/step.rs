@@ -12,8 +12,8 @@ use crate::downstream::http2::session::LEAVING;
 use crate::observe::cuts::Cut;
 
 impl Http2 {
-    /// Responds to a request that has come, unless the client has asked for much that it does not take. What of its body came with its
-    /// head goes first: whole requests need less, and may be sent again.
+    /// Responds to a request that has come. What of its body came with its head goes first: whole requests need less, and may be sent
+    /// again.
     fn respond(&mut self, request: Request) {
         while self.stage != Stage::Failed
             && request
@@ -26,20 +26,7 @@ impl Http2 {
                 None => break,
             }
         }
-        if self.stage == Stage::Failed {
-            return;
-        }
-        match self.session.holds_much() {
-            true => self.held.push_back(request),
-            false => request.begin(&mut self.is_first),
-        }
-    }
-
-    /// Responds to requests that wait until the client has taken more of what it has asked for before.
-    pub(super) fn respond_to_held(&mut self) {
-        while !self.session.holds_much()
-            && let Some(request) = self.held.pop_front()
-        {
+        if self.stage != Stage::Failed {
             request.begin(&mut self.is_first);
         }
     }

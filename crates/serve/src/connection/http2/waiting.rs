@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::request::Request;
 use crate::chosen::Responded;
+use crate::downstream::http2::flow::gone;
 use crate::observe::live::Stage;
 use crate::proxy::forward::request::Forward;
 use crate::waiter::Parked;
@@ -72,6 +73,9 @@ struct Leaving(RefCell<Option<Request>>);
 
 /// Ends the request when all of its response has left: what its client did not take was not sent.
 pub(super) fn finish_behind(mut request: Request) {
+    if request.stream().is_reset() {
+        return request.finish(Err(gone()));
+    }
     if request.stream().is_written() {
         return request.finish(Ok(()));
     }

@@ -4,8 +4,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use onrush_engine::{Errno, Error, Kind, Op, Part};
+use onrush_engine::{Errno, Error, Instant, Kind, Op, Part};
 use onrush_http::Framing;
 use onrush_http::http2::Stream;
 use onrush_http::http2::code::Code;
@@ -34,6 +35,10 @@ pub(crate) struct Flow {
 pub(super) struct Outgoing {
     /// What is behind what has been written.
     pub(super) waiting: RefCell<VecDeque<Part>>,
+    /// Since when the client's window of the stream has taken nothing, and how much it had taken by then.
+    pub(super) stalled: Cell<Option<(Instant, u64)>>,
+    /// How long the client may take nothing; none where the configuration's time holds.
+    pub(super) patience: Cell<Option<Duration>>,
     /// Bytes of the body that are still to be written by whoever makes it, where its head has said how many there are.
     pub(super) left: Cell<Option<u64>>,
     pub(super) state: Cell<Sending>,
@@ -184,6 +189,8 @@ impl Flow {
         if let Some(lines) = outgoing.trailers.get() {
             lines.borrow_mut().clear();
         }
+        outgoing.stalled.set(None);
+        outgoing.patience.set(None);
         outgoing.left.set(None);
         outgoing.state.set(Sending::Nothing);
         outgoing.written.set(0);
@@ -218,6 +225,11 @@ impl Flow {
         self.outgoing.waiting.borrow().is_empty()
     }
 
+    /// Whether some of the response waits for the client, or whoever makes it does.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.has_left() || self.outgoing.awaits_room.get()
+    }
+
     /// Whether it is this stream's.
     pub(super) fn is_of(&self, stream: Stream) -> bool {
         self.stream.get() == Some(stream)
@@ -240,6 +252,11 @@ impl Flow {
         }
         self.wait(context);
         Poll::Pending
+    }
+
+    /// The client may take nothing for so long.
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        self.outgoing.patience.set(Some(patience));
     }
 
     /// So many bytes of the response's body are still to be written, where that is known.

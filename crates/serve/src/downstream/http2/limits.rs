@@ -36,9 +36,14 @@ pub(crate) const FLOWS_SPARE_MAX: usize = 32;
 /// the window of a stream.
 pub(crate) const HTTP2_CONNECTION_WINDOW: u32 = 256 * 1024;
 
-/// Bytes of responses that may wait for the windows of one client before no more of its requests are responded to: four times what it
-/// takes at once on a stream. Of the largest that are made at once, 64 KiB, one more may come behind it.
-pub(crate) const HTTP2_HELD_MAX: usize = 256 * 1024;
+/// Bytes of a response that its stream holds while the client's windows take nothing: what comes of a server in one receive, or in
+/// one window of a stream. A stream that holds more, of the listing of a large directory, counts as several stalled ones. What is shared
+/// with other responses is not counted.
+pub(crate) const HTTP2_STREAM_HELD_MAX: usize = 64 * 1024;
+
+/// Time without progress after which a stalled stream may be reset when its client address has too many of them. Longer than a
+/// retransmission of TCP, and short enough that requests which wait for the stream's server get it within `queue`.
+pub(crate) const HTTP2_STALLED_MIN: Duration = Duration::from_secs(1);
 
 /// Bytes of a rendered head whose block a connection keeps until it is idle: twice what those of fixed answers and files have.
 pub(crate) const HTTP2_REPEATED_MAX: usize = 512;

@@ -13,7 +13,7 @@ use onrush_tls::Transport;
 use super::flow::{Flow, Receiving, Sending};
 use super::last_heads::LastHeads;
 use super::limits::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX};
-use super::limits::{HTTP2_ANSWERS_MAX, HTTP2_HELD_MAX, HTTP2_UNSENT_MAX};
+use super::limits::{HTTP2_ANSWERS_MAX, HTTP2_UNSENT_MAX};
 use crate::reply::fields::pairs_of;
 use crate::spare_fields::SpareFields;
 
@@ -24,8 +24,6 @@ pub(crate) struct State {
     pub(crate) frames: Vec<u8>,
     /// Bytes that were, since all of them were sent last.
     unsent: usize,
-    /// Bytes of all responses that wait for their windows.
-    held: usize,
     /// Streams whose responses are written and whose requests have not ended: they are reset once all that is written is sent.
     leaving: Vec<Stream>,
     /// By the slots of their streams.
@@ -41,7 +39,6 @@ impl State {
             http,
             frames,
             unsent: 0,
-            held: 0,
             leaving: Vec::new(),
             flows: Vec::new(),
             spare: Vec::new(),
@@ -92,20 +89,13 @@ impl State {
 
     /// Keeps a part of a body until there is room for it.
     pub(super) fn hold(&mut self, flow: &Flow, stream: Stream, part: Part) {
-        self.held += part.bytes().len();
         flow.outgoing.waiting.borrow_mut().push_back(part);
         self.http.ready(stream);
     }
 
-    pub(super) fn holds_much(&self) -> bool {
-        self.held > HTTP2_HELD_MAX
-    }
-
     /// Nobody gets what waits.
     pub(super) fn drop_held(&mut self, flow: &Flow) {
-        let waiting = flow.outgoing.waiting.take();
-        let bytes: usize = waiting.iter().map(|part| part.bytes().len()).sum();
-        self.held -= bytes;
+        flow.outgoing.waiting.take();
     }
 
     /// Nobody needs the flow any more.
@@ -173,13 +163,9 @@ impl State {
         }
     }
 
-    /// Whether a response waits for its windows, or for others.
-    pub(super) fn is_waiting(&self) -> bool {
-        let responses = self.flows.iter().flatten();
-        let mut responses = responses.filter(|flow| !flow.is_tunnel.get());
-        responses.any(|flow| {
-            !flow.outgoing.waiting.borrow().is_empty() || flow.outgoing.awaits_room.get()
-        })
+    /// The streams that have not ended.
+    pub(super) fn flows(&self) -> impl Iterator<Item = &Rc<Flow>> {
+        self.flows.iter().flatten()
     }
 
     /// Those who wait for their turn to read.
@@ -305,7 +291,6 @@ impl State {
             let (piece, end) = (&front.bytes()[..room], End::Open);
             self.put_data(flow, stream, (piece, end));
             front.consume(room);
-            self.held -= room;
             if flow.is_tunnel.get() {
                 // Its time begins anew.
                 flow.wake();
@@ -313,7 +298,6 @@ impl State {
             return false;
         }
         let part = waiting.pop_front();
-        self.held -= bytes;
         let is_over = waiting.is_empty();
         let state = flow.outgoing.state.get();
         let has_trailers = flow.outgoing.has_trailers();

@@ -367,14 +367,6 @@ impl Session {
         self.state.borrow().is_choked()
     }
 
-    /// Whether so much waits that no more responses should be made.
-    pub(crate) fn holds_much(&self) -> bool {
-        self.state.borrow().holds_much()
-    }
-
-    /// Whether a response waits that the client's windows do not take.
-    pub(crate) fn is_stalled(&self) -> bool {
-        self.state.borrow().is_waiting()
     }
 
     /// Gives up what an idle connection does not need.

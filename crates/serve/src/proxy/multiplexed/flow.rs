@@ -20,9 +20,6 @@ use crate::waiter::Waiter;
 pub(super) struct Flow {
     /// Which one; none as long as it waits for one, and when it is over.
     pub(super) stream: Cell<Option<Stream>>,
-    /// The one that it has, or had: what has come on it counts against the connection's window until it is released, also when
-    /// the stream is over.
-    pub(super) received_on: Cell<Option<Stream>>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     /// Since when it has waited for a stream, while it does.
@@ -95,8 +92,6 @@ pub(super) struct Incoming {
     /// Heads: interim ones, and the final one.
     pub(super) heads: RefCell<VecDeque<(Box<FieldSection>, End)>>,
     pub(super) data: RefCell<Vec<u8>>,
-    /// Bytes of it that were taken, and that the server may not replace yet.
-    pub(super) taken: Cell<u32>,
     /// Lines of trailers.
     pub(super) trailers: OnDemand<RefCell<Vec<u8>>>,
     pub(super) has_ended: Cell<bool>,
@@ -107,7 +102,6 @@ impl Flow {
     pub(super) fn clear(&self) {
         let Flow {
             stream,
-            received_on,
             outgoing,
             incoming,
             queued_since,
@@ -117,7 +111,6 @@ impl Flow {
         } = self;
         queued_since.set(None);
         stream.set(None);
-        received_on.set(None);
         deadline.set(Instant::default());
         failure.set(None);
         waiter.clear();
@@ -134,7 +127,6 @@ impl Flow {
             incoming.data.take();
         }
         incoming.data.borrow_mut().clear();
-        incoming.taken.set(0);
         if let Some(lines) = incoming.trailers.get() {
             lines.take();
         }

@@ -235,7 +235,6 @@ impl State {
             }
         };
         flow.stream.set(Some(stream));
-        flow.received_on.set(Some(stream));
         let slot = stream.slot();
         if self.flows.len() <= slot {
             self.flows.resize(slot + 1, None);
@@ -340,11 +339,6 @@ impl State {
 
     /// The client's task has nothing more to do with the stream: what is not over is reset.
     pub(super) fn drop_flow(&mut self, flow: &Rc<Flow>) {
-        let incoming = &flow.incoming;
-        let unread = incoming.data.borrow().len() as u32 + incoming.taken.get(); // within a window
-        if let Some(stream) = flow.received_on.get() {
-            self.http.release(stream, unread, &mut self.frames);
-        }
         match flow.stream.get() {
             None => {
                 self.waiting.retain(|(other, _)| !Rc::ptr_eq(other, flow));

@@ -135,21 +135,27 @@ impl Submission {
         if self.flow.incoming.data.borrow().is_empty() {
             self.flow.incoming.data.replace(data);
         }
-        let before = &self.flow.incoming.taken;
-        before.set(before.get() + bytes);
         (taken, bytes)
+    }
+
+    /// Nothing of the body is taken for now: room for it is made when more of it comes.
+    pub(crate) fn give_up_room(&self) {
+        let data = &mut *self.flow.incoming.data.borrow_mut();
+        if data.is_empty() {
+            *data = Vec::new();
+        }
     }
 
     /// So many bytes are dealt with: the server may send as many more.
     pub(crate) fn release(&self, bytes: u32) {
-        let taken = &self.flow.incoming.taken;
-        taken.set(taken.get() - bytes);
-        let Some(stream) = self.flow.received_on.get().filter(|_| bytes > 0) else {
+        let Some(stream) = self.flow.stream.get().filter(|_| bytes > 0) else {
             return;
         };
         let state = &mut *self.connection.state.borrow_mut();
         let before = state.frames.len();
-        state.http.release(stream, bytes, &mut state.frames);
+        state
+            .http
+            .release_of_stream(stream, bytes, &mut state.frames);
         if state.frames.len() > before {
             self.connection.call();
         }

@@ -75,9 +75,6 @@ impl StreamEnd for TunnelStream {
         }
         self.taken.set(self.taken.get() + bytes.len() as u64);
         self.held.set(self.held.get() + bytes.len());
-        incoming
-            .taken
-            .set(incoming.taken.get() + bytes.len() as u32); // within a window
         Poll::Ready(Ok(bytes))
     }
 

@@ -1,5 +1,6 @@
 //! The response's way from a stream to the client.
 
+use std::future::poll_fn;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ impl<'a> StreamDownload<'a> {
                 self.stream.release(bytes);
                 break;
             }
-            self.flush().await.map_err(Failure::Client)?;
+            self.flush_passed().await.map_err(Failure::Client)?;
             // Not before the client has taken it: what is held for one that does not read is one window of the server's.
             self.stream.release(bytes);
             if in_a_turn >= ENCODED_BYTES_PER_TURN {
@@ -239,6 +240,20 @@ impl<'a> StreamDownload<'a> {
     /// Sends what is written to the client. Its error is the client's.
     fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         self.reply.flush(self.client_patience())
+    }
+
+    /// The same for data that was passed. While it waits for its client, it is held once.
+    async fn flush_passed(&mut self) -> Result<(), Error> {
+        let stream = self.stream;
+        let mut flush = pin!(self.flush());
+        poll_fn(|context| {
+            let flushed = flush.as_mut().poll(context);
+            if flushed.is_pending() {
+                stream.give_up_room();
+            }
+            flushed
+        })
+        .await
     }
 
     /// How long the client may take for each of the bytes that it is sent.

@@ -1,0 +1,118 @@
+//! Streams that are stalled: something of their response waits, and the client's window of the stream takes none of it. They keep
+//! nothing from other streams, hold a bounded part of their response, and end when the client takes too long.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use onrush_engine::{Instant, Part};
+use onrush_http::http2::code::Code;
+use onrush_http::http2::{Blocked, Stream};
+
+use super::flow::Flow;
+use super::limits::HTTP2_STREAM_HELD_MAX;
+use super::output::State;
+use super::session::Session;
+
+/// The responses of a connection that wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stalled {
+    /// Some response waits, for whatever reason.
+    pub(crate) is_any_waiting: bool,
+    /// What the stalled streams count together.
+    pub(crate) count: u32,
+    /// Since when the one has been that has waited longest.
+    pub(crate) since: Option<Instant>,
+    /// When the first of them has taken too long.
+    pub(crate) late_at: Option<Instant>,
+}
+
+impl Session {
+    /// Looks at all streams. The client of each may take nothing for `patience` where its request has no other time.
+    pub(crate) fn look_at_stalled(&self, patience: Duration, now: Instant) -> Stalled {
+        let state = &*self.state.borrow();
+        let mut found = Stalled::default();
+        for flow in state.flows().filter(|flow| !flow.is_tunnel.get()) {
+            let is_waiting = flow.is_waiting();
+            found.is_any_waiting |= is_waiting;
+            let outgoing = &flow.outgoing;
+            if !is_waiting || !state.is_blocked(flow) {
+                outgoing.stalled.set(None);
+                continue;
+            }
+            let written = flow.written();
+            let since = match outgoing.stalled.get() {
+                Some((since, before)) if before == written => since,
+                Some(_) | None => now,
+            };
+            outgoing.stalled.set(Some((since, written)));
+            let late_at = since + outgoing.patience.get().unwrap_or(patience);
+            let earliest = |found: Option<Instant>, at: Instant| found.map_or(at, |it| it.min(at));
+            found.count += count_of(flow);
+            found.since = Some(earliest(found.since, since));
+            found.late_at = Some(earliest(found.late_at, late_at));
+        }
+        found
+    }
+
+    /// Resets streams whose clients have taken too long.
+    pub(crate) fn end_late(&self, patience: Duration, now: Instant) {
+        let is_late = |flow: &Flow, since: Instant| {
+            since + flow.outgoing.patience.get().unwrap_or(patience) <= now
+        };
+        let late = self.state.borrow().stalled_streams(is_late);
+        self.end_streams(late.iter().map(|(_, stream)| *stream), Code::CANCEL);
+    }
+
+    /// Resets streams that have been stalled since `until` and count `excess` together, those first that have waited longest.
+    pub(crate) fn end_longest_stalled(&self, mut excess: u32, until: Instant) {
+        let is_meant = |_: &Flow, since: Instant| since <= until;
+        let mut stalled = self.state.borrow().stalled_streams(is_meant);
+        stalled.sort_by_key(|(since, stream)| (*since, stream.id()));
+        for (_, stream) in stalled {
+            let Some(flow) = self.flow(stream).filter(|_| excess > 0) else {
+                return;
+            };
+            excess = excess.saturating_sub(count_of(&flow));
+            self.end_streams([stream].into_iter(), Code::ENHANCE_YOUR_CALM);
+        }
+    }
+
+    fn end_streams(&self, streams: impl Iterator<Item = Stream>, code: Code) {
+        for stream in streams {
+            let mut state = self.state.borrow_mut();
+            let State { http, frames, .. } = &mut *state;
+            http.reset(stream, code, frames);
+            drop(state);
+            self.was_reset(stream);
+        }
+    }
+}
+
+impl State {
+    /// Whether the window of the stream takes nothing: neither that of the connection nor the socket is what it waits for.
+    fn is_blocked(&self, flow: &Flow) -> bool {
+        let stream = flow.stream.get();
+        stream.and_then(|stream| self.http.blocked(stream)) == Some(Blocked::Stream)
+    }
+
+    /// The stalled streams that `is_meant`, with the times since when they are.
+    fn stalled_streams(&self, is_meant: impl Fn(&Flow, Instant) -> bool) -> Vec<(Instant, Stream)> {
+        let stalled = |flow: &Rc<Flow>| {
+            let (since, _) = flow.outgoing.stalled.get()?;
+            Some((since, flow.stream.get().filter(|_| is_meant(flow, since))?))
+        };
+        self.flows().filter_map(stalled).collect()
+    }
+}
+
+/// What a stalled stream counts: one, or as many as would hold what it alone holds.
+fn count_of(flow: &Flow) -> u32 {
+    let own = |part: &Part| match part {
+        Part::Buffer(buffer) => buffer.len(),
+        Part::Shared(bytes, _) if Rc::strong_count(bytes) == 1 => bytes.len(),
+        // Others have it, too, or it is a part of the program.
+        Part::Shared(..) | Part::Static(_) => 0,
+    };
+    let bytes: usize = flow.outgoing.waiting.borrow().iter().map(own).sum();
+    bytes.div_ceil(HTTP2_STREAM_HELD_MAX).max(1) as u32 // a listing at most
+}

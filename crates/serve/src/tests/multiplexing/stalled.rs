@@ -1,0 +1,169 @@
+//! Streams whose clients take nothing: others of their connection are served beside them, and so are other clients.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use onrush_config::Plan;
+use onrush_engine::Address;
+use onrush_http::http2::code::Code;
+use onrush_http::http2::{self, Cause, End};
+
+use super::server::{Done, Response, Seen, serve};
+use crate::harness::{Step, TestCore, configured, on_every_driver};
+use crate::tests::http2::{self as client, Asking};
+
+/// More than any stream holds.
+const LARGE: usize = 1 << 20;
+
+/// What a small response fits.
+const SMALL_WINDOW: u32 = 1000;
+
+/// Streams that stall.
+const STALLED: usize = 20;
+
+/// Large responses of every kind, small ones at `/fixed` and `/small`.
+const LARGE_PATHS: [&str; 4] = ["/synthetic?s=1000000", "/body", "/h1", "/large"];
+
+fn plan((one, two): (SocketAddr, SocketAddr), more: &str) -> Plan {
+    configured(&format!(
+        "{more}\n[[route]]\npath = \"/fixed\"\nrespond = {{ status = 200, body = \"small\" }}\n\
+         [[route]]\npath = \"/body\"\nrespond = {{ status = 200, body = \"{}\" }}\n\
+         [[route]]\npath = \"/synthetic\"\nsynthetic = true\n\
+         [[route]]\npath = \"/h1\"\nforward = \"one\"\n\
+         [[route]]\npath = \"/\"\nforward = \"two\"\n\
+         [upstream.one]\nservers = [\"{one}\"]\n\
+         [upstream.two]\nservers = [\"{two}\"]\nprotocol = \"h2\"\nstreams_max = 50\n",
+        "x".repeat(LARGE)
+    ))
+}
+
+/// Servers of HTTP/1 and HTTP/2 behind the plan.
+fn servers(site: &TestCore) -> ((SocketAddr, SocketAddr), Rc<Seen>) {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n");
+    let response = [head.into_bytes(), vec![b'x'; LARGE]].concat();
+    let one = site.upstream(&[&[Step::Read, Step::Send(response), Step::WaitForEnd]]);
+    let (two, seen) = serve(site, 100, |asked| match asked.path() {
+        "/small" => Done::Respond(Response::ok("small")),
+        _ => Done::Respond(Response {
+            status: 200,
+            body: vec![b'x'; LARGE],
+            ..Response::default()
+        }),
+    });
+    ((one.address, two), seen)
+}
+
+/// Opens so many streams that take nothing, and waits for the heads of their responses.
+async fn stall(client: &mut Asking, path: &str, streams: usize) -> Vec<http2::Stream> {
+    let open = |_| client.open(("GET", path), &[], End::Stream);
+    let opened: Vec<_> = (0..streams).map(open).collect();
+    let has_head = |client: &Asking, stream: &http2::Stream| {
+        let response = client.responses.get(&stream.id());
+        response.is_some_and(|response| response.status == 200)
+    };
+    client.flush().await;
+    while !opened.iter().all(|stream| has_head(client, stream)) {
+        client.receive().await;
+    }
+    opened
+}
+
+/// The small response at `path`, whose stream has a window.
+async fn small(client: &mut Asking, path: &str) -> client::Response {
+    let stream = client.open(("GET", path), &[], End::Stream);
+    client
+        .http
+        .release_of_stream(stream, SMALL_WINDOW, &mut client.out);
+    client.response(stream).await
+}
+
+async fn connect(site: &TestCore, address: &Address) -> Asking {
+    Asking::connect(site, address, 0).await
+}
+
+#[test]
+fn stalled_streams_hold_up_no_other_of_their_connection() {
+    for path in LARGE_PATHS {
+        on_every_driver(move |site| async move {
+            let (servers, _) = servers(&site);
+            let address = site.serve(&plan(servers, ""));
+            let mut client = connect(&site, &address).await;
+            stall(&mut client, path, STALLED).await;
+            for path in ["/fixed", "/small", "/fixed"] {
+                assert_eq!(small(&mut client, path).await.body, b"small");
+            }
+            let mut other = connect(&site, &address).await;
+            assert_eq!(small(&mut other, "/small").await.body, b"small");
+        });
+    }
+}
+
+#[test]
+fn responses_that_nobody_takes_leave_the_window_of_the_servers_connection() {
+    const REQUESTS: usize = 60;
+    const BYTES: usize = 60_000;
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, |asked| {
+            let bytes = match asked.path() {
+                "/other" => LARGE,
+                _ => BYTES,
+            };
+            Done::Respond(Response {
+                status: 200,
+                body: vec![b'x'; bytes],
+                ..Response::default()
+            })
+        });
+        let group = "streams_max = 10\nconnections_shared_max = 1";
+        let address = site.serve(&super::plan(server, group));
+        let mut client = connect(&site, &address).await;
+        stall(&mut client, "/", REQUESTS).await;
+        let mut other = Asking::connect(&site, &address, 65_535).await;
+        assert_eq!(other.get("/other").await.body.len(), LARGE);
+        assert_eq!(seen.connections.get(), 1);
+    });
+}
+
+#[test]
+fn a_stream_that_stalls_for_too_long_ends_beside_busy_ones() {
+    for path in LARGE_PATHS {
+        on_every_driver(move |site| async move {
+            let (servers, seen) = servers(&site);
+            let more = "timeouts = { client_send = \"100ms\" }";
+            let address = site.serve(&plan(servers, more));
+            let mut client = connect(&site, &address).await;
+            let stalled = stall(&mut client, path, 1).await[0];
+            while client.responses[&stalled.id()].reset.is_none() {
+                assert_eq!(small(&mut client, "/fixed").await.body, b"small");
+            }
+            let reset = client.responses[&stalled.id()].reset;
+            assert_eq!(reset, Some(Cause::Peer(Code::CANCEL)));
+            assert_eq!(small(&mut client, "/fixed").await.body, b"small");
+            if path == "/large" {
+                let is_reset = || *seen.resets.borrow() == [Code::CANCEL];
+                site.until("its stream is reset", is_reset).await;
+            }
+        });
+    }
+}
+
+#[test]
+fn an_address_has_so_many_stalled_streams() {
+    on_every_driver(|site| async move {
+        let (servers, _) = servers(&site);
+        let more = "clients = { stalled_streams_per_address_max = 2 }";
+        let address = site.serve(&plan(servers, more));
+        let mut first = connect(&site, &address).await;
+        let kept = stall(&mut first, "/large", 2).await;
+        let mut second = connect(&site, &address).await;
+        let reset = stall(&mut second, "/large", 3).await;
+        for stream in reset {
+            let response = second.response(stream).await;
+            assert_eq!(response.reset, Some(Cause::Peer(Code::ENHANCE_YOUR_CALM)));
+        }
+        assert_eq!(small(&mut first, "/small").await.body, b"small");
+        for stream in kept {
+            assert_eq!(first.responses[&stream.id()].reset, None);
+        }
+    });
+}
