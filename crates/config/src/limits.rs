@@ -189,8 +189,7 @@ pub const HTTP2_RESETS_PER_SECOND: u32 = 10_000;
 /// Largest value of `http2_resets_per_second`: more requests than one core responds to.
 pub const HTTP2_RESETS_PER_SECOND_MAX: u32 = 1_000_000;
 
-/// Streams of one client address on one core that may be stalled when nothing is said: two connections with all of their 128
-/// streams, which hold 16 MiB.
+/// Default bound on the stalled streams of one client address on one core: two connections with 128 streams each. They hold 16 MiB.
 pub const STALLED_STREAMS_PER_ADDRESS_MAX_DEFAULT: NonZeroU32 = NonZeroU32::new(256).unwrap();
 
 /// Bytes of a request's body when nothing is said: uploads of people and backups of machines in parts fit; what a
@@ -297,8 +296,8 @@ pub const GRPC_SERVICE_BYTES_MAX: usize = 255;
 /// least, and most of them take no more.
 pub const STREAMS_MAX_DEFAULT: u32 = 100;
 
-/// Streams on one connection of HTTP/2 to a server: each may hold a window of 64 KiB that its client does not take, which
-/// are 64 MiB by then.
+/// Streams on one connection of HTTP/2 to a server: each may hold a window of 56 KiB that its client does not take, which
+/// are 56 MiB by then.
 pub const STREAMS_MAX_MAX: u32 = 1024;
 
 /// Connections of HTTP/2 that each core has to each server when nothing is said: with the usual streams, 6,400 requests at a

@@ -37,6 +37,18 @@ unsafe impl GlobalAlloc for Memory {
     }
 }
 
+impl Memory {
+    /// Returns all free pages of the allocator to the system, also those between allocations in use. Other threads that allocate may
+    /// have to wait meanwhile.
+    pub fn return_free() {
+        #[cfg(target_env = "gnu")]
+        // SAFETY: it changes nothing that is allocated, and may be called by any thread.
+        unsafe {
+            libc::malloc_trim(0);
+        }
+    }
+}
+
 #[inline]
 fn given(memory: *mut u8, size: usize) -> *mut u8 {
     if memory.is_null() {

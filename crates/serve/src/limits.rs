@@ -101,6 +101,9 @@ pub(crate) const PARKED_SPARE_MAX: usize = 512;
 /// cookie or two.
 pub(crate) const MULTIPLEXED_REPEATED_MAX: usize = 2048;
 
+/// Receive window of a stream to a server. A stalled stream holds it and 5 KB for its request and task: less than 64 KiB.
+pub(crate) const MULTIPLEXED_WINDOW: u32 = 56 * 1024;
+
 /// Bytes of frames that wait on a multiplexed connection to a server before no more of requests' bodies are written: what goes
 /// out in one call.
 pub(crate) const MULTIPLEXED_UNSENT_MAX: usize = 64 * 1024;

@@ -27,7 +27,7 @@ pub(crate) struct Settings {
     pub(crate) worker: Rc<Worker>,
     pub(crate) trust: Trust,
     pub(crate) timeouts: Timeouts,
-    /// Streams of one client address on this core that may be stalled.
+    /// Bound on the stalled streams of one client address on this core.
     pub(crate) stalled_streams_max: u32,
     /// What a request's head may ask of us.
     pub(crate) request_limits: Limits,

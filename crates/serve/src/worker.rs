@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onrush_engine::random::Random;
-use onrush_engine::{Core, Instant, Work};
+use onrush_engine::{Core, Instant, Memory, Work};
 use onrush_http::date::{self, DATE_BYTES};
 
 use crate::compress;
 use crate::crowd::Crowd;
+use crate::downstream::http2::limits::HTTP2_DROPPED_MAX;
 use crate::downstream::http2::stalled_by_address::StalledByAddress;
 use crate::downstream::http2::uploads_held::UploadsHeld;
 use crate::exchange::kept::SpareKept;
@@ -51,8 +52,10 @@ pub(crate) struct Worker {
     pub(crate) spare_parked: SpareParked,
     /// What of requests' bodies the clients' streams hold.
     pub(crate) uploads_held: UploadsHeld,
-    /// Streams whose clients take nothing.
+    /// Stalled streams of clients.
     pub(crate) stalled: StalledByAddress,
+    /// Bytes of held responses that were dropped unsent since free memory was returned.
+    dropped: Cell<usize>,
     /// Copies of requests that are under way.
     pub(crate) mirrored: Cell<usize>,
     pub(crate) chance: Random,
@@ -71,6 +74,7 @@ impl Worker {
             spare_parked: SpareParked::default(),
             uploads_held: UploadsHeld::default(),
             stalled: StalledByAddress::default(),
+            dropped: Cell::new(0),
             mirrored: Cell::new(0),
             chance: Random::stream(seed, 0),
             limits: onrush_http::Limits::DEFAULT,
@@ -97,6 +101,16 @@ impl Worker {
     /// `keeper` keeps what is open while nobody uses it, from now on.
     pub(crate) fn set_keeper(&self, keeper: Weak<dyn Keeper>) {
         self.keeper.replace(Some(keeper));
+    }
+
+    /// Counts held responses that were dropped unsent, and returns free memory to the system when they were many.
+    pub(crate) fn dropped(&self, bytes: usize) {
+        let dropped = self.dropped.get() + bytes;
+        self.dropped.set(dropped);
+        if dropped >= HTTP2_DROPPED_MAX {
+            self.dropped.set(0);
+            Memory::return_free();
+        }
     }
 
     /// Closes what is kept while nobody uses it, connections to servers and files; whether there was any.

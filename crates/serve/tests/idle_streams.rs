@@ -1,6 +1,5 @@
-//! What streams of HTTP/2 cost whose server does not respond, or whose client does not take the response: every byte that a server has
-//! allocated for them, with what is held of their requests, and of their streams to the server behind. A program of its own, whose
-//! allocator counts.
+//! Memory of HTTP/2 streams whose server does not respond, and of streams whose client does not read the response: all bytes that
+//! the process allocates for them, on both sides of the proxy. A program of its own, because its allocator counts.
 //!
 //! Tables that double in size are counted whole, so streams are opened from one power of two to the next.
 
@@ -30,7 +29,10 @@ const STREAMS: usize = 128;
 /// Bytes of a stream that waits: of its client, and of its request on the way to the server.
 const BYTES_MAX: usize = 1650;
 
-/// Bytes of a stream whose client takes nothing of a response that is longer than any window.
+/// Receive window of a stream to a server.
+const WINDOW: usize = 56 * 1024;
+
+/// Memory of a stalled stream whose response is longer than a window.
 const STALLED_BYTES_MAX: usize = 64 * 1024;
 
 /// Until a server is at rest.
@@ -38,15 +40,15 @@ const LOOKS: u32 = 200;
 const LOOK: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a server does with a request.
+/// Behaviour of a server for each request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Does {
     Nothing,
-    /// It sends as much of a response as a stream's first window takes.
+    /// Sends a response head and one window of data.
     FillsWindow,
 }
 
-/// A server that reads requests and ends no response.
+/// A server that reads requests and does not complete a response.
 struct Behind {
     address: SocketAddr,
     requests: Arc<AtomicUsize>,
@@ -116,7 +118,7 @@ fn hear(mut stream: TcpStream, does: Does, requests: &AtomicUsize) {
     }
 }
 
-/// The frames of a head with status 200, and of a window of data.
+/// Frames of a response head with status 200 and one window of data.
 fn window_of_data(stream: [u8; 4]) -> Vec<u8> {
     const DATA: u8 = 0;
     const HEADERS: u8 = 1;
@@ -126,7 +128,7 @@ fn window_of_data(stream: [u8; 4]) -> Vec<u8> {
         let length = (payload.len() as u32).to_be_bytes();
         [&length[1..], &[kind, flags], &stream, payload].concat()
     };
-    let data = [b'x'; 65_535];
+    let data = [b'x'; WINDOW];
     let data = data.chunks(16_384).flat_map(|piece| frame(DATA, 0, piece));
     let head = frame(HEADERS, END_HEADERS, &[STATUS_200]);
     head.into_iter().chain(data).collect()
@@ -140,7 +142,7 @@ struct Asking {
 }
 
 impl Asking {
-    /// Windows of its streams take nothing.
+    /// Connects with stream windows of 0.
     async fn connect(core: &Core, address: SocketAddr) -> Asking {
         let stream = Stream::connect(core, &Address::Tcp(address), None).await;
         let mut out = Vec::new();

@@ -13,7 +13,7 @@ pub struct Clients {
     pub connections_per_address_max: Option<NonZeroU32>,
     /// Streams per second that may be reset before they are served, on each connection of HTTP/2, beyond a burst.
     pub http2_resets_per_second: u32,
-    /// Streams of HTTP/2 of one address on one core whose responses wait for windows that do not open.
+    /// Stalled HTTP/2 streams of one address on one core.
     pub stalled_streams_per_address_max: NonZeroU32,
 }
 

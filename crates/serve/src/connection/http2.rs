@@ -81,11 +81,11 @@ struct Http2 {
     waits: Waits,
     /// Whether memory was given back since it has become idle.
     rests: Rests,
-    /// Until when that has to be done.
+    /// Deadline of the client for that.
     client_by: Option<Instant>,
-    /// Streams of it that count among the stalled ones of its client's address.
+    /// Stalled streams that the connection has reported for its client address.
     stalled: u32,
-    /// When something is late, at the earliest.
+    /// The earliest deadline of all.
     deadline: Option<Instant>,
     /// While it is leaving soon: when it leaves, whatever the client has heard by then.
     leave_at: Option<Instant>,
@@ -194,6 +194,7 @@ impl Drop for Http2 {
     fn drop(&mut self) {
         self.count_stalled(0);
         self.session.abandon();
+        self.service.worker.dropped(self.session.take_dropped());
     }
 }
 
@@ -217,6 +218,7 @@ impl Http2 {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         self.session.wake_up(context);
         let polled = self.poll_awake(context);
+        self.service.worker.dropped(self.session.take_dropped());
         self.session.sleep();
         polled
     }

@@ -6,7 +6,7 @@
 //!   head, data, trailers <── Flow <──────── frames, each to its stream <──
 //! ```
 //! One send and one receive serve many requests, and responses come in any order: a client that reads slowly holds up its
-//! own stream, whose window closes, and no other. The window of the connection is large enough for all of them.
+//! own stream, whose window closes, and no other: bytes are given back to the window of the connection as they come.
 //!
 //! Here is the set of connections to a server; `state.rs` is one of them, `flow.rs` one stream, `submission.rs` what a
 //! client's task has of it, and `carrier.rs` the connection's own task. `unsettled.rs` has requests for tunnels, and `tunnel.rs` what of

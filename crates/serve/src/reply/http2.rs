@@ -182,7 +182,7 @@ impl<'a> Reply<'a> {
         self.session.flush(self.flow)
     }
 
-    /// [`Reply::flush`], for whose client this is how long it may take nothing.
+    /// The same as [`Reply::flush`], with the time after which a stall ends the stream.
     pub(super) fn flush_within(
         &self,
         patience: Duration,

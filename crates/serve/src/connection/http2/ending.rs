@@ -32,7 +32,8 @@ impl Http2 {
 
     /// The time is over: for what the client had to do, for its answer, or until an idle connection rests.
     pub(super) fn be_late(&mut self) {
-        let now = self.service.worker.core.now();
+        // A timer that is set during a turn may fire before the time of that turn reaches its deadline.
+        let now = self.service.worker.core.now_exact();
         if self.leave_at.is_some_and(|leave_at| leave_at <= now) {
             return self.leave();
         }

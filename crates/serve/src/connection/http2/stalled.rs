@@ -1,4 +1,4 @@
-//! Streams of a connection whose client takes nothing: when they end, and what one client may have of them.
+//! Stalled streams of a connection: when they are reset, and how many of them one client address may have.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::downstream::http2::limits::HTTP2_STALLED_MIN;
 use crate::downstream::http2::stalled::Stalled;
 
 impl Http2 {
-    /// Looks at the streams of the connection, and counts those that are stalled.
+    /// Updates the stalled streams of the connection and their deadline.
     pub(super) fn look_at_stalled(&mut self, now: Instant) -> Stalled {
         if !self.session.has_streams() {
             self.count_stalled(0);
@@ -24,7 +24,7 @@ impl Http2 {
         stalled
     }
 
-    /// Ends streams that have been stalled for too long.
+    /// Resets streams past their deadline, and the excess of the address.
     pub(super) fn end_stalled(&mut self, now: Instant) {
         let patience = self.service.site().settings.timeouts.client_send;
         self.session.end_late(patience, now);
@@ -34,7 +34,7 @@ impl Http2 {
         self.session.end_longest_stalled(excess, until);
     }
 
-    /// The stalled streams of the connection count so many. Returns by how many its address has more of them than it may.
+    /// Sets the count of the connection. Returns the excess of its address over the bound, at most `count`.
     pub(super) fn count_stalled(&mut self, count: u32) -> u32 {
         let before = std::mem::replace(&mut self.stalled, count);
         if before == 0 && count == 0 {
@@ -49,7 +49,7 @@ impl Http2 {
         all.saturating_sub(most).min(count)
     }
 
-    /// The address of the client; none for a trusted proxy, which has the streams of many clients, and for one without.
+    /// Address of the client; none for a Unix socket and for a trusted proxy, whose streams belong to many clients.
     fn address(&self) -> Option<IpAddr> {
         let (client, transport) = (self.session.client(), self.session.transport());
         if client.is_trusted(&self.service.site().settings.trust, transport) {

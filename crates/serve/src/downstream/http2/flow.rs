@@ -35,9 +35,9 @@ pub(crate) struct Flow {
 pub(super) struct Outgoing {
     /// What is behind what has been written.
     pub(super) waiting: RefCell<VecDeque<Part>>,
-    /// Since when the client's window of the stream has taken nothing, and how much it had taken by then.
+    /// Start of the current stall, and the bytes written by then.
     pub(super) stalled: Cell<Option<(Instant, u64)>>,
-    /// How long the client may take nothing; none where the configuration's time holds.
+    /// Time after which a stall ends the stream; `client_send` of the configuration if none.
     pub(super) patience: Cell<Option<Duration>>,
     /// Bytes of the body that are still to be written by whoever makes it, where its head has said how many there are.
     pub(super) left: Cell<Option<u64>>,
@@ -225,7 +225,7 @@ impl Flow {
         self.outgoing.waiting.borrow().is_empty()
     }
 
-    /// Whether some of the response waits for the client, or whoever makes it does.
+    /// Whether a part of the response, or its producer, waits for the client.
     pub(super) fn is_waiting(&self) -> bool {
         !self.has_left() || self.outgoing.awaits_room.get()
     }
@@ -254,7 +254,7 @@ impl Flow {
         Poll::Pending
     }
 
-    /// The client may take nothing for so long.
+    /// Sets the time after which a stall ends the stream.
     pub(crate) fn set_patience(&self, patience: Duration) {
         self.outgoing.patience.set(Some(patience));
     }

@@ -36,10 +36,13 @@ pub(crate) const FLOWS_SPARE_MAX: usize = 32;
 /// the window of a stream.
 pub(crate) const HTTP2_CONNECTION_WINDOW: u32 = 256 * 1024;
 
-/// Bytes of a response that its stream holds while the client's windows take nothing: what comes of a server in one receive, or in
-/// one window of a stream. A stream that holds more, of the listing of a large directory, counts as several stalled ones. What is shared
-/// with other responses is not counted.
+/// Bytes of its response that a stalled stream holds: one receive from a server of HTTP/1, or one stream window of a server of HTTP/2.
+/// The listing of a large directory is longer; its stream counts as several stalled streams. Memory that responses share is not counted.
 pub(crate) const HTTP2_STREAM_HELD_MAX: usize = 64 * 1024;
+
+/// Bytes of held responses that were dropped unsent before free memory is returned to the system: the data of 256 stalled streams. The
+/// allocator would keep it, since allocations in use lie between.
+pub(crate) const HTTP2_DROPPED_MAX: usize = 16 * 1024 * 1024;
 
 /// Time without progress after which a stalled stream may be reset when its client address has too many of them. Longer than a
 /// retransmission of TCP, and short enough that requests which wait for the stream's server get it within `queue`.

@@ -24,6 +24,8 @@ pub(crate) struct State {
     pub(crate) frames: Vec<u8>,
     /// Bytes that were, since all of them were sent last.
     unsent: usize,
+    /// Bytes of held responses that were dropped unsent.
+    pub(super) dropped: usize,
     /// Streams whose responses are written and whose requests have not ended: they are reset once all that is written is sent.
     leaving: Vec<Stream>,
     /// By the slots of their streams.
@@ -39,6 +41,7 @@ impl State {
             http,
             frames,
             unsent: 0,
+            dropped: 0,
             leaving: Vec::new(),
             flows: Vec::new(),
             spare: Vec::new(),
@@ -95,6 +98,7 @@ impl State {
 
     /// Nobody gets what waits.
     pub(super) fn drop_held(&mut self, flow: &Flow) {
+        self.dropped += flow.own_bytes();
         flow.outgoing.waiting.take();
     }
 

@@ -367,8 +367,6 @@ impl Session {
         self.state.borrow().is_choked()
     }
 
-    }
-
     /// Gives up what an idle connection does not need.
     pub(crate) fn rest(&self) {
         self.state.borrow_mut().rest();

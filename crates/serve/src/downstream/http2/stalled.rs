@@ -1,5 +1,5 @@
-//! Streams that are stalled: something of their response waits, and the client's window of the stream takes none of it. They keep
-//! nothing from other streams, hold a bounded part of their response, and end when the client takes too long.
+//! Stalled streams: a part of the response waits because the client's window of the stream is exhausted. A stalled stream does not
+//! block other streams, holds a bounded part of its response, and is reset when the client takes too long.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use super::limits::HTTP2_STREAM_HELD_MAX;
 use super::output::State;
 use super::session::Session;
 
-/// The responses of a connection that wait.
+/// State of the waiting responses of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stalled {
-    /// Some response waits, for whatever reason.
+    /// At least one response waits, for any reason.
     pub(crate) is_any_waiting: bool,
-    /// What the stalled streams count together.
+    /// Number of stalled streams, each weighted by [`count_of`].
     pub(crate) count: u32,
-    /// Since when the one has been that has waited longest.
+    /// Start of the longest stall.
     pub(crate) since: Option<Instant>,
-    /// When the first of them has taken too long.
+    /// Earliest deadline of a stalled stream.
     pub(crate) late_at: Option<Instant>,
 }
 
 impl Session {
-    /// Looks at all streams. The client of each may take nothing for `patience` where its request has no other time.
+    /// Updates the stall times of all streams. `patience` applies to streams without a time of their own.
     pub(crate) fn look_at_stalled(&self, patience: Duration, now: Instant) -> Stalled {
         let state = &*self.state.borrow();
         let mut found = Stalled::default();
@@ -54,7 +54,12 @@ impl Session {
         found
     }
 
-    /// Resets streams whose clients have taken too long.
+    /// Returns the bytes of held responses that were dropped unsent since the last call.
+    pub(crate) fn take_dropped(&self) -> usize {
+        std::mem::take(&mut self.state.borrow_mut().dropped)
+    }
+
+    /// Resets the streams that are past their deadline.
     pub(crate) fn end_late(&self, patience: Duration, now: Instant) {
         let is_late = |flow: &Flow, since: Instant| {
             since + flow.outgoing.patience.get().unwrap_or(patience) <= now
@@ -63,7 +68,7 @@ impl Session {
         self.end_streams(late.iter().map(|(_, stream)| *stream), Code::CANCEL);
     }
 
-    /// Resets streams that have been stalled since `until` and count `excess` together, those first that have waited longest.
+    /// Resets streams that have been stalled since `until`, the longest stalled first, until their weights reach `excess`.
     pub(crate) fn end_longest_stalled(&self, mut excess: u32, until: Instant) {
         let is_meant = |_: &Flow, since: Instant| since <= until;
         let mut stalled = self.state.borrow().stalled_streams(is_meant);
@@ -89,13 +94,13 @@ impl Session {
 }
 
 impl State {
-    /// Whether the window of the stream takes nothing: neither that of the connection nor the socket is what it waits for.
+    /// Whether the window of the stream itself is exhausted, and not only that of the connection.
     fn is_blocked(&self, flow: &Flow) -> bool {
         let stream = flow.stream.get();
         stream.and_then(|stream| self.http.blocked(stream)) == Some(Blocked::Stream)
     }
 
-    /// The stalled streams that `is_meant`, with the times since when they are.
+    /// Stalled streams for which `is_meant` is true, each with the start of its stall.
     fn stalled_streams(&self, is_meant: impl Fn(&Flow, Instant) -> bool) -> Vec<(Instant, Stream)> {
         let stalled = |flow: &Rc<Flow>| {
             let (since, _) = flow.outgoing.stalled.get()?;
@@ -105,14 +110,20 @@ impl State {
     }
 }
 
-/// What a stalled stream counts: one, or as many as would hold what it alone holds.
+/// Weight of a stalled stream: 1, or more if it holds more than the bound of one stream.
 fn count_of(flow: &Flow) -> u32 {
-    let own = |part: &Part| match part {
-        Part::Buffer(buffer) => buffer.len(),
-        Part::Shared(bytes, _) if Rc::strong_count(bytes) == 1 => bytes.len(),
-        // Others have it, too, or it is a part of the program.
-        Part::Shared(..) | Part::Static(_) => 0,
-    };
-    let bytes: usize = flow.outgoing.waiting.borrow().iter().map(own).sum();
-    bytes.div_ceil(HTTP2_STREAM_HELD_MAX).max(1) as u32 // a listing at most
+    let count = flow.own_bytes().div_ceil(HTTP2_STREAM_HELD_MAX);
+    count.max(1) as u32 // a listing at most
+}
+
+impl Flow {
+    /// Held bytes in memory that is not shared with other responses.
+    pub(super) fn own_bytes(&self) -> usize {
+        let own = |part: &Part| match part {
+            Part::Buffer(buffer) => buffer.len(),
+            Part::Shared(bytes, _) if Rc::strong_count(bytes) == 1 => bytes.len(),
+            Part::Shared(..) | Part::Static(_) => 0,
+        };
+        self.outgoing.waiting.borrow().iter().map(own).sum()
+    }
 }

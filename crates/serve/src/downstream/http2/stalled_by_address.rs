@@ -1,16 +1,16 @@
-//! How many streams of each client address are stalled, on one core.
+//! Number of stalled streams of each client address, on one core.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The stalled streams of all connections of an address; of IPv6 those of a /64, which one household has (RFC 6177). Addresses
-/// without any are not kept, so that there are at most as many as connections.
+/// Counts the stalled streams of all connections of an address; an IPv6 address counts as its /64, the usual size of one household
+/// (RFC 6177). Addresses without stalled streams are removed, so the number of entries is bounded by the number of connections.
 #[derive(Debug, Default)]
 pub(crate) struct StalledByAddress(RefCell<HashMap<IpAddr, u32>>);
 
 impl StalledByAddress {
-    /// A connection from `address` has `now` stalled streams, and had `before`. Returns how many all connections of the address have.
+    /// Changes the count of one connection from `before` to `now`. Returns the count of the whole address.
     pub(crate) fn change(&self, address: IpAddr, before: u32, now: u32) -> u32 {
         let mut counts = self.0.borrow_mut();
         let key = network(address);
@@ -24,7 +24,7 @@ impl StalledByAddress {
     }
 }
 
-/// What counts as one client.
+/// Network that counts as one client.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -11,6 +11,7 @@ use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::Sensitivity;
 use onrush_http::http2::{Content, End, Stream};
 
+use crate::limits::MULTIPLEXED_WINDOW;
 use crate::on_demand::OnDemand;
 use crate::proxy::failure::Failure;
 use crate::waiter::Waiter;
@@ -95,6 +96,20 @@ pub(super) struct Incoming {
     /// Lines of trailers.
     pub(super) trailers: OnDemand<RefCell<Vec<u8>>>,
     pub(super) has_ended: Cell<bool>,
+}
+
+impl Incoming {
+    /// Appends data. The capacity doubles up to one window, which bounds what waits.
+    pub(super) fn append(&self, bytes: &[u8]) {
+        let mut data = self.data.borrow_mut();
+        let needed = data.len() + bytes.len();
+        if needed > data.capacity() {
+            let room = (2 * data.capacity()).min(MULTIPLEXED_WINDOW as usize);
+            let more = room.max(needed) - data.len();
+            data.reserve_exact(more);
+        }
+        data.extend_from_slice(bytes);
+    }
 }
 
 impl Flow {

@@ -95,7 +95,7 @@ impl State {
                 .http
                 .release(stream, bytes.len() as u32, &mut self.frames);
         };
-        flow.incoming.data.borrow_mut().extend_from_slice(bytes);
+        flow.incoming.append(bytes);
         // A client that does not read closes the window of its stream, not that of the connection (RFC 9113 5.2.1).
         self.http
             .release_of_connection(bytes.len() as u32, &mut self.frames);

@@ -11,14 +11,13 @@ use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::limits::STREAMS_BEFORE_SETTINGS;
 use onrush_http::http2::message::Lines;
-use onrush_http::http2::settings::WINDOW_DEFAULT;
 use onrush_http::http2::{CannotOpen, Connection, End, LocalSettings, Role, Stream};
 
 use super::flow::{Flow, Sending};
 use super::repeated_head::RepeatedHead;
 use super::request::{Body, Patience, Request};
 use super::unsettled::Unsettled;
-use crate::limits::MULTIPLEXED_SPARE_MAX;
+use crate::limits::{MULTIPLEXED_SPARE_MAX, MULTIPLEXED_WINDOW};
 use crate::proxy::failure::Failure;
 use crate::proxy::upgrade::PROTOCOL;
 use crate::spare_fields::SpareFields;
@@ -79,9 +78,9 @@ impl State {
         let settings = LocalSettings {
             // Servers open none: they are told not to push.
             concurrent_streams_max: u32::MAX,
-            stream_window: WINDOW_DEFAULT,
-            // No stream waits for another one's client.
-            connection_window: bounds.streams_max * WINDOW_DEFAULT,
+            stream_window: MULTIPLEXED_WINDOW,
+            // All streams may use their windows at once.
+            connection_window: bounds.streams_max * MULTIPLEXED_WINDOW,
             ..LocalSettings::DEFAULT
         };
         let mut frames = Vec::new();

@@ -138,7 +138,7 @@ impl Submission {
         (taken, bytes)
     }
 
-    /// Nothing of the body is taken for now: room for it is made when more of it comes.
+    /// Frees the empty buffer of the body while its client is slow; it is allocated again when data arrives.
     pub(crate) fn give_up_room(&self) {
         let data = &mut *self.flow.incoming.data.borrow_mut();
         if data.is_empty() {

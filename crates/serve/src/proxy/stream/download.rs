@@ -242,7 +242,7 @@ impl<'a> StreamDownload<'a> {
         self.reply.flush(self.client_patience())
     }
 
-    /// The same for data that was passed. While it waits for its client, it is held once.
+    /// Flushes data of the body. While the client is slow, the stream does not keep a second buffer.
     async fn flush_passed(&mut self) -> Result<(), Error> {
         let stream = self.stream;
         let mut flush = pin!(self.flush());

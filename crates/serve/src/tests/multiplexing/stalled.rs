@@ -1,4 +1,4 @@
-//! Streams whose clients take nothing: others of their connection are served beside them, and so are other clients.
+//! Stalled streams do not block other streams of their connection or other clients.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -12,16 +12,16 @@ use super::server::{Done, Response, Seen, serve};
 use crate::harness::{Step, TestCore, configured, on_every_driver};
 use crate::tests::http2::{self as client, Asking};
 
-/// More than any stream holds.
+/// Size above the bound of a stream.
 const LARGE: usize = 1 << 20;
 
-/// What a small response fits.
+/// Window of a stream for a small response.
 const SMALL_WINDOW: u32 = 1000;
 
-/// Streams that stall.
+/// Number of stalled streams in a test.
 const STALLED: usize = 20;
 
-/// Large responses of every kind, small ones at `/fixed` and `/small`.
+/// Paths of large responses, one of each kind.
 const LARGE_PATHS: [&str; 4] = ["/synthetic?s=1000000", "/body", "/h1", "/large"];
 
 fn plan((one, two): (SocketAddr, SocketAddr), more: &str) -> Plan {
@@ -37,7 +37,7 @@ fn plan((one, two): (SocketAddr, SocketAddr), more: &str) -> Plan {
     ))
 }
 
-/// Servers of HTTP/1 and HTTP/2 behind the plan.
+/// Starts a server of HTTP/1 and one of HTTP/2.
 fn servers(site: &TestCore) -> ((SocketAddr, SocketAddr), Rc<Seen>) {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n");
     let response = [head.into_bytes(), vec![b'x'; LARGE]].concat();
@@ -53,7 +53,7 @@ fn servers(site: &TestCore) -> ((SocketAddr, SocketAddr), Rc<Seen>) {
     ((one.address, two), seen)
 }
 
-/// Opens so many streams that take nothing, and waits for the heads of their responses.
+/// Opens streams with exhausted windows and waits for the heads of their responses.
 async fn stall(client: &mut Asking, path: &str, streams: usize) -> Vec<http2::Stream> {
     let open = |_| client.open(("GET", path), &[], End::Stream);
     let opened: Vec<_> = (0..streams).map(open).collect();
@@ -68,7 +68,7 @@ async fn stall(client: &mut Asking, path: &str, streams: usize) -> Vec<http2::St
     opened
 }
 
-/// The small response at `path`, whose stream has a window.
+/// Requests a small response and opens the window of its stream.
 async fn small(client: &mut Asking, path: &str) -> client::Response {
     let stream = client.open(("GET", path), &[], End::Stream);
     client
@@ -82,7 +82,7 @@ async fn connect(site: &TestCore, address: &Address) -> Asking {
 }
 
 #[test]
-fn stalled_streams_hold_up_no_other_of_their_connection() {
+fn stalled_streams_do_not_block_other_streams() {
     for path in LARGE_PATHS {
         on_every_driver(move |site| async move {
             let (servers, _) = servers(&site);
@@ -99,7 +99,7 @@ fn stalled_streams_hold_up_no_other_of_their_connection() {
 }
 
 #[test]
-fn responses_that_nobody_takes_leave_the_window_of_the_servers_connection() {
+fn untaken_responses_do_not_use_up_the_connection_window_of_the_server() {
     const REQUESTS: usize = 60;
     const BYTES: usize = 60_000;
     on_every_driver(|site| async move {
@@ -125,7 +125,7 @@ fn responses_that_nobody_takes_leave_the_window_of_the_servers_connection() {
 }
 
 #[test]
-fn a_stream_that_stalls_for_too_long_ends_beside_busy_ones() {
+fn stalled_stream_is_reset_after_client_send() {
     for path in LARGE_PATHS {
         on_every_driver(move |site| async move {
             let (servers, seen) = servers(&site);
@@ -148,7 +148,7 @@ fn a_stream_that_stalls_for_too_long_ends_beside_busy_ones() {
 }
 
 #[test]
-fn an_address_has_so_many_stalled_streams() {
+fn stalled_streams_of_an_address_are_bounded() {
     on_every_driver(|site| async move {
         let (servers, _) = servers(&site);
         let more = "clients = { stalled_streams_per_address_max = 2 }";
