@@ -330,6 +330,28 @@ onrush = ["serve", "--respond", "200", "--listen", "127.0.0.1:{port}", "--thread
 }
 
 #[test]
+fn invalid_verdict_of_the_client_invalidates_the_trial() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let programs = r#"
+[program.late]
+onrush = ["load", "http://{target}/?t=100", "-c", "1", "-t", "1", "-R", "100000", "-d", "{duration}", "--json", "{json}"]
+[program.late-server]
+onrush = ["serve", "--synthetic", "--listen", "127.0.0.1:{port}", "--threads", "1"]
+"#;
+    let path = experiment_of(directory.path(), programs, &["late"]);
+    let out = directory.path().join("out");
+    let finished = run_onrush(&["bench", &path, "--out", &out.display().to_string()]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let result = results(&out, &finished);
+    let invalid = trials(&result)[0].1["invalid"].to_string();
+    let expected =
+        "the client reports its own figures as invalid: requests that were due and never sent";
+    assert!(invalid.contains(expected), "{invalid}");
+    let page = fs::read_to_string(out.join("report.html")).expect("a report");
+    assert!(page.contains("complete, no valid figure"), "{finished:?}");
+}
+
+#[test]
 fn ctrl_c_leaves_results_and_no_program_behind() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "30m");

@@ -9,7 +9,7 @@ mod judged;
 
 pub use self::judged::{FigureLine, Interval, Limiter, LimiterKind, Verdict};
 use crate::placement::Placement;
-use crate::scenario::{Counted, Point, Role, title};
+use crate::scenario::{Counted, LatencyFrom, Point, Role, title};
 use crate::schedule::Seed;
 
 /// Numbers by what they are about and what was measured of it: `cpu0` and `net_rx_softirqs`. The names stand in
@@ -59,6 +59,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Whether at least one figure was measured on a quiet machine in rounds that count.
+    pub fn concludes(&self) -> bool {
+        self.lines().any(|(_, line)| match line.verdict {
+            Verdict::Reached | Verdict::Missed => true,
+            Verdict::Measured => !line.is_disturbed,
+            Verdict::NotMeasured | Verdict::Invalid => false,
+        })
+    }
+
     /// All lines of the table.
     pub fn lines(&self) -> impl Iterator<Item = (&WorkOutcome, &FigureLine)> {
         self.works
@@ -105,7 +114,7 @@ impl WorkOutcome {
 pub struct VariantOutcome {
     /// Its name.
     pub name: String,
-    /// Whether the role under test was taken by our own binary.
+    /// Whether comparisons judge it: the variant's `subject`, else whether our own binary had the role under test.
     pub ours: bool,
     /// The role whose cost is the question.
     pub under_test: Role,
@@ -180,6 +189,9 @@ pub struct Trial {
     pub rps: f64,
     /// Bytes received per second, where the client gives it.
     pub bytes_per_s: Option<f64>,
+    /// Responses by class of status, `2xx` to `5xx`; empty where the client does not report them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub statuses: BTreeMap<String, u64>,
     /// What the client saw.
     pub latency_us: Option<Latency>,
     /// What the control client saw.
@@ -238,6 +250,9 @@ impl Trial {
 /// Latency as a client reports it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
+    /// The moment from which the client counts.
+    #[serde(default)]
+    pub from: LatencyFrom,
     /// Arithmetic mean, where the client gives it.
     pub mean: Option<f64>,
     /// The largest, where the client gives it.

@@ -90,6 +90,8 @@ pub struct FigureLine {
     pub interval: Option<Interval>,
     /// The target.
     pub target: Option<Bound>,
+    /// Whether other programs disturbed half of the rounds or more; without a target the numbers are shown all the same.
+    pub is_disturbed: bool,
     /// Reached or not.
     pub verdict: Verdict,
     /// Rounds left out and why.

@@ -17,6 +17,7 @@ pub(crate) fn outcome() -> Outcome {
         theirs: Some("nginx".into()),
         above: Default::default(),
         bound: Some(Bound::AtMost(0.85)),
+        responses: Default::default(),
     };
     Outcome {
         lost: None,
@@ -121,6 +122,7 @@ fn trial(round: u32, cost: f64) -> Trial {
         requests: (rps * 3.0) as u64,
         rps,
         latency_us: Some(Latency {
+            from: Default::default(),
             mean: Some(400.0),
             max: Some(9_000.0),
             percentiles: vec![

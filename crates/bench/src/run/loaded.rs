@@ -38,10 +38,10 @@ pub(super) fn loaded_trial(
     if let Some(cpu) = subject.placement.of(subject.under_test()).first() {
         metrics.extend(cost::of_machine(&window, *cpu, requests));
     }
-    let distrust = report
-        .distrust
-        .iter()
-        .map(|why| format!("the client takes its own figures for wrong: {why}"));
+    let distrust = report.distrust.iter();
+    let invalid =
+        distrust.map(|why| format!("the client reports its own figures as invalid: {why}"));
+    let invalid = invalid.collect();
     let mut trial = Trial {
         round: subject.round,
         rate: subject.rate,
@@ -50,6 +50,8 @@ pub(super) fn loaded_trial(
         errors: report.errors,
         rps: report.rps,
         bytes_per_s: report.bytes_per_s,
+        statuses: report.statuses,
+        invalid,
         latency_us: report.latency,
         control_latency_us: control.and_then(|control| control.latency),
         seconds: report.seconds,
@@ -60,7 +62,6 @@ pub(super) fn loaded_trial(
             .into_iter()
             .map(|warning| format!("the client says: {warning}"))
             .chain(report.notes)
-            .chain(distrust)
             .collect(),
         ..Trial::default()
     };

@@ -263,7 +263,9 @@ fn works(
         };
         VariantOutcome {
             name: variant.name.clone(),
-            ours: experiment.programs[&variant.roles[&under_test]].is_ours(),
+            ours: variant
+                .subject
+                .unwrap_or_else(|| experiment.programs[&variant.roles[&under_test]].is_ours()),
             under_test,
             programs: variant.roles.clone(),
             hosts: hosts_of(variant),

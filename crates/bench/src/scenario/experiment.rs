@@ -264,6 +264,9 @@ pub struct Variant {
     pub collect: Collect,
     /// Values for templates.
     pub set: BTreeMap<String, String>,
+    /// Whether `compare` and `history` judge it (true) or take it as a reference; `None`: judged where our own binary has
+    /// the role under test.
+    pub subject: Option<bool>,
 }
 
 /// One comparison, or one number with a target.
@@ -280,6 +283,18 @@ pub struct Figure {
     pub above: BTreeMap<String, String>,
     /// The target.
     pub bound: Option<Bound>,
+    /// Whether both sides may send different responses.
+    pub responses: ResponsesMay,
+}
+
+/// Whether the two sides of a figure may send responses of different status or size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ResponsesMay {
+    /// A ratio between different responses is invalid.
+    #[default]
+    NotDiffer,
+    /// The difference is what the figure is about.
+    Differ,
 }
 
 /// A target.

@@ -21,8 +21,8 @@ mod value;
 
 pub use collected::{Collected, OfMachine, OfRole};
 pub use experiment::{
-    Bound, Collect, Experiment, Figure, Launch, Order, Program, Quick, Rate, Sharing, Variant,
-    WarmUp, Work, title,
+    Bound, Collect, Experiment, Figure, Launch, Order, Program, Quick, Rate, ResponsesMay, Sharing,
+    Variant, WarmUp, Work, title,
 };
 pub use metric::Metric;
 pub use nature::{Nature, Unit};
@@ -30,7 +30,7 @@ pub use network::{Host, Link, Network, target};
 pub use only::Only;
 pub use point::{Point, Setting};
 pub use remote::{Access, Remote, RemoteHost, Settings, Slurm, Ssh};
-pub use results::{Counted, Results};
+pub use results::{Counted, LatencyFrom, Results};
 pub use role::Role;
 pub use section::{Mistake, nearest};
 pub use template::{Values, is_named, render};

@@ -106,6 +106,35 @@ impl Results {
     }
 }
 
+/// The moment from which a client counts the latency of a request. Latencies counted from different moments have no
+/// meaningful ratio.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LatencyFrom {
+    /// When the request was sent, to the end of its response.
+    #[default]
+    Sent,
+    /// When the request was sent, to the first byte of its response: h1load.
+    SentToFirstByte,
+    /// When the request was due by the rate: `onrush load` with a rate, and wrk2.
+    Due,
+    /// When the request was sent; after a slow response, samples are added for the requests that it delayed: wrk
+    /// (`stats_correct` in its `src/stats.c`).
+    Backfilled,
+}
+
+impl LatencyFrom {
+    /// The definition, for sentences about a client.
+    pub fn words(self) -> &'static str {
+        match self {
+            LatencyFrom::Sent => "counts from sending a request",
+            LatencyFrom::SentToFirstByte => "counts to the first byte of a response",
+            LatencyFrom::Due => "counts from when a request was due",
+            LatencyFrom::Backfilled => "adds samples for delayed requests",
+        }
+    }
+}
+
 /// What a client counts where clients of HTTP count requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

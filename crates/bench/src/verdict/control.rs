@@ -105,6 +105,7 @@ mod tests {
             ]
             .into(),
             control_latency_us: Some(Latency {
+                from: Default::default(),
                 mean: Some(100.0),
                 max: None,
                 percentiles: Vec::new(),

@@ -3,6 +3,8 @@
 use onrush_measure::compare::{Ratios, Rounds};
 
 use super::agree::undecided;
+use super::comparable::incomparable;
+use super::limiter::percent;
 use super::validity::unsteady_in_words;
 use crate::outcome::{FigureLine, Interval, Trial, VariantOutcome, Verdict};
 use crate::scenario::{Figure, Metric, Nature, Role};
@@ -45,10 +47,14 @@ struct Pair {
     values: Option<(f64, Option<f64>)>,
     /// Why they must not be judged.
     spoilt: Option<Spoilt>,
+    /// The larger share of a CPU that other programs used on either side, where that was too much.
+    disturbed: Option<f64>,
 }
 
+/// Why a round does not count.
 #[derive(Clone, PartialEq)]
-enum Spoilt {
+pub(super) enum Spoilt {
+    /// A reason in words.
     Because(String),
     /// Others used this share of a CPU.
     Disturbed(f64),
@@ -110,6 +116,11 @@ fn line(
             confidence: ratios.confidence,
         }),
         target: figure.bound,
+        is_disturbed: 2 * pairs
+            .iter()
+            .filter(|pair| is_disturbed(&figure.metric, pair))
+            .count()
+            >= pairs.len().max(1),
         verdict: match undecided {
             Some(_) => Verdict::Invalid,
             None => verdict(figure, value.map(|value| value.median), standing),
@@ -162,11 +173,12 @@ fn pair(
     let number = |name: &str, trial: &Trial| number(figure, variants, name, trial);
     let mut spoilt = spoilt(figure, ours, Side::Ours);
     let mut values = number(&variant.name, ours).map(|own| (own, None));
+    let mut disturbed = ours.disturbed;
     if let Some(theirs) = theirs {
         let beside = theirs.trials.iter().find(|trial| trial.round == ours.round);
         let theirs_spoilt = match beside {
             Some(trial) => self::spoilt(figure, trial, Side::Theirs)
-                .or_else(|| counts_something_else(figure, ours, trial)),
+                .or_else(|| incomparable(figure, (variant, ours), (theirs, trial))),
             None => Some(Spoilt::Because("did not run".into())),
         };
         let theirs_spoilt = theirs_spoilt.map(|why| match why {
@@ -178,6 +190,11 @@ fn pair(
             (Some(Spoilt::Disturbed(_)), Some(Spoilt::Because(why))) => Some(Spoilt::Because(why)),
             (own, theirs) => own.or(theirs),
         };
+        let theirs_disturbed = beside.and_then(|trial| trial.disturbed);
+        disturbed = disturbed
+            .into_iter()
+            .chain(theirs_disturbed)
+            .reduce(f64::max);
         let other = beside.and_then(|trial| number(&theirs.name, trial));
         values = values.and_then(|(own, _)| Some((own, Some(other?))));
     }
@@ -185,6 +202,7 @@ fn pair(
         round: ours.round,
         values,
         spoilt,
+        disturbed,
     }
 }
 
@@ -204,7 +222,7 @@ fn spoilt(figure: &Figure, trial: &Trial, side: Side) -> Option<Spoilt> {
         let why = trial.control_disturbed.join("; ");
         return Some(Spoilt::Because(format!("the control client: {why}")));
     }
-    // Where nothing is judged a disturbed round is still worth showing; the run has a note.
+    // Without a target a disturbed round is shown; the line has a note.
     if let Some(share) = trial.disturbed.filter(|_| figure.bound.is_some()) {
         return Some(Spoilt::Disturbed(share));
     }
@@ -223,17 +241,6 @@ fn spoilt(figure: &Figure, trial: &Trial, side: Side) -> Option<Spoilt> {
     }
     let is_measured = trial.metrics.contains_key(&metric.name());
     (!is_measured).then(|| Spoilt::Because("not measured".into()))
-}
-
-/// A number for each request and one for each byte have no ratio that means anything.
-fn counts_something_else(figure: &Figure, ours: &Trial, theirs: &Trial) -> Option<Spoilt> {
-    let is_per_request = match figure.metric.nature() {
-        Nature::Rate | Nature::Cost => true,
-        Nature::Memory | Nature::Latency | Nature::Count => false,
-    };
-    let (own, other) = (ours.counted.plural(), theirs.counted.plural());
-    let differs = is_per_request && ours.ran() && ours.counted != theirs.counted;
-    differs.then(|| Spoilt::Because(format!("its client counts {other}, ours {own}")))
 }
 
 /// Whether enough rounds count.
@@ -257,6 +264,12 @@ fn verdict(figure: &Figure, median: Option<f64>, standing: Standing) -> Verdict 
     }
 }
 
+/// Whether other programs changed a number that is shown all the same, because it has no target. Memory does not depend on
+/// who uses the CPUs.
+fn is_disturbed(metric: &Metric, pair: &Pair) -> bool {
+    pair.disturbed.is_some() && metric.nature() != Nature::Memory
+}
+
 /// Rounds that do not count or count for less, each reason once.
 fn notes(
     metric: &Metric,
@@ -269,13 +282,8 @@ fn notes(
         Some((_, rounds)) => rounds.push(round),
         None => reasons.push((why.into(), vec![round])),
     };
-    let most = pairs
-        .iter()
-        .filter_map(|pair| match pair.spoilt {
-            Some(Spoilt::Disturbed(share)) => Some(share),
-            Some(Spoilt::Because(_)) | None => None,
-        })
-        .fold(0.0, f64::max);
+    let most = pairs.iter().filter_map(|pair| pair.disturbed);
+    let most = percent(most.fold(0.0, f64::max));
     let out = match standing {
         Standing::Stands => "left out, ",
         Standing::Falls => "",
@@ -284,10 +292,11 @@ fn notes(
         match &pair.spoilt {
             Some(Spoilt::Because(why)) => add(&format!("{out}{why}"), pair.round),
             Some(Spoilt::Disturbed(_)) => add(
-                &format!(
-                    "{out}other programs used up to {:.0} % of a CPU",
-                    most * 100.0
-                ),
+                &format!("{out}other programs used up to {most} of a CPU"),
+                pair.round,
+            ),
+            None if is_disturbed(metric, pair) => add(
+                &format!("disturbed: other programs used up to {most} of a CPU"),
                 pair.round,
             ),
             None if metric.nature() == Nature::Rate && trial.client_is_limit => {
@@ -343,6 +352,7 @@ mod tests {
             theirs: theirs.map(String::from),
             above: Default::default(),
             bound,
+            responses: Default::default(),
         }
     }
 
@@ -436,7 +446,15 @@ mod tests {
         let mut ours = variant("ours", &[1.0]);
         ours.trials[0].disturbed = Some(0.31);
         let line = |bound| figure_lines(&figure(None, bound), &[ours.clone()])[0].clone();
-        assert_eq!(line(None).verdict, Verdict::Measured);
+        let shown = line(None);
+        assert_eq!(
+            (shown.verdict, shown.is_disturbed),
+            (Verdict::Measured, true)
+        );
+        assert_eq!(
+            shown.notes,
+            ["disturbed: other programs used up to 31 % of a CPU"]
+        );
         let judged = line(Some(Bound::AtMost(2.0)));
         assert_eq!(judged.verdict, Verdict::Invalid);
         assert_eq!(judged.value.map(|value| value.median), Some(1.0));

@@ -2,6 +2,7 @@
 
 mod advice;
 mod agree;
+mod comparable;
 mod control;
 mod evidence;
 mod figure;

@@ -50,6 +50,7 @@ mod tests {
                 confidence,
             }),
             target,
+            is_disturbed: false,
             verdict: Verdict::Measured,
             notes: Vec::new(),
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::report::{ClientReport, is_good_status, latency, sum};
+use super::report::{ClientReport, by_class, is_good_status, latency, sum};
 use super::words::json;
 
 #[derive(Deserialize)]
@@ -69,6 +69,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         duration_s: seconds,
         rps: json.actual_qps,
         bytes_per_s: json.sizes.map(|sizes| sizes.sum / seconds.max(1e-9)),
+        statuses: by_class(&json.ret_codes),
         latency: match histogram.count {
             0 => None,
             _ => latency(

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::report::{ClientReport, latency, sum};
+use super::report::{ClientReport, counted_from, latency, sum};
 use super::words::{amount, count, no_number};
 use crate::outcome::Second;
+use crate::scenario::LatencyFrom;
 
 /// Times above this are seconds since 1970 (`-l`), below since the start: a run is shorter than 30 years.
 const SINCE_1970: u64 = 1_000_000_000;
@@ -76,13 +77,14 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let last = *loaded.last().ok_or("there is no row")?;
     let total = rows.last().map_or(last, |row| *row);
     let duration_s = (last.t as f64).max(1.0);
+    let found = latency(None, None, percentiles(text)?);
     Ok(ClientReport {
         requests: total.requests,
         errors: sum([total.errors, statuses]),
         duration_s,
         rps: last.requests as f64 / duration_s,
         bytes_per_s: Some(last.bytes as f64 / duration_s),
-        latency: latency(None, None, percentiles(text)?),
+        latency: counted_from(LatencyFrom::SentToFirstByte, found),
         seconds: seconds(loaded),
         notes,
         ..ClientReport::default()

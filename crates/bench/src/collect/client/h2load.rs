@@ -1,5 +1,7 @@
 //! The text of h2load, with any protocol it speaks.
 
+use std::collections::BTreeMap;
+
 use super::report::{ClientReport, latency, status_warnings};
 use super::words::{amount, behind, bytes, count, no_number, seconds};
 
@@ -12,6 +14,9 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let statuses = behind(text, "status codes: ")?;
     let classes = ["4xx", "5xx"].map(|class| Ok((class.to_owned(), named(statuses, class)?)));
     let classes: Vec<(String, u64)> = classes.into_iter().collect::<Result<_, String>>()?;
+    let all =
+        ["2xx", "3xx", "4xx", "5xx"].map(|class| Ok((class.to_owned(), named(statuses, class)?)));
+    let by_class: BTreeMap<String, u64> = all.into_iter().collect::<Result<_, String>>()?;
     let mut warnings = status_warnings(classes.iter().map(|(class, count)| (class, count)));
     if errored > 0 {
         warnings.push(format!("requests: {requests}"));
@@ -22,6 +27,10 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         duration_s,
         rps,
         bytes_per_s: Some(bytes_per_s),
+        statuses: by_class
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect(),
         // Latencies of nothing are zeros.
         latency: match done {
             0 => None,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::report::{ClientReport, is_good_status, latency, status_warnings, sum};
+use super::report::{ClientReport, by_class, is_good_status, latency, status_warnings, sum};
 use super::words::json;
 
 /// As far as it is used here.
@@ -60,6 +60,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         duration_s: json.summary.total,
         rps: requests as f64 / seconds,
         bytes_per_s: Some(json.summary.total_data / seconds),
+        statuses: by_class(statuses),
         latency: latency(
             json.summary.average.map(micros),
             json.summary.slowest.map(micros),

@@ -6,9 +6,12 @@ use serde::Deserialize;
 
 use super::own_verdict::{VerdictJson, distrust};
 use super::packets;
-use super::report::{ClientReport, is_good_status, latency, status_warnings, sum};
+use super::report::{
+    ClientReport, by_class, counted_from, is_good_status, latency, status_warnings, sum,
+};
 use super::words::json;
 use crate::outcome::{Latency, Second};
+use crate::scenario::LatencyFrom;
 
 /// The parts of the schema that are used here; others are ignored, since keys are only added.
 #[derive(Deserialize)]
@@ -20,6 +23,10 @@ struct Json {
     bytes_per_s: Option<f64>,
     #[serde(default)]
     statuses: BTreeMap<String, u64>,
+    #[serde(default)]
+    options: OptionsJson,
+    #[serde(default)]
+    evidence: EvidenceJson,
     latency_us: Option<LatencyJson>,
     #[serde(default)]
     seconds: Vec<SecondJson>,
@@ -27,6 +34,21 @@ struct Json {
     warnings: Vec<String>,
     #[serde(default)]
     verdict: VerdictJson,
+}
+
+/// How the run was asked for.
+#[derive(Deserialize, Default)]
+struct OptionsJson {
+    /// Requests per second that were due; `None` for a closed loop.
+    #[serde(default)]
+    rate: Option<f64>,
+}
+
+#[derive(Deserialize, Default)]
+struct EvidenceJson {
+    /// The mean of a rate that changes over the run.
+    #[serde(default)]
+    rate_asked: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -116,6 +138,10 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let mut warnings = json.warnings;
     warnings.extend(bad);
     warnings.extend(bounds_warning(json.latency_us.as_ref()));
+    let from = match json.options.rate.or(json.evidence.rate_asked) {
+        Some(_) => LatencyFrom::Due,
+        None => LatencyFrom::Sent,
+    };
     let rows = json.seconds.iter().map(|row| Second {
         t: row.t,
         rps: row.rps,
@@ -127,7 +153,8 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         duration_s: json.duration_s,
         rps: json.rps,
         bytes_per_s: json.bytes_per_s,
-        latency: json.latency_us.and_then(of_json),
+        statuses: by_class(statuses()),
+        latency: counted_from(from, json.latency_us.and_then(of_json)),
         seconds: rows.collect(),
         warnings,
         distrust: distrust(&json.verdict),

@@ -72,6 +72,7 @@ fn together(a: ClientReport, b: ClientReport) -> ClientReport {
         all
     };
     ClientReport {
+        statuses: a.statuses,
         counted: a.counted,
         requests: sum([a.requests, b.requests]),
         errors: sum([a.errors, b.errors]),

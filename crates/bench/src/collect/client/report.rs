@@ -1,8 +1,10 @@
 //! What a client says it measured, whichever client it is, and the bounds of it. Pure.
 
+use std::collections::BTreeMap;
+
 use crate::limits::{CLIENT_ROWS_MAX, CLIENT_WORDS_MAX, PERCENTILES_MAX};
 use crate::outcome::{Latency, PercentileValue, Second};
-use crate::scenario::Counted;
+use crate::scenario::{Counted, LatencyFrom};
 
 /// What a client counted. Nothing in it is made up: what a client does not report is absent.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -19,6 +21,8 @@ pub struct ClientReport {
     pub rps: f64,
     /// Bytes received. Absent when the client reports none.
     pub bytes_per_s: Option<f64>,
+    /// Responses by class of status, `2xx` to `5xx`; empty when the client reports none.
+    pub statuses: BTreeMap<String, u64>,
     /// Absent when the client reports none.
     pub latency: Option<Latency>,
     /// Absent when the client reports none.
@@ -100,6 +104,7 @@ pub(super) fn latency(
     let percentiles: Vec<_> = named.into_iter().map(|(_, value)| value).collect();
     let says_anything = mean.is_some() || max.is_some() || !percentiles.is_empty();
     says_anything.then_some(Latency {
+        from: LatencyFrom::Sent,
         mean,
         max,
         percentiles,
@@ -117,6 +122,26 @@ fn without_zeros(name: &str) -> String {
 /// The sum of a list, or the largest number where that is beyond it.
 pub(super) fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
+}
+
+/// The same latencies, counted from another moment than sending.
+pub(super) fn counted_from(from: LatencyFrom, latency: Option<Latency>) -> Option<Latency> {
+    latency.map(|latency| Latency { from, ..latency })
+}
+
+/// Responses by class of status, from counts by status. Anything that is not a status of three digits is left out.
+pub(super) fn by_class<'a>(
+    statuses: impl IntoIterator<Item = (&'a String, &'a u64)>,
+) -> BTreeMap<String, u64> {
+    let mut classes = BTreeMap::new();
+    for (status, count) in statuses {
+        let is_status = status.len() == 3 && status.bytes().all(|byte| byte.is_ascii_digit());
+        if is_status && *count > 0 {
+            let class = classes.entry(format!("{}xx", &status[..1])).or_insert(0u64);
+            *class = class.saturating_add(*count);
+        }
+    }
+    classes
 }
 
 /// Whether a status of HTTP, as text, is one of a request that went well.

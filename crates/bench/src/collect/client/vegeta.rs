@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::report::{ClientReport, is_good_status, latency, status_warnings, sum};
+use super::report::{ClientReport, by_class, is_good_status, latency, status_warnings, sum};
 use super::words::json;
 
 #[derive(Deserialize)]
@@ -53,6 +53,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         duration_s,
         rps: json.throughput,
         bytes_per_s: Some(json.bytes_in.total / duration_s.max(1e-9)),
+        statuses: by_class(&json.status_codes),
         latency: match measured {
             true => latency(micros("mean"), micros("max"), percentiles),
             false => None,

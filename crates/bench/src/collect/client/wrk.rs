@@ -1,7 +1,8 @@
 //! The text of wrk, and what it has in common with that of wrk2.
 
-use super::report::{ClientReport, latency, sum};
+use super::report::{ClientReport, counted_from, latency, sum};
 use super::words::{amount, bytes, count, no_number, seconds};
+use crate::scenario::LatencyFrom;
 
 /// Stands in the text of wrk2, which began as wrk.
 pub(super) const OF_WRK2: &str = "HdrHistogram";
@@ -54,7 +55,8 @@ pub(super) fn totals(text: &str) -> Result<ClientReport, String> {
     // Latencies of nothing are zeros.
     if report.requests > 0 {
         let micros = |seconds: f64| seconds * 1e6;
-        report.latency = latency(mean.map(micros), max.map(micros), percentiles(text)?);
+        let found = latency(mean.map(micros), max.map(micros), percentiles(text)?);
+        report.latency = counted_from(LatencyFrom::Backfilled, found);
     }
     Ok(report)
 }

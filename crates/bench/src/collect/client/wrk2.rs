@@ -1,13 +1,15 @@
 //! The text of wrk2, which is that of wrk with a rate, corrected latencies and more percentiles.
 
-use super::report::ClientReport;
+use super::report::{ClientReport, counted_from};
 use super::wrk;
+use crate::scenario::LatencyFrom;
 
 /// wrk2 prints such a line when it starts to measure anew, 10 s after its start.
 const CALIBRATED: &str = "Thread calibration:";
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let mut report = wrk::totals(text)?;
+    report.latency = counted_from(LatencyFrom::Due, report.latency);
     report.notes.push(
         "latencies of wrk2 count from when a request should have begun (corrected for coordinated omission)".to_owned(),
     );

@@ -71,6 +71,7 @@ fn header(page: &mut String, outcome: &Outcome, environment: &Environment, palet
     }
     let state = match (outcome.complete, outcome.quick) {
         (false, _) => "<b class=\"chip bad\">incomplete</b>",
+        (true, _) if !outcome.concludes() => "<b class=\"chip bad\">complete, no valid figure</b>",
         (true, true) => "<b class=\"chip\">quick run</b>",
         (true, false) => "<b class=\"chip good\">complete</b>",
     };

@@ -4,9 +4,17 @@ use toml::de::DeTable;
 
 use super::variant::variant_exists;
 use crate::scenario::section::{At, Read, Section, Source, plain, unknown};
-use crate::scenario::{Bound, Figure, Metric, Variant};
+use crate::scenario::{Bound, Figure, Metric, ResponsesMay, Variant};
 
-const FIGURE_KEYS: &[&str] = &["metric", "ours", "theirs", "above", "at_most", "at_least"];
+const FIGURE_KEYS: &[&str] = &[
+    "metric",
+    "ours",
+    "theirs",
+    "above",
+    "at_most",
+    "at_least",
+    "responses",
+];
 
 pub(super) fn figures(work: &Section<'_>, variants: &[Variant]) -> Read<Vec<Figure>> {
     work.tables("figure")?
@@ -67,6 +75,7 @@ fn figure(source: Source<'_>, table: At<&DeTable<'_>>, variants: &[Variant]) -> 
         ours: plain(ours),
         theirs: theirs.map(|name| name.value),
         bound: bound(&section)?,
+        responses: responses(&section)?,
     })
 }
 
@@ -111,6 +120,19 @@ fn metric(section: &Section<'_>) -> Read<Metric> {
             .source
             .mistake(text.span, unknown("metric", &text.value, &names))
     })
+}
+
+fn responses(section: &Section<'_>) -> Read<ResponsesMay> {
+    let Some(word) = section.text("responses")? else {
+        return Ok(ResponsesMay::default());
+    };
+    match &*word.value {
+        "same" => Ok(ResponsesMay::NotDiffer),
+        "differ" => Ok(ResponsesMay::Differ),
+        other => Err(section
+            .source
+            .mistake(word.span, unknown("value", other, &["same", "differ"]))),
+    }
 }
 
 fn bound(section: &Section<'_>) -> Read<Option<Bound>> {

@@ -11,7 +11,7 @@ use crate::scenario::template::{first_unknown, is_named};
 use crate::scenario::{Launch, Point, Program, Rate, Role, Variant, Work, target};
 
 const VARIANT_KEYS: &[&str] = &[
-    "name", "client", "proxy", "server", "control", "set", "collect", "hosts",
+    "name", "client", "proxy", "server", "control", "set", "collect", "hosts", "subject",
 ];
 /// Values every program may use, and those some may.
 const VALUES: &[&str] = &[
@@ -164,6 +164,7 @@ pub(super) fn variants<'a>(
                 .or(collect(work)?)
                 .unwrap_or(given.collect),
             set,
+            subject: section.flag("subject")?,
         };
         let located = given.networks.of_variant(work, &section, &variant)?;
         (variant.network, variant.remote) = (located.network, located.remote);

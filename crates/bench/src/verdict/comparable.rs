@@ -1,0 +1,176 @@
+//! Whether one round of two variants may be divided: both clients counted the same, and both sides sent the same responses.
+//! Pure.
+
+use std::collections::BTreeMap;
+
+use onrush_measure::units;
+
+use super::figure::Spoilt;
+use super::limiter::percent;
+use crate::outcome::{Latency, Trial, VariantOutcome};
+use crate::scenario::{Figure, Metric, Nature, ResponsesMay, Role};
+
+/// Responses of one class of status may be this much more of all responses on one side.
+const CLASS_SHARE_MAX: f64 = 0.01;
+/// Heads of servers differ by less than this: the largest in the committed runs is 240 bytes, the smallest 80.
+const SIZE_SLACK_BYTES: f64 = 512.0;
+/// Bodies that two libraries compress at one level differ by less than this.
+const SIZE_RATIO_MAX: f64 = 1.25;
+
+/// Why the ratio of both rounds has no meaning; `None` where it has one, or where the clients do not report enough to know.
+pub(super) fn incomparable(
+    figure: &Figure,
+    (variant, ours): (&VariantOutcome, &Trial),
+    (peer, theirs): (&VariantOutcome, &Trial),
+) -> Option<Spoilt> {
+    let (is_per_request, is_latency) = match figure.metric.nature() {
+        Nature::Rate | Nature::Cost => (true, false),
+        Nature::Latency => (false, true),
+        Nature::Memory | Nature::Count => (false, false),
+    };
+    if !ours.ran() || !theirs.ran() {
+        return None;
+    }
+    if is_per_request && ours.counted != theirs.counted {
+        let (own, other) = (ours.counted.plural(), theirs.counted.plural());
+        return Some(Spoilt::Because(format!(
+            "its client counts {other}, ours {own}"
+        )));
+    }
+    if let Some(why) = definitions(&figure.metric, ours, theirs).filter(|_| is_latency) {
+        return Some(Spoilt::Because(why));
+    }
+    let responses_differ = match figure.responses {
+        ResponsesMay::Differ => None,
+        ResponsesMay::NotDiffer if is_per_request || is_latency => {
+            let is_one_client =
+                variant.programs.get(&Role::Client) == peer.programs.get(&Role::Client);
+            statuses(ours, theirs).or_else(|| sizes(ours, theirs).filter(|_| is_one_client))
+        }
+        ResponsesMay::NotDiffer => None,
+    };
+    responses_differ.map(Spoilt::Because)
+}
+
+/// Latencies that two clients count from different moments.
+fn definitions(metric: &Metric, ours: &Trial, theirs: &Trial) -> Option<String> {
+    let of = |trial: &Trial| -> Option<Latency> {
+        match metric.role() {
+            Some(Role::Control) => trial.control_latency_us.clone(),
+            Some(_) | None => trial.latency_us.clone(),
+        }
+    };
+    let (own, other) = (of(ours)?.from, of(theirs)?.from);
+    (own != other).then(|| format!("its client {}, ours {}", other.words(), own.words()))
+}
+
+/// Shares of the classes of status that differ.
+fn statuses(ours: &Trial, theirs: &Trial) -> Option<String> {
+    let (own, other) = (shares(&ours.statuses)?, shares(&theirs.statuses)?);
+    let of =
+        |shares: &BTreeMap<String, f64>, class: &str| shares.get(class).copied().unwrap_or(0.0);
+    let mut classes = own.keys().chain(other.keys());
+    let class =
+        classes.find(|class| (of(&own, class) - of(&other, class)).abs() > CLASS_SHARE_MAX)?;
+    Some(format!(
+        "{} of its responses have status {class}, {} of ours",
+        percent(of(&other, class)),
+        percent(of(&own, class))
+    ))
+}
+
+fn shares(statuses: &BTreeMap<String, u64>) -> Option<BTreeMap<String, f64>> {
+    let all: u64 = statuses.values().sum();
+    let share = |(class, count): (&String, &u64)| (class.clone(), *count as f64 / all as f64);
+    (all > 0).then(|| statuses.iter().map(share).collect())
+}
+
+/// Bytes of a response, head and body as the client counts them, that differ by more than heads do.
+fn sizes(ours: &Trial, theirs: &Trial) -> Option<String> {
+    let size = |trial: &Trial| Some(trial.bytes_per_s? / trial.rps).filter(|size| size.is_finite());
+    let (own, other) = (size(ours)?, size(theirs)?);
+    let (small, large) = (own.min(other), own.max(other));
+    let differ = large - small > SIZE_SLACK_BYTES && large > small * SIZE_RATIO_MAX;
+    differ.then(|| {
+        format!(
+            "its responses have {}, ours {}",
+            units::bytes(other),
+            units::bytes(own)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::LatencyFrom;
+
+    fn why(metric: &str, responses: ResponsesMay, change: impl Fn(&mut Trial)) -> Option<String> {
+        let figure = Figure {
+            metric: Metric::parse(metric).expect("a metric"),
+            ours: Vec::new(),
+            theirs: None,
+            above: BTreeMap::new(),
+            bound: None,
+            responses,
+        };
+        let ours = Trial {
+            rps: 100.0,
+            bytes_per_s: Some(100_000.0),
+            statuses: [("2xx".into(), 1_000)].into(),
+            latency_us: Some(Latency {
+                from: LatencyFrom::Sent,
+                mean: Some(1.0),
+                max: None,
+                percentiles: Vec::new(),
+            }),
+            metrics: [("rps".into(), 100.0)].into(),
+            ..Trial::default()
+        };
+        let mut theirs = ours.clone();
+        change(&mut theirs);
+        let variant = crate::report::sample::outcome().works[0].variants[0].clone();
+        match incomparable(&figure, (&variant, &ours), (&variant, &theirs))? {
+            Spoilt::Because(why) => Some(why),
+            Spoilt::Disturbed(_) => None,
+        }
+    }
+
+    #[test]
+    fn different_latency_definitions_have_no_ratio() {
+        let change = |trial: &mut Trial| {
+            let latency = trial.latency_us.as_mut().expect("latencies");
+            latency.from = LatencyFrom::Backfilled;
+        };
+        let said = why("latency.p99", ResponsesMay::NotDiffer, change);
+        let expected =
+            "its client adds samples for delayed requests, ours counts from sending a request";
+        assert_eq!(said.as_deref(), Some(expected));
+        assert_eq!(why("rps", ResponsesMay::NotDiffer, change), None);
+    }
+
+    #[test]
+    fn different_statuses_have_no_ratio() {
+        let change = |trial: &mut Trial| {
+            trial.statuses = [("2xx".into(), 500), ("3xx".into(), 500)].into();
+        };
+        let said = why("server.cpu_us_per_request", ResponsesMay::NotDiffer, change);
+        assert_eq!(
+            said.as_deref(),
+            Some("50 % of its responses have status 2xx, 100 % of ours")
+        );
+        assert_eq!(why("rps", ResponsesMay::Differ, change), None);
+    }
+
+    #[test]
+    fn different_sizes_have_no_ratio_and_different_heads_do() {
+        let of = |bytes_per_s: f64| {
+            why("rps", ResponsesMay::NotDiffer, |trial| {
+                trial.bytes_per_s = Some(bytes_per_s);
+            })
+        };
+        assert!(of(1_000.0).is_some_and(|why| why.starts_with("its responses have ")));
+        assert_eq!(of(120_000.0), None);
+        assert!(of(400_000.0).is_some());
+    }
+}
