@@ -343,6 +343,29 @@ fn roles_run_on_nodes_of_one_allocation_and_the_parts_of_the_client_are_added_up
 }
 
 #[test]
+fn interrupt_cancels_a_request_that_waits_for_nodes() {
+    if !is_asked_for() {
+        return;
+    }
+    let cluster = Cluster::start();
+    let path = experiment(cluster.directory.path(), "1s", "\"-n\", \"100\"");
+    let text = fs::read_to_string(&path).expect("it is ours");
+    let later = "partition = \"main\", options = [\"--begin=now+1hour\"]";
+    fs::write(&path, text.replace("partition = \"main\"", later)).expect("it is ours");
+    let out = cluster.directory.path().join("out");
+    let words = ["bench", &path, "--out", &out.display().to_string()];
+    let program = Program::start(&mut cluster.onrush(&words));
+    until("a request in the queue", || {
+        (!jobs(&cluster).is_empty()).then_some(())
+    });
+    program.signal(rustix::process::Signal::INT);
+    program.finish();
+    until("the request to be cancelled", || {
+        jobs(&cluster).is_empty().then_some(())
+    });
+}
+
+#[test]
 fn a_node_that_is_cut_off_ends_the_run_and_has_nothing_left_of_it() {
     if !is_asked_for() {
         return;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::limits::CPUS_OF_HOST_MAX;
 use crate::scenario::{Experiment, Launch, Program};
 
 /// Settings that change results, by their file below `/proc/sys`.
@@ -270,8 +271,21 @@ pub fn parse_cpu_list(list: &str) -> Vec<usize> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
-/// Writes `0-2,5`, as taskset and our own `--cpus` read it.
+/// Writes `0-2,5`, as taskset and our own `--cpus` read it. CPUs of another machine have its own numbers, with the number
+/// of the host: `0-1 of host 3`.
 pub fn cpu_list(cpus: &[usize]) -> String {
+    let hosts = cpus.chunk_by(|a, b| a / CPUS_OF_HOST_MAX == b / CPUS_OF_HOST_MAX);
+    let words = hosts.map(|cpus| {
+        let own: Vec<usize> = cpus.iter().map(|cpu| cpu % CPUS_OF_HOST_MAX).collect();
+        match cpus[0] / CPUS_OF_HOST_MAX {
+            0 => ranges(&own),
+            host => format!("{} of host {host}", ranges(&own)),
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn ranges(cpus: &[usize]) -> String {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     for cpu in cpus {
         match parts.last_mut() {
@@ -319,6 +333,15 @@ fn program_facts(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpus_of_hosts_have_their_own_numbers() {
+        assert_eq!(
+            cpu_list(&[30_000, 30_001, 40_003]),
+            "0-1 of host 3, 3 of host 4"
+        );
+        assert_eq!(cpu_list(&[]), "");
+    }
 
     #[test]
     fn cpu_lists_read_back() {

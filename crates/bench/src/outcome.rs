@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 mod judged;
 
 pub use self::judged::{FigureLine, Interval, Limiter, LimiterKind, Verdict};
+use crate::limits::CPUS_OF_HOST_MAX;
 use crate::placement::Placement;
 use crate::scenario::{Counted, LatencyFrom, Point, Role, title};
 use crate::schedule::Seed;
@@ -87,6 +88,9 @@ pub struct WorkOutcome {
     /// Whether its points are steps of a road, each one change behind the one before.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_road: bool,
+    /// Swept parameters whose values are names although they look like numbers.
+    #[serde(skip)]
+    pub labels: Vec<String>,
     /// What it asks.
     pub about: String,
     /// Connections of the client.
@@ -307,6 +311,15 @@ pub struct Sample {
     /// What else the kernel counted: events per second (`NAME_per_s`), shares of the time, what there is. What is not
     /// there was 0.
     pub counters: BySubject,
+}
+
+impl Sample {
+    /// The number of the machine that it is of: 0 for this one, 1 and up for hosts.
+    pub fn host(&self) -> usize {
+        self.cpus
+            .first()
+            .map_or(0, |cpu| cpu.cpu / CPUS_OF_HOST_MAX)
+    }
 }
 
 /// Shares of one CPU's time, 0 to 1.

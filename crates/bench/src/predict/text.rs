@@ -27,6 +27,17 @@ pub fn prediction(prediction: &Prediction) -> String {
     text
 }
 
+/// A note on a prediction for more CPUs than the costs were measured with; empty where it is for as many or fewer.
+pub fn extrapolation(measured: usize, predicted: usize) -> String {
+    if predicted <= measured {
+        return String::new();
+    }
+    format!(
+        "\nExtrapolated: the costs were measured with {measured} CPUs at most, and the application has {predicted}. Contention \
+         between more\ncores is not in them, so the prediction is an upper bound (docs/predict.md, \"The model\").\n"
+    )
+}
+
 /// What packets cost in a prediction; empty when it is not known.
 pub fn packet_costs(cost: &Cost) -> String {
     let Some(packet) = &cost.packet else {
@@ -249,4 +260,15 @@ fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn predictions_beyond_the_measured_cpus_are_marked() {
+        assert_eq!(extrapolation(2, 2), "");
+        assert!(extrapolation(2, 36).contains("with 2 CPUs at most, and the application has 36"));
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::environment::cpu_list;
+use crate::environment::{cpu_list, usable_cpus};
 use crate::run::{Planned, is_here};
 use crate::scenario::{Experiment, Launch, Order, Work};
 use crate::schedule::Cell;
@@ -58,6 +58,9 @@ pub fn schedule(experiment: &Experiment, planned: &Planned) -> String {
         length(planned.trial_length, round.len()),
         total(experiment, planned, round.len())
     );
+    if let Some(warning) = experiment.too_few_cpus(usable_cpus().len()) {
+        let _ = writeln!(text, "warning: {warning}");
+    }
     for what in &planned.left_out {
         let _ = writeln!(text, "left out: {what}");
     }

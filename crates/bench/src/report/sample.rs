@@ -39,6 +39,7 @@ pub(crate) fn outcome() -> Outcome {
             name: "fixed response".into(),
             point: Point::default(),
             is_road: false,
+            labels: Vec::new(),
             about: "An empty 200.".into(),
             connections: 100,
             figures: verdict::figure_lines(&figure, &variants),

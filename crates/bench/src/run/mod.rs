@@ -204,7 +204,7 @@ pub fn measure(
         works: planned.works,
         failures: BTreeMap::new(),
         started: now.checked_sub(since).unwrap_or(now),
-        notes: first_notes(&planned.left_out, lines.len(), started),
+        notes: first_notes(experiment, &planned.left_out, lines.len(), started),
         lost: None,
         no_room: None,
         schedule: planned.schedule,
@@ -236,9 +236,15 @@ pub fn measure(
 }
 
 /// What a reader must know before anything was measured.
-fn first_notes(left_out: &[String], made: usize, started: SystemTime) -> Vec<String> {
+fn first_notes(
+    experiment: &Experiment,
+    left_out: &[String],
+    made: usize,
+    started: SystemTime,
+) -> Vec<String> {
     let left_out = left_out.iter().map(|what| format!("Left out: {what}."));
-    let mut notes: Vec<String> = left_out.collect();
+    let warning = experiment.too_few_cpus(environment::usable_cpus().len());
+    let mut notes: Vec<String> = warning.into_iter().chain(left_out).collect();
     if made > 0 {
         notes.push(format!(
             "Resumed: {made} trials were made before this run was interrupted, from {} on.",
@@ -283,6 +289,7 @@ fn works(
         name: work.name.clone(),
         point: work.point.clone(),
         is_road: work.is_road,
+        labels: work.labels.clone(),
         about: work.about.clone(),
         connections: work.connections,
         variants: work

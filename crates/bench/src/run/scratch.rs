@@ -64,12 +64,32 @@ fn is_unlocked(directory: &Path) -> bool {
     opened.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
 
-/// Whether a directory with this name is of a process that is gone.
+/// In a shell, without single quotes: what [`machine`] returns there.
+pub(super) const MACHINE_IN_SHELL: &str =
+    "$(cut -c 1-8 /proc/sys/kernel/random/boot_id)$(readlink /proc/self/ns/pid | tr -dc 0-9)";
+
+/// Where process numbers mean the same: this boot of the kernel, and this namespace of processes. Machines and containers may
+/// share a temporary directory.
+fn machine() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot: String = boot.chars().take(8).collect();
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let namespace = namespace.to_string_lossy().into_owned();
+    let digits = namespace.chars().filter(char::is_ascii_digit);
+    boot + &digits.collect::<String>()
+}
+
+/// Whether a directory with this name is of a process of this machine that is gone.
 fn is_stale(name: &str, prefix: &str) -> bool {
     let process: Option<u32> = name.strip_prefix(prefix).and_then(|rest| {
-        let (process, nanoseconds) = rest.split_once('-')?;
-        nanoseconds.parse::<u128>().ok()?;
-        process.parse().ok()
+        let mut parts = rest.split('-');
+        let process = parts.next()?.parse().ok()?;
+        parts.next()?.parse::<u128>().ok()?;
+        match (parts.next(), parts.next()) {
+            (None, _) => Some(process),
+            (Some(machine), None) => (machine == self::machine()).then_some(process),
+            (Some(_), Some(_)) => None,
+        }
     });
     process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists())
 }
@@ -85,20 +105,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn shell_and_program_name_the_machine_alike() {
+        let output = std::process::Command::new("sh")
+            .args(["-c", &format!("echo \"{MACHINE_IN_SHELL}\"")])
+            .output()
+            .expect("a shell");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), machine());
+    }
+
+    #[test]
     fn what_a_killed_run_left_is_removed_and_nothing_else() {
         let temporary = tempfile::tempdir().expect("a directory");
         // Process numbers end far below this (PID_MAX_LIMIT, 2^22).
         let gone = "onrush-bench-4000000000-1";
+        let gone_here = format!("onrush-bench-4000000000-1-{}", machine());
         let others = [
+            "onrush-bench-4000000000-1-0badf00d4026531836".into(),
             format!("onrush-bench-{}-1", std::process::id()),
             "onrush-bench-chain-20260101-000000".into(),
             "onrush-bench-4000000000".into(),
         ];
-        for name in others.iter().map(String::as_str).chain([gone]) {
+        for name in others.iter().map(String::as_str).chain([gone, &gone_here]) {
             fs::create_dir(temporary.path().join(name)).expect("a new name");
         }
         remove_stale(temporary.path(), PREFIX, |_| ());
         assert!(!temporary.path().join(gone).exists());
+        assert!(!temporary.path().join(gone_here).exists());
         for name in others {
             assert!(temporary.path().join(&name).exists(), "{name}");
         }

@@ -38,6 +38,8 @@ pub struct Experiment {
     pub quick: Quick,
     /// The number of CPUs each role gets at most; `None` shares out all of them.
     pub cpus_per_role: Option<usize>,
+    /// How many CPUs the values of the chosen scale are for, where it gives them.
+    pub cpus: Option<usize>,
     /// Whether a CPU profile is made of each role, which costs the roles some of their time.
     pub profile: bool,
     /// Programs by name.
@@ -51,6 +53,19 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// A warning where this machine has fewer CPUs than the values of the scale are for; roles on other machines have
+    /// theirs.
+    pub fn too_few_cpus(&self, cpus: usize) -> Option<String> {
+        let wanted = self.cpus.filter(|wanted| *wanted > cpus)?;
+        let runs_here = |work: &Work| work.variants.iter().any(|variant| variant.remote.is_none());
+        self.works.iter().any(runs_here).then(|| {
+            format!(
+                "The values of this scale are for {wanted} CPUs, and {cpus} can be used here: masks and numbers of threads may \
+                 have another effect. Take another scale, or a larger machine."
+            )
+        })
+    }
+
     /// Takes the rounds and windows of `--quick`.
     pub fn hurry(&mut self) {
         self.rounds = self.quick.rounds;
@@ -188,6 +203,8 @@ pub struct Work {
     pub point: Point,
     /// Whether its points are steps of a road, each one change behind the one before.
     pub is_road: bool,
+    /// Swept parameters whose values are names although they look like numbers.
+    pub labels: Vec<String>,
     /// One or two sentences for the report.
     pub about: String,
     /// The role whose cost is the question, when it is not the one [`Work::under_test`] takes by itself.

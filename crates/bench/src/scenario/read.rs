@@ -99,6 +99,7 @@ pub(super) fn experiment(
         measure: ends.measure.unwrap_or(Duration::from_secs(5)),
         cpus_per_role: ends.cpus_per_role,
         quick: quick(&section)?,
+        cpus: given.scale.cpus.map(|cpus| cpus as usize),
         profile: section.flag("profile")?.unwrap_or(false),
         works,
         programs: given.programs,
@@ -243,7 +244,7 @@ at_most = 0.85
             .map(|variant| variant.subject)
             .collect();
         assert_eq!(subjects, [None, Some(true)]);
-        assert_eq!(work.figures[0].responses, ResponsesMay::Differ);
+        assert_eq!(work.figures[0].responses, crate::scenario::ResponsesMay::Differ);
         let message = mistake("at_most = 0.85", "responses = \"differs\"");
         assert!(message.contains("did you mean `differ`"), "{message}");
     }
@@ -384,7 +385,7 @@ at_most = 0.85
     #[test]
     fn a_scale_is_the_same_experiment_for_another_machine() {
         let scales = "scale = \"small\"\n[scales.small]\nabout = \"Two CPUs.\"\nrounds = 3\nmeasure = \"1s\"\n\
-            sweep = { connections = [1, 2] }\nset = { io = \"auto\" }\n[scales.large]\nwarm_up = \"9s\"\ncpus_per_role = 8\nconnections = 7\n";
+            sweep = { connections = [1, 2] }\nset = { io = \"auto\" }\n[scales.large]\ncpus = 32\nwarm_up = \"9s\"\ncpus_per_role = 8\nconnections = 7\n";
         let text = GOOD.replace(
             "connections = 100",
             "sweep = { connections = [10, 20, 30] }",
@@ -404,6 +405,13 @@ at_most = 0.85
         assert_eq!((large.rounds, large.works.len()), (2, 3));
         assert_eq!(large.warm_up, WarmUp::Fixed(Duration::from_secs(9)));
         assert_eq!(large.cpus_per_role, Some(8));
+        assert_eq!(large.too_few_cpus(32), None);
+        let warning = large.too_few_cpus(2).expect("too few");
+        assert!(
+            warning.contains("for 32 CPUs, and 2 can be used"),
+            "{warning}"
+        );
+        assert_eq!(usual.too_few_cpus(1), None);
         let none = experiment("test.toml", &text, Path::new("/lab"), Some("larg"));
         let message = none.expect_err("no such scale").to_string();
         assert!(

@@ -6,7 +6,7 @@ use super::agree::undecided;
 use super::comparable::incomparable;
 use super::limiter::percent;
 use super::validity::unsteady_in_words;
-use crate::outcome::{FigureLine, Interval, Trial, VariantOutcome, Verdict};
+use crate::outcome::{FigureLine, Interval, Trial, VariantOutcome, Verdict, WorkOutcome};
 use crate::scenario::{Figure, Metric, Nature, Role};
 
 /// The usual confidence of an interval.
@@ -171,13 +171,14 @@ fn pair(
     theirs: Option<&VariantOutcome>,
 ) -> Pair {
     let number = |name: &str, trial: &Trial| number(figure, variants, name, trial);
-    let mut spoilt = spoilt(figure, ours, Side::Ours);
+    let aim = Aim::of(figure);
+    let mut spoilt = spoilt(&aim, ours, Side::Ours);
     let mut values = number(&variant.name, ours).map(|own| (own, None));
     let mut disturbed = ours.disturbed;
     if let Some(theirs) = theirs {
         let beside = theirs.trials.iter().find(|trial| trial.round == ours.round);
         let theirs_spoilt = match beside {
-            Some(trial) => self::spoilt(figure, trial, Side::Theirs)
+            Some(trial) => self::spoilt(&aim, trial, Side::Theirs)
                 .or_else(|| incomparable(figure, (variant, ours), (theirs, trial))),
             None => Some(Spoilt::Because("did not run".into())),
         };
@@ -212,18 +213,51 @@ enum Side {
     Theirs,
 }
 
-fn spoilt(figure: &Figure, trial: &Trial, side: Side) -> Option<Spoilt> {
+/// What decides whether a round counts.
+struct Aim<'a> {
+    metric: &'a Metric,
+    has_target: bool,
+}
+
+impl Aim<'_> {
+    fn of(figure: &Figure) -> Aim<'_> {
+        Aim {
+            metric: &figure.metric,
+            has_target: figure.bound.is_some(),
+        }
+    }
+}
+
+/// Whether a round of a variant counts in every figure of this metric that the work has of it. Without such a figure each
+/// valid round does.
+pub(crate) fn counts(work: &WorkOutcome, variant: &str, metric: &Metric, trial: &Trial) -> bool {
+    let name = metric.name();
+    let lines = work.figures.iter().filter(|line| line.metric == name);
+    let spoilt = |line: &FigureLine| {
+        let aim = Aim {
+            metric,
+            has_target: line.target.is_some(),
+        };
+        let is_ours = line.ours == variant;
+        let is_theirs = line.theirs.as_deref() == Some(variant);
+        (is_ours && spoilt(&aim, trial, Side::Ours).is_some())
+            || (is_theirs && spoilt(&aim, trial, Side::Theirs).is_some())
+    };
+    trial.is_valid() && !lines.into_iter().any(spoilt)
+}
+
+fn spoilt(aim: &Aim<'_>, trial: &Trial, side: Side) -> Option<Spoilt> {
     if !trial.invalid.is_empty() {
         return Some(Spoilt::Because(trial.invalid.join("; ")));
     }
-    let metric = &figure.metric;
+    let metric = aim.metric;
     let is_of_control = metric.role() == Some(Role::Control);
     if is_of_control && !trial.control_disturbed.is_empty() {
         let why = trial.control_disturbed.join("; ");
         return Some(Spoilt::Because(format!("the control client: {why}")));
     }
     // Without a target a disturbed round is shown; the line has a note.
-    if let Some(share) = trial.disturbed.filter(|_| figure.bound.is_some()) {
+    if let Some(share) = trial.disturbed.filter(|_| aim.has_target) {
         return Some(Spoilt::Disturbed(share));
     }
     let (needs_client_with_room, needs_steady_rate) = match metric.nature() {

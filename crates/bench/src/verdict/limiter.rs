@@ -195,7 +195,8 @@ fn not_full(trial: &Trial, used: &[&CpuUse]) -> Limiter {
         .iter()
         .max_by(|a, b| a.busy().total_cmp(&b.busy()))
         .map_or(String::new(), |cpu| {
-            format!("CPU {} was {} busy", cpu.cpu, percent(cpu.busy()))
+            let cpus = crate::environment::cpu_list(&[cpu.cpu]);
+            format!("CPU {cpus} was {} busy", percent(cpu.busy()))
         });
     let (kind, sentence) = match trial.rate {
         Some(rate) if trial.rps >= rate * RATE_KEPT => (
@@ -231,7 +232,7 @@ fn not_full(trial: &Trial, used: &[&CpuUse]) -> Limiter {
 
 fn cpu_words(cpus: &[usize]) -> String {
     match cpus {
-        [one] => format!("CPU {one}"),
+        [_] => format!("CPU {}", crate::environment::cpu_list(cpus)),
         _ => format!("CPUs {}", crate::environment::cpu_list(cpus)),
     }
 }

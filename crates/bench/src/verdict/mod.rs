@@ -16,6 +16,7 @@ pub use crate::outcome::{Limiter, LimiterKind, Verdict};
 pub use agree::{disagreements, remedy};
 pub use control::{ControlEnd, judge_control};
 pub(crate) use evidence::of_all_cpus;
+pub(crate) use figure::counts;
 pub use figure::figure_lines;
 pub use limiter::limiter;
 pub(crate) use limiter::mean_use;

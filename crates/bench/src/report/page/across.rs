@@ -36,12 +36,16 @@ impl Across {
             })
             .filter(|(_, values)| values.len() > 1)
             .collect();
-        let is_number = |(_, values): &&(String, Vec<String>)| {
-            values.iter().all(|value| quantity(value).is_some())
+        let is_number = |(parameter, values): &&(String, Vec<String>)| {
+            !first.labels.contains(parameter)
+                && values.iter().all(|value| quantity(value).is_some())
         };
         let chosen = candidates.iter().find(is_number);
         let (parameter, values) = chosen.or_else(|| candidates.first())?;
-        let numbers: Option<Vec<f64>> = values.iter().map(|value| quantity(value)).collect();
+        let numbers: Option<Vec<f64>> = match first.labels.contains(parameter) {
+            true => None,
+            false => values.iter().map(|value| quantity(value)).collect(),
+        };
         let (places, scale) = match numbers {
             Some(numbers) => on_a_number_line(values, &numbers),
             None => side_by_side(values),

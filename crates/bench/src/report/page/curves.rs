@@ -12,6 +12,7 @@ use super::super::number::number;
 use super::palette::Palette;
 use crate::outcome::{Latency, Sample, Second, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::{Metric, Unit};
+use crate::verdict::counts;
 
 /// All charts of a work but those of its CPUs, as `<figure>` elements.
 pub(super) fn of_work(work: &WorkOutcome, palette: &Palette) -> Vec<String> {
@@ -51,7 +52,7 @@ fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<S
             let rounds: Vec<(u32, f64)> = variant
                 .trials
                 .iter()
-                .filter(|trial| trial.is_valid())
+                .filter(|trial| counts(work, &variant.name, metric, trial))
                 .filter_map(|trial| Some((trial.round, trial.metrics.get(&name).copied()?)))
                 .collect();
             let values: Vec<f64> = rounds.iter().map(|(_, value)| *value).collect();
@@ -84,7 +85,7 @@ fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<S
     let svg = strip(&title, unit, &rows, text);
     Some(figure(
         &title,
-        "a dot for each round, a bar at the median",
+        "a dot for each round that counts, a bar at the median",
         &svg,
     ))
 }

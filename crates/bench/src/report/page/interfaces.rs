@@ -81,9 +81,13 @@ fn lines(trial: &Trial, counted: &Counted) -> Vec<Line> {
     const CLASSES: [&str; INTERFACES_DRAWN_MAX] = ["o1", "t1", "o2", "t2"];
     let mut lines = Vec::new();
     for (name, class) in busiest(trial).into_iter().zip(CLASSES) {
+        // Samples of other machines know nothing of it: they are not zeros.
+        let mut with_it = trial.samples.iter();
+        let host = with_it.find(|sample| sample.interfaces.contains_key(name));
+        let host = host.map(Sample::host);
         for (way, pick) in [("received", counted.received), ("sent", counted.sent)] {
             let point = |sample: &Sample| {
-                let (from, to) = span(trial, sample)?;
+                let (from, to) = span(trial, sample).filter(|_| Some(sample.host()) == host)?;
                 let used = sample.interfaces.get(name);
                 Some(((from + to) / 2.0, used.map_or(0.0, pick)))
             };

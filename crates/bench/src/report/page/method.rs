@@ -5,6 +5,7 @@ use std::fmt::Write;
 use onrush_chart::escape;
 
 use crate::environment::{Environment, cpu_list};
+use crate::limits::CPUS_OF_HOST_MAX;
 use crate::outcome::Outcome;
 
 /// The last section of the page.
@@ -27,6 +28,7 @@ pub(super) fn section(page: &mut String, outcome: &Outcome, environment: &Enviro
     };
     add("CPU", machine.cpu_model.clone());
     add("CPUs used", Some(cpu_list(&sorted(&machine.cpus))));
+    add("Hosts", hosts(environment));
     add(
         "Memory",
         machine
@@ -74,6 +76,20 @@ pub(super) fn section(page: &mut String, outcome: &Outcome, environment: &Enviro
         &format!("<pre>{}</pre>", escape(&environment.experiment)),
     );
     page.push_str("</section>\n");
+}
+
+/// The numbers by which CPUs of hosts are named; `None` where everything ran on this machine.
+fn hosts(environment: &Environment) -> Option<String> {
+    let hosts = environment.hosts.iter();
+    let mut hosts: Vec<(usize, &String)> = hosts
+        .map(|(name, facts)| (facts.first_cpu / CPUS_OF_HOST_MAX, name))
+        .collect();
+    hosts.sort();
+    let words = hosts
+        .iter()
+        .map(|(number, name)| format!("host {number}: {name}"));
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 fn sorted(cpus: &[usize]) -> Vec<usize> {

@@ -13,8 +13,10 @@ use super::curves::time_axis;
 use super::interfaces;
 use super::palette::Palette;
 use super::window::{seconds_text, span, title};
+use crate::environment::cpu_list;
 use crate::limits::{
-    CPUS_DRAWN_MAX, HEAT_ROWS_MAX, HEAT_ROWS_TOGETHER, ROUNDS_DRAWN_MAX, TRIALS_DRAWN_MAX,
+    CPUS_DRAWN_MAX, CPUS_OF_HOST_MAX, HEAT_ROWS_MAX, HEAT_ROWS_TOGETHER, ROUNDS_DRAWN_MAX,
+    TRIALS_DRAWN_MAX,
 };
 use crate::outcome::{CpuUse, Sample, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::Role;
@@ -123,8 +125,8 @@ fn areas(variant: &VariantOutcome, trial: &Trial, number: usize) -> String {
     let roles = variant.placement.roles_on(number);
     let roles: Vec<&str> = roles.into_iter().map(Role::name).collect();
     let what = match roles.is_empty() {
-        true => format!("CPU {number}"),
-        false => format!("CPU {number} · {}", roles.join(", ")),
+        true => cpu_name(number),
+        false => format!("{} · {}", cpu_name(number), roles.join(", ")),
     };
     let busy = format!("{:.0} % busy", busy * 100.0);
     let plot = Plot {
@@ -203,7 +205,12 @@ fn heat(variant: &VariantOutcome, trial: &Trial) -> String {
 
 fn groups(trial: &Trial, cpus: &[usize]) -> Vec<HeatGroup> {
     let of_cpu = |value: fn(&Sample, usize) -> f64| {
-        let row = |cpu: &usize| row(trial, format!("CPU {cpu}"), |sample| value(sample, *cpu));
+        let row = |cpu: &usize| {
+            let host = cpu / CPUS_OF_HOST_MAX;
+            row(trial, cpu_name(*cpu), |sample| {
+                (sample.host() == host).then(|| value(sample, *cpu))
+            })
+        };
         cpus.iter().map(row).collect::<Vec<HeatRow>>()
     };
     let busy = HeatGroup {
@@ -237,10 +244,16 @@ fn events(name: &str, mut rows: Vec<HeatRow>) -> Option<HeatGroup> {
     })
 }
 
-fn row(trial: &Trial, name: String, value: impl Fn(&Sample) -> f64) -> HeatRow {
+/// The name of a CPU in titles and rows.
+fn cpu_name(number: usize) -> String {
+    format!("CPU {}", cpu_list(&[number]))
+}
+
+/// A cell for each sample that has a value; samples of other machines have none.
+fn row(trial: &Trial, name: String, value: impl Fn(&Sample) -> Option<f64>) -> HeatRow {
     let cell = |sample: &Sample| {
         let (from, to) = span(trial, sample)?;
-        let value = value(sample);
+        let value = value(sample)?;
         Some(HeatCell { from, to, value })
     };
     HeatRow {
@@ -285,9 +298,12 @@ fn device_rows(trial: &Trial) -> Vec<HeatRow> {
     lines.truncate(HEAT_ROWS_MAX);
     let of_line = |(subject, _): (&str, f64)| {
         let name = device(subject).unwrap_or_default();
+        let mut with_it = trial.samples.iter();
+        let host = with_it.find(|sample| sample.counters.contains_key(subject));
+        let host = host.map(Sample::host);
         row(trial, name, |sample| {
             let measures = sample.counters.get(subject).into_iter();
-            measures.flat_map(BTreeMap::values).sum()
+            (Some(sample.host()) == host).then(|| measures.flat_map(BTreeMap::values).sum())
         })
     };
     lines.into_iter().map(of_line).collect()

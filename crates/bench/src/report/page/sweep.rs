@@ -8,13 +8,16 @@ use onrush_chart::{
     plain_number,
 };
 
+use onrush_measure::compare::Rounds;
+
 use super::super::number::number;
 use super::across::{Across, without};
 use super::against_rate;
 use super::curves::capitalized;
 use super::palette::Palette;
-use crate::outcome::{Trial, VariantOutcome, WorkOutcome};
+use crate::outcome::{VariantOutcome, WorkOutcome};
 use crate::scenario::{Metric, Unit};
+use crate::verdict::counts;
 
 /// Legend and charts of the points of one work; empty for a work with one point.
 pub(super) fn section(points: &[WorkOutcome], palette: &Palette) -> String {
@@ -126,7 +129,7 @@ fn chart(
     };
     Some(figure(
         &format!("{title}{unit}"),
-        "medians of valid rounds, with their range",
+        "medians of the rounds that count, with their range",
         &plot.svg(),
     ))
 }
@@ -142,11 +145,12 @@ fn lines(points: &[WorkOutcome], across: &Across, metric: &Metric, palette: &Pal
                 .iter()
                 .filter(|work| without(&work.point, &across.along) == *rest);
             for work in of_it {
-                // Numbers of failed trials are no points of a curve.
-                let valid = work
-                    .variant(name)
-                    .filter(|variant| variant.trials.iter().any(Trial::is_valid));
-                let rounds = valid.and_then(|variant| variant.metrics.get(&metric.name()));
+                // Rounds that the table leaves out are no points of a curve.
+                let variant = work.variant(name);
+                let trials = variant.into_iter().flat_map(|variant| &variant.trials);
+                let counted = trials.filter(|trial| counts(work, name, metric, trial));
+                let values = counted.filter_map(|trial| trial.metrics.get(&metric.name()).copied());
+                let rounds = Rounds::of(&values.collect::<Vec<f64>>());
                 if let (Some(rounds), Some(place)) = (rounds, across.place(work)) {
                     medians.push((place, rounds.median));
                     ranges.push((place, rounds.min, rounds.max));
@@ -242,6 +246,19 @@ mod tests {
         let across = Across::of(&points).expect("it is swept");
         assert_eq!(across.axis().ticks.len(), 2);
         assert!(section(&points, &Palette::of(&outcome())).contains("io_uring"));
+    }
+
+    #[test]
+    fn quoted_digits_are_names_and_no_number_line() {
+        let mut points = swept(&[
+            Point::default().with("mask", "0").with("queues", "1"),
+            Point::default().with("mask", "3").with("queues", "1"),
+        ]);
+        for point in &mut points {
+            point.labels = vec!["mask".into()];
+        }
+        let across = Across::of(&points).expect("it is swept");
+        assert_eq!(across.places, [("0".into(), 0.0), ("3".into(), 1.0)]);
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Hosts {
             return hosts;
         }
         let allocated: Vec<&Slurm> = wanted.values().filter_map(|host| slurm(host)).collect();
-        let copy = Copy::of(onrush);
+        let copy = Copy::of(onrush, scratch);
         let allocation = match &copy {
             Ok(_) if !allocated.is_empty() => {
                 Allocation::of(&allocated, scratch, interrupt).map(Some)
@@ -218,7 +218,7 @@ fn in_words(host: &RemoteHost) -> String {
 
 /// What reaching the machines of a run needs.
 struct Reaching<'a> {
-    copy: Copy<'a>,
+    copy: Copy,
     scratch: &'a Path,
     interrupt: &'a Interrupt,
     /// The numbers of the last machine's CPUs.

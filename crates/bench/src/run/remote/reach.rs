@@ -4,14 +4,14 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Instant;
 
 use super::super::child::{ends_with_us, file_of};
 use super::super::interrupt::Interrupt;
-use super::super::scratch::AGENT_PREFIX;
+use super::super::scratch::{AGENT_PREFIX, MACHINE_IN_SHELL};
 use super::super::wire::{Hello, PROTOCOL, Said, hear, understand};
 use super::connection::{Connection, last_words};
 use crate::limits::{GREETING_LINES_MAX, POLL, REACH_WAIT_MAX};
@@ -21,19 +21,33 @@ use crate::scenario::Ssh;
 const WORD: &str = "onrush-agent:";
 
 /// This program as it is copied.
-pub(super) struct Copy<'a> {
-    file: &'a Path,
+pub(super) struct Copy {
+    file: PathBuf,
     length: u64,
     /// SHA-256, in hexadecimal digits.
     hash: String,
 }
 
-impl Copy<'_> {
-    /// Looks at the file.
-    pub(super) fn of(file: &Path) -> Result<Copy<'_>, String> {
+impl Copy {
+    /// The program without its debug information where strip(1) is installed (two thirds of a release build), else as it is.
+    pub(super) fn of(file: &Path, scratch: &Path) -> Result<Copy, String> {
+        let stripped = scratch.join("onrush-stripped");
+        let mut strip = Command::new("strip");
+        strip.args(["--strip-debug", "-o"]).arg(&stripped).arg(file);
+        strip
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        match strip.status() {
+            Ok(status) if status.success() => Copy::as_it_is(stripped),
+            Ok(_) | Err(_) => Copy::as_it_is(file.to_owned()),
+        }
+    }
+
+    fn as_it_is(file: PathBuf) -> Result<Copy, String> {
         let cannot = |error: io::Error| format!("{} cannot be read: {error}", file.display());
-        let length = fs::metadata(file).map_err(cannot)?.len();
-        let input = File::open(file).map_err(cannot)?;
+        let length = fs::metadata(&file).map_err(cannot)?.len();
+        let input = File::open(&file).map_err(cannot)?;
         let outcome = Command::new("sha256sum").stdin(input).output();
         let outcome = outcome.map_err(|error| {
             format!("sha256sum cannot be run ({error}): apt-get install coreutils")
@@ -55,7 +69,7 @@ impl Copy<'_> {
     pub(super) fn script(&self) -> String {
         let (length, hash) = (self.length, &self.hash);
         format!(
-            "umask 077; d=/tmp/{AGENT_PREFIX}$$-$(date +%s); mkdir \"$d\" || exit 1; \
+            "umask 077; d=/tmp/{AGENT_PREFIX}$$-$(date +%s)-{MACHINE_IN_SHELL}; mkdir \"$d\" || exit 1; \
              trap \"rm -rf $d\" EXIT; trap \"exit 1\" HUP INT TERM; cd \"$d\" || exit 1; \
              echo \"{WORD} machine $(uname -m)\"; \
              head -c {length} >onrush; \
@@ -76,7 +90,7 @@ pub(super) struct Way {
 }
 
 /// To this machine itself.
-pub(super) fn local_way(copy: &Copy<'_>) -> Way {
+pub(super) fn local_way(copy: &Copy) -> Way {
     Way {
         line: vec!["sh".into(), "-c".into(), copy.script()],
         condition: "sh runs".into(),
@@ -84,7 +98,7 @@ pub(super) fn local_way(copy: &Copy<'_>) -> Way {
 }
 
 /// To a host of ssh.
-pub(super) fn ssh_way(ssh: &Ssh, copy: &Copy<'_>) -> Way {
+pub(super) fn ssh_way(ssh: &Ssh, copy: &Copy) -> Way {
     let mut line = vec!["ssh".to_owned(), "-T".into()];
     // Nobody is there to be asked for a password, and nothing but the agent needs the connection.
     for option in [
@@ -146,7 +160,7 @@ enum First {
 pub(super) fn reach(
     name: &str,
     way: &Way,
-    copy: &Copy<'_>,
+    copy: &Copy,
     errors: &Path,
     interrupt: &Interrupt,
 ) -> Result<Connection, String> {
@@ -192,7 +206,7 @@ type Greeted = (ChildStdin, Box<Hello>, BufReader<ChildStdout>);
 fn greet(
     mut input: ChildStdin,
     output: ChildStdout,
-    copy: &Copy<'_>,
+    copy: &Copy,
     interrupt: &Interrupt,
 ) -> Result<Greeted, Option<String>> {
     let (sender, receiver) = sync_channel(1);
@@ -248,7 +262,7 @@ fn is_same(hello: &Hello) -> bool {
 }
 
 /// What our script says on the host: which machine it is, upon which the program is sent, or why it cannot go on.
-fn word_of_host(word: &str, input: &mut ChildStdin, copy: &Copy<'_>) -> Result<(), Option<String>> {
+fn word_of_host(word: &str, input: &mut ChildStdin, copy: &Copy) -> Result<(), Option<String>> {
     let own = std::env::consts::ARCH;
     if let Some(machine) = word.strip_prefix("machine ") {
         if machine != own {
@@ -256,7 +270,7 @@ fn word_of_host(word: &str, input: &mut ChildStdin, copy: &Copy<'_>) -> Result<(
                 "it is of the architecture {machine} and this program is for {own}: run the experiment with a build that both can run"
             )));
         }
-        let sent = File::open(copy.file).and_then(|mut file| io::copy(&mut file, input));
+        let sent = File::open(&copy.file).and_then(|mut file| io::copy(&mut file, input));
         let sent = sent.and_then(|_| input.flush());
         // Why it ended stands in what it printed.
         return sent.map_err(|_| None);

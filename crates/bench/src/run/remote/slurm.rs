@@ -9,7 +9,9 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::child::{ends_with_us, nap};
 use super::super::interrupt::Interrupt;
@@ -137,7 +139,7 @@ impl Allocation {
     }
 
     /// What leads to a node: a step that shares what it has with the programs that the agent starts.
-    pub(super) fn way(&self, node: &str, copy: &Copy<'_>) -> Way {
+    pub(super) fn way(&self, node: &str, copy: &Copy) -> Way {
         let job = format!("--jobid={}", self.job);
         let list = format!("--nodelist={node}");
         let words = [
@@ -162,12 +164,39 @@ impl Allocation {
     }
 }
 
+impl Allocation {
+    fn terminate(&self) {
+        let process = i32::try_from(self.process.id())
+            .ok()
+            .and_then(Pid::from_raw);
+        if let Some(process) = process {
+            // It may have ended; then there is nothing to cancel.
+            let _ = kill_process(process, Signal::TERM);
+        }
+    }
+
+    fn has_ended_within(&mut self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        while matches!(self.process.try_wait(), Ok(None)) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            nap(POLL, deadline);
+        }
+        true
+    }
+}
+
 impl Drop for Allocation {
     fn drop(&mut self) {
         self.input.take();
-        let deadline = Instant::now() + STOP_WAIT_MAX;
-        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < deadline {
-            nap(POLL, deadline);
+        if self.job.is_empty() {
+            // A request that still waits for nodes: SIGTERM has salloc cancel it, and a killed salloc leaves it in the queue.
+            self.terminate();
+        }
+        if !self.has_ended_within(STOP_WAIT_MAX) {
+            self.terminate();
+            self.has_ended_within(STOP_WAIT_MAX);
         }
         // Slurm takes the nodes back when salloc is gone, however it goes.
         let _ = self.process.kill();

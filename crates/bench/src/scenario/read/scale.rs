@@ -18,6 +18,7 @@ const SCALE_KEYS: &[&str] = &[
     "connections",
     "sweep",
     "set",
+    "cpus",
 ];
 
 /// What the chosen scale says, in place of the rest of the file.
@@ -30,6 +31,8 @@ pub(super) struct Scale<'a> {
     pub(super) set: BTreeMap<String, String>,
     /// Of works that do not say how many.
     pub(super) connections: Option<u64>,
+    /// CPUs that its values were chosen for.
+    pub(super) cpus: Option<u64>,
     /// What there is to say about it.
     pub(super) about: Option<String>,
 }
@@ -112,6 +115,7 @@ fn all<'a>(experiment: &Section<'a>) -> Read<Vec<(String, Scale<'a>)>> {
             sweep,
             set: section.texts_by_name("set")?,
             connections: section.count("connections", 1..100_001)?,
+            cpus: section.count("cpus", 1..10_001)?,
             about: section.text("about")?.map(|about| about.value),
             section: Some(section),
         };

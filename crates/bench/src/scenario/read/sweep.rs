@@ -14,6 +14,7 @@ use crate::scenario::section::{At, Read, Section};
 struct Parameter {
     name: String,
     values: Vec<String>,
+    are_labels: bool,
 }
 
 /// The points of a work with the place where they stand; one without parameters for a work that is not swept.
@@ -45,6 +46,17 @@ pub(super) fn points(work: &Section<'_>, scale: &Scale<'_>) -> Read<(Vec<Point>,
         ));
     }
     Ok((combinations(&parameters), sweep.span))
+}
+
+/// The swept parameters whose values are names although they look like numbers: all of them are digits in quotes, such as
+/// the masks "0", "3" and "ff".
+pub(super) fn labels(work: &Section<'_>, scale: &Scale<'_>) -> Read<Vec<String>> {
+    let Some(sweep) = work.table("sweep")? else {
+        return Ok(Vec::new());
+    };
+    let parameters = parameters(work, &sweep, scale)?.into_iter();
+    let labelled = parameters.filter(|parameter| parameter.are_labels);
+    Ok(labelled.map(|parameter| parameter.name).collect())
 }
 
 /// Every combination; the first parameter changes last, as in nested loops.
@@ -84,6 +96,12 @@ fn parameters(
                 .source
                 .mistake(name.span, format!("`{}` has no values", name.value)));
         }
+        let is_label = |value: &At<String>| {
+            let written = work.source.text.get(value.span.clone());
+            let is_quoted = written.is_some_and(|text| text.starts_with(['"', '\'']));
+            is_quoted && value.value.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        let are_labels = values.iter().all(is_label);
         let mut plain: Vec<String> = Vec::new();
         for value in values {
             check_value(work, &value)?;
@@ -97,6 +115,7 @@ fn parameters(
         parameters.push(Parameter {
             name: name.value.into(),
             values: plain,
+            are_labels,
         });
     }
     Ok(parameters)

@@ -2,7 +2,7 @@
 
 use super::figure::figures;
 use super::given::Given;
-use super::sweep::points;
+use super::sweep::{labels, points};
 use super::variant::{check_use, variant_exists, variants};
 use crate::limits::WORKS_MAX;
 use crate::scenario::section::{At, Read, Section, name, unknown};
@@ -58,6 +58,10 @@ pub(super) fn works<'a>(section: &Section<'a>, given: &Given<'a>) -> Read<Vec<Wo
             };
             own.push(work(&section, given, &works, &name.value, point)?);
         }
+        let labels = labels(&section, &given.scale)?;
+        for work in &mut own {
+            work.labels.clone_from(&labels);
+        }
         check_use(&section, &given.programs, &own, at)?;
         works.extend(own);
     }
@@ -107,6 +111,7 @@ fn work<'a>(
         figures,
         point: point.value,
         is_road: section.flag("road")?.unwrap_or(false),
+        labels: Vec::new(),
     })
 }
 
