@@ -328,6 +328,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_response_has_a_schema_whose_references_exist() {
+        let openapi: Value = serde_json::from_str(OPENAPI).expect("JSON");
+        let schemas = openapi["components"]["schemas"].as_object();
+        let schemas = schemas.expect("schemas");
+        for (path, methods) in openapi["paths"].as_object().expect("paths") {
+            for (method, described) in methods.as_object().expect("methods") {
+                for (status, response) in described["responses"].as_object().expect("responses") {
+                    let place = format!("{method} {path}, {status}");
+                    let contents = response["content"].as_object();
+                    for (media, body) in contents.unwrap_or_else(|| panic!("{place}")) {
+                        let is_described = body["schema"].is_object();
+                        let is_binary = media == "application/vnd.google.protobuf";
+                        assert!(is_described || is_binary, "{place}, {media}");
+                    }
+                }
+            }
+        }
+        let references = OPENAPI.split("#/components/schemas/").skip(1);
+        for name in references.filter_map(|rest| rest.split('"').next()) {
+            assert!(schemas.contains_key(name), "{name}");
+        }
+    }
+
+    #[test]
     fn the_description_has_what_there_is() {
         let openapi: Value = serde_json::from_str(OPENAPI).expect("JSON");
         let described = openapi["paths"].as_object().expect("paths");
