@@ -565,7 +565,7 @@ fn probes_are_answered_while_all_connections_are_taken() {
         let response = client.receive().expect("a response");
         assert_eq!(status(&response), expected, "{path}");
     }
-    // Those that ask nothing keep nobody out.
+    // Silent clients do not use up the connections for probes.
     let silent: Vec<_> = (0..20).map(|_| connect()).collect();
     let mut client = connect();
     client.send(ask("/ready").as_bytes());

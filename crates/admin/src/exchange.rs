@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::response::{Extent, Response, Then, send};
 use crate::strangers::{Heard, Stranger, Strangers};
 
-/// Connections beyond those of the setup, for what balancers and service managers ask (`/live`, `/ready`): each is answered once, and has
+/// Connections that are kept for probes (`/live`, `/ready`) when all others are taken: each gets one response, and has
 /// [`STRANGERS_PATIENCE`] to ask.
 const PROBES_MAX: usize = 8;
 
@@ -117,7 +117,7 @@ pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
     }
 }
 
-/// Answers one request of a client beyond the number of those that are served: a probe as always, anything else with 503.
+/// Answers one request when all connections are taken: a probe as usual, other requests with 503.
 async fn answer_probe(mut client: Client<'_>, desk: &Desk) -> Result<(), Error> {
     let mut input = Input::default();
     let refused = || Response::error(503, "too many clients at a time; try again");

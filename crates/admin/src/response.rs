@@ -43,7 +43,7 @@ pub(crate) enum Extent {
 }
 
 impl Extent {
-    /// Of the response to a request with this method.
+    /// The extent of the response to a request with this method.
     pub(crate) fn of(method: Method) -> Self {
         match method {
             Method::Head => Extent::Head,

@@ -382,7 +382,7 @@ pub const ADDRESSES_MAX_DEFAULT: u32 = 64;
 /// An answer of DNS holds 64 KiB, which is 1,500 SRV records.
 pub const ADDRESSES_MAX_MAX: u32 = 1024;
 
-/// The longest pause before a name is asked for in vain again: one question in 5 s is no load for a name server.
+/// The longest pause after a failed query for a name: one query in 5 s does not load a name server.
 pub const RESOLVE_RETRY_DEFAULT: Duration = Duration::from_secs(5);
 
 /// The longest that can be set, and the longest time that an answer is used for.

@@ -230,7 +230,7 @@ fn trouble_with_users(auth: &BasicAuth, message: String) -> Trouble {
 /// Why nothing can be appended to a file, which is made if it is not there.
 fn why_not_appended(path: &Path) -> Option<String> {
     let mut options = OpenOptions::new();
-    // A pipe that nobody reads is not waited for.
+    // Do not wait for the reader of a pipe.
     options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     match options.append(true).open(path) {
         Ok(_) => None,
@@ -284,7 +284,7 @@ pub(crate) fn cannot_serve(path: &str, error: &Error) -> String {
 mod tests {
     use super::*;
 
-    /// What `onrush check` says of a log at this path.
+    /// The errors of `onrush check` for an access log at this path.
     fn objections(log: &Path) -> Vec<String> {
         let text = format!(
             "[[route]]\nsynthetic = true\n[log]\naccess = \"{}\"",

@@ -16,7 +16,7 @@ pub(crate) struct Log {
     suppressed: Cell<u64>,
     /// By what is lost.
     losses: [Lost; 2],
-    /// What was warned of and lasts, the latest last.
+    /// Subjects of lasting failures that have been logged, the latest last.
     lasting: RefCell<VecDeque<Box<str>>>,
 }
 
@@ -64,7 +64,7 @@ impl Log {
         }
     }
 
-    /// Warns of a failure that lasts until somebody mends it: once for each `subject`, of which the latest are remembered.
+    /// Warns of a failure that lasts, such as missing permissions: once per `subject`, of which the latest are remembered.
     pub(crate) fn lasting_failure(&self, core: &Core, subject: &str, what: fmt::Arguments<'_>) {
         if self.is_new(subject) {
             self.failure(core, what);

@@ -179,7 +179,7 @@ pub struct Totals {
     pub cut_off: u64,
 }
 
-/// What came of copying a request to another group.
+/// Outcome of copying a request to another group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MirrorOutcome {
     /// A server has responded to the copy.

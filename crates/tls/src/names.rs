@@ -63,7 +63,7 @@ impl Names {
         [self.exact.get(name), wildcard].map(|found| found.map(Vec::as_slice))
     }
 
-    /// What is sent for the certificate with this index at `now`, in seconds of Unix time.
+    /// The chain, key and OCSP response for the certificate with this index at `now`, in seconds of Unix time.
     pub(crate) fn key(&self, index: usize, now: u64) -> &Arc<CertifiedKey> {
         let certified = &self.certificates[index];
         match &certified.stapled {
@@ -124,7 +124,7 @@ impl Resolver {
         }
     }
 
-    /// What is known for the requests of a connection. A client that asks for no name may send requests for any host, as
+    /// The certificate that requests of a connection are compared with. A client that asks for no name may send requests for any host, as
     /// with nginx.
     fn served(&self, asked: Option<&str>, index: usize) -> Option<Served> {
         let is_of_interest = self.misdirected == Misdirected::Refuse

@@ -74,7 +74,7 @@ pub(crate) fn read(file: &Path, certificate: &X509Certificate<'_>) -> Result<Sta
     }
 }
 
-/// What a responder says of one certificate.
+/// The status of one certificate (SingleResponse).
 struct Answer<'b> {
     serial: &'b [u8],
     status: Status,

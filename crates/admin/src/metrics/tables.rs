@@ -88,7 +88,7 @@ pub(super) const CORE: [Row<CoreView>; 19] = [
     Row {
         name: "mirrored_requests_total",
         kind: Counter,
-        help: "Requests that were to be copied to another group, by what came of the copy.",
+        help: "Requests selected for copying to another group, by the outcome of the copy.",
         read: |core| {
             let outcomes = MirrorOutcome::ALL.into_iter().map(MirrorOutcome::name);
             by("outcome", outcomes.zip(core.totals.mirrored))

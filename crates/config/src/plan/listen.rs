@@ -124,13 +124,13 @@ impl Tls {
     }
 }
 
-/// What a request gets whose host another certificate covers, and that of its connection does not.
+/// Response to a request whose host is covered by another certificate than that of its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Misdirected {
     /// 421 (RFC 9110 15.5.20).
     #[default]
     Refuse,
-    /// What its route has.
+    /// The response of its route.
     Serve,
 }
 

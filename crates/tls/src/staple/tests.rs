@@ -68,7 +68,7 @@ impl Made {
         self.path("response")
     }
 
-    /// What is read for certificate 7.
+    /// Reads a file for certificate 7.
     fn read(&self, file: &Path) -> Result<Staple, NoStaple> {
         let chain = certificate::chain(&self.path("7.pem"), Subject::Certificate(0)).unwrap();
         let (_, certificate) = X509Certificate::from_der(&chain[0]).unwrap();
