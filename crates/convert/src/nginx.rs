@@ -91,6 +91,7 @@ pub fn convert(
     // A file of sites-enabled or conf.d stands within http.
     let level = http.map_or(&*directives, Directive::inside);
     let work = Work {
+        files,
         notes,
         routes: Vec::new(),
         groups: Groups::default(),

@@ -1,5 +1,9 @@
 //! Who is let in: `allow` and `deny`, passwords, and limits on requests.
 
+use std::path::Path;
+
+use onrush_config::value::check_password_hash;
+
 use super::listen;
 use super::scope::Scope;
 use super::variable::{Constants, expanded};
@@ -155,6 +159,42 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> En
     Entry::Open
 }
 
+/// Hashes of a password file.
+enum Hashes {
+    /// Onrush takes all of them, or the file cannot be read here.
+    All,
+    /// The users whose hashes it takes, and the names of the others.
+    Some(Vec<(String, Value)>, String),
+    None,
+}
+
+fn readable(work: &Work<'_>, path: &str) -> Hashes {
+    let Ok(text) = work.files.read(Path::new(path)) else {
+        return Hashes::All;
+    };
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let users = lines.filter_map(|line| line.split_once(':'));
+    // A comment may follow the hash.
+    let users = users.map(|(name, hash)| (name, hash.split(':').next().unwrap_or(hash)));
+    let is_taken = |(_, hash): &(&str, &str)| check_password_hash(hash).is_ok();
+    let (taken, others): (Vec<_>, Vec<_>) = users.partition(is_taken);
+    if others.is_empty() {
+        return Hashes::All;
+    }
+    if taken.is_empty() {
+        return Hashes::None;
+    }
+    let names: Vec<&str> = others.iter().map(|(name, _)| *name).collect();
+    let mut users: Vec<(String, Value)> = Vec::new();
+    for (name, hash) in taken {
+        if !users.iter().any(|(known, _)| known == name) {
+            users.push((name.to_owned(), Value::text(hash)));
+        }
+    }
+    Hashes::Some(users, names.join(", "))
+}
+
 fn passwords<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,
@@ -185,7 +225,23 @@ fn passwords<'a>(
     let is_plain = |letter: char| !letter.is_control() && !matches!(letter, '"' | '\\' | '$');
     let name: String = said.chars().filter(|letter| is_plain(*letter)).collect();
     let path = work.path(&path);
-    let mut entries = vec![("file".to_owned(), Value::text(path))];
+    let mut entries = match readable(work, &path) {
+        Hashes::All => vec![("file".to_owned(), Value::text(path))],
+        Hashes::Some(users, others) => {
+            let how = format!(
+                "{others} have hashes that Onrush does not take (expected bcrypt, argon2id or SHA-crypt) and cannot log in; the others are in the result"
+            );
+            work.notes.approximated(file, how);
+            vec![("users".to_owned(), Value::Table(users))]
+        }
+        Hashes::None => {
+            return unasked(
+                work,
+                file,
+                "no hash in it is one that Onrush takes: expected bcrypt, argon2id or SHA-crypt",
+            );
+        }
+    };
     if !name.is_empty() {
         entries.insert(0, ("realm".to_owned(), Value::text(name)));
     }

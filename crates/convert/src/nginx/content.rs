@@ -1,5 +1,7 @@
 //! What a location responds with, when nothing has responded before: files, or a server.
 
+use std::path::Path as FilePath;
+
 use super::access::{self, Entry};
 use super::attempt::{LooksFor, try_files};
 use super::caching::alike;
@@ -79,7 +81,9 @@ fn one<'a>(
     compression(work, scope, &mut route);
     log::write(work, scope, &mut route);
     errors::write(work, state, &mut route);
-    work.push(route)
+    let others = only_prefix(&mut route);
+    work.push(route)?;
+    others.map_or(Ok(()), |others| work.push(others))
 }
 
 /// Makes the route one that responds with what the location has: a server, files, or nothing.
@@ -293,10 +297,20 @@ fn files<'a>(
         }
         None => work.path("html"),
     };
+    let is_relative = alias
+        .or(root)
+        .is_none_or(|said| !said.argument(0).starts_with('/'));
+    if is_relative && work.files.list(FilePath::new(&directory)).is_empty() {
+        // nginx starts without the directory as well, and finds nothing there.
+        return Response::status(404);
+    }
     let directory = match below {
         Some(below) => format!("{}{below}", directory.trim_end_matches('/')),
         None => directory,
     };
+    if alias.is_some_and(|alias| is_file(work, alias)) {
+        return Response::File(directory);
+    }
     if let Path::Exact(_) = spot.when.path()
         && alias.is_some_and(|alias| !alias.argument(0).ends_with('/'))
     {
@@ -410,6 +424,27 @@ fn index<'a>(
         }
     }
     names
+}
+
+/// Whether an `alias` names a file that is there.
+fn is_file(work: &Work<'_>, alias: &Directive) -> bool {
+    let name = alias.argument(0);
+    let is_plain = !name.contains('$') && !name.ends_with('/');
+    is_plain && work.files.read(FilePath::new(&work.path(name))).is_ok()
+}
+
+/// The path of a route, which is longer than its prefix, names no file: `alias` of a file is for the prefix alone.
+fn only_prefix(route: &mut Route) -> Option<Route> {
+    let (Response::File(_), Path::Prefix(prefix)) = (&route.response, route.when.path()) else {
+        return None;
+    };
+    let exact = Path::Exact(prefix.clone());
+    let others = Route {
+        response: Response::status(404),
+        ..route.clone()
+    };
+    route.when = route.when.with_path(exact);
+    Some(others)
 }
 
 /// Whether what is left behind the route's path is what is looked for beneath the directory.

@@ -16,6 +16,7 @@ pub(super) fn work_of<T>(
     let files = Written(vec![("/n.conf", text.to_owned())]);
     let tree = tree::read(&files, Path::new("/n.conf")).expect("it is nginx's language");
     let mut work = Work {
+        files: &files,
         notes: Notes::default(),
         routes: Vec::new(),
         groups: Groups::default(),
@@ -33,7 +34,8 @@ pub(super) fn work_of<T>(
     part(&mut work, &tree.directives)
 }
 
-fn converted_files(files: Vec<(&'static str, String)>) -> Result<Conversion, Unusable> {
+fn converted_files(mut files: Vec<(&'static str, String)>) -> Result<Conversion, Unusable> {
+    files.push(("/usr/share/nginx/html/index.html", String::new()));
     let path = Path::new("/etc/nginx/nginx.conf");
     convert(
         &Written(files),

@@ -271,6 +271,8 @@ fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) -> Value {
         // As nginx does where nothing is said.
         entries.push(("verify".to_owned(), Value::Truth(false)));
     }
+    // A certificate and its key are both there, or neither.
+    let mut is_whole = true;
     for (name, key) in [
         ("ssl_trusted_certificate", "ca"),
         ("ssl_certificate", "certificate"),
@@ -283,20 +285,33 @@ fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) -> Value {
             work.notes.without_effect(directive, NOT_VERIFIED);
             continue;
         }
-        entries.push((
-            key.to_owned(),
-            Value::Text(work.path(directive.argument(0))),
-        ));
-        work.notes.carried(directive);
+        if directive.argument(0).contains('$') {
+            work.notes
+                .left_out(directive, "the name of a file has no variables");
+            entries.retain(|(known, _)| !matches!(known.as_str(), "certificate" | "key"));
+            is_whole &= key == "ca";
+            continue;
+        }
+        if key == "ca" || is_whole {
+            let path = work.path(directive.argument(0));
+            entries.push((key.to_owned(), Value::Text(path)));
+            work.notes.carried(directive);
+        }
     }
     if let Some(directive) = scope.one(&module.directive("ssl_name")) {
         let name = directive.argument(0);
-        match name.contains('$') {
-            true => work.notes.left_out(
+        // nginx asks for the name without a port.
+        let name = match name.rsplit_once(':') {
+            Some((host, port)) if port.parse::<u16>().is_ok() && !host.ends_with(':') => host,
+            _ => name,
+        };
+        let is_name = !name.starts_with('*') && onrush_config::value::parse_host(name).is_ok();
+        match is_name {
+            false => work.notes.left_out(
                 directive,
-                "the name in a server's certificate has no variables: the server's own host is asked for",
+                "the name in a server's certificate is a host without variables: the server's own host is asked for",
             ),
-            false => {
+            true => {
                 entries.push(("name".to_owned(), Value::text(name)));
                 work.notes.carried(directive);
             }

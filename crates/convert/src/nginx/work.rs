@@ -18,10 +18,12 @@ use crate::limits;
 use crate::note::Notes;
 use crate::pattern::Simple;
 use crate::route::Route;
+use crate::source::Files;
 use crate::timeouts::Timeouts;
 
 /// Everything that parts of the conversion add to.
 pub(super) struct Work<'a> {
+    pub(super) files: &'a dyn Files,
     pub(super) notes: Notes,
     pub(super) routes: Vec<Route>,
     pub(super) groups: Groups,

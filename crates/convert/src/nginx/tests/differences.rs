@@ -186,3 +186,74 @@ fn differences_have_notes() {
         check_note(server, directive, said);
     }
 }
+
+#[test]
+fn a_hidden_field_is_hidden_in_all_responses_and_may_be_added_anew() {
+    check_text(
+        "location / { proxy_pass http://a; proxy_hide_header X-A; add_header X-A b; }",
+        &["response_headers = { add = { X-A = \"b\" }, remove = [\"X-A\"] }"],
+        &["on ="],
+    );
+}
+
+/// The result of a server's inside beside these files.
+#[track_caller]
+fn text_beside(server: &str, files: &[(&'static str, &str)]) -> String {
+    let text = format!("http {{ server {{ listen 80; {server} }} }}");
+    let mut all = vec![("/etc/nginx/nginx.conf", text)];
+    all.extend(files.iter().map(|(name, text)| (*name, (*text).to_owned())));
+    let conversion = converted_files(all).expect("it is nginx's language");
+    verified(conversion).text
+}
+
+#[test]
+fn an_alias_of_a_file_is_for_the_prefix_alone() {
+    let text = text_beside("location /a { alias /x/f; }", &[("/x/f", "")]);
+    let file = text.find("path = \"=/a\"\nrespond = { status = 200, file = \"/x/f\" }");
+    let others = text.find("path = \"/a\"\nrespond = { status = 404 }");
+    assert!(file.is_some() && file < others, "{text}");
+}
+
+#[test]
+fn a_relative_directory_that_is_missing_has_no_files() {
+    let text = text_beside("root other; location /a/ { root html; }", &[]);
+    assert!(text.contains("\nrespond = { status = 404 }"), "{text}");
+    assert!(text.contains("root = \"/usr/share/nginx/html\""), "{text}");
+}
+
+#[test]
+fn hashes_that_are_not_taken_keep_their_users_out() {
+    const HASH: &str = "$6$ab$jnZj29NS/hK2GaouP6AGMIBwD6owZFRejcn9QRdlwSjZaVr.fR9dH2TXrKL/PaacUXwtGfI.4O9zxvy2k6fbE1";
+    let auth = "auth_basic x; auth_basic_user_file /p; root /w;";
+    let text = text_beside(
+        auth,
+        &[("/p", &format!("a:$apr1$x$y\n# c\nb:{HASH}:comment\n"))],
+    );
+    assert!(
+        text.contains(&format!(
+            "basic_auth = {{ realm = \"x\", users = {{ b = \"{HASH}\" }} }}"
+        )),
+        "{text}"
+    );
+    let text = text_beside(auth, &[("/p", "a:$apr1$x$y\n")]);
+    assert!(
+        text.contains("respond = { status = 501 }") && !text.contains("files ="),
+        "{text}"
+    );
+    let text = text_beside(auth, &[("/p", &format!("a:{HASH}\n"))]);
+    assert!(text.contains("file = \"/p\""), "{text}");
+}
+
+#[test]
+fn names_and_certificates_towards_servers_are_ones() {
+    check_text(
+        "location / { proxy_pass https://a; proxy_ssl_name backend:123; proxy_ssl_certificate $arg_x.crt; proxy_ssl_certificate_key k; }",
+        &["tls = { verify = false, name = \"backend\" }"],
+        &[],
+    );
+    check_text(
+        "location / { proxy_pass https://a; proxy_ssl_name a_b:x:1; }",
+        &["tls = { verify = false }"],
+        &[],
+    );
+}
