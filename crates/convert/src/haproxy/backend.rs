@@ -32,7 +32,15 @@ pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<St
         Protocol::Http1 => {}
         Protocol::Http2 => group.put("protocol", Value::text("h2")),
     }
-    reuse(work, proxy, servers.protocol, &mut group);
+    match servers.proxy_protocol {
+        None => reuse(work, proxy, servers.protocol, &mut group),
+        Some(_) => {
+            if let Some(line) = proxy.last(&["http-reuse"]) {
+                let how = "no connection is used twice: its PROXY header names one client";
+                work.notes.approximated(line, how);
+            }
+        }
+    }
     if let Some(tls) = servers.tls {
         let tls = match tls.is_empty() {
             true => Value::Truth(true),

@@ -213,3 +213,11 @@ fn a_slash_is_put_where_none_is() {
     let said = outcome(&conversion, "redirect");
     assert_eq!(said, Outcome::Carried);
 }
+
+#[test]
+fn connections_with_a_proxy_header_are_not_reused() {
+    let conversion = of("", &format!(" http-reuse always\n{SERVER} send-proxy"));
+    assert!(!conversion.text.contains("reuse ="), "{}", conversion.text);
+    let said = outcome(&conversion, "http-reuse");
+    assert!(matches!(said, Outcome::Approximated(_)), "{said:?}");
+}
