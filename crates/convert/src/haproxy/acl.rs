@@ -123,7 +123,10 @@ impl Reader<'_, '_, '_> {
         let mut any = Vec::new();
         for line in lines {
             let formula = self.sample(line, &line.words[2..]);
-            self.work.notes.carried(line);
+            match &formula {
+                Formula::Unknown(why) => self.work.notes.left_out(line, why),
+                _ => self.work.notes.carried(line),
+            }
             any.push(formula);
         }
         Formula::Any(any)

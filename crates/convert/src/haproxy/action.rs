@@ -354,8 +354,15 @@ pub(super) fn response<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: 
             let how = "the body is empty, and no server is asked";
             work.notes.approximated(line, how);
         }
+        "allow" => {
+            state.allowed.push(match line.name() {
+                "http-response" => "http-response",
+                _ => "http-after-response",
+            });
+            work.notes.carried(line);
+        }
         "set-log-level" | "capture" | "set-nice" | "set-mark" | "set-tos" | "set-var"
-        | "strict-mode" | "allow" => {
+        | "strict-mode" => {
             work.notes.without_effect(line, "no response differs");
         }
         action => work.notes.left_out(

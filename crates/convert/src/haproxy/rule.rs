@@ -176,7 +176,9 @@ impl<'a> Rules<'_, '_, 'a> {
             phase,
         };
         match act {
-            Act::Request(_) if state.allowed.contains(&"http-request") => Formula::never(),
+            Act::Request(_) | Act::Response(_) if state.allowed.contains(&line.name()) => {
+                Formula::never()
+            }
             Act::Request(_) if action::says_client(line) => Formula::always(),
             Act::Tcp(_) if state.allowed.iter().any(|layer| *layer == line.argument(0)) => {
                 Formula::never()

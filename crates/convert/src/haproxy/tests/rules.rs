@@ -241,3 +241,22 @@ fn a_field_that_cannot_be_set_is_nobodys() {
         &["request_headers = { remove = [\"X-Verified\"] }; forward = \"app\""],
     );
 }
+
+#[test]
+fn rules_for_responses_end_at_allow() {
+    check_routes(
+        " http-response set-header X-A 1\n http-response allow if { src 10.0.0.0/8 }\n http-response set-header X-B 1",
+        &[
+            "from = \"10.0.0.0/8\"; response_headers = { set = { X-A = \"1\" } }; forward = \"app\"",
+            "response_headers = { set = { X-A = \"1\", X-B = \"1\" } }; forward = \"app\"",
+        ],
+    );
+}
+
+#[test]
+fn an_acl_that_cannot_be_asked_is_reported() {
+    let front = " acl is_x var(txn.x) 1\n http-request deny if is_x";
+    let (_, conversion) = routes_of(front, Guards::Closed);
+    let said = outcome(&conversion, "acl is_x");
+    assert!(matches!(said, Outcome::LeftOut(_)), "{said:?}");
+}
