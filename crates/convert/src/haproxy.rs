@@ -24,6 +24,7 @@ mod servers;
 mod settings;
 mod state;
 mod tcp;
+mod userlist;
 mod value_pattern;
 mod work;
 

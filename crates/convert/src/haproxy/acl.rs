@@ -1,9 +1,9 @@
 //! Conditions behind `if` and `unless`: named and anonymous ACLs, "and", "or" and "not".
 
-use super::passwords::Userlist;
 use super::proxy::Proxy;
 use super::sample;
 use super::state::State;
+use super::userlist::Userlist;
 use super::work::Work;
 use crate::condition::{Atom, Scheme};
 use crate::decide::Formula;

@@ -4,9 +4,10 @@ use super::changed::{FieldChange, Names, Part, PathNow};
 use super::fields::{edit_request, edit_response, named};
 use super::format::{Side, difference, template};
 use super::moved::{Move, is_unanchored, moved};
-use super::passwords::{Userlist, auth};
+use super::passwords::auth;
 use super::proxy::words;
 use super::state::State;
+use super::userlist::Userlist;
 use super::work::Work;
 use crate::directive::Directive;
 use crate::guards::Guards;
@@ -90,17 +91,7 @@ pub(super) fn request<'a>(
             Done::On
         }
         "replace-path" | "replace-pathq" | "replace-uri" | "set-path" | "set-pathq" => {
-            match moved(line) {
-                Ok(Some(Move::Prefix { from, to })) => state.changed.move_path(&from, &to),
-                Ok(Some(Move::Whole(_, path))) => state.changed.path = PathNow::Constant(path),
-                Ok(None) | Err(_) => return Done::On,
-            }
-            work.notes.carried(line);
-            if is_unanchored(line) {
-                let how =
-                    "paths that begin so are changed; HAProxy looks for it anywhere in a path";
-                work.notes.approximated(line, how);
-            }
+            move_path(work, line, state);
             Done::On
         }
         "capture"
@@ -133,22 +124,44 @@ pub(super) fn request<'a>(
             work.notes.left_out(line, why);
             Done::Served(Response::status(501))
         }
-        action if action.starts_with("lua.") && work.guards == Guards::Closed => {
-            let why = "Onrush runs no Lua, which may refuse requests; the response is 501 (--open-guards lets them pass)";
-            work.notes.left_out(line, why);
-            Done::Served(Response::status(501))
-        }
         action if action.starts_with("track-sc") || action.starts_with("sc-") => {
             let why = "Onrush has no stick tables; rate_limit counts requests of addresses";
             work.notes.left_out(line, why);
             Done::On
         }
-        action => {
-            work.notes
-                .left_out(line, format!("Onrush has nothing for {action}"));
-            blur(line, state);
-            Done::On
-        }
+        action => foreign(work, line, action, state),
+    }
+}
+
+/// An action that Onrush does not have.
+fn foreign<'a>(
+    work: &mut Work<'_, 'a>,
+    line: &'a Directive,
+    action: &str,
+    state: &mut State,
+) -> Done {
+    if action.starts_with("lua.") && work.guards == Guards::Closed {
+        let why = "Onrush runs no Lua, which may refuse requests; the response is 501 (--open-guards lets them pass)";
+        work.notes.left_out(line, why);
+        return Done::Served(Response::status(501));
+    }
+    work.notes
+        .left_out(line, format!("Onrush has nothing for {action}"));
+    blur(line, state);
+    Done::On
+}
+
+/// Changes the path.
+fn move_path<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: &mut State) {
+    match moved(line) {
+        Ok(Some(Move::Prefix { from, to })) => state.changed.move_path(&from, &to),
+        Ok(Some(Move::Whole(_, path))) => state.changed.path = PathNow::Constant(path),
+        Ok(None) | Err(_) => return,
+    }
+    work.notes.carried(line);
+    if is_unanchored(line) {
+        let how = "paths that begin so are changed; HAProxy looks for it anywhere in a path";
+        work.notes.approximated(line, how);
     }
 }
 

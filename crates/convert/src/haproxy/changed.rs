@@ -84,11 +84,8 @@ fn unclear() -> Formula {
     Formula::Unknown(UNCLEAR.to_owned())
 }
 
-fn constantly(holds: bool) -> Formula {
-    match holds {
-        true => Formula::always(),
-        false => Formula::never(),
-    }
+fn constantly(held: Option<()>) -> Formula {
+    held.map_or(Formula::never(), |()| Formula::always())
 }
 
 impl Changed {
@@ -212,7 +209,10 @@ impl Changed {
             [value] if !field.is_unclear && field.is_replaced => match &plain(value) {
                 Some(host) if !host.contains(':') => {
                     let host = host.to_ascii_lowercase();
-                    constantly(names.iter().any(|name| is_among(&host, name)))
+                    {
+                        let mut names = names.iter();
+                        constantly(names.any(|name| is_among(&host, name)).then_some(()))
+                    }
                 }
                 None if value == "{host}" => original(),
                 _ => unclear(),
@@ -224,7 +224,7 @@ impl Changed {
     fn path(&self, path: &Path) -> Formula {
         match &self.path {
             PathNow::Original => Formula::Atom(Atom::Path(path.clone())),
-            PathNow::Constant(now) => constantly(path.holds(now)),
+            PathNow::Constant(now) => constantly(path.holds(now).then_some(())),
             PathNow::Moved { from, to } => moved(from, to, path),
             PathNow::Unclear => unclear(),
         }
@@ -273,7 +273,7 @@ fn of_value(value: &str, test: &Test) -> Formula {
         }
     };
     if let Some(text) = plain(value) {
-        return constantly(holds(&text));
+        return constantly(holds(&text).then_some(()));
     }
     match (value, test) {
         (_, Test::Present) => Formula::always(),

@@ -24,7 +24,10 @@ impl<'f> Environment<'f> {
     }
 
     /// Reads `setenv`, `presetenv` and `unsetenv` of `global`.
-    pub(super) fn read(&mut self, words: &[String]) {
+    pub(super) fn read(&mut self, section: Option<&str>, words: &[String]) {
+        if section != Some("global") {
+            return;
+        }
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let names = match words[..] {
             ["setenv", name, value] => return self.say(name, Some(value)),

@@ -53,9 +53,8 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, Unusable> {
     let text = files.read(path).map_err(whole)?;
     if text.len() > limits::BYTES_MAX {
         let most = limits::BYTES_MAX >> 20;
-        return Err(whole(format!(
-            "it is too long: expected at most {most} MiB"
-        )));
+        let message = format!("it is too long: expected at most {most} MiB");
+        return Err(whole(message));
     }
     let file: Rc<str> = path.to_string_lossy().into();
     let mut sections: Vec<Directive> = Vec::new();
@@ -79,12 +78,7 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, Unusable> {
             return Err(Unusable::at(&file, at + 1, message));
         }
         differences.extend(environment.difference().map(|how| (number, how)));
-        if sections
-            .last()
-            .is_some_and(|section| section.name() == "global")
-        {
-            environment.read(&words);
-        }
+        environment.read(sections.last().map(Directive::name), &words);
         let is_section = SECTIONS.contains(&first.as_str());
         let directive = Directive {
             number,
@@ -198,7 +192,7 @@ mod tests {
     fn environment() -> Environment<'static> {
         let mut environment = Environment::new(&Disk);
         for line in [["setenv", "A", "1"], ["setenv", "B", "2 2"]] {
-            environment.read(&line.map(str::to_owned));
+            environment.read(Some("global"), &line.map(str::to_owned));
         }
         environment
     }

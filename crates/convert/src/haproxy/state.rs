@@ -1,7 +1,7 @@
 //! What rules have said of a request before it is served.
 
 use super::changed::{Changed, PathNow};
-use super::passwords::Userlist;
+use super::userlist::Userlist;
 use crate::condition::Condition;
 use crate::document::Value;
 use crate::route::{FieldEdits, On, Response, Route};
