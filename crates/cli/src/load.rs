@@ -126,9 +126,9 @@ fn load(mut args: Args, given: &[String]) -> Result<u8, Error> {
         count: plan.count(),
     };
     let files = output.open(&found.files)?;
-    populate::populate(&mut plan)?;
+    files.started(populate::populate(&mut plan))?;
     let metrics = output.metrics()?;
-    let running = run::start(plan)?;
+    let running = files.started(run::start(plan))?;
     signals::stop_on_signal(running.stopper())?;
     let report = output.watch(running, length, metrics.as_ref())?;
     files.write_report(&report)?;

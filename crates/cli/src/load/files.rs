@@ -1,5 +1,6 @@
 //! The files that a result is written to: looked at before the run, written behind it.
 
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use onrush_load::report::Report;
 use onrush_load::{csv, hdr, html};
 
 use super::signals;
-use crate::terminal::{self, Out};
+use crate::terminal::{self, Out, say};
 
 /// Where the result goes, looked at before the run: a file that cannot be written must not cost the user a run.
 pub(super) struct Files(Vec<(Place, Form)>);
@@ -75,6 +76,20 @@ impl Files {
         Ok(Files(files.collect()))
     }
 
+    /// Removes the results of an earlier run when `started` is that the target could not be reached: a script would read the older
+    /// result as that of this run.
+    ///
+    /// # Errors
+    /// The error of `started`.
+    pub(super) fn started<T>(&self, started: Result<T, Error>) -> Result<T, Error> {
+        if let Err(Error::Unreachable(_)) = &started {
+            for (place, _) in &self.0 {
+                place.remove_older();
+            }
+        }
+        started
+    }
+
     /// Where people read.
     pub(super) fn out(&self) -> Out {
         let is_standard = |(place, _): &(Place, Form)| matches!(place, Place::Standard);
@@ -126,6 +141,25 @@ impl Place {
         match self {
             Place::Standard => true,
             Place::File(file) => file.may_wait(),
+        }
+    }
+
+    /// Removes the regular file that is there, if any; a symbolic link stays.
+    fn remove_older(&self) {
+        let Place::File(file) = self else { return };
+        let older = fs::canonicalize(file.path()).ok();
+        let Some(older) = older.filter(|path| path.is_file()) else {
+            return;
+        };
+        match fs::remove_file(&older) {
+            Ok(()) => say(format_args!(
+                "onrush load: removed {}, the result of an earlier run",
+                older.display()
+            )),
+            Err(error) => say(format_args!(
+                "onrush load: {} is the result of an earlier run and cannot be removed: {error}",
+                older.display()
+            )),
         }
     }
 
