@@ -222,6 +222,12 @@ impl RequestArgs {
                         requests(har.elsewhere as u64)
                     ));
                 }
+                if har.unsent > 0 {
+                    notes.push(format!(
+                        "{} of the recording reached no server (the browser's cache answered, or they were aborted) and are left out",
+                        requests(har.unsent as u64)
+                    ));
+                }
                 har.requests
             }
             (.., Some(path)) => {

@@ -17,7 +17,7 @@ use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
-use super::har::literal;
+use super::har::{encoded, literal};
 use super::{Body, Expect, Request};
 use crate::plan::header::check_header;
 use crate::target::Target;
@@ -123,7 +123,7 @@ impl Kind<'_> {
         Request {
             method: self.method.to_owned(),
             host: target.host.clone(),
-            path: literal(self.path),
+            path: literal(&encoded(&unescaped_bytes(self.path))),
             headers: headers.collect(),
             body: Body::None,
             weight: NonZeroU32::MIN,
@@ -176,11 +176,16 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
 /// What was escaped for the log: `\"`, `\\` and `\xhh` (Apache's mod_log_config, nginx's log_format), and C's letters for
 /// control characters. `None` when it is no UTF-8.
 fn unescaped(text: &str) -> Option<String> {
+    String::from_utf8(unescaped_bytes(text)).ok()
+}
+
+/// The same as bytes.
+fn unescaped_bytes(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     loop {
         let (byte, behind) = match rest {
-            [] => return String::from_utf8(bytes).ok(),
+            [] => return bytes,
             [b'\\', b'x', high, low, behind @ ..]
                 if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
             {
@@ -229,6 +234,13 @@ mod tests {
             &Target::parse("http://a/").unwrap(),
             speed,
         )
+    }
+
+    #[test]
+    fn paths_that_a_log_escapes_are_percent_encoded() {
+        let line = r#"192.0.2.1 - - [10/Oct/2026:13:55:39 +0000] "GET /a\x22b\xC3\xA4?q=\x5C HTTP/1.1" 200 0"#;
+        let replay = parsed(line, 1.0).unwrap();
+        assert_eq!(replay.requests[0].path, r"/a%22b%C3%A4?q=\");
     }
 
     #[test]

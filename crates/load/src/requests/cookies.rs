@@ -27,12 +27,17 @@ impl Cookie {
         if name.is_empty() || !first.contains(&b'=') {
             return None;
         }
-        let is_gone = parts.any(|part| {
+        // Max-Age wins over Expires (RFC 6265 5.3), and of each the last (5.2).
+        let (mut by_age, mut by_date) = (None, None);
+        for part in parts {
             let (attribute, value) = pair(part);
-            (attribute.eq_ignore_ascii_case(b"max-age")
-                && (value.starts_with(b"-") || value == b"0"))
-                || (attribute.eq_ignore_ascii_case(b"expires") && has_passed(value))
-        });
+            if attribute.eq_ignore_ascii_case(b"max-age") && is_age(value) {
+                by_age = Some(value.starts_with(b"-") || value.iter().all(|byte| *byte == b'0'));
+            } else if attribute.eq_ignore_ascii_case(b"expires") {
+                by_date = Some(has_passed(value));
+            }
+        }
+        let is_gone = by_age.or(by_date).unwrap_or(false);
         Some(Cookie {
             name: name.to_vec(),
             value: value.to_vec(),
@@ -47,6 +52,12 @@ impl Cookie {
     pub(crate) fn value(&self) -> &[u8] {
         &self.value
     }
+}
+
+/// Whether a Max-Age is a number; another one says nothing (RFC 6265 5.2.2).
+fn is_age(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
 impl Jar {
@@ -116,6 +127,15 @@ mod tests {
             (&["a=1", "a=; Max-Age=0"], ""),
             (&["a=1", "a=; max-age=-1"], ""),
             (&["a=1; Max-Age=60"], "Cookie: a=1\r\n"),
+            (
+                &["a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT"],
+                "Cookie: a=1\r\n",
+            ),
+            (
+                &["a=1; Expires=Fri, 01 Jan 2100 00:00:00 GMT; Max-Age=0"],
+                "",
+            ),
+            (&["a=1; Max-Age=x"], "Cookie: a=1\r\n"),
             (&["a=1", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"], ""),
             (&["a=1", "a=; Expires=Thu, 01-Jan-1970 00:00:00 GMT"], ""),
             (&["=1", ""], ""),

@@ -3,6 +3,8 @@
 
 use std::num::NonZeroU32;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::{Body, Expect, Request, place};
@@ -22,6 +24,32 @@ struct Log {
 #[derive(Deserialize)]
 struct Entry {
     request: Asked,
+    response: Option<Answered>,
+    /// Chrome: the cache that the response came from.
+    #[serde(rename = "_fromCache")]
+    from_cache: Option<serde_json::Value>,
+}
+
+impl Entry {
+    /// Whether the request reached a server: a browser also records what its cache answered and what was aborted.
+    fn was_sent(&self) -> bool {
+        let is_aborted = self
+            .response
+            .as_ref()
+            .is_some_and(|response| response.status == 0);
+        !is_aborted
+            && self
+                .from_cache
+                .as_ref()
+                .is_none_or(serde_json::Value::is_null)
+    }
+}
+
+#[derive(Deserialize)]
+struct Answered {
+    /// 0 where there was no response.
+    #[serde(default)]
+    status: i32,
 }
 
 #[derive(Deserialize)]
@@ -42,8 +70,59 @@ struct Field {
 
 #[derive(Deserialize)]
 struct PostData {
+    text: Option<String>,
+    /// How `text` is written, where it is not as it was sent.
+    #[serde(alias = "_encoding")]
+    encoding: Option<String>,
+    #[serde(default, rename = "mimeType")]
+    media_type: String,
+    /// The fields of a form, where there is no `text`.
     #[serde(default)]
-    text: String,
+    params: Vec<Param>,
+}
+
+#[derive(Deserialize)]
+struct Param {
+    name: String,
+    #[serde(default)]
+    value: Option<String>,
+}
+
+impl PostData {
+    fn body(self) -> Result<Body, String> {
+        let bytes = match (self.text.unwrap_or_default(), self.encoding.as_deref()) {
+            (text, Some("base64")) => STANDARD
+                .decode(text)
+                .map_err(|error| format!("its body is not Base64: {error}"))?,
+            (text, _) if !text.is_empty() || self.params.is_empty() => text.into_bytes(),
+            _ if self.media_type.starts_with("multipart/") => {
+                return Err("its body has several parts, and the recording has names of them alone: record it with postData.text".to_owned());
+            }
+            _ => form(&self.params).into_bytes(),
+        };
+        Ok(match bytes.is_empty() {
+            true => Body::None,
+            false => Body::Bytes(bytes.into()),
+        })
+    }
+}
+
+/// The fields of a form as `application/x-www-form-urlencoded` (WHATWG URL 5.2).
+fn form(params: &[Param]) -> String {
+    let escaped = |text: &str| -> String {
+        let byte = |byte: u8| match byte {
+            b' ' => "+".to_owned(),
+            b'*' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+            _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        };
+        text.bytes().map(byte).collect()
+    };
+    let pairs = params.iter().map(|Param { name, value }| {
+        let value = value.as_deref().unwrap_or_default();
+        format!("{}={}", escaped(name), escaped(value))
+    });
+    pairs.collect::<Vec<String>>().join("&")
 }
 
 /// What came of a HAR file.
@@ -53,6 +132,8 @@ pub struct Har {
     pub requests: Vec<Request>,
     /// Entries that ask other servers.
     pub elsewhere: usize,
+    /// Entries whose requests did not reach a server: answered by the browser's cache, or aborted.
+    pub unsent: usize,
 }
 
 /// Reads the requests to `target`'s server in `text`, the content of the file `name`, in their order. Fields that
@@ -61,17 +142,24 @@ pub struct Har {
 /// # Errors
 /// A sentence with the file and what is wrong with it.
 pub fn parse(text: &str, name: &str, target: &Target) -> Result<Har, String> {
-    let archive: Archive =
-        serde_json::from_str(text).map_err(|error| format!("{name}: this is no HAR: {error}"))?;
+    let archive: Archive = serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text))
+        .map_err(|error| format!("{name}: this is no HAR: {error}"))?;
     let mut har = Har {
         requests: Vec::new(),
         elsewhere: 0,
+        unsent: 0,
     };
-    for (index, Entry { request }) in archive.log.entries.into_iter().enumerate() {
-        let Ok((host, path)) = place(target, &request.url) else {
+    for (index, entry) in archive.log.entries.into_iter().enumerate() {
+        let was_sent = entry.was_sent();
+        let request = entry.request;
+        let Ok((host, path)) = place(target, &encoded(request.url.as_bytes())) else {
             har.elsewhere += 1;
             continue;
         };
+        if !was_sent {
+            har.unsent += 1;
+            continue;
+        }
         let wrong = |why: String| format!("{name}: entry {}: {why}", index + 1);
         har.requests
             .push(asked(request, host, &path).map_err(wrong)?);
@@ -79,7 +167,8 @@ pub fn parse(text: &str, name: &str, target: &Target) -> Result<Har, String> {
     if har.requests.is_empty() {
         return Err(format!(
             "{name}: none of its {} entries asks {}: give a URL of the server that the recording asks",
-            har.elsewhere, target.url
+            har.elsewhere + har.unsent,
+            target.url
         ));
     }
     Ok(har)
@@ -94,10 +183,7 @@ fn asked(asked: Asked, host: String, path: &str) -> Result<Request, String> {
         check_header(&name, &value)?;
         headers.push((name, literal(&value)));
     }
-    let body = match asked.post_data {
-        Some(data) if !data.text.is_empty() => Body::Bytes(data.text.into_bytes().into()),
-        _ => Body::None,
-    };
+    let body = asked.post_data.map_or(Ok(Body::None), PostData::body)?;
     Ok(Request {
         method: asked.method,
         host,
@@ -107,6 +193,16 @@ fn asked(asked: Asked, host: String, path: &str) -> Result<Request, String> {
         weight: NonZeroU32::MIN,
         expect: Expect::default(),
     })
+}
+
+/// A URL or a path in which bytes that cannot stand there are percent-encoded, as browsers send them (RFC 3986 2.1).
+pub(super) fn encoded(text: &[u8]) -> String {
+    let byte = |byte: &u8| match byte {
+        b'"' => "%22".to_owned(),
+        _ if byte.is_ascii_graphic() => char::from(*byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.iter().map(byte).collect()
 }
 
 /// Text in which nothing is taken for a variable.
@@ -149,6 +245,52 @@ mod tests {
         assert_eq!(got.headers, [("Accept".to_owned(), "*/*".to_owned())]);
         assert_eq!((&*posted.path, &posted.headers[..]), ("/z", &[][..]));
         assert_eq!(posted.body, Body::Bytes(b"hi"[..].into()));
+    }
+
+    #[test]
+    fn bodies_are_sent_as_the_browser_sent_them() {
+        let entry = |data: &str| {
+            format!(
+                r#"{{"request": {{"method": "POST", "url": "https://a/ä b?\"", "postData": {data}}}}}"#
+            )
+        };
+        for (data, body) in [
+            (
+                r#"{"params": [{"name": "a b", "value": "c&d"}, {"name": "e"}]}"#,
+                "a+b=c%26d&e=",
+            ),
+            (r#"{"text": "aGk=", "encoding": "base64"}"#, "hi"),
+            (
+                r#"{"text": null, "params": [{"name": "x", "value": "y"}]}"#,
+                "x=y",
+            ),
+        ] {
+            let har = parsed(&entry(data)).unwrap();
+            let request = &har.requests[0];
+            assert_eq!(request.path, "/%C3%A4%20b?%22");
+            assert_eq!(request.body, Body::Bytes(body.as_bytes().into()), "{data}");
+        }
+        let har = parsed(&entry(r#"{"text": null}"#)).unwrap();
+        assert_eq!(har.requests[0].body, Body::None);
+        assert!(parsed(&entry(r#"{"text": "?", "encoding": "base64"}"#)).is_err());
+    }
+
+    #[test]
+    fn entries_of_the_cache_and_aborted_ones_are_left_out_and_counted() {
+        let har = parsed(
+            r#"{"request": {"method": "GET", "url": "https://a/1"}, "_fromCache": "disk", "response": {"status": 200}},
+               {"request": {"method": "GET", "url": "https://a/2"}, "response": {"status": 0}},
+               {"request": {"method": "GET", "url": "https://a/3"}, "response": {"status": 200}}"#,
+        )
+        .unwrap();
+        assert_eq!((har.requests.len(), har.unsent), (1, 2));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_left_out() {
+        let text = "\u{feff}{\"log\": {\"entries\": [{\"request\": {\"method\": \"GET\", \"url\": \"https://a/\"}}]}}";
+        let har = parse(text, "r.har", &Target::parse("https://a/").unwrap());
+        assert_eq!(har.unwrap().requests.len(), 1);
     }
 
     #[test]

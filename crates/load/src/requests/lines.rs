@@ -83,6 +83,8 @@ pub struct Lines {
 /// A sentence with the file and the line.
 pub fn parse(text: &str, path: &Path, target: &Target) -> Result<Lines, String> {
     let mut lines = Lines::default();
+    // Editors of some systems begin a file with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
             continue;
