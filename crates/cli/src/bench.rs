@@ -195,13 +195,10 @@ fn meant(experiment: &Path) -> Option<&'static str> {
 
 /// `90s`, `20m`, `2h`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let units = [("s", 1), ("m", 60), ("h", 3_600)];
-    let found = units.iter().find_map(|(unit, seconds)| {
-        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        let length = Duration::from_secs(count.checked_mul(*seconds)?);
-        (length > Duration::ZERO && length <= onrush_bench::limits::BUDGET_MAX).then_some(length)
-    });
-    found.ok_or_else(|| "expected a time of at most a week, such as 90s, 20m or 2h".into())
+    let length = onrush_config::value::parse_duration(text).ok();
+    let length = length
+        .filter(|length| *length > Duration::ZERO && *length <= onrush_bench::limits::BUDGET_MAX);
+    length.ok_or_else(|| "expected a time of at most a week, such as 90s, 20m or 2h".into())
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
+use onrush_measure::amount::{self, NotAmount};
+
 mod account;
 mod braces;
 mod cache_control;
@@ -53,25 +55,15 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// A duration: a whole number and its unit, `250ms`, `10s`, `2m` or `1h`; `0s` is one, too.
+/// A duration: a number and its unit, `500us`, `250ms`, `1.5s`, `2m` or `1h`; `0s` is one, too.
 pub fn parse_duration(text: &str) -> Result<Duration, Invalid> {
-    let expected = || {
-        Invalid::new(format!(
-            "{text:?} is not a duration: expected a whole number and its unit, such as 250ms, 10s, 2m or 1h"
-        ))
-    };
-    let (number, unit) = split_number(text).ok_or_else(expected)?;
-    let milliseconds: u64 = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(expected()),
-    };
-    let total = number
-        .checked_mul(milliseconds)
-        .ok_or_else(|| too_large(text))?;
-    Ok(Duration::from_millis(total))
+    amount::duration(text).map_err(|why| {
+        not_amount(
+            text,
+            why,
+            "a duration: expected a number and its unit, such as 250ms, 1.5s, 2m or 1h",
+        )
+    })
 }
 
 /// A timeout: a [duration](parse_duration) between [`limits::TIMEOUT_MIN`] and
@@ -86,14 +78,15 @@ pub fn parse_timeout(text: &str) -> Result<Duration, Invalid> {
     )))
 }
 
-/// A number of bytes: a whole number, or one with `k`, `m` or `g` for powers of 1024, `64k`, `1m`.
+/// A number of bytes: a number, or one with `k`, `m` or `g` for powers of 1024, `64k`, `1.5m`, `4MiB`.
 pub fn parse_size(text: &str) -> Result<u64, Invalid> {
-    let suffixes = [("", 1), ("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)];
-    parse_multiple(
-        text,
-        &suffixes,
-        "a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 1m",
-    )
+    amount::size(text).map_err(|why| {
+        not_amount(
+            text,
+            why,
+            "a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 1m",
+        )
+    })
 }
 
 /// A limit on the bodies of requests: a [size](parse_size), or `off` for none. `0` is refused: some take it for no limit.
@@ -109,16 +102,21 @@ pub(crate) fn parse_request_body_max(text: &str) -> Result<Option<u64>, Invalid>
     }
 }
 
-/// A number of things: a whole number, or one with `k` or `m` for thousands and millions, `100`,
-/// `10k`, `1m`.
+/// A number of things: a number, or one with `k`, `m` or `g` for thousands, millions and billions, `100`, `10k`, `1.5m`.
 pub fn parse_count(text: &str) -> Result<u64, Invalid> {
-    let suffixes = [("", 1), ("k", 1_000), ("m", 1_000_000)];
     let expected =
         "a count: expected a whole number, or thousands or millions, such as 100, 10k or 1m";
-    match parse_multiple(text, &suffixes, expected)? {
-        // What has too many digits.
+    match amount::count(text).map_err(|why| not_amount(text, why, expected))? {
         u64::MAX => Err(too_large(text)),
         count => Ok(count),
+    }
+}
+
+/// The message for `text`, with what was `expected`.
+fn not_amount(text: &str, why: NotAmount, expected: &str) -> Invalid {
+    match why {
+        NotAmount::Form => Invalid::new(format!("{text:?} is not {expected}")),
+        NotAmount::TooLarge => too_large(text),
     }
 }
 
@@ -212,18 +210,6 @@ pub(crate) fn parse_statuses(text: &str) -> Result<(u16, u16), Invalid> {
 }
 
 /// Digits and one of the suffixes, in either case.
-fn parse_multiple(text: &str, suffixes: &[(&str, u64)], expected: &str) -> Result<u64, Invalid> {
-    let found = split_number(text).and_then(|(number, suffix)| {
-        let (_, multiple) = suffixes
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(suffix))?;
-        Some((number, *multiple))
-    });
-    let (number, multiple) =
-        found.ok_or_else(|| Invalid::new(format!("{text:?} is not {expected}")))?;
-    number.checked_mul(multiple).ok_or_else(|| too_large(text))
-}
-
 /// The leading digits, at least one, as a number, and what follows them. Too many digits are the
 /// largest number, so that whoever multiplies or compares it finds it too large.
 fn split_number(text: &str) -> Option<(u64, &str)> {
@@ -414,7 +400,7 @@ mod tests {
     fn durations_have_a_unit() {
         let not = |text| {
             format!(
-                "error: {text:?} is not a duration: expected a whole number and its unit, such as 250ms, 10s, 2m or 1h"
+                "error: {text:?} is not a duration: expected a number and its unit, such as 250ms, 1.5s, 2m or 1h"
             )
         };
         check(
@@ -428,7 +414,9 @@ mod tests {
                 ("10", &not("10")),
                 ("", &not("")),
                 ("s", &not("s")),
-                ("1.5s", &not("1.5s")),
+                ("1.5s", "1.5s"),
+                ("500us", "500µs"),
+                ("1.", &not("1.")),
                 ("-1s", &not("-1s")),
                 ("10 s", &not("10 s")),
                 ("10S", &not("10S")),

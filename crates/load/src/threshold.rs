@@ -145,6 +145,24 @@ impl Threshold {
         matches!(self.metric, Metric::Counted(Counted::FailedChecks, _))
     }
 
+    /// What the user probably means instead, where the condition fails runs whose latencies are low.
+    pub fn hint(&self) -> Option<String> {
+        let meant = match self.op {
+            Op::Below => ">=",
+            Op::AtMost => ">",
+            Op::Above | Op::AtLeast | Op::Equal => return None,
+        };
+        let written = if self.op == Op::Below { "<" } else { "<=" };
+        let is_more_worse = !matches!(self.metric, Metric::Rate);
+        is_more_worse.then(|| {
+            format!(
+                "{:?} fails the run when the condition holds: to fail runs that exceed the bound, write {:?}",
+                self.text,
+                self.text.replacen(written, meant, 1)
+            )
+        })
+    }
+
     /// The condition as it was written.
     pub fn text(&self) -> &str {
         &self.text

@@ -2,6 +2,7 @@
 //! I/O and no clock; time comes in as a duration somebody else measured.
 #![forbid(unsafe_code)]
 
+pub mod amount;
 pub mod blocks;
 pub mod hdr_log;
 pub mod histogram;

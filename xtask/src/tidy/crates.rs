@@ -17,7 +17,7 @@ const EDGES: [(&str, &[&str]); 16] = [
     ("measure", &[]),
     ("packet", &[]),
     ("chart", &["measure"]),
-    ("config", &[]),
+    ("config", &["measure"]),
     (
         "serve",
         &[

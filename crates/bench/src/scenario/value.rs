@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use onrush_measure::amount;
 use toml::de::DeValue;
 
 /// A finite number, whole or not, in decimal digits.
@@ -19,50 +20,24 @@ pub(super) fn number(value: &DeValue<'_>) -> Option<f64> {
 
 /// Counts may carry `k` (thousand) and `m` (million).
 pub(super) fn parse_count(text: &str) -> Option<u64> {
-    scaled(text, 1_000)
+    amount::count(text).ok()
 }
 
 /// Sizes may carry `k` (1,024) and `m` (1,048,576).
 pub(super) fn parse_size(text: &str) -> Option<u64> {
-    scaled(text, 1_024)
-}
-
-fn scaled(text: &str, kilo: u64) -> Option<u64> {
-    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, kilo),
-        None => match text.strip_suffix(['m', 'M']) {
-            Some(digits) => (digits, kilo * kilo),
-            None => (text, 1),
-        },
-    };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
+    amount::size(text).ok()
 }
 
 /// Bits per second; `k`, `m` and `g` are factors of ten, as links are named.
 pub(super) fn parse_bits(text: &str) -> Option<u64> {
-    let units = [("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
-    let lower = text.to_ascii_lowercase();
-    let (digits, factor) = units
-        .iter()
-        .find_map(|(unit, factor)| Some((lower.strip_suffix(unit)?, *factor)))
-        .unwrap_or((&lower, 1));
-    let number: f64 = digits.parse().ok()?;
     // Slower than 1 kbit/s a packet takes seconds; faster than 1 Tbit/s nothing is.
-    let bits = number * f64::from(factor);
-    (1e3..=1e12).contains(&bits).then_some(bits as u64)
+    let bits = amount::count(text).ok()?;
+    (1_000..=1_000_000_000_000).contains(&bits).then_some(bits)
 }
 
-/// `250ms`, `10s`, `2m`.
+/// `250ms`, `1.5s`, `2m`.
 pub(super) fn parse_duration(text: &str) -> Option<Duration> {
-    let (digits, milliseconds) = if let Some(digits) = text.strip_suffix("ms") {
-        (digits, 1)
-    } else if let Some(digits) = text.strip_suffix('s') {
-        (digits, 1_000)
-    } else {
-        (text.strip_suffix('m')?, 60_000)
-    };
-    let count: u64 = digits.parse().ok()?;
-    Some(Duration::from_millis(count.checked_mul(milliseconds)?))
+    amount::duration(text).ok()
 }
 
 #[cfg(test)]
@@ -74,7 +49,7 @@ mod tests {
         assert_eq!(parse_duration("250ms"), Some(Duration::from_millis(250)));
         assert_eq!(parse_duration("10s"), Some(Duration::from_secs(10)));
         assert_eq!(parse_duration("2m"), Some(Duration::from_secs(120)));
-        for text in ["", "10", "s", "-1s", "1h", "1.5s"] {
+        for text in ["", "10", "s", "-1s", "1d", "1.s"] {
             assert_eq!(parse_duration(text), None, "{text}");
         }
         assert_eq!(parse_count("10k"), Some(10_000));

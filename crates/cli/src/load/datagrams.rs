@@ -2,6 +2,7 @@
 
 use std::num::{NonZeroU64, NonZeroUsize};
 
+use onrush_config::value;
 use onrush_load::bytes::{self, Comes};
 use onrush_load::error::Error;
 use onrush_load::limits::{
@@ -119,7 +120,8 @@ const OWN: [&str; 9] = [
 const OF_TCP: [&str; 4] = ["size", "response-size", "one-way", "round-trip"];
 
 fn response_bytes(text: &str) -> Result<NonZeroUsize, String> {
-    let bytes = text.parse().ok();
+    let bytes = value::parse_size(text).ok();
+    let bytes = bytes.and_then(|bytes| NonZeroUsize::new(usize::try_from(bytes).ok()?));
     let bytes = bytes.filter(|bytes: &NonZeroUsize| bytes.get() <= STREAM_BYTES_MAX);
     bytes.ok_or_else(|| {
         format!("{text:?} is no size of a response: expected 1 to {STREAM_BYTES_MAX} bytes")
@@ -144,17 +146,10 @@ fn via(text: &str) -> Result<Departure, String> {
 
 /// A number of bits with a unit of a thousand, as iperf3 has them.
 fn bits(text: &str) -> Result<NonZeroU64, String> {
-    let expected =
-        || format!("{text:?} is no bandwidth: expected bits per second such as 500k, 100M or 10G");
-    let (digits, factor) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
-        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
-        Some(b'g' | b'G') => (&text[..text.len() - 1], 1_000_000_000),
-        _ => (text, 1),
-    };
-    let number: u64 = digits.parse().map_err(|_| expected())?;
-    let bits = number.checked_mul(factor).ok_or_else(expected)?;
-    NonZeroU64::new(bits).ok_or_else(expected)
+    let bits = value::parse_count(text).ok().and_then(NonZeroU64::new);
+    bits.ok_or_else(|| {
+        format!("{text:?} is not a bandwidth: expected bits per second such as 500k, 100M or 10G")
+    })
 }
 
 /// Refuses flags of the other kind of run: those that `given` has, by their long names.

@@ -76,6 +76,9 @@ impl Output {
     /// # Errors
     /// When one cannot be written, or two would be one.
     pub(super) fn open(&self, inputs: &[PathBuf]) -> Result<Files, Error> {
+        for hint in self.fail_if.iter().filter_map(Threshold::hint) {
+            say(format_args!("onrush load: --fail-if {hint}"));
+        }
         Files::open(&self.wanted(), inputs)
     }
 

@@ -160,7 +160,7 @@ fn burst(text: &str) -> Result<Burst, String> {
 
 /// As h1load has it, a bare number is milliseconds.
 fn milliseconds(text: &str) -> Result<Duration, String> {
-    let bare = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
+    let bare = text.ends_with(|last: char| last.is_ascii_digit());
     let text = if bare { &format!("{text}ms") } else { text };
     duration(text)
 }

@@ -60,7 +60,7 @@ pub(super) fn rate_per(text: &str) -> Result<Rate, String> {
 
 /// As wrk and h1load have it, a bare number is seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let bare = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
+    let bare = text.ends_with(|last: char| last.is_ascii_digit());
     let text = if bare { &format!("{text}s") } else { text };
     value::parse_duration(text).map_err(|error| error.to_string())
 }

@@ -314,7 +314,7 @@ mod tests {
             ("-1", Err("no number of a process")),
             ("99999999999", Err("no number of a process")),
             ("90min", Err("is not a duration")),
-            ("1.5h", Err("is not a duration")),
+            ("1.5h", Ok(Lasts::Time(Duration::from_secs(5_400)))),
             (" 1h ", Ok(Lasts::Time(Duration::from_secs(3_600)))),
             ("2to3 file", Ok(Lasts::Command("2to3 file".to_owned()))),
             (

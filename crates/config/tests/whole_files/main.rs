@@ -571,7 +571,7 @@ const BAD: &Sentences = &[
     (
         "[timeouts]\nconnect = \"1\"",
         &[
-            "2:11: \"1\" is not a duration: expected a whole number and its unit, such as 250ms, 10s, 2m or 1h",
+            "2:11: \"1\" is not a duration: expected a number and its unit, such as 250ms, 1.5s, 2m or 1h",
         ],
     ),
     (

@@ -5,6 +5,8 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use onrush_measure::amount;
+
 use super::steps::{Connection, Journey, Journeys, Lifetime, Step, Think};
 use super::take::{Take, Used, Value};
 use crate::limits::{BODY_BYTES_MAX, STEPS_MAX, THINK_MAX};
@@ -291,17 +293,7 @@ fn think(text: &str) -> Result<Think, String> {
 }
 
 fn time(text: &str) -> Option<Duration> {
-    const UNITS: [(&str, f64); 4] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
-    let text = text.trim();
-    let (digits, factor) = UNITS
-        .iter()
-        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
-    let number: f64 = digits.parse().ok()?;
-    let is_plain = digits
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.');
-    is_plain.then_some(())?;
-    Duration::try_from_secs_f64(number * factor).ok()
+    amount::duration(text.trim()).ok()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! generalized Pareto distribution, with shares of their own for values of less than 15 bytes.
 
 use onrush_engine::random::{Random, scaled};
+use onrush_measure::amount;
 
 use crate::limits::{SIZES_MAX, VALUE_BYTES_MAX};
 
@@ -159,17 +160,7 @@ impl Sizes {
 
 /// A number of bytes, with `k` or `m` of 1,024.
 fn size(word: &str) -> Option<usize> {
-    let (digits, factor) = match word.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, 1 << 10),
-        None => match word.strip_suffix(['m', 'M']) {
-            Some(digits) => (digits, 1 << 20),
-            None => (word, 1),
-        },
-    };
-    // `+5` would be a number to the standard library.
-    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-    let number: usize = digits.parse().ok().filter(|_| is_number)?;
-    number.checked_mul(factor)
+    usize::try_from(amount::size(word).ok()?).ok()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use onrush_engine::random::Random;
+use onrush_measure::amount;
 use onrush_packet::header::HEADER_BYTES;
 
 use crate::limits::{DATAGRAM_BYTES_MAX, DATAGRAM_SIZES_MAX};
@@ -54,7 +55,8 @@ impl Sizes {
             )
         };
         let one = |text: &str| -> Result<u16, String> {
-            let bytes: u16 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+            let bytes = amount::size(text).map_err(|_| format!("{text:?} is not a number"))?;
+            let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
             if bytes == 0 {
                 return Err("0 bytes are nothing to tell apart".to_owned());
             }

@@ -1,5 +1,7 @@
 //! What a condition is about: a time, a count or a rate.
 
+use onrush_measure::amount;
+
 use super::statistic::Statistic;
 use crate::figures::{Figures, Kind};
 use crate::grpc::code;
@@ -187,11 +189,12 @@ impl Counted {
 }
 
 fn number(text: &str) -> Result<f64, String> {
-    let (digits, factor) = match text.strip_suffix(['k', 'm']) {
-        Some(digits) if text.ends_with('k') => (digits, 1e3),
-        Some(digits) => (digits, 1e6),
-        None => (text, 1.0),
-    };
+    let multiples = [(['k', 'K'], 1e3), (['m', 'M'], 1e6), (['g', 'G'], 1e9)];
+    let multiple = multiples.iter();
+    let (digits, factor) = multiple
+        .filter_map(|(letters, factor)| Some((text.strip_suffix(letters)?, *factor)))
+        .next()
+        .unwrap_or((text, 1.0));
     let is_plain = |text: &str| {
         text.bytes()
             .all(|byte| byte.is_ascii_digit() || byte == b'.')
@@ -206,29 +209,15 @@ fn number(text: &str) -> Result<f64, String> {
 }
 
 fn time_ns(text: &str) -> Result<f64, String> {
-    const UNITS: [(&str, f64); 5] = [
-        ("ns", 1.0),
-        ("us", 1e3),
-        ("µs", 1e3),
-        ("ms", 1e6),
-        ("s", 1e9),
-    ];
-    let expected = || {
+    // A blank may stand before the unit.
+    let time = amount::duration(&text.replace(' ', ""));
+    let time = time.map_err(|_| {
         format!(
             "{} is no time: write one with its unit, such as 5ms, 250us or 1.5s",
             shown(text)
         )
-    };
-    let (digits, factor) = UNITS
-        .iter()
-        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?.trim_end(), factor)))
-        .ok_or_else(expected)?;
-    let value = number(digits).map_err(|_| expected())?;
-    // 5m would be five million seconds here, and five minutes to everybody else.
-    match digits.ends_with(['k', 'm']) {
-        true => Err(expected()),
-        false => Ok(value * factor),
-    }
+    })?;
+    Ok(time.as_nanos() as f64)
 }
 
 pub(super) fn shown(text: &str) -> &str {

@@ -78,7 +78,7 @@ fn what_is_no_condition_is_refused_at_its_column() {
         ("p100 > 5ms", 1, "between p0 and p100"),
         ("p99 > 5", 7, "5 is no time"),
         ("p99 > ", 7, "nothing is no time"),
-        ("p99 > 5m", 7, "5m is no time"),
+        ("p99 > 5min", 7, "5min is no time"),
         ("p99 > 5ks", 7, "5ks is no time"),
         ("errors > 5ms", 10, "5ms is no number"),
         ("errors > -1", 10, "-1 is no number"),
@@ -192,6 +192,14 @@ fn a_percentile_with_timeouts_is_judged_of_all_requests() {
         let outcome = threshold(text).judge(&figures);
         assert_eq!(outcome.fate, fate, "{outcome}");
     }
+}
+
+#[test]
+fn a_condition_that_fails_fast_runs_has_a_hint() {
+    let hint = threshold("p99 < 50ms").hint().expect("it has one");
+    assert!(hint.contains("\"p99 >= 50ms\""), "{hint}");
+    assert!(threshold("p99 > 50ms").hint().is_none());
+    assert!(threshold("rps < 20k").hint().is_none());
 }
 
 #[test]
