@@ -11,7 +11,7 @@ use crate::report::latency::{CONFIDENCE, Latency};
 use crate::rows::Row;
 use crate::unanswered::Censored;
 
-/// What the blocks of a run had.
+/// Requests of each block of a run.
 pub(crate) struct Blocks {
     pub(crate) response: Vec<BlockTimes>,
     pub(crate) service: Vec<BlockTimes>,
@@ -20,9 +20,9 @@ pub(crate) struct Blocks {
 /// The requests that ended in one block.
 #[derive(Default)]
 pub(crate) struct BlockTimes {
-    /// The times of those with a response.
+    /// Times of requests with a response.
     times: Histogram,
-    /// Those without.
+    /// Number of requests without a response.
     failed: u64,
 }
 

@@ -66,6 +66,9 @@ pub struct Evidence {
     /// Responses that a server that is well has for no request of the run, such as error lines of memcached.
     #[serde(default)]
     pub failed_responses: u64,
+    /// Responses with a status of 300 or above, or with a code of gRPC other than OK, in a run without expected statuses.
+    #[serde(default)]
+    pub unaccepted: u64,
     /// Responses that are known to be another request's, or nobody's, such as values of other keys.
     #[serde(default)]
     pub false_responses: u64,
@@ -91,6 +94,9 @@ pub struct Evidence {
     /// For percentiles of the response time, how much of each the generator itself made, at most.
     #[serde(default)]
     pub own: Vec<OwnPart>,
+    /// The generator's part of the mean response time, at most; none where it was not measured.
+    #[serde(default)]
+    pub own_mean_us: Option<f64>,
     /// For how long it began after the moment that was set; none where none was.
     #[serde(default)]
     pub start_late_s: Option<f64>,
@@ -120,6 +126,13 @@ impl OwnPart {
         let is_known = times.undelayed.count() == times.response.count();
         let all = times.response.percentiles().filter(|_| is_known);
         all.map(of).collect()
+    }
+
+    /// The generator's part of the mean; none where it was not measured of every response.
+    pub(crate) fn mean_us(times: &Times) -> Option<f64> {
+        let (all, without) = (&times.response, &times.undelayed);
+        let is_known = all.count() > 0 && all.count() == without.count();
+        is_known.then(|| ((all.mean() - without.mean()) / 1000.0).max(0.0))
     }
 
     /// Its share of what was measured.

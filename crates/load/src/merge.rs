@@ -56,7 +56,6 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     let unanswered = sum_unanswered(parts)?;
     let sum = |count: fn(&Report) -> u64| parts.iter().map(|part| count(&part.report)).sum();
     let requests: u64 = sum(|report| report.requests);
-    let bytes: u64 = sum(|report| report.bytes);
     let verdict = verdict(parts, &members, &span);
     let seconds = rows::sum(parts, &span)?;
     let measured = Measured::of(parts, &seconds, &span);
@@ -72,7 +71,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         duration_s: thousandths(span.length()),
         rps: measured.rps,
         measured_s: measured.time_s,
-        bytes,
+        bytes: sum(|report| report.bytes),
         bytes_per_s: measured.bytes_per_s,
         latency_us: of(Kind::Response).by_parts(
             &censored(Kind::Response),
@@ -187,6 +186,7 @@ fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> 
         timeouts: sum(|evidence| evidence.timeouts),
         unasked: sum(|evidence| evidence.unasked),
         failed_responses: sum(|evidence| evidence.failed_responses),
+        unaccepted: sum(|evidence| evidence.unaccepted),
         false_responses: sum(|evidence| evidence.false_responses),
         is_count_consistent: all().all(|evidence| evidence.is_count_consistent),
         send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
@@ -198,6 +198,7 @@ fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> 
             .reduce(f64::max),
         response_mean_us: response_mean_us(times),
         own: OwnPart::of(times),
+        own_mean_us: OwnPart::mean_us(times),
         start_late_s: all()
             .filter_map(|evidence| evidence.start_late_s)
             .reduce(f64::max),

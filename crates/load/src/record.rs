@@ -92,7 +92,7 @@ pub(crate) struct KindRecord {
 }
 
 impl KindRecord {
-    /// Adds what came of more of them.
+    /// Adds the record of another core or result.
     pub(crate) fn merge(&mut self, other: &KindRecord) {
         self.responses += other.responses;
         self.unexpected += other.unexpected;

@@ -142,6 +142,7 @@ impl View<'_> {
             unasked: standing.failures_of(Failure::UnexpectedBytes),
             // What responses said is told at the end.
             failed_responses: 0,
+            unaccepted: 0,
             false_responses: 0,
             is_count_consistent: standing.sent == tally.last_bytes + failures + standing.in_flight,
             send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
@@ -151,6 +152,7 @@ impl View<'_> {
             longest_open: None,
             response_mean_us: response_mean_us(times),
             own: OwnPart::of(times),
+            own_mean_us: OwnPart::mean_us(times),
             start_late_s: None,
         }
     }

@@ -20,7 +20,7 @@ use generator::{
 use reason::{Reason, State};
 use responses::{
     counts, failed_responses, failures, false_responses, measured, no_response, resent, silence,
-    unanswered, unasked,
+    unaccepted, unanswered, unasked,
 };
 
 /// The judgement of a run.
@@ -54,6 +54,7 @@ impl Verdict {
             unasked(evidence),
             false_responses(evidence),
             failed_responses(evidence),
+            unaccepted(evidence),
             unanswered(evidence),
             resent(evidence),
             start(evidence),

@@ -363,6 +363,27 @@ fn the_last_request_of_a_connection_says_so() {
 }
 
 #[test]
+fn a_request_with_connection_close_ends_its_connection() {
+    play(
+        |options| {
+            options.stop.count = Some(6);
+            options
+                .headers
+                .push(("connection".to_owned(), "Keep-Alive, Close".to_owned()));
+        },
+        // The server keeps the connection (RFC 9112 9.6: the client ends it, too).
+        |_, _, on_connection| {
+            assert_eq!(on_connection, 0, "one request on each connection");
+            reply(OK, Then::Stay)
+        },
+        |outcome| {
+            outcome.has_responses(6);
+            assert_eq!((outcome.record.established, outcome.record.resent), (6, 0));
+        },
+    );
+}
+
+#[test]
 fn a_kept_alive_connection_that_the_server_closes_costs_no_request() {
     play(
         |options| {

@@ -17,6 +17,8 @@ pub(super) struct Written {
     pub(super) text: Vec<u8>,
     /// A body that is too large to be copied.
     pub(super) body: Option<Rc<[u8]>>,
+    /// Its connection ends with it.
+    pub(super) closes: bool,
 }
 
 /// Whether `response` says that what was asked for is elsewhere.
@@ -74,6 +76,7 @@ impl Written {
             method: Method::of(method),
             text,
             body: body_apart,
+            closes: self.closes,
         })
     }
 }
@@ -183,6 +186,7 @@ mod tests {
             method: Method::Post,
             text: b"POST /login HTTP/1.1\r\nHost: a:81\r\nAccept: x\r\nContent-Type: f\r\nCookie: a=1\r\nContent-Length: 2\r\n\r\nhi".to_vec(),
             body: None,
+            closes: false,
         };
         let mut jar = Jar::default();
         jar.take(&crate::requests::cookies::Cookie::parse(b"b=2").unwrap());

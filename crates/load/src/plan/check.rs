@@ -10,6 +10,7 @@ use crate::limits::{
 };
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
+use crate::requests::mix::says_close;
 use crate::socket::flight::ids_of;
 use crate::socket::limits::IDS_PER_REQUEST;
 use crate::target::{Place, Scheme};
@@ -48,6 +49,7 @@ pub(super) fn check(options: &Options) -> Result<(), String> {
         return Err("a connection sends at least one request at a time and in all".to_owned());
     }
     check_journeys(options)?;
+    check_closing(options)?;
     check_streams(options)?;
     check_times(options)?;
     options.reach.check(&options.target)
@@ -94,6 +96,17 @@ fn check_streams(options: &Options) -> Result<(), String> {
         );
     }
     Ok(())
+}
+
+/// Refuses pipelined requests after one with `Connection: close` (RFC 9112 9.6).
+fn check_closing(options: &Options) -> Result<(), String> {
+    let mut requests = options.asks.requests.iter();
+    let closes =
+        says_close(&options.headers) || requests.any(|request| says_close(&request.headers));
+    match closes && options.pipeline > 1 {
+        true => Err("a request with Connection: close is its connection's last: leave --pipeline or the field out".to_owned()),
+        false => Ok(()),
+    }
 }
 
 /// What cannot be said of users.

@@ -91,7 +91,8 @@ pub(super) fn evidence(
     let connections = match plan.is_of_connections() {
         // As many as it took.
         true => record.connections_max,
-        false => plan.connections() as u64,
+        // A run of fewer requests needs no more.
+        false => (plan.connections() as u64).min(plan.count().unwrap_or(u64::MAX)),
     };
     let seconds = elapsed.as_secs_f64();
     let due = plan.due_within(elapsed);
@@ -124,6 +125,7 @@ pub(super) fn evidence(
         timeouts: record.failures_of(Failure::Timeout),
         unasked: record.failures_of(Failure::UnexpectedBytes),
         failed_responses: record.failed_responses(),
+        unaccepted: unaccepted(plan, record),
         false_responses: record.false_responses(),
         is_count_consistent: record.sent == accounted
             && times.is_consistent(measured + record.late - record.late_unmeasured),
@@ -135,7 +137,26 @@ pub(super) fn evidence(
         longest_open: longest_open(times, &record.unanswered),
         response_mean_us: response_mean_us(times),
         own: OwnPart::of(times),
+        own_mean_us: OwnPart::mean_us(times),
         start_late_s: start_late_s(found),
+    }
+}
+
+/// See [`Evidence::unaccepted`].
+fn unaccepted(plan: &Plan, record: &Record) -> u64 {
+    let scheme = plan.options.target.scheme;
+    let mut requests = plan.options.asks.requests.iter();
+    let is_said = plan.options.journeys.is_some()
+        || requests.any(|request| !request.expect.statuses.is_empty());
+    match scheme.is_http() || scheme.is_grpc() {
+        true if !is_said => {
+            let redirects = match scheme.is_grpc() {
+                true => 0,
+                false => record.tally.statuses[2],
+            };
+            record.refusals() + redirects
+        }
+        _ => 0,
     }
 }
 

@@ -184,15 +184,14 @@ impl StepRow {
     }
 }
 
-/// Two histograms as one, of which so many users did not come to the end.
+/// The sum of two histograms, beside `without` users that did not reach the end.
 fn sum(one: &str, other: &str, without: u64) -> Result<(Latency, String), String> {
     let mut sum = Histogram::from_base64(one)?;
     sum.merge(&Histogram::from_base64(other)?);
     Ok((of_users(&sum, without), sum.to_base64()))
 }
 
-/// The figures of users of which so many did not come to the end. How long those had taken is not recorded, so it may be
-/// nothing.
+/// Figures of users, `without` of which did not reach the end. Their waits are not recorded and count as zero.
 fn of_users(took: &Histogram, without: u64) -> Latency {
     let mut waits = Histogram::new();
     waits.record_many(0, without);

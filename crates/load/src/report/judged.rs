@@ -9,7 +9,7 @@ use crate::threshold::{Outcome, Scope, Threshold};
 use crate::unanswered::Censored;
 
 impl Report {
-    /// The times of one kind, with those of requests without a response as lower bounds.
+    /// Times of one kind, with waits of requests without a response as lower bounds.
     pub fn censored(&self, kind: Kind) -> Censored<'_> {
         let none = Histogram::new();
         Censored::new(

@@ -74,8 +74,8 @@ impl Latency {
         Latency::bounded(latency, &Histogram::new())
     }
 
-    /// The figures of all requests, those with a response and those that had waited for `waits` without one. Percentiles and
-    /// intervals are those of [`Censored`]; the mean is of the responses.
+    /// Figures of all requests: responses and, with their `waits`, requests without a response. [`Censored`] gives percentiles and
+    /// intervals; the mean is of the responses.
     pub(crate) fn bounded(latency: &Histogram, waits: &Histogram) -> Latency {
         if latency.count() == 0 {
             return Latency::default();
@@ -98,7 +98,7 @@ impl Latency {
             figures.percentiles.push((name, microseconds(bounds.low)));
         }
         if waits.count() > 0 {
-            // Each of them may take longer than all responses did, whatever it had waited so far.
+            // A request without a response may take longer than all responses.
             figures.max = Some(units::microseconds(waits.max().max(latency.max())));
             figures.at_least.push("max".to_owned());
         }

@@ -107,7 +107,7 @@ pub struct RequestRow {
 }
 
 impl RequestRow {
-    /// The figures of what came of the requests `name`.
+    /// Figures of the requests called `name`.
     pub(crate) fn new(name: String, record: &KindRecord) -> RequestRow {
         let (response, waits) = (&record.response, &record.unanswered);
         RequestRow {
@@ -120,10 +120,10 @@ impl RequestRow {
         }
     }
 
-    /// What the figures were made of.
+    /// Counts and histograms behind the figures.
     ///
     /// # Errors
-    /// Says what cannot be read.
+    /// When a histogram cannot be read.
     pub(crate) fn record(&self) -> Result<KindRecord, String> {
         let waits = self.unanswered.as_deref().map(Histogram::from_base64);
         Ok(KindRecord {
@@ -213,8 +213,8 @@ impl SecondRow {
     }
 }
 
-/// A percentile in microseconds of the requests that ended in a second, where their count supports it. Those that `failed`
-/// take longer than any other: a percentile that lies among them is not known.
+/// A percentile in microseconds of the requests that ended in a second, where their count supports it. Failed requests count as
+/// slower than all others, and a percentile among them is unknown.
 pub(crate) fn supported(times: &Histogram, failed: u64, percentile: f64) -> Option<f64> {
     let count = times.count() + failed;
     let rank = percentile::rank(count, percentile);

@@ -5,7 +5,7 @@ use std::fmt;
 use onrush_measure::units;
 
 use super::{Report, journeys};
-use crate::limits::{OWN_MIN_US, OWN_SHARE_SUSPECT};
+use crate::limits::{BUSY_DURATION_MIN, OWN_MIN_US, OWN_SHARE_SUSPECT};
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,11 +44,12 @@ impl fmt::Display for Report {
                 .iter()
                 .map(|core| format!("{:.0} %", core.share * 100.0))
                 .collect();
-            writeln!(
-                out,
-                "own CPU      {cpu_us:.2} us per request; threads busy {}",
-                shares.join(", ")
-            )?;
+            let busy = match self.duration_s < BUSY_DURATION_MIN.as_secs_f64() {
+                // CPU time is counted in steps that may be longer than the run.
+                true => "the run was too short to say how busy threads were".to_owned(),
+                false => format!("threads busy {}", shares.join(", ")),
+            };
+            writeln!(out, "own CPU      {cpu_us:.2} us per request; {busy}")?;
         }
         for outcome in &self.thresholds {
             writeln!(out, "{outcome}")?;

@@ -37,6 +37,8 @@ pub(crate) struct Recipe {
     head: Template,
     content: Content,
     pub(crate) expected: Option<Expected>,
+    /// The request says that its connection ends with it (RFC 9112 9.6).
+    pub(crate) closes: bool,
 }
 
 #[derive(Debug)]
@@ -148,7 +150,7 @@ impl Mix {
         if let Some(jar) = jar {
             jar.write(out);
         }
-        if last == Last::Yes {
+        if last == Last::Yes && !recipe.closes {
             out.extend_from_slice(b"Connection: close\r\n");
         }
         match &recipe.content {
@@ -265,6 +267,7 @@ impl Recipe {
             head,
             content: content(request, has(&fields, "content-length"), names)?,
             expected: Expected::new(&request.expect),
+            closes: says_close(&fields),
         })
     }
 
@@ -286,6 +289,17 @@ impl Recipe {
         };
         self.head.bytes_max(data) + END_BYTES_MAX + content
     }
+}
+
+/// Whether fields end the connection after the response (RFC 9112 9.6).
+pub(crate) fn says_close(fields: &[(String, String)]) -> bool {
+    let mut connection = fields
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("connection"));
+    connection.any(|(_, value)| {
+        let mut options = value.split(',').map(str::trim);
+        options.any(|option| option.eq_ignore_ascii_case("close"))
+    })
 }
 
 /// Whether doing it twice is as good as doing it once (RFC 9110 9.2.2).
@@ -332,6 +346,15 @@ fn content(request: &Request, is_announced: bool, names: Names<'_>) -> Result<Co
 
 /// Fields that would make the request something else than it is.
 fn check_fields(fields: &[(String, String)], cookies: bool) -> Result<(), String> {
+    for single in ["host", "authorization"] {
+        let named = fields.iter();
+        let count = named.filter(|(name, _)| name.eq_ignore_ascii_case(single));
+        if count.count() > 1 {
+            return Err(format!(
+                "the request has more than one {single} field, and servers refuse it or choose one of them (RFC 9112 3.2, RFC 9110 5.3): give one, with -H, -u, --bearer or the file"
+            ));
+        }
+    }
     for (name, value) in fields {
         if name.eq_ignore_ascii_case("transfer-encoding") {
             return Err(format!(

@@ -87,14 +87,18 @@ pub(super) fn rate(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// A thread that waits for a CPU sees nothing: as far as requests are under way meanwhile, they wait with it. In a closed
-/// loop the share of time is the share of the mean response time; where fewer requests than one are under way on average,
-/// it is so many times as much of theirs.
+/// A thread that waits for a CPU sees nothing, and requests under way wait with it: by how much is measured of each request
+/// ([`Evidence::own_mean_us`]). Where it is not, the share of time is taken for the share of the mean response time, and for so
+/// many times as much where fewer requests than one are under way on average.
 pub(super) fn run_delay(evidence: &Evidence) -> Option<Reason> {
     let share = worst(evidence, |thread| thread.run_delay_share)?;
     let mean_us = evidence.response_mean_us?;
     let under_way = evidence.responses as f64 * mean_us / 1e6 / evidence.duration_s;
-    let of_mean = (share / under_way.clamp(f64::MIN_POSITIVE, 1.0)).min(1.0);
+    let of_mean = match evidence.own_mean_us {
+        Some(own_us) => own_us / mean_us.max(f64::MIN_POSITIVE),
+        // Older results do not say what of each request was the generator's own.
+        None => (share / under_way.clamp(f64::MIN_POSITIVE, 1.0)).min(1.0),
+    };
     let exceeds = |bound: f64| share > bound || (of_mean > bound && of_mean * mean_us > OWN_MIN_US);
     let reason = |judge: Judge, bound: f64| {
         judge(

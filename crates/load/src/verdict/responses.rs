@@ -143,6 +143,19 @@ pub(super) fn failed_responses(evidence: &Evidence) -> Option<Reason> {
     )
 }
 
+/// Redirects and error responses are often faster than what the user means to measure.
+pub(super) fn unaccepted(evidence: &Evidence) -> Option<Reason> {
+    let share = evidence.unaccepted as f64 / evidence.responses.max(1) as f64;
+    (share > UNANSWERED_SHARE_SUSPECT).then(|| {
+        suspect(
+            "responses with a status of 300 or above, or a code other than OK",
+            format!("{} ({})", units::count(evidence.unaccepted), per_cent(share)),
+            format!("at most {}", per_cent(UNANSWERED_SHARE_SUSPECT)),
+            "percentiles include them: see the statuses, and accept expected ones with --expect-status, such as --expect-status 200,404 or 2xx,5xx",
+        )
+    })
+}
+
 pub(super) fn unanswered(evidence: &Evidence) -> Option<Reason> {
     let open = evidence.unfinished.saturating_sub(evidence.late);
     let mut share = open as f64 / evidence.requests_sent.max(1) as f64;

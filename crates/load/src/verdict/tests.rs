@@ -251,6 +251,35 @@ fn switches_and_long_turns_without_effect_are_no_reasons() {
 }
 
 #[test]
+fn the_wait_for_a_cpu_at_a_low_rate_is_judged_by_what_it_added_to_requests() {
+    // One request per second of 1 ms each, and a thread that waited for 0.2 % of the time.
+    let mut evidence = Evidence {
+        rate_asked: Some(1.0),
+        rate_achieved: 1.0,
+        responses: 10,
+        requests_sent: 10,
+        measured: Some(10),
+        response_mean_us: Some(1_000.0),
+        own_mean_us: Some(50.0),
+        ..paced()
+    };
+    evidence.duration_s = 10.0;
+    evidence.threads[0].run_delay_share = 0.002;
+    assert_eq!(Verdict::of(&evidence).state, State::Valid);
+    evidence.own_mean_us = Some(600.0);
+    assert_eq!(Verdict::of(&evidence).state, State::Invalid);
+}
+
+#[test]
+fn error_statuses_that_nobody_expects_are_suspect() {
+    let mut evidence = good();
+    evidence.unaccepted = evidence.responses / 2;
+    let verdict = Verdict::of(&evidence);
+    assert_eq!(verdict.state, State::Suspect);
+    assert!(verdict.reasons[0].remedy.contains("--expect-status"));
+}
+
+#[test]
 fn the_worst_reason_stands_first_and_decides() {
     let evidence = Evidence {
         fairness: Some(0.1),

@@ -60,12 +60,12 @@ impl Supply {
         self.waiting[index as usize].take();
     }
 
-    /// What waits on each connection.
+    /// Requests that wait on each connection.
     pub(in crate::core_run) fn waits(&self) -> impl Iterator<Item = Waiting> + '_ {
         self.waiting.iter().map(Cell::get)
     }
 
-    /// The same for the last time: nobody waits for them any more.
+    /// The same at the end of the run; none wait afterwards.
     pub(in crate::core_run) fn take_waits(&self) -> impl Iterator<Item = Waiting> + '_ {
         self.waiting.iter().map(Cell::take)
     }

@@ -39,6 +39,7 @@ impl User {
             method: recipe.method,
             text,
             body: body.map(|body| users.bodies.own(body)),
+            closes: recipe.closes,
         };
         let mut left = step.redirects;
         loop {
@@ -89,7 +90,8 @@ impl User {
             core_run.step_sends(&link.stream, &mut self.work, bytes, of.counted());
             self.count(of, |record| record.requests += 1);
             match link.exchange(&core_run, written, wants, of.counted()).await {
-                Ok(arrived) => {
+                Ok(mut arrived) => {
+                    arrived.response.keep_alive &= !written.closes;
                     self.arrived(of, link, &arrived);
                     self.check_over()?;
                     return Ok(arrived);

@@ -154,7 +154,7 @@ impl Body {
         };
         Response {
             outcome: outcome(self.status),
-            keep_alive: self.keep_alive,
+            keep_alive: self.keep_alive && !recipe.closes,
             met,
         }
     }
