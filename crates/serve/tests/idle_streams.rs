@@ -258,7 +258,8 @@ fn started(io: Io, behind: SocketAddr) -> Server {
         Io::Epoll | Io::Auto => "epoll",
     };
     let text = format!(
-        "threads = 1\nio = \"{io}\"\ntimeouts = {{ drain = \"50ms\" }}\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"behind\"\n\
+        "threads = 1\nio = \"{io}\"\ntimeouts = {{ drain = \"50ms\" }}\n\
+         clients = {{ stalled_streams_per_address_max = 10000 }}\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"behind\"\n\
          [upstream.behind]\nservers = [\"{behind}\"]\nprotocol = \"h2\"\nstreams_max = {}\n",
         CONNECTIONS * STREAMS_HALF
     );
