@@ -131,6 +131,7 @@ fn clients_may_have_so_many_connections() {
     assert_eq!(plan.clients.http2_resets_per_second, 10_000);
     let plan = parsed("[clients]\nhttp2_resets_per_second = 50\n[[route]]\nsynthetic = true").plan;
     assert_eq!(plan.clients.http2_resets_per_second, 50);
+    assert_eq!(plan.clients.stalled_streams_per_address_max.get(), 256);
     check_errors(&[
         (
             "[clients]\nhttp2_resets_per_second = 0",
