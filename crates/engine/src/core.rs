@@ -73,6 +73,8 @@ pub(crate) struct Inner {
     worked: Worked,
     /// Whether the look at the kernel before this turn gave it something to do.
     has_work: Cell<bool>,
+    /// See [`Core::is_running`].
+    is_running: Cell<bool>,
     shared: Arc<Shared>,
     /// That of `shared`, one pointer nearer.
     notifier: Arc<Notifier>,
@@ -139,6 +141,7 @@ impl Core {
             busy_polls: Cell::new(false),
             worked: Worked::default(),
             has_work: Cell::new(false),
+            is_running: Cell::new(false),
             shared,
             notifier,
             mail_due: Cell::new(None),
@@ -277,6 +280,11 @@ impl Core {
     /// Tasks that have not ended.
     pub fn tasks(&self) -> usize {
         self.0.tasks.count()
+    }
+
+    /// Whether [`Core::run`] has begun and not ended: tasks spawned now are run, or dropped at its end.
+    pub fn is_running(&self) -> bool {
+        self.0.is_running.get()
     }
 
     /// Whether the core was asked to stop.

@@ -5,6 +5,7 @@ mod login;
 mod users;
 pub(crate) mod verify;
 
+use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -87,19 +88,15 @@ impl Ledger {
     }
 }
 
-/// What tells the limit of each route from others. O(n^2), once for each configuration.
+/// A number for the limit of each route, unique in the plan.
 fn limits_of(plan: &Plan, keys: &Keys) -> Vec<Option<u64>> {
-    let mut limits: Vec<Option<u64>> = Vec::new();
-    for route in &plan.routes {
-        let limit = route.access.rate_limit.as_ref().and_then(|limit| {
-            let limit = |occurrence| keys.limit(&route.when, &limit.key, occurrence);
-            (0..)
-                .map(limit)
-                .find(|limit| !limits.contains(&Some(*limit)))
-        });
-        limits.push(limit);
-    }
-    limits
+    let mut taken = HashSet::new();
+    let limit_of = |route: &plan::Route| {
+        let limit = route.access.rate_limit.as_ref()?;
+        let limit = |occurrence| keys.limit(&route.when, &limit.key, occurrence);
+        (0..).map(limit).find(|&limit| taken.insert(limit))
+    };
+    plan.routes.iter().map(limit_of).collect()
 }
 
 /// The rules of one route, prepared for one core.

@@ -398,6 +398,7 @@ mod tests {
     use crate::crowd::Crowd;
     use crate::descriptors::Shares;
     use crate::harness::resources;
+    use crate::time_slice::at_once;
     use onrush_config::plan::{OneLiner, Plan};
     use onrush_engine::{Address, Claim, Core, Listener, Simulation, Stream};
     use onrush_http::forwarded::Scheme;
@@ -408,9 +409,9 @@ mod tests {
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
         let crowd = Crowd::new(Shares::UNLIMITED);
         let worker = Worker::new(core.clone(), &crowd, plan.timeouts.drain);
-        let site = Site::new(&worker, &resources(&plan, Shares::UNLIMITED, None), None)
-            .ok()
-            .unwrap();
+        let resources = resources(&plan, Shares::UNLIMITED, None);
+        let site = at_once(async |slice| Site::new(&worker, &resources, None, slice).await);
+        let site = site.ok().unwrap();
         let service = Service::new(worker, site);
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
         let listener = Listener::new(&core, &claim).unwrap();

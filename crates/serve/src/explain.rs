@@ -35,6 +35,7 @@ use crate::path;
 use crate::request_context::Source;
 use crate::site::{Resources, Site};
 use crate::start_error::StartError;
+use crate::time_slice::at_once;
 use crate::worker::Worker;
 
 pub use choice::Choice;
@@ -85,7 +86,6 @@ pub struct Explainer {
     worker: Rc<Worker>,
     site: Rc<Site>,
     resources: Resources,
-    names: Vec<String>,
 }
 
 impl Explainer {
@@ -95,7 +95,6 @@ impl Explainer {
     /// When a server could not start with it.
     pub fn new(checked: Checked) -> Result<Explainer, StartError> {
         let Checked { plan, found, .. } = checked;
-        let names = crate::observe::route_name::route_names(&plan.routes);
         let shares = Shares::UNLIMITED;
         let tracing = plan.tracing.as_ref().map(|plan| Tracing::unsent(plan, 1));
         let resources = Resources::new(plan, found, (shares, None, tracing), None)
@@ -106,13 +105,12 @@ impl Explainer {
             ..Simulation::with_seed(0)
         });
         let worker = Worker::new(core, &Crowd::new(shares), resources.plan.timeouts.drain);
-        let site = Site::new(&worker, &resources, None)
+        let site = at_once(async |slice| Site::new(&worker, &resources, None, slice).await)
             .map_err(|(path, error)| StartError::Directory(path, error))?;
         Ok(Explainer {
             worker,
             site,
             resources,
-            names,
         })
     }
 
@@ -123,7 +121,7 @@ impl Explainer {
 
     /// What metrics and the access log call its routes, in their order.
     pub fn route_names(&self) -> &[String] {
-        &self.names
+        &self.resources.route_names
     }
 
     /// What becomes of a request. Those that are asked about one after the other count in limits as they would there.

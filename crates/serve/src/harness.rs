@@ -24,7 +24,8 @@ use crate::observe::trace::Tracing;
 use crate::server;
 use crate::server::hold::Hold;
 use crate::service::Service;
-use crate::site::Resources;
+use crate::site::{Resources, Site};
+use crate::time_slice::{TimeSlice, at_once};
 
 pub(crate) use calm::on_calm_cores;
 pub(crate) use script::{
@@ -271,12 +272,24 @@ impl TestCore {
 
     /// Puts `plan` in force in place of what `service` has `before`.
     pub(crate) fn apply(&self, service: &Service, before: &Resources, plan: &Plan) -> Resources {
+        at_once(async |slice| self.apply_in_slices(service, before, plan, slice).await)
+    }
+
+    /// [`TestCore::apply`], with pauses between the slices.
+    pub(crate) async fn apply_in_slices(
+        &self,
+        service: &Service,
+        before: &Resources,
+        plan: &Plan,
+        slice: &mut TimeSlice,
+    ) -> Resources {
         let resources = resources(plan, before.shares, Some(before));
-        let site = crate::site::Site::new(&service.worker, &resources, Some(&service.site()));
-        match site {
-            Ok(site) => service.take_over(site),
+        let before = service.site();
+        match Site::new(&service.worker, &resources, Some(&before), slice).await {
+            Ok(site) => drop(service.take_over(&site)),
             Err((path, error)) => panic!("{path}: {error}"),
         }
+        service.change_upkeep(before, slice).await;
         resources
     }
 

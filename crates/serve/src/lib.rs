@@ -13,6 +13,7 @@ mod service;
 mod settings;
 mod site;
 mod start_error;
+mod time_slice;
 mod worker;
 
 mod permissions;

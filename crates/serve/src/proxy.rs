@@ -34,7 +34,7 @@ pub(crate) mod absence;
 mod budget;
 mod eject;
 mod recheck;
-mod retirement;
+pub(crate) mod retirement;
 mod suspects;
 mod window;
 

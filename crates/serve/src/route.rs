@@ -1,14 +1,19 @@
 //! Which route a request takes. Pure: routes and a request in, a route out.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
+mod index;
 
-use onrush_config::plan::{self, Host, PathMatch, ValueMatch, When};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use onrush_config::plan::{self, ValueMatch, When};
 use onrush_http::forwarded::Scheme;
 use onrush_http::request::RequestHead;
 use onrush_http::{Header, query};
 
 use crate::client::ClientOrigin;
+use index::{Asks, Candidate, beginning};
+
+pub(crate) use index::RouteIndex;
 
 /// The conditions of a route and what stands behind them.
 #[derive(Debug)]
@@ -46,64 +51,26 @@ pub(crate) enum Unmet {
 pub(crate) struct Routes<T> {
     /// In file order.
     routes: Vec<Route<T>>,
-    /// All of them.
-    all: Candidates,
-    /// The same by host, when there are too many to look at each.
-    hosts: Option<Hosts>,
-    /// Whether any of them says something of hosts.
-    knows_hosts: bool,
-}
-
-/// Up to so many routes are looked at one after the other: comparing eight short names costs less than a look into a
-/// table.
-const SCANNED_MAX: usize = 8;
-
-/// Routes in file order.
-type Candidates = Box<[Candidate]>;
-
-/// One route, and what most of the others can be told from it by.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    /// How its path begins: [`beginning`] of the path, as far as `mask` goes.
-    beginning: u64,
-    mask: u64,
-    route: u32,
-    asks: Asks,
-}
-
-/// What a route asks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asks {
-    /// Host and path and nothing else.
-    HostAndPath,
-    More,
-}
-
-/// The routes by what they say of hosts. Each is there once for each of its hosts, so that the size of the whole is that
-/// of the configuration.
-#[derive(Debug)]
-struct Hosts {
-    /// By host name, in lower case.
-    exact: HashMap<Box<[u8]>, Candidates>,
-    /// By what hosts end with, from the dot, in lower case.
-    below: HashMap<Box<[u8]>, Candidates>,
-    /// Those for all hosts.
-    any: Candidates,
+    index: Arc<RouteIndex>,
 }
 
 impl<T> Routes<T> {
-    /// Prepares `routes`, which are in file order.
-    pub(crate) fn new(routes: Vec<Route<T>>) -> Self {
-        let names_hosts = |when: &When| !when.hosts.is_empty();
-        let knows_hosts = routes
-            .iter()
-            .any(|route| names_hosts(&route.when) || route.when.not.iter().any(names_hosts));
+    /// `index` is that of `routes`, which are in file order.
+    pub(crate) fn new(routes: Vec<Route<T>>, index: &Arc<RouteIndex>) -> Self {
+        debug_assert_eq!(
+            index.all.len(),
+            routes.len(),
+            "the index is of these routes"
+        );
         Self {
-            all: routes.iter().enumerate().map(Candidate::new).collect(),
-            hosts: (knows_hosts && routes.len() > SCANNED_MAX).then(|| Hosts::new(&routes)),
-            knows_hosts,
             routes,
+            index: Arc::clone(index),
         }
+    }
+
+    /// Takes the routes out, when no request needs them any more.
+    pub(crate) fn take(&mut self) -> Vec<Route<T>> {
+        std::mem::take(&mut self.routes)
     }
 
     /// All of them, in file order.
@@ -121,7 +88,7 @@ impl<T> Routes<T> {
         coming: &impl Coming,
     ) -> Option<usize> {
         let beginning = beginning(path);
-        let host = match self.knows_hosts {
+        let host = match self.index.knows_hosts {
             true => host_of(head.authority.unwrap_or("")),
             false => "",
         };
@@ -139,8 +106,8 @@ impl<T> Routes<T> {
                 });
             end = found.map_or(end, |candidate| candidate.route as usize);
         };
-        match &self.hosts {
-            None => look(&self.all),
+        match &self.index.hosts {
+            None => look(&self.index.all),
             Some(hosts) => hosts.each(host, look),
         }
         (end < self.routes.len()).then_some(end)
@@ -162,7 +129,7 @@ impl<T> Routes<T> {
     /// Whether the host that a request names decides its route, perhaps.
     #[inline]
     pub(crate) fn know_hosts(&self) -> bool {
-        self.knows_hosts
+        self.index.knows_hosts
     }
 
     /// A route by its index.
@@ -171,106 +138,6 @@ impl<T> Routes<T> {
         &self.routes[index]
     }
 }
-
-impl Candidate {
-    fn new<T>((index, route): (usize, &Route<T>)) -> Self {
-        let (known, bytes) = match &route.when.path {
-            PathMatch::Prefix(prefix) => (prefix.as_bytes(), prefix.len().min(8)),
-            // Eight bytes even if it is shorter: nothing may follow.
-            PathMatch::Exact(exact) => (exact.as_bytes(), 8),
-            PathMatch::Any | PathMatch::Regex(_) => (&[][..], 0),
-        };
-        Self {
-            beginning: beginning(known),
-            mask: u64::MAX.checked_shr(64 - 8 * bytes as u32).unwrap_or(0),
-            route: index as u32,
-            asks: Asks::of(&route.when),
-        }
-    }
-}
-
-impl Asks {
-    fn of(when: &When) -> Self {
-        let asks_no_more = when.methods.is_empty()
-            && when.headers.is_empty()
-            && when.query.is_empty()
-            && when.from.is_none()
-            && when.scheme.is_none()
-            && when.listeners.is_empty()
-            && when.not.is_empty();
-        match asks_no_more {
-            true => Asks::HostAndPath,
-            false => Asks::More,
-        }
-    }
-}
-
-/// The first eight bytes of a path as one number, with zeros for those that it does not have; a path contains no zero.
-#[inline]
-fn beginning(path: &[u8]) -> u64 {
-    if let Some(eight) = path.first_chunk() {
-        return u64::from_le_bytes(*eight);
-    }
-    let mut eight = [0; 8];
-    eight[..path.len()].copy_from_slice(path);
-    u64::from_le_bytes(eight)
-}
-
-impl Hosts {
-    fn new<T>(routes: &[Route<T>]) -> Self {
-        let mut exact: HashMap<_, Vec<Candidate>> = HashMap::new();
-        let mut below: HashMap<_, Vec<Candidate>> = HashMap::new();
-        let mut any = Vec::new();
-        for (index, route) in routes.iter().enumerate() {
-            let candidate = Candidate::new((index, route));
-            if route.when.hosts.is_empty() {
-                any.push(candidate);
-            }
-            for host in &route.when.hosts {
-                let (table, name) = match host {
-                    Host::Exact(name) => (&mut exact, name),
-                    Host::Below(suffix) => (&mut below, suffix),
-                };
-                table.entry(name.as_bytes()).or_default().push(candidate);
-            }
-        }
-        let boxed = |table: HashMap<&[u8], Vec<Candidate>>| {
-            let lists = table.into_iter();
-            lists
-                .map(|(name, list)| (name.into(), list.into()))
-                .collect()
-        };
-        Self {
-            exact: boxed(exact),
-            below: boxed(below),
-            any: any.into(),
-        }
-    }
-
-    /// Hands over the lists that `host` is in.
-    fn each(&self, host: &str, mut look: impl FnMut(&[Candidate])) {
-        let mut room = [0; HOST_BYTES_MAX];
-        // What is too long to be a name can only be known by its end.
-        let tail = &host.as_bytes()[host.len().saturating_sub(HOST_BYTES_MAX)..];
-        let host = &mut room[..tail.len()];
-        host.copy_from_slice(tail);
-        host.make_ascii_lowercase();
-        if let Some(candidates) = self.exact.get(&*host) {
-            look(candidates);
-        }
-        if !self.below.is_empty() {
-            let dots = (1..host.len()).filter(|&at| host[at] == b'.');
-            dots.take(LABELS_MAX)
-                .filter_map(|at| self.below.get(&host[at..]))
-                .for_each(|candidates| look(candidates));
-        }
-        look(&self.any);
-    }
-}
-
-/// The longest host name and the most labels it can have (RFC 1035 2.3.4), with some to spare.
-const HOST_BYTES_MAX: usize = 256;
-const LABELS_MAX: usize = 128;
 
 /// The first of the conditions that does not hold.
 #[inline]
@@ -390,7 +257,7 @@ pub(crate) fn host_of(authority: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onrush_config::plan::{Network, Networks};
+    use onrush_config::plan::{Host, Network, Networks, PathMatch};
     use onrush_config::value::parse_path;
     use onrush_http::{HeaderSlots, Limits, Parsed, request};
     use std::net::IpAddr;
@@ -432,8 +299,9 @@ mod tests {
     }
 
     fn routes(conditions: Vec<When>) -> Routes<()> {
+        let index = Arc::new(RouteIndex::new(conditions.iter()));
         let route = |when| Route { when, target: () };
-        Routes::new(conditions.into_iter().map(route).collect())
+        Routes::new(conditions.into_iter().map(route).collect(), &index)
     }
 
     /// The route that a request of these lines takes, over TLS and from a client at 192.0.2.1.

@@ -35,6 +35,7 @@ use crate::resolve::Resolver;
 use crate::service::Service;
 use crate::site::{Resources, Site};
 use crate::start_error::StartError;
+use crate::time_slice::at_once;
 use crate::worker::Worker;
 use apply::Order;
 use hold::{Hold, managed, streams, streams_weak};
@@ -278,7 +279,7 @@ pub(crate) fn prepare(
     holds: &[Hold],
 ) -> Result<(Rc<Service>, Listeners), StartError> {
     let worker = Worker::new(core.clone(), crowd, resources.plan.timeouts.drain);
-    let site = Site::new(&worker, resources, None)
+    let site = at_once(async |slice| Site::new(&worker, resources, None, slice).await)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
     let service = Service::new(worker, site);
     let worker = &service.worker;

@@ -5,6 +5,7 @@ use std::rc::{Rc, Weak};
 
 use crate::proxy::kept::Keeper;
 use crate::site::Site;
+use crate::time_slice::{TimeSlice, at_once};
 use crate::worker::Worker;
 
 pub(crate) struct Service {
@@ -17,6 +18,7 @@ impl Service {
     pub(crate) fn new(worker: Rc<Worker>, site: Rc<Site>) -> Rc<Self> {
         worker.set_keeper(keeper(&site));
         site.begin(&worker);
+        at_once(async |slice| site.begin_upkeep(&worker, slice).await);
         let service = Rc::new(Self {
             worker,
             site: RefCell::new(site),
@@ -32,13 +34,20 @@ impl Service {
         Rc::clone(&self.site.borrow())
     }
 
-    /// Puts `site` in force. Requests that have begun go on as they began.
-    pub(crate) fn take_over(&self, site: Rc<Site>) {
-        let worker = &self.worker;
-        worker.set_keeper(keeper(&site));
-        let before = self.site.replace(Rc::clone(&site));
-        before.retire();
-        site.begin(worker);
+    /// Puts `site` in force and returns the replaced one. Requests that have begun keep theirs. [`Service::change_upkeep`]
+    /// has to follow.
+    #[must_use]
+    pub(crate) fn take_over(&self, site: &Rc<Site>) -> Rc<Site> {
+        self.worker.set_keeper(keeper(site));
+        let before = self.site.replace(Rc::clone(site));
+        site.begin(&self.worker);
+        before
+    }
+
+    /// Ends the upkeep of the site `before` and starts that of the site in force.
+    pub(crate) async fn change_upkeep(&self, before: Rc<Site>, slice: &mut TimeSlice) {
+        before.retire(slice).await;
+        self.site().begin_upkeep(&self.worker, slice).await;
     }
 
     #[cfg(test)]

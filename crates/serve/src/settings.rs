@@ -1,24 +1,23 @@
 //! What a request needs of the configuration that it began with, whatever responds to it.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
-use onrush_config::Plan;
-use onrush_config::plan::{self, Action, CacheRule, Piece, Timeouts, Variable};
+use onrush_config::plan::{Action, CacheRule, Piece, Timeouts, Variable};
 use onrush_http::Limits;
 
 use crate::client::Trust;
 use crate::compress::Offer;
 use crate::cors::Cors;
-use crate::error_page::{ErrorPages, PageFiles};
+use crate::error_page::ErrorPages;
 use crate::generation::InForce;
-use crate::observe::access_log::{AccessLog, CoreLog};
+use crate::observe::access_log::CoreLog;
 use crate::observe::registry::Kind;
-use crate::observe::route_name::route_names;
-use crate::observe::trace::{CoreTracing, Tracing};
+use crate::observe::trace::CoreTracing;
 use crate::observe::traffic::Traffic;
 use crate::proxy::rules::Rules;
 use crate::response_edits::ResponseEdits;
+use crate::site::resources::Resources;
+use crate::time_slice::drop_in_slices;
 use crate::worker::Worker;
 
 /// Prepared for one core. A request holds them from its beginning to its end.
@@ -73,25 +72,19 @@ pub(crate) struct Treatment {
 }
 
 impl Settings {
+    /// With the treatment of each route.
     pub(crate) fn new(
         worker: &Rc<Worker>,
-        plan: &Plan,
-        (page_files, log, tracing): (&PageFiles, Option<&Arc<AccessLog>>, Option<&Arc<Tracing>>),
-        generation: InForce,
+        resources: &Resources,
+        error_pages: Option<Rc<ErrorPages>>,
+        treatments: Vec<Treatment>,
+        groups: Vec<Rc<Traffic>>,
     ) -> Rc<Self> {
-        let error_pages = ErrorPages::new(&plan.error_pages, page_files);
-        let names = route_names(&plan.routes);
-        let treatment = |(route, name): (&plan::Route, String)| {
-            let error_pages = match route.error_pages == plan.error_pages {
-                true => error_pages.clone(),
-                false => ErrorPages::new(&route.error_pages, page_files),
-            };
-            let traffic = worker.registry.traffic(Kind::Route, &name);
-            Treatment::new(route, plan, traffic, error_pages)
-        };
-        let group = |group: &plan::Upstream| worker.registry.traffic(Kind::Group, &group.name);
+        let plan = &resources.plan;
+        let log = resources.access_log.as_ref();
+        let tracing = resources.tracing.as_ref();
         Rc::new(Self {
-            generation,
+            generation: resources.generation.in_force(),
             worker: Rc::clone(worker),
             trust: Trust::new(&plan.forwarded),
             timeouts: plan.timeouts,
@@ -104,12 +97,20 @@ impl Settings {
             },
             resets_per_second: plan.clients.http2_resets_per_second,
             request_body_max: plan.request_body_max.unwrap_or(u64::MAX),
-            treatments: plan.routes.iter().zip(names).map(treatment).collect(),
+            treatments,
             error_pages,
             log: log.map(|log| CoreLog::new(log, &plan.routes, &worker.core)),
             tracing: tracing.map(|tracing| CoreTracing::new(tracing, plan, &worker.core)),
-            groups: plan.upstreams.iter().map(group).collect(),
+            groups,
         })
+    }
+}
+
+/// The last holder may be a request.
+impl Drop for Settings {
+    fn drop(&mut self) {
+        drop_in_slices(std::mem::take(&mut self.treatments), &self.worker);
+        drop_in_slices(std::mem::take(&mut self.groups), &self.worker);
     }
 }
 
@@ -121,12 +122,22 @@ impl Settings {
 }
 
 impl Treatment {
-    fn new(
-        route: &plan::Route,
-        plan: &Plan,
-        traffic: Rc<Traffic>,
-        error_pages: Option<Rc<ErrorPages>>,
+    /// Prepares the treatment of a route by its index. `error_pages` are the pages of the whole configuration.
+    pub(crate) fn new(
+        index: usize,
+        resources: &Resources,
+        error_pages: &Option<Rc<ErrorPages>>,
+        worker: &Worker,
     ) -> Self {
+        let plan = &resources.plan;
+        let route = &plan.routes[index];
+        let traffic = worker
+            .registry
+            .traffic(Kind::Route, &resources.route_names[index]);
+        let error_pages = match route.error_pages == plan.error_pages {
+            true => error_pages.clone(),
+            false => ErrorPages::new(&route.error_pages, &resources.page_files),
+        };
         let timeouts = route.timeouts.unwrap_or(plan.timeouts);
         let rules = Rules::new(route, &plan.forwarded);
         let response_edits = ResponseEdits::new(route);

@@ -1,26 +1,26 @@
 //! A site: one configuration prepared for one core. A request ends on the site that it began with.
 
+mod build;
 pub(crate) mod place;
-mod resources;
+pub(crate) mod resources;
 pub(crate) mod target;
 
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use onrush_config::plan;
-use onrush_engine::Error;
 use onrush_tls::{Info, Transport};
 
-use crate::admit::connections::Bounds;
 use crate::descriptors::Shares;
 use crate::observe::work::{CHECK, UPKEEP};
 use crate::proxy::Group;
 use crate::proxy::check::watch;
+use crate::proxy::group::maintain;
 use crate::proxy::kept::Keeper;
+use crate::proxy::retirement::Retirement;
 use crate::respond::file::Files;
-use crate::route::{Route, Routes};
+use crate::route::Routes;
 use crate::settings::Settings;
+use crate::time_slice::{TimeSlice, drop_in_slices};
 use crate::worker::Worker;
 use place::Place;
 use target::{Response, Target};
@@ -39,87 +39,12 @@ pub(crate) struct Site {
     has_client_rules: bool,
     /// What the limit on open files has room for.
     shares: Shares,
+    retirement: Rc<Retirement>,
 }
 
 const NO_PLACE: u16 = u16::MAX;
 
 impl Site {
-    /// Prepares a configuration for the core of `worker`. Servers that stood in the one `before` and did not change keep
-    /// their connections.
-    ///
-    /// # Errors
-    /// When the directory of a route cannot be opened, with its path.
-    pub(crate) fn new(
-        worker: &Rc<Worker>,
-        resources: &Resources,
-        before: Option<&Site>,
-    ) -> Result<Rc<Self>, (String, Error)> {
-        let core = &worker.core;
-        let plan = &resources.plan;
-        let settings = Settings::new(
-            worker,
-            plan,
-            (
-                &resources.page_files,
-                resources.access_log.as_ref(),
-                resources.tracing.as_ref(),
-            ),
-            resources.generation.in_force(),
-        );
-        let mut routes = Vec::new();
-        let treated = plan.routes.iter().zip(&settings.treatments);
-        for (index, (route, treatment)) in treated.enumerate() {
-            routes.push(Route {
-                when: route.when.clone(),
-                target: Target::new(index, route, treatment, &resources.ledger)?,
-            });
-        }
-        let seed = core.now_exact().nanoseconds() ^ core.id() as u64;
-        let made_of = plan.upstreams.iter().zip(&resources.all_endpoints);
-        let made_of = made_of.zip(&resources.encryption.connectors);
-        let groups = made_of.map(|((upstream, endpoints), connector)| {
-            Group::new(
-                upstream,
-                plan.timeouts,
-                endpoints,
-                connector,
-                (seed, core.now()),
-                before.and_then(|site| site.group_named(&upstream.name)),
-            )
-        });
-        let places = plan.listen.iter().zip(&resources.encryption.acceptors);
-        let bounds = Bounds::new(plan, &resources.client_counts);
-        let mut occurrences: HashMap<_, usize> = HashMap::new();
-        let before_places = before.map_or(&[][..], |site| &site.places);
-        let place = |(listen, acceptor): (&plan::Listen, &Option<_>)| {
-            let seen = occurrences.entry(listen.address.to_string()).or_default();
-            let listen = (listen, *seen);
-            *seen += 1;
-            Place::new(
-                listen,
-                acceptor.as_ref(),
-                bounds.clone(),
-                (worker, before_places),
-            )
-        };
-        let places: Vec<_> = places.map(place).collect();
-        let site = Rc::new(Self {
-            settings,
-            routes: Routes::new(routes),
-            groups: groups.collect(),
-            places_by_number: by_number(&places),
-            has_client_rules: places.iter().any(|place| place.client_rules.is_some()),
-            places,
-            shares: resources.shares,
-        });
-        site.groups
-            .iter()
-            .for_each(|group| group.keep_within(&worker.kept));
-        let kept = site.shares.kept();
-        site.files().for_each(|files| files.keep_open(kept));
-        Ok(site)
-    }
-
     /// What routes call the listener with this number in the registry; nothing for one that was left by this configuration.
     pub(crate) fn listener_name(&self, listener: u16) -> &str {
         self.place(listener).map_or("", |place| &place.name)
@@ -148,11 +73,6 @@ impl Site {
         stream.with_info(misdirects).unwrap_or(false)
     }
 
-    fn group_named(&self, name: &str) -> Option<&Group> {
-        let mut groups = self.groups.iter().map(|group| &**group);
-        groups.find(|group| group.plan.name == name)
-    }
-
     fn files(&self) -> impl Iterator<Item = &Files> {
         let responses = self.routes.iter().map(|route| &route.target.response);
         responses.filter_map(|response| match response {
@@ -161,9 +81,8 @@ impl Site {
         })
     }
 
-    /// It is in force: its bounds are the core's, and what looks after the servers starts, until the core stops or another
-    /// site takes over.
-    pub(crate) fn begin(&self, worker: &Rc<Worker>) {
+    /// Applies its bounds to the core.
+    pub(crate) fn begin(&self, worker: &Worker) {
         worker.drain.set(self.settings.timeouts.drain);
         for place in &self.places {
             worker.registry.call(place.listener, &place.name);
@@ -172,15 +91,21 @@ impl Site {
         if self.shares.limit.is_some() {
             worker.core.bound_pipes(self.shares.pipes_per_core);
         }
+    }
+
+    /// Starts the tasks that maintain and check its servers, until the core stops or another site takes over.
+    pub(crate) async fn begin_upkeep(&self, worker: &Rc<Worker>, slice: &mut TimeSlice) {
+        let maintained = self.groups.to_vec();
+        let retirement = Rc::clone(&self.retirement);
+        let core = worker.core.clone();
+        worker.spawn_aside(UPKEEP, async move {
+            retirement.ends(maintain(maintained, core)).await;
+        });
         for group in &self.groups {
             let start = |work, task: Pin<Box<dyn Future<Output = ()>>>| {
                 let group = Rc::clone(group);
                 worker.spawn_aside(work, async move { group.retirement.ends(task).await });
             };
-            start(
-                UPKEEP,
-                Box::pin(Rc::clone(group).maintain(worker.core.clone())),
-            );
             if group.plan.connections_ready > 0 {
                 start(
                     UPKEEP,
@@ -192,14 +117,28 @@ impl Site {
                 for server in 0..group.servers().len() as u32 {
                     let watching = watch(Rc::clone(group), server, Rc::clone(worker));
                     start(CHECK, Box::pin(watching));
+                    slice.step().await;
                 }
             }
+            slice.step().await;
         }
     }
 
-    /// Another site is in force: what looked after the servers ends. Requests that began on this one go on.
-    pub(crate) fn retire(&self) {
-        self.groups.iter().for_each(|group| group.retire());
+    /// Another site is in force: ends the tasks of [`Site::begin_upkeep`]. Requests that began on this one go on.
+    pub(crate) async fn retire(&self, slice: &mut TimeSlice) {
+        self.retirement.begin();
+        for group in &self.groups {
+            group.retire(slice).await;
+        }
+    }
+}
+
+/// The last holder may be a request.
+impl Drop for Site {
+    fn drop(&mut self) {
+        let worker = &self.settings.worker;
+        drop_in_slices(self.routes.take(), worker);
+        drop_in_slices(std::mem::take(&mut self.groups), worker);
     }
 }
 

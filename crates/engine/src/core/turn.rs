@@ -19,6 +19,7 @@ impl Core {
     /// number of tasks that were cut off.
     pub fn run(&self) -> usize {
         let mut drained_by = None;
+        self.0.is_running.set(true);
         self.prepare();
         self.0.tasks.begin();
         loop {
@@ -49,6 +50,7 @@ impl Core {
         }
         let cut_off = self.0.tasks.count();
         self.0.tasks.clear();
+        self.0.is_running.set(false);
         self.0.state.borrow_mut().cut_off_last_sends();
         cut_off
     }

@@ -25,6 +25,9 @@ pub(crate) enum Kind {
 struct Names {
     all: Vec<Rc<Traffic>>,
     places: HashMap<String, usize>,
+    /// Whether names that no configuration uses any more were looked for since the last one was prepared: a look costs
+    /// as much as there are names.
+    was_swept: bool,
 }
 
 /// Where connections come by: an address is the same place in every configuration, whatever it is called there.
@@ -81,6 +84,13 @@ impl Registry {
             Kind::Listener => &self.listeners,
             Kind::Route => &self.routes,
             Kind::Group => &self.groups,
+        }
+    }
+
+    /// Another configuration is being prepared: names that are not in use make room for its own, when there is none.
+    pub(crate) fn prepare(&self) {
+        for names in [&self.listeners, &self.routes, &self.groups] {
+            names.borrow_mut().was_swept = false;
         }
     }
 
@@ -217,7 +227,8 @@ impl Names {
         if let Some(&place) = self.places.get(name) {
             return place;
         }
-        if self.all.len() >= SERIES_MAX - 1 {
+        if self.all.len() >= SERIES_MAX - 1 && !self.was_swept {
+            self.was_swept = true;
             self.forget_unused();
         }
         let name = match self.all.len() {
@@ -293,6 +304,10 @@ mod tests {
         assert!(registry.views(Kind::Group).is_empty());
         // Names that no configuration has any more make room.
         drop(used);
+        let early = registry.traffic(Kind::Route, "b");
+        assert_eq!(early.name(), OTHERS, "one look for each configuration");
+        drop(early);
+        registry.prepare();
         let later = registry.traffic(Kind::Route, "b");
         assert_eq!(later.name(), "b");
         assert!(Rc::ptr_eq(&first, &registry.traffic(Kind::Route, "/")));

@@ -33,6 +33,7 @@ use super::suspects::Suspects;
 use ejection::Ejection;
 
 pub(crate) use event::Event;
+pub(crate) use maintain::maintain;
 pub(crate) use reservation::{Purpose, Reservation};
 pub(crate) use select::Reach;
 pub(crate) use server::Server;

@@ -114,8 +114,15 @@ impl Pool {
 
     /// Closes everything, now and later.
     pub(crate) fn clear(&self) {
+        drop(self.close());
+    }
+
+    /// Keeps nothing from now on. Returns what it has, for its caller to close.
+    pub(crate) fn close(&self) -> impl Iterator<Item = Transport> + use<> {
         self.closed.set(true);
-        self.drain();
+        let idle = self.idle.take();
+        self.have_left(idle.len());
+        idle.into_iter().map(|(transport, _)| transport)
     }
 }
 

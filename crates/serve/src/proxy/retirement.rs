@@ -12,11 +12,21 @@ pub(crate) struct Retirement {
     workers: RefCell<Vec<Waker>>,
 }
 
+/// Since when it has begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Began {
+    Now,
+    Before,
+}
+
 impl Retirement {
     /// Ends the work of all, as soon as they are polled, which is soon.
-    pub(crate) fn begin(&self) {
-        self.has_begun.set(true);
+    pub(crate) fn begin(&self) -> Began {
         self.workers.take().into_iter().for_each(Waker::wake);
+        match self.has_begun.replace(true) {
+            true => Began::Before,
+            false => Began::Now,
+        }
     }
 
     pub(crate) fn has_begun(&self) -> bool {

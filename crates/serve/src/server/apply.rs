@@ -31,6 +31,7 @@ use crate::resolve::Resolver;
 use crate::service::Service;
 use crate::site::{Resources, Site};
 use crate::start_error::StartError;
+use crate::time_slice::TimeSlice;
 
 /// A configuration that is in force.
 #[derive(Debug)]
@@ -287,15 +288,16 @@ pub(super) async fn follow(
 ) {
     let core = service.worker.core.clone();
     let mut prepared = None;
+    let mut replaced = None;
     while let Some(order) = next(&core, &mut orders).await {
         let outcome = match order.step {
             Step::Prepare(resources, holds) => {
-                let next = prepare(&service, &listeners, &resources, &holds);
+                let next = prepare(&service, &listeners, &resources, &holds).await;
                 next.map(|next| prepared = Some(next))
             }
             Step::TakeOver => {
                 if let Some((site, next)) = prepared.take() {
-                    service.take_over(site);
+                    replaced = Some(service.take_over(&site));
                     next.take_over(&listeners, &service);
                     listeners = next;
                 }
@@ -310,17 +312,24 @@ pub(super) async fn follow(
         orders = reply;
         // Who asked waits for it.
         let _ = order.report.send(Report { outcome, next });
+        if let Some(before) = replaced.take() {
+            let mut slice = TimeSlice::begin(&core);
+            service.change_upkeep(before, &mut slice).await;
+        }
     }
 }
 
 /// The site and the listeners of another configuration.
-fn prepare(
+async fn prepare(
     service: &Service,
     listeners: &Listeners,
     resources: &Resources,
     holds: &[Hold],
 ) -> Result<(Rc<Site>, Listeners), StartError> {
-    let site = Site::new(&service.worker, resources, Some(&service.site()))
+    let mut slice = TimeSlice::begin(&service.worker.core);
+    let before = service.site();
+    let site = Site::new(&service.worker, resources, Some(&before), &mut slice)
+        .await
         .map_err(|(path, error)| StartError::Directory(path, error))?;
     let listeners = listeners
         .with(&service.worker, holds, &site)

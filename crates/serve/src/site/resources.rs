@@ -1,5 +1,6 @@
 //! What the sites of all cores that are made of one configuration share.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
@@ -13,15 +14,22 @@ use crate::encryption::Encryption;
 use crate::error_page::PageFiles;
 use crate::generation::Generation;
 use crate::observe::access_log::AccessLog;
+use crate::observe::route_name::route_names;
 use crate::observe::trace::Tracing;
 use crate::proxy::endpoints::Endpoints;
+use crate::route::RouteIndex;
 use crate::trouble::Troubles;
 
 pub(crate) struct Resources {
     pub(crate) plan: Plan,
     pub(crate) generation: Arc<Generation>,
+    /// What metrics and the access log call the routes.
+    pub(crate) route_names: Vec<String>,
+    pub(crate) route_index: Arc<RouteIndex>,
     /// The servers of each group.
     pub(crate) all_endpoints: Vec<Arc<Endpoints>>,
+    /// The index of each group in the configuration before, where it has one of this name.
+    pub(crate) groups_before: Vec<Option<usize>>,
     pub(crate) ledger: Ledger,
     pub(crate) client_counts: Counts,
     pub(crate) encryption: Arc<Encryption>,
@@ -46,14 +54,11 @@ impl Resources {
         (shares, access_log, tracing): (Shares, Option<Arc<AccessLog>>, Option<Arc<Tracing>>),
         before: Option<&Resources>,
     ) -> io::Result<Self> {
-        let endpoints_before = |name: &str| {
-            let before = before?;
-            let groups = before.plan.upstreams.iter();
-            let index = groups.map(|group| &group.name).position(|it| it == name)?;
-            Some(&*before.all_endpoints[index])
-        };
-        let all_endpoints = plan.upstreams.iter().map(|upstream| {
-            let before = endpoints_before(&upstream.name);
+        let groups_before = groups_before(&plan, before);
+        let groups = plan.upstreams.iter().zip(&groups_before);
+        let all_endpoints = groups.map(|(upstream, index)| {
+            let before = before.zip(*index);
+            let before = before.map(|(before, index)| &*before.all_endpoints[index]);
             Arc::new(Endpoints::new(upstream, before))
         });
         let mut encryption = found.encryption;
@@ -61,7 +66,10 @@ impl Resources {
             encryption.carry(&plan, &before.encryption, &before.plan);
         }
         Ok(Self {
+            route_names: route_names(&plan.routes),
+            route_index: Arc::new(RouteIndex::new(plan.routes.iter().map(|route| &route.when))),
             all_endpoints: all_endpoints.collect(),
+            groups_before,
             ledger: Ledger::new(&plan, found.users, before.map(|before| &before.ledger))?,
             encryption: Arc::new(encryption),
             page_files: found.page_files,
@@ -88,4 +96,15 @@ impl Resources {
             arrival: None,
         }
     }
+}
+
+/// The index that each group had in the configuration `before`. O(n): there are thousands.
+fn groups_before(plan: &Plan, before: Option<&Resources>) -> Vec<Option<usize>> {
+    let before = before.map_or(&[][..], |before| &before.plan.upstreams);
+    let names = before.iter().map(|group| group.name.as_str());
+    let indices: HashMap<&str, usize> = names.zip(0..).collect();
+    let groups = plan.upstreams.iter();
+    groups
+        .map(|group| indices.get(group.name.as_str()).copied())
+        .collect()
 }

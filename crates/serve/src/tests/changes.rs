@@ -1,12 +1,20 @@
 //! Another configuration takes over while requests are under way.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_config::plan::{Eject, OneLiner, Server, ServerAddress};
 
-use crate::harness::{Peer, Step, Upstream, on_every_driver, on_simulated_cores, send};
+use crate::descriptors::Shares;
+use crate::harness::{
+    Peer, Step, Upstream, configured, on_every_driver, on_simulated_cores, resources, send,
+};
+use crate::limits::SLICE_ITEMS;
+use crate::observe::registry::Kind;
 use crate::site::Resources;
+use crate::time_slice::TimeSlice;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OLD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold";
@@ -178,4 +186,87 @@ fn a_server_that_nobody_has_any_more_is_not_looked_after() {
         site.core.sleep(Duration::from_secs(4000)).await;
         assert!(before.upgrade().is_none(), "nobody connects to it again");
     });
+}
+
+/// As many routes as `slices` of a core's work, and a group of as many servers.
+fn large(slices: usize) -> Plan {
+    let count = slices * SLICE_ITEMS;
+    let servers: Vec<String> = (1..=count)
+        .map(|port| format!("\"127.0.0.1:{port}\""))
+        .collect();
+    let group = format!("[upstream.app]\nservers = [{}]\n", servers.join(", "));
+    let routes = (0..count).map(|number| {
+        format!("[[route]]\npath = \"/{number}/\"\nrespond = {{ status = 200, body = \"new\" }}\n")
+    });
+    let forward = "[[route]]\nforward = \"app\"\n";
+    configured(&format!("{}{forward}{group}", routes.collect::<String>()))
+}
+
+#[test]
+fn a_core_serves_between_the_slices_of_a_large_configuration() {
+    on_every_driver(|site| async move {
+        let (address, service, first) = site.serve_to_change(&fixed("old"));
+        let mut client = site.connect(&address).await;
+        let served: Rc<Cell<usize>> = Rc::default();
+        let prepared: Rc<Cell<bool>> = Rc::default();
+        let (its_served, its_prepared) = (Rc::clone(&served), Rc::clone(&prepared));
+        site.core.spawn(async move {
+            while !its_prepared.get() {
+                body(&mut client).await;
+                its_served.set(its_served.get() + 1);
+            }
+        });
+        // Names in the registry show how far it is.
+        let (watched, its_service, its_prepared) =
+            (site.core.clone(), Rc::clone(&service), Rc::clone(&prepared));
+        site.core.spawn(async move {
+            let names = || its_service.worker.registry.views(Kind::Route).len();
+            let mut seen = names();
+            while !its_prepared.get() {
+                watched.yield_now().await;
+                let now = names();
+                assert!(now - seen <= SLICE_ITEMS, "{} routes in a turn", now - seen);
+                seen = now;
+            }
+        });
+        let mut slice = TimeSlice::begin(&site.core);
+        let plan = large(10);
+        let second = site
+            .apply_in_slices(&service, &first, &plan, &mut slice)
+            .await;
+        let third = site
+            .apply_in_slices(&service, &second, &fixed("last"), &mut slice)
+            .await;
+        prepared.set(true);
+        // On a simulated network time passes only while its core waits.
+        assert!(site.core.is_simulated() || served.get() > 1);
+        let mut client = site.connect(&address).await;
+        assert_eq!(body(&mut client).await, "last");
+        site.until("the other configurations are gone", || {
+            is_gone(&first) && is_gone(&second)
+        })
+        .await;
+        assert!(!is_gone(&third));
+    });
+}
+
+#[test]
+fn a_group_is_found_by_its_name_wherever_it_stands() {
+    let named = |names: &[&str]| {
+        let groups = names.iter().map(|name| {
+            format!("[[route]]\npath = \"/{name}\"\nforward = \"{name}\"\n[upstream.{name}]\nservers = [\"127.0.0.1:9\"]\n")
+        });
+        configured(&groups.collect::<String>())
+    };
+    let first = resources(&named(&["a", "b", "c"]), Shares::UNLIMITED, None);
+    let second = resources(&named(&["c", "d", "a"]), Shares::UNLIMITED, Some(&first));
+    let names = |resources: &Resources| -> Vec<String> {
+        let groups = resources.plan.upstreams.iter();
+        groups.map(|group| group.name.clone()).collect()
+    };
+    let (before, after) = (names(&first), names(&second));
+    for (name, index) in after.iter().zip(&second.groups_before) {
+        let found = index.map(|index| &before[index]);
+        assert_eq!(found, before.iter().find(|other| *other == name));
+    }
 }

@@ -248,7 +248,7 @@ fn a_group_of_a_configuration_that_is_not_in_force_any_more_keeps_nothing() {
             let mut client = site.connect(&address).await;
             get(&mut client).await;
             assert_eq!(upstream.open(), 1);
-            service.group(0).retire();
+            service.group(0).retire_at_once();
             site.until("it is closed", || upstream.open() == 0).await;
             // It has begun before.
             get(&mut client).await;

@@ -13,7 +13,9 @@ use crate::limits::POOL_SWEEP;
 use crate::proxy::balance::Member;
 use crate::proxy::endpoints::{Availability, Duty, Endpoint, Location, Presence};
 use crate::proxy::kept::Kept;
+use crate::proxy::retirement::Began;
 use crate::proxy::slow_start::SlowStart;
+use crate::time_slice::{TimeSlice, at_once};
 use crate::worker::Worker;
 
 impl Group {
@@ -138,35 +140,54 @@ impl Group {
         }
     }
 
-    /// Does what is due with time, until the core stops: closes connections that were idle for too long, and raises the
-    /// weights of servers that start slowly.
-    pub(crate) async fn maintain(self: Rc<Self>, core: Core) {
+    /// Closes connections that were idle for too long, and raises the weights of servers in slow start.
+    async fn do_due(&self, core: &Core, slice: &mut TimeSlice) {
         let idle_max = self.timeouts.upstream_idle;
-        while !core.is_stopping() {
-            self.servers
-                .iter()
-                .for_each(|server| server.pool.expire(core.now(), idle_max));
-            if self.is_starting.get() {
-                self.refresh(core.now());
-            }
-            core.sleep_unless_stopping(POOL_SWEEP).await;
+        for server in &self.servers {
+            server.pool.expire(core.now(), idle_max);
+            slice.step().await;
+        }
+        if self.is_starting.get() {
+            self.refresh(core.now());
         }
     }
 
     /// Another configuration is in force, and its group has taken over what it needs: the tasks that maintain this one end, and
     /// the idle connections of the other servers are closed. Requests in flight go on to their end, and their
     /// connections are closed then.
-    pub(crate) fn retire(&self) {
-        if !self.retirement.has_begun() {
-            self.retirement.begin();
-            self.servers.iter().for_each(|server| server.end_use());
+    pub(crate) async fn retire(&self, slice: &mut TimeSlice) {
+        if self.retirement.begin() == Began::Now {
+            for server in &self.servers {
+                for connection in server.end_use() {
+                    drop(connection);
+                    slice.step().await;
+                }
+                slice.step().await;
+            }
         }
+    }
+
+    /// [`Group::retire`] in one go.
+    pub(crate) fn retire_at_once(&self) {
+        at_once(async |slice| self.retire(slice).await);
     }
 }
 
+/// Maintains all groups of a site, until the core stops: one task, since there may be thousands.
+pub(crate) async fn maintain(groups: Vec<Rc<Group>>, core: Core) {
+    while !core.is_stopping() {
+        let mut slice = TimeSlice::begin(&core);
+        for group in &groups {
+            group.do_due(&core, &mut slice).await;
+        }
+        core.sleep_unless_stopping(POOL_SWEEP).await;
+    }
+}
+
+/// A group that was prepared and never put in force retires here.
 impl Drop for Group {
     fn drop(&mut self) {
-        self.retire();
+        self.retire_at_once();
     }
 }
 

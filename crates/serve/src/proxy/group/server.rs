@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 
 use onrush_config::plan::{self, ServerAddress, Upstream};
 use onrush_engine::Address;
+use onrush_tls::Transport;
 
 use crate::observe::live::Destination;
 use crate::observe::responses::Responses;
@@ -101,14 +102,17 @@ impl Server {
         self.users.set(self.users.get() + 1);
     }
 
-    /// One group less has. After the last no connection is kept: requests in flight go on to their end.
-    pub(super) fn end_use(&self) {
+    /// One group less has. After the last no connection is kept, and the idle ones are returned to be closed: requests in
+    /// flight go on to their end.
+    pub(super) fn end_use(&self) -> impl Iterator<Item = Transport> + use<> {
         self.users.set(self.users.get() - 1);
-        if self.users.get() == 0 {
-            self.pool.clear();
+        let is_last = self.users.get() == 0;
+        if is_last {
             self.pipelined.clear();
             self.multiplexed.clear();
         }
+        let idle = is_last.then(|| self.pool.close());
+        idle.into_iter().flatten()
     }
 
     /// Whether a group that has not retired uses it.

@@ -21,31 +21,32 @@ use crate::proxy::ewma::Decay;
 use crate::proxy::queue::Queue;
 use crate::proxy::retirement::Retirement;
 use crate::proxy::suspects::Suspects;
+use crate::time_slice::TimeSlice;
 
 impl Group {
-    /// `seed` tells the cores apart. What this core knows of servers that did not change, and their connections, come from
+    /// Prepares a group in slices. `seed` tells the cores apart. What this core knows of servers that did not change, and their connections, come from
     /// `before`, the same group in the configuration before, on whose endpoints `endpoints` is built.
-    pub(crate) fn new(
+    pub(crate) async fn prepare(
         upstream: &Upstream,
         timeouts: Timeouts,
         endpoints: &Arc<Endpoints>,
         connector: &Option<Arc<Connector>>,
         (seed, now): (u64, Instant),
         before: Option<&Group>,
+        slice: &mut TimeSlice,
     ) -> Rc<Self> {
-        let everybody: Vec<Member> = endpoints
-            .all()
-            .iter()
-            .enumerate()
-            .filter_map(|(index, endpoint)| {
-                let location = endpoint.location()?;
-                let weight = FULL.weight(location.weight, None, Instant::default());
-                Some(member(index, endpoint, &location.address, weight))
-            })
-            .collect();
-        let balancer = Balancer::new(Policy::from(&upstream.balance), &everybody, seed);
         let unchanged = Unchanged::new(upstream, timeouts, endpoints, connector, before);
-        let servers = unchanged.servers(upstream, endpoints);
+        let servers = unchanged.servers(upstream, endpoints, slice).await;
+        let mut everybody: Vec<Member> = Vec::new();
+        for (index, endpoint) in endpoints.all().iter().enumerate() {
+            if let Some(location) = endpoint.location() {
+                let weight = FULL.weight(location.weight, None, Instant::default());
+                everybody.push(member(index, endpoint, &location.address, weight));
+            }
+            slice.step().await;
+        }
+        let balancer = Balancer::new(Policy::from(&upstream.balance), &everybody, seed);
+        slice.step().await;
         let group = Rc::new_cyclic(|myself| Self {
             myself: Weak::clone(myself),
             plan: upstream.clone(),
@@ -78,7 +79,26 @@ impl Group {
             connector: connector.clone(),
         });
         group.refresh(now);
+        slice.step().await;
         group
+    }
+
+    /// [`Group::prepare`] in one go.
+    #[cfg(test)]
+    pub(crate) fn new(
+        upstream: &Upstream,
+        timeouts: Timeouts,
+        endpoints: &Arc<Endpoints>,
+        connector: &Option<Arc<Connector>>,
+        drawn: (u64, Instant),
+        before: Option<&Group>,
+    ) -> Rc<Self> {
+        crate::time_slice::at_once(async |slice| {
+            Self::prepare(
+                upstream, timeouts, endpoints, connector, drawn, before, slice,
+            )
+            .await
+        })
     }
 }
 
@@ -118,7 +138,12 @@ impl<'b> Unchanged<'b> {
     }
 
     /// The server for each endpoint: the one that there was, or a new one.
-    pub(super) fn servers(&self, upstream: &Upstream, endpoints: &Endpoints) -> Vec<Rc<Server>> {
+    pub(super) async fn servers(
+        &self,
+        upstream: &Upstream,
+        endpoints: &Endpoints,
+        slice: &mut TimeSlice,
+    ) -> Vec<Rc<Server>> {
         let known =
             |endpoint: usize| Some(Rc::clone(&self.before?.servers[self.positions[endpoint]?]));
         let mut servers = Vec::new();
@@ -130,6 +155,7 @@ impl<'b> Unchanged<'b> {
                 server.pool.keep_at_most(upstream.connections_idle_max);
                 server.begin_use();
                 servers.push(server);
+                slice.step().await;
             }
         }
         servers
@@ -268,7 +294,7 @@ mod tests {
                 !kept.has_room(),
                 "nothing is closed before the old one retires"
             );
-            before.retire();
+            before.retire_at_once();
             assert_eq!(server(&before, 1).pool.len(), 0);
             assert_eq!(server(&after, 2).pool.len(), 1);
             // A request of before ends.
@@ -379,7 +405,7 @@ mod tests {
         );
         let another = after.reserve(key, &[], NOW).expect("nobody is full");
         assert_eq!(another.index(), reservation.index());
-        before.retire();
+        before.retire_at_once();
         drop((before, reservation));
         assert_eq!((after.load(another.index()), after.in_flight.get()), (1, 1));
     }
@@ -450,7 +476,7 @@ mod tests {
             for (servers, is_held) in configurations.iter().zip(held) {
                 let after = group(&upstream(servers), None, in_force.as_deref());
                 if let Some(before) = in_force.replace(Rc::clone(&after)) {
-                    before.retire();
+                    before.retire_at_once();
                     // Requests hold some groups for as long as they last.
                     old.extend(Some(before).filter(|_| is_held));
                 }

@@ -1,0 +1,171 @@
+//! An index of routes by host and by the beginning of the path.
+
+use std::collections::HashMap;
+
+use onrush_config::plan::{Host, PathMatch, When};
+
+/// Finds the routes that may match a request. All cores share it.
+#[derive(Debug)]
+pub(crate) struct RouteIndex {
+    /// All of them.
+    pub(super) all: Candidates,
+    /// The same by host, when there are too many to look at each.
+    pub(super) hosts: Option<Hosts>,
+    /// Whether any of them says something of hosts.
+    pub(super) knows_hosts: bool,
+}
+
+/// Up to so many routes are looked at one after the other: comparing eight short names costs less than a look into a
+/// table.
+const SCANNED_MAX: usize = 8;
+
+/// Routes in file order.
+pub(super) type Candidates = Box<[Candidate]>;
+
+/// One route, and what most of the others can be told from it by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    /// How its path begins: [`beginning`] of the path, as far as `mask` goes.
+    pub(super) beginning: u64,
+    pub(super) mask: u64,
+    pub(super) route: u32,
+    pub(super) asks: Asks,
+}
+
+/// What a route asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Asks {
+    /// Host and path and nothing else.
+    HostAndPath,
+    More,
+}
+
+/// The routes by what they say of hosts. Each is there once for each of its hosts, so that the size of the whole is that
+/// of the configuration.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    /// By host name, in lower case.
+    exact: HashMap<Box<[u8]>, Candidates>,
+    /// By what hosts end with, from the dot, in lower case.
+    below: HashMap<Box<[u8]>, Candidates>,
+    /// Those for all hosts.
+    any: Candidates,
+}
+
+impl RouteIndex {
+    /// Indexes routes by their conditions, which are in file order.
+    pub(crate) fn new<'w>(conditions: impl Iterator<Item = &'w When> + Clone) -> Self {
+        let names_hosts = |when: &When| !when.hosts.is_empty();
+        let knows_hosts = conditions
+            .clone()
+            .any(|when| names_hosts(when) || when.not.iter().any(names_hosts));
+        let candidates = conditions.enumerate().map(Candidate::new);
+        let all: Candidates = candidates.clone().map(|(candidate, _)| candidate).collect();
+        Self {
+            hosts: (knows_hosts && all.len() > SCANNED_MAX).then(|| Hosts::new(candidates)),
+            all,
+            knows_hosts,
+        }
+    }
+}
+
+impl Candidate {
+    /// Returns the candidate with the conditions of its route.
+    fn new((index, when): (usize, &When)) -> (Self, &When) {
+        let (known, bytes) = match &when.path {
+            PathMatch::Prefix(prefix) => (prefix.as_bytes(), prefix.len().min(8)),
+            // Eight bytes even if it is shorter: nothing may follow.
+            PathMatch::Exact(exact) => (exact.as_bytes(), 8),
+            PathMatch::Any | PathMatch::Regex(_) => (&[][..], 0),
+        };
+        let candidate = Self {
+            beginning: beginning(known),
+            mask: u64::MAX.checked_shr(64 - 8 * bytes as u32).unwrap_or(0),
+            route: index as u32,
+            asks: Asks::of(when),
+        };
+        (candidate, when)
+    }
+}
+
+impl Asks {
+    pub(super) fn of(when: &When) -> Self {
+        let asks_no_more = when.methods.is_empty()
+            && when.headers.is_empty()
+            && when.query.is_empty()
+            && when.from.is_none()
+            && when.scheme.is_none()
+            && when.listeners.is_empty()
+            && when.not.is_empty();
+        match asks_no_more {
+            true => Asks::HostAndPath,
+            false => Asks::More,
+        }
+    }
+}
+
+/// The first eight bytes of a path as one number, with zeros for those that it does not have; a path contains no zero.
+#[inline]
+pub(super) fn beginning(path: &[u8]) -> u64 {
+    if let Some(eight) = path.first_chunk() {
+        return u64::from_le_bytes(*eight);
+    }
+    let mut eight = [0; 8];
+    eight[..path.len()].copy_from_slice(path);
+    u64::from_le_bytes(eight)
+}
+
+impl Hosts {
+    fn new<'w>(candidates: impl Iterator<Item = (Candidate, &'w When)>) -> Self {
+        let mut exact: HashMap<_, Vec<Candidate>> = HashMap::new();
+        let mut below: HashMap<_, Vec<Candidate>> = HashMap::new();
+        let mut any = Vec::new();
+        for (candidate, when) in candidates {
+            if when.hosts.is_empty() {
+                any.push(candidate);
+            }
+            for host in &when.hosts {
+                let (table, name) = match host {
+                    Host::Exact(name) => (&mut exact, name),
+                    Host::Below(suffix) => (&mut below, suffix),
+                };
+                table.entry(name.as_bytes()).or_default().push(candidate);
+            }
+        }
+        let boxed = |table: HashMap<&[u8], Vec<Candidate>>| {
+            let lists = table.into_iter();
+            lists
+                .map(|(name, list)| (name.into(), list.into()))
+                .collect()
+        };
+        Self {
+            exact: boxed(exact),
+            below: boxed(below),
+            any: any.into(),
+        }
+    }
+
+    /// Hands over the lists that `host` is in.
+    pub(super) fn each(&self, host: &str, mut look: impl FnMut(&[Candidate])) {
+        let mut room = [0; HOST_BYTES_MAX];
+        // What is too long to be a name can only be known by its end.
+        let tail = &host.as_bytes()[host.len().saturating_sub(HOST_BYTES_MAX)..];
+        let host = &mut room[..tail.len()];
+        host.copy_from_slice(tail);
+        host.make_ascii_lowercase();
+        if let Some(candidates) = self.exact.get(&*host) {
+            look(candidates);
+        }
+        if !self.below.is_empty() {
+            let dots = (1..host.len()).filter(|&at| host[at] == b'.');
+            dots.take(LABELS_MAX)
+                .filter_map(|at| self.below.get(&host[at..]))
+                .for_each(|candidates| look(candidates));
+        }
+        look(&self.any);
+    }
+}
+
+/// The longest host name and the most labels it can have (RFC 1035 2.3.4), with some to spare.
+const HOST_BYTES_MAX: usize = 256;
+const LABELS_MAX: usize = 128;
