@@ -23,6 +23,8 @@ pub(crate) enum Failure {
     NoResponse(Error),
     /// The server ended the connection before any byte of the response.
     Closed,
+    /// The server ended the connection within the head of the response, or within a response that had to be whole.
+    EndedWithin,
     /// The server has ended the stream of the request before any byte of the response (RFC 9113 5.4.2), for this reason.
     StreamReset(Code),
     /// The server has said that it did nothing for the request, for this reason (RFC 9113 8.7).
@@ -80,7 +82,7 @@ impl Failure {
     /// Whether the server may never have seen the request: it closed an idle connection while we took it.
     pub(crate) fn is_stale_connection(&self) -> bool {
         match self {
-            Failure::Closed => true,
+            Failure::Closed | Failure::EndedWithin => true,
             Failure::NoResponse(error) => error.is_reset() || error.kind == Kind::Truncated,
             Failure::Unavailable(_)
             | Failure::Connect(_)
@@ -102,6 +104,7 @@ impl Failure {
         match self {
             Failure::Connect(error) | Failure::NoResponse(error) => error.kind == Kind::TimedOut,
             Failure::Closed
+            | Failure::EndedWithin
             | Failure::StreamReset(_)
             | Failure::Unavailable(_)
             | Failure::Unprocessed(_)
@@ -128,6 +131,7 @@ impl Failure {
             Failure::Connect(_)
             | Failure::NoResponse(_)
             | Failure::Closed
+            | Failure::EndedWithin
             | Failure::StreamReset(_)
             | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
@@ -151,6 +155,7 @@ impl Failure {
             | Failure::Connect(_)
             | Failure::NoResponse(_)
             | Failure::Closed
+            | Failure::EndedWithin
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
@@ -175,7 +180,9 @@ impl Failure {
     pub(crate) fn outcome(&self, on: EjectOn) -> Option<Outcome> {
         match self {
             Failure::Connect(error) => connect_outcome(error),
-            Failure::NoResponse(_) | Failure::Closed => Some(Outcome::Failed),
+            Failure::NoResponse(_) | Failure::Closed | Failure::EndedWithin => {
+                Some(Outcome::Failed)
+            }
             // The time of the call has passed, as its client has said it (gRPC), or the server needs nothing more: it is well.
             Failure::StreamReset(Code::CANCEL | Code::NO_ERROR)
             | Failure::CutByReset(Code::CANCEL | Code::NO_ERROR) => None,
@@ -214,6 +221,7 @@ impl Failure {
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => Class::Timeout,
             Failure::NoResponse(_)
             | Failure::Closed
+            | Failure::EndedWithin
             | Failure::StreamReset(_)
             | Failure::Unprocessed(_) => Class::Reset,
             Failure::NoWebSocket
@@ -245,7 +253,9 @@ impl Failure {
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
                 "the server did not respond in time"
             }
-            Failure::NoResponse(_) | Failure::Closed => "the server closed the connection",
+            Failure::NoResponse(_) | Failure::Closed | Failure::EndedWithin => {
+                "the server closed the connection"
+            }
             Failure::StreamReset(_) => "the server ended the stream",
             Failure::Unprocessed(_) => "the server takes no more requests",
             Failure::NoWebSocket => "the server takes no WebSocket",
@@ -302,6 +312,7 @@ impl fmt::Display for Failure {
                 write!(f, "responded with {status}")
             }
             Failure::Closed => f.write_str("closed the connection without a response"),
+            Failure::EndedWithin => f.write_str("closed the connection within its response"),
             Failure::StreamReset(code) => {
                 write!(f, "reset the stream before its response ({code})")
             }
@@ -363,6 +374,11 @@ mod tests {
             (connect(Errno::ADDRNOTAVAIL), None, None),
             (
                 Failure::NoResponse(late),
+                Some(Outcome::Failed),
+                Some(Outcome::Failed),
+            ),
+            (
+                Failure::EndedWithin,
                 Some(Outcome::Failed),
                 Some(Outcome::Failed),
             ),

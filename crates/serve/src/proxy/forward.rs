@@ -186,7 +186,7 @@ async fn try_on(
                 return Ok(None);
             }
             Ok(Done::Reusable | Done::Spent) => return Ok(None),
-            Err(failure) if is_reused && forward.survives(&failure, progress) => {
+            Err(failure) if is_reused && forward.survives_in_turn(&failure, progress) => {
                 try_again(&failure, server, client);
             }
             Err(failure) => {

@@ -129,7 +129,10 @@ async fn run(connection: Rc<Pipelined>, group: Rc<Group>, server: u32, worker: R
         Reuse::Safe | Reuse::Always => server.pool.take(),
     };
     let connected = match idle {
-        Some(transport) => Ok(transport),
+        Some(transport) => {
+            connection.was_idle();
+            Ok(transport)
+        }
         None => group.connect(&server, &Origin::Local, &worker, until).await,
     };
     // It may outlive its group's configuration by as long as there are requests.

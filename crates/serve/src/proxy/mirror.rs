@@ -162,8 +162,11 @@ impl Duplicate {
             && let Some(transport) = server.pool.take()
         {
             match self.attempt(transport).await {
-                // The server was closing it just then: see `forward`.
-                Err(failure) if failure.is_stale_connection() && self.method.is_idempotent() => {}
+                // The server was closing it just then, or sent more than its last response: see `forward`.
+                Err(failure)
+                    if self.method.is_idempotent()
+                        && (failure.is_stale_connection()
+                            || matches!(failure, Failure::BadResponse(_))) => {}
                 outcome => return outcome,
             }
         }

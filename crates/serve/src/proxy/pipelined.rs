@@ -67,6 +67,8 @@ struct State {
     task: Option<Waker>,
     /// No more requests are taken.
     closed: bool,
+    /// Whether it has had a response, in its pool or here.
+    is_used: bool,
 }
 
 /// One request on a pipelined connection.
@@ -200,6 +202,11 @@ impl Pipelined {
         self.state.borrow().oldest_until()
     }
 
+    /// The connection comes from the pool.
+    pub(crate) fn was_idle(&self) {
+        self.state.borrow_mut().is_used = true;
+    }
+
     fn has_room(&self, depth: u32) -> bool {
         let state = self.state.borrow();
         !state.closed && state.waiting.len() < depth as usize
@@ -212,12 +219,14 @@ impl Pipelined {
     }
 
     /// Ends all requests: the first by `failure`, those behind it as if the server had closed an idle connection, which
-    /// is the same for them.
+    /// is the same for them. After a response, bytes that are not a response
+    /// count as such an end too: they may belong to the response before them, such as the body of a 304.
     pub(crate) fn fail(&self, failure: Failure) {
         let mut state = self.state.borrow_mut();
         state.closed = true;
         state.written.clear();
-        let mut failure = Some(failure);
+        let is_leftover = state.is_used && matches!(failure, Failure::BadResponse(_));
+        let mut failure = Some(failure).filter(|_| !is_leftover);
         while let Some(number) = state.waiting.pop_front() {
             let failure = failure.take().unwrap_or(Failure::Closed);
             state.finish(number, Err(failure));
@@ -265,6 +274,7 @@ impl State {
             deadline: None,
             task: None,
             closed: false,
+            is_used: false,
         }
     }
 

@@ -66,6 +66,29 @@ fn all_that_a_server_had_in_flight_when_it_died_is_served_by_others() {
 }
 
 #[test]
+fn a_connection_that_ends_within_a_head_counts_as_one_that_is_reset() {
+    let part = || send("HTTP/1.1 200 OK\r\nConte");
+    for end in [
+        &[][..],
+        &[Step::Wait(Duration::from_millis(5)), Step::Reset],
+    ] {
+        let script: Vec<Step> = [&[Step::Read, part()], end].concat();
+        on_every_driver(|site| {
+            let script = script.clone();
+            async move {
+                let bad = site.upstream(&[&script]);
+                let (address, service) = site.serve_worker(&plan(&[&bad, &good(&site)]));
+                for _ in 0..100 {
+                    let mut client = site.connect(&address).await;
+                    assert_eq!(status(&mut client, GET).await, "200");
+                }
+                assert!(service.group(0).is_out(0), "it has been noticed");
+            }
+        });
+    }
+}
+
+#[test]
 fn what_may_not_be_repeated_is_lost_where_it_was_in_flight_and_nowhere_else() {
     on_every_driver(|site| async move {
         assert_eq!(served_of(&site, POST, 40).await, 20);

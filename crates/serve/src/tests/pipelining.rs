@@ -180,6 +180,43 @@ fn a_malformed_response_is_a_502_for_one_and_a_retry_for_those_behind() {
 }
 
 #[test]
+fn requests_of_a_connection_that_ends_within_a_response_are_sent_again() {
+    for part in [
+        "HTTP/1.1 2",
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx",
+    ] {
+        on_every_driver(|site| async move {
+            let echo = [Step::Read, Step::Echo, Step::Again];
+            let upstream = site.upstream(&[&[Step::Read, send(part)], &echo]);
+            let bodies = ask(&site, &plan(&upstream, 8), 3).await;
+            assert_eq!(others(&bodies, |body| body.starts_with("502 ")), 0);
+        });
+    }
+}
+
+#[test]
+fn a_body_after_a_response_that_has_none_delays_nobody() {
+    on_every_driver(|site| async move {
+        let none = send("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n");
+        let first = [
+            Step::Read,
+            none,
+            Step::Read,
+            send("<p>late</p>\r\n"),
+            Step::WaitForEnd,
+        ];
+        let echo = [Step::Read, Step::Echo, Step::Again];
+        let upstream = site.upstream(&[&first, &echo]);
+        let address = site.serve(&plan(&upstream, 8));
+        let mut client = site.connect(&address).await;
+        for status in ["304", "200"] {
+            client.send(get("/").as_bytes()).await;
+            assert_eq!(client.receive_text().await[9..12], *status);
+        }
+    });
+}
+
+#[test]
 fn what_may_not_be_repeated_has_a_connection_of_its_own() {
     on_every_driver(|site| async move {
         // No response comes before both requests have a connection.

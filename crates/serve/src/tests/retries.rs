@@ -40,6 +40,36 @@ fn a_body_that_came_with_its_head_is_sent_again_with_it() {
 }
 
 #[test]
+fn bytes_after_a_response_without_a_body_cost_the_next_request_nothing() {
+    let late = send("<p>the body of the response before</p>\r\n");
+    for (first, response) in [
+        (
+            GET,
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 40\r\n\r\n",
+        ),
+        (GET, "HTTP/1.1 204 No Content\r\n\r\n"),
+        (
+            "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n",
+        ),
+    ] {
+        // They come with the response, before the next request, or after it.
+        for then in [
+            &[late.clone(), Step::WaitForEnd][..],
+            &[Step::Read, late.clone(), Step::WaitForEnd],
+        ] {
+            let script = [&[Step::Read, send(response)], then].concat();
+            let outcome = forward(&[&script, &[Step::Read, send(OK)]], &[first, GET].concat());
+            let text = &outcome.response;
+            assert!(text.ends_with("\n\nok"), "{first} {then:?}: {text}");
+        }
+    }
+    let then = [Step::Read, late, Step::WaitForEnd];
+    let failed = ("HTTP/1.1 502 Bad Gateway".to_owned(), 0);
+    assert_eq!(second(&request("POST"), &then), failed);
+}
+
+#[test]
 fn a_request_that_may_have_an_effect_is_never_sent_again() {
     for method in ["POST", "PATCH", "PURGE", "get"] {
         let failed = ("HTTP/1.1 502 Bad Gateway".to_owned(), 0);

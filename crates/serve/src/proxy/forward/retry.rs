@@ -40,6 +40,14 @@ impl Forward {
         is_harmless && !self.is_consumed && progress.response() == ResponseSide::Awaited
     }
 
+    /// [`Forward::survives`] on a reused connection of HTTP/1. There bytes that are not a response may belong to the response
+    /// before them, such as the body of a 304.
+    pub(super) fn survives_in_turn(&self, failure: &Failure, progress: &Progress) -> bool {
+        let is_leftover = matches!(failure, Failure::BadResponse(_))
+            && progress.response() < ResponseSide::Interim;
+        self.survives(failure, progress) || is_leftover && self.is_idempotent() && !self.is_consumed
+    }
+
     /// Whether the response to it could be another server's than that of `last`: nobody has heard of this one's, and the
     /// request is still at hand.
     fn may_try_again(&self, group: &Group, last: u32, reach: Reach, progress: &Progress) -> bool {
@@ -107,7 +115,10 @@ impl Forward {
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
                 on.timeout && self.spends_attempt(group) && group.may_retry(now)
             }
-            Failure::NoResponse(_) | Failure::Closed | Failure::StreamReset(_) => {
+            Failure::NoResponse(_)
+            | Failure::Closed
+            | Failure::EndedWithin
+            | Failure::StreamReset(_) => {
                 on.reset
                     && self.spends_attempt(group)
                     && (group.is_out(last) || group.may_retry(now))

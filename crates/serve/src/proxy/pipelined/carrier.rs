@@ -35,9 +35,7 @@ async fn carry_all(
             Ok(Turn::Received) => {}
             Ok(Turn::Done) => return None,
             Ok(Turn::Ended) if input.is_empty() => return None,
-            Ok(Turn::Ended) => {
-                return Some(Failure::BadResponse("it ended within its head".into()));
-            }
+            Ok(Turn::Ended) => return Some(Failure::EndedWithin),
             Err(error) => return Some(Failure::NoResponse(error)),
         }
         if let Err(failure) = separate(connection, &mut transport, &mut input, worker) {
@@ -133,6 +131,7 @@ fn separate(
         };
         let mut state = connection.state.borrow_mut();
         state.waiting.pop_front();
+        state.is_used = true;
         state.oldest_has_changed(worker);
         state.closed |= transport.is_none();
         state.finish(number, Ok(response));
