@@ -223,6 +223,10 @@ pub const QUEUE_MAX_MAX: u32 = 1_000_000;
 /// WebSocket applications ping every 30 to 60 s; an hour is what HAProxy's guides set for tunnels.
 pub const TUNNEL_IDLE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
+/// A server that ignores the end of its client would keep both connections for [`TUNNEL_IDLE_TIMEOUT`]. 30 s is what
+/// HAProxy's documentation sets for `timeout client-fin`, and more than the last words of an application take.
+pub const TUNNEL_FIN_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Attempts after the first: one redispatch finds another server when one has died; a second one
 /// finds the third when a rack has. HAProxy's default is 3.
 pub const RETRIES_DEFAULT: u8 = 2;

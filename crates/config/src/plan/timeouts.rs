@@ -34,6 +34,8 @@ pub struct Timeouts {
     pub request: Option<Duration>,
     /// For more bytes in a tunnel, in either direction.
     pub tunnel_idle: Duration,
+    /// For more bytes in a tunnel after one end has ended its side.
+    pub tunnel_fin: Duration,
     /// For requests in flight to finish, once asked to stop.
     pub drain: Duration,
 }
@@ -53,6 +55,7 @@ impl Default for Timeouts {
             queue: limits::QUEUE_TIMEOUT,
             request: None,
             tunnel_idle: limits::TUNNEL_IDLE_TIMEOUT,
+            tunnel_fin: limits::TUNNEL_FIN_TIMEOUT,
             drain: limits::DRAIN_TIMEOUT,
         }
     }

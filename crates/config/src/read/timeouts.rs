@@ -23,6 +23,7 @@ const KEYS: Keys = Keys::new(&[
     "upstream_idle",
     "request",
     "tunnel_idle",
+    "tunnel_fin",
     "drain",
 ]);
 
@@ -58,16 +59,18 @@ const ROUTE_KEYS: Keys = Keys::new(&[
     "upstream_body",
     "request",
     "tunnel_idle",
+    "tunnel_fin",
 ]);
 
 /// Those of them that are about servers.
-const FORWARD_ONLY: [&str; 6] = [
+const FORWARD_ONLY: [&str; 7] = [
     "connect",
     "queue",
     "upstream_first_byte",
     "upstream_body",
     "request",
     "tunnel_idle",
+    "tunnel_fin",
 ];
 
 /// What a route says, and else what is said for `all`.
@@ -131,6 +134,7 @@ fn set(key: &str, timeout: Duration, timeouts: &mut Timeouts) {
             return;
         }
         "tunnel_idle" => &mut timeouts.tunnel_idle,
+        "tunnel_fin" => &mut timeouts.tunnel_fin,
         "drain" => &mut timeouts.drain,
         _ => unreachable!("{key:?} is no timeout"),
     };

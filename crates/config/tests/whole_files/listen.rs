@@ -180,6 +180,7 @@ fn every_timeout_has_its_key() {
         "upstream_idle",
         "request",
         "tunnel_idle",
+        "tunnel_fin",
         "drain",
     ];
     let mut text = "[[route]]\nsynthetic = true\n[timeouts]\n".to_owned();
@@ -201,7 +202,8 @@ fn every_timeout_has_its_key() {
         upstream_idle: at(10),
         request: Some(at(11)),
         tunnel_idle: at(12),
-        drain: at(13),
+        tunnel_fin: at(13),
+        drain: at(14),
     };
     assert_eq!(found, expected);
 }

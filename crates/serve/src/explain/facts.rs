@@ -92,6 +92,7 @@ fn timeouts(times: &Timeouts, of_servers: Option<&Timeouts>) -> Vec<Fact> {
         fact("upstream_body", time(times.upstream_body)),
         fact("request", times.request.map_or("no bound".to_owned(), time)),
         fact("tunnel_idle", time(times.tunnel_idle)),
+        fact("tunnel_fin", time(times.tunnel_fin)),
     ]);
     all
 }

@@ -19,6 +19,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use onrush_config::plan::Timeouts;
 use onrush_engine::{Error, Input, Relay};
 use onrush_tls::Transport;
 
@@ -51,7 +52,7 @@ impl Tunnel {
     }
 
     /// Passes on what the two ends send, beginning with what has arrived, until both have ended. When one breaks, or
-    /// nothing moves for as long as the plan says, an end that has not heard its last byte is reset: an orderly end would
+    /// nothing moves for as long as the plan says (which is less once one of them has ended its side), an end that has not heard its last byte is reset: an orderly end would
     /// say that this was it.
     ///
     /// # Errors
@@ -62,7 +63,7 @@ impl Tunnel {
         exchange: &mut Exchange,
     ) -> Result<(), Error> {
         let timeouts = exchange.timeouts();
-        let (idle_max, patience) = (timeouts.tunnel_idle, timeouts.client_send);
+        let (times, patience) = (IdleTimes::of(timeouts), timeouts.client_send);
         let _underway = exchange.become_tunnel();
         let sent = client.flush(patience).await;
         let (server, from_server) = match &mut self.server {
@@ -70,7 +71,7 @@ impl Tunnel {
             ServerEnd::Stream(server) => {
                 sent?;
                 // Boxed: tunnels over connections, which are many, pay nothing for it.
-                let to_stream = stream::run_to_stream(client, server, idle_max);
+                let to_stream = stream::run_to_stream(client, server, times);
                 return Box::pin(to_stream).await;
             }
         };
@@ -84,11 +85,17 @@ impl Tunnel {
             Lane::new(from_client, client_stream, server),
             Lane::new(from_server, server, client_stream),
         ];
+        let mut idle_max = times.open;
         poll_fn(|context| {
             for lane in lanes.iter_mut().filter(|lane| !lane.has_passed_all()) {
                 if let Poll::Ready(Err(error)) = lane.poll(idle_max, context) {
                     return Poll::Ready(Err(error));
                 }
+            }
+            if idle_max != times.half_closed && lanes.iter().any(Lane::has_ended) {
+                idle_max = times.half_closed;
+                client_stream.set_send_patience(idle_max);
+                server.set_send_patience(idle_max);
             }
             let [server_has_all, client_has_all] = lanes.each_ref().map(Lane::has_passed_all);
             if server_has_all && client_has_all {
@@ -105,6 +112,24 @@ impl Tunnel {
             Poll::Pending
         })
         .await
+    }
+}
+
+/// How long nothing may move in a tunnel.
+#[derive(Clone, Copy)]
+struct IdleTimes {
+    /// While neither end has ended its side.
+    open: Duration,
+    /// After one has: the other may never end its own.
+    half_closed: Duration,
+}
+
+impl IdleTimes {
+    fn of(timeouts: &Timeouts) -> Self {
+        Self {
+            open: timeouts.tunnel_idle,
+            half_closed: timeouts.tunnel_fin.min(timeouts.tunnel_idle),
+        }
     }
 }
 
@@ -180,6 +205,11 @@ impl<'t> Lane<'t> {
         }
     }
 
+    /// Whether its source has ended.
+    fn has_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
     fn has_passed_all(&self) -> bool {
         self.stage == Stage::PassedAll
     }
@@ -199,6 +229,8 @@ impl<'t> Lane<'t> {
             let bytes = ready!(self.poll_portion())?;
             self.stage = Stage::Between;
             if bytes == 0 {
+                // Releases its buffer or pipe: the other direction may wait for a long time.
+                self.portions = Portions::Sealed(Input::default(), 0);
                 self.end = Some(Box::pin(self.to.shutdown()));
             }
         }

@@ -921,6 +921,25 @@ fn a_tunnel_in_which_nothing_moves_is_cut() {
 }
 
 #[test]
+fn a_tunnel_whose_client_has_ended_is_cut_after_its_own_time() {
+    on_simulated_cores(|site| async move {
+        for version in VERSIONS {
+            let top = "[timeouts]\ntunnel_fin = \"10s\"";
+            let way = Way::with(&site, (top, ""), ANNOUNCED, Speaks::AtOnce);
+            let mut tunnel = way.tunnel(version).await;
+            site.core.sleep(Duration::from_secs(100)).await;
+            tunnel.client.finish().await;
+            let before = site.core.now();
+            assert_eq!(tunnel.hear_all().await, (vec![], None));
+            assert!(tunnel.client.hear_all().await.1);
+            let waited = site.core.now().since(before);
+            assert!(waited >= Duration::from_secs(10), "{waited:?}");
+            assert!(waited < Duration::from_secs(11), "{waited:?}");
+        }
+    });
+}
+
+#[test]
 fn a_server_that_takes_nothing_is_not_waited_for_for_ever() {
     on_simulated_cores(|site| async move {
         for version in VERSIONS {

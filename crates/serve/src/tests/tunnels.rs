@@ -321,6 +321,49 @@ fn a_tunnel_in_which_nothing_moves_is_cut() {
 }
 
 #[test]
+fn a_tunnel_with_one_end_left_is_cut_after_its_own_time() {
+    on_simulated_cores(|site| async move {
+        for ended in ["client", "server"] {
+            let fin = |plan: &mut Plan| plan.timeouts.tunnel_fin = Duration::from_secs(10);
+            let (client, server) = Way::new(&site, fin).tunnel().await;
+            site.core.sleep(Duration::from_secs(100)).await;
+            let (mut ended, left) = match ended {
+                "client" => (client, server),
+                _ => (server, client),
+            };
+            ended.finish().await;
+            // What still comes from the other end keeps it.
+            for _ in 0..5 {
+                site.core.sleep(Duration::from_secs(7)).await;
+                left.send(b"pong").await;
+                assert_eq!(ended.receive_exactly(4).await, b"pong");
+            }
+            let before = site.core.now_exact();
+            assert_eq!(ended.receive_all_or_reset().await, (Vec::new(), true));
+            let passed = site.core.now_exact().since(before);
+            assert!(passed < Duration::from_secs(11), "{passed:?}");
+            drop(left);
+        }
+    });
+}
+
+#[test]
+fn a_tunnel_with_one_end_left_holds_no_buffer() {
+    on_every_driver(|site| async move {
+        let (client, mut server) = Way::new(&site, |_| {}).tunnel().await;
+        client.send(b"x").await;
+        assert_eq!(server.receive_exactly(1).await, b"x");
+        let lent = site.core.pool().in_use();
+        client.finish().await;
+        assert_eq!(server.receive_all_or_reset().await, (Vec::new(), false));
+        site.until("no more is held than before", || {
+            site.core.pool().in_use() <= lent
+        })
+        .await;
+    });
+}
+
+#[test]
 fn the_time_of_a_request_is_not_that_of_its_tunnel() {
     on_simulated_cores(|site| async move {
         let request = |plan: &mut Plan| plan.timeouts.request = Some(Duration::from_secs(1));

@@ -16,7 +16,7 @@ use onrush_engine::{Error, Input, Part};
 use onrush_tls::Transport;
 
 use super::silence::Silence;
-use super::{End, Hearer, ServerEnd, Tunnel, streams};
+use super::{End, Hearer, IdleTimes, ServerEnd, Tunnel, streams};
 use crate::downstream::http1::Http1;
 use crate::downstream::http2::Stream;
 use crate::exchange::Exchange;
@@ -33,21 +33,22 @@ impl Tunnel {
         client: &Stream,
         exchange: &mut Exchange,
     ) -> Result<(), Error> {
-        let idle_max = exchange.timeouts().tunnel_idle;
+        let times = IdleTimes::of(exchange.timeouts());
         let _underway = exchange.become_tunnel();
         client.become_tunnel();
         let (server, input) = match &mut self.server {
             ServerEnd::Connection(server, input) => (&*server, mem::take(input)),
             ServerEnd::Stream(server) => {
                 let core = client.transport().core();
-                return streams::run((client, server), (core, idle_max)).await;
+                return streams::run((client, server), core, times).await;
             }
         };
         let ends = Ends {
             stream: client,
             connection: server,
             whose: Whose::Server,
-            idle_max,
+            times,
+            idle_max: times.open,
         };
         ends.run(input).await
     }
@@ -60,14 +61,15 @@ impl Tunnel {
 pub(super) async fn run_to_stream(
     client: &mut Http1,
     server: &TunnelStream,
-    idle_max: Duration,
+    times: IdleTimes,
 ) -> Result<(), Error> {
     let input = mem::take(&mut client.input);
     let ends = Ends {
         stream: server,
         connection: &client.stream,
         whose: Whose::Client,
-        idle_max,
+        times,
+        idle_max: times.open,
     };
     ends.run(input).await
 }
@@ -79,6 +81,8 @@ struct Ends<'t> {
     connection: &'t Transport,
     /// Who is at the other end of the connection.
     whose: Whose,
+    times: IdleTimes,
+    /// The one of them that holds now.
     idle_max: Duration,
 }
 
@@ -105,7 +109,7 @@ impl<'t> Ends<'t> {
     }
 
     fn poll(
-        self,
+        mut self,
         up: &mut Up<'t>,
         down: &mut Down,
         silence: &mut Silence,
@@ -114,10 +118,20 @@ impl<'t> Ends<'t> {
         if let Poll::Ready(error) = self.stream.poll_reset(context) {
             return Poll::Ready(Err(error));
         }
+        let is_half_closed = |up: &Up<'_>, down: &Down| up.is_at_end() || down.is_at_end();
+        let was_half_closed = is_half_closed(up, down);
+        if was_half_closed {
+            self.idle_max = self.times.half_closed;
+        }
         for way in [up.poll(self, context), down.poll(self, context)] {
             if let Poll::Ready(Err(error)) = way {
                 return Poll::Ready(Err(error));
             }
+        }
+        if !was_half_closed && is_half_closed(up, down) {
+            self.idle_max = self.times.half_closed;
+            self.moves();
+            silence.end();
         }
         match (&up, &down) {
             (Up::Over, Down::Over) => return Poll::Ready(Ok(())),
@@ -161,6 +175,11 @@ enum Up<'t> {
 }
 
 impl<'t> Up<'t> {
+    /// Whether the stream has ended.
+    fn is_at_end(&self) -> bool {
+        matches!(self, Up::End(_) | Up::Over)
+    }
+
     fn awaits_connection(&self) -> bool {
         match self {
             Up::Sent(_) | Up::End(_) => true,

@@ -8,24 +8,26 @@
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use onrush_engine::{Core, Error};
 
+use super::IdleTimes;
 use super::silence::Silence;
 use crate::stream_end::{StreamEnd, reset};
 
 /// Passes on what comes until both have ended. Who has not heard all of the other is reset, and so are both when nothing moves for as
-/// long as `time` says.
+/// long as `times` say.
 ///
 /// # Errors
 /// Those of the end that broke.
 pub(super) async fn run(
     (client, server): (&dyn StreamEnd, &dyn StreamEnd),
-    time: (&Core, Duration),
+    core: &Core,
+    times: IdleTimes,
 ) -> Result<(), Error> {
     let mut ways = [Way::new(client, server), Way::new(server, client)];
     let mut silence = Silence::default();
+    let mut idle_max = times.open;
     let outcome = poll_fn(|context| {
         for end in [client, server] {
             if let Poll::Ready(error) = end.poll_reset(context) {
@@ -44,8 +46,12 @@ pub(super) async fn run(
         if down.is_over() && !server.takes_more() && !up.is_at_end() {
             return Poll::Ready(Err(reset()));
         }
+        if idle_max != times.half_closed && ways.iter().any(Way::is_at_end) {
+            idle_max = times.half_closed;
+            silence.end();
+        }
         let moved = client.moved() + server.moved();
-        silence.poll(moved, time, context).map(Err)
+        silence.poll(moved, (core, idle_max), context).map(Err)
     })
     .await;
     for way in &ways {
