@@ -56,8 +56,6 @@ fn a_server_that_goes_away_without_a_response_is_a_502_and_the_client_goes_on() 
 fn a_response_that_is_none_is_a_502_and_the_client_goes_on() {
     for response in [
         "SSH-2.0-OpenSSH_9.2\r\n",
-        "HTTP/1.1 200 OK\r\nContent-",
-        "H",
         "\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
@@ -81,6 +79,9 @@ fn a_response_that_is_none_is_a_502_and_the_client_goes_on() {
     }
     let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(20_000));
     assert_eq!(reason(&[Step::Read, send(&endless)], GET), MALFORMED);
+    for part in ["HTTP/1.1 200 OK\r\nContent-", "H"] {
+        assert_eq!(reason(&[Step::Read, send(part)], GET), CLOSED, "{part}");
+    }
 }
 
 #[test]
