@@ -6,11 +6,13 @@ use onrush_measure::compare::Rounds;
 use serde::{Deserialize, Serialize};
 
 mod judged;
+mod latency;
 
 pub use self::judged::{FigureLine, Interval, Limiter, LimiterKind, Verdict};
+pub use self::latency::{Latency, PercentileValue};
 use crate::limits::CPUS_OF_HOST_MAX;
 use crate::placement::Placement;
-use crate::scenario::{Counted, LatencyFrom, Point, Role, title};
+use crate::scenario::{Counted, Point, Role, title};
 use crate::schedule::Seed;
 
 /// Numbers by what they are about and what was measured of it: `cpu0` and `net_rx_softirqs`. The names stand in
@@ -249,39 +251,6 @@ impl Trial {
     pub fn is_valid(&self) -> bool {
         self.ran() && self.invalid.is_empty()
     }
-}
-
-/// Latency as a client reports it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
-    /// The moment from which the client counts.
-    #[serde(default)]
-    pub from: LatencyFrom,
-    /// Arithmetic mean, where the client gives it.
-    pub mean: Option<f64>,
-    /// The largest, where the client gives it.
-    pub max: Option<f64>,
-    /// By percentile, ascending.
-    pub percentiles: Vec<PercentileValue>,
-}
-
-impl Latency {
-    /// The value at a percentile, by the text of its key.
-    pub fn at(&self, percentile: &str) -> Option<f64> {
-        self.percentiles
-            .iter()
-            .find(|value| value.percentile == percentile)
-            .map(|value| value.us)
-    }
-}
-
-/// One point of a latency curve.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PercentileValue {
-    /// As the client wrote it, without zeros at the end: `99.9`.
-    pub percentile: String,
-    /// Microseconds.
-    pub us: f64,
 }
 
 /// One second of a client.

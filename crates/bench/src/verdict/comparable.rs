@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use onrush_measure::units;
 
-use super::figure::Spoilt;
 use super::limiter::percent;
 use crate::outcome::{Latency, Trial, VariantOutcome};
 use crate::scenario::{Figure, Metric, Nature, ResponsesMay, Role};
@@ -22,7 +21,7 @@ pub(super) fn incomparable(
     figure: &Figure,
     (variant, ours): (&VariantOutcome, &Trial),
     (peer, theirs): (&VariantOutcome, &Trial),
-) -> Option<Spoilt> {
+) -> Option<String> {
     let (is_per_request, is_latency) = match figure.metric.nature() {
         Nature::Rate | Nature::Cost => (true, false),
         Nature::Latency => (false, true),
@@ -33,14 +32,12 @@ pub(super) fn incomparable(
     }
     if is_per_request && ours.counted != theirs.counted {
         let (own, other) = (ours.counted.plural(), theirs.counted.plural());
-        return Some(Spoilt::Because(format!(
-            "its client counts {other}, ours {own}"
-        )));
+        return Some(format!("its client counts {other}, ours {own}"));
     }
     if let Some(why) = definitions(&figure.metric, ours, theirs).filter(|_| is_latency) {
-        return Some(Spoilt::Because(why));
+        return Some(why);
     }
-    let responses_differ = match figure.responses {
+    match figure.responses {
         ResponsesMay::Differ => None,
         ResponsesMay::NotDiffer if is_per_request || is_latency => {
             let is_one_client =
@@ -48,8 +45,7 @@ pub(super) fn incomparable(
             statuses(ours, theirs).or_else(|| sizes(ours, theirs).filter(|_| is_one_client))
         }
         ResponsesMay::NotDiffer => None,
-    };
-    responses_differ.map(Spoilt::Because)
+    }
 }
 
 /// Latencies that two clients count from different moments.
@@ -130,10 +126,7 @@ mod tests {
         let mut theirs = ours.clone();
         change(&mut theirs);
         let variant = crate::report::sample::outcome().works[0].variants[0].clone();
-        match incomparable(&figure, (&variant, &ours), (&variant, &theirs))? {
-            Spoilt::Because(why) => Some(why),
-            Spoilt::Disturbed(_) => None,
-        }
+        incomparable(&figure, (&variant, &ours), (&variant, &theirs))
     }
 
     #[test]

@@ -53,7 +53,7 @@ struct Pair {
 
 /// Why a round does not count.
 #[derive(Clone, PartialEq)]
-pub(super) enum Spoilt {
+enum Spoilt {
     /// A reason in words.
     Because(String),
     /// Others used this share of a CPU.
@@ -95,15 +95,9 @@ fn line(
         .zip(ratios.as_ref())
         .and_then(|(bound, ratios)| undecided(&figure.metric, &ratios.each, bound))
         .filter(|_| standing == Standing::Stands);
-    let mut ran = ours.trials.iter().filter(|trial| trial.ran());
-    let counted = ran.next().map(|trial| trial.counted).unwrap_or_default();
-    let title = figure.metric.title_of(counted);
     FigureLine {
         metric: figure.metric.name(),
-        title: match figure.above.get(&ours.name) {
-            Some(base) => format!("{title} above {base}"),
-            None => title,
-        },
+        title: title(figure, ours),
         unit: figure.metric.unit().symbol().into(),
         ours: ours.name.clone(),
         theirs: theirs.map(|theirs| theirs.name.clone()),
@@ -116,11 +110,7 @@ fn line(
             confidence: ratios.confidence,
         }),
         target: figure.bound,
-        is_disturbed: 2 * pairs
-            .iter()
-            .filter(|pair| is_disturbed(&figure.metric, pair))
-            .count()
-            >= pairs.len().max(1),
+        is_disturbed: is_mostly_disturbed(&figure.metric, &pairs),
         verdict: match undecided {
             Some(_) => Verdict::Invalid,
             None => verdict(figure, value.map(|value| value.median), standing),
@@ -133,6 +123,17 @@ fn line(
             },
             |why| vec![why],
         ),
+    }
+}
+
+/// The metric in the words of what the client counts, and the variant that it is compared above.
+fn title(figure: &Figure, ours: &VariantOutcome) -> String {
+    let mut ran = ours.trials.iter().filter(|trial| trial.ran());
+    let counted = ran.next().map(|trial| trial.counted).unwrap_or_default();
+    let title = figure.metric.title_of(counted);
+    match figure.above.get(&ours.name) {
+        Some(base) => format!("{title} above {base}"),
+        None => title,
     }
 }
 
@@ -178,8 +179,9 @@ fn pair(
     if let Some(theirs) = theirs {
         let beside = theirs.trials.iter().find(|trial| trial.round == ours.round);
         let theirs_spoilt = match beside {
-            Some(trial) => self::spoilt(&aim, trial, Side::Theirs)
-                .or_else(|| incomparable(figure, (variant, ours), (theirs, trial))),
+            Some(trial) => self::spoilt(&aim, trial, Side::Theirs).or_else(|| {
+                incomparable(figure, (variant, ours), (theirs, trial)).map(Spoilt::Because)
+            }),
             None => Some(Spoilt::Because("did not run".into())),
         };
         let theirs_spoilt = theirs_spoilt.map(|why| match why {
@@ -296,6 +298,12 @@ fn verdict(figure: &Figure, median: Option<f64>, standing: Standing) -> Verdict 
         Some(bound) if bound.holds(median) => Verdict::Reached,
         Some(_) => Verdict::Missed,
     }
+}
+
+/// Whether other programs disturbed half of the rounds or more.
+fn is_mostly_disturbed(metric: &Metric, pairs: &[Pair]) -> bool {
+    let disturbed = pairs.iter().filter(|pair| is_disturbed(metric, pair));
+    2 * disturbed.count() >= pairs.len().max(1)
 }
 
 /// Whether other programs changed a number that is shown all the same, because it has no target. Memory does not depend on

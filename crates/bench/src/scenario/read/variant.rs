@@ -169,18 +169,24 @@ pub(super) fn variants<'a>(
         let located = given.networks.of_variant(work, &section, &variant)?;
         (variant.network, variant.remote) = (located.network, located.remote);
         check_parts(&section, &variant, &given.programs)?;
-        let is_idle = |name: &String| matches!(programs_of(given, name), Some(Launch::Idle(_)));
-        let has_hosts = variant.network.is_some() || variant.remote.is_some();
-        if has_hosts && variant.roles.values().any(is_idle) {
-            return Err(section.missing(
-                "client",
-                "idle connections are opened on this machine, and this variant has hosts: take another client",
-            ));
-        }
+        check_idle(&section, &variant, given)?;
         check_templates(&section, &variant, &given.programs, rate)?;
         variants.push(variant);
     }
     Ok(variants)
+}
+
+/// Idle connections are opened on this machine alone.
+fn check_idle(section: &Section<'_>, variant: &Variant, given: &Given<'_>) -> Read<()> {
+    let is_idle = |name: &String| matches!(programs_of(given, name), Some(Launch::Idle(_)));
+    let has_hosts = variant.network.is_some() || variant.remote.is_some();
+    if has_hosts && variant.roles.values().any(is_idle) {
+        return Err(section.missing(
+            "client",
+            "idle connections are opened on this machine, and this variant has hosts: take another client",
+        ));
+    }
+    Ok(())
 }
 
 fn programs_of<'p>(given: &'p Given<'_>, name: &str) -> Option<&'p Launch> {
