@@ -1,15 +1,18 @@
 //! nginx's configuration, of the module `http`.
 
 mod access;
+mod act;
 mod attempt;
 mod balance;
 mod caching;
 mod clients;
 mod compare;
 mod content;
+mod directory;
 mod errors;
 mod field;
 mod fields;
+mod guard;
 mod handler;
 mod internal;
 mod known;
@@ -19,11 +22,14 @@ mod location;
 mod log;
 mod map;
 mod proxy;
+mod real_ip;
 mod redirect;
 mod rewrite;
+mod routes;
 mod scope;
 mod server;
 mod target;
+mod tls;
 mod tree;
 mod undecided;
 mod upstream;
@@ -216,7 +222,7 @@ fn serve<'a>(
             given = more;
         }
         let port = front::port(listeners, &class);
-        server::serve(work, servers, &class.owners, &given, port)?;
+        routes::serve(work, servers, &class.owners, &given, port)?;
     }
     Ok(())
 }
@@ -303,7 +309,7 @@ fn trusted<'a>(work: &mut Work<'a>, outer: &Scope<'a>, servers: &[Server<'a>]) -
                 continue;
             }
         }
-        for network in listen::trusted(work, scope) {
+        for network in real_ip::trusted(work, scope) {
             if !networks.contains(&network) {
                 networks.push(network);
             }

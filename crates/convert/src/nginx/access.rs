@@ -4,7 +4,8 @@ use std::path::Path;
 
 use onrush_config::value::check_password_hash;
 
-use super::listen;
+use super::guard::is_foreign;
+use super::real_ip::believes_header;
 use super::scope::Scope;
 use super::variable::{Constants, expanded};
 use super::work::Work;
@@ -91,28 +92,9 @@ fn foreign<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Entry {
     entry
 }
 
-/// Whether a directive of this name has a module decide who is let in.
-pub(super) fn is_foreign(name: &str) -> bool {
-    const OTHERS: [&str; 7] = [
-        "SecRulesEnabled",
-        "accesskey",
-        "app_protect_enable",
-        "js_access",
-        "modsecurity",
-        "ssl_ocsp",
-        "testcookie",
-    ];
-    let module = name.strip_prefix("auth_");
-    let is_switch = |module: &str| !module.contains('_') && !matches!(module, "basic" | "delay");
-    module.is_some_and(is_switch)
-        || OTHERS.contains(&name)
-        || name.starts_with("access_by_lua")
-        || name.starts_with("rewrite_by_lua")
-}
-
 fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> Entry {
     if let Some(directive) = scope.all_of(&["allow", "deny"]).into_iter().next()
-        && listen::believes_header(scope)
+        && believes_header(scope)
     {
         let why = "without real_ip_header proxy_protocol nginx looks at the address of the connection, and Onrush at that of the PROXY header";
         return unasked(work, directive, why);

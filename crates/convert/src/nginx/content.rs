@@ -1,14 +1,11 @@
 //! What a location responds with, when nothing has responded before: files, or a server.
 
-use std::path::Path as FilePath;
-
 use super::access::{self, Entry};
-use super::attempt::{LooksFor, try_files};
 use super::caching::alike;
+use super::directory::files;
 use super::errors;
 use super::fields;
 use super::handler::Handler;
-use super::internal;
 use super::log;
 use super::proxy;
 use super::scope::Scope;
@@ -275,164 +272,6 @@ fn rewritten_files<'a>(
     }
 }
 
-/// Files of the location's directory, or of its subdirectory `below`.
-fn files<'a>(
-    work: &mut Work<'a>,
-    state: &State<'a>,
-    spot: &Spot<'_>,
-    below: Option<&str>,
-) -> Response {
-    let scope = &state.scope;
-    let (root, alias) = (scope.one("root"), scope.own("alias"));
-    let directory = match alias.or(root) {
-        Some(directive) => {
-            let text = super::variable::expanded(directive.argument(0), spot.constants);
-            if text.contains('$') {
-                let why = "a directory has no variables; the response is 404";
-                work.notes.left_out(directive, why);
-                return Response::status(404);
-            }
-            work.notes.carried(directive);
-            work.path(&text)
-        }
-        None => work.path("html"),
-    };
-    let is_relative = alias
-        .or(root)
-        .is_none_or(|said| !said.argument(0).starts_with('/'));
-    if is_relative && work.files.list(FilePath::new(&directory)).is_empty() {
-        // nginx starts without the directory as well, and finds nothing there.
-        return Response::status(404);
-    }
-    let directory = match below {
-        Some(below) => format!("{}{below}", directory.trim_end_matches('/')),
-        None => directory,
-    };
-    if alias.is_some_and(|alias| is_file(work, alias)) {
-        return Response::File(directory);
-    }
-    if let Path::Exact(_) = spot.when.path()
-        && alias.is_some_and(|alias| !alias.argument(0).ends_with('/'))
-    {
-        return Response::File(directory);
-    }
-    if let Some(directive) = alias
-        && let Err(why) = alias_fits(directive, spot)
-    {
-        work.notes.left_out(directive, why);
-        return Response::status(404);
-    }
-    let mut keys = vec![("root".to_owned(), Value::Text(directory))];
-    let tried = scope.own("try_files").map(|directive| {
-        let prefix = match spot.when.path() {
-            Path::Prefix(prefix) if alias.is_some() || below.is_some() => prefix,
-            _ => "/",
-        };
-        try_files(work, state, directive, prefix)
-    });
-    let tried = tried.unwrap_or_default();
-    let names = match tried.looks_for {
-        LooksFor::FilesAlone => Vec::new(),
-        LooksFor::Index => index(work, state, alias.or(root)),
-    };
-    if names != ["index.html"] {
-        keys.push(("index".to_owned(), Value::texts(names)));
-    }
-    // nginx makes no difference between names that begin with a dot and others.
-    keys.push(("hidden".to_owned(), Value::Truth(true)));
-    if let Some(directive) = scope.one("gzip_static") {
-        work.notes.carried(directive);
-        if directive.argument(0) != "off" {
-            keys.push(("precompressed".to_owned(), Value::texts(["gzip"])));
-        }
-    }
-    if let Some(directive) = scope.one("autoindex") {
-        work.notes.carried(directive);
-        if directive.argument(0) == "on" {
-            keys.push(("listing".to_owned(), Value::Truth(true)));
-            let how = "the page of a directory is Onrush's own";
-            work.notes.approximated(directive, how);
-            listings(work, scope);
-        }
-    }
-    let fallback = tried.fallback.map(Value::Text);
-    keys.extend(fallback.map(|file| ("fallback".to_owned(), file)));
-    Response::Files(keys)
-}
-
-/// Formats of the pages of directories.
-fn listings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
-    if let Some(format) = scope.one("autoindex_format") {
-        match format.argument(0) {
-            "html" => work.notes.carried(format),
-            "json" => work.notes.approximated(
-                format,
-                "a directory is JSON for clients whose Accept prefers it",
-            ),
-            _ => work.notes.left_out(
-                format,
-                "a directory is HTML, or JSON for clients whose Accept prefers it",
-            ),
-        }
-    }
-    for name in ["autoindex_exact_size", "autoindex_localtime"] {
-        if let Some(directive) = scope.one(name) {
-            let how = "sizes and times are written in Onrush's own way";
-            work.notes.approximated(directive, how);
-        }
-    }
-}
-
-/// The names of files that are sent for a directory, without those that nginx would send to another location.
-fn index<'a>(
-    work: &mut Work<'a>,
-    state: &State<'a>,
-    directory: Option<&'a Directive>,
-) -> Vec<String> {
-    let said = state.scope.one("index");
-    let default = ["index.html".to_owned()];
-    let mut names = Vec::new();
-    if let Some(said) = said {
-        work.notes.carried(said);
-    }
-    for name in said.map_or(&default[..], Directive::arguments) {
-        let is_name = !name.contains(['/', '$']) && !matches!(name.as_str(), "" | "." | "..");
-        let other = internal::stranger_to_index(state, name);
-        let why = match other {
-            _ if !is_name => "index files have names without slashes and variables".to_owned(),
-            None => {
-                if let Some(own) = internal::stricter_for_index(state, name) {
-                    let how = format!(
-                        "what it says is not said of {name} where a directory or try_files leads to it"
-                    );
-                    work.notes.approximated(own.directive, how);
-                }
-                names.push(name.clone());
-                continue;
-            }
-            Some(other) => format!(
-                "{name} of a directory may be {}'s, which does something else with it: it is not sent",
-                other.directive.shown()
-            ),
-        };
-        match (said, directory, other) {
-            (Some(directive), _, _) | (None, Some(directive), _) => {
-                work.notes.left_out(directive, why);
-            }
-            (None, None, Some(other)) => work.notes.approximated(other.directive, why),
-            (None, None, None) => {}
-        }
-    }
-    names
-}
-
-/// Whether an `alias` names a file that is there.
-fn is_file(work: &Work<'_>, alias: &Directive) -> bool {
-    let name = alias.argument(0);
-    let is_plain = !name.contains('$') && !name.ends_with('/');
-    is_plain && work.files.read(FilePath::new(&work.path(name))).is_ok()
-}
-
 /// The path of a route, which is longer than its prefix, names no file: `alias` of a file is for the prefix alone.
 fn only_prefix(route: &mut Route) -> Option<Route> {
     let (Response::File(_), Path::Prefix(prefix)) = (&route.response, route.when.path()) else {
@@ -445,18 +284,4 @@ fn only_prefix(route: &mut Route) -> Option<Route> {
     };
     route.when = route.when.with_path(exact);
     Some(others)
-}
-
-/// Whether what is left behind the route's path is what is looked for beneath the directory.
-fn alias_fits(directive: &Directive, spot: &Spot<'_>) -> Result<(), &'static str> {
-    let Path::Prefix(prefix) = spot.when.path() else {
-        return Err("Onrush looks for files by the path behind a prefix; the response is 404");
-    };
-    let ends = |text: &str| text.ends_with('/');
-    match ends(prefix) && !ends(directive.argument(0)) {
-        true => Err(
-            "the last part of the directory and of the path become one name; the response is 404",
-        ),
-        false => Ok(()),
-    }
 }

@@ -1,10 +1,10 @@
 //! `listen` of all servers, and the certificates that are shown there.
 
 use super::clients;
+use super::real_ip::{believes_header, trusted};
 use super::scope::Scope;
 use super::server::Server;
 use super::work::Work;
-use crate::condition::network;
 use crate::directive::Directive;
 use crate::document::Value;
 use crate::front::Listener;
@@ -139,16 +139,6 @@ fn address(text: &str) -> String {
     format!("{host}:{port}")
 }
 
-/// Whether the result takes the client's address from the PROXY header where nginx does not.
-pub(super) fn believes_header(scope: &Scope<'_>) -> bool {
-    let is_with = |listen: &&Directive| {
-        let mut options = listen.arguments().iter();
-        options.any(|option| option == "proxy_protocol")
-    };
-    let header = scope.value("real_ip_header");
-    !header.eq_ignore_ascii_case("proxy_protocol") && scope.all("listen").iter().any(is_with)
-}
-
 /// Whose headers of the PROXY protocol are believed.
 fn proxy_protocol<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Value {
     let trusted = trusted(work, scope);
@@ -156,24 +146,6 @@ fn proxy_protocol<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Value {
         true => Value::Truth(true),
         false => Value::table([("from", Value::texts(trusted))]),
     }
-}
-
-/// The networks of `set_real_ip_from`.
-pub(super) fn trusted<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Vec<String> {
-    let mut networks = Vec::new();
-    for directive in scope.all("set_real_ip_from") {
-        match network(directive.argument(0)) {
-            Some(network) => {
-                work.notes.carried(directive);
-                networks.push(network);
-            }
-            None => {
-                let why = "Onrush trusts networks, not names or sockets";
-                work.notes.left_out(directive, why);
-            }
-        }
-    }
-    networks
 }
 
 /// Puts the certificates of its servers into a listener that speaks TLS.

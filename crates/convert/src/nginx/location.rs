@@ -7,14 +7,13 @@
 
 use std::cmp::Reverse;
 
-use super::access;
+use super::guard::{guards_own, is_guarded, refuses, wider};
 use super::scope::Scope;
 use crate::condition::{Both, Path};
 use crate::directive::Directive;
 use crate::guards::Guards;
 use crate::note::Notes;
 use crate::pattern::{Simple, simple};
-use crate::pcre::wider_pattern;
 
 /// A location with its place in the order.
 #[derive(Clone, Debug)]
@@ -41,62 +40,6 @@ impl Location<'_> {
     /// Whether its paths are refused where the result cannot ask for them.
     pub(super) fn closes(&self, guards: Guards) -> bool {
         refuses(self.directive) || guards == Guards::Closed && guards_own(self.directive)
-    }
-}
-
-/// Whether a location refuses every request.
-fn refuses(directive: &Directive) -> bool {
-    let inside = directive.inside();
-    let mut rules = inside
-        .iter()
-        .filter(|said| matches!(said.name(), "allow" | "deny"));
-    let is_denied = rules
-        .next()
-        .is_some_and(|rule| rule.name() == "deny" && rule.argument(0) == "all");
-    let is_status = |status: &str| status.starts_with('4') && status.len() == 3;
-    let mut said = inside.iter();
-    is_denied || said.any(|said| said.name() == "return" && is_status(said.argument(0)))
-}
-
-/// Whether a location has rules of its own about who is let in.
-fn guards_own(directive: &Directive) -> bool {
-    let mut rules = directive.inside().iter();
-    rules.any(|rule| match rule.name() {
-        "deny" | "internal" => true,
-        "limit_except" => guards_own(rule),
-        "auth_basic" => rule.argument(0) != "off",
-        name => access::is_foreign(name) && rule.argument(0) != "off",
-    })
-}
-
-/// Whether a location whose expression cannot be asked must not be passed by. One with other locations inside may have some
-/// that refuse.
-fn is_guarded(directive: &Directive) -> bool {
-    let mut inside = directive.inside().iter();
-    refuses(directive)
-        || guards_own(directive)
-        || inside.any(|inner| inner.name() == "location" && is_guarded(inner))
-}
-
-/// The paths to refuse in place of an expression that cannot be asked, and their name in a note.
-fn wider(directive: &Directive) -> (Simple, &'static str) {
-    let plain = |path: Path| Simple {
-        path,
-        captured: None,
-    };
-    let (text, is_loose) = match directive.arguments() {
-        [modifier, text] => (text.as_str(), modifier == "~*"),
-        [text] => (text.trim_start_matches(['~', '*']), text.starts_with("~*")),
-        _ => ("", false),
-    };
-    let flags = if is_loose { "(?i)" } else { "" };
-    let path = match wider_pattern(text) {
-        Some(pattern) if !text.is_empty() => Path::pattern(&format!("{flags}{pattern}")),
-        _ => Err(String::new()),
-    };
-    match path {
-        Ok(path) => (plain(path), "all paths that may match"),
-        Err(_) => (plain(Path::Pattern("^/".to_owned())), "all paths"),
     }
 }
 

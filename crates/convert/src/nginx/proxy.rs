@@ -9,7 +9,7 @@ use super::work::{Spot, State, Work};
 use crate::condition::Path;
 use crate::directive::Directive;
 use crate::document::Value;
-use crate::route::{Response, Route, is_changeable};
+use crate::route::{FieldEdits, Response, Route, is_changeable};
 use crate::unit::nginx_time;
 
 /// Makes the route one that forwards.
@@ -141,28 +141,8 @@ fn request_fields<'a>(
                 .without_effect(directive, "Onrush writes this field itself");
             continue;
         }
-        let value = match template(written, spot.constants) {
-            // Which server it will be is not known yet.
-            Ok(value) if value.contains("{server}") => {
-                let why = "a request may be tried on several servers, so the field is removed";
-                work.notes.left_out(directive, why);
-                edits.remove(name);
-                continue;
-            }
-            Ok(value) => value.replace(char::is_control, " "),
-            Err(variable) => {
-                // The client must not choose what nginx would have written.
-                let how = match &*lower {
-                    "host" => format!("the server sees {own}"),
-                    _ => {
-                        edits.remove(name);
-                        "the field is removed".to_owned()
-                    }
-                };
-                let why = format!("Onrush has nothing for {variable}; {how}");
-                work.notes.left_out(directive, why);
-                continue;
-            }
+        let Some(value) = request_field(work, directive, spot, own, edits) else {
+            continue;
         };
         match may_be_empty(&value) {
             true if is_own_field(name, &value) => {
@@ -187,6 +167,40 @@ fn request_fields<'a>(
             ("host", value) if value.contains("{host.name}:") => edits.forget("Host"),
             (_, "") => edits.remove(name),
             (_, value) => edits.set(name, value),
+        }
+    }
+}
+
+/// The value of a field; none where Onrush has nothing for it.
+fn request_field<'a>(
+    work: &mut Work<'a>,
+    directive: &'a Directive,
+    spot: &Spot<'_>,
+    own: &str,
+    edits: &mut FieldEdits,
+) -> Option<String> {
+    let (name, written) = (directive.argument(0), directive.argument(1));
+    match template(written, spot.constants) {
+        // Which server it will be is not known yet.
+        Ok(value) if value.contains("{server}") => {
+            let why = "a request may be tried on several servers, so the field is removed";
+            work.notes.left_out(directive, why);
+            edits.remove(name);
+            None
+        }
+        Ok(value) => Some(value.replace(char::is_control, " ")),
+        Err(variable) => {
+            // The client must not choose what nginx would have written.
+            let how = match name.eq_ignore_ascii_case("host") {
+                true => format!("the server sees {own}"),
+                false => {
+                    edits.remove(name);
+                    "the field is removed".to_owned()
+                }
+            };
+            let why = format!("Onrush has nothing for {variable}; {how}");
+            work.notes.left_out(directive, why);
+            None
         }
     }
 }

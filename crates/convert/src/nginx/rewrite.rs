@@ -1,5 +1,6 @@
 //! What nginx does before it looks into files or asks servers: `set`, `if`, `return`, `rewrite`, `break`.
 
+use super::act::{Act, gather};
 use super::compare::{condition, key};
 use super::content;
 use super::field::difference;
@@ -15,31 +16,9 @@ use crate::directive::Directive;
 use crate::pattern::{Simple, simple};
 use crate::route::{Response, Route};
 
-/// One step.
-#[derive(Clone, Debug)]
-pub(super) enum Act<'a> {
-    Do(&'a Directive),
-    /// An `if`, with the number of acts in its block including its `EndIf`.
-    If(&'a Directive, usize),
-    EndIf,
-    /// A value of a map, by the numbers of both.
-    Bind(usize, usize),
-}
-
 /// What stands behind the last step.
 pub(super) type End<'e, 'a> =
     dyn FnMut(&mut Work<'a>, State<'a>, &Given) -> Result<(), TooMany> + 'e;
-
-/// Words of the content that values of maps are needed for.
-const BOUND: [&str; 7] = [
-    "auth_basic",
-    "proxy_pass",
-    "grpc_pass",
-    "return",
-    "rewrite",
-    "root",
-    "alias",
-];
 
 /// Brings requests through the steps of one level, and what is left of them to `end`.
 ///
@@ -62,45 +41,6 @@ pub(super) fn run<'a>(
         is_undecided: false,
     };
     walk(&acts, given, state, &mut rewriting)
-}
-
-fn gather<'a>(level: &'a [Directive], work: &Work<'a>, acts: &mut Vec<Act<'a>>) {
-    for directive in level {
-        let name = directive.name();
-        if BOUND.contains(&name) || name == "set" {
-            bind(&directive.arguments().join(" "), work, acts);
-        }
-        match name {
-            "set" | "return" | "rewrite" | "break" => acts.push(Act::Do(directive)),
-            "if" => {
-                let at = acts.len();
-                acts.push(Act::If(directive, 0));
-                gather(directive.inside(), work, acts);
-                acts.push(Act::EndIf);
-                acts[at] = Act::If(directive, acts.len() - at - 1);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The values of all maps that a text needs, those first that others need.
-fn bind(text: &str, work: &Work<'_>, acts: &mut Vec<Act<'_>>) {
-    for name in names(text) {
-        let found = work.maps.iter().position(|map| map.target() == name);
-        let is_there = |at: usize| {
-            acts.iter()
-                .any(|act| matches!(act, Act::Bind(map, _) if *map == at))
-        };
-        let Some(at) = found.filter(|at| !is_there(*at)) else {
-            continue;
-        };
-        let entries = 0..work.maps[at].len();
-        acts.extend(entries.clone().map(|entry| Act::Bind(at, entry)));
-        for entry in entries {
-            bind(work.maps[at].value(entry), work, acts);
-        }
-    }
 }
 
 struct Rewriting<'w, 'e, 'a> {
@@ -179,7 +119,8 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
         let directive = match act {
             Act::If(directive, _) if self.is_undecided || state.undecided.is_some() => {
                 let around = state.undecided.map(Undecided::inner);
-                let own = || Undecided::new(self.work, &state.constants, directive);
+                let (guards, maps) = (self.work.guards, &self.work.maps);
+                let own = || Undecided::new(guards, maps, &state.constants, directive);
                 state.undecided = Some(around.unwrap_or_else(own));
                 return Ok(Flow::On);
             }
@@ -261,7 +202,8 @@ impl<'a> Rewriting<'_, '_, 'a> {
             Act::EndIf => return Unasked::Skipped,
         };
         let is_if = matches!(act, Act::If(..));
-        let own = Undecided::new(self.work, &state.constants, directive);
+        let (guards, maps) = (self.work.guards, &self.work.maps);
+        let own = Undecided::new(guards, maps, &state.constants, directive);
         let closes = is_if && own.closes;
         let why = match closes {
             true => format!("{why}; {CLOSED}"),

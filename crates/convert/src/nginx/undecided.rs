@@ -3,7 +3,6 @@
 
 use super::map::Map;
 use super::variable::{Constants, expanded, names, value_of};
-use super::work::Work;
 use crate::directive::Directive;
 use crate::guards::Guards;
 
@@ -47,16 +46,21 @@ const CLIENT: [&str; 9] = [
 ];
 
 impl Undecided {
-    pub(super) fn new(work: &Work<'_>, constants: &Constants, directive: &Directive) -> Undecided {
+    pub(super) fn new(
+        guards: Guards,
+        maps: &[Map<'_>],
+        constants: &Constants,
+        directive: &Directive,
+    ) -> Undecided {
         let words = directive.arguments().join(" ");
-        let subject = match is_about_client(&words, constants, &work.maps) {
+        let subject = match is_about_client(&words, constants, maps) {
             true => Subject::Client,
             false => Subject::Other,
         };
         let mut acts = directive.inside().iter();
         Undecided {
             depth: 1,
-            closes: work.guards == Guards::Closed && acts.any(|act| refuses(act, subject, &words)),
+            closes: guards == Guards::Closed && acts.any(|act| refuses(act, subject, &words)),
             subject,
         }
     }

@@ -1,0 +1,67 @@
+//! The steps of a level: `set`, `if`, `return`, `rewrite`, `break`, and the values of maps that they need.
+
+use super::variable::names;
+use super::work::Work;
+use crate::directive::Directive;
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(super) enum Act<'a> {
+    Do(&'a Directive),
+    /// An `if`, with the number of acts in its block including its `EndIf`.
+    If(&'a Directive, usize),
+    EndIf,
+    /// A value of a map, by the numbers of both.
+    Bind(usize, usize),
+}
+
+/// Words of the content that values of maps are needed for.
+const BOUND: [&str; 7] = [
+    "auth_basic",
+    "proxy_pass",
+    "grpc_pass",
+    "return",
+    "rewrite",
+    "root",
+    "alias",
+];
+
+/// Puts the steps of a level into `acts`.
+pub(super) fn gather<'a>(level: &'a [Directive], work: &Work<'a>, acts: &mut Vec<Act<'a>>) {
+    for directive in level {
+        let name = directive.name();
+        if BOUND.contains(&name) || name == "set" {
+            bind(&directive.arguments().join(" "), work, acts);
+        }
+        match name {
+            "set" | "return" | "rewrite" | "break" => acts.push(Act::Do(directive)),
+            "if" => {
+                let at = acts.len();
+                acts.push(Act::If(directive, 0));
+                gather(directive.inside(), work, acts);
+                acts.push(Act::EndIf);
+                acts[at] = Act::If(directive, acts.len() - at - 1);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The values of all maps that a text needs, those first that others need.
+fn bind(text: &str, work: &Work<'_>, acts: &mut Vec<Act<'_>>) {
+    for name in names(text) {
+        let found = work.maps.iter().position(|map| map.target() == name);
+        let is_there = |at: usize| {
+            acts.iter()
+                .any(|act| matches!(act, Act::Bind(map, _) if *map == at))
+        };
+        let Some(at) = found.filter(|at| !is_there(*at)) else {
+            continue;
+        };
+        let entries = 0..work.maps[at].len();
+        acts.extend(entries.clone().map(|entry| Act::Bind(at, entry)));
+        for entry in entries {
+            bind(work.maps[at].value(entry), work, acts);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Locations that refuse requests or have rules about who is let in.
+
+use crate::condition::Path;
+use crate::directive::Directive;
+use crate::pattern::Simple;
+use crate::pcre::wider_pattern;
+
+/// Whether a location refuses every request.
+pub(super) fn refuses(directive: &Directive) -> bool {
+    let inside = directive.inside();
+    let mut rules = inside
+        .iter()
+        .filter(|said| matches!(said.name(), "allow" | "deny"));
+    let is_denied = rules
+        .next()
+        .is_some_and(|rule| rule.name() == "deny" && rule.argument(0) == "all");
+    let is_status = |status: &str| status.starts_with('4') && status.len() == 3;
+    let mut said = inside.iter();
+    is_denied || said.any(|said| said.name() == "return" && is_status(said.argument(0)))
+}
+
+/// Whether a location has rules of its own about who is let in.
+pub(super) fn guards_own(directive: &Directive) -> bool {
+    let mut rules = directive.inside().iter();
+    rules.any(|rule| match rule.name() {
+        "deny" | "internal" => true,
+        "limit_except" => guards_own(rule),
+        "auth_basic" => rule.argument(0) != "off",
+        name => is_foreign(name) && rule.argument(0) != "off",
+    })
+}
+
+/// Whether a location whose expression cannot be asked must not be passed by. One with other locations inside may have some
+/// that refuse.
+pub(super) fn is_guarded(directive: &Directive) -> bool {
+    let mut inside = directive.inside().iter();
+    refuses(directive)
+        || guards_own(directive)
+        || inside.any(|inner| inner.name() == "location" && is_guarded(inner))
+}
+
+/// The paths to refuse in place of an expression that cannot be asked, and their name in a note.
+pub(super) fn wider(directive: &Directive) -> (Simple, &'static str) {
+    let plain = |path: Path| Simple {
+        path,
+        captured: None,
+    };
+    let (text, is_loose) = match directive.arguments() {
+        [modifier, text] => (text.as_str(), modifier == "~*"),
+        [text] => (text.trim_start_matches(['~', '*']), text.starts_with("~*")),
+        _ => ("", false),
+    };
+    let flags = if is_loose { "(?i)" } else { "" };
+    let path = match wider_pattern(text) {
+        Some(pattern) if !text.is_empty() => Path::pattern(&format!("{flags}{pattern}")),
+        _ => Err(String::new()),
+    };
+    match path {
+        Ok(path) => (plain(path), "all paths that may match"),
+        Err(_) => (plain(Path::Pattern("^/".to_owned())), "all paths"),
+    }
+}
+
+/// Whether a directive of this name has a module decide who is let in.
+pub(super) fn is_foreign(name: &str) -> bool {
+    const OTHERS: [&str; 7] = [
+        "SecRulesEnabled",
+        "accesskey",
+        "app_protect_enable",
+        "js_access",
+        "modsecurity",
+        "ssl_ocsp",
+        "testcookie",
+    ];
+    let module = name.strip_prefix("auth_");
+    let is_switch = |module: &str| !module.contains('_') && !matches!(module, "basic" | "delay");
+    module.is_some_and(is_switch)
+        || OTHERS.contains(&name)
+        || name.starts_with("access_by_lua")
+        || name.starts_with("rewrite_by_lua")
+}

@@ -1,0 +1,256 @@
+//! The routes of servers: those of their locations, and of what no location is for.
+
+use std::rc::Rc;
+
+use super::content;
+use super::fields;
+use super::handler;
+use super::location::{Asks, Location, REFUSED_EVERYWHERE, locations};
+use super::rewrite::run;
+use super::server::{Server, named};
+use super::variable::Constants;
+use super::work::{Spot, State, Work};
+use crate::condition::{Atom, Both, Condition, Path};
+use crate::decide::{Given, TooMany};
+use crate::directive::Directive;
+use crate::guards::Guards;
+use crate::pattern::Simple;
+use crate::route::{Response, Route, escaped};
+
+/// Makes the routes of the servers of one class of addresses, which has this port alone.
+///
+/// # Errors
+/// When there are too many.
+pub(super) fn serve<'a>(
+    work: &mut Work<'a>,
+    servers: &[Server<'a>],
+    owners: &[usize],
+    given: &Given,
+    port: Option<&str>,
+) -> Result<(), TooMany> {
+    for (owner, atom) in named(servers, owners) {
+        let server = &servers[owner];
+        let given = match atom.map(|atom| given.and(&atom)) {
+            None => given.clone(),
+            Some(Both::Is(given)) => given,
+            Some(Both::Never) => continue,
+            Some(Both::Inexpressible) => {
+                let why =
+                    "Onrush cannot ask for the name and the port in a Host by two expressions";
+                work.notes.left_out(server.directive, why);
+                continue;
+            }
+        };
+        one(work, server, given, port)?;
+    }
+    Ok(())
+}
+
+fn one<'a>(
+    work: &mut Work<'a>,
+    server: &Server<'a>,
+    given: Given,
+    port: Option<&str>,
+) -> Result<(), TooMany> {
+    let level = server.directive.inside();
+    let comments = [server.origin()];
+    if work.unverified.contains(&server.directive.number) {
+        let why = "its rule about certificates of clients differs from that of the default server, and its names are expressions, which Onrush does not compare with the name that a client asks for";
+        match work.guards {
+            Guards::Closed => return unverified(work, server, &given, (comments, why)),
+            Guards::Open => work.notes.left_out(server.directive, why),
+        }
+    }
+    let constants = constants(server, port);
+    let found: Rc<[Location<'a>]> =
+        locations(&mut work.notes, level, &server.scope, work.guards).into();
+    let state = State {
+        scope: server.scope.clone(),
+        constants,
+        server: server.scope.clone(),
+        locations: Rc::clone(&found),
+        at: found.len(),
+        captured: None,
+        moved: None,
+        rewritten: None,
+        rewrites: None,
+        undecided: None,
+    };
+    run(
+        work,
+        level,
+        given,
+        state,
+        &comments,
+        &mut |work, state, given| {
+            slashes(work, &found, &state, given, &comments[0])?;
+            for at in 0..found.len() {
+                inside(work, at, &state, given, &comments[0])?;
+            }
+            let root = Simple {
+                path: Path::Prefix("/".to_owned()),
+                captured: None,
+            };
+            match found.iter().any(|location| location.path == root) {
+                true => Ok(()),
+                false => content::serve(work, &state, given, &comments),
+            }
+        },
+    )
+}
+
+/// The routes of a location of the server, by its place.
+fn inside<'a>(
+    work: &mut Work<'a>,
+    at: usize,
+    state: &State<'a>,
+    given: &Given,
+    origin: &str,
+) -> Result<(), TooMany> {
+    let location = &state.locations[at];
+    let given = match given.and(&Atom::Path(location.path.path.clone())) {
+        Both::Is(given) => given,
+        Both::Never => return Ok(()),
+        Both::Inexpressible => return unasked(work, location, given, origin),
+    };
+    if location.asks == Asks::Wider {
+        return refused(work, location, &given.condition, origin);
+    }
+    let state = State {
+        scope: location.scope.clone(),
+        at,
+        captured: Some(location.path.clone()),
+        ..state.clone()
+    };
+    let comments = [origin.to_owned(), location.directive.origin()];
+    run(
+        work,
+        location.directive.inside(),
+        given,
+        state,
+        &comments,
+        &mut |work, state, given| content::serve(work, &state, given, &comments),
+    )
+}
+
+/// A server whose rule about certificates of clients counts for no name that a client asks for.
+fn unverified<'a>(
+    work: &mut Work<'a>,
+    server: &Server<'a>,
+    given: &Given,
+    (comments, why): ([String; 1], &str),
+) -> Result<(), TooMany> {
+    let why = format!("{why}; the response is 403 (--open-guards lets every client in)");
+    work.notes.left_out(server.directive, why);
+    let mut route = Route::new(given.condition.clone(), Response::status(403));
+    route.comments = comments.into();
+    work.push(route)
+}
+
+/// A location that cannot be asked for together with the conditions around it: where it refuses, all of its paths are refused.
+fn unasked<'a>(
+    work: &mut Work<'a>,
+    location: &Location<'a>,
+    given: &Given,
+    origin: &str,
+) -> Result<(), TooMany> {
+    if !location.closes(work.guards) {
+        let why = "Onrush cannot ask for its path together with the conditions around it";
+        work.notes.left_out(location.directive, why);
+        return Ok(());
+    }
+    let when = given.condition.with_path(location.path.path.clone());
+    work.notes
+        .approximated(location.directive, REFUSED_EVERYWHERE);
+    refused(work, location, &when, origin)
+}
+
+/// A route that refuses all requests of a location.
+fn refused<'a>(
+    work: &mut Work<'a>,
+    location: &Location<'a>,
+    when: &Condition,
+    origin: &str,
+) -> Result<(), TooMany> {
+    let mut route = Route::new(when.clone(), Response::status(403));
+    route.comments = vec![origin.to_owned(), location.directive.origin()];
+    for rule in location.directive.inside() {
+        if matches!(rule.name(), "deny" | "return") {
+            work.notes.carried(rule);
+        }
+    }
+    work.push(route)
+}
+
+/// What is known of all requests of a server.
+fn constants(server: &Server<'_>, port: Option<&str>) -> Constants {
+    let level = server.directive.inside();
+    let mut constants = Vec::new();
+    let listens = server.scope.all("listen");
+    let is_tls = |listen: &&Directive| listen.arguments().iter().any(|option| option == "ssl");
+    if server.scope.value("ssl_verify_client") == "on"
+        && !listens.is_empty()
+        && listens.iter().all(is_tls)
+    {
+        // Others come to no request.
+        constants.push(("ssl_client_verify".to_owned(), "SUCCESS".to_owned()));
+    }
+    constants.extend(port.map(|port| ("server_port".to_owned(), port.to_owned())));
+    let said = level.iter().find(|said| said.name() == "server_name");
+    let name = said.map_or("", |said| said.argument(0));
+    if !name.starts_with('~') {
+        let name = name.strip_prefix('.').unwrap_or(name);
+        constants.push(("server_name".to_owned(), name.to_ascii_lowercase()));
+    }
+    constants
+}
+
+/// Redirects of nginx's own: from the path of a location of servers, without the slash at its end, to the one with it.
+fn slashes<'a>(
+    work: &mut Work<'a>,
+    found: &[Location<'a>],
+    state: &State<'a>,
+    given: &Given,
+    origin: &str,
+) -> Result<(), TooMany> {
+    for location in found.iter().filter(|location| !location.is_expression()) {
+        let (Path::Prefix(path) | Path::Exact(path)) = &location.path.path else {
+            continue;
+        };
+        let Some(short) = path.strip_suffix('/').filter(|short| !short.is_empty()) else {
+            continue;
+        };
+        let exact = Path::Exact(short.to_owned());
+        let prefix = Path::Prefix(short.to_owned());
+        let is_taken = found.iter().any(|other| {
+            let path = &other.path.path;
+            !other.is_expression() && (*path == exact || *path == prefix)
+        });
+        let passes = location.scope.own_of(&handler::PASSES);
+        let Some(directive) =
+            passes.filter(|_| !is_taken && location.scope.own("internal").is_none())
+        else {
+            continue;
+        };
+        let Both::Is(given) = given.and(&Atom::Path(exact)) else {
+            continue;
+        };
+        let to = format!("{}?{{query}}", escaped(path));
+        let mut route = Route::new(
+            given.condition.clone(),
+            Response::Redirect { to, status: 301 },
+        );
+        route.comments = vec![origin.to_owned(), location.directive.origin()];
+        let spot = Spot {
+            when: &given.condition,
+            constants: &state.constants,
+        };
+        fields::response(work, &location.scope, &spot, &mut route);
+        work.push(route)?;
+        let how = format!(
+            "in the redirect of {short} a ? stands at the end where the client has sent no query"
+        );
+        work.notes.approximated(directive, how);
+    }
+    Ok(())
+}

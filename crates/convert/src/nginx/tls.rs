@@ -1,0 +1,100 @@
+//! TLS between Onrush and servers.
+
+use super::handler::Module;
+use super::scope::Scope;
+use super::work::Work;
+use crate::document::Value;
+
+const NOT_VERIFIED: &str = "certificates of servers are not verified";
+
+/// How servers are spoken to over TLS.
+pub(super) fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) -> Value {
+    let mut entries = Vec::new();
+    let verify = scope.one(&module.directive("ssl_verify"));
+    if let Some(directive) = verify {
+        work.notes.carried(directive);
+    }
+    let is_verified = verify.is_some_and(|directive| directive.argument(0) == "on");
+    if !is_verified {
+        // As nginx does where nothing is said.
+        entries.push(("verify".to_owned(), Value::Truth(false)));
+    }
+    // A certificate and its key are both there, or neither.
+    let mut is_whole = true;
+    for (name, key) in [
+        ("ssl_trusted_certificate", "ca"),
+        ("ssl_certificate", "certificate"),
+        ("ssl_certificate_key", "key"),
+    ] {
+        let Some(directive) = scope.one(&module.directive(name)) else {
+            continue;
+        };
+        if key == "ca" && !is_verified {
+            work.notes.without_effect(directive, NOT_VERIFIED);
+            continue;
+        }
+        if directive.argument(0).contains('$') {
+            work.notes
+                .left_out(directive, "the name of a file has no variables");
+            entries.retain(|(known, _)| !matches!(known.as_str(), "certificate" | "key"));
+            is_whole &= key == "ca";
+            continue;
+        }
+        if key == "ca" || is_whole {
+            let path = work.path(directive.argument(0));
+            entries.push((key.to_owned(), Value::Text(path)));
+            work.notes.carried(directive);
+        }
+    }
+    if let Some(directive) = scope.one(&module.directive("ssl_name")) {
+        let name = directive.argument(0);
+        // nginx asks for the name without a port.
+        let name = match name.rsplit_once(':') {
+            Some((host, port)) if port.parse::<u16>().is_ok() && !host.ends_with(':') => host,
+            _ => name,
+        };
+        let is_name = !name.starts_with('*') && onrush_config::value::parse_host(name).is_ok();
+        match is_name {
+            false => work.notes.left_out(
+                directive,
+                "the name in a server's certificate is a host without variables: the server's own host is asked for",
+            ),
+            true => {
+                entries.push(("name".to_owned(), Value::text(name)));
+                work.notes.carried(directive);
+            }
+        }
+    }
+    if let Some(directive) = scope.one(&module.directive("ssl_crl")) {
+        match is_verified {
+            true => work.notes.left_out(
+                directive,
+                "certificates that have been revoked are looked for in no list",
+            ),
+            false => work.notes.without_effect(directive, NOT_VERIFIED),
+        }
+    }
+    tls_of_its_own(work, scope, module);
+    Value::Table(entries)
+}
+
+/// What is said of TLS that is Onrush's own affair.
+fn tls_of_its_own<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
+    for name in [
+        "ssl_server_name",
+        "ssl_protocols",
+        "ssl_ciphers",
+        "ssl_session_reuse",
+        "ssl_verify_depth",
+        "ssl_conf_command",
+    ] {
+        if let Some(directive) = scope.one(&module.directive(name)) {
+            let how = "Onrush always names the server (SNI), and speaks TLS 1.2 or 1.3 with its own ciphers";
+            work.notes.approximated(directive, how);
+        }
+    }
+    if let Some(directive) = scope.one(&module.directive("ssl_password_file")) {
+        work.notes
+            .left_out(directive, "keys are read without a password");
+    }
+}
