@@ -196,6 +196,15 @@ fn a_hidden_field_is_hidden_in_all_responses_and_may_be_added_anew() {
     );
 }
 
+#[test]
+fn two_values_of_a_hidden_field_are_both_added() {
+    check_text(
+        "location / { proxy_pass http://a; proxy_hide_header X-A; add_header X-A b; add_header X-A c; }",
+        &["response_headers = { set = { X-A = \"b\" }, add = { X-A = \"c\" } }"],
+        &["remove"],
+    );
+}
+
 /// The result of a server's inside beside these files.
 #[track_caller]
 fn text_beside(server: &str, files: &[(&'static str, &str)]) -> String {
