@@ -13,6 +13,7 @@ mod edits;
 mod error_log;
 mod error_pages;
 mod health;
+mod host;
 mod listen;
 mod pattern;
 mod process;
@@ -47,6 +48,7 @@ pub use error_pages::{ErrorPage, ErrorPages, PageContent};
 pub use file::FilePath;
 pub use files::Files;
 pub use health::{Check, Eject, EjectOn, Health};
+pub use host::Host;
 pub use listen::{
     Address, Certificate, ClientAuthorities, ClientCertificates, Listen, Misdirected, NamedClients,
     Tls, TlsProfile,
@@ -59,7 +61,7 @@ pub use request_limits::RequestLimits;
 pub(crate) use rewrite::RewritePiece;
 pub use rewrite::{Rewrite, TargetPart};
 pub use route::{
-    Access, Action, BasicAuth, Compress, Host, Mirror, PathMatch, Rate, RateKey, RateLimit, Route,
+    Access, Action, BasicAuth, Compress, Mirror, PathMatch, Rate, RateKey, RateLimit, Route,
     Scheme, ValueMatch, When,
 };
 pub use template::{Piece, Template, Variable};

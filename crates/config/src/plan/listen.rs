@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::file::FilePath;
+use super::host::Host;
 use super::network::Networks;
 use super::protocol::Protocol;
-use super::route::Host;
 use crate::limits;
 
 /// One place to accept connections.

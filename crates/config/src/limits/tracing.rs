@@ -1,0 +1,33 @@
+//! Bounds and defaults of what is sent to a collector of traces.
+
+use std::time::Duration;
+
+/// Spans in one message to a collector: what OpenTelemetry's own exporters send (OTEL_BSP_MAX_EXPORT_BATCH_SIZE).
+pub const TRACING_BATCH: u32 = 512;
+
+/// The same at most: with the longest attributes they make the 20 MiB that collectors read of one message.
+pub const TRACING_BATCH_MAX: u32 = 4096;
+
+/// Requests whose spans wait for the collector: 16 messages of the usual size, and 8 MiB of memory.
+pub const TRACING_QUEUE: u32 = 8192;
+
+/// The same at most: a thousand bytes each make 1 GB.
+pub const TRACING_QUEUE_MAX: u32 = 1_000_000;
+
+/// How long spans are gathered: what OpenTelemetry's own exporters wait (OTEL_BSP_SCHEDULE_DELAY), and nginx does.
+pub const TRACING_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The same at most: who looks for a trace looks for the last minute.
+pub const TRACING_INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+/// How long a collector may take for a message: what OpenTelemetry's own exporters wait (OTEL_EXPORTER_OTLP_TIMEOUT).
+pub const TRACING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The same at most: one that takes longer holds up all spans behind it.
+pub const TRACING_TIMEOUT_MAX: Duration = Duration::from_secs(60);
+
+/// Attributes of the resource, and fields for the collector: more would be most of every message.
+pub const TRACING_TEXTS_MAX: usize = 64;
+
+/// Bytes of one of those attributes: they are sent with each message.
+pub const TRACING_TEXT_MAX: usize = 1024;
