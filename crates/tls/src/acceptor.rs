@@ -16,7 +16,8 @@ use crate::decrypter;
 use crate::error::{Subject, Trouble};
 use crate::key_log::Listener;
 use crate::limits::{EARLY_DATA_BYTES_MAX, TICKETS};
-use crate::names::{Misdirected, Names, Resolver};
+use crate::names::{Misdirected, Names};
+use crate::resolver::Resolver;
 use crate::stamps::Stamps;
 use crate::ticketer::Ticketer;
 

@@ -74,12 +74,8 @@ pub(crate) fn load(
             certificate, key, ..
         } => (certificate.display().to_string(), key.display().to_string()),
     };
-    let in_certificate = |message: String| {
-        Trouble::new(
-            Subject::Certificate(index),
-            format!("{certificate_file}: {message}"),
-        )
-    };
+    let in_certificate =
+        |message: String| trouble(Subject::Certificate(index), &certificate_file, &message);
     let parsed = X509Certificate::from_der(&chain[0])
         .map(|(_, parsed)| parsed)
         .map_err(|error| {
@@ -91,28 +87,8 @@ pub(crate) fn load(
     }
     let names = names(&parsed);
     warnings.extend(validity_trouble(&parsed).map(in_certificate));
-    let in_key = |message: String| {
-        let message = format!("{key_file}: {message}");
-        vec![Trouble::new(Subject::Key(index), message)]
-    };
-    let signing = provider
-        .key_provider
-        .load_private_key(key.clone_key())
-        .map_err(|error| in_key(pem::why_not_key(key.secret_der(), &error.to_string())))?;
-    let certified = CertifiedKey::new(chain.clone(), signing);
-    match certified.keys_match() {
-        // What cannot be compared may belong together.
-        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
-        Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
-            return Err(in_key(format!(
-                "this key does not belong to the certificate {certificate_file}"
-            )));
-        }
-        Err(error) => {
-            let message = format!("the certificate cannot be used: {error}");
-            return Err(vec![in_certificate(message)]);
-        }
-    }
+    let files = (&*certificate_file, &*key_file);
+    let certified = matched((chain.clone(), key), files, index, provider)?;
     let staple = staple(identity, index, &parsed, warnings)?;
     let stapled = staple.map(|Staple { bytes, until }| {
         let ocsp = Some(bytes);
@@ -127,6 +103,40 @@ pub(crate) fn load(
         stapled,
         names,
     })
+}
+
+/// A chain with its key, if they belong together. `index` is the number of the certificate.
+///
+/// # Errors
+/// When the key cannot be used, or belongs to another certificate.
+fn matched(
+    (chain, key): (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>),
+    (certificate_file, key_file): (&str, &str),
+    index: usize,
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, Vec<Trouble>> {
+    let in_key = |message: String| vec![trouble(Subject::Key(index), key_file, &message)];
+    let signing = provider
+        .key_provider
+        .load_private_key(key.clone_key())
+        .map_err(|error| in_key(pem::why_not_key(key.secret_der(), &error.to_string())))?;
+    let certified = CertifiedKey::new(chain, signing);
+    match certified.keys_match() {
+        // What cannot be compared may belong together.
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
+        Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => Err(in_key(format!(
+            "this key does not belong to the certificate {certificate_file}"
+        ))),
+        Err(error) => {
+            let message = format!("the certificate cannot be used: {error}");
+            let subject = Subject::Certificate(index);
+            Err(vec![trouble(subject, certificate_file, &message)])
+        }
+    }
+}
+
+fn trouble(subject: Subject, file: &str, message: &str) -> Trouble {
+    Trouble::new(subject, format!("{file}: {message}"))
 }
 
 /// The OCSP response of a certificate. One that should not be sent is a warning: it may have been renewed later or earlier than

@@ -29,6 +29,7 @@ mod clients;
 mod decrypter;
 mod names;
 mod pem;
+mod resolver;
 mod revocation;
 mod stamps;
 mod staple;

@@ -3,12 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use onrush_engine::clock;
-use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use crate::certificate::Certified;
-use crate::heard;
 
 /// Which certificates are for which name. Of several for the same name (RSA and ECDSA, say) the first is taken whose
 /// signatures the client understands.
@@ -20,7 +17,7 @@ pub(crate) struct Names {
     /// By what stands behind the `*`, with its dot.
     wildcard: HashMap<String, Vec<usize>>,
     /// Those of the first certificate's names, and so that one before all others.
-    default: Vec<usize>,
+    pub(crate) default: Vec<usize>,
 }
 
 impl Names {
@@ -86,8 +83,8 @@ pub enum Misdirected {
 /// The certificate that a client got for the name that it asked for, where there were several.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
-    names: Arc<Names>,
-    index: usize,
+    pub(crate) names: Arc<Names>,
+    pub(crate) index: usize,
 }
 
 impl Served {
@@ -108,57 +105,3 @@ impl PartialEq for Served {
 }
 
 impl Eq for Served {}
-
-/// Answers rustls.
-#[derive(Debug)]
-pub(crate) struct Resolver {
-    names: Arc<Names>,
-    misdirected: Misdirected,
-}
-
-impl Resolver {
-    pub(crate) fn new(names: Names, misdirected: Misdirected) -> Resolver {
-        Resolver {
-            names: Arc::new(names),
-            misdirected,
-        }
-    }
-
-    /// The certificate that requests of a connection are compared with. A client that asks for no name may send requests for any host, as
-    /// with nginx.
-    fn served(&self, asked: Option<&str>, index: usize) -> Option<Served> {
-        let is_of_interest = self.misdirected == Misdirected::Refuse
-            && asked.is_some()
-            && self.names.certificates.len() > 1;
-        is_of_interest.then(|| Served {
-            names: Arc::clone(&self.names),
-            index,
-        })
-    }
-}
-
-impl ResolvesServerCert for Resolver {
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let names = &self.names;
-        let asked: Option<Box<str>> = hello
-            .server_name()
-            // The dot at the end of an absolute name is no part of it (RFC 6066 3); some clients send it all the same.
-            .map(|name| name.strip_suffix('.').unwrap_or(name))
-            .map(|name| name.to_ascii_lowercase().into());
-        let found = match &asked {
-            Some(name) => names.find(name),
-            None => &names.default,
-        };
-        let understands = |&&index: &&usize| {
-            let key = &names.certificates[index].key.key;
-            key.choose_scheme(hello.signature_schemes()).is_some()
-        };
-        let index = *found.iter().find(understands).or(found.first())?;
-        let served = self.served(asked.as_deref(), index);
-        heard::note(|heard| {
-            (heard.name, heard.served) = (asked, served);
-            heard.has_hello = true;
-        });
-        Some(Arc::clone(names.key(index, clock::unix_seconds())))
-    }
-}

@@ -136,54 +136,17 @@ fn refusal(
     if let Some(why) = pem::why_not_version(parsed.version().0) {
         return format!("{why} (it is the certificate of {subject})");
     }
-    match why {
+    let by_kind = out_of_time(why, &parsed, &subject).or_else(|| revoked(why, &parsed, &subject));
+    by_kind.unwrap_or_else(|| match why {
         CertificateError::UnknownIssuer => format!(
             "the certificate of {subject} is signed by an authority that is not trusted here: {}",
             last_issuer(&parsed, intermediates)
         ),
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            let end = match why {
-                CertificateError::ExpiredContext { not_after, .. } => date(not_after),
-                _ => parsed.validity().not_after.to_string(),
-            };
-            let whose = match end == parsed.validity().not_after.to_string() {
-                true => "the certificate of",
-                false => "the certificate of an authority above",
-            };
-            format!("{whose} {subject} has expired: {end}")
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            let begin = match why {
-                CertificateError::NotValidYetContext { not_before, .. } => date(not_before),
-                _ => parsed.validity().not_before.to_string(),
-            };
-            format!("the certificate of {subject} is not valid before {begin}")
-        }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             format!(
                 "the certificate is for another name: it is for {}, and {} was asked for",
                 names(&parsed, &subject),
                 shown(asked.unwrap_or("another"))
-            )
-        }
-        CertificateError::Revoked => format!(
-            "the certificate of {subject}, or one above it, has been revoked (its serial number: {})",
-            parsed.raw_serial_as_string()
-        ),
-        CertificateError::UnknownRevocationStatus => format!(
-            "the certificate of {subject} is refused: there is no revocation list of {}, or of an authority above",
-            shown(&parsed.issuer().to_string())
-        ),
-        CertificateError::ExpiredRevocationList
-        | CertificateError::ExpiredRevocationListContext { .. } => {
-            let end = match why {
-                CertificateError::ExpiredRevocationListContext { next_update, .. } => {
-                    format!(": {}", date(next_update))
-                }
-                _ => String::new(),
-            };
-            format!(
-                "the certificate of {subject} is refused: the revocation list of an authority above it has expired{end}"
             )
         }
         // What `openssl req -x509` makes may sign others, and webpki has no error of its own for that.
@@ -205,7 +168,67 @@ fn refusal(
             "the certificate of {subject} is refused: {}",
             shown(&why.to_string())
         ),
-    }
+    })
+}
+
+/// The refusal of a certificate that is not valid now.
+fn out_of_time(
+    why: &CertificateError,
+    certificate: &X509Certificate<'_>,
+    subject: &str,
+) -> Option<String> {
+    Some(match why {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            let end = match why {
+                CertificateError::ExpiredContext { not_after, .. } => date(not_after),
+                _ => certificate.validity().not_after.to_string(),
+            };
+            let whose = match end == certificate.validity().not_after.to_string() {
+                true => "the certificate of",
+                false => "the certificate of an authority above",
+            };
+            format!("{whose} {subject} has expired: {end}")
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            let begin = match why {
+                CertificateError::NotValidYetContext { not_before, .. } => date(not_before),
+                _ => certificate.validity().not_before.to_string(),
+            };
+            format!("the certificate of {subject} is not valid before {begin}")
+        }
+        _ => return None,
+    })
+}
+
+/// The refusal of a certificate that has been revoked, or of which that is not known.
+fn revoked(
+    why: &CertificateError,
+    certificate: &X509Certificate<'_>,
+    subject: &str,
+) -> Option<String> {
+    Some(match why {
+        CertificateError::Revoked => format!(
+            "the certificate of {subject}, or one above it, has been revoked (its serial number: {})",
+            certificate.raw_serial_as_string()
+        ),
+        CertificateError::UnknownRevocationStatus => format!(
+            "the certificate of {subject} is refused: there is no revocation list of {}, or of an authority above",
+            shown(&certificate.issuer().to_string())
+        ),
+        CertificateError::ExpiredRevocationList
+        | CertificateError::ExpiredRevocationListContext { .. } => {
+            let end = match why {
+                CertificateError::ExpiredRevocationListContext { next_update, .. } => {
+                    format!(": {}", date(next_update))
+                }
+                _ => String::new(),
+            };
+            format!(
+                "the certificate of {subject} is refused: the revocation list of an authority above it has expired{end}"
+            )
+        }
+        _ => return None,
+    })
 }
 
 /// Who has signed the last certificate that can be reached from the peer's own.

@@ -1,0 +1,64 @@
+//! What rustls asks for the certificate of a client.
+
+use std::sync::Arc;
+
+use onrush_engine::clock;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::heard;
+use crate::names::{Misdirected, Names, Served};
+
+/// Answers rustls.
+#[derive(Debug)]
+pub(crate) struct Resolver {
+    names: Arc<Names>,
+    misdirected: Misdirected,
+}
+
+impl Resolver {
+    pub(crate) fn new(names: Names, misdirected: Misdirected) -> Resolver {
+        Resolver {
+            names: Arc::new(names),
+            misdirected,
+        }
+    }
+
+    /// The certificate that requests of a connection are compared with. A client that asks for no name may send requests for any host, as
+    /// with nginx.
+    fn served(&self, asked: Option<&str>, index: usize) -> Option<Served> {
+        let is_of_interest = self.misdirected == Misdirected::Refuse
+            && asked.is_some()
+            && self.names.certificates.len() > 1;
+        is_of_interest.then(|| Served {
+            names: Arc::clone(&self.names),
+            index,
+        })
+    }
+}
+
+impl ResolvesServerCert for Resolver {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let names = &self.names;
+        let asked: Option<Box<str>> = hello
+            .server_name()
+            // The dot at the end of an absolute name is no part of it (RFC 6066 3); some clients send it all the same.
+            .map(|name| name.strip_suffix('.').unwrap_or(name))
+            .map(|name| name.to_ascii_lowercase().into());
+        let found = match &asked {
+            Some(name) => names.find(name),
+            None => &names.default,
+        };
+        let understands = |&&index: &&usize| {
+            let key = &names.certificates[index].key.key;
+            key.choose_scheme(hello.signature_schemes()).is_some()
+        };
+        let index = *found.iter().find(understands).or(found.first())?;
+        let served = self.served(asked.as_deref(), index);
+        heard::note(|heard| {
+            (heard.name, heard.served) = (asked, served);
+            heard.has_hello = true;
+        });
+        Some(Arc::clone(names.key(index, clock::unix_seconds())))
+    }
+}
