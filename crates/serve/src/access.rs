@@ -1,19 +1,17 @@
 //! Who is let in: a route's rules about networks, rates and passwords, in this order, each looked at only when those
 //! before it let the request through.
 
+pub(crate) mod ledger;
 mod login;
-mod users;
+pub(crate) mod users;
 pub(crate) mod verify;
 
-use std::collections::HashSet;
-use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onrush_config::Plan;
 use onrush_config::plan::{self, Networks, RateKey};
 use onrush_engine::Error;
 use onrush_http::request::RequestHead;
@@ -28,76 +26,9 @@ use crate::reply::Reply;
 use crate::request_context::{RequestContext, Source};
 use crate::respond::refuse::refuse;
 use crate::route::values;
+use ledger::Ledger;
 use login::{Login, Step};
-use verify::{Outcome, Pending, Verifier};
-
-pub(crate) use users::Users;
-
-/// What the cores of a server know together of who comes. What no route needs is not there.
-#[derive(Debug)]
-pub(crate) struct Ledger {
-    /// The users of each route.
-    users: Vec<Option<Arc<Users>>>,
-    verifier: Option<Verifier>,
-    /// What tells the limit of each route from others; nothing for one without.
-    limits: Vec<Option<u64>>,
-    keys: Arc<Keys>,
-    rates: Option<Arc<Rates>>,
-    concurrency: Option<Concurrency>,
-}
-
-impl Ledger {
-    /// `users` are those of each route. What has been counted stays, as far as the limits of `before`, the ledger of the
-    /// configuration before, are there, too.
-    ///
-    /// # Errors
-    /// When the system has no thread to check passwords with.
-    pub(crate) fn new(
-        plan: &Plan,
-        users: Vec<Option<Arc<Users>>>,
-        before: Option<&Ledger>,
-    ) -> io::Result<Self> {
-        let limits = || {
-            let routes = plan.routes.iter();
-            routes.filter_map(|route| route.access.rate_limit.as_ref())
-        };
-        let has_rates = limits().any(|limit| limit.requests.is_some());
-        let has_concurrency = limits().any(|limit| limit.concurrent.is_some());
-        let asks_for_passwords = users.iter().any(Option::is_some);
-        let keys = before.map_or_else(Arc::default, |before| Arc::clone(&before.keys));
-        let rates = before.and_then(|before| before.rates.clone());
-        let concurrency = before.and_then(|before| before.concurrency.clone());
-        let verifier = before.and_then(|before| before.verifier.clone());
-        Ok(Self {
-            verifier: match verifier {
-                _ if !asks_for_passwords => None,
-                None => Some(Verifier::start()?),
-                verifier => verifier,
-            },
-            users,
-            limits: limits_of(plan, &keys),
-            keys,
-            rates: has_rates.then(|| rates.unwrap_or_else(|| Arc::new(Rates::new()))),
-            concurrency: has_concurrency.then(|| concurrency.unwrap_or_else(Concurrency::new)),
-        })
-    }
-
-    /// The users of each route.
-    pub(crate) fn users(&self) -> &[Option<Arc<Users>>] {
-        &self.users
-    }
-}
-
-/// A number for the limit of each route, unique in the plan.
-fn limits_of(plan: &Plan, keys: &Keys) -> Vec<Option<u64>> {
-    let mut taken = HashSet::new();
-    let limit_of = |route: &plan::Route| {
-        let limit = route.access.rate_limit.as_ref()?;
-        let limit = |occurrence| keys.limit(&route.when, &limit.key, occurrence);
-        (0..).map(limit).find(|&limit| taken.insert(limit))
-    };
-    plan.routes.iter().map(limit_of).collect()
-}
+use verify::{Outcome, Pending};
 
 /// The rules of one route, prepared for one core.
 #[derive(Debug)]
@@ -315,6 +246,7 @@ fn seconds_up(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onrush_config::Plan;
     use onrush_config::plan::Network;
 
     fn networks(written: &[(&str, u8)]) -> Networks {

@@ -16,7 +16,7 @@ use rustix::fs::{Access, OFlags, access};
 use rustix::io::Errno;
 
 use crate::accept::Arrival;
-use crate::access::Users;
+use crate::access::users::Users;
 use crate::cores::cores;
 use crate::descriptors::Shares;
 use crate::encryption::Encryption;

@@ -6,8 +6,7 @@ use std::rc::Rc;
 
 use onrush_engine::Error;
 use onrush_http::request::RequestHead;
-use onrush_http::{Framing, Header, Method, Refusal};
-use onrush_tls::Info;
+use onrush_http::{Framing, Header, Refusal};
 
 use crate::access::verify::Pending;
 use crate::access::{Denial, Halt};
@@ -18,6 +17,7 @@ use crate::downstream::request_body::Arrived;
 use crate::error_page::Form;
 use crate::exchange::Exchange;
 use crate::limits::RESPONSE_LINES_BYTES_MAX;
+use crate::misplaced::misplaced;
 use crate::objection::objection;
 use crate::observe::live::Stage;
 use crate::observe::trace::Forwards;
@@ -33,7 +33,7 @@ use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
 use crate::respond::refuse::refuse;
 use crate::respond::synthetic::{self, Synthetic};
-use crate::route::{Coming, host_of};
+use crate::route::Coming;
 use crate::settings::Treatment;
 use crate::site::Site;
 use crate::site::target::{Response, Target};
@@ -268,24 +268,8 @@ pub(crate) fn choose<'w, 'b>(
     source: Source<'_>,
     exchange: &mut Exchange,
 ) -> Result<Chosen<'w, 'b>, Error> {
-    if head.method == Method::Connect {
-        return Ok(Chosen::Own(Own::Refuse(501, "this is no tunnel")));
-    }
-    // RFC 9110 4.2.1, RFC 9112 3.3: it may mean a default host, but not where hosts are told apart.
-    if head.authority == Some("") && site.routes.know_hosts() {
-        return Ok(Chosen::Own(Own::Refuse(400, "an empty Host field")));
-    }
-    if let Some(authority) = head.authority
-        && is_misdirected(authority, source)
-    {
-        let reason = "the certificate of this connection is for other hosts";
-        return Ok(Chosen::Own(Own::Refuse(421, reason)));
-    }
-    let host = host_of(head.authority.unwrap_or(""));
-    if site.misdirects(exchange.listener(), source.stream, host) {
-        let reason =
-            "the host has another rule for certificates of clients than the name of the connection";
-        return Ok(Chosen::Own(Own::Refuse(421, reason)));
+    if let Some(refusal) = misplaced(head, site, source, exchange.listener()) {
+        return Ok(Chosen::refuse(refusal));
     }
     let path = match path::normalize(head.path) {
         Ok(path) => path,
@@ -345,13 +329,6 @@ pub(crate) fn choose<'w, 'b>(
             path::without_prefix(path, &treatment.prefix),
         )),
     })
-}
-
-/// Whether a request for this authority belongs on a connection with another certificate.
-#[inline]
-fn is_misdirected(authority: &str, source: Source<'_>) -> bool {
-    let misdirects = |info: &Info| info.misdirects(host_of(authority));
-    source.stream.with_info(misdirects) == Some(true)
 }
 
 impl Chosen<'_, '_> {

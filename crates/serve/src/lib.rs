@@ -34,6 +34,7 @@ mod downstream;
 mod ending;
 mod exchange;
 mod hangup;
+mod misplaced;
 mod objection;
 mod on_demand;
 mod output;

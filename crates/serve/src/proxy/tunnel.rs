@@ -9,24 +9,27 @@
 //! engine's `Relay`). A direction receives no more before the other end has taken what came last, so a slow reader holds
 //! up its peer and not our memory; and while both wait, there is no buffer at all.
 
+mod hearer;
+mod idle_times;
 mod silence;
 mod stream;
 mod streams;
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::mem;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use onrush_config::plan::Timeouts;
 use onrush_engine::{Error, Input, Relay};
 use onrush_tls::Transport;
 
 use super::group::Reservation;
 use super::multiplexed::TunnelStream;
 use crate::downstream::http1::Http1;
+use crate::downstream::http2::Stream;
 use crate::exchange::Exchange;
+use hearer::End;
+use idle_times::IdleTimes;
 
 /// A tunnel that begins: its 101 is written for the client and perhaps not sent.
 pub(crate) struct Tunnel {
@@ -113,46 +116,28 @@ impl Tunnel {
         })
         .await
     }
-}
 
-/// How long nothing may move in a tunnel.
-#[derive(Clone, Copy)]
-struct IdleTimes {
-    /// While neither end has ended its side.
-    open: Duration,
-    /// After one has: the other may never end its own.
-    half_closed: Duration,
-}
-
-impl IdleTimes {
-    fn of(timeouts: &Timeouts) -> Self {
-        Self {
-            open: timeouts.tunnel_idle,
-            half_closed: timeouts.tunnel_fin.min(timeouts.tunnel_idle),
-        }
-    }
-}
-
-/// A connection at one end of a tunnel. It is reset when the tunnel is over, be it that its core ends, unless it has been told of
-/// the other's end: an orderly one would say that it has heard all.
-struct Hearer<'t> {
-    connection: &'t Transport,
-    has_all: bool,
-}
-
-impl<'t> Hearer<'t> {
-    fn new(connection: &'t Transport) -> Self {
-        Self {
-            connection,
-            has_all: false,
-        }
-    }
-}
-
-impl Drop for Hearer<'_> {
-    fn drop(&mut self) {
-        if !self.has_all {
-            self.connection.reset_when_dropped();
+    /// [`Tunnel::run`] for a client on a stream.
+    ///
+    /// # Errors
+    /// Those of the end that broke.
+    pub(crate) async fn run_on_stream(
+        mut self: Box<Self>,
+        client: &Stream,
+        exchange: &mut Exchange,
+    ) -> Result<(), Error> {
+        let times = IdleTimes::of(exchange.timeouts());
+        let _underway = exchange.become_tunnel();
+        client.become_tunnel();
+        match &mut self.server {
+            ServerEnd::Connection(server, input) => {
+                let server = (&*server, mem::take(input));
+                stream::run_from_stream(client, server, times).await
+            }
+            ServerEnd::Stream(server) => {
+                let core = client.transport().core();
+                streams::run((client, server), core, times).await
+            }
         }
     }
 }
@@ -178,8 +163,6 @@ enum Stage {
     /// The other end has been told of the end of the source.
     PassedAll,
 }
-
-type End<'t> = Pin<Box<dyn Future<Output = Result<(), Error>> + 't>>;
 
 /// How bytes get from one end to the other.
 enum Portions {
@@ -259,7 +242,7 @@ impl<'t> Lane<'t> {
 }
 
 impl Drop for Lane<'_> {
-    /// As that of [`Hearer`], in the room of a connection's tunnel.
+    /// As that of [`Hearer`](hearer::Hearer), in the room of a connection's tunnel.
     fn drop(&mut self) {
         if !self.has_passed_all() {
             self.to.reset_when_dropped();

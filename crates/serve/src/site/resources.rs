@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use onrush_config::Plan;
 
-use crate::access::Ledger;
+use crate::access::ledger::Ledger;
 use crate::admit::connections::Counts;
 use crate::check::{Checked, Found};
 use crate::descriptors::Shares;

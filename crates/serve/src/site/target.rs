@@ -4,7 +4,8 @@ use onrush_config::plan::{self, Action, FieldEdits, Mirror};
 use onrush_engine::{Error, Root};
 use onrush_http::header_is;
 
-use crate::access::{Access, Ledger};
+use crate::access::Access;
+use crate::access::ledger::Ledger;
 use crate::proxy::split::Split;
 use crate::respond::file::{Files, Single};
 use crate::respond::fixed::Fixed;

@@ -15,46 +15,34 @@ use std::time::Duration;
 use onrush_engine::{Error, Input, Part};
 use onrush_tls::Transport;
 
+use super::hearer::{End, Hearer};
+use super::idle_times::IdleTimes;
 use super::silence::Silence;
-use super::{End, Hearer, IdleTimes, ServerEnd, Tunnel, streams};
 use crate::downstream::http1::Http1;
 use crate::downstream::http2::Stream;
-use crate::exchange::Exchange;
 use crate::proxy::multiplexed::TunnelStream;
 use crate::stream_end::{StreamEnd, reset};
 
-impl Tunnel {
-    /// [`Tunnel::run`] for a client on a stream.
-    ///
-    /// # Errors
-    /// Those of the end that broke.
-    pub(crate) async fn run_on_stream(
-        mut self: Box<Self>,
-        client: &Stream,
-        exchange: &mut Exchange,
-    ) -> Result<(), Error> {
-        let times = IdleTimes::of(exchange.timeouts());
-        let _underway = exchange.become_tunnel();
-        client.become_tunnel();
-        let (server, input) = match &mut self.server {
-            ServerEnd::Connection(server, input) => (&*server, mem::take(input)),
-            ServerEnd::Stream(server) => {
-                let core = client.transport().core();
-                return streams::run((client, server), core, times).await;
-            }
-        };
-        let ends = Ends {
-            stream: client,
-            connection: server,
-            whose: Whose::Server,
-            times,
-            idle_max: times.open,
-        };
-        ends.run(input).await
-    }
+/// Passes on what a client on a stream and its server say, beginning with the `input` of the server.
+///
+/// # Errors
+/// Those of the end that broke.
+pub(super) fn run_from_stream<'t>(
+    client: &'t Stream,
+    (server, input): (&'t Transport, Input),
+    times: IdleTimes,
+) -> impl Future<Output = Result<(), Error>> + 't {
+    let ends = Ends {
+        stream: client,
+        connection: server,
+        whose: Whose::Server,
+        times,
+        idle_max: times.open,
+    };
+    ends.run(input)
 }
 
-/// [`Tunnel::run`] for a server on a stream.
+/// The same for a server on a stream.
 ///
 /// # Errors
 /// Those of the end that broke.

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 
 use onrush_engine::{Core, Error};
 
-use super::IdleTimes;
+use super::idle_times::IdleTimes;
 use super::silence::Silence;
 use crate::stream_end::{StreamEnd, reset};
 

@@ -1,0 +1,31 @@
+//! Bounds of what resolves the names of servers.
+
+use std::time::Duration;
+
+/// How long the start waits for the first outcomes of all names together: name servers answer within milliseconds, and
+/// one that does not is given two chances. What is missing then is a server that is down for now.
+pub(crate) const FIRST_ANSWERS_WAIT: Duration = Duration::from_secs(2);
+
+/// How long a name server may take before it is asked once more. glibc waits 5 s, which is longer than a start should
+/// take; one that is slower because it has to ask others first has the answer ready by then.
+pub(crate) const NAME_SERVER_TIMEOUT: Duration = Duration::from_millis(900);
+
+/// Name servers of resolv.conf(5) that are asked; MAXNS of glibc.
+pub(crate) const NAME_SERVERS_MAX: usize = 3;
+
+/// Host names that are asked for at a time; each takes two sockets for every name server.
+pub(crate) const RESOLVING_MAX: usize = 8;
+
+/// The least time for which addresses of a name are used, whatever their TTL: those with a TTL of 0 are meant to be
+/// asked for with each request.
+pub(crate) const TTL_MIN: Duration = Duration::from_secs(1);
+
+/// The longest time: who moves a service should not have to wait for a TTL of a day that was forgotten before.
+pub(crate) const TTL_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// Pause after a name was asked for in vain. It doubles each time, up to `resolve_retry` of its group.
+pub(crate) const RESOLVE_PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// Denials of a name in a row with which its addresses are given up: with the pauses between them it has been gone for
+/// three seconds at least, longer than a zone takes to be loaded again.
+pub(crate) const DENIALS_MAX: u32 = 3;
