@@ -169,7 +169,8 @@ fn a_profile_is_a_flame_graph_or_the_reason_why_there_is_none() {
         "--out",
         &out.display().to_string(),
     ]);
-    assert_eq!(finished.code, Some(0), "{finished:?}");
+    // On a busy machine the client finds its own figures invalid; the profile is made all the same.
+    assert!(matches!(finished.code, Some(0 | 3)), "{finished:?}");
     let result = results(&out, &finished);
     let trial = &result["works"][0]["variants"][0]["trials"][0];
     let Some(folded) = trial["profiles"]["server"].as_str() else {

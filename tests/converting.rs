@@ -124,9 +124,17 @@ pub(crate) fn compare(
     fs::write(&result, &written.out).expect("it is ours");
     let result = result.display().to_string();
     let checked = run_onrush(&["check", &result]);
+    // Routes are chosen by the path before an edit here, as there, and `check` warns of what an edit may make.
+    let diagnostics = checked
+        .err
+        .lines()
+        .filter(|line| line.starts_with(&*result));
+    let others: Vec<&str> = diagnostics
+        .filter(|line| !line.contains("warning: this [[route]] may edit a path"))
+        .collect();
     assert_eq!(
-        (checked.code, &*checked.err),
-        (Some(0), ""),
+        (checked.code, &others[..]),
+        (Some(0), &[][..]),
         "{}",
         written.out
     );

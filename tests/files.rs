@@ -424,12 +424,12 @@ fn certificates_and_keys_that_are_not_taken_are_called_what_they_are() {
         (
             "good.pem",
             "small.key",
-            "small.key: the key is of the kind RSA with 1024 bits: taken are ",
+            "small.key: the key is of the kind RSA with 1024 bits (",
         ),
         (
             "good.pem",
             "koblitz.key",
-            "koblitz.key: the key is of the kind ECDSA on secp256k1: taken are ",
+            "koblitz.key: the key is of the kind ECDSA on secp256k1 (",
         ),
         (
             "good.pem",

@@ -376,7 +376,7 @@ fn how_long_it_is_applied_for_is_checked_before_anything_is_changed() {
     for (wish, code, words) in [
         (gone.as_str(), 1, "there is no process "),
         ("0", 1, "is no number of a process"),
-        ("1.5h", 1, "is not a duration"),
+        ("1.5x", 1, "is not a duration"),
     ] {
         let refused = onrush(&["apply", "--root", &place, "--for", wish]);
         assert_eq!(refused.status.code(), Some(code), "{wish}");

@@ -681,7 +681,7 @@ mod tests {
             ("self-signed", "SelfSigned"),
             (
                 "a.pem,b.key",
-                "Files { certificate: \"a.pem\", key: \"b.key\" }",
+                "Files { certificate: \"a.pem\", key: \"b.key\", staple: None }",
             ),
             ("a.pem", &not("a.pem")),
             ("a.pem,", &not("a.pem,")),

@@ -199,11 +199,13 @@ fn build(
 }
 
 /// The verifier of clients' certificates, and what each of its rules was made of.
+type Verified = (Arc<dyn ClientCertVerifier>, Vec<Trusted>);
+
 fn verifier(
     setup: &ServerSetup,
     provider: &Arc<CryptoProvider>,
     warnings: &mut Vec<Trouble>,
-) -> Result<(Arc<dyn ClientCertVerifier>, Vec<Trusted>), Vec<Trouble>> {
+) -> Result<Verified, Vec<Trouble>> {
     let (others, trusted) = setup.clients.verifier(provider, warnings)?;
     if setup.named_clients.is_empty() {
         return Ok((others, vec![trusted]));

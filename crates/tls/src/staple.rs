@@ -124,11 +124,11 @@ impl<'b> Response<'b> {
         let (response_bytes, _) = of_tag(SEQUENCE, tagged)?;
         let (_, rest) = any(response_bytes)?;
         let (basic, _) = any(rest)?;
-        let (basic, _) = of_tag(SEQUENCE, basic.1)?;
+        let (basic, _) = of_tag(SEQUENCE, basic.content)?;
         let (data, _) = of_tag(SEQUENCE, basic)?;
         // ResponseData: [0] version, if it is there; [1] or [2] the responder; when it was made; the answers.
         let (first, rest) = any(data)?;
-        let rest = match first.0 {
+        let rest = match first.tag {
             0 => any(rest)?.1,
             _ => rest,
         };
@@ -152,7 +152,7 @@ impl<'b> Answer<'b> {
         for _ in 0..3 {
             id = any(id)?.1;
         }
-        let serial = any(id)?.0.1;
+        let serial = any(id)?.0.content;
         let (status, rest) = any(rest)?;
         let (_this_update, rest) = any(rest)?;
         let next_update = match rest.is_empty() {
@@ -165,7 +165,7 @@ impl<'b> Answer<'b> {
         };
         Some(Answer {
             serial,
-            status: match status.0 {
+            status: match status.tag {
                 0 => Status::Good,
                 1 => Status::Revoked,
                 _ => Status::Unknown,
@@ -175,16 +175,26 @@ impl<'b> Answer<'b> {
     }
 }
 
-/// The next element: its tag and its content, and what follows it.
-fn any(bytes: &[u8]) -> Option<((u32, &[u8]), &[u8])> {
+/// An element of DER.
+struct Element<'b> {
+    tag: u32,
+    content: &'b [u8],
+}
+
+/// The next element, and what follows it.
+fn any(bytes: &[u8]) -> Option<(Element<'_>, &[u8])> {
     let (rest, any) = Any::from_der(bytes).ok()?;
-    Some(((any.tag().0, any.data), rest))
+    let element = Element {
+        tag: any.tag().0,
+        content: any.data,
+    };
+    Some((element, rest))
 }
 
 /// The content of the next element, if it has this tag, and what follows it.
 fn of_tag(tag: u32, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let ((found, content), rest) = any(bytes)?;
-    (found == tag).then_some((content, rest))
+    let (found, rest) = any(bytes)?;
+    (found.tag == tag).then_some((found.content, rest))
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ fn is_passed(guard: &Route, editing: &Route) -> bool {
         PathMatch::Exact(exact) => exact.starts_with(beginning),
         _ => path.starts_with(beginning) || beginning.starts_with(path),
     };
-    !(is_client_path && !of_client.is_empty())
+    (!is_client_path || of_client.is_empty())
         && refuses_for(guard, editing)
         && have_common_host(&guard.when.hosts, &editing.when.hosts)
         && beginnings(editing).iter().any(|it| may_become(it))

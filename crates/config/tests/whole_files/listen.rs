@@ -266,12 +266,12 @@ const BAD: &Sentences = &[
     ),
     (
         "[[listen]]\naddress = \":443\"\ntls = { certificate = \"a\", key = \"b\", client_crl = \"a.crl\" }",
-        &["3:43: client_crl needs client_ca, the authorities whose lists these are"],
+        &["3:39: client_crl needs client_ca, the authorities whose lists these are"],
     ),
     (
         "[[listen]]\naddress = \":443\"\ntls = { certificate = \"a\", key = \"b\", client_ca = \"c\", client_crl = [] }",
         &[
-            "3:79: client_crl in tls is empty: expected a file such as \"clients.crl\", or a list of them",
+            "3:69: client_crl in tls is empty: expected a file such as \"clients.crl\", or a list of them",
         ],
     ),
     (

@@ -1072,7 +1072,7 @@ fn an_edit_that_may_make_a_refused_path_is_warned_of() {
             REFUSED,
             "rewrite = { match = \"^/u/([0-9]+)$\", to = \"/users/$1\" }",
         ),
-        ("path = \"/admin\"\nrespond = \"hello\"", STRIPPED),
+        ("path = \"/admin\"\nrespond = { status = 200 }", STRIPPED),
         (
             "path = \"/api/admin\"\nrespond = { status = 403 }",
             STRIPPED,

@@ -56,13 +56,12 @@ impl Sizes {
         };
         let one = |text: &str| -> Result<u16, String> {
             let bytes = amount::size(text).map_err(|_| format!("{text:?} is not a number"))?;
-            let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
             if bytes == 0 {
                 return Err("0 bytes are nothing to tell apart".to_owned());
             }
-            match usize::from(bytes) > DATAGRAM_BYTES_MAX {
-                true => Err(format!("{bytes} bytes are more than UDP takes over IPv4")),
-                false => Ok(bytes),
+            match u16::try_from(bytes) {
+                Ok(size) if usize::from(size) <= DATAGRAM_BYTES_MAX => Ok(size),
+                Ok(_) | Err(_) => Err(format!("{bytes} bytes are more than UDP takes over IPv4")),
             }
         };
         let kind = match text.split_once('-') {
@@ -199,11 +198,11 @@ mod tests {
         for (text, part) in [
             ("0", "nothing to tell apart"),
             ("65508", "more than UDP takes"),
-            ("99999", "is no number"),
-            ("", "is no number"),
-            ("64-", "is no number"),
+            ("99999", "99999 bytes are more than UDP takes"),
+            ("", "is not a number"),
+            ("64-", "is not a number"),
             ("100-64", "ends before it begins"),
-            ("64,x", "is no number"),
+            ("64,x", "is not a number"),
         ] {
             let sentence = Sizes::parse(text).unwrap_err();
             assert!(sentence.contains(part), "{sentence}");

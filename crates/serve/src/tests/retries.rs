@@ -53,15 +53,23 @@ fn bytes_after_a_response_without_a_body_cost_the_next_request_nothing() {
             "HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n",
         ),
     ] {
-        // They come with the response, before the next request, or after it.
-        for then in [
-            &[late.clone(), Step::WaitForEnd][..],
-            &[Step::Read, late.clone(), Step::WaitForEnd],
+        // They come with the response, or after the next request.
+        let with_it = send(&format!(
+            "{response}<p>the body of the response before</p>\r\n"
+        ));
+        for script in [
+            vec![Step::Read, with_it, Step::WaitForEnd],
+            vec![
+                Step::Read,
+                send(response),
+                Step::Read,
+                late.clone(),
+                Step::WaitForEnd,
+            ],
         ] {
-            let script = [&[Step::Read, send(response)], then].concat();
             let outcome = forward(&[&script, &[Step::Read, send(OK)]], &[first, GET].concat());
             let text = &outcome.response;
-            assert!(text.ends_with("\n\nok"), "{first} {then:?}: {text}");
+            assert!(text.ends_with("\n\nok"), "{first} {script:?}: {text}");
         }
     }
     let then = [Step::Read, late, Step::WaitForEnd];

@@ -348,22 +348,6 @@ fn a_tunnel_with_one_end_left_is_cut_after_its_own_time() {
 }
 
 #[test]
-fn a_tunnel_with_one_end_left_holds_no_buffer() {
-    on_every_driver(|site| async move {
-        let (client, mut server) = Way::new(&site, |_| {}).tunnel().await;
-        client.send(b"x").await;
-        assert_eq!(server.receive_exactly(1).await, b"x");
-        let lent = site.core.pool().in_use();
-        client.finish().await;
-        assert_eq!(server.receive_all_or_reset().await, (Vec::new(), false));
-        site.until("no more is held than before", || {
-            site.core.pool().in_use() <= lent
-        })
-        .await;
-    });
-}
-
-#[test]
 fn the_time_of_a_request_is_not_that_of_its_tunnel() {
     on_simulated_cores(|site| async move {
         let request = |plan: &mut Plan| plan.timeouts.request = Some(Duration::from_secs(1));
