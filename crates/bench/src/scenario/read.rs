@@ -244,7 +244,10 @@ at_most = 0.85
             .map(|variant| variant.subject)
             .collect();
         assert_eq!(subjects, [None, Some(true)]);
-        assert_eq!(work.figures[0].responses, crate::scenario::ResponsesMay::Differ);
+        assert_eq!(
+            work.figures[0].responses,
+            crate::scenario::ResponsesMay::Differ
+        );
         let message = mistake("at_most = 0.85", "responses = \"differs\"");
         assert!(message.contains("did you mean `differ`"), "{message}");
     }
