@@ -59,6 +59,23 @@ fn a_condition_that_holds_is_exit_code_four_and_stands_in_the_result() {
 }
 
 #[test]
+fn unreachable_target_leaves_no_older_result() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("result.json");
+    let path = file.display().to_string();
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = closed.local_addr().expect("an address");
+    drop(closed);
+    for url in [format!("http://{address}/"), format!("tcp://{address}")] {
+        fs::write(&file, "{}").expect("it is ours");
+        let finished = load(&[&url, "-n", "5", "--json", &path]);
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+        assert!(!file.exists(), "{finished:?}");
+        assert!(finished.err.contains("removed "), "{finished:?}");
+    }
+}
+
+#[test]
 fn a_run_ends_when_its_condition_to_stop_holds() {
     let serve = Serve::start(&["--respond", "404:hello"]);
     let url = serve.url("/");

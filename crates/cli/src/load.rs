@@ -126,11 +126,11 @@ fn load(mut args: Args, given: &[String]) -> Result<u8, Error> {
         count: plan.count(),
     };
     let files = output.open(&found.files)?;
-    files.started(populate::populate(&mut plan))?;
+    files.reached(populate::populate(&mut plan))?;
     let metrics = output.metrics()?;
-    let running = files.started(run::start(plan))?;
+    let running = files.reached(run::start(plan))?;
     signals::stop_on_signal(running.stopper())?;
-    let report = output.watch(running, length, metrics.as_ref())?;
+    let report = files.reached(output.watch(running, length, metrics.as_ref()))?;
     files.write_report(&report)?;
     Ok(output.exit_code(&report))
 }

@@ -76,18 +76,18 @@ impl Files {
         Ok(Files(files.collect()))
     }
 
-    /// Removes the results of an earlier run when `started` is that the target could not be reached: a script would read the older
+    /// Removes the results of an earlier run when the target of this one could not be reached: a script would read the older
     /// result as that of this run.
     ///
     /// # Errors
-    /// The error of `started`.
-    pub(super) fn started<T>(&self, started: Result<T, Error>) -> Result<T, Error> {
-        if let Err(Error::Unreachable(_)) = &started {
+    /// The error of `outcome`.
+    pub(super) fn reached<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
+        if let Err(Error::Unreachable(_)) = &outcome {
             for (place, _) in &self.0 {
                 place.remove_older();
             }
         }
-        started
+        outcome
     }
 
     /// Where people read.

@@ -80,7 +80,7 @@ pub(super) fn run(mut args: Args) -> Result<u8, Error> {
 fn one(options: Options, output: &Output) -> Result<u8, Error> {
     let plan = Plan::new(options)?;
     let files = output.open(&[])?;
-    let running = files.started(run::start(plan))?;
+    let running = files.reached(run::start(plan))?;
     let stopper = running.stopper();
     on_signal(move || stopper.stop())?;
     let mut out = output.out();
@@ -88,11 +88,12 @@ fn one(options: Options, output: &Output) -> Result<u8, Error> {
     if is_shown {
         let _ = writeln!(out, "{}\n{COLUMNS}", running.headline());
     }
-    let mut report = running.finish(|second| {
+    let finished = running.finish(|second| {
         if is_shown {
             let _ = writeln!(out, "{second}");
         }
-    })?;
+    });
+    let mut report = files.reached(finished)?;
     let judged = output.fails_if().map(|condition| report.judge(condition));
     report.thresholds = judged.collect();
     if is_shown {
@@ -140,8 +141,8 @@ fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u
     let answer = loop {
         let trial = match search.next() {
             Step::Done(answer) => break Some(answer),
-            Step::Try(rate) => files.started(trial(condition, rate, &short(options), &end))?,
-            Step::Confirm(rate) => files.started(trial(condition, rate, options, &end))?,
+            Step::Try(rate) => files.reached(trial(condition, rate, &short(options), &end))?,
+            Step::Confirm(rate) => files.reached(trial(condition, rate, options, &end))?,
         };
         let Some(trial) = trial else { break None };
         if trial.held == Held::TooShort && search.trials().is_empty() {

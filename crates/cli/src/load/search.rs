@@ -31,7 +31,7 @@ pub(super) fn run(
 ) -> Result<u8, Error> {
     let files = output.open(inputs)?;
     // Once: all trials find the same keys.
-    files.started(populate(&mut Plan::new(options.clone())?))?;
+    files.reached(populate(&mut Plan::new(options.clone())?))?;
     let end = End::on_signal()?;
     let mut out = output.out();
     let _ = writeln!(
@@ -45,7 +45,7 @@ pub(super) fn run(
         match search.next() {
             Step::Done(answer) => break Some(answer),
             Step::Try(rate) | Step::Confirm(rate) => {
-                let Some(report) = files.started(trial(rate, options, &end))? else {
+                let Some(report) = files.reached(trial(rate, options, &end))? else {
                     break None;
                 };
                 let trial = judged(condition, rate, &report);
