@@ -95,6 +95,9 @@ impl Site {
 
     /// Starts the tasks that maintain and check its servers, until the core stops or another site takes over.
     pub(crate) async fn begin_upkeep(&self, worker: &Rc<Worker>, slice: &mut TimeSlice) {
+        if self.groups.is_empty() {
+            return;
+        }
         let maintained = self.groups.to_vec();
         let retirement = Rc::clone(&self.retirement);
         let core = worker.core.clone();
