@@ -88,15 +88,15 @@ impl Tunnel {
             Lane::new(from_client, client_stream, server),
             Lane::new(from_server, server, client_stream),
         ];
-        let mut idle_max = times.open;
+        let mut idle_max = times.open();
         poll_fn(|context| {
             for lane in lanes.iter_mut().filter(|lane| !lane.has_passed_all()) {
                 if let Poll::Ready(Err(error)) = lane.poll(idle_max, context) {
                     return Poll::Ready(Err(error));
                 }
             }
-            if idle_max != times.half_closed && lanes.iter().any(Lane::has_ended) {
-                idle_max = times.half_closed;
+            if idle_max != times.half_closed() && lanes.iter().any(Lane::has_ended) {
+                idle_max = times.half_closed();
                 client_stream.set_send_patience(idle_max);
                 server.set_send_patience(idle_max);
             }

@@ -37,7 +37,7 @@ pub(super) fn run_from_stream<'t>(
         connection: server,
         whose: Whose::Server,
         times,
-        idle_max: times.open,
+        idle_max: times.open(),
     };
     ends.run(input)
 }
@@ -57,7 +57,7 @@ pub(super) async fn run_to_stream(
         connection: &client.stream,
         whose: Whose::Client,
         times,
-        idle_max: times.open,
+        idle_max: times.open(),
     };
     ends.run(input).await
 }
@@ -109,7 +109,7 @@ impl<'t> Ends<'t> {
         let is_half_closed = |up: &Up<'_>, down: &Down| up.is_at_end() || down.is_at_end();
         let was_half_closed = is_half_closed(up, down);
         if was_half_closed {
-            self.idle_max = self.times.half_closed;
+            self.idle_max = self.times.half_closed();
         }
         for way in [up.poll(self, context), down.poll(self, context)] {
             if let Poll::Ready(Err(error)) = way {
@@ -117,7 +117,7 @@ impl<'t> Ends<'t> {
             }
         }
         if !was_half_closed && is_half_closed(up, down) {
-            self.idle_max = self.times.half_closed;
+            self.idle_max = self.times.half_closed();
             self.moves();
             silence.end();
         }

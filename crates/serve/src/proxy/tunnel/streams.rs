@@ -27,7 +27,7 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let mut ways = [Way::new(client, server), Way::new(server, client)];
     let mut silence = Silence::default();
-    let mut idle_max = times.open;
+    let mut idle_max = times.open();
     let outcome = poll_fn(|context| {
         for end in [client, server] {
             if let Poll::Ready(error) = end.poll_reset(context) {
@@ -46,8 +46,8 @@ pub(super) async fn run(
         if down.is_over() && !server.takes_more() && !up.is_at_end() {
             return Poll::Ready(Err(reset()));
         }
-        if idle_max != times.half_closed && ways.iter().any(Way::is_at_end) {
-            idle_max = times.half_closed;
+        if idle_max != times.half_closed() && ways.iter().any(Way::is_at_end) {
+            idle_max = times.half_closed();
             silence.end();
         }
         let moved = client.moved() + server.moved();
