@@ -64,15 +64,17 @@ impl State {
         Poll::Pending
     }
 
-    /// What has arrived, if anything has. `None` leaves `input` without a buffer.
+    /// What has arrived, if anything has. `None`, the end of the stream and errors leave `input` without an empty buffer.
     #[inline]
     pub(crate) fn recv_now(&mut self, key: Key, input: &mut Input) -> Option<Result<usize, Error>> {
         let received = self.driver.recv(key, input, &mut self.sockets, &self.pool);
-        if received == Err(Error::os(Op::Recv, Errno::AGAIN)) {
+        if !matches!(received, Ok(1..)) {
             input.park();
-            return None;
         }
-        Some(received)
+        match received {
+            Err(error) if error == Error::os(Op::Recv, Errno::AGAIN) => None,
+            received => Some(received),
+        }
     }
 }
 
@@ -107,6 +109,30 @@ mod tests {
                 to.recv(&mut input).await.unwrap();
             }
             assert_eq!(input.bytes(), b"bytes");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_stream_leaves_no_buffer_in_its_input() {
+        let kernel = [Io::Epoll, Io::IoUring].map(|io| Core::new(0, io).ok());
+        let simulated = Core::simulated(Simulation::with_seed(1));
+        for core in kernel.into_iter().chain([Some(simulated)]).flatten() {
+            let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+            let listener = Listener::new(&core, &claim).unwrap();
+            let done = Rc::new(std::cell::Cell::new(false));
+            let (seen, receiving) = (Rc::clone(&done), core.clone());
+            let address = claim.address().clone();
+            core.spawn(async move {
+                let client = Stream::connect(&receiving, &address, None).await.unwrap();
+                let server = listener.accept().await.unwrap();
+                client.shutdown().await.unwrap();
+                let mut input = Input::default();
+                assert_eq!(server.recv(&mut input).await, Ok(0));
+                assert!(input.take().is_none(), "an empty buffer is held");
+                seen.set(true);
+            });
+            core.run();
+            assert!(done.get(), "the test's task ended");
         }
     }
 

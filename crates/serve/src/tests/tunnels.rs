@@ -348,6 +348,28 @@ fn a_tunnel_with_one_end_left_is_cut_after_its_own_time() {
 }
 
 #[test]
+fn tunnels_with_one_end_left_hold_no_buffers() {
+    on_every_driver(|site| async move {
+        // With io_uring the kernel is lent up to 256 buffers.
+        const TUNNELS: usize = 300;
+        let way = Way::new(&site, |_| {});
+        let mut tunnels = Vec::new();
+        for _ in 0..TUNNELS {
+            let (client, mut server) = way.tunnel().await;
+            client.send(b"x").await;
+            assert_eq!(server.receive_exactly(1).await, b"x");
+            client.finish().await;
+            assert_eq!(server.receive_all_or_reset().await, (Vec::new(), false));
+            tunnels.push((client, server));
+        }
+        site.until("fewer buffers than tunnels", || {
+            site.core.pool().in_use() <= 256
+        })
+        .await;
+    });
+}
+
+#[test]
 fn the_time_of_a_request_is_not_that_of_its_tunnel() {
     on_simulated_cores(|site| async move {
         let request = |plan: &mut Plan| plan.timeouts.request = Some(Duration::from_secs(1));
