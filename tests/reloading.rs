@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::application::{Application, greet, say};
-use crate::program::{Serve, drivers};
+use crate::program::{Serve, drivers, until};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
@@ -46,6 +46,43 @@ fn responding(body: &str) -> String {
     format!(
         "threads = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ status = 200, body = \"{body}\" }}\n"
     )
+}
+
+/// Memory of a process, in KiB (VmRSS of proc_pid_status(5)).
+fn resident(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it is running");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let digits = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    digits.expect("a number").parse().expect("a number")
+}
+
+#[test]
+fn memory_of_earlier_configurations_is_returned() {
+    for io in drivers() {
+        let route = |number| {
+            let group = format!(
+                "forward = \"g{number}\"\n[upstream.g{number}]\nservers = [\"127.0.0.1:9\"]\n"
+            );
+            let fixed = "respond = { status = 204 }\n".to_owned();
+            let what = if number < 2000 { group } else { fixed };
+            format!("[[route]]\npath = \"/{number}/\"\n{what}")
+        };
+        let text = (0..9000).map(route).collect::<String>();
+        let server = Reloaded::start(io, &format!("{}{text}", responding("one")));
+        let process = server.serve.program.pid();
+        let first = resident(process);
+        for generation in 2..8 {
+            let body = generation.to_string();
+            let in_force = format!("as generation {generation}");
+            server.reload(&format!("{}{text}", responding(&body)), &in_force);
+            // An earlier configuration that stays takes half as much again.
+            until("memory that is returned", || {
+                (resident(process) * 4 <= first * 5).then_some(())
+            });
+            assert_eq!(server.serve.body(), body);
+        }
+        server.serve.stop();
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub struct Cores<T> {
 pub fn start<T, F>(setup: &Setup, main: F) -> Result<Cores<T>, Error>
 where
     T: Send + 'static,
-    F: Fn(Core) -> T + Send + Clone + 'static,
+    F: FnOnce(Core) -> T + Send + Clone + 'static,
 {
     let (report, reports) = std::sync::mpsc::channel();
     let mut threads = Vec::new();

@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak, mpsc};
 use std::time::Duration;
 
 use onrush_config::plan::{Listen, Protocol};
-use onrush_engine::{Address, Choice, Claim, Core, Cores, Handle, Promise};
+use onrush_engine::{Address, Choice, Claim, Core, Cores, Handle, Memory, Promise};
 use onrush_tls::Watch;
 
 use crate::accept::Accepting;
@@ -121,6 +121,20 @@ impl Server {
     pub fn earlier(&self) -> impl Iterator<Item = u64> {
         let used = self.earlier.iter().filter(|earlier| earlier.is_used());
         used.map(|earlier| earlier.number())
+    }
+
+    /// Whether an earlier configuration has been in use since the last [`Server::return_memory`].
+    pub fn has_memory_to_return(&self) -> bool {
+        !self.earlier.is_empty()
+    }
+
+    /// Returns the memory of earlier configurations to the system, once no request is left of them.
+    pub fn return_memory(&mut self) {
+        let before = self.earlier.len();
+        self.earlier.retain(|generation| generation.is_used());
+        if self.earlier.len() < before {
+            Memory::return_free();
+        }
     }
 
     /// Where it listens, with the ports that were chosen.
@@ -242,16 +256,17 @@ impl Server {
 /// Serves on `core` until it stops. Whoever waits at the other end of `ready` hears when it does, or why it cannot.
 fn serve_on(
     core: &Core,
-    resources: &Resources,
+    (resources, holds): (Arc<Resources>, Vec<Hold>),
     crowd: &Arc<Crowd>,
-    holds: &[Hold],
     ready: &mpsc::Sender<Result<Promise<Order>, StartError>>,
 ) -> Totals {
-    match prepare(core, resources, crowd, holds) {
+    match prepare(core, &resources, crowd, &holds) {
         Ok((service, listeners)) => {
             if resources.plan.busy_poll {
                 core.busy_poll();
             }
+            // The core runs longer than its first configuration.
+            drop((resources, holds));
             let worker = &service.worker;
             let (order, orders) = core.promise();
             let following = apply::follow(Rc::clone(&service), listeners, orders);

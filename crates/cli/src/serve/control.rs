@@ -1,7 +1,8 @@
 //! What a server does that is asked for something while it runs.
 
 use std::fmt;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
 
 use onrush_admin::{Order, Outcome, Phase, Readiness};
 use onrush_engine::Promise;
@@ -13,6 +14,9 @@ use super::asked::{Asked, send};
 use super::reload::Reloading;
 use super::supervisor;
 use super::upgrade::Start;
+
+/// How often the memory of earlier configurations is returned to the system, as long as one may be in use.
+const MEMORY_RETURN_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Control<'a> {
     pub(super) reloading: Reloading<'a>,
@@ -77,7 +81,12 @@ impl Control<'_> {
     pub(super) fn until_the_end(mut self, server: &mut Server, asked: &Receiver<Asked>) -> End {
         // There is an end: this value holds one of those who may ask.
         loop {
-            match asked.recv() {
+            let next = match server.has_memory_to_return() {
+                true => asked.recv_timeout(MEMORY_RETURN_INTERVAL),
+                false => asked.recv().map_err(RecvTimeoutError::from),
+            };
+            match next {
+                Err(RecvTimeoutError::Timeout) => server.return_memory(),
                 Ok(Asked::Reload) => {
                     // The log says what came of it.
                     let _ = self.reload(server, "SIGHUP");
@@ -128,7 +137,7 @@ impl Control<'_> {
                     }
                 }
                 Ok(Asked::End(name)) => return self.end(name),
-                Err(_) => unreachable!("the sender is here"),
+                Err(RecvTimeoutError::Disconnected) => unreachable!("the sender is here"),
             }
         }
     }

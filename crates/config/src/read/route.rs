@@ -108,7 +108,10 @@ pub(super) fn read_routes(
     reach::warn_of_unspoken(&routes, spoken, findings);
     guards::warn_of_edits(&routes, findings);
     guards::warn_of_encoded_slashes(&routes, findings);
-    routes.into_iter().map(|(route, _)| route).collect()
+    let mut routes: Vec<Route> = routes.into_iter().map(|(route, _)| route).collect();
+    // They are kept as long as the configuration.
+    routes.shrink_to_fit();
+    routes
 }
 
 /// Whether a listener says what it speaks. Where something is wrong with one, it may be a far end, which has no routes.

@@ -177,6 +177,7 @@ fn render_fields(named: &[Header<'_>], length: Option<u64>, change: Change) -> V
         change.write(named, &mut fields, |_| false);
         if let Some(bytes) = fields.into_writer().finish() {
             room.truncate(bytes);
+            room.shrink_to_fit();
             return room;
         }
         room.resize(room.len() * 2, 0);

@@ -194,11 +194,11 @@ impl Prepared {
             cpus: self.cpus,
         };
         let crowd = Crowd::new(shares);
-        let (first, everybody) = (Arc::clone(&resources), Arc::clone(&crowd));
+        let first = (Arc::clone(&resources), self.holds.clone());
+        let everybody = Arc::clone(&crowd);
         let (ready, readiness) = mpsc::channel();
-        let listening = self.holds.clone();
         let cores = onrush_engine::start(&setup, move |core| {
-            serve_on(&core, &first, &everybody, &listening, &ready)
+            serve_on(&core, first, &everybody, &ready)
         })
         .map_err(StartError::Core)?;
         let server = Server {
