@@ -110,6 +110,11 @@ impl Lines {
         self.ring(|_| {});
     }
 
+    /// Whether there will be no more lines.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ends.load(Ordering::Acquire)
+    }
+
     /// Lines that nobody will read.
     pub(super) fn lose(&self, count: u64) {
         self.lost.fetch_add(count, Ordering::Relaxed);
@@ -132,7 +137,7 @@ impl Lines {
 
     /// Waits until the thread is called, and a while longer, so that there are many lines.
     pub(super) fn wait(&self) -> Call {
-        let has_ended = || self.ends.load(Ordering::Acquire);
+        let has_ended = || self.has_ended();
         let mut bell = lock(&self.bell);
         while !bell.has_lines && !bell.reopens && !has_ended() {
             bell = self.rung.wait(bell).unwrap_or_else(PoisonError::into_inner);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -37,8 +37,8 @@ pub(super) enum Output {
     },
 }
 
-/// How long a syslog may take for one message. What it does not take in this time is lost, so that the end of the log is not
-/// held up by a syslog that has stopped; one that only is slow takes milliseconds.
+/// How long a syslog may take for one message before the thread looks whether the log ends. Until then lines wait for a syslog
+/// that has stopped; afterwards they are lost, since nobody would be left to write them.
 const SYSLOG_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Facility local0 and severity informational (RFC 5424 6.2.1).
@@ -57,8 +57,7 @@ impl Output {
             LogTarget::StandardOutput => Output::Stream,
             LogTarget::SyslogUnix(path) => {
                 let socket = UnixDatagram::unbound()?;
-                // While its queue is full (10 messages by default, net.unix.max_dgram_qlen) lines wait with their cores. One that has
-                // stopped reading must not stop this thread for good.
+                // While its queue is full (10 messages by default, net.unix.max_dgram_qlen) lines wait with their cores.
                 socket.set_write_timeout(Some(SYSLOG_PATIENCE))?;
                 Output::SyslogUnix {
                     path: path.clone(),
@@ -97,11 +96,15 @@ impl Output {
         Ok(())
     }
 
-    /// Writes whole lines.
+    /// Writes whole lines. A syslog that reads nothing is waited for until the log `ends`.
     ///
     /// # Errors
     /// How many of them are lost, and why.
-    pub(super) fn write(&mut self, lines: &[u8]) -> Result<(), (u64, io::Error)> {
+    pub(super) fn write(
+        &mut self,
+        lines: &[u8],
+        ends: impl Fn() -> bool,
+    ) -> Result<(), (u64, io::Error)> {
         match self {
             Output::File { file, is_torn, .. } => write_lines(file, lines, is_torn),
             Output::Stream => {
@@ -109,9 +112,14 @@ impl Output {
                 let written = out.write_all(lines).and_then(|()| out.flush());
                 written.map_err(|error| (count(lines), error))
             }
-            Output::SyslogUnix { path, socket, host } => {
-                send_each(lines, host, |message| socket.send_to(message, &*path))
-            }
+            Output::SyslogUnix { path, socket, host } => send_each(lines, host, |message| {
+                loop {
+                    match socket.send_to(message, &*path) {
+                        Err(error) if error.kind() == ErrorKind::WouldBlock && !ends() => {}
+                        sent => return sent,
+                    }
+                }
+            }),
             Output::SyslogUdp {
                 address,
                 socket,
@@ -157,9 +165,9 @@ fn write_lines(
         };
         match written {
             Ok(0) if *is_torn && left.len() == lines.len() => *is_torn = false,
-            Ok(0) => return Err((count(left), io::ErrorKind::WriteZero.into())),
+            Ok(0) => return Err((count(left), ErrorKind::WriteZero.into())),
             Ok(written) => left = &left[written..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => {
                 let done = &lines[..lines.len() - left.len()];
                 *is_torn |= !done.is_empty() && !done.ends_with(b"\n");
@@ -196,7 +204,7 @@ fn send_each(
         let Err(error) = send(&message) else {
             continue;
         };
-        let has_stopped = error.kind() == io::ErrorKind::WouldBlock;
+        let has_stopped = error.kind() == ErrorKind::WouldBlock;
         failed = (failed.0 + 1, Some(error));
         if has_stopped {
             // The others would wait as long, each.
@@ -224,6 +232,8 @@ impl fmt::Display for Output {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     /// A disk with so many bytes left.
@@ -235,7 +245,7 @@ mod tests {
     impl Write for Disk {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if self.room == 0 {
-                return Err(io::ErrorKind::StorageFull.into());
+                return Err(ErrorKind::StorageFull.into());
             }
             let taken = bytes.len().min(self.room);
             self.room -= taken;
@@ -246,6 +256,49 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn lines_wait_for_a_syslog_that_reads_nothing_until_the_log_ends() {
+        const LINES: usize = 1000;
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("log");
+        let syslog = UnixDatagram::bind(&path).expect("a socket");
+        syslog.set_nonblocking(true).expect("an option");
+        let socket = UnixDatagram::unbound().expect("a socket");
+        let patience = Some(Duration::from_millis(1));
+        socket.set_write_timeout(patience).expect("an option");
+        let mut output = Output::SyslogUnix {
+            path,
+            socket,
+            host: host(),
+        };
+        let text: String = (0..LINES).map(|line| format!("{line}\n")).collect();
+        let (read, refused) = (Cell::new(0), Cell::new(0));
+        let read_all = || {
+            let mut message = [0; 200];
+            while let Ok(bytes) = syslog.recv(&mut message) {
+                let expected = format!(" {}", read.get());
+                assert!(message[..bytes].ends_with(expected.as_bytes()));
+                read.set(read.get() + 1);
+            }
+        };
+        // It reads each third time only.
+        let ends = || {
+            refused.set(refused.get() + 1);
+            if refused.get() % 3 == 0 {
+                read_all();
+            }
+            false
+        };
+        assert!(output.write(text.as_bytes(), ends).is_ok());
+        read_all();
+        assert_eq!(read.get(), LINES);
+        assert!(refused.get() >= 3, "it was never full");
+        let (lost, _) = output.write(text.as_bytes(), || true).unwrap_err();
+        let before = read.replace(0);
+        read_all();
+        assert_eq!((before, lost as usize + read.get()), (LINES, LINES));
     }
 
     #[test]
@@ -280,7 +333,7 @@ mod tests {
             .flat_map(|line| format!("line {line}\n").into_bytes())
             .collect();
         std::thread::scope(|scope| {
-            let written = scope.spawn(move || output.write(&lines));
+            let written = scope.spawn(move || output.write(&lines, || false));
             let mut buffer = [0; 1024];
             for line in 0..1000 {
                 let bytes = syslog.recv(&mut buffer).expect("a message");

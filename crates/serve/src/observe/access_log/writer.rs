@@ -86,7 +86,7 @@ fn write_all(mut output: Output, lines: &Lines) {
             lines.take(core, &mut room);
             if !room.text.is_empty() {
                 lines.hold(room.count);
-                let written = output.write(&room.text);
+                let written = output.write(&room.text, || lines.has_ended());
                 lines.hold(0);
                 health = said(written, health, &output, lines);
             }
