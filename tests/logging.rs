@@ -53,7 +53,8 @@ fn each_request_has_a_line_in_the_format_of_others_and_in_json() {
         client.send(b"GET /quiet HTTP/1.1\r\nHost: h\r\n\r\n");
         client.receive().expect("a response");
         client.send(b"nonsense\r\n\r\n");
-        client.receive().expect("a response");
+        let refusal = client.receive().expect("a response");
+        let refused = refusal.split_once("\r\n\r\n").expect("a head").1.len();
         let combined = lines(&path, 2);
         let (start, rest) = combined[0]
             .split_once(" - - [")
@@ -63,11 +64,12 @@ fn each_request_has_a_line_in_the_format_of_others_and_in_json() {
         assert!(date.ends_with(" +0000") && date.len() == 26, "{date}");
         let expected = format!(
             "\"GET /x?y=1 HTTP/1.1\" 200 {} \"http://b/\" \"t\\x22e\\x5Cst\"",
-            whole.len()
+            "hello".len()
         );
         assert_eq!(rest, expected);
         assert!(
-            combined[1].contains("] \"-\" 400 ") && combined[1].starts_with("127.0.0.1 - - ["),
+            combined[1].contains(&format!("] \"-\" 400 {refused} "))
+                && combined[1].starts_with("127.0.0.1 - - ["),
             "{combined:?}"
         );
         // Another format: the file goes on.
@@ -101,6 +103,7 @@ fn each_request_has_a_line_in_the_format_of_others_and_in_json() {
             (&json["status"], &json["bytes_sent"]),
             (&200.into(), &whole.len().into())
         );
+        assert_eq!(json["body_bytes_sent"], 5, "{json}");
         assert!(
             json["duration"]
                 .as_f64()

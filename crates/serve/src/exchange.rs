@@ -104,10 +104,13 @@ impl Exchange {
         self.since.0 = self.since.0.min(now);
     }
 
-    /// The head of its response has been written.
+    /// The head of its response has been written, with which so many bytes of it are.
     #[inline]
-    pub(crate) fn responds(&self, status: u16, worker: &Worker) {
+    pub(crate) fn responds(&self, status: u16, written: u64, worker: &Worker) {
         self.record.respond(status);
+        if let Some(entry) = self.entry() {
+            entry.end_head(written);
+        }
         if worker.core.now() > self.since.0 {
             self.tell_first_byte(worker);
         }

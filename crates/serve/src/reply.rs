@@ -48,6 +48,19 @@ pub(crate) enum To<'a> {
     Framed(framed::Reply<'a>),
 }
 
+impl To<'_> {
+    /// Bytes of the response so far.
+    fn written(&self) -> u64 {
+        match self {
+            To::Http1(to) => to.written(),
+            To::Http2(to) => to.written(),
+            // It counts none.
+            #[cfg(test)]
+            To::Framed(_) => 0,
+        }
+    }
+}
+
 impl<'a> Reply<'a> {
     #[inline]
     pub(crate) fn new(
@@ -131,7 +144,8 @@ impl<'a> Reply<'a> {
             #[cfg(test)]
             To::Framed(to) => to.head(status, self.worker, edits, fields),
         }
-        self.exchange.responds(status, self.worker);
+        self.exchange
+            .responds(status, self.to.written(), self.worker);
         Ok(())
     }
 
@@ -159,16 +173,21 @@ impl<'a> Reply<'a> {
         };
         self.exchange.record().respond(status);
         match &mut self.to {
-            To::Http1(to) => to.rendered(rendered, self.worker, edits),
+            To::Http1(to) => {
+                to.rendered(rendered, self.worker, edits)?;
+                if let Some(entry) = self.exchange.entry() {
+                    entry.end_head(to.written() - rendered.body_length() as u64);
+                }
+            }
             To::Http2(to) => {
                 debug_assert!(edits.is_none(), "it takes none that are edited");
-                to.rendered(status, rendered, self.worker);
-                self.exchange.responds(status, self.worker);
-                Ok(())
+                let head_end = to.rendered(status, rendered, self.worker);
+                self.exchange.responds(status, head_end, self.worker);
             }
             #[cfg(test)]
             To::Framed(_) => unreachable!("it takes none"),
         }
+        Ok(())
     }
 
     /// Writes the head of a server's response; `fields` writes what passes and what is added, in `room` bytes at most beside
@@ -190,7 +209,8 @@ impl<'a> Reply<'a> {
             To::Framed(to) => to.forwarded_head(head, edits, fields),
         };
         if written.is_ok() {
-            self.exchange.responds(head.status, self.worker);
+            self.exchange
+                .responds(head.status, self.to.written(), self.worker);
         }
         Ok(written)
     }

@@ -67,6 +67,8 @@ pub enum LogField {
     Status,
     /// Bytes of its response, the head included.
     Sent,
+    /// The same without its heads.
+    BodySent,
     /// Seconds from its head to the end of its response.
     Duration,
     /// Seconds from its head to the first byte of its response.

@@ -5,7 +5,7 @@ use super::{Invalid, is_token};
 use crate::nearest::nearest;
 use crate::plan::{LogField, LogFormat, LogPiece};
 
-const FIELDS: [(&str, LogField); 22] = [
+const FIELDS: [(&str, LogField); 23] = [
     ("time", LogField::Time),
     ("client", LogField::Client),
     ("method", LogField::Method),
@@ -14,6 +14,7 @@ const FIELDS: [(&str, LogField); 22] = [
     ("version", LogField::Version),
     ("status", LogField::Status),
     ("bytes_sent", LogField::Sent),
+    ("body_bytes_sent", LogField::BodySent),
     ("duration", LogField::Duration),
     ("first_byte", LogField::FirstByte),
     ("queue_time", LogField::Queued),

@@ -224,6 +224,10 @@ impl<'a> Reply<'a> {
         }
     }
 
+    pub(super) fn written(&self) -> u64 {
+        self.output.written()
+    }
+
     pub(super) fn stream(&self) -> &'a Transport {
         self.stream
     }

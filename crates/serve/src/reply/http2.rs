@@ -68,10 +68,10 @@ impl<'a> Reply<'a> {
     }
 
     #[inline]
-    pub(super) fn rendered(&mut self, status: u16, rendered: &Rendered, worker: &Worker) {
+    pub(super) fn rendered(&mut self, status: u16, rendered: &Rendered, worker: &Worker) -> u64 {
         rendered.with(worker, |head, body| {
-            self.session.rendered(self.flow, status, (head, body));
-        });
+            self.session.rendered(self.flow, status, (head, body))
+        })
     }
 
     fn write_pairs(
@@ -88,6 +88,10 @@ impl<'a> Reply<'a> {
                 }
                 length
             });
+    }
+
+    pub(super) fn written(&self) -> u64 {
+        self.flow.written()
     }
 
     pub(super) fn forwarded_head(

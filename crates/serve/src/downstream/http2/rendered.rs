@@ -13,20 +13,23 @@ use super::session::Session;
 use crate::reply::fields::Fields;
 
 impl Session {
-    /// Writes all of a response that is rendered as one of HTTP/1.
+    /// Writes all of a response that is rendered as one of HTTP/1. Bytes that are written up to the end of its head.
     #[inline]
-    pub(crate) fn rendered(&self, flow: &Flow, status: u16, (head, body): (&[u8], &[u8])) {
+    pub(crate) fn rendered(&self, flow: &Flow, status: u16, (head, body): (&[u8], &[u8])) -> u64 {
         let state = &mut *self.state.borrow_mut();
         let Some(stream) = flow.stream.get() else {
-            return;
+            return flow.written();
         };
-        if !state.put_rendered_head(flow, stream, (status, head, body.len())) || body.is_empty() {
-            return;
+        let is_written = state.put_rendered_head(flow, stream, (status, head, body.len()));
+        let head_end = flow.written();
+        if !is_written || body.is_empty() {
+            return head_end;
         }
         match state.room_for(flow, stream, body.len()) {
             Some(end) => state.put_data(flow, stream, (body, end)),
             None => state.hold(flow, stream, Part::Shared(Rc::from(body), 0)),
         }
+        head_end
     }
 }
 

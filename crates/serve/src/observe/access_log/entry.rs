@@ -23,6 +23,8 @@ pub(crate) struct Entry {
     pub(super) connected: Cell<Option<Duration>>,
     pub(super) first_byte: Cell<Option<Duration>>,
     pub(super) server: RefCell<String>,
+    /// Bytes of the response up to the end of its head.
+    pub(super) head_sent: Cell<u64>,
 }
 
 impl Default for Entry {
@@ -36,6 +38,7 @@ impl Default for Entry {
             connected: Cell::default(),
             first_byte: Cell::default(),
             server: RefCell::default(),
+            head_sent: Cell::default(),
         }
     }
 }
@@ -54,6 +57,7 @@ impl Entry {
         self.connected.take();
         self.first_byte.take();
         self.server.get_mut().clear();
+        self.head_sent.take();
         self.version = head.version;
         self.client = client;
         self.push(head.method_text.as_bytes());
@@ -132,6 +136,11 @@ impl Entry {
     /// The first byte of its response is written.
     pub(crate) fn begin_response(&self, duration: Duration) {
         self.first_byte.set(Some(duration));
+    }
+
+    /// So many bytes of its response are written, and its body follows.
+    pub(crate) fn end_head(&self, written: u64) {
+        self.head_sent.set(written);
     }
 
     /// It goes to this server.

@@ -146,7 +146,7 @@ impl Form {
             (" - - [", What::CombinedTime),
             ("] \"", What::RequestLine),
             ("\" ", What::Field(LogField::Status)),
-            (" ", What::Field(LogField::Sent)),
+            (" ", What::Field(LogField::BodySent)),
             (" \"", What::Header(0)),
             ("\" \"", What::Header(1)),
         ];
@@ -251,6 +251,7 @@ impl What {
             What::Field(
                 LogField::Status
                     | LogField::Sent
+                    | LogField::BodySent
                     | LogField::Duration
                     | LogField::FirstByte
                     | LogField::Queued
@@ -308,6 +309,10 @@ fn write_field(field: &LogField, facts: &Facts<'_>, clock: &Clock, slot: Slot<'_
         }
         LogField::Status => write_number(record.status()?.into(), slot),
         LogField::Sent => write_number(ended.sent, slot),
+        LogField::BodySent => {
+            let head = entry.map_or(0, |entry| entry.head_sent.get());
+            write_number(ended.sent.saturating_sub(head), slot)
+        }
         LogField::Duration => write_seconds(ended.duration, slot),
         LogField::FirstByte => {
             let first = entry.and_then(|entry| entry.first_byte.get());
