@@ -145,6 +145,8 @@ fn openssl_resumes_its_sessions_and_gets_new_keys() {
     }
     let refused = s_client(&serve, &["-tls1_1"]);
     assert!(!refused.contains("hello"), "{refused}");
+    let warning = "the client 127.0.0.1 of listener 127.0.0.1:";
+    serve.program.err.wait_for(warning);
     assert_eq!(serve.stop().number_before(" TLS handshakes failed"), 1);
 }
 

@@ -128,6 +128,38 @@ fn ctl(process: u32, words: &[&str]) -> Finished {
 }
 
 #[test]
+fn a_file_that_the_user_may_not_read_is_forbidden_and_named_once_in_the_log() {
+    if !is_root() {
+        return;
+    }
+    for io in drivers() {
+        let place = Place::new();
+        let root = place.path("www");
+        fs::create_dir(&root).expect("it is ours");
+        let secret = root.join("secret.txt");
+        fs::write(&secret, "secret").expect("it is ours");
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        let file = place.write(&format!(
+            "io = \"{io}\"\n{}[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nfiles = {{ root = \"{}\" }}\n",
+            process(),
+            root.display()
+        ));
+        let serve = Serve::start(&["--config", &file]);
+        let mut client = serve.connect();
+        for _ in 0..3 {
+            client.send(b"GET /secret.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+            let response = client.receive().expect("a response");
+            assert!(response.starts_with("HTTP/1.1 403 "), "{response}");
+        }
+        serve.program.signal(Signal::TERM);
+        let log = serve.program.finish().err;
+        let warning = "the file for /secret.txt is 403: ";
+        assert_eq!(log.matches(warning).count(), 1, "{log}");
+        assert!(log.contains("Permission denied"), "{log}");
+    }
+}
+
+#[test]
 fn no_thread_keeps_roots_rights_and_reloads_and_upgrades_go_on_without() {
     if !is_root() {
         return;
