@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use onrush_file::Output;
 use onrush_tune::advise;
-use onrush_tune::diagnose::{self, Confidence};
+use onrush_tune::diagnose::{self, Confidence, Limiter};
 use onrush_tune::facts::{self, Counts};
 use onrush_tune::report;
 use onrush_tune::show::{self, View};
@@ -130,42 +130,85 @@ fn readings(tree: &Tree, time: Duration, process: Option<u32>) -> anyhow::Result
         before.unread = Some(facts::unread(tree, process));
         return Ok((Counts::default(), before));
     }
-    let Some(number) = process else {
-        thread::sleep(time);
-        let mut after = facts::counts(tree, None);
-        after.unread = Some(facts::unread(tree, None));
-        return Ok((before, after));
-    };
-    // A process that has ended says nothing more: what it said last is kept.
-    let deadline = Instant::now() + time;
     let mut after = before.clone();
-    while Instant::now() < deadline {
-        let step = deadline.min(Instant::now() + Duration::from_secs(1));
+    wait_until(tree, Instant::now() + time, process, &mut after)?;
+    if process.is_none() {
+        after = facts::counts(tree, None);
+    }
+    Ok((before, after))
+}
+
+/// Two readings with samples of queues between them and the CPU time of every process.
+fn watched(tree: &Tree, time: Duration, process: Option<u32>) -> anyhow::Result<(Counts, Counts)> {
+    if !tree.is_live() {
+        return readings(tree, time, process);
+    }
+    let programs = facts::programs(tree);
+    let mut samples = vec![facts::sample(tree, process)];
+    let mut before = facts::counts(tree, process);
+    if let (Some(number), None) = (process, &before.process) {
+        anyhow::bail!("there is no process {number} here");
+    }
+    before.programs = Some(programs);
+    let begin = Instant::now();
+    let mut after = before.clone();
+    for number in 1..=facts::sample::SAMPLES {
+        let next = begin + time * number / facts::sample::SAMPLES;
+        if !wait_until(tree, next, process, &mut after)? {
+            break;
+        }
+        samples.push(facts::sample(tree, process));
+    }
+    if process.is_none() {
+        after = facts::counts(tree, None);
+    }
+    after.unread = Some(facts::unread(tree, process));
+    after.programs = Some(facts::programs(tree));
+    after.samples = samples;
+    Ok((before, after))
+}
+
+/// Waits until a time and updates the counts of a process each second. Returns false when the process has ended; its last
+/// counts are kept.
+fn wait_until(
+    tree: &Tree,
+    end: Instant,
+    process: Option<u32>,
+    last: &mut Counts,
+) -> anyhow::Result<bool> {
+    let Some(number) = process else {
+        thread::sleep(end.saturating_duration_since(Instant::now()));
+        return Ok(true);
+    };
+    loop {
+        let step = end.min(Instant::now() + Duration::from_secs(1));
         let is_there = wait_for_process(i32::try_from(number)?, &Stop::never(), Some(step));
         let counts = facts::counts(tree, Some(number));
         if is_there.is_err() || counts.process.is_none() {
-            break;
+            return Ok(false);
         }
-        after = counts;
+        *last = counts;
+        if Instant::now() >= end {
+            return Ok(true);
+        }
     }
-    after.unread = Some(facts::unread(tree, Some(number)));
-    Ok((before, after))
 }
 
 fn diagnose(args: &Diagnose) -> anyhow::Result<ExitCode> {
     let tree = args.place.tree()?;
     let facts = facts::read(&tree, None)?;
-    let (before, after) = readings(&tree, args.time, args.pid)?;
+    let (before, after) = watched(&tree, args.time, args.pid)?;
     let findings = diagnose::judge(&facts, &before, &after);
     if args.json {
         return print(&format!("{}\n", serde_json::to_string_pretty(&findings)?));
     }
     let columns = columns().unwrap_or(usize::MAX);
     let lines = findings.iter().map(|finding| {
-        let confidence = match finding.confidence {
-            Confidence::High => "sure    ",
-            Confidence::Medium => "likely  ",
-            Confidence::Low => "possible",
+        let confidence = match (finding.limiter, finding.confidence) {
+            (Limiter::CannotKnow, _) => "unknown ",
+            (_, Confidence::High) => "sure    ",
+            (_, Confidence::Medium) => "likely  ",
+            (_, Confidence::Low) => "possible",
         };
         let evidence = report::wrapped(&format!("{confidence} "), &finding.evidence, columns);
         let remedy = report::wrapped("         what helps: ", &finding.remedy, columns);

@@ -28,3 +28,7 @@ pub const GROUPS_MAX: usize = 64;
 pub const THREADS_MAX: usize = 16_384;
 /// Descriptors of one process that are looked at for its listening sockets, which it opens before connections.
 pub const DESCRIPTORS_MAX: usize = 65_536;
+/// Disks and partitions read; a storage server has several hundred.
+pub const DISKS_MAX: usize = 4_096;
+/// Destinations kept per sample of local ports; a finding names only the fullest.
+pub const PORT_USES_MAX: usize = 4;

@@ -49,6 +49,7 @@ fn a_picture_has_every_cpu_with_its_work() {
             busy: 0.97,
             interrupts: 0.9,
             steal: 0.0,
+            iowait: 0.0,
         },
     )]
     .into();
@@ -162,6 +163,7 @@ fn a_drawing_says_what_it_shows() {
         busy: 0.5,
         interrupts: 0.4,
         steal: 0.0,
+        iowait: 0.0,
     };
     let drawn = |facts: &facts::Facts, loads| show::svg(facts, &View::now(facts, None), &loads);
     let svg = drawn(&facts, [(8, load)].into());

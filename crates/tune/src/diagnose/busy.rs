@@ -1,13 +1,12 @@
 //! Who was busy: CPUs, threads, or nobody here.
 
-use super::counted::LOSS;
-use super::{Case, Confidence, Finding, Limiter, Load, are, finding, named};
+use super::{Case, Confidence, Finding, Limiter, Load, MOST_SAMPLES, are, finding, named};
 use crate::cpus::CpuSet;
 use crate::facts::process::Thread;
 use crate::facts::{Counts, CpuTime};
 
 /// A CPU this busy has nothing left.
-const FULL: f64 = 0.9;
+pub(super) const FULL: f64 = 0.9;
 /// A CPU this busy is full beyond doubt: at 90 % there may be as much again in what comes next.
 const FULL_SURE: f64 = 0.98;
 /// Ticks of a CPU, of which there are a hundred a second, that tell its load: the kernel counts whole ones.
@@ -16,13 +15,6 @@ const TICKS_SURE: u64 = 200;
 const SECONDS_SURE: f64 = 2.0;
 /// A CPU this idle could take more.
 const FREE: f64 = 0.5;
-/// A CPU below this has room enough that a queue before it is short.
-const UNHURRIED: f64 = 0.8;
-/// What to look at where nothing here was full.
-const CLIENT: &str = "look at the client first: if its CPUs are full, or it asks at a rate of its own, it is what was measured; \
-    then at the network, and at locks inside the program. Where this machine asks, look at the server";
-/// Packets a second that are more than the talk of an idle machine: a session over ssh makes some ten.
-const SERVES: f64 = 100.0;
 
 impl Case<'_> {
     /// The limiters that are seen in the load of CPUs.
@@ -62,15 +54,17 @@ impl Case<'_> {
                 "more CPUs for packets: more queues or more CPUs to steer to; then fewer packets, by larger ones",
             );
         }
-        if programs.is_empty() {
+        // CPUs filled by others are reported by other_programs().
+        if programs.is_empty() || !self.is_own(&programs) {
             return None;
         }
+        let whose = self.busiest_programs("; most of it is ");
         if free.is_empty() {
             return finding(
                 Limiter::Application,
                 self.fullness(&programs),
                 format!(
-                    "{} full, mostly with programs, and none is free",
+                    "{} full, mostly with programs, and none is free{whose}",
                     are(&programs)
                 ),
                 "the programs are the limit, which is as it should be: profile them, or give them more CPUs",
@@ -80,7 +74,7 @@ impl Case<'_> {
             Limiter::Application,
             Confidence::Medium,
             format!(
-                "{} full with programs while {} less than half busy",
+                "{} full with programs while {} less than half busy{whose}",
                 are(&programs),
                 are(&free)
             ),
@@ -89,7 +83,7 @@ impl Case<'_> {
     }
 
     /// How sure it is that some CPUs have nothing left.
-    fn fullness(&self, cpus: &CpuSet) -> Confidence {
+    pub(super) fn fullness(&self, cpus: &CpuSet) -> Confidence {
         let ticks = |cpu: usize| {
             let of = |counts: &Counts| counts.cpus.get(&cpu).map_or(0, CpuTime::total);
             of(self.after).saturating_sub(of(self.before))
@@ -144,7 +138,7 @@ impl Case<'_> {
         let is_full =
             !process.allowed.is_empty() && process.allowed.iter().all(|cpu| load(cpu) >= FULL);
         let free = self.free().minus(&process.allowed);
-        (is_full && !free.is_empty()).then_some(())?;
+        (is_full && !free.is_empty() && self.is_own(&process.allowed)).then_some(())?;
         finding(
             Limiter::Application,
             self.fullness(&process.allowed),
@@ -202,7 +196,13 @@ impl Case<'_> {
         }
         let ran = self.shares().iter().any(|(.., share)| *share > 0.01);
         let unread = self.left_unread("");
-        (!ran && !unread.is_empty() && self.seconds() > 0.0).then_some(())?;
+        // Bytes of one moment may be read at the next.
+        let stays = self.share_of_samples(|sample| {
+            let unaccepted = sample.unaccepted.as_ref()?.values().any(|count| *count > 0);
+            Some(unaccepted || sample.connections.as_ref()?.unread > 0)
+        });
+        let stays = stays.is_none_or(|share| share >= MOST_SAMPLES);
+        (!ran && stays && !unread.is_empty() && self.seconds() > 0.0).then_some(())?;
         finding(
             Limiter::Application,
             Confidence::Medium,
@@ -213,7 +213,7 @@ impl Case<'_> {
     }
 
     /// `3 connections have 351 bytes that it has not read`, behind some words; nothing when there is none.
-    fn left_unread(&self, front: &str) -> String {
+    pub(super) fn left_unread(&self, front: &str) -> String {
         let unread = self.after.unread.unwrap_or_default();
         let listening = match &self.after.process {
             Some(process) => &process.listening,
@@ -263,7 +263,7 @@ impl Case<'_> {
     }
 
     /// The threads of the process, with the CPU they ran on last and the share of the time they ran, the most first.
-    fn shares(&self) -> Vec<(&str, u32, usize, f64)> {
+    pub(super) fn shares(&self) -> Vec<(&str, u32, usize, f64)> {
         let seconds = self.after.uptime - self.before.uptime;
         let (Some(then), Some(now)) = (&self.before.process, &self.after.process) else {
             return Vec::new();
@@ -288,77 +288,5 @@ impl Case<'_> {
     pub(super) fn free(&self) -> CpuSet {
         let free = self.loads.iter().filter(|(_, load)| load.busy < FREE);
         free.map(|(cpu, _)| *cpu).collect()
-    }
-
-    /// Nothing here was full. Whether anything was asked, and whether what was asked went through, says where else to look.
-    pub(super) fn elsewhere(&self) -> Option<Finding> {
-        let busiest = self
-            .loads
-            .values()
-            .map(|load| load.busy)
-            .fold(0.0, f64::max);
-        let busy = format!("the busiest CPU was {:.0} % busy", busiest * 100.0);
-        if self.before.uptime <= 0.0 {
-            return finding(
-                Limiter::Elsewhere,
-                Confidence::Low,
-                format!("nothing here was full since the start, of all that time together: {busy}"),
-                "two readings while load runs (onrush tune diagnose on the machine itself): what is full for a minute is not seen \
-                 in a day",
-            );
-        }
-        let seconds = self.after.uptime - self.before.uptime;
-        let received = self
-            .grew("TcpInSegs")
-            .saturating_add(self.grew("UdpInDatagrams")) as f64;
-        let sent = self
-            .grew("TcpOutSegs")
-            .saturating_add(self.grew("UdpOutDatagrams")) as f64;
-        let (came, went) = (received / seconds, sent / seconds);
-        // Readings at the same moment have no rate, which is not one that serves either.
-        // Of a process that was named stopped() has said it.
-        let unread = match &self.after.process {
-            Some(_) => String::new(),
-            None => self.left_unread(""),
-        };
-        let serves = came.is_finite() && came >= SERVES;
-        if !serves && !unread.is_empty() {
-            return finding(
-                Limiter::Application,
-                Confidence::Medium,
-                format!(
-                    "nothing here was full, but {unread}: {received} packets came in, and {busy}"
-                ),
-                "the program that does not read: `onrush tune diagnose --pid` says whether it is stopped",
-            );
-        }
-        if !serves {
-            return finding(
-                Limiter::Elsewhere,
-                Confidence::Low,
-                format!(
-                    "nothing here was full, and next to nothing was asked of this machine: {received} packets came in, and {busy}"
-                ),
-                "another reading while clients ask; of a program in another network namespace, with --pid",
-            );
-        }
-        let dropped = self.dropped();
-        if busiest < UNHURRIED && dropped as f64 <= received * LOSS {
-            return finding(
-                Limiter::Client,
-                Confidence::Medium,
-                format!(
-                    "client-limited: {came:.0} packets a second came in and {went:.0} went out, {busy}, and next to nothing was \
-                     dropped or stolen"
-                ),
-                CLIENT,
-            );
-        }
-        finding(
-            Limiter::Elsewhere,
-            Confidence::Medium,
-            format!("nothing here was full: {busy}, and {dropped} packets were dropped"),
-            CLIENT,
-        )
     }
 }

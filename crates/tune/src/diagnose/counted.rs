@@ -2,14 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use super::{Case, Confidence, Finding, Limiter, finding, listed};
+use super::busy::FULL;
+use super::{Case, Confidence, Finding, Limiter, Load, finding, listed};
 use crate::facts::Group;
 use crate::facts::interface::allowance;
 
 /// A share of CPU time that others took which shows in every figure.
 const STEAL: f64 = 0.02;
+/// Share of stolen time that matters even on idle CPUs.
+const STEAL_SURE: f64 = 0.1;
 /// A share of packets sent again, dropped or held back which shows in the slowest responses.
 pub(super) const LOSS: f64 = 0.001;
+/// Share of retransmitted segments above which loss is more than the effect of a full queue.
+const LOSS_SURE: f64 = 0.02;
 /// A share of a control group's periods in which it was stopped that shows in the slowest responses: each stop is a wait of
 /// up to a period, 100 ms by default.
 const STOPPED: f64 = 0.05;
@@ -93,26 +98,6 @@ impl Case<'_> {
         )
     }
 
-    pub(super) fn conntrack(&self) -> Option<Finding> {
-        let number = |name: &str| self.facts.system.setting(name)?.parse::<u64>().ok();
-        let count = number("net/netfilter/nf_conntrack_count")?;
-        let most = number("net/netfilter/nf_conntrack_max")?;
-        (count as f64 >= most as f64 * 0.95).then_some(())?;
-        // What is in the table now says nothing of what was dropped; only that it is full.
-        let confidence = match count >= most {
-            true => Confidence::High,
-            false => Confidence::Medium,
-        };
-        finding(
-            Limiter::Conntrack,
-            confidence,
-            format!(
-                "{count} of {most} connections are tracked: when the table is full, packets of new ones are dropped"
-            ),
-            "rules that do not track the service's connections (notrack), or nf_conntrack_max and its hash size",
-        )
-    }
-
     pub(super) fn memory(&self) -> Option<Finding> {
         let pressures = self.grew("TcpExtTCPMemoryPressures");
         let aborted = self.grew("TcpExtTCPAbortOnMemory");
@@ -132,24 +117,20 @@ impl Case<'_> {
         )
     }
 
-    pub(super) fn ports(&self) -> Option<Finding> {
-        let waiting = self.grew("TcpExtTCPTimeWaitOverflow");
-        (waiting > 0).then_some(())?;
-        finding(
-            Limiter::Ports,
-            self.confidence(waiting, 0, 0.0).max(Confidence::Medium),
-            format!("{waiting} closed connections had no place to wait (TCPTimeWaitOverflow)"),
-            "connections that are kept open; net.ipv4.tcp_max_tw_buckets and ip_local_port_range where they cannot be",
-        )
-    }
-
     pub(super) fn steal(&self) -> Option<Finding> {
         let total: f64 = self.loads.values().map(|load| load.steal).sum();
         let share = total / self.loads.len().max(1) as f64;
         (share > STEAL).then_some(())?;
+        // A small share limits only where the CPUs are full.
+        let is_full = |load: &Load| load.busy >= FULL;
+        let confidence = match self.loads.values().all(is_full) {
+            _ if share >= STEAL_SURE => Confidence::High,
+            true => Confidence::Medium,
+            false => Confidence::Low,
+        };
         finding(
             Limiter::Steal,
-            Confidence::High,
+            confidence,
             format!(
                 "others on the same hardware took {:.0} % of the CPU time",
                 share * 100.0
@@ -162,9 +143,15 @@ impl Case<'_> {
         let (again, sent) = (self.grew("TcpRetransSegs"), self.grew("TcpOutSegs"));
         (again as f64 > sent as f64 * LOSS && again > 10).then_some(())?;
         let timeouts = self.grew("TcpExtTCPTimeouts");
+        // A full queue on the path drops some packets when TCP probes for bandwidth.
+        let is_little = (again as f64) < sent as f64 * LOSS_SURE;
+        let confidence = match is_little && self.network().is_some() {
+            true => Confidence::Low,
+            false => self.confidence(again, sent, LOSS).max(Confidence::Medium),
+        };
         finding(
             Limiter::Loss,
-            self.confidence(again, sent, LOSS).max(Confidence::Medium),
+            confidence,
             format!(
                 "{again} of {sent} segments were sent again: {timeouts} times a timer ran out, which is a wait of 200 ms or \
                  more; what acknowledgements show to be lost is sent again within about a round trip"
@@ -185,6 +172,7 @@ impl Case<'_> {
             "TcpExtTCPBacklogDrop",
             "TcpExtTCPRcvQDrop",
             "UdpRcvbufErrors",
+            "Udp6RcvbufErrors",
         ];
         let devices = of_devices.iter().map(|(.., by)| *by);
         let sockets = of_sockets.iter().map(|name| self.grew(name));

@@ -1,15 +1,21 @@
 //! What was full while load ran: two readings of what the kernel counts, and the words for it. Pure.
 
 mod busy;
+mod conclusion;
 mod counted;
+mod disk;
+mod link;
+mod program;
 mod queue;
+mod socket;
+mod table;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::cpus::CpuSet;
-use crate::facts::{Counts, CpuTime, Facts, Softnet};
+use crate::facts::{Counts, CpuTime, Facts, Sample, Softnet};
 
 /// What was full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -41,6 +47,18 @@ pub enum Limiter {
     Memory,
     /// Local ports ran out, or closed connections had no place to wait.
     Ports,
+    /// A link or its queueing discipline was full.
+    Link,
+    /// The network path to the peers was full.
+    Network,
+    /// Tasks were stalled on a disk.
+    Disk,
+    /// UDP socket buffers were full.
+    UdpBuffers,
+    /// A neighbour table was full.
+    Neighbours,
+    /// Other programs filled the CPUs of the given process.
+    OtherPrograms,
     /// Pacing without a queue that does it.
     Pacing,
     /// The process may open no more files, and so have no more connections.
@@ -49,6 +67,8 @@ pub enum Limiter {
     Client,
     /// Nothing here was full.
     Elsewhere,
+    /// Nothing that was read was full, but a needed reading is missing or ambiguous.
+    CannotKnow,
 }
 
 /// How sure it is. Of what the kernel counts: high takes 10 events, one a second, and a share of what could have been
@@ -81,12 +101,14 @@ pub struct Finding {
 /// Where the time of a CPU went between two readings, as shares of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Load {
-    /// Not idle.
+    /// Not idle; iowait is idle.
     pub busy: f64,
     /// Handling interrupts and packets.
     pub interrupts: f64,
     /// Taken by others.
     pub steal: f64,
+    /// Idle while a task waits for I/O.
+    pub iowait: f64,
 }
 
 /// The load of each CPU between two readings; CPUs that did not count are left out.
@@ -96,9 +118,11 @@ pub fn loads(before: &Counts, after: &Counts) -> BTreeMap<usize, Load> {
         let total = now.total().saturating_sub(then.total());
         let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / total as f64;
         let load = Load {
-            busy: (1.0 - share(now.idle, then.idle)).clamp(0.0, 1.0),
+            busy: (1.0 - share(now.idle, then.idle) - share(now.iowait, then.iowait))
+                .clamp(0.0, 1.0),
             interrupts: share(now.interrupts, then.interrupts),
             steal: share(now.steal, then.steal),
+            iowait: share(now.iowait, then.iowait),
         };
         (total > 0).then_some((*cpu, load))
     };
@@ -113,39 +137,80 @@ pub fn judge(facts: &Facts, before: &Counts, after: &Counts) -> Vec<Finding> {
         after,
         loads: loads(before, after),
     };
+    // Causes come before their effects.
     let mut findings: Vec<Finding> = [
-        // A program that stands still is limited by nothing else.
+        // A stopped program has no other limiter.
         case.stopped(),
         case.allowance(),
-        case.ring(),
-        case.backlog(),
-        case.accept_queue(),
         case.quota(),
-        case.conntrack(),
-        case.memory(),
-        case.ports(),
-        case.steal(),
-        case.loss(),
+        case.other_programs(),
         case.cage(),
         case.cpus(),
-        case.pacing(),
         case.files(),
         case.thread(),
         case.crowded(),
+        case.tracked(),
+        case.neighbours(),
+        case.ports(),
+        case.ring(),
+        case.backlog(),
+        case.udp_buffers(),
+        case.memory(),
+        case.link(),
+        case.disk(),
+        case.accept_queue(),
+        case.steal(),
+        case.loss(),
+        case.network(),
+        case.unaccepted(),
+        case.pacing(),
     ]
     .into_iter()
     .flatten()
     .collect();
+    follow(&mut findings);
     if findings
         .iter()
         .all(|finding| finding.confidence == Confidence::Low)
     {
-        findings.extend(case.elsewhere());
+        // The conclusion comes before findings that are only possible.
+        findings.splice(0..0, case.conclusion());
     }
     findings.sort_by_key(|finding| finding.confidence);
     findings
 }
 
+/// Lowers the confidence of an effect to that of its cause, so that the cause comes first.
+fn follow(findings: &mut [Finding]) {
+    use Limiter::{
+        AcceptQueue, Application, Disk, Link, Loss, OneCpuOfSoftirq, OtherPrograms, Quota, Ring,
+        Softirq,
+    };
+    for at in 0..findings.len() {
+        let causes: &[Limiter] = match findings[at].limiter {
+            Loss => &[Link, Ring, OneCpuOfSoftirq, Softirq],
+            AcceptQueue => &[Application, OtherPrograms, Quota, Disk],
+            _ => continue,
+        };
+        // An application that is only likely to be slow may be inferred from the same queue; a full CPU is a cause.
+        let is_cause = |finding: &&Finding| {
+            causes.contains(&finding.limiter)
+                && (finding.limiter != Application || finding.confidence == Confidence::High)
+        };
+        let cause = findings
+            .iter()
+            .filter(is_cause)
+            .map(|finding| finding.confidence)
+            .filter(|confidence| *confidence < Confidence::Low)
+            .min();
+        if let Some(cause) = cause {
+            findings[at].confidence = findings[at].confidence.max(cause);
+        }
+    }
+}
+
+/// Share of samples that makes a queue a standing one.
+const MOST_SAMPLES: f64 = 0.75;
 /// Fewer events are chance.
 const EVENTS_SURE: u64 = 10;
 /// Events a second: what happens less often is in few measurements.
@@ -223,6 +288,13 @@ impl Case<'_> {
         }
     }
 
+    /// The share of samples that satisfy a condition, of those that were read; `None` without any.
+    fn share_of_samples(&self, is_so: impl Fn(&Sample) -> Option<bool>) -> Option<f64> {
+        let known: Vec<bool> = self.after.samples.iter().filter_map(is_so).collect();
+        let times = known.iter().filter(|is_so| **is_so).count();
+        (!known.is_empty()).then(|| times as f64 / known.len() as f64)
+    }
+
     /// How much a counter of TCP or IP grew.
     fn grew(&self, name: &str) -> u64 {
         let count = |counts: &Counts| counts.network.get(name).copied().unwrap_or(0);
@@ -262,6 +334,7 @@ impl Case<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::connection::Connections;
     use crate::facts::process::Thread;
     use crate::facts::{Group, Interface, Listening, Process, Qdisc, Unread};
 
@@ -277,6 +350,7 @@ mod tests {
                     steal: *steal,
                     idle,
                     system: 0,
+                    iowait: 0,
                 },
             )
         };
@@ -527,11 +601,23 @@ mod tests {
         };
         check_process(
             second(&[(5, 92, 0), (0, 5, 0)]),
-            with(|process| process.allowed = [0].into_iter().collect()),
+            with(|process| {
+                process.allowed = [0].into_iter().collect();
+                process
+                    .threads
+                    .values_mut()
+                    .for_each(|thread| thread.ticks = 160);
+            }),
             &[
                 "server may run on CPU 0 only, with nothing left, while CPU 1 is",
                 "CPU 0 is full with programs",
             ],
+        );
+        // The same, but the process used a tenth of that CPU.
+        check_process(
+            second(&[(5, 92, 0), (0, 5, 0)]),
+            with(|process| process.allowed = [0].into_iter().collect()),
+            &["other programs fill CPU 0, which server may run on: it used 0.10 CPUs"],
         );
         check_process(
             second(&[(5, 30, 0)]),
@@ -714,6 +800,11 @@ mod tests {
                 uptime: before,
                 ..Counts::default()
             };
+            let after = Counts {
+                softnet: [(0, Softnet::default())].into(),
+                samples: vec![quiet_sample(); 2],
+                ..after
+            };
             let findings = judge(&Facts::default(), &before, &after);
             let [found] = &findings[..] else {
                 panic!("{findings:#?}");
@@ -729,7 +820,7 @@ mod tests {
         let client = (
             Limiter::Client,
             Confidence::Medium,
-            "client-limited: 4200 packets a second came in and 5000 went out, the busiest CPU was 40 % busy, and next to nothing was dropped or stolen",
+            "client-limited: 4200 packets a second came in and 5000 went out, the busiest CPU was 40 % busy, next to nothing was dropped or stolen, and in 2 samples requests were read and answered and responses sent",
         );
         check(100.0, counted(110.0, &asked), client);
         // A few that nobody wanted, as on every network, are no reason.
@@ -759,6 +850,129 @@ mod tests {
             0.0,
             counted(110.0, &asked),
             (Limiter::Elsewhere, Confidence::Low, "since the start"),
+        );
+    }
+
+    /// A complete sample without queues.
+    fn quiet_sample() -> Sample {
+        Sample {
+            unaccepted: Some([(80, 0)].into()),
+            connections: Some(Connections {
+                open: 20,
+                remote: 20,
+                served: 20,
+                ..Connections::default()
+            }),
+            datagrams: Some(Vec::new()),
+            links: Some(BTreeMap::new()),
+            neighbours: Some(Vec::new()),
+            blocked: Some(0),
+            ..Sample::default()
+        }
+    }
+
+    /// Judges a machine with spare capacity and 10,000 packets per second, changed by a case.
+    #[track_caller]
+    fn check_asked(change: impl Fn(&mut Counts), limiter: Limiter, words: &str) {
+        let mut after = Counts {
+            uptime: 110.0,
+            network: [
+                ("TcpInSegs".to_owned(), 100_000),
+                ("TcpOutSegs".to_owned(), 100_000),
+            ]
+            .into(),
+            softnet: [(0, Softnet::default())].into(),
+            samples: vec![quiet_sample(); 9],
+            ..second(&[(20, 20, 0), (5, 5, 0)])
+        };
+        change(&mut after);
+        let before = Counts {
+            uptime: 100.0,
+            ..Counts::default()
+        };
+        let findings = judge(&Facts::default(), &before, &after);
+        assert_eq!(findings[0].limiter, limiter, "{findings:#?}");
+        assert!(findings[0].evidence.contains(words), "{findings:#?}");
+    }
+
+    #[test]
+    fn client_is_named_only_with_complete_readings() {
+        use Limiter::{CannotKnow, Client};
+        type Change = fn(&mut Counts);
+        check_asked(|_| {}, Client, "client-limited: 10000 packets a second");
+        let unread: [(Change, &str); 10] = [
+            (|counts| counts.cpus.clear(), "the load of CPUs"),
+            (
+                |counts| counts.softnet.clear(),
+                "packets dropped between CPUs",
+            ),
+            (
+                |counts| counts.samples.clear(),
+                "connections and local ports",
+            ),
+            (
+                |counts| counts.samples.truncate(1),
+                "connections and local ports",
+            ),
+            (
+                |counts| counts.samples[3].connections = None,
+                "connections and local ports",
+            ),
+            (
+                |counts| counts.samples[3].unaccepted = None,
+                "accept queues (sock_diag)",
+            ),
+            (
+                |counts| counts.samples[3].datagrams = None,
+                "UDP sockets (sock_diag)",
+            ),
+            (
+                |counts| counts.samples[3].links = None,
+                "links and their queueing disciplines",
+            ),
+            (
+                |counts| counts.samples[3].neighbours = None,
+                "neighbour tables",
+            ),
+            (
+                |counts| counts.has_hidden_group = true,
+                "the quota of its control group",
+            ),
+        ];
+        for (change, words) in unread {
+            check_asked(change, CannotKnow, words);
+        }
+        let connections = |counts: &mut Counts, change: fn(&mut Connections)| {
+            let samples = counts.samples.iter_mut();
+            samples.for_each(|sample| sample.connections.iter_mut().for_each(change));
+        };
+        check_asked(
+            |counts| connections(counts, |one| one.held = 18),
+            CannotKnow,
+            "18 of 20 connections had received data and sent none since",
+        );
+        let server = "10.0.0.8:5432".parse().expect("an address");
+        check_asked(
+            |counts| {
+                for sample in &mut counts.samples {
+                    let one = sample.connections.as_mut().expect("it is there");
+                    (one.asking, one.awaited) = (12, [(server, 12)].into());
+                }
+            },
+            CannotKnow,
+            "12 connections to 10.0.0.8:5432 wait for a response",
+        );
+        check_asked(
+            |counts| counts.disk_stall = Some(2_000_000),
+            CannotKnow,
+            "stalled on a disk for 20 % of the time",
+        );
+        check_asked(
+            |counts| {
+                counts.network.insert("UdpInDatagrams".to_owned(), 200_000);
+            },
+            CannotKnow,
+            "most packets are UDP",
         );
     }
 

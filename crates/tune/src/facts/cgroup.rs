@@ -73,6 +73,13 @@ pub(super) fn of_process(tree: &Tree, process: Option<u32>) -> Vec<Group> {
     groups.collect()
 }
 
+/// Whether a process is in a CPU control group below the root whose files are not visible.
+pub(super) fn is_hidden(tree: &Tree, process: Option<u32>) -> bool {
+    let path = memberships(tree, process).and_then(|text| path_in(&text, "cpu"));
+    let is_below = path.is_some_and(|(_, path)| path != "/");
+    is_below && Chain::of(tree, process, "cpu").is_none()
+}
+
 /// `50000 100000`, or `max 100000`, which is no limit.
 fn quota_of_two(text: &str) -> Option<(u64, u64)> {
     let (quota, period) = text.split_once(' ')?;

@@ -5,18 +5,26 @@
 
 pub mod arrival;
 pub mod cgroup;
+pub mod connection;
 pub mod daemon;
+pub mod datagram;
+pub mod disk;
 pub mod ethtool;
 pub mod interface;
 pub mod interrupt;
+pub mod link;
 pub mod listening;
 mod namespace;
+pub mod neighbour;
 mod netlink;
 pub mod packet_filter;
 pub mod packet_rules;
 pub mod process;
+pub mod program;
 pub mod qdisc;
 pub mod route;
+pub mod sample;
+mod socket;
 pub mod system;
 pub mod topology;
 mod unread;
@@ -30,11 +38,14 @@ use crate::cpus::CpuSet;
 use crate::tree::Tree;
 
 pub use cgroup::Group;
+pub use disk::Disk;
 pub use interface::Interface;
 pub use interrupt::{Interrupt, Purpose};
 pub use listening::Listening;
 pub use process::Process;
+pub use program::{Program, read as programs};
 pub use qdisc::Qdisc;
+pub use sample::{Sample, read as sample};
 pub use system::System;
 pub use topology::Topology;
 pub use unread::{Unread, read as unread};
@@ -81,6 +92,16 @@ pub struct Counts {
     pub process: Option<Process>,
     /// What had arrived and was not read; none where nobody looked, which only [`unread`] does.
     pub unread: Option<Unread>,
+    /// Whether the process is in a CPU control group whose files are not visible.
+    pub has_hidden_group: bool,
+    /// Disks by name.
+    pub disks: BTreeMap<String, Disk>,
+    /// Microseconds with at least one task stalled on I/O (`/proc/pressure/io`); `None` without PSI.
+    pub disk_stall: Option<u64>,
+    /// CPU time of all processes; only [`programs`] reads it.
+    pub programs: Option<BTreeMap<u32, Program>>,
+    /// Samples of queues and tables in order of time; only [`sample`] takes them.
+    pub samples: Vec<Sample>,
     /// Seconds since the start of the machine: what rates are made with.
     pub uptime: f64,
 }
@@ -96,6 +117,8 @@ pub struct CpuTime {
     pub interrupts: u64,
     /// Nothing to do.
     pub idle: u64,
+    /// Idle while a task of this CPU waits for I/O.
+    pub iowait: u64,
     /// Taken by others on the same hardware.
     pub steal: u64,
 }
@@ -108,6 +131,7 @@ impl CpuTime {
             self.system,
             self.interrupts,
             self.idle,
+            self.iowait,
             self.steal,
         ];
         // What was read from a file may be any number.
@@ -213,6 +237,11 @@ pub fn counts(tree: &Tree, process: Option<u32>) -> Counts {
         let text = its.or_else(|| tree.text(&format!("/proc/net/{file}")));
         pairs(&text.unwrap_or_default(), &mut network);
     }
+    let path = process.map_or_else(|| "/proc".to_owned(), |process| format!("/proc/{process}"));
+    ipv6(
+        &tree.text(&format!("{path}/net/snmp6")).unwrap_or_default(),
+        &mut network,
+    );
     let listening = tree.listening(listening::ask);
     Counts {
         cpus: stat.lines().filter_map(cpu_time).collect(),
@@ -227,6 +256,11 @@ pub fn counts(tree: &Tree, process: Option<u32>) -> Counts {
         process: process.and_then(|process| process::read(tree, process, listening.as_deref())),
         listening: listening.unwrap_or_default(),
         unread: None,
+        has_hidden_group: cgroup::is_hidden(tree, process),
+        disks: disk::read(tree),
+        disk_stall: disk::stall(tree),
+        programs: None,
+        samples: Vec::new(),
         uptime: uptime
             .split_whitespace()
             .next()
@@ -244,7 +278,8 @@ fn cpu_time(line: &str) -> Option<(usize, CpuTime)> {
     let time = CpuTime {
         user: tick(0).saturating_add(tick(1)),
         system: tick(2),
-        idle: tick(3).saturating_add(tick(4)),
+        idle: tick(3),
+        iowait: tick(4),
         interrupts: tick(5).saturating_add(tick(6)),
         steal: tick(7),
     };
@@ -324,6 +359,16 @@ fn pairs(text: &str, into: &mut BTreeMap<String, u64>) {
             if let Ok(value) = value.parse() {
                 into.insert(format!("{group}{name}"), value);
             }
+        }
+    }
+}
+
+/// Parses the UDP counters of /proc/net/snmp6, one per line: `Udp6RcvbufErrors   17`.
+fn ipv6(text: &str, into: &mut BTreeMap<String, u64>) {
+    for line in text.lines().filter(|line| line.starts_with("Udp6")) {
+        let mut words = line.split_whitespace();
+        if let (Some(name), Some(Ok(value))) = (words.next(), words.next().map(str::parse)) {
+            into.insert(name.to_owned(), value);
         }
     }
 }

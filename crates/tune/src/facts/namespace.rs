@@ -4,6 +4,11 @@
 //! /proc/sys/net are of the one we are in. `ip netns exec` mounts a /sys of its own, `nsenter --net` does not.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::qdisc;
 use crate::limits::NETLINK_TRIES;
@@ -38,6 +43,22 @@ pub(super) fn check(tree: &Tree) {
         }
         before = now;
     }
+}
+
+/// Whether a process is in another network namespace; `None` when the link cannot be read.
+pub(super) fn is_other(tree: &Tree, process: u32) -> Option<bool> {
+    let of = |process: &str| tree.link(&format!("/proc/{process}/ns/net"));
+    Some(of(&process.to_string())? != of("self")?)
+}
+
+/// Runs a function on a thread in the network namespace of a process; `None` when the namespace cannot be entered.
+pub(super) fn within<T: Send>(process: u32, ask: impl FnOnce() -> T + Send) -> Option<T> {
+    let file = File::open(format!("/proc/{process}/ns/net")).ok()?;
+    let work = || {
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).ok()?;
+        Some(ask())
+    };
+    thread::scope(|scope| scope.spawn(work).join().ok().flatten())
 }
 
 /// The number of each interface in /sys, by its name.

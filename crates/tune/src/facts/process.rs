@@ -52,6 +52,8 @@ pub struct Thread {
     pub state: Option<char>,
     /// CPU time in ticks.
     pub ticks: u64,
+    /// Nanoseconds on a run queue without a CPU (`schedstat`); `None` when the kernel does not count it.
+    pub delayed: Option<u64>,
     /// The CPU it ran on last.
     pub cpu: usize,
     /// CPUs it may run on.
@@ -106,6 +108,9 @@ fn threads_of(tree: &Tree, family: &[u32]) -> BTreeMap<u32, Thread> {
         threads.extend(numbers.filter_map(|number| {
             let text = |file: &str| tree.text(&format!("{path}/{number}/{file}"));
             let thread = self::thread(*process, &text("stat")?, &text("status")?)?;
+            // `121979 118672 2`: nanoseconds on a CPU, nanoseconds on a run queue, time slices.
+            let delayed = text("schedstat").and_then(|text| text.split(' ').nth(1)?.parse().ok());
+            let thread = Thread { delayed, ..thread };
             Some((u32::try_from(number).ok()?, thread))
         }));
     }
@@ -146,13 +151,14 @@ pub(crate) fn thread(process: u32, stat: &str, status: &str) -> Option<Thread> {
         state: stat.rsplit_once(')')?.1.trim_start().chars().next(),
         started: word(stat, 22)?,
         ticks: word(stat, 14)?.saturating_add(word(stat, 15)?),
+        delayed: None,
         cpu: usize::try_from(word(stat, 39)?).ok()?,
         allowed: CpuSet::parse_list(allowed)?,
     })
 }
 
 /// A number of `17 (name) S …`, counted as proc_pid_stat(5) does. The name may hold anything, brackets too.
-fn word(stat: &str, number: usize) -> Option<u64> {
+pub(super) fn word(stat: &str, number: usize) -> Option<u64> {
     let (_, behind) = stat.rsplit_once(')')?;
     let at = number.checked_sub(3)?;
     behind.split_whitespace().nth(at)?.parse().ok()
@@ -256,6 +262,7 @@ mod tests {
             state: Some('S'),
             started: 99,
             ticks: 150,
+            delayed: None,
             cpu: 5,
             allowed: [0, 1].into_iter().collect(),
         };

@@ -7,6 +7,7 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use serde::{Deserialize, Serialize};
 
 use super::netlink::{self, Raw};
+use super::socket::number;
 
 /// How packets wait at an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,20 +33,20 @@ impl Qdisc {
 }
 
 // Messages and attributes of include/uapi/linux/rtnetlink.h and if_link.h.
-const LINK_NEW: u16 = 16;
-const LINK_GET: u16 = 18;
-const QDISC_NEW: u16 = 36;
-const QDISC_GET: u16 = 38;
-const LINK_NAME: u16 = 3;
+pub(super) const LINK_NEW: u16 = 16;
+pub(super) const LINK_GET: u16 = 18;
+pub(super) const QDISC_NEW: u16 = 36;
+pub(super) const QDISC_GET: u16 = 38;
+pub(super) const LINK_NAME: u16 = 3;
 const LINK_QDISC: u16 = 6;
-const QDISC_KIND: u16 = 1;
+pub(super) const QDISC_KIND: u16 = 1;
 /// What comes before the attributes: `struct ifinfomsg` and `struct tcmsg`. Both have the interface's number at 4.
-const LINK_BYTES: usize = 16;
-const QDISC_BYTES: usize = 20;
+pub(super) const LINK_BYTES: usize = 16;
+pub(super) const QDISC_BYTES: usize = 20;
 /// What a discipline that is below no other is below (include/uapi/linux/pkt_sched.h).
 const ROOT: u32 = 0xFFFF_FFFF;
 /// Where received packets are looked at; nothing waits there.
-const INGRESS: u32 = 0xFFFF_FFF1;
+pub(super) const INGRESS: u32 = 0xFFFF_FFF1;
 
 /// Asks the kernel about the interfaces of the network namespace we are in, by name; none when it does not answer.
 pub fn ask() -> Option<BTreeMap<String, Qdisc>> {
@@ -98,11 +99,6 @@ fn below(message: &Raw) -> Option<(u32, String)> {
     let parent = number(header, 12)?;
     (parent != ROOT && parent != INGRESS).then_some(())?;
     Some((number(header, 4)?, netlink::text(attributes, QDISC_KIND)?))
-}
-
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
-    let word = bytes.get(at..at + 4)?;
-    Some(u32::from_ne_bytes(word.try_into().ok()?))
 }
 
 #[cfg(test)]
