@@ -114,19 +114,44 @@ pub(super) fn allowed(tree: &Tree, process: Option<u32>) -> Allowed {
         };
     };
     // A group in which the controller is off has no such file, and what the nearest above it allows.
-    let found = chain.places.iter().find_map(|(_, directory)| {
-        let file = match chain.version {
-            Version::Two => format!("{directory}/cpuset.cpus.effective"),
-            Version::One => format!("{directory}/cpuset.effective_cpus"),
-        };
+    let files: &[&str] = match chain.version {
+        Version::Two => &["cpuset.cpus.effective"],
+        Version::One => &VERSION_1_CPUS,
+    };
+    let read = |directory: &String, name: &&str| {
+        let file = format!("{directory}/{name}");
         let text = tree.text(&file)?;
-        tree.understood(&file, &text, CpuSet::parse_list(&text))
-    });
+        let cpus = tree.understood(&file, &text, CpuSet::parse_list(&text))?;
+        (!cpus.is_empty()).then_some(cpus)
+    };
+    let mut places = chain.places.iter();
+    let found =
+        places.find_map(|(_, directory)| files.iter().find_map(|name| read(directory, name)));
     found.map_or(Allowed::All, Allowed::These)
 }
 
+/// Files of version 1 with the CPUs of a group: the effective ones since Linux 3.17, and without the prefix where the
+/// hierarchy was mounted as `cpuset` or with `noprefix` (cpuset(7)).
+const VERSION_1_CPUS: [&str; 4] = [
+    "cpuset.effective_cpus",
+    "cpuset.cpus",
+    "effective_cpus",
+    "cpus",
+];
+
+/// The groups of a process by hierarchy. Where only `/proc/PID/cpuset` is there (cpuset(7)), its path is that of version 1.
 fn memberships(tree: &Tree, process: Option<u32>) -> Option<String> {
-    tree.text(&format!("/proc/{}/cgroup", name_of(process)))
+    let name = name_of(process);
+    let groups = tree
+        .text(&format!("/proc/{name}/cgroup"))
+        .unwrap_or_default();
+    if is_in_some(&groups) {
+        return Some(groups);
+    }
+    let Some(path) = tree.text(&format!("/proc/{name}/cpuset")) else {
+        return (!groups.is_empty()).then_some(groups);
+    };
+    Some(format!("{}\n0:cpuset:{}", groups.trim_end(), path.trim()))
 }
 
 fn name_of(process: Option<u32>) -> String {
@@ -185,9 +210,14 @@ impl Chain {
         let mounts = viewers
             .iter()
             .flat_map(|viewer| mounts(tree, viewer, version, controller));
-        let (inside, point) = mounts
+        let reaching: Vec<(String, String)> = mounts
             .filter_map(|(root, point)| Some((below(&path, &root)?, point)))
-            .find(|(_, point)| !tree.names(point).is_empty() || !tree.is_live())?;
+            .collect();
+        let is_there = |(_, point): &&(String, String)| !tree.names(point).is_empty();
+        let found = reaching.iter().find(is_there);
+        // A recording may have left the directory out.
+        let recorded = reaching.first().filter(|_| !tree.is_live());
+        let (inside, point) = found.or(recorded)?.clone();
         let mut places = Vec::new();
         let (mut inside, mut path) = (inside, path);
         for _ in 0..GROUPS_MAX {
@@ -208,13 +238,13 @@ impl Chain {
 /// directory by which we reach it.
 fn mounts(tree: &Tree, viewer: &str, version: Version, controller: &str) -> Vec<(String, String)> {
     // Other mounts have names of servers and their directories in them.
-    let is_group = |line: &str| line.contains(" - cgroup");
+    let is_group = |line: &str| line.contains(" - cgroup") || line.contains(" - cpuset ");
     let Some(text) = tree.lines(&format!("/proc/{viewer}/mountinfo"), is_group) else {
         // A recording without it: where systemd mounts them.
         let usual: &[&str] = match (version, controller) {
             (Version::Two, _) => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
             (Version::One, "cpu") => &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"],
-            (Version::One, _) => &["/sys/fs/cgroup/cpuset"],
+            (Version::One, _) => &["/sys/fs/cgroup/cpuset", "/dev/cpuset"],
         };
         let found = usual.iter().filter(|_| viewer == "self");
         return found
@@ -235,7 +265,8 @@ fn mounts(tree: &Tree, viewer: &str, version: Version, controller: &str) -> Vec<
         let is_it = match version {
             Version::Two => kind == "cgroup2",
             Version::One => {
-                kind == "cgroup" && options.split(',').any(|option| option == controller)
+                kind == controller
+                    || kind == "cgroup" && options.split(',').any(|option| option == controller)
             }
         };
         is_it.then(|| (root, format!("{way}{point}")))
@@ -405,6 +436,46 @@ mod tests {
         tree.record();
         of_process(&tree, None);
         assert_eq!(tree.recorded().files["/proc/self/mountinfo"], TWO);
+    }
+
+    #[test]
+    fn cpuset_of_version_1_is_found_by_its_own_file() {
+        let two = Allowed::These(CpuSet::parse_list("2-3").expect("a list"));
+        let found = |mount: &str, file: &str, more: &[(&'static str, &'static str)]| {
+            let base = [("/proc/self/cpuset", "/a/b"), (file, "2-3")];
+            let mut files = [&base[..], more].concat();
+            if !mount.is_empty() {
+                files.push(("/proc/self/mountinfo", mount));
+            }
+            let files = files.iter();
+            let point = file.split("/a/").next().unwrap_or_default().to_owned();
+            let tree = Tree::of_snapshot(Snapshot {
+                files: files
+                    .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+                    .collect(),
+                directories: [(point, vec!["a".to_owned()])].into(),
+                ..Snapshot::default()
+            });
+            allowed(&tree, None)
+        };
+        let one = "31 23 0:28 / /cg rw - cgroup cgroup rw,cpuset,noprefix";
+        let old = "31 23 0:28 / /cg rw - cpuset none rw";
+        for (mount, file) in [
+            ("", "/sys/fs/cgroup/cpuset/a/b/cpuset.cpus"),
+            ("", "/sys/fs/cgroup/cpuset/a/b/cpuset.effective_cpus"),
+            ("", "/dev/cpuset/a/b/cpus"),
+            (one, "/cg/a/b/cpus"),
+            (old, "/cg/a/b/effective_cpus"),
+            (old, "/cg/a/cpus"),
+        ] {
+            assert_eq!(found(mount, file, &[]), two, "{mount} {file}");
+        }
+        // Groups of other controllers say nothing of CPUs.
+        let others = ("/proc/self/cgroup", "4:memory:/m");
+        assert_eq!(found(old, "/cg/a/b/cpus", &[others]), two);
+        // The path is known, and the hierarchy is mounted nowhere that can be seen.
+        let proc = "20 23 0:4 / /proc rw - proc proc rw";
+        assert_eq!(found(proc, "/cg/a/b/cpus", &[]), Allowed::Hidden);
     }
 
     #[test]
