@@ -35,9 +35,11 @@ fn machine(nodes: usize, cores: usize, siblings: usize, nodes_per_package: usize
         cpus: node_cpus(id).collect(),
         distances: (0..nodes)
             .map(|other| match other {
-                _ if other == id => 10,
-                _ if other / nodes_per_package == id / nodes_per_package => 11 + other.abs_diff(id),
-                _ => 32,
+                _ if other == id => (other, 10),
+                _ if other / nodes_per_package == id / nodes_per_package => {
+                    (other, 11 + other.abs_diff(id))
+                }
+                _ => (other, 32),
             })
             .collect(),
     };

@@ -261,6 +261,36 @@ fn a_control_group_limits_the_cpus_and_the_own_process_does_not() {
 }
 
 #[test]
+fn distances_are_those_of_node_numbers() {
+    let mut machine = Machine::new(4, 2, 1);
+    machine.node_ids = vec![0, 3, 8, 9];
+    machine.memory_nodes = vec![1, 12];
+    let nodes = read(machine.write().path()).topology.nodes;
+    let ids: Vec<usize> = nodes.iter().map(|node| node.id).collect();
+    assert_eq!(ids, [0, 3, 8, 9]);
+    let expected = [(0, 12), (1, 40), (3, 10), (8, 21), (9, 21), (12, 40)];
+    assert_eq!(nodes[1].distances, expected.into());
+}
+
+#[test]
+fn cores_of_low_power_are_not_fast() {
+    let mut machine = Machine::new(1, 16, 1);
+    (machine.slow_cores, machine.low_power_cores) = (10, 2);
+    let cores = read(machine.write().path()).topology.cores;
+    let of = |cores: &[facts::topology::Core]| {
+        let all: std::collections::BTreeSet<usize> =
+            cores.iter().map(|core| core.capacity).collect();
+        (all.first().copied(), all.last().copied())
+    };
+    let (fast, efficient, tiny) = (of(&cores[..6]), of(&cores[6..14]), of(&cores[14..]));
+    assert_eq!((fast.0, fast.1), (Some(1_024), Some(1_024)));
+    assert!(
+        efficient.1 < fast.0 && tiny.1 < efficient.0,
+        "{efficient:?} {tiny:?}"
+    );
+}
+
+#[test]
 fn node_minus_one_is_unknown() {
     let root = Machine::new(2, 2, 1)
         .with("eth0", Kind::Ena, -1, 2, 0)

@@ -791,7 +791,8 @@ proptest! {
         for card in &mut machine.interfaces {
             card.node = card.node.max(0) % nodes;
         }
-        let mut larger = Machine { nodes: machine.nodes + 1, ..machine.clone() };
+        let node_ids = (0..=machine.nodes).collect();
+        let mut larger = Machine { nodes: machine.nodes + 1, node_ids, ..machine.clone() };
         let first = machine.numbers.len();
         larger.numbers.extend(first..first + machine.cores * machine.siblings);
         let (plan, other) = (plan(&machine), plan(&larger));

@@ -178,7 +178,7 @@ fn neighbours(facts: &Facts, usable: &UsableTopology, home: &UsableNode) -> Vec<
         .find(|node| Some(node.id) == home.id);
     let distance = |node: &UsableNode| {
         let distances = known.map(|known| &known.distances);
-        let distance = distances.zip(node.id).and_then(|(all, id)| all.get(id));
+        let distance = distances.zip(node.id).and_then(|(all, id)| all.get(&id));
         distance.copied().unwrap_or(usize::MAX)
     };
     let mut near: Vec<&UsableNode> = usable

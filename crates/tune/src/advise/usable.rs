@@ -174,7 +174,7 @@ fn nearest(facts: &Facts, usable: &UsableTopology, id: usize) -> Option<usize> {
             .nodes
             .iter()
             .find(|known| Some(known.id) == node.id)?;
-        known.distances.get(id).copied()
+        known.distances.get(&id).copied()
     };
     usable
         .nodes

@@ -39,8 +39,8 @@ pub struct Node {
     pub id: usize,
     /// Its CPUs that run.
     pub cpus: CpuSet,
-    /// Its distance to each node, in the order of the kernel's numbers; 10 is here.
-    pub distances: Vec<usize>,
+    /// Its distance to each node, by number, nodes without CPUs among them; 10 is here.
+    pub distances: BTreeMap<usize, usize>,
 }
 
 /// A core: one CPU, or several siblings that share its execution units.
@@ -209,7 +209,8 @@ fn own_cpus(tree: &Tree, process: Option<u32>) -> Option<CpuSet> {
 
 fn nodes(tree: &Tree, online: &CpuSet) -> Vec<Node> {
     let mut nodes = Vec::new();
-    for id in tree.numbers(NODE, "node") {
+    let ids = tree.numbers(NODE, "node");
+    for &id in &ids {
         let path = format!("{NODE}/node{id}");
         let cpus = list(tree, &format!("{path}/cpulist"))
             .or_else(|| mask(tree, &format!("{path}/cpumap")))
@@ -219,9 +220,17 @@ fn nodes(tree: &Tree, online: &CpuSet) -> Vec<Node> {
             continue; // memory only
         }
         let distances = tree.text(&format!("{path}/distance")).unwrap_or_default();
-        let distances = distances
+        // One for each node that is online, in their order; numbers may have gaps (node_read_distance in
+        // drivers/base/node.c).
+        let distances: Option<Vec<usize>> = distances
             .split_whitespace()
-            .filter_map(|text| text.parse().ok())
+            .map(|text| text.parse().ok())
+            .collect();
+        let distances = distances.filter(|all| all.len() == ids.len());
+        let distances = ids
+            .iter()
+            .copied()
+            .zip(distances.unwrap_or_default())
             .collect();
         nodes.push(Node {
             id,
@@ -233,7 +242,7 @@ fn nodes(tree: &Tree, online: &CpuSet) -> Vec<Node> {
         nodes.push(Node {
             id: 0,
             cpus: online.clone(),
-            distances: vec![10],
+            distances: BTreeMap::from([(0, 10)]),
         });
     }
     nodes
@@ -307,9 +316,14 @@ fn last_cache(tree: &Tree, cpu: usize) -> Option<CpuSet> {
 /// How fast each CPU is beside the others, where they differ: Arm says so itself, x86 by kinds of performance counters.
 fn capacities(tree: &Tree, online: &CpuSet) -> BTreeMap<usize, usize> {
     let mut capacities = BTreeMap::new();
-    if let Some(slow) = list(tree, "/sys/devices/cpu_atom/cpus") {
-        // The number itself does not matter: slower is what counts.
-        capacities.extend(slow.iter().map(|cpu| (cpu, 512)));
+    // Efficient cores, and those of low power, which some kernels list apart (intel_hybrid_pmu_type_map in
+    // arch/x86/events/intel/core.c). The numbers do not matter: slower is what counts.
+    for (kind, capacity) in [("cpu_atom", 512), ("cpu_lowpower", 256)] {
+        if let Some(slow) = list(tree, &format!("/sys/devices/{kind}/cpus")) {
+            capacities.extend(slow.iter().map(|cpu| (cpu, capacity)));
+        }
+    }
+    if !capacities.is_empty() {
         return capacities;
     }
     let first = online.first().unwrap_or(0);

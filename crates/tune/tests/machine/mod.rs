@@ -47,6 +47,12 @@ pub(crate) struct Machine {
     pub(crate) offline: Vec<usize>,
     /// How many cores of each node, from the last, are slow ones.
     pub(crate) slow_cores: usize,
+    /// How many of these are listed as such of low power rather than by `cpu_capacity`.
+    pub(crate) low_power_cores: usize,
+    /// The kernel's number of each node; numbers between are not used.
+    pub(crate) node_ids: Vec<usize>,
+    /// Nodes that have memory and no CPUs, by number.
+    pub(crate) memory_nodes: Vec<usize>,
     /// CPUs set aside at boot.
     pub(crate) isolated: Vec<usize>,
     /// Interfaces.
@@ -102,6 +108,9 @@ impl Machine {
             siblings,
             offline: Vec::new(),
             slow_cores: 0,
+            low_power_cores: 0,
+            node_ids: (0..nodes).collect(),
+            memory_nodes: Vec::new(),
             isolated: Vec::new(),
             interfaces: Vec::new(),
             irq_first: 40,
@@ -245,7 +254,7 @@ impl Machine {
                 &format!("{path}/cache/index3/shared_cpu_list"),
                 &list(self.node_cpus(place / size)),
             );
-            if self.slow_cores > 0 {
+            if self.slow_cores > 0 && self.low_power_cores == 0 {
                 let is_slow = core % self.cores >= self.cores - self.slow_cores;
                 root.write(
                     &format!("{path}/cpu_capacity"),
@@ -260,13 +269,48 @@ impl Machine {
                 &list(self.isolated.iter().copied()),
             );
         }
-        for node in 0..self.nodes {
-            let distances: Vec<&str> = (0..self.nodes)
-                .map(|other| if other == node { "10" } else { "21" })
-                .collect();
-            let path = format!("sys/devices/system/node/node{node}");
-            root.write(&format!("{path}/cpumap"), &self.mask(&self.node_cpus(node)));
-            root.write(&format!("{path}/cpulist"), &list(self.node_cpus(node)));
+        self.write_kinds(root);
+        self.write_nodes(root);
+    }
+
+    /// The kinds of cores as the performance counters of Intel's hybrid processors list them.
+    fn write_kinds(&self, root: &Root) {
+        if self.low_power_cores == 0 {
+            return;
+        }
+        let (slow, tiny) = (self.slow_cores, self.low_power_cores);
+        let bounds = [0, self.cores - slow, self.cores - tiny, self.cores];
+        let kinds = ["cpu_core", "cpu_atom", "cpu_lowpower"];
+        for (kind, bounds) in kinds.iter().zip(bounds.windows(2)) {
+            let is_of_kind = |place: &usize| {
+                let core = place / self.siblings % self.cores;
+                (bounds[0]..bounds[1]).contains(&core) && !self.offline.contains(place)
+            };
+            let places = (0..self.numbers.len()).filter(is_of_kind);
+            let cpus = list(places.map(|place| self.numbers[place]));
+            root.write(&format!("sys/devices/{kind}/cpus"), &cpus);
+        }
+    }
+
+    /// Nodes of one half of the machine are nearer to each other than to those of the other; those with memory only are
+    /// the farthest.
+    fn write_nodes(&self, root: &Root) {
+        let mut ids: Vec<usize> = [&self.node_ids[..], &self.memory_nodes].concat();
+        ids.sort_unstable();
+        let half = |node: usize| 2 * node / self.nodes;
+        for id in &ids {
+            let at = |id: &usize| self.node_ids.iter().position(|known| known == id);
+            let distance = |other: &usize| match (at(id), at(other)) {
+                _ if other == id => "10",
+                (Some(one), Some(two)) if half(one) == half(two) => "12",
+                (Some(_), Some(_)) => "21",
+                _ => "40",
+            };
+            let distances: Vec<&str> = ids.iter().map(distance).collect();
+            let cpus = at(id).map_or_else(Vec::new, |node| self.node_cpus(node));
+            let path = format!("sys/devices/system/node/node{id}");
+            root.write(&format!("{path}/cpumap"), &self.mask(&cpus));
+            root.write(&format!("{path}/cpulist"), &list(cpus));
             root.write(&format!("{path}/distance"), &distances.join(" "));
         }
     }
