@@ -398,6 +398,75 @@ fn cores_that_differ_by_a_few_per_cent_are_of_one_kind() {
     assert_eq!(cpus(&placed(&facts), "eth0").0.to_string(), "4-7");
 }
 
+/// CPUs of cores that are nearly as fast as the fastest.
+fn fast(facts: &Facts) -> CpuSet {
+    let cores = &facts.topology.cores;
+    let fastest = cores.iter().map(|core| core.capacity).max().unwrap_or(0);
+    let fast = cores
+        .iter()
+        .filter(|core| core.capacity * 100 >= fastest * 90);
+    let cpus = fast.fold(CpuSet::new(), |all, core| all.union(&core.cpus));
+    cpus.intersection(&facts.topology.allowed)
+}
+
+/// Half of the fast cores or more, of a machine that has cores of several kinds, are for the application only.
+#[track_caller]
+fn check_fast_half(facts: &Facts, placement: &Placement) {
+    let fast = fast(facts);
+    let is_mixed = fast.len() < facts.topology.allowed.len();
+    if !is_mixed || placement.sharing == Sharing::Everything {
+        return;
+    }
+    let network = placement.interfaces.iter().fold(CpuSet::new(), |all, one| {
+        all.union(&one.irq_cpus).union(&one.steering_cpus)
+    });
+    let network = facts.topology.with_siblings(&network);
+    let cores = facts.topology.cores.iter();
+    let cores = cores.filter(|core| core.cpus.intersects(&fast));
+    let (mut all, mut own) = (0, 0);
+    for core in cores {
+        all += 1;
+        let cpus = core.cpus.intersection(&facts.topology.allowed);
+        own +=
+            usize::from(cpus.is_subset(&placement.application_cpus) && !cpus.intersects(&network));
+    }
+    assert!(own * 2 >= all, "{own} of {all} fast cores: {placement:#?}");
+}
+
+#[test]
+fn half_of_the_fast_cores_stay_with_the_application() {
+    for (fast, efficient, tiny) in [
+        (2, 8, 2),
+        (4, 4, 0),
+        (4, 8, 2),
+        (6, 8, 2),
+        (8, 16, 0),
+        (1, 3, 4),
+        (2, 6, 0),
+        (3, 13, 0),
+        (5, 3, 1),
+        (8, 4, 0),
+    ] {
+        for siblings in [1, 2] {
+            for queues in [1, 2, 3, 4, 8, 16, 32] {
+                let mut facts = machine(1, fast + efficient + tiny, siblings, 1);
+                let cores = facts.topology.cores.iter_mut();
+                for (at, core) in cores.enumerate() {
+                    core.capacity = match at {
+                        _ if at < fast => 1_024,
+                        _ if at < fast + efficient => 512,
+                        _ => 256,
+                    };
+                }
+                facts.interfaces = vec![card("eth0", 0, queues, None), card("eth1", 0, 1, None)];
+                let placement = placed(&facts);
+                assert_ne!(placement.sharing, Sharing::Everything);
+                check_fast_half(&facts, &placement);
+            }
+        }
+    }
+}
+
 fn cards() -> impl Strategy<Value = Vec<Interface>> {
     let speeds = prop_oneof![
         Just(None),

@@ -9,7 +9,7 @@
 //!           that the link can carry take, at 260,000 a second for each core
 //! ```
 //! An interface that is due less than half a core gets none of its own, and does not count in the others' sum.
-//! A node gives half of its cores; what an interface is due beyond that comes from other nodes of its package, the nearest
+//! A node gives half of its cores, and of mixed ones half of the fast; what an interface is due beyond that comes from other nodes of its package, the nearest
 //! first.
 
 use super::usable::{UsableNode, UsableTopology};
@@ -141,7 +141,10 @@ pub(super) struct Pool {
 
 /// For each usable node what its interfaces get, when they are due so many cores there.
 pub(super) fn pools(facts: &Facts, usable: &UsableTopology, due: &[f64]) -> Vec<Pool> {
-    let half = |node: &UsableNode| (node.cores.len() as f64 / 2.0).max(1.0);
+    let half = |node: &UsableNode| match node.is_mixed() {
+        true => node.for_network.len() as f64,
+        false => (node.cores.len() as f64 / 2.0).max(1.0),
+    };
     let given = |node: &UsableNode| match usable.is_tiny() {
         true => node.cores.len() as f64,
         false => due[node.at].min(half(node)),

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::budget;
 use super::queue_cpus::{self, Part};
 use super::request::Goal;
-use super::usable::{CORES_MIN_FOR_SYSTEM, UsableNode, UsableTopology, homes};
+use super::usable::{CORES_MIN_FOR_SYSTEM, UsableCore, UsableNode, UsableTopology, homes};
 use crate::cpus::CpuSet;
 use crate::facts::{Facts, Interface};
 
@@ -236,12 +236,11 @@ fn system(usable: &UsableTopology, free: &CpuSet, beside: CpuSet) -> CpuSet {
         return beside;
     }
     let wanted = (usable.cpus() / 32).clamp(1, 4);
-    let cores = usable
-        .nodes
-        .iter()
-        .flat_map(|node| &node.cores)
-        .map(|core| core.cpu);
-    let candidates: Vec<usize> = cores.filter(|cpu| free.contains(*cpu)).collect();
+    let mut cores: Vec<&UsableCore> = usable.nodes.iter().flat_map(|node| &node.cores).collect();
+    // Slow cores do for the system. Sorting is stable: of equals the first are taken.
+    cores.sort_by_key(|core| core.capacity);
+    let cpus = cores.iter().map(|core| core.cpu);
+    let candidates: Vec<usize> = cpus.filter(|cpu| free.contains(*cpu)).collect();
     if candidates.len() <= wanted {
         return CpuSet::new();
     }

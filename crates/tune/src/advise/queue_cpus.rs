@@ -110,8 +110,8 @@ pub(super) fn place(facts: &Facts, usable: &UsableTopology, parts: &[Part]) -> V
         .nodes
         .iter()
         .map(|node| Room {
-            first: 0,
-            end: node.fast().max(1),
+            first: node.for_network.start,
+            end: node.for_network.end,
         })
         .collect();
     let mut placed: Vec<Option<PartPlacement>> = parts.iter().map(|_| None).collect();
@@ -138,9 +138,12 @@ pub(super) fn place(facts: &Facts, usable: &UsableTopology, parts: &[Part]) -> V
     placed.into_iter().flatten().collect()
 }
 
-/// CPUs of a node that few queues may have: half, one for each core. Where several nodes serve, two groups of 8 are a
+/// CPUs of a node that few queues may have: half, one for each core, and where cores differ in speed half of the fast ones. Where several nodes serve, two groups of 8 are a
 /// layout that was measured, and the best, although they leave the application no CPU of its own in a node of 16.
 fn most(node: &UsableNode, parts: usize, nodes_in_use: usize) -> f64 {
+    if node.is_mixed() {
+        return node.for_network.len() as f64;
+    }
     let (cpus, cores) = (node.cpus as f64, node.cores.len() as f64);
     let two_groups = 2.0 * GROUP_MAX as f64;
     let measured = match nodes_in_use {
@@ -152,7 +155,7 @@ fn most(node: &UsableNode, parts: usize, nodes_in_use: usize) -> f64 {
     (cpus / 2.0).max(measured).max(pair).min(cores)
 }
 
-/// The cores of a node that are left: groups take the first, interrupts alone the last of the fast ones.
+/// The cores of a node that are left to the network: groups take the first, interrupts alone the last.
 struct Room {
     first: usize,
     end: usize,
@@ -259,7 +262,6 @@ impl Circle<'_> {
             let room = &mut rooms[*at];
             let node = &self.usable.nodes[*at];
             let gives = (gives + 1e-9).floor().max(1.0) as usize;
-            // Slow cores are passed over, unless there are no others.
             let takes = wanted.min(gives).min(room.left());
             let last = &node.cores[room.end - takes..room.end];
             cpus.extend(last.iter().map(|core| (*at, core.cpu)));
@@ -341,7 +343,9 @@ impl Circle<'_> {
                 Some(cpus) => queues.push(cpus),
                 // No core is left: it shares with an earlier one.
                 None if !queues.is_empty() => queues.push(queues[nth % queues.len()].clone()),
-                None => queues.push(QueueCpus::alone(self.home.cores[0].cpu)),
+                None => queues.push(QueueCpus::alone(
+                    self.home.cores[self.home.for_network.start].cpu,
+                )),
             }
         }
         let reason = self.reason_to_steer(&queues);

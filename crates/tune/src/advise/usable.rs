@@ -1,6 +1,7 @@
 //! The cores that may be used, by node, and the nodes that an interface's queues go to. Pure.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use crate::cpus::CpuSet;
 use crate::facts::topology::Core;
@@ -27,6 +28,8 @@ pub(super) struct UsableNode {
     pub(super) package: i64,
     /// In the order of places, the fast ones first.
     pub(super) cores: Vec<UsableCore>,
+    /// Those of `cores` that the network may take: all, or where they differ in speed half of the fast ones.
+    pub(super) for_network: Range<usize>,
     /// CPUs that may be used, siblings counted.
     pub(super) cpus: usize,
 }
@@ -35,7 +38,7 @@ pub(super) struct UsableCore {
     pub(super) cpu: usize,
     pub(super) cache: CpuSet,
     /// How fast it is; the same for all that are nearly as fast as the fastest.
-    capacity: usize,
+    pub(super) capacity: usize,
 }
 
 impl UsableTopology {
@@ -69,6 +72,7 @@ impl UsableTopology {
                     id: core.place.node,
                     package: core.place.package,
                     cores: Vec::new(),
+                    for_network: 0..0,
                     cpus: 0,
                 });
             }
@@ -79,6 +83,9 @@ impl UsableTopology {
                 cache: core.cache.clone(),
                 capacity: capacity(core),
             });
+        }
+        for node in &mut nodes {
+            node.for_network = for_network(&node.cores);
         }
         UsableTopology { nodes }
     }
@@ -98,12 +105,25 @@ impl UsableTopology {
 }
 
 impl UsableNode {
-    /// Cores that are as fast as its fastest; they stand first.
-    pub(super) fn fast(&self) -> usize {
-        let first = self.cores.first().map(|core| core.capacity);
-        let is_fast = |core: &&UsableCore| Some(core.capacity) == first;
-        self.cores.iter().take_while(is_fast).count()
+    /// Whether its cores differ in speed.
+    pub(super) fn is_mixed(&self) -> bool {
+        self.for_network.len() < self.cores.len()
     }
+}
+
+/// The cores that the network may take of a node's, the fast ones of which stand first. Of the fastest kind that has two
+/// it takes half, and a single faster core none: the application keeps half of the fast cores at least. Cores of one kind
+/// are all there to be taken.
+fn for_network(cores: &[UsableCore]) -> Range<usize> {
+    let mut first = 0;
+    for kind in cores.chunk_by(|one, two| one.capacity == two.capacity) {
+        match kind.len() {
+            all if all == cores.len() => break,
+            1 => first += 1,
+            some => return first + some.div_ceil(2)..first + some,
+        }
+    }
+    0..cores.len()
 }
 
 /// The nodes (indexes of the usable nodes) that an interface's queues go to in turn; at least one.
