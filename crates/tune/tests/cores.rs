@@ -398,6 +398,72 @@ fn cores_that_differ_by_a_few_per_cent_are_of_one_kind() {
     assert_eq!(cpus(&placed(&facts), "eth0").0.to_string(), "4-7");
 }
 
+/// How many CPUs take interrupts, and how many the application has.
+fn sizes(cores: usize, queues: usize) -> (i64, i64) {
+    let mut facts = machine(1, cores, 1, 1);
+    facts.interfaces = vec![card("eth0", 0, queues, None)];
+    let placement = placed(&facts);
+    let irq = placement.interfaces[0].irq_cpus.len() as i64;
+    (irq, placement.application_cpus.len() as i64)
+}
+
+#[test]
+fn small_machine_with_many_queues_does_not_jump() {
+    assert_eq!(
+        [6, 7, 8, 9, 11, 12].map(|cores| sizes(cores, cores).0),
+        [6, 7, 6, 5, 3, 3]
+    );
+    let check = |one: (usize, usize), two: (usize, usize)| {
+        let (a, b) = (sizes(one.0, one.1), sizes(two.0, two.1));
+        let steps = ((a.0 - b.0).abs(), (a.1 - b.1).abs());
+        assert!(
+            steps.0 <= 3 && steps.1 <= 3,
+            "cores and queues {one:?}, {two:?}: {a:?}, {b:?}"
+        );
+    };
+    for cores in 4..20 {
+        check((cores, cores), (cores + 1, cores + 1));
+        for queues in cores / 2..cores + 2 {
+            check((cores, queues), (cores, queues + 1));
+            check((cores, queues), (cores + 1, queues));
+        }
+    }
+}
+
+#[test]
+fn isolated_cpus_are_the_application_s_however_few_are_left() {
+    for (cores, siblings, shared) in [
+        (16, 1, 1),
+        (16, 1, 2),
+        (16, 1, 3),
+        (16, 2, 2),
+        (8, 1, 4),
+        (8, 1, 3),
+        (64, 1, 6),
+        (64, 2, 16),
+    ] {
+        for queues in [1, 2, 4, 8, 16] {
+            let mut facts = machine(1, cores, siblings, 1);
+            facts.topology.isolated = (shared * siblings..cores * siblings).collect();
+            facts.interfaces = vec![card("eth0", 0, queues, None)];
+            let placement = placed(&facts);
+            let place = format!("{cores} cores, {shared} shared, {queues} queues: {placement:#?}");
+            assert_eq!(placement.sharing, Sharing::Nothing, "{place}");
+            let own = &placement.application_cpus;
+            assert!(facts.topology.isolated.is_subset(own), "{place}");
+            let network = placement.interfaces[0]
+                .irq_cpus
+                .union(&placement.interfaces[0].steering_cpus);
+            let shared_cpus = facts.topology.allowed.minus(&facts.topology.isolated);
+            assert!(
+                !network.is_empty() && network.is_subset(&shared_cpus),
+                "{place}"
+            );
+            assert!(network.len() * 2 <= (shared * siblings).max(2), "{place}");
+        }
+    }
+}
+
 /// CPUs of cores that are nearly as fast as the fastest.
 fn fast(facts: &Facts) -> CpuSet {
     let cores = &facts.topology.cores;

@@ -42,10 +42,9 @@ const IDLE_PART: f64 = 16.0;
 pub(super) fn cores(facts: &Facts, usable: &UsableTopology, interfaces: &[&Interface]) -> Vec<f64> {
     let weights = weights(facts, interfaces);
     let all = usable.cores() as f64;
-    let quarter = all / INTERRUPT_SHARE as f64;
     let budget = match usable.is_tiny() {
         true => all,
-        false => quarter.max(INTERRUPT_CORES_MIN.min(all / 2.0)),
+        false => quarter(usable),
     };
     let sum: f64 = weights.iter().sum();
     // Those that are due less than half a core are guests on the cores of the others, and take nothing from them.
@@ -69,6 +68,17 @@ pub(super) fn cores(facts: &Facts, usable: &UsableTopology, interfaces: &[&Inter
         part.min(line)
     };
     weights.iter().zip(interfaces).map(due).collect()
+}
+
+/// A quarter of the machine's cores, and some more of a small one.
+fn quarter(usable: &UsableTopology) -> f64 {
+    let all = usable.cores() as f64;
+    (all / INTERRUPT_SHARE as f64).max(INTERRUPT_CORES_MIN.min(all / 2.0))
+}
+
+/// The cores that take interrupts when there are queues enough.
+pub(super) fn interrupt_cores(usable: &UsableTopology) -> usize {
+    quarter(usable) as usize
 }
 
 /// What each interface weighs beside the others. Powers of two, so that a plan does not change with every packet.

@@ -11,6 +11,7 @@
 //!   node  | o o a a a a a a a a a a a a I I I I |      8 queues, 2 on each
 //! a small machine with a queue for each core, as most virtual machines are delivered: all share all
 //!   node  | I I I I |                                  4 queues
+//!   node  | a a I I I I I I |                          8 queues
 //! ```
 
 use serde::Serialize;
@@ -97,10 +98,10 @@ pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: G
         }));
     }
     parts.retain(|part| !part.queues.is_empty());
-    let is_small = is_small(&usable, &parts);
-    let placements = match is_small {
-        true => queue_cpus::everywhere(&usable, &parts),
-        false => queue_cpus::place(facts, &usable, &parts),
+    let shared = shared_cores(&usable, &parts);
+    let placements = match shared {
+        Some(cores) => queue_cpus::everywhere(&usable, &parts, cores),
+        None => queue_cpus::place(facts, &usable, &parts),
     };
     for (part, placement) in parts.iter().zip(placements) {
         let interface = &mut placed[part.interface];
@@ -130,23 +131,51 @@ pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: G
         let steering = interface.queues.iter().map(|queue| &queue.steering_cpus);
         interface.steering_cpus = steering.fold(CpuSet::new(), |all, cpus| all.union(cpus));
     }
-    match is_small {
-        true => shared_by_all(facts, placed),
-        false => share_out(facts, &usable, placed, goal),
+    match shared {
+        Some(_) => shared_by_all(facts, placed),
+        None => share_out(facts, &usable, placed, goal),
     }
 }
 
-/// Whether nothing can be set aside: too few cores, or few and a queue for each of those that interrupts go to.
-fn is_small(usable: &UsableTopology, parts: &[Part]) -> bool {
+/// How many cores take interrupts where nothing is set aside, since there are few cores and queues for nearly all of them;
+/// none where CPUs are set aside. With a core more, or a queue fewer, it is some cores fewer, down to those that would
+/// be set aside, so that no size of a machine has a plan of another kind than its neighbours.
+///
+/// ```text
+/// n cores with a queue for each:  3 4 5 6 7 8 9 10 11 | 12 ...
+/// cores with interrupts:          3 4 5 6 7 6 5  4  3 |  3 set aside
+/// ```
+fn shared_cores(usable: &UsableTopology, parts: &[Part]) -> Option<usize> {
+    let cores = usable.cores();
+    if usable.is_tiny() {
+        return Some(cores);
+    }
+    // Isolated CPUs are set aside already, and of several kinds of cores the application keeps half of the fast ones.
+    let is_mixed = usable.nodes.iter().any(UsableNode::is_mixed);
+    if parts.is_empty() || usable.has_isolated || is_mixed {
+        return None;
+    }
     let queues = |node: &UsableNode| {
         let here = parts.iter().filter(|part| part.home == node.at);
         here.map(|part| part.queues.len()).sum::<usize>()
     };
-    let mut in_use = usable.nodes.iter().filter(|node| queues(node) > 0);
-    let has_all = |node: &UsableNode| queues(node) >= node.cores.len().max(2);
-    usable.is_tiny()
-        || usable.cores() < CORES_MIN_FOR_SYSTEM && !parts.is_empty() && in_use.all(has_all)
+    let beyond = cores.saturating_sub(ALL_SHARED_MAX);
+    let without: usize = usable
+        .nodes
+        .iter()
+        // A small machine shares all its cores when the nodes in use have their queues.
+        .filter(|node| beyond > 0 || queues(node) > 0)
+        .map(|node| node.cores.len().max(2).saturating_sub(queues(node)))
+        .sum();
+    let shared = cores.checked_sub(SHARED_STEP * (beyond + without))?;
+    (shared > budget::interrupt_cores(usable)).then_some(shared)
 }
+
+/// The most cores that all take interrupts when there is a queue for each.
+const ALL_SHARED_MAX: usize = 7;
+
+/// Cores that take no interrupts any more for each core beyond that, and for each that has no queue.
+const SHARED_STEP: usize = 2;
 
 fn blank(interface: &Interface) -> InterfacePlacement {
     InterfacePlacement {
@@ -232,7 +261,8 @@ fn share_out(
 }
 
 fn system(usable: &UsableTopology, free: &CpuSet, beside: CpuSet) -> CpuSet {
-    if usable.cores() < CORES_MIN_FOR_SYSTEM || !beside.is_empty() {
+    let is_small = !usable.has_isolated && usable.cores() < CORES_MIN_FOR_SYSTEM;
+    if is_small || !beside.is_empty() {
         return beside;
     }
     let wanted = (usable.cpus() / 32).clamp(1, 4);
@@ -241,7 +271,8 @@ fn system(usable: &UsableTopology, free: &CpuSet, beside: CpuSet) -> CpuSet {
     cores.sort_by_key(|core| core.capacity);
     let cpus = cores.iter().map(|core| core.cpu);
     let candidates: Vec<usize> = cpus.filter(|cpu| free.contains(*cpu)).collect();
-    if candidates.len() <= wanted {
+    // The application needs one that is left, unless it has others.
+    if candidates.len() < wanted + usize::from(!usable.has_isolated) {
         return CpuSet::new();
     }
     candidates.into_iter().take(wanted).collect()

@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 mod reason;
 
 use super::budget::{self, GUEST_CORES, Pool};
-use super::usable::{CORES_MIN, CORES_MIN_FOR_SYSTEM, UsableNode, UsableTopology};
+use super::usable::{CORES_MIN, UsableNode, UsableTopology};
 use crate::cpus::CpuSet;
 use crate::facts::Facts;
 
@@ -72,24 +72,34 @@ impl PartPlacement {
     }
 }
 
-/// A machine too small to set CPUs aside: interrupts one per core of the node, and nothing steered.
-pub(super) fn everywhere(usable: &UsableTopology, parts: &[Part]) -> Vec<PartPlacement> {
-    let reason = match usable.is_tiny() {
-        true => format!(
+/// A machine too small to set CPUs aside: interrupts go to so many of its cores, in turn, and nothing is steered.
+pub(super) fn everywhere(
+    usable: &UsableTopology,
+    parts: &[Part],
+    cores: usize,
+) -> Vec<PartPlacement> {
+    let all = usable.cores();
+    let reason = match (usable.is_tiny(), cores < all) {
+        (true, _) => format!(
             "with fewer than {CORES_MIN} cores there is none to set aside: everything shares them"
         ),
-        false => format!(
-            "with fewer than {CORES_MIN_FOR_SYSTEM} cores and a queue for each there is none to set aside: everything \
-             shares them"
+        (false, false) => format!(
+            "with {all} cores and a queue for each there is none to set aside: everything shares them"
+        ),
+        (false, true) => format!(
+            "with {all} cores and queues for nearly all there is none to set aside: everything shares them, and {cores} \
+             take interrupts"
         ),
     };
     let mut taken = vec![0; usable.nodes.len()];
     let placed = |part: &Part| {
-        let cores = &usable.nodes[part.home].cores;
+        let node = &usable.nodes[part.home];
+        let some = (node.cores.len() * cores / all).max(1);
+        // The last, which take them alone in a larger machine.
+        let chosen = &node.cores[node.cores.len() - some..];
         let first = taken[part.home];
         taken[part.home] += part.queues.len();
-        let queues =
-            (first..taken[part.home]).map(|at| QueueCpus::alone(cores[at % cores.len()].cpu));
+        let queues = (first..taken[part.home]).map(|at| QueueCpus::alone(chosen[at % some].cpu));
         PartPlacement {
             queues: queues.collect(),
             reason: reason.clone(),
@@ -126,7 +136,7 @@ pub(super) fn place(facts: &Facts, usable: &UsableTopology, parts: &[Part]) -> V
             usable,
             home,
             pool: &pools[home.at],
-            most: most(home, here.len(), in_use),
+            most: most(usable, home, here.len(), in_use),
             due: due[home.at],
             parts,
         };
@@ -140,7 +150,7 @@ pub(super) fn place(facts: &Facts, usable: &UsableTopology, parts: &[Part]) -> V
 
 /// CPUs of a node that few queues may have: half, one for each core, and where cores differ in speed half of the fast ones. Where several nodes serve, two groups of 8 are a
 /// layout that was measured, and the best, although they leave the application no CPU of its own in a node of 16.
-fn most(node: &UsableNode, parts: usize, nodes_in_use: usize) -> f64 {
+fn most(usable: &UsableTopology, node: &UsableNode, parts: usize, nodes_in_use: usize) -> f64 {
     if node.is_mixed() {
         return node.for_network.len() as f64;
     }
@@ -150,8 +160,12 @@ fn most(node: &UsableNode, parts: usize, nodes_in_use: usize) -> f64 {
         0 | 1 => 0.0,
         _ => (2.0 * cpus - two_groups).min(two_groups),
     };
-    // One CPU beside that with the interrupts, even where that is more than half of a small node.
-    let pair = if parts == 1 { 2.0 } else { 1.0 };
+    // One CPU beside that with the interrupts, even where that is more than half of a small node, but not where it is
+    // the last that is left to the system.
+    let pair = match (parts, usable.has_isolated) {
+        (1, false) => 2.0,
+        _ => 1.0,
+    };
     (cpus / 2.0).max(measured).max(pair).min(cores)
 }
 

@@ -17,6 +17,8 @@ const FAST_PERCENT: usize = 90;
 /// The cores that may be used, by node, each with the one CPU of it that is.
 pub(super) struct UsableTopology {
     pub(super) nodes: Vec<UsableNode>,
+    /// Whether the application has CPUs besides these: those that were isolated at boot.
+    pub(super) has_isolated: bool,
 }
 
 pub(super) struct UsableNode {
@@ -87,7 +89,10 @@ impl UsableTopology {
         for node in &mut nodes {
             node.for_network = for_network(&node.cores);
         }
-        UsableTopology { nodes }
+        UsableTopology {
+            nodes,
+            has_isolated: !shared.is_empty() && topology.allowed.intersects(&topology.isolated),
+        }
     }
 
     pub(super) fn cores(&self) -> usize {
@@ -100,7 +105,7 @@ impl UsableTopology {
 
     /// Whether everything is shared, whatever queues there are.
     pub(super) fn is_tiny(&self) -> bool {
-        self.cores() < CORES_MIN
+        !self.has_isolated && self.cores() < CORES_MIN
     }
 }
 
@@ -204,5 +209,5 @@ fn nearest(facts: &Facts, usable: &UsableTopology, id: usize) -> Option<usize> {
         .map(|node| node.at)
 }
 
-/// With fewer cores the rest of the system has no CPU of its own, and a machine with a queue for each shares them all.
+/// With fewer cores the rest of the system has no CPU of its own.
 pub(super) const CORES_MIN_FOR_SYSTEM: usize = 8;
