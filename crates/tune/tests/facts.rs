@@ -152,13 +152,20 @@ fn recorded_interfaces_have_their_devices_queues_and_nodes() {
 
 #[test]
 fn interrupts_are_found_by_queue_whatever_the_driver_calls_them() {
-    for (kind, irqs) in [
-        (Kind::Ixgbevf, 5),
-        (Kind::Ena, 5),
-        (Kind::Mlx5, 5),
-        (Kind::Mlx4, 5),
-        (Kind::Gve, 9),
-        (Kind::Virtio, 9),
+    // The kind, its interrupts, those for control among them, and the queues of each.
+    for (kind, irqs, control, queues) in [
+        (Kind::Ixgbevf, 5, 1, 1),
+        (Kind::Ena, 5, 1, 1),
+        (Kind::Mlx5, 5, 1, 1),
+        (Kind::Mlx4, 5, 1, 1),
+        (Kind::Gve, 9, 1, 1),
+        (Kind::Virtio, 9, 1, 1),
+        (Kind::VirtioShared, 2, 1, 4),
+        (Kind::GveBlock, 9, 1, 1),
+        (Kind::Xen, 8, 0, 1),
+        (Kind::Tg3, 5, 1, 1),
+        (Kind::IcePairs, 3, 1, 2),
+        (Kind::Netvsc, 4, 0, 1),
     ] {
         let root = Machine::new(2, 4, 2).with("ens5", kind, 1, 4, 3).write();
         let facts = read(root.path());
@@ -173,17 +180,76 @@ fn interrupts_are_found_by_queue_whatever_the_driver_calls_them() {
                 1,
                 "{kind:?}, queue {queue}"
             );
+            let irq = ens5.receive_irq(queue).expect("one");
+            assert_eq!(
+                (irq.queues, irq.cpus().to_string()),
+                (queues, "3".to_owned())
+            );
         }
         assert_eq!(
             ens5.irqs
                 .iter()
                 .filter(|irq| irq.purpose == Purpose::Control)
                 .count(),
-            1,
+            control,
             "{kind:?}"
         );
-        assert_eq!(facts::taken_by(ens5, &facts.interrupts).to_string(), "3");
+        assert!(ens5.irqs_unclear.is_none() && ens5.unclear_cpus.is_empty());
+        if kind != Kind::Netvsc {
+            assert_eq!(facts::taken_by(ens5, &facts.interrupts).to_string(), "3");
+        }
     }
+}
+
+#[test]
+fn portals_of_dpaa2_are_those_of_all_cpus() {
+    let root = Machine::new(1, 4, 1)
+        .with("eth0", Kind::Dpaa2, 0, 4, 3)
+        .with("eth1", Kind::Dpaa2, 0, 4, 3)
+        .write();
+    let facts = read(root.path());
+    for name in ["eth0", "eth1"] {
+        let port = facts.interface(name).expect("a port");
+        assert_eq!(port.irqs_unclear, Some(facts::interface::Unclear::Portals));
+        assert_eq!(port.unclear_cpus.to_string(), "0-3");
+        assert!((0..4).all(|queue| port.receive_irq(queue).is_none()));
+    }
+}
+
+#[test]
+fn representor_leaves_the_interrupts_to_its_parent() {
+    let root = Machine::new(1, 4, 1)
+        .with("eth0", Kind::Mlx5, 0, 2, 3)
+        .write();
+    let device = root.path().join("sys/devices/pci0000:00/0000:00:01.0");
+    for (name, port) in [("eth0", "p0"), ("rep0", "pf0vf0"), ("rep1", "c1pf0sf88")] {
+        let path = device.join("net").join(name);
+        fs::create_dir_all(path.join("queues/rx-0")).expect("a directory");
+        fs::write(path.join("phys_port_name"), port).expect("written");
+        let link = |from: &str, to: &str| {
+            let _ = std::os::unix::fs::symlink(to, root.path().join(from));
+        };
+        let below = format!("sys/devices/pci0000:00/0000:00:01.0/net/{name}");
+        link(
+            &format!("sys/class/net/{name}"),
+            &format!("../../../{below}"),
+        );
+        link(&format!("{below}/device"), "../../../0000:00:01.0");
+    }
+    let facts = read(root.path());
+    let of = |name: &str| facts.interface(name).expect("an interface");
+    assert!(of("eth0").is_device && of("eth0").irqs_unclear.is_none());
+    assert_eq!(of("eth0").irqs.len(), 3);
+    for name in ["rep0", "rep1"] {
+        assert!(!of(name).is_device && of(name).irqs.is_empty(), "{name}");
+    }
+    let plan = advise::plan(&facts, &Request::default()).expect("a plan");
+    let names = plan
+        .placement
+        .interfaces
+        .iter()
+        .map(|placed| &placed.name[..]);
+    assert_eq!(names.collect::<Vec<_>>(), ["eth0"]);
 }
 
 #[test]

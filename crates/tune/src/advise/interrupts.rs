@@ -12,12 +12,12 @@ impl Advice<'_> {
         let mut unknown = 0;
         for queue in &self.placed.queues {
             let Some(cpu) = queue.irq_cpu else {
+                unknown += usize::from(self.interface.is_device);
                 continue;
             };
-            let irqs: Vec<&Irq> = self.interface.irqs_of(queue.queue).collect();
-            let is_unknown = irqs.is_empty() && queue.queue < self.interface.receive.len();
-            unknown += usize::from(is_unknown);
-            for irq in irqs {
+            // One of several queues is moved with the first of them.
+            let irqs = self.interface.irqs.iter();
+            for irq in irqs.filter(|irq| irq.queue == Some(queue.queue)) {
                 actions.extend(self.interrupt(irq, queue.queue, cpu));
             }
         }
@@ -38,6 +38,10 @@ impl Advice<'_> {
             Some(Unclear::Twice) => {
                 "has several interrupts for one queue, and nothing says which of them it is: those are not moved"
             }
+            Some(Unclear::Portals) => {
+                "receives by the portals of the processor (dpio), one for each CPU, which all interfaces share: those are \
+                 not moved"
+            }
             None if unknown == 0 => return None,
             None if self.facts.interrupts.is_empty() => {
                 "its interrupts are not moved: /proc/interrupts is not here, which says whose they are"
@@ -54,9 +58,9 @@ impl Advice<'_> {
         if irq.affinity.as_ref() == Some(&wished) {
             return None;
         }
-        let (file, current, proposed) = match irq.file.as_ref()? {
-            AffinityFile::List(now) => ("smp_affinity_list", now, wished.to_string()),
-            AffinityFile::Mask(now) => ("smp_affinity", now, wished.mask_like(now)),
+        let (current, proposed) = match irq.file.as_ref()? {
+            AffinityFile::List(now) | AffinityFile::Channel(now) => (now, wished.to_string()),
+            AffinityFile::Mask(now) => (now, wished.mask_like(now)),
         };
         let target = Target::Interrupt {
             interface: self.name(),
@@ -71,7 +75,7 @@ impl Advice<'_> {
         };
         Some(self.action(
             target,
-            format!("/proc/irq/{}/{file}", irq.number),
+            irq.path(&self.interface.name)?,
             current,
             proposed,
             Why {

@@ -15,7 +15,6 @@ use crate::Error;
 use crate::advise::{THREAD, Target};
 use crate::cpus::CpuSet;
 use crate::facts::ethtool::{self, Knob};
-use crate::facts::interface::AffinityFile;
 use crate::facts::{self, Facts, process};
 use crate::tree::{Tree, below};
 
@@ -50,11 +49,7 @@ impl Place {
             } => {
                 let irqs = facts.interface(interface)?;
                 let irq = irqs.irqs_of(*queue).find(|irq| irq.purpose == *purpose)?;
-                let file = match irq.file.as_ref()? {
-                    AffinityFile::List(_) => "smp_affinity_list",
-                    AffinityFile::Mask(_) => "smp_affinity",
-                };
-                Some(Place::File(format!("/proc/irq/{}/{file}", irq.number)))
+                irq.path(interface).map(Place::File)
             }
             Target::Steering { interface, queue } => {
                 queue_file(interface, "rx", *queue, "rps_cpus")

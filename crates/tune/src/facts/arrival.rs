@@ -38,22 +38,30 @@ pub fn of(interfaces: &[Interface]) -> Result<CpuSet, String> {
 }
 
 fn of_one(interface: &Interface) -> Result<CpuSet, String> {
-    let name = &interface.name;
     let mut all = CpuSet::new();
-    // What stands on others (a bond, a VLAN) gets its packets where they do.
-    if !interface.is_device && !interface.lower.is_empty() {
+    // What stands on others (a bond, a VLAN) gets its packets where they do, and a representor where its parent does.
+    let stands_on_others = !interface.lower.is_empty() || interface.device.is_some();
+    if !interface.is_device && stands_on_others {
         return Ok(all);
     }
     if interface.irqs_unclear.is_some() || interface.receive.is_empty() {
-        return Err(format!("it is not known which CPUs take packets of {name}"));
+        return Err(unknown(interface));
     }
     for queue in &interface.receive {
         match of_queue(interface, queue) {
             Some(cpus) => all = all.union(&cpus),
-            None => return Err(format!("it is not known which CPUs take packets of {name}")),
+            None => return Err(unknown(interface)),
         }
     }
     Ok(all)
+}
+
+/// Why nothing is said of an interface.
+pub(crate) fn unknown(interface: &Interface) -> String {
+    format!(
+        "it is not known which CPUs take packets of {}",
+        interface.name
+    )
 }
 
 fn of_queue(interface: &Interface, queue: &ReceiveQueue) -> Option<CpuSet> {

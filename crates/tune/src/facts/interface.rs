@@ -1,7 +1,9 @@
 //! Network interfaces: device, node, queues, interrupts, masks, counters, and what bonds and VLANs stand on.
 
+mod channel;
 mod irq;
 mod read;
+mod vector;
 
 use serde::Serialize;
 
@@ -29,7 +31,8 @@ pub struct Interface {
     pub port: Option<u32>,
     /// The device that it is a virtual function of; none when it is none.
     pub physical_function: Option<String>,
-    /// Whether it is a device of its own rather than something built on others.
+    /// Whether it is a device of its own rather than something built on others. The representor of a virtual function
+    /// is none, although it has the device of its parent: its packets come by the parent's interrupts.
     pub is_device: bool,
     /// What the kernel says of its link: `up`, `down`, `unknown` …
     pub state: Option<String>,
@@ -47,6 +50,8 @@ pub struct Interface {
     pub irqs: Vec<Irq>,
     /// Why some interrupts of its device are nobody's, or of no queue.
     pub irqs_unclear: Option<Unclear>,
+    /// CPUs that interrupts go to of which it is only known that they may bring its packets, not for which queue.
+    pub unclear_cpus: CpuSet,
     /// What the driver says; none when it was not asked.
     pub ethtool: Option<Ethtool>,
     /// Nanoseconds that packets may wait for company after an interrupt.
@@ -90,8 +95,10 @@ pub struct Irq {
     pub name: String,
     /// What it is for.
     pub purpose: Purpose,
-    /// The queue it serves; none for control, or when its name does not say.
+    /// The queue it serves, the first when it serves several; none for control, or when its name does not say.
     pub queue: Option<usize>,
+    /// How many queues it serves, from `queue` on.
+    pub queues: usize,
     /// CPUs it may go to.
     pub affinity: Option<CpuSet>,
     /// The CPU it does go to.
@@ -107,6 +114,8 @@ pub enum Unclear {
     Shared(Vec<String>),
     /// Several say that they serve one queue in one direction.
     Twice,
+    /// Packets come by the portals of the processor (`dpio.N`), one for each CPU, which all interfaces share.
+    Portals,
 }
 
 /// How an interrupt is moved.
@@ -116,6 +125,8 @@ pub enum AffinityFile {
     List(String),
     /// `smp_affinity`, and what it says.
     Mask(String),
+    /// `channels/N/cpu` of the device, and what it says: a channel of Hyper-V's bus takes the number of one CPU.
+    Channel(String),
 }
 
 impl Interface {
@@ -127,9 +138,44 @@ impl Interface {
         )
     }
 
-    /// The interrupts that bring packets of a receive queue.
+    /// The interrupts of a queue, in either direction.
     pub fn irqs_of(&self, queue: usize) -> impl Iterator<Item = &Irq> {
-        self.irqs.iter().filter(move |irq| irq.queue == Some(queue))
+        self.irqs.iter().filter(move |irq| irq.serves(queue))
+    }
+
+    /// The interrupt that announces received packets of a queue.
+    pub fn receive_irq(&self, queue: usize) -> Option<&Irq> {
+        self.irqs_of(queue)
+            .find(|irq| matches!(irq.purpose, Purpose::Both | Purpose::Receive))
+    }
+}
+
+impl Irq {
+    /// Whether it serves a queue.
+    pub fn serves(&self, queue: usize) -> bool {
+        let first = self.queue.filter(|first| *first <= queue);
+        first.is_some_and(|first| queue - first < self.queues)
+    }
+
+    /// The CPUs it goes to: those in effect, else those it may go to.
+    pub fn cpus(&self) -> CpuSet {
+        let effective = self.effective.as_ref().filter(|cpus| !cpus.is_empty());
+        effective
+            .or(self.affinity.as_ref())
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// Where the value of its CPUs is.
+    pub fn path(&self, interface: &str) -> Option<String> {
+        let number = self.number;
+        Some(match self.file.as_ref()? {
+            AffinityFile::List(_) => format!("/proc/irq/{number}/smp_affinity_list"),
+            AffinityFile::Mask(_) => format!("/proc/irq/{number}/smp_affinity"),
+            AffinityFile::Channel(_) => {
+                format!("{NET}/{interface}/device/channels/{number}/cpu")
+            }
+        })
     }
 }
 

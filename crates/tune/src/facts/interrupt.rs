@@ -86,6 +86,8 @@ fn handlers(words: &[&str]) -> String {
                 && word.chars().any(|letter| letter.is_ascii_digit())
             || word.starts_with("PCI-MSI")
             || word.starts_with("xen-")
+            // Xen's kind stands apart from its controller: `xen-dyn    -event`, `xen-pirq    -msi-x`.
+            || word.starts_with('-')
             || [
                 "IO-APIC", "GICv3", "GICv2", "ITS-MSI", "ITS-MSIX", "XIVE-IRQ", "XICS", "MSI",
             ]
@@ -98,12 +100,33 @@ fn handlers(words: &[&str]) -> String {
     words[names..].join(" ")
 }
 
-/// What gVNIC (`gve`) calls its interrupts but that for management: `gve-ntfy-blk3@pci:…`.
-const BLOCK: &str = "ntfy-blk";
+/// What gVNIC (`gve`) calls its interrupts but that for management: `gve-ntfy-blk3@pci:…`, and before Linux 6.4
+/// `eth%d-ntfy-block.3`, with the percent sign.
+const BLOCK: &str = "ntfy-bl";
 
 /// Whether an interrupt is one of gVNIC's blocks.
 pub(crate) fn is_block(name: &str) -> bool {
     name.contains(BLOCK)
+}
+
+/// Whether an interrupt is that of all queues of a virtio device with too few of them: `virtio3-virtqueues`
+/// (vp_request_msix_vectors in drivers/virtio/virtio_pci_common.c).
+pub(crate) fn is_virtqueues(name: &str) -> bool {
+    name.ends_with("-virtqueues")
+}
+
+/// Whether an interrupt is that of a portal of DPAA2: `dpio.3`.
+pub(crate) fn is_portal(name: &str) -> bool {
+    let number = name.strip_prefix("dpio.");
+    number.is_some_and(|number| number.starts_with(|letter: char| letter.is_ascii_digit()))
+}
+
+/// The two numbers at the end of `ice-eth0-TxRx-0-1`.
+pub(crate) fn pair(name: &str) -> Option<(usize, usize)> {
+    let (_, numbers) = name.split_once("TxRx-")?;
+    let (first, last) = numbers.split_once('-')?;
+    let number = |text: &str| text.parse().ok().filter(|queue| *queue < QUEUES_MAX);
+    Some((number(first)?, number(last)?))
 }
 
 /// What mlx4 calls the interrupts of its completion queues: `mlx4-3@0000:04:00.0` (drivers/net/ethernet/mellanox/mlx4/eq.c).
@@ -117,7 +140,7 @@ pub(crate) fn is_vector(name: &str) -> bool {
 
 /// What the name of an interrupt says: its purpose and the queue it serves. Drivers agree on little, so this knows the
 /// spellings: `eth0-TxRx-3`, `eth0-Tx-Rx-3`, `eth0-rx-3`, `virtio2-input.3`, `mlx5_comp3@pci:…`, `mana_q3@pci:…`,
-/// `mlx4-3@0000:…`, `eth0-q3-rx`, `eth0-3`.
+/// `mlx4-3@0000:…`, `eth0-q3-rx`, `vif0-q3-rx`, `eth0-3`.
 pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
     // Behind the @ stands the address of the device, whose digits are no queue. The interface's own name may contain
     // any of these words, and digits.
@@ -153,8 +176,8 @@ pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
         let Some((before, after)) = rest.split_once(word) else {
             continue;
         };
-        // The number stands behind the word, or before it: `q3-rx`.
-        let queue = first_number(after).or_else(|| first_number(before));
+        // The number stands after the word, or before it: `q3-rx`.
+        let queue = first_number(after).or_else(|| last_number(before));
         return (purpose, queue);
     }
     match rest
@@ -177,6 +200,13 @@ fn first_number(text: &str) -> Option<usize> {
         .parse()
         .ok()
         .filter(|queue| *queue < QUEUES_MAX)
+}
+
+fn last_number(text: &str) -> Option<usize> {
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    let end = text.rfind(is_digit)? + 1;
+    let start = text[..end].trim_end_matches(is_digit).len();
+    first_number(&text[start..end])
 }
 
 #[cfg(test)]
@@ -206,6 +236,8 @@ mod tests {
             120:          1          2   PCI-MSI-edge      eth0, uhci hcd\n\
             \x2072:          5          5   xen-dyn-event     eth0-q0-rx\n\
             \x2013:          5          5   ITS-MSI 16384 Edge      eth1-Tx-Rx-0\n\
+            \x2074:          5          6   xen-dyn    -event     vif0-q0-rx\n\
+            \x2075:          5          7   xen-pirq    -msi-x     ens3-Tx-Rx-0\n\
             \x2016:          0          0\n\
             NMI:          0          0   Non-maskable interrupts\n\
             \x2099:          1";
@@ -216,6 +248,8 @@ mod tests {
             (120, "eth0, uhci hcd", 3),
             (72, "eth0-q0-rx", 10),
             (13, "eth1-Tx-Rx-0", 10),
+            (74, "vif0-q0-rx", 11),
+            (75, "ens3-Tx-Rx-0", 12),
             (16, "", 0),
         ];
         let expected: Vec<_> = expected
@@ -236,6 +270,11 @@ mod tests {
             ("eth0-fp-2", (Both, Some(2))),
             ("eth0-q3-rx", (Receive, Some(3))),
             ("eth0-7", (Both, Some(7))),
+            ("vif0-q3-tx", (Transmit, Some(3))),
+            ("eth%d-ntfy-block.5", (Both, Some(5))),
+            ("eth%d-mgmnt", (Control, None)),
+            ("eth0-txrx-2", (Both, Some(2))),
+            ("ice-eth0-TxRx-0-1", (Both, Some(0))),
             ("virtio2-input.3", (Receive, Some(3))),
             ("virtio2-output.3", (Transmit, Some(3))),
             ("virtio2-config", (Control, None)),

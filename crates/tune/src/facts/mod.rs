@@ -375,7 +375,11 @@ fn ipv6(text: &str, into: &mut BTreeMap<String, u64>) {
 
 /// CPUs that took interrupts of a device, with how many, from the most to the least.
 pub fn taken_by(interface: &Interface, interrupts: &[Interrupt]) -> CpuSet {
-    let numbers: Vec<usize> = interface.irqs.iter().map(|irq| irq.number).collect();
+    // Channels have numbers of their own.
+    let has_row =
+        |irq: &&interface::Irq| !matches!(irq.file, Some(interface::AffinityFile::Channel(_)));
+    let irqs = interface.irqs.iter().filter(has_row);
+    let numbers: Vec<usize> = irqs.map(|irq| irq.number).collect();
     let rows = interrupts
         .iter()
         .filter(|row| numbers.contains(&row.number));

@@ -91,7 +91,37 @@ pub(crate) enum Kind {
     Gve,
     /// `virtio0-input.0` and `virtio0-output.0`; the table of interrupts is the parent's.
     Virtio,
+    /// `virtio0-virtqueues`, one for all queues.
+    VirtioShared,
+    /// `eth%d-ntfy-block.0` with the percent sign, as gve had it before Linux 6.4.
+    GveBlock,
+    /// `vif0-q0-tx` and `vif0-q0-rx`, without a table.
+    Xen,
+    /// `eth0-0` for the link, and `eth0-txrx-1` for queue 0.
+    Tg3,
+    /// `ice-eth0-TxRx-0-1`, one for two queues.
+    IcePairs,
+    /// No interrupts with numbers, and channels that name their CPU.
+    Netvsc,
+    /// `dpio.0`, one for each CPU and for all interfaces together; `dpni.0` is for the link.
+    Dpaa2,
 }
+
+/// Kinds whose interrupts are known by queue and can be moved.
+pub(crate) const MOVABLE: [Kind; 12] = [
+    Kind::Ixgbevf,
+    Kind::Ena,
+    Kind::Mlx5,
+    Kind::Mlx4,
+    Kind::Gve,
+    Kind::Virtio,
+    Kind::VirtioShared,
+    Kind::GveBlock,
+    Kind::Xen,
+    Kind::Tg3,
+    Kind::IcePairs,
+    Kind::Netvsc,
+];
 
 impl Machine {
     /// CPUs numbered in the order of their places, except that siblings come in rounds, as firmware does: first one of
@@ -325,11 +355,27 @@ impl Machine {
         let mut interrupts = format!("    {header}\n");
         let mut number = self.irq_first;
         for (at, card) in self.interfaces.iter().enumerate() {
-            let device = format!("sys/devices/pci0000:00/0000:00:{:02x}.0", at + 1);
+            let device = card.device(at);
             let holder = match card.kind {
-                Kind::Virtio => format!("{device}/virtio{at}"),
+                Kind::Virtio | Kind::VirtioShared => format!("{device}/virtio{at}"),
                 _ => device.clone(),
             };
+            let driver = match card.kind {
+                Kind::Tg3 => Some("tg3"),
+                Kind::Dpaa2 => Some("fsl_dpaa2_eth"),
+                _ => None,
+            };
+            if let Some(driver) = driver {
+                root.link(&format!("{holder}/driver"), &format!("../drivers/{driver}"));
+            }
+            if card.kind == Kind::Netvsc {
+                for queue in 0..card.queues {
+                    // Numbers of channels are those of the whole machine.
+                    let channel = format!("{holder}/channels/{}", 20 + 3 * queue);
+                    root.write(&format!("{channel}/cpu"), &card.irq_cpu.to_string());
+                    root.write(&format!("{channel}/subchannel_id"), &queue.to_string());
+                }
+            }
             root.write(&format!("{device}/numa_node"), &card.node.to_string());
             let path = format!("{holder}/net/{}", card.name);
             root.write(&format!("{path}/operstate"), "up");
@@ -346,23 +392,23 @@ impl Machine {
                 root.write(&format!("{path}/queues/tx-{queue}/xps_cpus"), &mask);
             }
             for name in card.interrupts(at) {
-                fs::create_dir_all(root.0.join(format!("{device}/msi_irqs/{number}")))
-                    .expect("a directory");
-                root.write(
-                    &format!("proc/irq/{number}/smp_affinity_list"),
-                    &card.irq_cpu.to_string(),
-                );
-                root.write(
-                    &format!("proc/irq/{number}/effective_affinity_list"),
-                    &card.irq_cpu.to_string(),
-                );
-                let counts: String = online
-                    .iter()
-                    .map(|cpu| format!(" {:>10}", if *cpu == card.irq_cpu { 1000 } else { 0 }))
-                    .collect();
-                interrupts.push_str(&format!(
-                    "{number:>4}:{counts}   PCI-MSIX-0000:00:{at:02x}.0 {number}-edge      {name}\n"
-                ));
+                if card.kind != Kind::Xen {
+                    fs::create_dir_all(root.0.join(format!("{device}/msi_irqs/{number}")))
+                        .expect("a directory");
+                }
+                let chip = match card.kind {
+                    Kind::Xen => "xen-dyn    -event".to_owned(),
+                    _ => format!("PCI-MSIX-0000:00:{at:02x}.0 {number}-edge"),
+                };
+                let row = root.write_interrupt(number, card.irq_cpu, &online);
+                interrupts.push_str(&format!("{row}   {chip}      {name}\n"));
+                number += 1;
+            }
+        }
+        if self.interfaces.iter().any(|card| card.kind == Kind::Dpaa2) {
+            for cpu in &online {
+                let row = root.write_interrupt(number, *cpu, &online);
+                interrupts.push_str(&format!("{row}   ITS-fMSI {number} Edge      dpio.{cpu}\n"));
                 number += 1;
             }
         }
@@ -371,6 +417,16 @@ impl Machine {
 }
 
 impl Card {
+    /// The directory of its device.
+    fn device(&self, at: usize) -> String {
+        match self.kind {
+            Kind::Xen => format!("sys/devices/vif-{at}"),
+            Kind::Netvsc => format!("sys/devices/f8615163-df3e-46c5-913f-f2d2f965ed{at:02x}"),
+            Kind::Dpaa2 => format!("sys/devices/dpni.{at}"),
+            _ => format!("sys/devices/pci0000:00/0000:00:{:02x}.0", at + 1),
+        }
+    }
+
     fn interrupts(&self, at: usize) -> Vec<String> {
         let name = &self.name;
         let address = format!("@pci:0000:00:{:02x}.0", at + 1);
@@ -402,6 +458,39 @@ impl Card {
                 names.push(format!("gve-mgmnt{address}"));
                 names
             }
+            Kind::VirtioShared => {
+                vec![
+                    format!("virtio{at}-config"),
+                    format!("virtio{at}-virtqueues"),
+                ]
+            }
+            Kind::GveBlock => {
+                let block = |block: usize| format!("eth%d-ntfy-block.{block}");
+                let mut names: Vec<String> = (0..2 * self.queues).map(block).collect();
+                names.push("eth%d-mgmnt".to_owned());
+                names
+            }
+            Kind::Xen => [
+                each(&|queue| format!("vif{at}-q{queue}-tx")),
+                each(&|queue| format!("vif{at}-q{queue}-rx")),
+            ]
+            .concat(),
+            Kind::Tg3 => [
+                vec![format!("{name}-0")],
+                each(&|queue| format!("{name}-txrx-{}", queue + 1)),
+            ]
+            .concat(),
+            Kind::IcePairs => {
+                let last = |first: usize| (first + 1).min(self.queues - 1);
+                let firsts = (0..self.queues).step_by(2);
+                let mut names: Vec<String> = firsts
+                    .map(|first| format!("ice-{name}-TxRx-{first}-{}", last(first)))
+                    .collect();
+                names.push(format!("ice-0000:00:{:02x}.0:misc", at + 1));
+                names
+            }
+            Kind::Netvsc => Vec::new(),
+            Kind::Dpaa2 => vec![format!("dpni.{at}")],
             Kind::Virtio => {
                 let pair = |queue: usize| {
                     [
@@ -422,6 +511,17 @@ impl Card {
 struct Root(PathBuf);
 
 impl Root {
+    /// The files of an interrupt that goes to one CPU, and its row in /proc/interrupts without its names.
+    fn write_interrupt(&self, number: usize, irq_cpu: usize, online: &[usize]) -> String {
+        for file in ["smp_affinity_list", "effective_affinity_list"] {
+            self.write(&format!("proc/irq/{number}/{file}"), &irq_cpu.to_string());
+        }
+        let counts = online
+            .iter()
+            .map(|cpu| format!(" {:>10}", if *cpu == irq_cpu { 1000 } else { 0 }));
+        format!("{number:>4}:{}", counts.collect::<String>())
+    }
+
     fn write(&self, path: &str, text: &str) {
         let path = self.0.join(path);
         fs::create_dir_all(path.parent().expect("below the root")).expect("a directory");

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{AffinityFile, Interface, Irq, NET, Unclear};
+use super::{AffinityFile, Interface, Irq, NET, Unclear, channel, vector};
 use crate::cpus::CpuSet;
-use crate::facts::interrupt::{Interrupt, Purpose, is_block, is_vector, meaning};
+use crate::facts::interrupt::{Interrupt, Purpose, is_portal, meaning};
 use crate::tree::Tree;
 
 /// Gives interfaces the interrupts of their devices. The ports of one device (Chelsio, MANA), and the interfaces that
@@ -32,32 +32,57 @@ pub(super) fn assign(
         }
     }
     for (interface, numbers) in interfaces.iter_mut().zip(&numbers) {
-        let mut irqs = Vec::new();
+        let mut irqs = match interface.is_device {
+            true => channel::read(tree, &interface.name),
+            false => Vec::new(),
+        };
         for number in numbers {
             let found = irq(tree, *number, &interface.name, interrupts);
             match owner(&found.name, &claims[number]) {
                 Some(owner) if owner == interface.name => irqs.push(found),
                 Some(_) => {}
-                None => unshared(interface, &claims[number]),
+                None => unshared(interface, &found, &claims[number]),
             }
         }
         if let ([only], 1) = (&mut irqs[..], numbers.len()) {
-            // A device with one interrupt receives by it, whatever it is called.
-            (only.purpose, only.queue) = (Purpose::Both, Some(0));
+            vector::serve_all(interface, only);
         }
-        halve_blocks(&mut irqs);
-        count_vectors(&mut irqs);
-        if drop_twins(&mut irqs) {
+        if interface.is_device && interface.driver.as_deref() == Some(BY_PORTALS) {
+            irqs.iter_mut()
+                .for_each(|irq| (irq.purpose, irq.queue) = (Purpose::Control, None));
+            portals(tree, interface, interrupts);
+        } else if vector::name_queues(interface, &mut irqs) {
             interface.irqs_unclear.get_or_insert(Unclear::Twice);
+        }
+        let unclear = irqs
+            .iter()
+            .filter(|irq| irq.queue.is_none() && irq.purpose != Purpose::Control);
+        for irq in unclear {
+            interface.unclear_cpus = interface.unclear_cpus.union(&irq.cpus());
         }
         irqs.sort_by_key(|irq| (irq.queue.unwrap_or(usize::MAX), irq.purpose, irq.number));
         interface.irqs = irqs;
     }
 }
 
-fn unshared(interface: &mut Interface, claimants: &[String]) {
+/// The driver of DPAA2, whose interfaces have no interrupts for packets: these come by the portals of the processor, one
+/// for each CPU (drivers/soc/fsl/dpio/dpio-driver.c).
+const BY_PORTALS: &str = "fsl_dpaa2_eth";
+
+fn portals(tree: &Tree, interface: &mut Interface, interrupts: &BTreeMap<usize, &Interrupt>) {
+    interface.irqs_unclear = Some(Unclear::Portals);
+    for row in interrupts.values().filter(|row| is_portal(&row.name)) {
+        let portal = irq(tree, row.number, &interface.name, interrupts);
+        interface.unclear_cpus = interface.unclear_cpus.union(&portal.cpus());
+    }
+}
+
+fn unshared(interface: &mut Interface, irq: &Irq, claimants: &[String]) {
     let others = claimants.iter().filter(|name| **name != interface.name);
     interface.irqs_unclear = Some(Unclear::Shared(others.cloned().collect()));
+    if irq.purpose != Purpose::Control {
+        interface.unclear_cpus = interface.unclear_cpus.union(&irq.cpus());
+    }
 }
 
 /// Whose an interrupt is, of those in whose tables it stands: the only one, or the one whose name it has.
@@ -71,48 +96,6 @@ fn owner<'name>(irq: &str, claimants: &'name [String]) -> Option<&'name str> {
         .next()
         .filter(|_| named.next().is_none())
         .map(String::as_str)
-}
-
-/// gVNIC calls its interrupts blocks: transmit queues have the first half of them, receive queues the second
-/// (gve.h: `gve_tx_idx_to_ntfy`, `gve_rx_idx_to_ntfy`).
-fn halve_blocks(irqs: &mut [Irq]) {
-    let is_block = |irq: &&mut Irq| is_block(&irq.name);
-    let half = irqs.iter_mut().filter(is_block).count() / 2;
-    for irq in irqs.iter_mut().filter(is_block) {
-        (irq.purpose, irq.queue) = match irq.queue {
-            Some(block) if block >= half => (Purpose::Receive, Some(block - half)),
-            transmit => (Purpose::Transmit, transmit),
-        };
-    }
-}
-
-/// mlx4 numbers its vectors from 1, after the one for events, and older drivers from 0: the first is that of queue 0.
-fn count_vectors(irqs: &mut [Irq]) {
-    let is_vector = |irq: &&mut Irq| is_vector(&irq.name);
-    let first = irqs
-        .iter_mut()
-        .filter(is_vector)
-        .filter_map(|irq| irq.queue)
-        .min();
-    for irq in irqs.iter_mut().filter(is_vector) {
-        irq.queue = irq.queue.zip(first).map(|(vector, first)| vector - first);
-    }
-}
-
-/// Interrupts that say the same of themselves are of no queue: nothing tells which of them is. Whether there were any.
-fn drop_twins(irqs: &mut [Irq]) -> bool {
-    let mut seen: BTreeMap<(usize, Purpose), usize> = BTreeMap::new();
-    let place = |irq: &Irq| irq.queue.map(|queue| (queue, irq.purpose));
-    for place in irqs.iter().filter_map(place) {
-        *seen.entry(place).or_default() += 1;
-    }
-    let mut has_twins = false;
-    for irq in irqs {
-        if place(irq).is_some_and(|place| seen[&place] > 1) {
-            (irq.queue, has_twins) = (None, true);
-        }
-    }
-    has_twins
 }
 
 /// The interrupts of a device: those of its message-signalled table, of its single line, or with its name.
@@ -139,11 +122,14 @@ fn named_after(
     interrupts: &BTreeMap<usize, &Interrupt>,
 ) -> BTreeSet<usize> {
     let device = tree.link(&format!("{path}/device"));
+    let device = device.as_deref();
+    // Xen calls the device `vif-0` and its interrupts `vif0-q0-rx` (setup_netfront_split in drivers/net/xen-netfront.c).
+    let of_xen = device.and_then(|device| device.strip_prefix("vif-"));
+    let of_xen = of_xen.map(|number| format!("vif{number}"));
     let names = [
         Some(name),
-        device
-            .as_deref()
-            .filter(|device| device.starts_with("virtio") || device.contains(':')),
+        device.filter(|device| device.starts_with("virtio") || device.contains(':')),
+        of_xen.as_deref(),
     ];
     let named = interrupts
         .values()
@@ -187,9 +173,11 @@ fn irq(
         number,
         purpose,
         queue,
+        queues: 1,
         affinity: file.as_ref().and_then(|file| match file {
             AffinityFile::List(text) => CpuSet::parse_list(text),
             AffinityFile::Mask(text) => CpuSet::parse_mask(text),
+            AffinityFile::Channel(_) => None, // none of these has a number here
         }),
         effective: tree
             .text(&format!("{path}/effective_affinity_list"))

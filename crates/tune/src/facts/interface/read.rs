@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::irq::assign;
 use super::{Interface, NET, ReceiveQueue, TransmitQueue};
+use crate::cpus::CpuSet;
 use crate::facts::ethtool;
 use crate::facts::interrupt::Interrupt;
 use crate::facts::qdisc;
@@ -38,7 +39,7 @@ fn interface(tree: &Tree, name: String) -> Option<Interface> {
     if entries.is_empty() {
         return None;
     }
-    let is_device = entries.iter().any(|entry| entry == "device");
+    let is_device = entries.iter().any(|entry| entry == "device") && !is_representor(tree, &path);
     let node: Option<i64> = tree
         .value(&format!("{path}/device/numa_node"))
         .or_else(|| tree.value(&format!("{path}/device/../numa_node")));
@@ -66,6 +67,7 @@ fn interface(tree: &Tree, name: String) -> Option<Interface> {
         transmit: transmit_queues(tree, &path),
         irqs: Vec::new(),
         irqs_unclear: None,
+        unclear_cpus: CpuSet::new(),
         ethtool: tree.ethtool(&name, ethtool::ask),
         gro_flush_timeout: number("gro_flush_timeout"),
         napi_defer_hard_irqs: number("napi_defer_hard_irqs"),
@@ -73,6 +75,20 @@ fn interface(tree: &Tree, name: String) -> Option<Interface> {
         mtu: number("mtu"),
         slot_downgrade: slot_downgrade(tree, &format!("{path}/device")),
         name,
+    })
+}
+
+/// Whether an interface stands for a function of a device on the other side of its switch, as its port is named then:
+/// `pf0vf3`, `c1pf0sf88` (devlink_port_phys_port_name_get in net/devlink/port.c). The port of the wire is `p0`.
+fn is_representor(tree: &Tree, path: &str) -> bool {
+    let name = tree.text(&format!("{path}/phys_port_name"));
+    name.is_some_and(|name| {
+        let controller = name.strip_prefix('c');
+        let name = controller.map_or(&name[..], |rest| {
+            rest.trim_start_matches(|letter: char| letter.is_ascii_digit())
+        });
+        let function = name.strip_prefix("pf");
+        function.is_some_and(|number| number.starts_with(|letter: char| letter.is_ascii_digit()))
     })
 }
 

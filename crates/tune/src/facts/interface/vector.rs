@@ -1,0 +1,101 @@
+//! Which queues an interrupt serves where its own name does not say it, but the driver or its other names do.
+
+use std::collections::BTreeMap;
+
+use super::{Interface, Irq};
+use crate::facts::interrupt::{Purpose, is_block, is_vector, is_virtqueues, pair};
+
+/// Gives the interrupts of a device their queues. Whether several say that they serve the same one.
+pub(super) fn name_queues(interface: &Interface, irqs: &mut [Irq]) -> bool {
+    let all = interface.receive.len().max(1);
+    for irq in irqs.iter_mut().filter(|irq| is_virtqueues(&irq.name)) {
+        (irq.purpose, irq.queue, irq.queues) = (Purpose::Both, Some(0), all);
+    }
+    if interface.driver.as_deref() == Some("tg3") && irqs.len() > 1 {
+        irqs.iter_mut().for_each(skip_first_vector);
+    }
+    halve_blocks(irqs);
+    count_vectors(irqs);
+    read_pairs(irqs);
+    drop_twins(irqs)
+}
+
+/// Gives the only interrupt of a device all its queues: it receives by that, whatever it is called.
+pub(super) fn serve_all(interface: &Interface, only: &mut Irq) {
+    let all = interface.receive.len().max(1);
+    (only.purpose, only.queue, only.queues) = (Purpose::Both, Some(0), all);
+}
+
+/// The first vector of tg3 is for its link, `eth0-0`, and the others are numbered from 1; with one transmit queue that is
+/// the first vector's, too (tg3_request_irq, tg3_ints_init).
+fn skip_first_vector(irq: &mut Irq) {
+    match (irq.purpose, irq.queue) {
+        (Purpose::Both, Some(0)) => (irq.purpose, irq.queue) = (Purpose::Control, None),
+        (_, queue) => irq.queue = queue.map(|vector| vector.saturating_sub(1)),
+    }
+}
+
+/// `TxRx-0-1`, `TxRx-2-3`: the first and the last of the queues that a vector serves, as long as these follow each other;
+/// else the second number is that of the queue.
+fn read_pairs(irqs: &mut [Irq]) {
+    let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
+    for (at, irq) in irqs.iter().enumerate() {
+        pairs.extend(pair(&irq.name).map(|(first, last)| (first, last, at)));
+    }
+    pairs.sort_unstable();
+    let mut next = 0;
+    let follows = |(first, last, _): &(usize, usize, usize)| {
+        let is_next = *first == next && last >= first;
+        next = last + 1;
+        is_next
+    };
+    let are_ranges = pairs.iter().all(follows);
+    for (first, last, at) in pairs {
+        (irqs[at].queue, irqs[at].queues) = match are_ranges {
+            true => (Some(first), last - first + 1),
+            false => (Some(last), 1),
+        };
+    }
+}
+
+/// gVNIC calls its interrupts blocks: transmit queues have the first half of them, receive queues the second
+/// (gve.h: `gve_tx_idx_to_ntfy`, `gve_rx_idx_to_ntfy`).
+fn halve_blocks(irqs: &mut [Irq]) {
+    let is_block = |irq: &&mut Irq| is_block(&irq.name);
+    let half = irqs.iter_mut().filter(is_block).count() / 2;
+    for irq in irqs.iter_mut().filter(is_block) {
+        (irq.purpose, irq.queue) = match irq.queue {
+            Some(block) if block >= half => (Purpose::Receive, Some(block - half)),
+            transmit => (Purpose::Transmit, transmit),
+        };
+    }
+}
+
+/// mlx4 numbers its vectors from 1, after the one for events, and older drivers from 0: the first is that of queue 0.
+fn count_vectors(irqs: &mut [Irq]) {
+    let is_vector = |irq: &&mut Irq| is_vector(&irq.name);
+    let first = irqs
+        .iter_mut()
+        .filter(is_vector)
+        .filter_map(|irq| irq.queue)
+        .min();
+    for irq in irqs.iter_mut().filter(is_vector) {
+        irq.queue = irq.queue.zip(first).map(|(vector, first)| vector - first);
+    }
+}
+
+/// Interrupts that say the same of themselves are of no queue: nothing tells which of them is. Whether there were any.
+fn drop_twins(irqs: &mut [Irq]) -> bool {
+    let mut seen: BTreeMap<(usize, Purpose), usize> = BTreeMap::new();
+    let place = |irq: &Irq| irq.queue.map(|queue| (queue, irq.purpose));
+    for place in irqs.iter().filter_map(place) {
+        *seen.entry(place).or_default() += 1;
+    }
+    let mut has_twins = false;
+    for irq in irqs {
+        if place(irq).is_some_and(|place| seen[&place] > 1) {
+            (irq.queue, has_twins) = (None, true);
+        }
+    }
+    has_twins
+}
