@@ -159,6 +159,11 @@ impl CpuSet {
         self.minus(other).is_empty()
     }
 
+    /// In a sentence: `CPU 3`, `CPUs 0-3,8`.
+    pub fn named(&self) -> String {
+        format!("{} {self}", if self.len() == 1 { "CPU" } else { "CPUs" })
+    }
+
     fn combined(&self, other: &CpuSet, each: impl Fn(u64, u64) -> u64) -> CpuSet {
         let word = |words: &[u64], at: usize| words.get(at).copied().unwrap_or(0);
         let length = self.words.len().max(other.words.len());

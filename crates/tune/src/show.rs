@@ -89,6 +89,11 @@ impl View {
                     view.add(cpu, Work::Interrupts, &interface.name, Some(queue.queue));
                 }
             }
+            let queues = interface.queues.iter();
+            let moved: CpuSet = queues.filter_map(|queue| queue.irq_cpu).collect();
+            for cpu in interface.irq_cpus.minus(&moved).iter() {
+                view.add(cpu, Work::Interrupts, &interface.name, None);
+            }
             for cpu in interface.steering_cpus.iter() {
                 view.add(cpu, Work::Steering, &interface.name, None);
             }

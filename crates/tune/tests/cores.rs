@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use onrush_tune::advise::{self, Goal, Placement, Request, Sharing};
 use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::ethtool::{Channels, Ethtool};
-use onrush_tune::facts::interface::ReceiveQueue;
+use onrush_tune::facts::interface::{AffinityFile, Irq, ReceiveQueue};
 use onrush_tune::facts::topology::{Core, Node, Place};
-use onrush_tune::facts::{Facts, Interface, Topology};
+use onrush_tune::facts::{Facts, Interface, Purpose, Topology};
 use proptest::prelude::*;
 
 /// A machine with so many nodes of so many cores each, of which some are one package; CPUs in the order of their places.
@@ -57,20 +57,37 @@ fn machine(nodes: usize, cores: usize, siblings: usize, nodes_per_package: usize
 }
 
 fn card(name: &str, node: usize, queues: usize, speed_mbps: Option<u64>) -> Interface {
-    let queue = |index: usize| ReceiveQueue {
-        index,
-        ..ReceiveQueue::default()
-    };
-    Interface {
+    let card = Interface {
         name: name.to_owned(),
         is_device: true,
         state: Some("up".to_owned()),
         speed_mbps,
         node: Some(node),
         device: Some(format!("0000:{name}")),
-        receive: (0..queues).map(queue).collect(),
         ..Interface::default()
-    }
+    };
+    with_queues(card, queues)
+}
+
+/// The same with so many queues, each with an interrupt.
+fn with_queues(mut card: Interface, queues: usize) -> Interface {
+    let queue = |index: usize| ReceiveQueue {
+        index,
+        ..ReceiveQueue::default()
+    };
+    let irq = |queue: usize| Irq {
+        number: 100 + queue,
+        name: format!("{}-TxRx-{queue}", card.name),
+        purpose: Purpose::Both,
+        queue: Some(queue),
+        queues: 1,
+        affinity: None,
+        effective: None,
+        file: Some(AffinityFile::List(String::new())),
+    };
+    card.irqs = (0..queues).map(irq).collect();
+    card.receive = (0..queues).map(queue).collect();
+    card
 }
 
 /// The same, whose driver can have so many queues.
@@ -589,9 +606,7 @@ proptest! {
         // With the queues that it asks for, the next plan asks for the same.
         for (card, placed) in facts.interfaces.iter_mut().zip(&first.interfaces) {
             let most = card.ethtool.as_ref().and_then(|said| said.channels?.combined_max).unwrap_or(1);
-            let queue = |index| ReceiveQueue { index, ..ReceiveQueue::default() };
-            card.receive = (0..placed.queues.len()).map(queue).collect();
-            *card = changeable(card.clone(), most);
+            *card = changeable(with_queues(card.clone(), placed.queues.len()), most);
         }
         prop_assert_eq!(placed(&facts), first);
     }

@@ -10,6 +10,7 @@ use machine::{Kind, Machine, RECORDED, recorded};
 use onrush_tune::advise::{self, By, Goal, Plan, Request, Role, Sharing, Spelling};
 use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::ethtool::{Channels, Ethtool};
+use onrush_tune::facts::interface::AffinityFile;
 use onrush_tune::facts::{self, Facts};
 use onrush_tune::tree::Tree;
 use proptest::prelude::*;
@@ -392,30 +393,92 @@ fn recorded_machines_have_plans() {
             check(&facts, &plan);
         }
     }
-    let plan = plan_of(recorded("32em64t-2n8c+1mic").path(), &Request::default());
-    let nodes: Vec<i64> = plan
-        .placement
-        .interfaces
-        .iter()
-        .map(|interface| interface.numa_node)
-        .collect();
-    assert_eq!(nodes, [0, 1], "eth1 is down");
-    let irq_cpus: Vec<String> = plan
-        .placement
-        .interfaces
-        .iter()
-        .map(|interface| interface.irq_cpus.to_string())
-        .collect();
+    let root = recorded("32em64t-2n8c+1mic");
+    let irq_cpus = |plan: &Plan| {
+        let interfaces = plan.placement.interfaces.iter();
+        interfaces
+            .map(|interface| format!("{} {}", interface.numa_node, interface.irq_cpus))
+            .collect::<Vec<_>>()
+    };
+    let plan = plan_of(root.path(), &Request::default());
     assert_eq!(
-        irq_cpus,
-        ["6-7", "8"],
+        irq_cpus(&plan),
+        ["0 ", "1 "],
+        "eth1 is down; without /proc/interrupts nothing says whose interrupts are whose"
+    );
+    name_interrupts(root.path());
+    let plan = plan_of(root.path(), &Request::default());
+    check(&read(root.path()), &plan);
+    assert_eq!(
+        irq_cpus(&plan),
+        ["0 6-7", "1 8"],
         "two of eight cores for 8 queues; one queue with steering"
     );
+}
+
+/// Gives the interrupts of a recording the names that a driver has for them.
+fn name_interrupts(root: &Path) {
+    let mut text = "           CPU0\n".to_owned();
+    for interface in &read(root).interfaces {
+        for (at, irq) in interface.irqs.iter().enumerate() {
+            let name = match at < interface.receive.len() {
+                true => format!("{}-TxRx-{at}", interface.name),
+                false => format!("{}-misc", interface.name),
+            };
+            text.push_str(&format!("{}: 1 PCI-MSI 1-edge {name}\n", irq.number));
+            let path = root.join(format!("proc/irq/{}", irq.number));
+            fs::create_dir_all(&path).expect("a directory");
+            fs::write(path.join("smp_affinity_list"), "0\n").expect("written");
+        }
+    }
+    fs::create_dir_all(root.join("proc")).expect("a directory");
+    fs::write(root.join("proc/interrupts"), text).expect("written");
+}
+
+/// The CPUs that take interrupts for packets of an interface once a plan is carried out.
+fn interrupted(facts: &Facts, plan: &Plan, name: &str) -> CpuSet {
+    let interface = facts.interface(name).expect("an interface");
+    let mut all = interface.unclear_cpus.clone();
+    for irq in interface.irqs.iter().filter(|irq| irq.queue.is_some()) {
+        let path = irq.path(name);
+        let action = plan
+            .actions
+            .iter()
+            .find(|action| Some(&action.path) == path.as_ref());
+        let moved = action.map(|action| match irq.file {
+            Some(AffinityFile::Mask(_)) => CpuSet::parse_mask(&action.proposed),
+            _ => CpuSet::parse_list(&action.proposed),
+        });
+        all = all.union(&moved.map_or_else(|| irq.cpus(), |cpus| cpus.expect("CPUs")));
+    }
+    all
+}
+
+/// No CPU is said to take interrupts that gets none. Queues that are to be made have none yet.
+#[track_caller]
+fn check_interrupted(facts: &Facts, plan: &Plan) {
+    for placed in &plan.placement.interfaces {
+        let interface = facts.interface(&placed.name).expect("an interface");
+        if !interface.is_device || placed.queues.len() != interface.receive.len() {
+            continue;
+        }
+        let interrupted = interrupted(facts, plan, &placed.name);
+        assert!(
+            placed.irq_cpus.is_subset(&interrupted),
+            "{} gets interrupts on {interrupted}: {placed:#?}",
+            placed.name
+        );
+        let says_more = |reason: &String| reason.contains("interrupts and nothing else");
+        if placed.irq_cpus.is_empty() {
+            assert!(!placed.reasons.iter().any(says_more), "{placed:#?}");
+        }
+    }
 }
 
 /// What holds for every plan.
 #[track_caller]
 fn check(facts: &Facts, plan: &Plan) {
+    check_interrupted(facts, plan);
     let topology = &facts.topology;
     let placement = &plan.placement;
     let sum = |part: fn(&advise::InterfacePlacement) -> &CpuSet| {
@@ -590,6 +653,20 @@ fn interrupts_that_may_be_of_several_interfaces_or_queues_stay_where_they_are() 
         0,
         &["eth0", "eth1"],
         "whose names do not say whose they are",
+    );
+    // Where they are is set aside, and nothing else is said to be.
+    let plan_of_ports = plan_of(ports(Kind::Mlx5).path(), &Request::default());
+    for placed in &plan_of_ports.placement.interfaces {
+        assert_eq!(
+            (placed.irq_cpus.to_string(), placed.steering_cpus.len()),
+            ("3".to_owned(), 0)
+        );
+        let reasons = placed.reasons.join("; ");
+        assert!(reasons.contains("not moved go to CPU 3"), "{reasons}");
+    }
+    assert_eq!(
+        plan_of_ports.placement.application_cpus.to_string(),
+        "1-2,4-15"
     );
     let root = Machine::new(1, 16, 1)
         .with("eth0", Kind::Ixgbevf, 0, 3, 3)
@@ -869,6 +946,67 @@ fn settings_that_are_high_already_are_left_alone() {
     let plan = plan_of(root.path(), &Request::default());
     assert_eq!(proposed(&plan, "somaxconn"), [""; 0]);
     assert_eq!(proposed(&plan, "tcp_max_syn_backlog"), ["65536"]);
+}
+
+#[test]
+fn queues_with_one_interrupt_are_placed_together() {
+    let shared = plan(&Machine::new(1, 16, 1).with("eth0", Kind::VirtioShared, 0, 4, 5));
+    assert_eq!(layout(&shared), ["0 | 1-7"; 4]);
+    assert_eq!(proposed(&shared, "smp_affinity_list"), ["0"]);
+    let pairs = plan(&Machine::new(1, 16, 1).with("eth0", Kind::IcePairs, 0, 8, 5));
+    assert_eq!(
+        layout(&pairs),
+        [
+            "12 | ", "12 | ", "13 | ", "13 | ", "14 | ", "14 | ", "15 | ", "15 | "
+        ]
+    );
+    assert_eq!(
+        proposed(&pairs, "smp_affinity_list"),
+        ["12", "13", "14", "15"]
+    );
+}
+
+#[test]
+fn channels_are_moved_by_their_cpu() {
+    let machine = Machine::new(1, 16, 1).with("eth0", Kind::Netvsc, 0, 4, 5);
+    let plan = plan(&machine);
+    assert_eq!(layout(&plan), ["12 | ", "13 | ", "14 | ", "15 | "]);
+    let paths = plan
+        .actions
+        .iter()
+        .filter(|action| action.path.ends_with("/cpu"));
+    let paths: Vec<(&str, &str)> = paths
+        .map(|action| (&action.path[..], &action.proposed[..]))
+        .collect();
+    assert_eq!(
+        paths[0],
+        ("/sys/class/net/eth0/device/channels/20/cpu", "12")
+    );
+    assert_eq!(
+        paths[3],
+        ("/sys/class/net/eth0/device/channels/29/cpu", "15")
+    );
+}
+
+#[test]
+fn interrupts_of_all_cpus_that_stay_are_shared_by_all() {
+    let machine = Machine::new(1, 16, 1)
+        .with("eth0", Kind::Dpaa2, 0, 8, 3)
+        .with("eth1", Kind::Ena, 0, 2, 3);
+    let root = machine.write();
+    let plan = plan_of(root.path(), &Request::default());
+    check(&read(root.path()), &plan);
+    assert_eq!(plan.placement.sharing, Sharing::Everything);
+    assert_eq!(plan.placement.interfaces[0].irq_cpus.to_string(), "0-15");
+    assert_eq!(plan.placement.application_cpus.to_string(), "0-15");
+    let reasons = plan.placement.interfaces[0].reasons.join("; ");
+    assert!(reasons.contains("more than half of the cores"), "{reasons}");
+    let notes = plan.notes.iter().filter(|note| note.about == "eth0");
+    assert!(
+        notes.clone().any(|note| note.text.contains("portals")),
+        "{:?}",
+        plan.notes
+    );
 }
 
 #[test]

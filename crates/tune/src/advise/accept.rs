@@ -62,23 +62,29 @@ impl fmt::Display for Fit {
 /// What fits the machine now, and as it is planned.
 pub(super) fn advise(facts: &Facts, interfaces: &[&Interface], placement: &Placement) -> Accept {
     let now: Vec<Interface> = interfaces.iter().copied().cloned().collect();
-    let planned = placement.interfaces.iter().flat_map(planned_cpus).collect();
+    let planned = placement.interfaces.iter().zip(interfaces);
+    let planned: Result<Vec<CpuSet>, String> = planned
+        .map(|(placed, interface)| planned_cpus(placed, interface))
+        .collect();
+    let planned = planned.map(|all| all.iter().flat_map(CpuSet::iter).collect());
     Accept {
         now: fit(arrival::of(&now), &facts.topology.allowed),
-        planned: fit(Ok(planned), &placement.application_cpus),
+        planned: fit(planned, &placement.application_cpus),
     }
 }
 
 /// CPUs that are to take the packets of an interface.
-fn planned_cpus(interface: &InterfacePlacement) -> Vec<usize> {
-    let of_queue = |(steering, irq): (&CpuSet, Option<usize>)| match steering.is_empty() {
-        true => irq.into_iter().collect(),
-        false => steering.iter().collect::<Vec<_>>(),
-    };
-    let queues = interface.queues.iter();
-    queues
-        .flat_map(|queue| of_queue((&queue.steering_cpus, queue.irq_cpu)))
-        .collect()
+fn planned_cpus(placed: &InterfacePlacement, interface: &Interface) -> Result<CpuSet, String> {
+    let mut all = interface.unclear_cpus.clone();
+    for queue in &placed.queues {
+        match (queue.steering_cpus.is_empty(), queue.irq_cpu) {
+            (false, _) => all = all.union(&queue.steering_cpus),
+            (true, Some(cpu)) => all.insert(cpu),
+            (true, None) if all.is_empty() => return Err(arrival::unknown(interface)),
+            (true, None) => {}
+        }
+    }
+    Ok(all)
 }
 
 /// What fits a server on CPUs `own` where these take packets.

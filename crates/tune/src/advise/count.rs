@@ -8,6 +8,7 @@ use super::budget;
 use super::queue::{changeable, present};
 use super::request::{Queues, Request};
 use super::usable::{UsableTopology, homes};
+use super::vectors;
 use crate::facts::{Facts, Interface};
 
 /// Queues that a core may take before they are too many: 32 on 16 cores carried 4 million packets a second each way
@@ -22,7 +23,8 @@ const CORES_MIN: usize = 8;
 
 /// For each interface.
 pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request) -> Vec<usize> {
-    let usable = UsableTopology::of(&facts.topology);
+    let beside = vectors::beside(facts, interfaces);
+    let usable = beside.usable();
     let now: Vec<usize> = interfaces.iter().map(|one| present(one)).collect();
     if request.queues == Queues::Keep {
         return now;
@@ -30,17 +32,17 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
     let homes_of = |(interface, now): (&&Interface, &usize)| {
         // Where a single queue would go says nothing of several.
         let most = changeable(interface).map_or(0, |(_, most)| most);
-        homes(facts, &usable, interface, (*now).max(most), &mut Vec::new())
+        homes(facts, usable, interface, (*now).max(most), &mut Vec::new())
     };
     let all: Vec<Vec<usize>> = interfaces.iter().zip(&now).map(homes_of).collect();
-    let cores = budget::cores(facts, &usable, interfaces);
+    let cores = budget::cores(facts, usable, interfaces);
     let mut due = vec![0.0; usable.nodes.len()];
     for (homes, cores) in all.iter().zip(&cores) {
         homes
             .iter()
             .for_each(|home| due[*home] += cores / homes.len() as f64);
     }
-    let pools = budget::pools(facts, &usable, &due);
+    let pools = budget::pools(facts, usable, &due);
     // What an interface gets of the cores of its nodes' pools.
     let share = |homes: &[usize], cores: f64| {
         let part = |home: &usize| match due[*home] > 0.0 {
@@ -50,14 +52,16 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
         (homes.iter().map(part).sum::<f64>() + 1e-9).floor() as usize
     };
     let count = |at: usize| {
-        let Some((_, most)) = changeable(interfaces[at]) else {
+        // Other numbers of queues would not tell whose interrupts are whose.
+        let changeable = changeable(interfaces[at]).filter(|_| vectors::are_known(interfaces[at]));
+        let Some((_, most)) = changeable else {
             return now[at];
         };
         let share = share(&all[at], cores[at]);
         let most = most.max(1);
         match now[at] {
             now if now < share.min(most) => share.min(most),
-            now if is_too_many(&usable, &all[at], now, share) => share,
+            now if is_too_many(usable, &all[at], now, share) => share,
             now => now,
         }
     };

@@ -10,6 +10,7 @@ mod offload;
 mod placement;
 mod queue_cpus;
 mod usable;
+mod vectors;
 
 mod accept;
 mod advice;

@@ -17,9 +17,10 @@
 use serde::Serialize;
 
 use super::budget;
-use super::queue_cpus::{self, Part};
+use super::queue_cpus::{self, Part, PartPlacement};
 use super::request::Goal;
 use super::usable::{CORES_MIN_FOR_SYSTEM, UsableCore, UsableNode, UsableTopology, homes};
+use super::vectors::{self, Beside};
 use crate::cpus::CpuSet;
 use crate::facts::{Facts, Interface};
 
@@ -56,7 +57,7 @@ pub struct InterfacePlacement {
     pub name: String,
     /// The node its device is attached to; -1 is unknown.
     pub numa_node: i64,
-    /// CPUs that take its interrupts.
+    /// CPUs that take its interrupts, also those that are not moved.
     pub irq_cpus: CpuSet,
     /// CPUs its packets are handed to.
     pub steering_cpus: CpuSet,
@@ -71,7 +72,7 @@ pub struct InterfacePlacement {
 pub struct QueuePlacement {
     /// Its index.
     pub queue: usize,
-    /// The CPU that takes its interrupts; none for a virtual interface, which has none.
+    /// The CPU that takes its interrupts; none for a virtual interface, which has none, and where its interrupt is not known.
     pub irq_cpu: Option<usize>,
     /// CPUs its packets are handed to.
     pub steering_cpus: CpuSet,
@@ -81,33 +82,72 @@ pub struct QueuePlacement {
 ///
 /// `counts` are the receive queues that each interface is to have.
 pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: Goal) -> Placement {
-    let usable = UsableTopology::of(&facts.topology);
+    let beside = vectors::beside(facts, interfaces);
+    let usable = beside.usable();
     let mut placed: Vec<InterfacePlacement> = interfaces
         .iter()
-        .map(|interface| blank(interface))
+        .zip(counts)
+        .map(|(interface, queues)| blank(interface, *queues))
         .collect();
-    let cores = budget::cores(facts, &usable, interfaces);
+    let cores = budget::cores(facts, usable, interfaces);
     let mut parts = Vec::new();
     for (at, (interface, queues)) in interfaces.iter().zip(counts.iter().copied()).enumerate() {
-        let homes = homes(facts, &usable, interface, queues, &mut placed[at].reasons);
-        parts.extend(homes.iter().enumerate().map(|(turn, home)| Part {
-            interface: at,
-            home: *home,
-            queues: (turn..queues).step_by(homes.len()).collect(),
-            cores: cores[at] / homes.len() as f64,
+        let vectors = vectors::of(interface, queues);
+        if vectors.is_empty() {
+            continue;
+        }
+        let homes = homes(facts, usable, interface, queues, &mut placed[at].reasons);
+        parts.extend(homes.iter().enumerate().map(|(turn, home)| {
+            Part {
+                interface: at,
+                home: *home,
+                vectors: vectors
+                    .iter()
+                    .skip(turn)
+                    .step_by(homes.len())
+                    .cloned()
+                    .collect(),
+                cores: cores[at] / homes.len() as f64,
+            }
         }));
     }
-    parts.retain(|part| !part.queues.is_empty());
-    let shared = shared_cores(&usable, &parts);
+    parts.retain(|part| !part.vectors.is_empty());
+    let shared = match &beside {
+        Beside::Among(_) => Some(usable.cores()),
+        Beside::Apart(_) => shared_cores(usable, &parts),
+    };
     let placements = match shared {
-        Some(cores) => queue_cpus::everywhere(&usable, &parts, cores),
-        None => queue_cpus::place(facts, &usable, &parts),
+        Some(cores) => queue_cpus::everywhere(usable, &parts, cores),
+        None => queue_cpus::place(facts, usable, &parts),
     };
     for (part, placement) in parts.iter().zip(placements) {
-        let interface = &mut placed[part.interface];
-        let has_interrupts = has_interrupts(interfaces[part.interface]);
-        for (queue, cpus) in part.queues.iter().zip(&placement.queues) {
-            interface.queues.push(QueuePlacement {
+        put(
+            &mut placed[part.interface],
+            interfaces[part.interface],
+            part,
+            placement,
+        );
+    }
+    for (interface, facts) in placed.iter_mut().zip(interfaces) {
+        sum_up(interface, facts, &beside);
+    }
+    match shared {
+        Some(_) => shared_by_all(facts, placed),
+        None => share_out(facts, usable, placed, goal),
+    }
+}
+
+/// Gives queues the CPUs of their part.
+fn put(
+    placed: &mut InterfacePlacement,
+    interface: &Interface,
+    part: &Part,
+    placement: PartPlacement,
+) {
+    let has_interrupts = has_interrupts(interface);
+    for (queues, cpus) in part.vectors.iter().zip(&placement.queues) {
+        for queue in queues {
+            placed.queues[*queue] = QueuePlacement {
                 queue: *queue,
                 irq_cpu: has_interrupts.then_some(cpus.cpu),
                 steering_cpus: match has_interrupts {
@@ -115,26 +155,39 @@ pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: G
                     // Packets of a virtual interface are handled where they were sent; they go to the CPUs of all queues.
                     false => placement.all(),
                 },
-            });
-        }
-        if !interface.reasons.contains(&placement.reason) {
-            interface.reasons.push(placement.reason);
+            };
         }
     }
-    for interface in &mut placed {
-        interface.queues.sort_by_key(|queue| queue.queue);
-        interface.irq_cpus = interface
-            .queues
-            .iter()
-            .filter_map(|queue| queue.irq_cpu)
-            .collect();
-        let steering = interface.queues.iter().map(|queue| &queue.steering_cpus);
-        interface.steering_cpus = steering.fold(CpuSet::new(), |all, cpus| all.union(cpus));
+    if !placed.reasons.contains(&placement.reason) {
+        placed.reasons.push(placement.reason);
     }
-    match shared {
-        Some(_) => shared_by_all(facts, placed),
-        None => share_out(facts, &usable, placed, goal),
+}
+
+/// The CPUs of all queues of an interface, and those of its interrupts that stay where they are.
+fn sum_up(placed: &mut InterfacePlacement, interface: &Interface, beside: &Beside) {
+    let unmoved = &interface.unclear_cpus;
+    let irq_cpus: CpuSet = placed
+        .queues
+        .iter()
+        .filter_map(|queue| queue.irq_cpu)
+        .collect();
+    placed.irq_cpus = irq_cpus.union(unmoved);
+    let steering = placed.queues.iter().map(|queue| &queue.steering_cpus);
+    placed.steering_cpus = steering.fold(CpuSet::new(), |all, cpus| all.union(cpus));
+    let is_placed = |queue: &QueuePlacement| queue.irq_cpu.is_some();
+    if !interface.is_device || unmoved.is_empty() && placed.queues.iter().all(is_placed) {
+        return;
     }
+    placed.reasons.push(match (unmoved.is_empty(), beside) {
+        (true, _) => "where its interrupts go is not known, and they are not moved: no CPU is set aside for them".to_owned(),
+        (false, Beside::Apart(_)) => {
+            format!("interrupts that are not moved go to {}: set aside as they are", unmoved.named())
+        }
+        (false, Beside::Among(_)) => format!(
+            "interrupts that are not moved go to {}, more than half of the cores: everything shares them",
+            unmoved.named()
+        ),
+    });
 }
 
 /// How many cores take interrupts where nothing is set aside, since there are few cores and queues for nearly all of them;
@@ -157,7 +210,7 @@ fn shared_cores(usable: &UsableTopology, parts: &[Part]) -> Option<usize> {
     }
     let queues = |node: &UsableNode| {
         let here = parts.iter().filter(|part| part.home == node.at);
-        here.map(|part| part.queues.len()).sum::<usize>()
+        here.map(|part| part.vectors.len()).sum::<usize>()
     };
     let beyond = cores.saturating_sub(ALL_SHARED_MAX);
     let without: usize = usable
@@ -177,9 +230,14 @@ const ALL_SHARED_MAX: usize = 7;
 /// Cores that take no interrupts any more for each core beyond that, and for each that has no queue.
 const SHARED_STEP: usize = 2;
 
-fn blank(interface: &Interface) -> InterfacePlacement {
+fn blank(interface: &Interface, queues: usize) -> InterfacePlacement {
+    let queue = |queue| QueuePlacement {
+        queue,
+        ..QueuePlacement::default()
+    };
     InterfacePlacement {
         name: interface.name.clone(),
+        queues: (0..queues).map(queue).collect(),
         numa_node: interface.node.map_or(-1, |node| node as i64),
         ..InterfacePlacement::default()
     }

@@ -33,8 +33,8 @@ pub(super) struct Part {
     pub(super) interface: usize,
     /// The node, as an index into the usable nodes.
     pub(super) home: usize,
-    /// Their indexes.
-    pub(super) queues: Vec<usize>,
+    /// Their indexes, those that share an interrupt together.
+    pub(super) vectors: Vec<Vec<usize>>,
     /// Cores that they are due.
     pub(super) cores: f64,
 }
@@ -98,7 +98,7 @@ pub(super) fn everywhere(
         // The last, which take them alone in a larger machine.
         let chosen = &node.cores[node.cores.len() - some..];
         let first = taken[part.home];
-        taken[part.home] += part.queues.len();
+        taken[part.home] += part.vectors.len();
         let queues = (first..taken[part.home]).map(|at| QueueCpus::alone(chosen[at % some].cpu));
         PartPlacement {
             queues: queues.collect(),
@@ -234,7 +234,7 @@ impl Circle<'_> {
     /// How many CPUs each queue of a part gets, the one with its interrupts included; none when its queues are enough for
     /// the cores they are due.
     fn group_sizes(&self, at: usize) -> Option<Vec<usize>> {
-        let queues = self.parts[at].queues.len();
+        let queues = self.parts[at].vectors.len();
         let quarter = self.quarter(at);
         let near: f64 = self.pool.nodes[1..].iter().map(|(_, cores)| cores).sum();
         let most = (self.most + near) * self.share(at);
@@ -268,7 +268,7 @@ impl Circle<'_> {
         if alone.is_empty() || !steered.is_empty() && due < GUEST_CORES {
             return Vec::new();
         }
-        let queues: usize = alone.iter().map(|at| self.parts[*at].queues.len()).sum();
+        let queues: usize = alone.iter().map(|at| self.parts[*at].vectors.len()).sum();
         let mut wanted = (due + 1e-9).floor().max(1.0) as usize;
         wanted = wanted.min(queues);
         let mut cpus = Vec::new();
@@ -287,7 +287,7 @@ impl Circle<'_> {
 
     /// Queues on cores of their own kind, each to the one that has least to do; the same for all when they weigh the same.
     fn alone(&self, alone: &[usize], cpus: &[(usize, usize)]) -> Vec<(usize, PartPlacement)> {
-        let weight = |at: usize| self.share(at) / self.parts[at].queues.len() as f64;
+        let weight = |at: usize| self.share(at) / self.parts[at].vectors.len() as f64;
         let heaviest = alone
             .iter()
             .map(|at| weight(*at))
@@ -302,7 +302,7 @@ impl Circle<'_> {
         let mut loads = vec![0.0; cpus.len()];
         let mut found = Vec::new();
         for at in order {
-            let queues = self.parts[at].queues.iter().map(|_| {
+            let queues = self.parts[at].vectors.iter().map(|_| {
                 // `cpus` is not empty; of equals the first is taken.
                 let least =
                     (0..cpus.len()).fold(
@@ -328,7 +328,7 @@ impl Circle<'_> {
     fn guests(&self, alone: &[usize], heads: &[QueueCpus]) -> Vec<(usize, PartPlacement)> {
         let mut turn = 0..;
         let placed = |at: &usize| {
-            let queues = self.parts[*at].queues.iter().map(|_| {
+            let queues = self.parts[*at].vectors.iter().map(|_| {
                 let at = turn.next().unwrap_or(0);
                 heads[at % heads.len()].clone()
             });

@@ -66,7 +66,10 @@ fn sender_shares(facts: &Facts, placed: &InterfacePlacement, queues: usize) -> V
 
 impl Advice<'_> {
     pub(super) fn steering(&self, actions: &mut Vec<Action>) {
-        for queue in &self.placed.queues {
+        // What is not interrupted where the plan says keeps its mask.
+        let is_placed =
+            |queue: &&QueuePlacement| queue.irq_cpu.is_some() || !self.interface.is_device;
+        for queue in self.placed.queues.iter().filter(is_placed) {
             let found = self
                 .interface
                 .receive
@@ -158,7 +161,9 @@ impl Advice<'_> {
 
     pub(super) fn senders(&self, actions: &mut Vec<Action>) {
         let queues = &self.interface.transmit;
-        if queues.len() < 2 {
+        let is_placed = |queue: &QueuePlacement| queue.irq_cpu.is_some();
+        let are_placed = !self.interface.is_device || self.placed.queues.iter().all(is_placed);
+        if queues.len() < 2 || !are_placed {
             return;
         }
         let shares = sender_shares(self.facts, self.placed, queues.len());

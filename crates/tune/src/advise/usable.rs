@@ -44,13 +44,15 @@ pub(super) struct UsableCore {
 }
 
 impl UsableTopology {
-    pub(super) fn of(topology: &Topology) -> UsableTopology {
+    /// Of a machine, without the cores of some CPUs.
+    pub(super) fn of(topology: &Topology, without: &CpuSet) -> UsableTopology {
         let shared = topology.allowed.minus(&topology.isolated);
         let usable = if shared.is_empty() {
             &topology.allowed
         } else {
             &shared
         };
+        let (usable, gone) = (&usable.minus(without), &usable.intersection(without));
         let fastest = topology.cores.iter().map(|core| core.capacity).max();
         let capacity = |core: &Core| match fastest {
             Some(fastest) if core.capacity * 100 >= fastest * FAST_PERCENT => fastest,
@@ -87,7 +89,9 @@ impl UsableTopology {
             });
         }
         for node in &mut nodes {
-            node.for_network = for_network(&node.cores);
+            let is_gone = |core: &&Core| core.place.node == node.id && core.cpus.intersects(gone);
+            let gone = topology.cores.iter().filter(is_gone).map(capacity);
+            node.for_network = for_network(&node.cores, &gone.collect::<Vec<_>>());
         }
         UsableTopology {
             nodes,
@@ -97,6 +101,20 @@ impl UsableTopology {
 
     pub(super) fn cores(&self) -> usize {
         self.nodes.iter().map(|node| node.cores.len()).sum()
+    }
+
+    /// One CPU for each core.
+    pub(super) fn core_cpus(&self) -> Vec<usize> {
+        let cores = self.nodes.iter().flat_map(|node| &node.cores);
+        cores.map(|core| core.cpu).collect()
+    }
+
+    /// The same for the fastest cores.
+    pub(super) fn fast_cpus(&self) -> Vec<usize> {
+        let cores = || self.nodes.iter().flat_map(|node| &node.cores);
+        let fastest = cores().map(|core| core.capacity).max();
+        let fast = cores().filter(|core| Some(core.capacity) == fastest);
+        fast.map(|core| core.cpu).collect()
     }
 
     pub(super) fn cpus(&self) -> usize {
@@ -118,14 +136,19 @@ impl UsableNode {
 
 /// The cores that the network may take of a node's, the fast ones of which stand first. Of the fastest kind that has two
 /// it takes half, and a single faster core none: the application keeps half of the fast cores at least. Cores of one kind
-/// are all there to be taken.
-fn for_network(cores: &[UsableCore]) -> Range<usize> {
+/// are all there to be taken. `gone` are speeds of cores of the node that take interrupts already.
+fn for_network(cores: &[UsableCore], gone: &[usize]) -> Range<usize> {
     let mut first = 0;
     for kind in cores.chunk_by(|one, two| one.capacity == two.capacity) {
-        match kind.len() {
-            all if all == cores.len() => break,
-            1 => first += 1,
-            some => return first + some.div_ceil(2)..first + some,
+        if kind.len() == cores.len() {
+            break;
+        }
+        let is_of_kind = |speed: &&usize| kind.first().map(|core| core.capacity) == Some(**speed);
+        let gone = gone.iter().filter(is_of_kind).count();
+        let end = first + kind.len();
+        match ((kind.len() + gone) / 2).saturating_sub(gone) {
+            0 => first = end,
+            takes => return end - takes..end,
         }
     }
     0..cores.len()

@@ -7,7 +7,7 @@ use crate::cpus::CpuSet;
 
 impl Circle<'_> {
     pub(super) fn reason_alone(&self, alone: &[usize], cpus: &[(usize, usize)]) -> String {
-        let queues: usize = alone.iter().map(|at| self.parts[*at].queues.len()).sum();
+        let queues: usize = alone.iter().map(|at| self.parts[*at].vectors.len()).sum();
         let (taken, cores) = (cpus.len(), self.usable.cores());
         if self.home.cores.len() == 1 && taken == 1 {
             return format!(
