@@ -1,6 +1,8 @@
 //! `onrush tune apply` for a while: what it changed goes back, whatever became of its journal meanwhile.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use super::machine::Kind;
@@ -140,6 +142,85 @@ fn what_others_have_undone_is_said_and_what_they_have_applied_stays() {
     assert!(said.contains("is another one by now: "), "{said}");
     assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "65535\n");
     assert!(onrush(&["status", "--root", place]).status.success());
+}
+
+/// Applies for a while, and kills the process in the middle of it.
+fn killed(root: &Path, until: &[&str]) {
+    let place = path(root);
+    let program = env!("CARGO_BIN_EXE_onrush");
+    let mut waiting = Command::new(program)
+        .args([&["tune", "apply", "--root", place], until].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    let said = format!("process {} undoes it", waiting.id());
+    wait_until("nothing was applied", || {
+        text(&onrush(&["status", "--root", place]).stdout).contains(&said)
+    });
+    waiting.kill().expect("killed");
+    waiting.wait().expect("it ends").signal().expect("a signal");
+}
+
+#[test]
+fn killed_apply_is_undone_by_the_process_that_watches_it() {
+    for until in [["--confirm-within", "10m"], ["--for", "10m"]] {
+        let root = cloud().write();
+        let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+        killed(root.path(), &until);
+        wait_until("it was not undone", || {
+            fs::read_to_string(&somaxconn).expect("read") == "4096\n"
+        });
+        wait_until("the journal stays", || {
+            !root.path().join("run/onrush-tune.journal").exists()
+        });
+    }
+}
+
+#[test]
+fn killed_apply_is_told_by_status_and_undone_by_the_next_start() {
+    for (verb, code, expected) in [
+        (
+            "status",
+            3,
+            "was killed before it undid this: `onrush tune revert` undoes it",
+        ),
+        (
+            "confirm",
+            1,
+            "it was not confirmed while the process that waited for it ran: it is undone",
+        ),
+        (
+            "apply",
+            0,
+            "was killed before it undid its changes: undoing them",
+        ),
+    ] {
+        let root = cloud().write();
+        let place = path(root.path());
+        let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
+        let journal = root.path().join("run/onrush-tune.journal");
+        // A journal of a process that is not there any more, as it is when nobody watched that.
+        assert!(onrush(&["apply", "--root", place]).status.success());
+        let lines = fs::read_to_string(&journal).expect("a journal");
+        let wish = lines
+            .lines()
+            .position(|line| line.contains("\"wish\""))
+            .expect("a run");
+        let mut lines: Vec<&str> = lines.lines().collect();
+        lines.insert(
+            wish + 1,
+            r#"{"guard":{"process":1,"started":18446744073709551615}}"#,
+        );
+        lines.push("\"waits\"");
+        fs::write(&journal, lines.join("\n") + "\n").expect("written");
+        let output = onrush(&[verb, "--root", place]);
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{verb}: {said}");
+        assert!(said.contains(expected), "{verb}: {said}");
+        assert!(onrush(&["revert", "--root", place]).status.success());
+        assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod journal;
 mod search;
 mod session;
 mod wait;
+mod watch;
 
 mod extent;
 mod lines;
@@ -44,6 +45,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
         Verb::Show(args) => show(&args),
         Verb::Diagnose(args) => diagnose(&args),
         Verb::Search(args) => search::search(&args),
+        Verb::UndoWhenKilled(args) => watch::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         say(&format!("onrush tune: {error:#}"));

@@ -50,6 +50,9 @@ pub(super) enum Verb {
     Diagnose(Diagnose),
     /// Try settings one at a time with a measurement of yours, and keep what is better
     Search(Search),
+    /// Undo what another process leaves behind when it is killed; `apply` starts it
+    #[command(hide = true)]
+    UndoWhenKilled(UndoWhenKilled),
 }
 
 /// Where facts come from.
@@ -295,6 +298,14 @@ pub(super) struct Search {
     /// For programs
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct UndoWhenKilled {
+    #[command(flatten)]
+    pub(super) place: Place,
+    /// The process
+    pub(super) process: i32,
 }
 
 #[cfg(test)]

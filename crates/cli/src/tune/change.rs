@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use onrush_tune::advise;
-use onrush_tune::apply::{self, Force, Journal, Machine, Reverted, Root};
+use onrush_tune::apply::{self, Force, Guard, Journal, Machine, Reverted, Root, Run};
 use onrush_tune::report;
 
 use super::arguments::{Apply, Lasts, Place, Revert, Status};
@@ -16,9 +16,12 @@ use super::lines::{reverted_line, split, standing_line, told};
 use super::print::{columns, print, print_lines, say};
 use super::session::Session;
 use super::wait::{Stop, check_process};
+use super::watch;
 
 pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?;
+    // Before it is planned for: it is not what the machine was.
+    watch::undo_abandoned(&mut machine)?;
     let request = args.wish.request();
     let facts = machine.facts()?;
     facts.check_namespace()?;
@@ -55,6 +58,10 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
         false => Stop::never(),
     };
     let earlier = journal.last_run();
+    if is_guarded {
+        journal.guard_by(Guard::own());
+        watch::start(&args.place.root);
+    }
     let made = apply::apply(&mut machine, &request, &mut journal);
     if is_guarded {
         let made = Made { earlier, made };
@@ -98,7 +105,12 @@ fn persist(machine: &Root, plan: &advise::Plan, journal: &Journal) -> anyhow::Re
 }
 
 pub(super) fn confirm(place: &Place) -> anyhow::Result<ExitCode> {
-    let machine = Root::open(&place.root)?;
+    let mut machine = Root::open(&place.root)?;
+    if watch::undo_abandoned(&mut machine)? {
+        anyhow::bail!(
+            "it was not confirmed while the process that waited for it ran: it is undone"
+        );
+    }
     let Some(mut journal) = known_journal(&machine)? else {
         anyhow::bail!("nothing is applied, so there is nothing to confirm");
     };
@@ -159,6 +171,7 @@ pub(super) fn status(args: &Status) -> anyhow::Result<ExitCode> {
     let machine = Root::open(&args.place.root)?;
     let path = Journal::path_below(machine.path())?;
     let mut is_whole = true;
+    let mut until = None;
     let standing = match Journal::glance(&path, life(&machine))? {
         Some(glance) => {
             if glance.is_held {
@@ -168,17 +181,25 @@ pub(super) fn status(args: &Status) -> anyhow::Result<ExitCode> {
                 is_whole = false;
                 say_lost(lost, &path);
             }
+            if let Some(guard) = glance.guard() {
+                is_whole &= guard.runs();
+                until = Some(until_line(guard, glance.waiting));
+            }
             apply::standing(&machine, glance.changes(&machine.facts()?))?
         }
         None => Vec::new(),
     };
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&standing)?))?;
+        until.iter().for_each(|line| say(line));
     } else {
         let lines: String = standing.iter().map(standing_line).collect();
         print_lines(&lines)?;
         if standing.is_empty() {
             print("nothing is applied\n")?;
+        }
+        if let Some(line) = until {
+            print(&format!("until    {line}\n"))?;
         }
         for path in apply::persisted(machine.path()) {
             print(&format!("at boot  {}\n", path.display()))?;
@@ -189,4 +210,19 @@ pub(super) fn status(args: &Status) -> anyhow::Result<ExitCode> {
         false => Extent::Partly,
     };
     Ok(extent.code())
+}
+
+/// How long the last run is to stay.
+fn until_line(guard: Guard, waiting: Option<Run>) -> String {
+    let process = guard.process;
+    match (guard.runs(), waiting) {
+        (true, Some(_)) => {
+            format!("process {process} undoes it unless `onrush tune confirm` is run in time")
+        }
+        (true, None) => format!("process {process} undoes it when its time is over"),
+        (false, _) => format!(
+            "process {process} was killed before it undid this: `onrush tune revert` undoes it, and so does the next \
+             `onrush tune apply` or `search`"
+        ),
+    }
 }

@@ -12,9 +12,11 @@ use super::journal::{open_journal, with_remedy};
 use super::print::{print, print_lines, say};
 use super::session::Session;
 use super::wait::Stop;
+use super::watch;
 
 pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?.with_process(args.pid);
+    watch::undo_abandoned(&mut machine)?;
     let facts = machine.facts()?;
     facts.check_namespace()?;
     if let Some(number) = args.pid.filter(|_| facts.application.is_empty()) {

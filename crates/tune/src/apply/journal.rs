@@ -7,6 +7,7 @@
 
 mod bearers;
 mod glance;
+mod guard;
 mod history;
 mod identity;
 mod memory;
@@ -28,6 +29,7 @@ use crate::facts::Facts;
 use crate::tree::below;
 
 pub use glance::Glance;
+pub use guard::Guard;
 pub use history::{Change, Lost, Run};
 pub use memory::Memory;
 
@@ -48,6 +50,8 @@ pub struct Journal {
     is_cut: bool,
     /// A directory that was made for it and goes with it.
     made: Option<PathBuf>,
+    /// Who undoes the runs that begin.
+    guard: Option<Guard>,
 }
 
 /// What the first line says in the journals of all versions.
@@ -145,6 +149,7 @@ impl Journal {
             headless: None,
             is_cut: false,
             made: None,
+            guard: None,
         };
         journal.load()?;
         Ok(journal)
@@ -269,7 +274,8 @@ impl Journal {
         self.note(Line::Wish {
             request: request.clone(),
             run: Run(u64::from(std::process::id()) << 32 | self.lines.len() as u64),
-        })
+        })?;
+        self.note_guard()
     }
 
     /// Notes that the run waits to be confirmed.

@@ -18,7 +18,7 @@ use std::io;
 use serde::Serialize;
 
 pub use awake::{Awake, stay_awake};
-pub use journal::{Change, Glance, Journal, Lost, Memory, Run};
+pub use journal::{Change, Glance, Guard, Journal, Lost, Memory, Run};
 pub use life::{AskNamespace, Life};
 pub use machine::{Machine, Place, Root};
 pub use persist::{check_persist, persist, persisted, unpersist};

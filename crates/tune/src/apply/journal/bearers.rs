@@ -99,6 +99,7 @@ fn rename(lines: &mut [Line], names: &BTreeMap<String, String>) {
             | Line::Bearer { .. }
             | Line::Lost(_)
             | Line::Wish { .. }
+            | Line::Guard(_)
             | Line::Waits
             | Line::Confirmed => continue,
         };

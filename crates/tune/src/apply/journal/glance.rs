@@ -7,8 +7,9 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use super::bearers::Bearers;
+use super::guard::Guard;
 use super::history::{Change, Line, Lost, Run, changes};
-use super::{Journal, place};
+use super::{Journal, place, runs};
 use crate::Error;
 use crate::apply::Life;
 use crate::facts::Facts;
@@ -31,6 +32,11 @@ impl Glance {
     pub fn changes(mut self, facts: &Facts) -> Vec<Change> {
         self.bearers.follow(facts, &mut self.lines);
         changes(&self.lines)
+    }
+
+    /// The process that is to undo the last run; none when that may stay.
+    pub fn guard(&self) -> Option<Guard> {
+        runs::of_last_run(&self.lines).map(|(_, guard)| guard)
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::guard::Guard;
 use super::identity::Identity;
 use crate::advise::{Request, Target};
 use crate::apply::life::Life;
@@ -36,6 +37,8 @@ pub(super) enum Line {
         #[serde(default)]
         run: Run,
     },
+    /// The process that undoes the run when its time is over.
+    Guard(Guard),
     /// The run waits to be confirmed, and is undone otherwise.
     Waits,
     /// A change is about to be made.
@@ -173,6 +176,7 @@ pub(super) fn changes(lines: &[Line]) -> Vec<Change> {
             | Line::Bearer { .. }
             | Line::Lost(_)
             | Line::Wish { .. }
+            | Line::Guard(_)
             | Line::Waits
             | Line::Confirmed => {}
         }
@@ -192,8 +196,9 @@ fn forget_kept(refused: &Target, changes: &mut BTreeMap<Target, Change>) {
     }
 }
 
-/// Version of the format. The first one has no identities of interfaces: they are found by their names.
-pub(super) const SCHEMA: u32 = 2;
+/// Version of the format. The first one has no identities of interfaces, which are found by their names, and the second
+/// none of the processes that undo runs.
+pub(super) const SCHEMA: u32 = 3;
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 
 use super::Journal;
+use super::guard::Guard;
 use super::history::{self, Change, Line, Lost, Run, changes};
 use crate::Error;
 
@@ -58,5 +59,74 @@ impl Journal {
         };
         forget(&mut self.file).map_err(|error| Error::Write(self.path.clone(), error))?;
         Ok(lost)
+    }
+}
+
+impl Journal {
+    /// From now on runs are noted as such that a process undoes.
+    pub fn guard_by(&mut self, guard: Option<Guard>) {
+        self.guard = guard;
+    }
+
+    /// Notes who undoes the run that begins.
+    pub(super) fn note_guard(&mut self) -> Result<(), Error> {
+        match self.guard {
+            Some(guard) => self.note(Line::Guard(guard)),
+            None => Ok(()),
+        }
+    }
+
+    /// The last run, when the process that was to undo it was killed before it did.
+    pub fn abandoned(&self) -> Option<Run> {
+        let (run, guard) = of_last_run(&self.lines)?;
+        (!guard.runs()).then_some(run)
+    }
+}
+
+/// The last run and the process that is to undo it; none when it may stay.
+pub(super) fn of_last_run(lines: &[Line]) -> Option<(Run, Guard)> {
+    let mut guard = None;
+    for line in lines.iter().rev() {
+        match line {
+            Line::Confirmed => return None,
+            Line::Guard(found) => guard = Some(*found),
+            Line::Wish { run, .. } => return Some(*run).zip(guard),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::{Request, Target};
+
+    #[test]
+    fn run_of_a_killed_process_is_abandoned_until_it_is_confirmed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("j");
+        let mut journal = Journal::open(&path, "b").expect("open");
+        let own = Guard::own().expect("/proc shows this process");
+        let another = Guard {
+            started: own.started + 1,
+            ..own
+        };
+        for (guard, is_abandoned) in [(None, false), (Some(own), false), (Some(another), true)] {
+            journal.guard_by(guard);
+            journal.wish(&Request::default()).expect("noted");
+            let target = Target::Setting {
+                file: "net/core/somaxconn".to_owned(),
+            };
+            journal.change(&target, "1\n", "2").expect("noted");
+            let last = journal.last_run();
+            assert_eq!(journal.abandoned(), last.filter(|_| is_abandoned));
+            let glance = Journal::glance(&path, "b")
+                .expect("read")
+                .expect("a journal");
+            assert_eq!(glance.guard(), guard);
+        }
+        journal.confirm().expect("noted");
+        assert_eq!(journal.abandoned(), None);
     }
 }

@@ -73,7 +73,7 @@ fn a_journal_of_a_newer_format_says_whose_it_is_whatever_its_lines_are() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
     let newer =
-        "{\"begin\":{\"schema\":3,\"version\":\"9.9.0\",\"life\":{}}}\n{\"moon\":{\"phase\":3}}\n";
+        "{\"begin\":{\"schema\":4,\"version\":\"9.9.0\",\"life\":{}}}\n{\"moon\":{\"phase\":3}}\n";
     fs::write(&path, newer).expect("written");
     let errors = [
         Journal::open(&path, "b").expect_err("not known"),

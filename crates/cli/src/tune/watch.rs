@@ -1,0 +1,70 @@
+//! Changes that are to be undone although their process was killed: a second process watches it, and the next `onrush tune`
+//! that changes the machine looks after both.
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use onrush_tune::apply::{self, Force, Journal, Root};
+
+use super::arguments::UndoWhenKilled;
+use super::extent::Extent;
+use super::journal::{known_journal, life, with_remedy};
+use super::lines::reverted_line;
+use super::print::say;
+use super::wait::{Stop, wait_for_process};
+
+/// Starts a process that undoes what this one leaves behind when it is killed. It takes the same lock as everybody, so
+/// that it does nothing while this one runs.
+pub(super) fn start(root: &Path) {
+    let started = std::env::current_exe().and_then(|program| {
+        Command::new(program)
+            .args(["tune", "undo-when-killed"])
+            .arg(std::process::id().to_string())
+            .arg("--root")
+            .arg(root)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+    });
+    if let Err(error) = started {
+        say(&format!(
+            "cannot start the process that undoes this when this one is killed ({error}): the next `onrush tune apply` does"
+        ));
+    }
+}
+
+/// Waits until a process ends, and undoes the run that it left behind.
+pub(super) fn run(args: &UndoWhenKilled) -> anyhow::Result<ExitCode> {
+    // A terminal that goes, or Ctrl-C, is for the other process.
+    let _ = rustix::process::setsid();
+    // One that is not there any more has ended.
+    let _ = wait_for_process(args.process, &Stop::never(), None);
+    undo_abandoned(&mut Root::open(&args.place.root)?)?;
+    Ok(Extent::Whole.code())
+}
+
+/// Undoes the last run when the process that was to do it was killed. Whether it was.
+pub(super) fn undo_abandoned(machine: &mut Root) -> anyhow::Result<bool> {
+    let path = Journal::path_below(machine.path())?;
+    let glance = Journal::glance(&path, life(machine))?;
+    let guard = glance.and_then(|glance| glance.guard());
+    let Some(guard) = guard.filter(|guard| !guard.runs()) else {
+        return Ok(false);
+    };
+    let Some(journal) = known_journal(machine)? else {
+        return Ok(false);
+    };
+    // It may be another one since.
+    let Some(run) = journal.abandoned() else {
+        return Ok(false);
+    };
+    say(&format!(
+        "process {} was killed before it undid its changes: undoing them",
+        guard.process
+    ));
+    let reverted = apply::revert_since(machine, journal, run, Force::Leave).map_err(with_remedy)?;
+    reverted
+        .iter()
+        .for_each(|change| say(reverted_line(change).trim_end()));
+    Ok(true)
+}
