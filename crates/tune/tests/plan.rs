@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use machine::{Kind, Machine, RECORDED, recorded};
+use machine::{Kind, MOVABLE, Machine, RECORDED, recorded};
 use onrush_tune::advise::{self, By, Goal, Plan, Request, Role, Sharing, Spelling};
 use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::ethtool::{Channels, Ethtool};
@@ -14,6 +14,7 @@ use onrush_tune::facts::interface::AffinityFile;
 use onrush_tune::facts::{self, Facts};
 use onrush_tune::tree::Tree;
 use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 fn read(root: &Path) -> Facts {
     facts::read(&Tree::open(root).expect("a root"), None).expect("facts")
@@ -500,9 +501,16 @@ fn check(facts: &Facts, plan: &Plan) {
             .is_subset(&topology.allowed),
         "only allowed CPUs"
     );
+    // Interrupts that stay where they are may be anywhere.
+    let moved: CpuSet = placement
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.queues)
+        .filter_map(|queue| queue.irq_cpu)
+        .collect();
     if topology.allowed != topology.isolated {
         assert!(
-            !irq.union(&steering).intersects(&topology.isolated),
+            !moved.union(&steering).intersects(&topology.isolated),
             "isolated CPUs are left alone"
         );
     }
@@ -512,7 +520,7 @@ fn check(facts: &Facts, plan: &Plan) {
     );
     for core in &topology.cores {
         assert!(
-            core.cpus.intersection(&irq).len() <= 1,
+            core.cpus.intersection(&moved).len() <= 1,
             "one interrupted CPU for each core"
         );
         assert!(
@@ -566,6 +574,7 @@ fn check_locality(facts: &Facts, placed: &advise::InterfacePlacement) {
         assert!(
             placed
                 .irq_cpus
+                .minus(&interface.unclear_cpus)
                 .union(&placed.steering_cpus)
                 .is_subset(&local),
             "{placed:?} is in its node"
@@ -800,6 +809,133 @@ fn machines() -> impl Strategy<Value = Machine> {
             machine
         },
     )
+}
+
+/// Machines with cores of several kinds, numbers of nodes with gaps, nodes of memory alone, isolated CPUs, and interrupts of
+/// every driver.
+fn uneven_machines() -> impl Strategy<Value = Machine> {
+    let card = (0..=MOVABLE.len(), any::<usize>(), 1usize..13);
+    let cards = prop::collection::vec(card, 1..4);
+    let shape = (1usize..4, 1usize..11, 1usize..3);
+    (shape, cards, any::<[u8; 4]>()).prop_map(|((nodes, cores, siblings), cards, seed)| {
+        let [mixed, tiny, isolated, gaps] = seed.map(usize::from);
+        let mut machine = Machine::new(nodes, cores, siblings);
+        if mixed % 2 == 0 && cores > 1 {
+            machine.slow_cores = 1 + mixed / 2 % (cores - 1);
+            machine.low_power_cores = tiny % (machine.slow_cores + 1);
+        }
+        if gaps % 2 == 0 {
+            let id = |node: usize| 2 * node + gaps / 2 % 3;
+            machine.node_ids = (0..nodes).map(id).collect();
+            machine.memory_nodes = vec![id(0) + 1, id(nodes)];
+        }
+        let cpus = machine.cpus();
+        if isolated % 2 == 0 {
+            // Up to all but one core, from the last.
+            let left = siblings * (1 + isolated / 2 % (nodes * cores));
+            machine.isolated = cpus[left.min(cpus.len())..].to_vec();
+        }
+        for (at, (kind, place, queues)) in cards.into_iter().enumerate() {
+            let kind = MOVABLE.get(kind).copied().unwrap_or(Kind::Dpaa2);
+            let node = machine.node_ids.get(place % (nodes + 1));
+            let node = node.map_or(-1, |id| *id as i64);
+            let name = format!("eth{at}");
+            machine = machine.with(&name, kind, node, queues, cpus[place % cpus.len()]);
+        }
+        machine
+    })
+}
+
+/// The same machine with nodes that are numbered without gaps, and none of memory alone.
+fn dense(machine: &Machine) -> Machine {
+    let mut dense = machine.clone();
+    for card in &mut dense.interfaces {
+        let at = machine
+            .node_ids
+            .iter()
+            .position(|id| *id as i64 == card.node);
+        card.node = at.map_or(-1, |at| at as i64);
+    }
+    dense.node_ids = (0..machine.nodes).collect();
+    dense.memory_nodes = Vec::new();
+    dense
+}
+
+/// Isolated CPUs are the application's, as far as no interrupt that stays where it is goes there; and of several kinds of
+/// cores it has half of the fast ones, that are not isolated, for itself.
+#[track_caller]
+fn check_uneven(facts: &Facts, plan: &Plan) {
+    let topology = &facts.topology;
+    let placement = &plan.placement;
+    let cpus =
+        |interface: &advise::InterfacePlacement| interface.irq_cpus.union(&interface.steering_cpus);
+    let interfaces = placement.interfaces.iter();
+    let network = interfaces.fold(CpuSet::new(), |all, one| all.union(&cpus(one)));
+    let network = topology.with_siblings(&network);
+    let own = placement.application_cpus.minus(&network);
+    let has_others = topology.isolated != topology.allowed;
+    let stays = facts
+        .interfaces
+        .iter()
+        .any(|one| !one.unclear_cpus.is_empty());
+    if has_others && !topology.isolated.is_empty() && !stays {
+        assert_eq!(placement.sharing, Sharing::Nothing);
+        assert!(
+            topology.isolated.minus(&network).is_subset(&own),
+            "{placement:#?}"
+        );
+    }
+    if placement.sharing == Sharing::Everything {
+        return;
+    }
+    let usable = |cpu: &usize| !has_others || !topology.isolated.contains(*cpu);
+    for node in &topology.nodes {
+        let cores = topology.cores.iter().filter(|core| {
+            core.place.node == Some(node.id) && core.cpus.iter().any(|cpu| usable(&cpu))
+        });
+        let cores: Vec<_> = cores.collect();
+        let fastest = cores.iter().map(|core| core.capacity).max().unwrap_or(0);
+        let is_fast = |core: &&&facts::topology::Core| core.capacity * 100 >= fastest * 90;
+        let fast: Vec<_> = cores.iter().filter(is_fast).collect();
+        let kept = fast
+            .iter()
+            .filter(|core| core.cpus.intersects(&own))
+            .count();
+        let is_mixed = fast.len() < cores.len();
+        assert!(
+            !is_mixed || kept * 2 >= fast.len(),
+            "{kept} of {}: {placement:#?}",
+            fast.len()
+        );
+    }
+}
+
+/// 200 machines, the same in each run.
+#[test]
+fn plans_of_generated_machines_keep_their_properties() {
+    let config = ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(config, seed);
+    let outcome = runner.run(&uneven_machines(), |machine| {
+        let root = machine.write();
+        let facts = read(root.path());
+        let first = advise::plan(&facts, &Request::default()).expect("a plan");
+        check(&facts, &first);
+        check_uneven(&facts, &first);
+        prop_assert_eq!(&first.placement.interfaces.len(), &machine.interfaces.len());
+        write_down(root.path(), &first);
+        let again = plan_of(root.path(), &Request::default());
+        prop_assert_eq!(&again.actions, &[], "nothing is left to do");
+        prop_assert_eq!(&again.placement, &first.placement);
+        let same = plan(&dense(&machine));
+        prop_assert_eq!(places(&machine, &first), places(&machine, &same));
+        Ok(())
+    });
+    outcome.expect("every property holds");
 }
 
 /// The CPUs of a plan as places of the machine, where a CPU and its siblings are one place: which of them has the lowest

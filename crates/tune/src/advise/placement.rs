@@ -325,8 +325,11 @@ fn system(usable: &UsableTopology, free: &CpuSet, beside: CpuSet) -> CpuSet {
     }
     let wanted = (usable.cpus() / 32).clamp(1, 4);
     let mut cores: Vec<&UsableCore> = usable.nodes.iter().flat_map(|node| &node.cores).collect();
-    // Slow cores do for the system. Sorting is stable: of equals the first are taken.
-    cores.sort_by_key(|core| core.capacity);
+    // The system gets no fast core where there are slow ones.
+    let fastest = cores.iter().map(|core| core.capacity).max();
+    if usable.nodes.iter().any(UsableNode::is_mixed) {
+        cores.retain(|core| Some(core.capacity) != fastest);
+    }
     let cpus = cores.iter().map(|core| core.cpu);
     let candidates: Vec<usize> = cpus.filter(|cpu| free.contains(*cpu)).collect();
     // The application needs one that is left, unless it has others.

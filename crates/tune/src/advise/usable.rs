@@ -151,7 +151,9 @@ fn for_network(cores: &[UsableCore], gone: &[usize]) -> Range<usize> {
             takes => return end - takes..end,
         }
     }
-    0..cores.len()
+    // No kind has two: the fastest core stays with the application.
+    let is_mixed = first > 0 && cores.len() > 1;
+    usize::from(is_mixed)..cores.len()
 }
 
 /// The nodes (indexes of the usable nodes) that an interface's queues go to in turn; at least one.
