@@ -101,6 +101,9 @@ fn persist(machine: &Root, plan: &advise::Plan, journal: &Journal) -> anyhow::Re
     for path in apply::persist(machine.path(), plan, &settings, &program)? {
         print(&format!("written  {}\n", path.display()))?;
     }
+    for warning in apply::overridden(&machine.facts()?, plan, &settings) {
+        say(&format!("warning: {warning}"));
+    }
     Ok(())
 }
 

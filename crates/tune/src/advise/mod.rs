@@ -18,6 +18,8 @@ mod driver;
 mod files;
 mod interrupts;
 mod obsolete;
+mod ports;
+mod pressure;
 mod queue;
 mod setting;
 mod steering;
@@ -73,6 +75,8 @@ pub fn plan(facts: &Facts, request: &Request) -> Result<Plan, Error> {
         );
         offload::advise(facts, interface, request, &mut notes);
     }
+    pressure::advise(facts, request, &mut actions);
+    ports::advise(facts, request, &mut actions);
     setting::advise(facts, &placement, request, &mut actions, &mut notes);
     files::advise(facts, request, &mut actions, &mut notes);
     obsolete::advise(facts, &mut notes);

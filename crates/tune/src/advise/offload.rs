@@ -27,6 +27,22 @@ pub(super) fn advise(
         }
     }
     note(waiting(interface, request));
+    note(datagram_fields(facts, interface));
+}
+
+/// By which fields a device spreads datagrams, which many drivers take to be addresses alone: QUIC and DNS of few clients
+/// come to few queues then. It matters where most of what arrives are datagrams.
+fn datagram_fields(facts: &Facts, interface: &Interface) -> Option<String> {
+    let count = |name: &str| facts.counts.network.get(name).copied().unwrap_or(0);
+    let (datagrams, segments) = (count("UdpInDatagrams"), count("TcpInSegs"));
+    let is_meant = interface.is_device && interface.receive.len() > 1 && datagrams > segments;
+    let name = &interface.name;
+    is_meant.then(|| {
+        format!(
+            "receives more datagrams ({datagrams}) than segments of TCP ({segments}): see that it spreads them by ports, too \
+             (ethtool -n {name} rx-flow-hash udp4), or set it (ethtool -N {name} rx-flow-hash udp4 sdfn, and udp6)"
+        )
+    })
 }
 
 /// The table that spreads packets over queues by their hash: each queue should have as many slots as any other.
@@ -204,6 +220,19 @@ mod tests {
             Goal::Throughput,
             &["rx-lro on", "rx-ntuple-filter on"],
         );
+    }
+
+    #[test]
+    fn fields_that_spread_datagrams_matter_where_most_packets_are_some() {
+        let mut facts = Facts::default();
+        let mut check_with = |datagrams, expected: &[&str]| {
+            for (name, count) in [("UdpInDatagrams", datagrams), ("TcpInSegs", 1_000)] {
+                facts.counts.network.insert(name.to_owned(), count);
+            }
+            check(&facts, &interface(4, &[], &[]), Goal::Throughput, expected);
+        };
+        check_with(1_000, &[]);
+        check_with(1_001, &["ethtool -N eth0 rx-flow-hash udp4 sdfn"]);
     }
 
     #[test]

@@ -59,6 +59,7 @@ pub(super) fn advise(
     advice.interrupts(actions, notes);
     advice.steering(actions);
     advice.flows(actions);
+    notes.extend(advice.flow_tables());
     advice.senders(actions);
     allowances(facts, interface, notes);
 }

@@ -4,6 +4,7 @@
 
 use super::action::{Action, Note, Revert};
 use super::placement::Placement;
+use super::ports::RANGE;
 use super::request::{Goal, Request, Role};
 use super::target::Target;
 use crate::facts::Facts;
@@ -88,13 +89,13 @@ const WISHES: &[Wish] = &[
     },
     Wish {
         file: "net/ipv4/ip_local_port_range",
-        value: Value::Range(10_000, 65_535),
+        value: Value::Range(RANGE.0, RANGE.1),
         roles: CONNECTS,
         goals: ANY,
         when: always,
         reason: "each connection to the same server needs a local port of its own",
         source: IP_SYSCTL,
-        risk: "a service that listens above port 10000 may find its port taken; ip_local_reserved_ports keeps it",
+        risk: "a service that is not started yet may find its port above 10000 taken; ip_local_reserved_ports keeps it",
         effect: "55,536 connections to one address instead of 28,232 before connect() fails",
     },
     Wish {
@@ -164,25 +165,16 @@ const WISHES: &[Wish] = &[
         effect: "the third column of softnet_stat grows more slowly",
     },
     Wish {
-        file: "net/netfilter/nf_conntrack_max",
-        value: Value::AtLeast(1 << 20),
+        file: "net/core/rmem_max",
+        value: Value::AtLeast(8 << 20),
         roles: ALL,
         goals: ANY,
-        when: |facts, _| {
-            let number = |name| {
-                facts
-                    .system
-                    .setting(name)
-                    .and_then(|text| text.parse::<f64>().ok())
-                    .unwrap_or(0.0)
-            };
-            number("net/netfilter/nf_conntrack_count")
-                > number("net/netfilter/nf_conntrack_max") * 0.75
-        },
-        reason: "the table of tracked connections is more than three quarters full; when it is full, packets of new ones are dropped",
-        source: "kernel: Documentation/networking/nf_conntrack-sysctl.rst",
-        risk: "300 MB when it is full; not tracking the service's connections at all is better",
-        effect: "no \"table full, dropping packet\" in the kernel's log",
+        when: |facts, _| counted(facts, "UdpRcvbufErrors"),
+        reason: "datagrams were dropped since the buffer of their socket was full (UdpRcvbufErrors), and QUIC servers may not \
+                 ask for a larger one than this",
+        source: "quic-go: UDP Buffer Sizes; kernel: Documentation/admin-guide/sysctl/net.rst",
+        risk: "memory, for programs that ask for so much (SO_RCVBUF) and read slowly",
+        effect: "UdpRcvbufErrors stands still once the program asks for a larger buffer",
     },
     Wish {
         file: "fs/nr_open",
@@ -227,6 +219,17 @@ const WISHES: &[Wish] = &[
         source: "TuneD, profile network-latency; kernel: Documentation/networking/napi.rst",
         risk: "CPUs look busy while they wait, and a machine whose CPUs are full loses throughput",
         effect: "some 10 microseconds less at low load",
+    },
+    Wish {
+        file: "net/core/busy_read",
+        value: Value::AtLeast(50),
+        roles: ALL,
+        goals: LATENCY,
+        when: |_, placement| placement.sharing == super::Sharing::Nothing,
+        reason: "a program that waits in read() or recv() looks at the queue itself for 50 microseconds before it sleeps",
+        source: "TuneD, profile network-latency; kernel: Documentation/networking/napi.rst",
+        risk: "CPUs look busy while they wait, and a machine whose CPUs are full loses throughput",
+        effect: "some 10 microseconds less at low load for programs that block",
     },
     Wish {
         file: "kernel/nmi_watchdog",
@@ -292,13 +295,16 @@ pub(super) fn advise(
             ));
             continue;
         };
-        let Some(proposed) = wish.value.beyond(current) else {
+        let target = Target::Setting {
+            file: wish.file.to_owned(),
+        };
+        let is_raised_further = actions.iter().any(|action| action.target == target);
+        let proposed = wish.value.beyond(current).filter(|_| !is_raised_further);
+        let Some(proposed) = proposed else {
             continue;
         };
         actions.push(Action {
-            target: Target::Setting {
-                file: wish.file.to_owned(),
-            },
+            target,
             path: format!("/proc/sys/{}", wish.file),
             current: current.to_owned(),
             proposed,

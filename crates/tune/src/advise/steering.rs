@@ -1,6 +1,6 @@
 //! Which CPUs take packets from the one that was interrupted for them, and which send through which queue.
 
-use super::action::{Action, Revert};
+use super::action::{Action, Note, Revert};
 use super::advice::{Advice, Why};
 use super::placement::{InterfacePlacement, QueuePlacement, Sharing};
 use super::queue::SCALING;
@@ -63,6 +63,9 @@ fn sender_shares(facts: &Facts, placed: &InterfacePlacement, queues: usize) -> V
     }
     shares
 }
+
+/// Entries of the flow table of all sockets that perftune sets.
+const FLOWS: usize = 32_768;
 
 impl Advice<'_> {
     pub(super) fn steering(&self, actions: &mut Vec<Action>) {
@@ -157,6 +160,29 @@ impl Advice<'_> {
                 },
             ));
         }
+    }
+
+    /// Flow tables where packets are handed to all CPUs of the application: there they may as well go to the one whose
+    /// thread reads them.
+    pub(super) fn flow_tables(&self) -> Option<Note> {
+        let entries = self
+            .facts
+            .system
+            .setting("net/core/rps_sock_flow_entries")?;
+        let steered = self
+            .placed
+            .queues
+            .iter()
+            .filter(|queue| !queue.steering_cpus.is_empty());
+        let steered = steered.count();
+        let is_meant = entries == "0" && self.placement.sharing == Sharing::Steering && steered > 0;
+        let text = format!(
+            "hands packets to all CPUs of the application by their hash: where its threads do not accept by CPU, flow tables \
+             hand them to the thread's own CPU (net.core.rps_sock_flow_entries = {FLOWS}, rps_flow_cnt = {} of each queue; \
+             Seastar perftune.py, {SCALING}); measure both ways",
+            FLOWS / steered.max(1)
+        );
+        is_meant.then(|| Note::new(&self.interface.name, &text))
     }
 
     pub(super) fn senders(&self, actions: &mut Vec<Action>) {

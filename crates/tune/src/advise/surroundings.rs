@@ -20,7 +20,9 @@ pub(super) fn advise(
         .any(|action| matches!(action.target, Target::Interrupt { .. }));
     for (name, why) in &facts.system.daemons {
         match why {
-            Daemon::Manages(_) if name == "irqbalance" && moves_interrupts => actions.push(stop(name)),
+            Daemon::Manages(_) if name == "irqbalance" && moves_interrupts => {
+                irqbalance(facts, actions, notes);
+            }
             Daemon::Manages(what) => {
                 notes.push(Note::new(name, &format!("is running: it changes {what} by itself and may undo this plan")));
             }
@@ -69,6 +71,47 @@ pub(super) fn advise(
     for (path, why) in &facts.troubles {
         notes.push(Note::new(path, why));
     }
+}
+
+/// Stops irqbalance unless it is told to leave the interrupts alone that are moved, and says how it would be told.
+fn irqbalance(facts: &Facts, actions: &mut Vec<Action>, notes: &mut Vec<Note>) {
+    let moved = actions
+        .iter()
+        .filter(|action| matches!(action.target, Target::Interrupt { .. }));
+    let number = |action: &Action| {
+        let rest = action.path.strip_prefix("/proc/irq/")?;
+        rest.split('/').next()?.parse::<usize>().ok()
+    };
+    let mut moved: Vec<usize> = moved.filter_map(number).collect();
+    moved.sort_unstable();
+    let options = facts.system.irqbalance.as_deref().unwrap_or_default();
+    let is_banned = |number: &usize| {
+        let words = options.split([' ', '"', '\'']);
+        words
+            .into_iter()
+            .any(|word| word == format!("--banirq={number}"))
+    };
+    if moved.iter().all(is_banned) {
+        notes.push(Note::new(
+            "irqbalance",
+            "keeps running: it is told to leave the interrupts of this plan alone (--banirq)",
+        ));
+        return;
+    }
+    let options: Vec<String> = moved
+        .iter()
+        .map(|number| format!("--banirq={number}"))
+        .collect();
+    notes.push(Note::new(
+        "irqbalance",
+        &format!(
+            "can keep running for other devices: with IRQBALANCE_ARGS=\"{}\" in /etc/default/irqbalance \
+             (/etc/sysconfig/irqbalance) it leaves these interrupts alone, and IRQBALANCE_BANNED_CPULIST keeps others off \
+             their CPUs; numbers may be others after a boot",
+            options.join(" ")
+        ),
+    ));
+    actions.push(stop("irqbalance"));
 }
 
 /// What of a plan in a network namespace reaches beyond it.

@@ -21,7 +21,7 @@ pub use awake::{Awake, stay_awake};
 pub use journal::{Change, Glance, Guard, Journal, Lost, Memory, Run};
 pub use life::{AskNamespace, Life};
 pub use machine::{Machine, Place, Root};
-pub use persist::{check_persist, persist, persisted, unpersist};
+pub use persist::{check_persist, overridden, persist, persisted, unpersist};
 pub use remedy::{User, remedy};
 pub use reset::resets;
 pub use revert::{

@@ -10,6 +10,7 @@ use onrush_file::Output;
 
 use crate::Error;
 use crate::advise::{Goal, Plan, Queues, Request, Role, Target};
+use crate::facts::Facts;
 use crate::tree::below::place_below;
 
 /// The first line of every file that is written here: only such files are replaced and removed.
@@ -19,6 +20,15 @@ const MARK: &str =
 const SETTINGS: &str = "etc/sysctl.d/90-onrush.conf";
 const UNIT: &str = "etc/systemd/system/onrush-tune.service";
 const WANTS: &str = "etc/systemd/system/multi-user.target.wants/onrush-tune.service";
+
+/// What brings interfaces up, since a device has its interrupts only then: systemd-networkd, NetworkManager, ifupdown.
+const AFTER: &str =
+    "systemd-networkd-wait-online.service NetworkManager-wait-online.service networking.service";
+
+/// Servers that may start before the network is up. What waits for it (`After=network-online.target`) comes later anyway.
+const SERVERS: &str = "onrush.service nginx.service apache2.service httpd.service haproxy.service envoy.service \
+                       caddy.service lighttpd.service traefik.service varnish.service squid.service memcached.service \
+                       kubelet.service docker.service";
 
 /// Whether [`persist`] may write its files: to be asked before the machine is changed for it. A file of somebody else by
 /// one of the names is an error.
@@ -100,6 +110,28 @@ fn merged(
     all
 }
 
+/// What holds at boot instead of our settings: files that are read after ours (sysctl.d(5): by their names; `sysctl --system`
+/// reads /etc/sysctl.conf last) and say something else, each as a sentence.
+pub fn overridden(facts: &Facts, plan: &Plan, settings: &[(String, String)]) -> Vec<String> {
+    let own = SETTINGS.rsplit('/').next();
+    let is_later = |file: &str| file == "/etc/sysctl.conf" || file.rsplit('/').next() > own;
+    let ours = merged(Vec::new(), settings, plan);
+    let configured = facts.system.configured.iter();
+    let later = configured.filter(|(file, ..)| is_later(file));
+    let told = later.filter_map(|(file, key, value)| {
+        let key = key.replace('/', ".");
+        let (_, wished) = ours.iter().find(|(name, _)| *name == key)?;
+        let is_same = value.split_whitespace().eq(wished.split_whitespace());
+        (!is_same).then(|| {
+            format!(
+                "{file} is read after /{SETTINGS} and sets {key} to {value}: at boot that holds instead of {wished}; remove \
+                 the line, or give it this value"
+            )
+        })
+    });
+    told.collect()
+}
+
 fn write(path: &Path, text: &str, written: &mut Vec<PathBuf>) -> Result<(), Error> {
     let failed = |error: io::Error| Error::Write(path.to_owned(), error);
     if let Some(directory) = path.parent() {
@@ -134,8 +166,8 @@ fn unit(request: &Request, program: &Path) -> String {
     }
     let program = program.display();
     format!(
-        "{MARK}\n[Unit]\nDescription=CPUs and settings for network servers\nAfter=network-online.target\n\
-         Wants=network-online.target\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n\
+        "{MARK}\n[Unit]\nDescription=CPUs and settings for network servers\nAfter={AFTER}\n\
+         Wants=network-online.target\nBefore=network-online.target {SERVERS}\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n\
          ExecStart={program} tune apply {arguments}\nExecStop={program} tune revert\n\n\
          [Install]\nWantedBy=multi-user.target\n"
     )

@@ -31,6 +31,7 @@ pub const SETTINGS: &[&str] = &[
     "net/ipv4/tcp_fin_timeout",
     "net/ipv4/tcp_max_tw_buckets",
     "net/ipv4/ip_local_port_range",
+    "net/ipv4/ip_local_reserved_ports",
     "net/ipv4/tcp_slow_start_after_idle",
     "net/ipv4/tcp_notsent_lowat",
     "net/ipv4/tcp_rmem",
@@ -96,7 +97,12 @@ pub struct System {
     pub daemons: Vec<(String, Daemon)>,
     /// Timers of systemd that are wanted at boot: `apt-daily.timer`. None where systemd does not run.
     pub timers: Vec<String>,
-    /// Lines of /etc/sysctl.conf and /etc/sysctl.d that set something, as `(file, key, value)`.
+    /// Sockets and what they hold now, by the names of /proc/net/sockstat: `TCP tw`, `TCP mem` (pages).
+    pub sockets: BTreeMap<String, u64>,
+    /// Options of irqbalance in the file that its unit reads; none where there is none.
+    pub irqbalance: Option<String>,
+    /// Lines of /etc/sysctl.conf and of the directories of sysctl.d(5) that set something, as `(file, key, value)`, in the
+    /// order in which they are read.
     pub configured: Vec<(String, String, String)>,
     /// Mitigations of CPU flaws.
     pub mitigations: BTreeMap<String, String>,
@@ -156,6 +162,10 @@ pub(crate) fn read(tree: &Tree, first_cpu: usize, process: Option<u32>) -> Syste
         virtualization: virtualization(tree),
         daemons: daemons(tree),
         timers: timers(tree),
+        sockets: sockets(tree),
+        irqbalance: ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"]
+            .iter()
+            .find_map(|file| tree.lines(file, |line| !line.trim_start().starts_with('#'))),
         configured: configured(tree),
         mitigations: mitigations(tree),
         command_line: tree.text("/proc/cmdline"),
@@ -284,12 +294,36 @@ fn virtualization(tree: &Tree) -> Option<String> {
     })
 }
 
+/// `TCP: inuse 5 orphan 0 tw 3 alloc 7 mem 2`
+fn sockets(tree: &Tree) -> BTreeMap<String, u64> {
+    let text = tree.text("/proc/net/sockstat").unwrap_or_default();
+    let mut sockets = BTreeMap::new();
+    for line in text.lines() {
+        let Some((protocol, pairs)) = line.split_once(':') else {
+            continue;
+        };
+        let words: Vec<&str> = pairs.split_whitespace().collect();
+        for pair in words.chunks_exact(2) {
+            if let Ok(count) = pair[1].parse() {
+                sockets.insert(format!("{protocol} {}", pair[0]), count);
+            }
+        }
+    }
+    sockets
+}
+
 fn configured(tree: &Tree) -> Vec<(String, String, String)> {
-    let names = tree
-        .names("/etc/sysctl.d")
-        .into_iter()
-        .filter(|name| name.ends_with(".conf"));
-    let mut files: Vec<String> = names.map(|name| format!("/etc/sysctl.d/{name}")).collect();
+    /// Those of sysctl.d(5): of files of one name the first counts.
+    const DIRECTORIES: [&str; 5] = ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"];
+    let mut by_name: BTreeMap<String, String> = BTreeMap::new();
+    for directory in DIRECTORIES.map(|directory| format!("{directory}/sysctl.d")) {
+        let names = tree.names(&directory).into_iter();
+        for name in names.filter(|name| name.ends_with(".conf")) {
+            let path = format!("{directory}/{name}");
+            by_name.entry(name).or_insert(path);
+        }
+    }
+    let mut files: Vec<String> = by_name.into_values().collect();
     files.push("/etc/sysctl.conf".to_owned());
     let mut lines = Vec::new();
     for file in files {
