@@ -5,10 +5,10 @@
 //! cores that take interrupts would have none, and taken away only where many were made for CPUs that they do not go to.
 
 use super::budget;
-use super::queue::{changeable, present};
+use super::queue::changeable;
 use super::request::{Queues, Request};
 use super::usable::{UsableTopology, homes};
-use super::vectors;
+use super::vectors::{self, present};
 use crate::facts::{Facts, Interface};
 
 /// Queues that a core may take before they are too many: 32 on 16 cores carried 4 million packets a second each way

@@ -3,8 +3,9 @@
 use super::action::{Action, Revert};
 use super::advice::{Advice, Why};
 use super::counted::counted;
-use super::queue::{SCALING, changeable, present};
+use super::queue::{SCALING, changeable};
 use super::request::{Goal, Request};
+use super::vectors::present;
 use crate::facts::ethtool::Knob;
 
 /// A ring that overflowed once while the machine started is no reason: more than one packet in a minute is.

@@ -11,23 +11,6 @@ use crate::facts::{Facts, Interface};
 /// Where the kernel says how packets are spread.
 pub(super) const SCALING: &str = "kernel: Documentation/networking/scaling.rst";
 
-/// Receive queues there are. Drivers of mlx5 in Linux 5.3 to 6.0 show each twice.
-pub(super) fn present(interface: &Interface) -> usize {
-    let shown = interface.receive.len();
-    let channels = interface.ethtool.as_ref().and_then(|said| said.channels);
-    let combined = channels.and_then(|channels| channels.combined).unwrap_or(0) as usize;
-    if interface.driver.as_deref() == Some("mlx5_core") && combined > 0 && shown == 2 * combined {
-        return combined;
-    }
-    let named = interface
-        .irqs
-        .iter()
-        .filter_map(|irq| irq.queue)
-        .max()
-        .map_or(0, |last| last + 1);
-    if shown == 0 { named.max(1) } else { shown }
-}
-
 /// The knob that sets the number of queues and the most it takes; none when the driver did not say, or the device is
 /// a virtual one, whose queues nobody interrupts for.
 pub(super) fn changeable(interface: &Interface) -> Option<(Knob, usize)> {

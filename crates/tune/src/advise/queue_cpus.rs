@@ -95,7 +95,6 @@ pub(super) fn everywhere(
     let placed = |part: &Part| {
         let node = &usable.nodes[part.home];
         let some = (node.cores.len() * cores / all).max(1);
-        // The last, which take them alone in a larger machine.
         let chosen = &node.cores[node.cores.len() - some..];
         let first = taken[part.home];
         taken[part.home] += part.vectors.len();
@@ -160,8 +159,7 @@ fn most(usable: &UsableTopology, node: &UsableNode, parts: usize, nodes_in_use: 
         0 | 1 => 0.0,
         _ => (2.0 * cpus - two_groups).min(two_groups),
     };
-    // One CPU beside that with the interrupts, even where that is more than half of a small node, but not where it is
-    // the last that is left to the system.
+    // One CPU beside the interrupts, also of a small node, unless isolated CPUs leave the system no other.
     let pair = match (parts, usable.has_isolated) {
         (1, false) => 2.0,
         _ => 1.0,
