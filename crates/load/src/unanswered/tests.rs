@@ -3,7 +3,7 @@
 use onrush_measure::units;
 
 use super::*;
-use crate::report::latency::{Interval, Latency};
+use crate::report::latency::{CONFIDENCE, Interval, Latency};
 
 #[test]
 fn percentiles_of_requests_that_all_have_a_response_are_known() {
@@ -125,76 +125,113 @@ enum Loss {
 }
 
 impl Loss {
-    fn of(seed: u64) -> Loss {
-        // 0 to 30 %.
-        let share = 0.3 * (seed % 11) as f64 / 10.0;
-        match seed % 3 {
-            0 => Loss::TimeOut(share),
-            1 => Loss::Never(share),
-            _ => Loss::Cut(share),
+    /// The time of the request that so large a share of requests does not exceed, or how long it had waited without a
+    /// response.
+    fn time_at(self, share: f64, quantile: Quantile, random: &mut Random) -> Result<f64, f64> {
+        match self {
+            Loss::TimeOut(lost) if share >= 1.0 - lost => Err(quantile(1.0 - lost)),
+            Loss::Never(lost) if share >= 1.0 - lost => Err(quantile(0.9999)),
+            Loss::Never(lost) => Ok(quantile(share / (1.0 - lost))),
+            Loss::Cut(lost) if random.next() < lost => Err(quantile(share) * random.next()),
+            Loss::TimeOut(_) | Loss::Cut(_) => Ok(quantile(share)),
         }
     }
 
-    /// The true percentile of all requests in milliseconds; infinite where most never end.
-    fn truth(self, quantile: Quantile, percentile: f64) -> f64 {
-        let share = percentile / 100.0;
+    /// The true value at a share of all requests in milliseconds; infinite where those never end.
+    fn truth(self, share: f64, quantile: Quantile) -> f64 {
         match self {
             Loss::TimeOut(_) | Loss::Cut(_) => quantile(share),
             Loss::Never(lost) if share > 1.0 - lost => f64::INFINITY,
             Loss::Never(lost) => quantile(share / (1.0 - lost)),
         }
     }
-
-    /// The time of a request, or how long it had waited without a response.
-    fn draw(self, quantile: Quantile, random: &mut Random) -> Result<f64, f64> {
-        let (share, chance) = (random.next(), random.next());
-        match self {
-            Loss::TimeOut(lost) if share >= 1.0 - lost => Err(quantile(1.0 - lost)),
-            Loss::Never(lost) if chance < lost => Err(quantile(0.9999)),
-            Loss::Cut(lost) if chance < lost => Err(quantile(share) * random.next()),
-            Loss::TimeOut(_) | Loss::Never(_) | Loss::Cut(_) => Ok(quantile(share)),
-        }
-    }
 }
 
-/// Whether each printed percentile of one run holds the true one: by its interval, or by its bound where it has none.
-fn holds(quantile: Quantile, seed: u64) -> Vec<bool> {
-    let (mut random, loss) = (Random(seed * 7919), Loss::of(seed));
+/// 0 to 30 % of requests lost, in each way.
+fn losses() -> impl Iterator<Item = Loss> {
+    let shares = [0.009, 0.12, 0.3].into_iter();
+    let some = shares.flat_map(|lost| [Loss::TimeOut(lost), Loss::Never(lost), Loss::Cut(lost)]);
+    std::iter::once(Loss::TimeOut(0.0)).chain(some)
+}
+
+const RUNS: usize = 100;
+
+/// Requests of a run: as many as p99 needs.
+const REQUESTS: u64 = 1_000;
+
+/// How many requests of each of the runs are below a percentile. The number is binomial; run `i` of 100 has its quantile at
+/// (i + 0.5) / 100, so that the runs are neither luckier nor unluckier than all runs are.
+fn below(percentile: f64) -> Vec<u64> {
+    let (count, share) = (REQUESTS as f64, percentile / 100.0);
+    // The probability of 0 underflows; it is relative to that of the mean, which is about the most likely outcome.
+    let mut weights = vec![1.0];
+    for below in (count * share) as u64..REQUESTS {
+        let last = weights[weights.len() - 1];
+        let odds = share / (1.0 - share);
+        weights.push(last * (count - below as f64) / (below as f64 + 1.0) * odds);
+    }
+    let mut weight = 1.0;
+    for below in (1..=(count * share) as u64).rev() {
+        weight *= below as f64 * (1.0 - share) / ((count - below as f64 + 1.0) * share);
+        weights.insert(0, weight);
+    }
+    let sum: f64 = weights.iter().sum();
+    let (mut outcome, mut reached) = (0, weights[0] / sum);
+    let runs = (0..RUNS).map(|run| {
+        while reached < (run as f64 + 0.5) / RUNS as f64 {
+            outcome += 1;
+            reached += weights[outcome] / sum;
+        }
+        outcome as u64
+    });
+    runs.collect()
+}
+
+/// Whether the interval of a percentile, or its bound where it has none, holds the true one in a run in which so many requests
+/// are below it.
+fn holds(quantile: Quantile, loss: Loss, percentile: f64, below: u64, seed: u64) -> bool {
+    let (mut random, at) = (Random(seed * 7919), percentile / 100.0);
     let (mut times, mut waits) = (Histogram::new(), Histogram::new());
-    for _ in 0..2_000 {
-        match loss.draw(quantile, &mut random) {
+    for request in 0..REQUESTS {
+        let share = match request < below {
+            true => random.next() * at,
+            false => at + random.next() * (1.0 - at),
+        };
+        match loss.time_at(share, quantile, &mut random) {
             Ok(ms) => times.record((ms * 1e6) as u64),
             Err(ms) => waits.record((ms * 1e6) as u64),
         }
     }
-    let latency = Latency::bounded(&times, &waits);
-    let percentiles = [50.0, 75.0, 90.0, 95.0, 99.0].into_iter();
-    let holds = percentiles.map(|percentile| {
-        let name = units::percentile(percentile);
-        let truth_us = loss.truth(quantile, percentile) * 1e3;
-        // A bin is 0.1 % wide.
-        let is_below = |us: f64| us * 0.999 <= truth_us;
-        match latency.interval(&name) {
-            Some(Interval(low, high)) => {
-                is_below(low) && high.is_none_or(|high| truth_us <= high * 1.001)
-            }
-            None => latency.is_at_least(&name) && latency.percentile(&name).is_some_and(is_below),
-        }
-    });
-    holds.collect()
+    let censored = Censored::new(&times, &waits);
+    let interval = censored.interval(percentile, CONFIDENCE, None);
+    if seed == 1 {
+        let printed = Latency::bounded(&times, &waits).interval(&units::percentile(percentile));
+        assert_eq!(printed, interval.map(Interval::from));
+    }
+    let truth = loss.truth(at, quantile) * 1e6;
+    let interval = interval.unwrap_or_else(|| censored.at(percentile));
+    // A bin is 0.1 % wide.
+    interval.low * 0.999 <= truth && truth <= interval.high * 1.001
 }
 
 #[test]
-fn intervals_of_censored_percentiles_hold_the_true_one_in_95_of_100_runs() {
-    for (name, quantile) in DISTRIBUTIONS {
-        let all: Vec<bool> = (1..=100).flat_map(|seed| holds(quantile, seed)).collect();
-        let held = all.iter().filter(|held| **held).count();
-        assert!(
-            held * 100 >= all.len() * 95,
-            "{name}: {held} of {}",
-            all.len()
-        );
+fn interval_of_each_censored_percentile_holds_the_true_one_in_95_of_100_runs() {
+    let mut table = String::new();
+    for percentile in [50.0, 75.0, 90.0, 95.0, 99.0] {
+        let below = below(percentile);
+        for loss in losses() {
+            let held = DISTRIBUTIONS.map(|(name, quantile)| {
+                let runs = (1..).zip(&below);
+                let holds =
+                    |(seed, below): &(u64, &u64)| holds(quantile, loss, percentile, **below, *seed);
+                let held = runs.filter(holds).count();
+                assert!(held >= 95, "p{percentile} of {name}, {loss:?}: {held}");
+                held
+            });
+            table += &format!("p{percentile:<3} {loss:?}: {held:?}\n");
+        }
     }
+    println!("{table}");
 }
 
 #[test]
