@@ -221,7 +221,7 @@ pub(crate) fn parse_into_spare<'h, 'b>(
     spare: &'h mut Vec<Header<'b>>,
     limits: &Limits,
 ) -> Parsed<(usize, &'h mut [Header<'b>])> {
-    spare.resize(limits.headers_max.min(HEADER_SLOTS), httparse::EMPTY_HEADER);
+    spare.resize(limits.headers_max, httparse::EMPTY_HEADER);
     let (bytes, count) = match httparse::parse_headers(text, spare) {
         Ok(httparse::Status::Complete((bytes, found))) => (bytes, found.len()),
         Ok(httparse::Status::Partial) => return Parsed::Partial,

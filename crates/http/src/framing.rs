@@ -20,6 +20,16 @@ pub enum Framing {
     UntilClose,
 }
 
+/// Transfer codings that a reader of responses takes (RFC 9112 6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codings {
+    /// Chunked alone, which is decoded: a proxy removes the coding from what it passes on.
+    Chunked,
+    /// All, for a client to which only the end of the body matters. Without a final chunked, the body ends with the connection
+    /// (RFC 9112 6.3, item 4).
+    Any,
+}
+
 /// Who has sent a message. Requests are read strictly: a proxy before us may send those of several clients on one
 /// connection, and has to see the same boundaries between them. What servers send is normalised before it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,12 +147,12 @@ impl Fields {
 
     /// The framing of a message that may have a body, if its fields say so (RFC 9112 6.3, items 3 to 6).
     #[inline]
-    pub(crate) fn announced(&self, version: Version) -> Result<Framing, Refusal> {
+    pub(crate) fn announced(&self, version: Version, codings: Codings) -> Result<Framing, Refusal> {
         match (self.coding, self.content_length) {
             (Coding::Absent, None) => Ok(Framing::None),
             (Coding::Absent, Some(length)) => Ok(Framing::Length(length)),
             (_, Some(_)) => Err(Refusal::bad("both Content-Length and Transfer-Encoding")),
-            (coding, None) => coding.framing(version),
+            (coding, None) => coding.framing(version, codings),
         }
     }
 
@@ -177,18 +187,23 @@ impl Coding {
         Ok(Coding::Unknown)
     }
 
-    fn framing(self, version: Version) -> Result<Framing, Refusal> {
+    fn framing(self, version: Version, codings: Codings) -> Result<Framing, Refusal> {
         if version == Version::Http10 {
             // RFC 9112 6.1: its framing is faulty whatever the coding; hops that know only 1.0 do not see it.
             return Err(Refusal::bad("Transfer-Encoding in HTTP/1.0"));
         }
-        match self {
-            Coding::Absent => Ok(Framing::None),
-            Coding::Chunked => Ok(Framing::Chunked),
+        match (self, codings) {
+            (Coding::Absent, _) => Ok(Framing::None),
+            (Coding::Chunked, _) | (Coding::UnknownInChunked, Codings::Any) => Ok(Framing::Chunked),
+            (Coding::Unknown, Codings::Any) => Ok(Framing::UntilClose),
             // RFC 9112 6.3 item 4: without a final chunked the end cannot be known.
-            Coding::Unknown => Err(Refusal::bad("the final transfer coding is not chunked")),
+            (Coding::Unknown, Codings::Chunked) => {
+                Err(Refusal::bad("the final transfer coding is not chunked"))
+            }
             // RFC 9112 6.1: a coding not understood.
-            Coding::UnknownInChunked => Err(Refusal::new(501, "unknown transfer coding")),
+            (Coding::UnknownInChunked, Codings::Chunked) => {
+                Err(Refusal::new(501, "unknown transfer coding"))
+            }
         }
     }
 }

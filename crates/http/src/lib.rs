@@ -19,6 +19,7 @@ pub mod date;
 pub mod hop;
 pub mod http2;
 pub mod limits;
+pub mod obs_fold;
 pub mod request;
 pub mod response;
 pub mod write;
@@ -44,7 +45,7 @@ mod target;
 mod version;
 
 pub use field::{Header, HeaderSlots, header_is, is_field_value, is_token, token_list};
-pub use framing::Framing;
+pub use framing::{Codings, Framing};
 pub use limits::Limits;
 pub use method::Method;
 pub use refusal::{Parsed, Place, Refusal};

@@ -1,5 +1,7 @@
 //! Every bound of this crate, with its reason.
 
+use crate::framing::Codings;
+
 /// Places for header fields in [`HeaderSlots`](crate::HeaderSlots): the most any `headers_max` can ask for. nginx's
 /// and Apache's defaults are in the same range; 100 of them take 3200 bytes of stack, below one page.
 pub const HEADER_SLOTS: usize = 100;
@@ -69,7 +71,8 @@ pub struct Limits {
     /// Bytes of a head from its first byte (skipped empty lines included) to its last. A longer one gets a 431.
     /// 15 KiB: a head and what the reader adds around it must fit one 16 KiB buffer.
     pub head_bytes_max: usize,
-    /// Fields of a head; more get a 431. Values above [`HEADER_SLOTS`] mean [`HEADER_SLOTS`].
+    /// Fields of a head; more get a 431. Of requests, values above [`HEADER_SLOTS`] mean [`HEADER_SLOTS`]; of responses, the
+    /// fields beyond take allocated memory.
     pub headers_max: usize,
     /// Bytes of a request target; more get a 414. RFC 9110 4.1 asks for at least 8000.
     pub target_bytes_max: usize,
@@ -83,6 +86,8 @@ pub struct Limits {
     pub trailer_bytes_max: usize,
     /// Number of trailer fields, for the same reason.
     pub trailers_max: u16,
+    /// Transfer codings that a response may have.
+    pub codings: Codings,
 }
 
 impl Limits {
@@ -95,6 +100,7 @@ impl Limits {
         chunk_excess_bytes_max: 16 * 1024,
         trailer_bytes_max: 4 * 1024,
         trailers_max: 32,
+        codings: Codings::Chunked,
     };
 }
 

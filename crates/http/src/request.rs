@@ -2,7 +2,7 @@
 
 use crate::field::{self, Header, HeaderSlots};
 use crate::flaw::{self, LineEnd};
-use crate::framing::{Fields, Framing, Sender};
+use crate::framing::{Codings, Fields, Framing, Sender};
 use crate::http2::hpack::Sensitivity;
 use crate::limits::{EMPTY_LINES_MAX, HEADER_SLOTS, Limits};
 use crate::method::Method;
@@ -215,7 +215,7 @@ fn judge<'h, 'b>(
         Some("") if target.authority.is_some() => return Err(Refusal::bad("an empty Host field")),
         Some(_) | None => {}
     }
-    let framing = fields.announced(line.version)?;
+    let framing = fields.announced(line.version, Codings::Chunked)?;
     Ok(RequestHead {
         method,
         method_text: line.method,

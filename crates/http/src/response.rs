@@ -78,11 +78,20 @@ fn parse_window<'h, 'b>(
                 status: response.code.unwrap_or(0), // set in every complete response; 0 would be refused
                 reason: response.reason.unwrap_or(""),
             };
-            judge(&input[..bytes], line, response.headers, request_method).into()
+            judge(
+                &input[..bytes],
+                line,
+                response.headers,
+                (request_method, limits),
+            )
+            .into()
         }
         Ok(httparse::Status::Partial) => Parsed::Partial,
         Err(httparse::Error::Version) => {
             parse_newer(input, &mut slots.spare, request_method, limits)
+        }
+        Err(httparse::Error::TooManyHeaders) if limits.headers_max > HEADER_SLOTS => {
+            parse_many(input, &mut slots.spare, request_method, limits)
         }
         Err(error) => Parsed::Refused(flaw::of_tokenizer(input, LineEnd::Lenient, error)),
     }
@@ -108,11 +117,25 @@ fn parse_newer<'h, 'b>(
         Parsed::Partial => return Parsed::Partial,
         Parsed::Refused(refusal) => return Parsed::Refused(flaw::unless_tls(head, refusal)),
     }
+    parse_many(head, spare, request_method, limits)
+}
+
+/// A head with more fields than there are slots, or of a newer version.
+#[cold]
+fn parse_many<'h, 'b>(
+    head: &'b [u8],
+    spare: &'h mut Vec<Header<'b>>,
+    request_method: Method,
+    limits: &Limits,
+) -> Parsed<ResponseHead<'h, 'b>> {
     let Some(line_feed) = memchr::memchr(b'\n', head) else {
         return Parsed::Partial;
     };
     let (line, fields) = head.split_at(line_feed + 1);
-    let Some(line) = line_of_newer(&line[VERSION_BYTES..]) else {
+    // The version was looked at before, up to its last digit.
+    let (version, line) = line.split_at(VERSION_BYTES);
+    let minor = version[VERSION_BYTES - 1] - b'0';
+    let Some(line) = line_of(Version::of_minor(Some(minor)), line) else {
         return Parsed::Refused(MALFORMED_LINE);
     };
     match field::parse_into_spare(fields, spare, limits) {
@@ -120,7 +143,7 @@ fn parse_newer<'h, 'b>(
             &head[..line_feed + 1 + bytes],
             line,
             headers,
-            request_method,
+            (request_method, limits),
         )
         .into(),
         Parsed::Partial => Parsed::Partial,
@@ -131,7 +154,7 @@ fn parse_newer<'h, 'b>(
 const MALFORMED_LINE: Refusal = Refusal::bad("malformed status line").at(Place::Line(1));
 
 /// ` 200 OK\r\n`; the reason, the space before it and the CR may be missing, as httparse has it.
-fn line_of_newer(text: &[u8]) -> Option<Line<'_>> {
+fn line_of(version: Version, text: &[u8]) -> Option<Line<'_>> {
     let text = text.strip_suffix(b"\n")?;
     let text = text.strip_suffix(b"\r").unwrap_or(text);
     let [
@@ -158,7 +181,7 @@ fn line_of_newer(text: &[u8]) -> Option<Line<'_>> {
         .filter(|reason| reason.is_ascii())
         .unwrap_or("");
     Some(Line {
-        version: Version::Http11,
+        version,
         status: a * 100 + b * 10 + c,
         reason,
     })
@@ -170,7 +193,7 @@ fn judge<'h, 'b>(
     head: &'b [u8],
     line: Line<'b>,
     headers: &'h mut [Header<'b>],
-    request_method: Method,
+    (request_method, limits): (Method, &Limits),
 ) -> Result<ResponseHead<'h, 'b>, Refusal> {
     if line.status < 100 {
         return Err(Refusal::bad("a status below 100").at(Place::Line(1)));
@@ -179,7 +202,7 @@ fn judge<'h, 'b>(
     for header in headers.iter() {
         fields.note(head, header)?;
     }
-    let announced = fields.announced(line.version)?;
+    let announced = fields.announced(line.version, limits.codings)?;
     let framing = framing(line.status, request_method, announced)?;
     let is_last = framing == Framing::UntilClose
         || changes_protocol(line.status, request_method)

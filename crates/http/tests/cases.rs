@@ -253,6 +253,7 @@ impl Case {
                 as u16,
             trailer_bytes_max: bound("trailer_max", default.trailer_bytes_max),
             trailers_max: bound("trailers_max", usize::from(default.trailers_max)) as u16,
+            codings: default.codings,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Whole runs with real threads and a real server, from options to JSON.
 
+#[path = "run/heads.rs"]
+mod heads;
 #[path = "run/schema.rs"]
 mod schema;
 

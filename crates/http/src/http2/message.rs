@@ -20,7 +20,6 @@ pub use upgrade::{Asks, as_upgrade};
 
 use super::fields::FieldSection;
 use crate::framing;
-use crate::limits::HEADER_SLOTS;
 use crate::{Framing, Limits, Refusal};
 
 /// Why a field section is not accepted.
@@ -94,7 +93,7 @@ fn line_bytes(section: &FieldSection) -> usize {
 /// `count` fields are within the bound.
 #[inline]
 fn check_count(count: usize, limits: &Limits, too_many: Refusal) -> Result<(), Rejection> {
-    match count <= limits.headers_max.min(HEADER_SLOTS) {
+    match count <= limits.headers_max {
         true => Ok(()),
         false => Err(Rejection::Refused(too_many)),
     }

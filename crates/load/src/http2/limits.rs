@@ -1,5 +1,7 @@
 //! Bounds of requests over HTTP/2, each with its reason.
 
+use crate::limits::RESPONSE_LIMITS;
+
 /// Requests of a connection that are to be on their way at once: beyond what any server takes (100 to 1000), and each has a task
 /// of its own.
 pub(crate) const STREAMS_MAX: u64 = 65_536;
@@ -11,6 +13,10 @@ pub(crate) const PATHS_KEPT_MAX: usize = 16;
 /// Bytes of a window, of a stream and of a connection: 1 GiB, so that what is received is all there is to do for it, and no
 /// server waits for WINDOW_UPDATE. Nothing is kept of what comes.
 pub(crate) const WINDOW_BYTES: u32 = 1 << 30;
+
+/// Bytes of a decoded field section, which counts 32 for each field (RFC 9113 6.5.2): heads of the size that HTTP/1 takes.
+pub(crate) const LIST_BYTES_MAX: u32 =
+    (RESPONSE_LIMITS.head_bytes_max + 32 * RESPONSE_LIMITS.headers_max) as u32;
 
 /// Bytes that are written before they are sent, but for the last frame: what a socket takes at once.
 pub(crate) const UNSENT_BYTES_MAX: usize = 64 * 1024;

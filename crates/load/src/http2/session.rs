@@ -10,7 +10,7 @@ use onrush_http::http2::limits::STREAMS_BEFORE_SETTINGS;
 use onrush_http::http2::{Connection, LocalSettings, Role};
 
 use super::lane::Passed;
-use super::limits::WINDOW_BYTES;
+use super::limits::{LIST_BYTES_MAX, WINDOW_BYTES};
 use crate::core_run::CoreRun;
 use crate::protocol::http2::Codec;
 
@@ -20,6 +20,7 @@ const SETTINGS: LocalSettings = LocalSettings {
     concurrent_streams_max: u32::MAX,
     stream_window: WINDOW_BYTES,
     connection_window: WINDOW_BYTES,
+    list_bytes_max: LIST_BYTES_MAX,
     ..LocalSettings::DEFAULT
 };
 

@@ -4,10 +4,12 @@ use std::io::Read;
 
 use flate2::read::{GzDecoder, ZlibDecoder};
 use onrush_http::body::BodyReader;
-use onrush_http::{HeaderSlots, Limits, Method, Parsed, header_is, response};
+use onrush_http::response::ResponseHead;
+use onrush_http::{Framing, Method, Parsed, header_is};
 
 use crate::failure::Failure;
-use crate::limits::BODY_KEPT_MAX;
+use crate::limits::{BODY_KEPT_MAX, RESPONSE_LIMITS};
+use crate::protocol::http1::held_head::{HeldHead, parse};
 use crate::requests::cookies::Cookie;
 
 /// Whether a body is looked into.
@@ -105,6 +107,7 @@ pub(super) enum Step {
 pub(super) struct Incoming {
     method: Method,
     wants: Wants,
+    held: HeldHead,
     response: Response,
     /// None before the head.
     body: Option<BodyReader>,
@@ -116,6 +119,7 @@ impl Incoming {
         Incoming {
             method,
             wants,
+            held: HeldHead::default(),
             response: Response::default(),
             body: None,
         }
@@ -145,7 +149,7 @@ impl Incoming {
             return Ok(Step::ExpectHead);
         };
         while *at < input.len() && !body.is_complete() {
-            let step = body.advance(&input[*at..], &Limits::DEFAULT);
+            let step = body.advance(&input[*at..], &RESPONSE_LIMITS);
             let step = step.map_err(|refusal| refusal.reason)?;
             if step.consumed == 0 {
                 break;
@@ -166,13 +170,19 @@ impl Incoming {
         if input[*at..].is_empty() {
             return Ok(false);
         }
-        let mut slots = HeaderSlots::new();
-        let head = match response::parse(&input[*at..], &mut slots, self.method, &Limits::DEFAULT) {
-            Parsed::Complete(head) => head,
-            Parsed::Partial => return Ok(false),
-            Parsed::Refused(refusal) => return Err(refusal.reason),
+        let Incoming { method, held, .. } = self;
+        let found = held.read(&input[*at..], |input| {
+            match parse(input, *method, |head| (Head::of(head), head.bytes)) {
+                Parsed::Complete(head) => Ok(Some(head)),
+                Parsed::Partial => Ok(None),
+                Parsed::Refused(refusal) => Err(refusal),
+            }
+        });
+        let (bytes, head) = found.map_err(|refusal| refusal.reason)?;
+        *at += bytes;
+        let Some(head) = head else {
+            return Ok(false);
         };
-        *at += head.bytes;
         match head.status {
             101 => return Err("switched to a protocol that was not asked for"),
             // 1xx is not the response yet (RFC 9110 15.2).
@@ -181,11 +191,7 @@ impl Incoming {
         }
         self.response.status = head.status;
         self.response.keep_alive = head.keep_alive;
-        let fields = head.headers.iter();
-        let fields = fields.filter(|field| !header_is(field.name, "date"));
-        self.response.fields = fields
-            .map(|field| (field.name.to_owned(), field.value.to_vec()))
-            .collect();
+        self.response.fields = head.fields;
         self.body = Some(BodyReader::of_response(head.framing));
         Ok(true)
     }
@@ -196,6 +202,29 @@ impl Incoming {
         let mut response = std::mem::take(&mut self.response);
         response.keep_alive = false;
         Some(response)
+    }
+}
+
+/// The parts of a head that a journey uses.
+struct Head {
+    status: u16,
+    keep_alive: bool,
+    framing: Framing,
+    fields: Vec<(String, Vec<u8>)>,
+}
+
+impl Head {
+    fn of(head: &ResponseHead<'_, '_>) -> Head {
+        let fields = head.headers.iter();
+        let fields = fields.filter(|field| !header_is(field.name, "date"));
+        Head {
+            status: head.status,
+            keep_alive: head.keep_alive,
+            framing: head.framing,
+            fields: fields
+                .map(|field| (field.name.to_owned(), field.value.to_vec()))
+                .collect(),
+        }
     }
 }
 

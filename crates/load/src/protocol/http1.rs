@@ -2,6 +2,7 @@
 //! response says is its status.
 
 mod heads;
+pub(crate) mod held_head;
 mod incoming;
 mod sending;
 

@@ -11,11 +11,12 @@ use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::{Encoder, Indexing};
 use onrush_http::http2::message::{self, Follows, Rejection};
 use onrush_http::http2::{CannotOpen, Connection, Content, End, Stream};
-use onrush_http::{HeaderSlots, Limits, Method, header_is};
+use onrush_http::{HeaderSlots, Method, header_is};
 
 use super::http1::Bodies;
 use super::request::Last;
 use crate::http2::limits::PATHS_KEPT_MAX;
+use crate::limits::RESPONSE_LIMITS;
 use crate::requests::cookies::{Cookie, Jar};
 use crate::requests::mix::{Mix, Recipe};
 use crate::target::Scheme;
@@ -165,7 +166,7 @@ impl Codec {
             End::Stream => Follows::Nothing,
         };
         let mut slots = HeaderSlots::new();
-        let head = message::response(fields, &mut slots, method, follows, &Limits::DEFAULT);
+        let head = message::response(fields, &mut slots, method, follows, &RESPONSE_LIMITS);
         let head = head.map_err(|rejection| match rejection {
             Rejection::Malformed(reason) => reason,
             Rejection::Refused(refusal) => refusal.reason,

@@ -1,10 +1,11 @@
 //! Whether a response is as it must be.
 
 use memchr::memmem::Finder;
+use onrush_http::Refusal;
 use onrush_http::body::BodyReader;
-use onrush_http::{Limits, Refusal};
 
 use super::{Expect, Statuses};
+use crate::limits::RESPONSE_LIMITS;
 use crate::protocol::response::Met;
 
 /// What a response must be like, made ready.
@@ -65,7 +66,7 @@ impl Expected {
     ) -> Result<usize, Refusal> {
         let mut at = 0;
         while at < input.len() {
-            let step = body.advance(&input[at..], &Limits::DEFAULT)?;
+            let step = body.advance(&input[at..], &RESPONSE_LIMITS)?;
             if step.consumed == 0 {
                 break;
             }

@@ -1,7 +1,6 @@
 //! What comes: all of it is stepped over at once, and each frame belongs to a lane or to the connection.
 
 use onrush_engine::Instant;
-use onrush_http::Limits;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::message::response_trailers;
@@ -14,6 +13,7 @@ use crate::core_run::recorder::Received;
 use crate::failure::{Failure, Lost};
 use crate::http2::lane::{End, Lane, State};
 use crate::http2::limits::LOOKS_PER_TIMEOUT;
+use crate::limits::RESPONSE_LIMITS;
 use crate::protocol::grpc::Call;
 use crate::protocol::http1::outcome;
 use crate::protocol::http2::{Codec, Speaks};
@@ -257,7 +257,7 @@ fn look(codec: &Codec, lane: &mut Lane, bytes: &[u8]) -> Result<(), &'static str
 
 /// Trailers have come: why they do not end a response of what is spoken, if they do not.
 fn end(codec: &Codec, lane: &mut Lane, fields: &FieldSection) -> Result<(), &'static str> {
-    if response_trailers(fields, &Limits::DEFAULT).is_err() {
+    if response_trailers(fields, &RESPONSE_LIMITS).is_err() {
         return Err("malformed trailers");
     }
     match codec.speaks() {

@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 
-use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, Refusal, header_is, response};
+use onrush_http::{Framing, Method, Parsed, Refusal, header_is};
 
+use super::held_head::parse;
 use crate::requests::cookies::{Cookie, Jar};
 
 /// What matters of a head.
@@ -57,27 +58,27 @@ impl Heads {
         if last.head.is_some() && last.method == Some(method) && input.starts_with(&last.bytes) {
             return Ok(last.head);
         }
-        let mut slots = HeaderSlots::new();
-        match response::parse(input, &mut slots, method, &Limits::DEFAULT) {
-            Parsed::Complete(parsed) => {
-                last.bytes.clear();
-                last.bytes.extend_from_slice(&input[..parsed.bytes]);
-                last.method = Some(method);
-                last.cookies.clear();
-                if self.has_cookies {
-                    let fields = parsed.headers.iter();
-                    let cookies = fields.filter(|field| header_is(field.name, "set-cookie"));
-                    last.cookies
-                        .extend(cookies.filter_map(|field| Cookie::parse(field.value)));
-                }
-                last.head = Some(Head {
-                    status: parsed.status,
-                    keep_alive: parsed.keep_alive,
-                    framing: parsed.framing,
-                    bytes: parsed.bytes,
-                });
-                Ok(last.head)
+        let parsed = parse(input, method, |head| {
+            last.bytes.clear();
+            last.bytes.extend_from_slice(&input[..head.bytes]);
+            last.method = Some(method);
+            last.cookies.clear();
+            if self.has_cookies {
+                let fields = head.headers.iter();
+                let cookies = fields.filter(|field| header_is(field.name, "set-cookie"));
+                last.cookies
+                    .extend(cookies.filter_map(|field| Cookie::parse(field.value)));
             }
+            last.head = Some(Head {
+                status: head.status,
+                keep_alive: head.keep_alive,
+                framing: head.framing,
+                bytes: head.bytes,
+            });
+            last.head
+        });
+        match parsed {
+            Parsed::Complete(head) => Ok(head),
             Parsed::Partial => Ok(None),
             Parsed::Refused(refusal) => Err(refusal),
         }

@@ -2,10 +2,12 @@
 
 use std::cell::RefCell;
 
+use onrush_http::Refusal;
 use onrush_http::body::BodyReader;
-use onrush_http::{Limits, Refusal};
 
 use super::heads::{Head, Heads};
+use super::held_head::HeldHead;
+use crate::limits::RESPONSE_LIMITS;
 use crate::protocol::response::{Met, Outcome, Response, Stage, Step};
 use crate::requests::cookies::Jar;
 use crate::requests::expect::{Expected, Search};
@@ -25,7 +27,7 @@ pub(crate) struct Incoming<'c> {
 }
 
 enum State {
-    ExpectHead,
+    ExpectHead(HeldHead),
     ExpectBody(Body),
 }
 
@@ -47,7 +49,7 @@ impl<'c> Incoming<'c> {
             heads,
             recipe,
             jar,
-            state: State::ExpectHead,
+            state: State::ExpectHead(HeldHead::default()),
         }
     }
 
@@ -62,7 +64,7 @@ impl<'c> Incoming<'c> {
     fn advance(&mut self, input: &[u8], at: &mut usize) -> Result<Step, &'static str> {
         loop {
             match &mut self.state {
-                State::ExpectHead => match self.head(input, at)? {
+                State::ExpectHead(_) => match self.head(input, at)? {
                     Some(head) => self.state = State::ExpectBody(Body::new(head, self.recipe)),
                     None => return Ok(Step::Partial(Stage::Head)),
                 },
@@ -78,13 +80,20 @@ impl<'c> Incoming<'c> {
     }
 
     /// The head at `at`, and moves `at` behind it; `None` when it is not all there.
-    fn head(&self, input: &[u8], at: &mut usize) -> Result<Option<Head>, &'static str> {
+    fn head(&mut self, input: &[u8], at: &mut usize) -> Result<Option<Head>, &'static str> {
+        let State::ExpectHead(held) = &mut self.state else {
+            return Ok(None);
+        };
         loop {
-            let found = self.heads.read(&input[*at..], self.recipe.method);
-            let Some(head) = found.map_err(reason)? else {
+            let found = held.read(&input[*at..], |input| {
+                let head = self.heads.read(input, self.recipe.method)?;
+                Ok(head.map(|head| (head, head.bytes)))
+            });
+            let (bytes, head) = found.map_err(reason)?;
+            *at += bytes;
+            let Some(head) = head else {
                 return Ok(None);
             };
-            *at += head.bytes;
             match head.status {
                 101 => return Err("switched to a protocol that was not asked for"),
                 // 1xx is not the response yet (RFC 9110 15.2).
@@ -104,7 +113,7 @@ impl<'c> Incoming<'c> {
     pub(crate) fn unseen(&self) -> u64 {
         match &self.state {
             State::ExpectBody(body) if body.search.is_none() => body.reader.left().unwrap_or(0),
-            State::ExpectHead | State::ExpectBody(_) => 0,
+            State::ExpectHead(_) | State::ExpectBody(_) => 0,
         }
     }
 
@@ -143,7 +152,7 @@ impl Body {
         match (&mut self.search, &recipe.expected) {
             _ if self.reader.is_complete() => Ok(0),
             (Some(search), Some(expected)) => expected.skip(search, &mut self.reader, input),
-            (None, _) | (_, None) => self.reader.skip(input, &Limits::DEFAULT),
+            (None, _) | (_, None) => self.reader.skip(input, &RESPONSE_LIMITS),
         }
     }
 
