@@ -251,10 +251,10 @@ fn cautions(a: &Part, b: &Part) -> Vec<String> {
         let tried = part.report.requests + part.report.errors;
         if part.report.errors > 0 {
             cautions.push(format!(
-                "{} had {} errors in {} requests",
+                "{} had {} in {}",
                 part.name,
-                units::count(part.report.errors),
-                units::count(tried)
+                units::plural(part.report.errors, "error"),
+                units::plural(tried, "request")
             ));
         }
         let open: Vec<&str> = part
@@ -280,7 +280,7 @@ fn cautions(a: &Part, b: &Part) -> Vec<String> {
 /// What was asked for differently, which the figures then show, too.
 fn differences(a: &Report, b: &Report) -> Vec<String> {
     let rate = |report: &Report| match report.options.rate {
-        Some(rate) => format!("{} requests per second", units::count(rate)),
+        Some(rate) => format!("{} per second", units::plural(rate, "request")),
         None => "a closed loop".to_owned(),
     };
     let pairs = [

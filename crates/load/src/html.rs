@@ -64,7 +64,7 @@ fn header(body: &mut String, report: &Report) {
         State::Invalid => "bad",
     };
     let pace = match options.rate {
-        Some(rate) => format!("{} requests per second asked for", units::count(rate)),
+        Some(rate) => format!("{} per second asked for", units::plural(rate, "request")),
         None => "closed loop".to_owned(),
     };
     let began = report.began_unix_s.map_or(String::new(), |began| {
@@ -111,7 +111,7 @@ fn tiles(body: &mut String, report: &Report) {
         all.push((
             units::count(report.unfinished),
             "unfinished",
-            format!("{} responses behind it", units::count(report.late)),
+            format!("{} behind it", units::plural(report.late, "response")),
         ));
     }
     let tile = |(value, what, beside): &(String, &str, String)| {

@@ -178,7 +178,10 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     let elapsed = live.elapsed_s();
     let label = match (live.total_s, live.total_requests) {
         (Some(total), _) => format!(" {elapsed:.0} s of {total:.0} s"),
-        (None, Some(total)) => format!(" {elapsed:.0} s, {} requests in all", units::count(total)),
+        (None, Some(total)) => {
+            let requests = units::plural(total, "request");
+            format!(" {elapsed:.0} s, {requests} in all")
+        }
         (None, None) => format!(" {elapsed:.0} s, until you end it"),
     };
     match live.progress() {
@@ -203,7 +206,7 @@ fn draw_rate(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     let now = live.seconds.back().map_or(0.0, |row| row.rps);
     let mut title = vec![Span::raw(format!(" {} responses ", units::rate(now)))];
     if live.figures.errors > 0 {
-        let errors = format!(" {} errors ", units::count(live.figures.errors));
+        let errors = format!(" {} ", units::plural(live.figures.errors, "error"));
         title.push(Span::styled(errors, Style::new().fg(Color::Red).bold()));
     }
     let block = block(Line::from(title));

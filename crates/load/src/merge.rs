@@ -357,12 +357,12 @@ fn verdict(parts: &[Part], members: &[PartRow], span: &Span) -> Verdict {
 pub fn headline(parts: &[Part], merged: &Report) -> String {
     let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
     format!(
-        "{}: {} generators ({}), {} connections over {} threads",
+        "{}: {} ({}), {} over {}",
         merged.target,
-        merged.parts.len(),
+        units::plural(merged.parts.len() as u64, "generator"),
         names.join(", "),
-        units::count(merged.options.connections as u64),
-        units::count(merged.options.threads as u64),
+        units::plural(merged.options.connections as u64, "connection"),
+        units::plural(merged.options.threads as u64, "thread"),
     )
 }
 

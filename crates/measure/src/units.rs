@@ -152,10 +152,11 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
-/// So many of what `noun` names, which has an `s` behind it unless there is one: `1,234 requests`.
+/// A number with its noun in the singular or the plural: `1 request`, `1,234 requests`, `2 addresses`.
 pub fn plural(number: u64, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
+        _ if noun.ends_with('s') => format!("{} {noun}es", count(number)),
         _ => format!("{} {noun}s", count(number)),
     }
 }

@@ -171,7 +171,7 @@ fn complain(report: &Report, verdict: &Verdict) {
             .map(|(kind, count)| format!("{kind} {count}"))
             .collect();
         say(format_args!(
-            "onrush load: {} errors: {}",
+            "onrush load: errors: {} ({})",
             report.errors,
             kinds.join(", ")
         ));
@@ -179,7 +179,7 @@ fn complain(report: &Report, verdict: &Verdict) {
     let without = report.unanswered.response.count();
     if without > 0 {
         say(format_args!(
-            "onrush load: {without} requests had no response: percentiles count each with the time it had waited, so they are lower bounds"
+            "onrush load: requests without a response: {without}; percentiles count each with the time it had waited, so they are lower bounds"
         ));
     }
     if verdict.state == State::Invalid {

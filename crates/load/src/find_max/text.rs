@@ -31,7 +31,7 @@ pub fn sentence(answer: Option<&Answer>, trials: &[Trial]) -> String {
 
 impl fmt::Display for Answer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = |rate: &u64| units::count(*rate);
+        let number = |rate: &u64| units::plural(*rate, "request");
         match self {
             Answer::Found {
                 rate,
@@ -49,24 +49,25 @@ impl fmt::Display for Answer {
                 };
                 write!(
                     out,
-                    "{} requests per second: held in {held} of {trials} trials, so more often than not with {:.0} % confidence; {above}",
+                    "{} per second: held in {held} of {}, so more often than not with {:.0} % confidence; {above}",
                     number(rate),
+                    units::plural(u64::from(*trials), "trial"),
                     (confidence * 100.0).floor()
                 )
             }
             Answer::Never { rate } => write!(
                 out,
-                "none: the condition fails even at {} requests per second, or the target does not keep up with them",
+                "none: the condition fails even at {} per second, or the target does not keep up with them",
                 number(rate)
             ),
             Answer::Unsteady { rate: Some(rate) } => write!(
                 out,
-                "not certain: after {FIND_TRIALS_MAX} trials no rate holds reliably; the highest that held in most of its trials was {} requests per second. Make trials longer (-d), or the machine quieter",
+                "not certain: after {FIND_TRIALS_MAX} trials no rate holds reliably; the highest that held in most of its trials was {} per second. Make trials longer (-d), or the machine quieter",
                 number(rate)
             ),
             Answer::TooShort { rate } => write!(
                 out,
-                "none: trials at {} requests per second have too few responses to tell whether the condition holds, those at lower rates have fewer, and at no higher rate that was tried does it hold. Make trials longer (-d)",
+                "none: trials at {} per second have too few responses to tell whether the condition holds, those at lower rates have fewer, and at no higher rate that was tried does it hold. Make trials longer (-d)",
                 number(rate)
             ),
             Answer::Unsteady { rate: None } => write!(

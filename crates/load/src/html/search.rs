@@ -32,10 +32,10 @@ pub fn search_page(
         body,
         "<header>\n<p class=\"eyebrow\">onrush load --find-max</p>\n<h1 class=\"url\">{}</h1>\n\
          <p class=\"facts\"><b class=\"chip {class}\">{word}</b><span>the highest rate at which <code>{}</code></span>\
-         <span>{} trials</span></p>\n</header>\n",
+         <span>{}</span></p>\n</header>\n",
         escape(target),
         escape(condition),
-        trials.len(),
+        units::plural(trials.len() as u64, "trial"),
     );
     let _ = writeln!(
         body,

@@ -115,7 +115,7 @@ impl Losses {
             .map(|found| {
                 // Where it counted fewer, they were messages of several.
                 let packets = match found.counted < found.count {
-                    true => format!(", in {} packets", units::count(found.counted)),
+                    true => format!(", in {}", units::plural(found.counted, "packet")),
                     false => String::new(),
                 };
                 format!("{} {}{packets}", units::count(found.count), found.place)

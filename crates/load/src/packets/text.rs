@@ -29,8 +29,8 @@ impl fmt::Display for Report {
         let bytes_per_s = self.sent_bytes as f64 / self.duration_s.max(f64::MIN_POSITIVE);
         writeln!(
             out,
-            "sent         {} datagrams in {:.2} s: {}, {} of payload",
-            units::count(self.sent),
+            "sent         {} in {:.2} s: {}, {} of payload",
+            units::plural(self.sent, "datagram"),
             self.duration_s,
             units::rate(self.sent_per_s),
             units::bits_per_s(bytes_per_s),
@@ -158,8 +158,8 @@ impl Report {
         for (name, moved) in &self.interfaces {
             writeln!(
                 out,
-                "interface    {name}: {} packets out, {} in, {} dropped",
-                units::count(moved.tx_packets),
+                "interface    {name}: {} out, {} in, {} dropped",
+                units::plural(moved.tx_packets, "packet"),
                 units::count(moved.rx_packets),
                 units::count(moved.tx_dropped + moved.rx_dropped)
             )?;

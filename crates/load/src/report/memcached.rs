@@ -113,7 +113,7 @@ impl MemcachedRow {
     /// What a reader must know before believing the figures.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> + '_ {
         let errors = self.errors.iter().map(|(words, count)| {
-            format!("the server said {} times: {words}", units::count(*count))
+            format!("the server said {}: {words}", units::plural(*count, "time"))
         });
         let populated = self.populated.as_ref().and_then(Filled::complaint);
         populated.into_iter().chain(errors)

@@ -108,8 +108,8 @@ fn ports_taken(report: &Report) -> Option<String> {
         .ports
         .filter(|ports| ports.share() > PORTS_SHARE_MAX)?;
     Some(format!(
-        "{} connections in TIME_WAIT keep more than {:.0} % of the {} local ports for a minute, and where none is free connections fail (connect_no_local_port): give more addresses (--source 10.0.0.2-10.0.0.9), widen net.ipv4.ip_local_port_range, or make fewer connections per second",
-        units::count(ports.time_wait_after),
+        "{} in TIME_WAIT keep more than {:.0} % of the {} local ports for a minute, and where none is free connections fail (connect_no_local_port): give more addresses (--source 10.0.0.2-10.0.0.9), widen net.ipv4.ip_local_port_range, or make fewer connections per second",
+        units::plural(ports.time_wait_after, "connection"),
         PORTS_SHARE_MAX * 100.0,
         units::count(ports.local * ports.addresses),
     ))

@@ -55,8 +55,8 @@ impl Statistic {
             let needed = percentile::count_for(percentile);
             if count < needed {
                 return Err(format!(
-                    "this percentile needs {} values and there were {}",
-                    units::count(needed),
+                    "this percentile needs {} and there were {}",
+                    units::plural(needed, "value"),
                     units::count(count)
                 ));
             }
