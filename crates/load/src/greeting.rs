@@ -10,6 +10,7 @@ use crate::limits::ERROR_BYTES_MAX;
 use crate::plan::Plan;
 use crate::protocol::memcached::line;
 use crate::socket::limits::{ASKED_FOR, ASKED_TIMES};
+use crate::target::lookup::Lookup;
 
 const QUESTION: &[u8] = b"version\r\n";
 const ANSWER: &[u8] = b"VERSION ";
@@ -18,12 +19,12 @@ const ANSWER: &[u8] = b"VERSION ";
 ///
 /// # Errors
 /// [`Error::Unreachable`] with what came of the last when none does.
-pub(crate) fn find(plan: &Plan) -> Result<SocketAddr, Error> {
-    let addresses = plan.options.reach.resolve_datagrams(&plan.options.target)?;
+pub(crate) fn find(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
+    let (addresses, lookup) = plan.options.reach.resolve_datagrams(&plan.options.target)?;
     let mut why = String::new();
     for address in addresses {
         match greet(plan, address) {
-            Ok(()) => return Ok(address),
+            Ok(()) => return Ok((address, lookup)),
             Err(reason) => why = reason,
         }
     }

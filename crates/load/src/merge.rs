@@ -65,6 +65,10 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     let censored = |kind| Censored::new(times.of(kind), waits(kind));
     let mut report = Report {
         target: first.report.target.clone(),
+        dns: parts
+            .iter()
+            .flat_map(|part| part.report.dns.clone())
+            .collect(),
         options: asked(parts),
         requests,
         errors: sum(|report| report.errors),

@@ -24,6 +24,7 @@ use crate::error::Error;
 use crate::limits::{INTRODUCTION_BYTES_MAX, SOURCES_CHECKED_MAX};
 use crate::pace::arrivals::Share;
 use crate::plan::{Plan, Shard};
+use crate::target::lookup::Lookup;
 use crate::target::{Place, Target};
 
 /// How connections reach their server.
@@ -90,21 +91,25 @@ impl Reach {
     ///
     /// # Errors
     /// When there is none.
-    pub(crate) fn resolve(&self, target: &Target) -> Result<Address, Error> {
+    pub(crate) fn resolve(&self, target: &Target) -> Result<(Address, Option<Lookup>), Error> {
         let place = self.place(target);
-        let address = place.resolve(|address| self.sources.has_family_of(address))?;
-        address.ok_or_else(|| self.without_address(place))
+        let (address, lookup) = place.resolve(|address| self.sources.has_family_of(address))?;
+        let address = address.ok_or_else(|| self.without_address(place))?;
+        Ok((address, lookup))
     }
 
     /// The addresses that datagrams may go to: those of the target that the sources can reach, one at least.
     ///
     /// # Errors
     /// When there is none.
-    pub(crate) fn resolve_datagrams(&self, target: &Target) -> Result<Vec<SocketAddr>, Error> {
+    pub(crate) fn resolve_datagrams(
+        &self,
+        target: &Target,
+    ) -> Result<(Vec<SocketAddr>, Option<Lookup>), Error> {
         let place = self.place(target);
-        let fit = place.resolve_all(|address| self.sources.has_family_of(address))?;
+        let (fit, lookup) = place.resolve_all(|address| self.sources.has_family_of(address))?;
         match fit.is_empty() {
-            false => Ok(fit),
+            false => Ok((fit, lookup)),
             true => Err(self.without_address(place)),
         }
     }

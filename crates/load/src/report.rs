@@ -30,6 +30,7 @@ use crate::plan::Plan;
 use crate::protocol;
 use crate::record::Record;
 use crate::target::Target;
+use crate::target::lookup::Lookup;
 use crate::threshold;
 use crate::times::Times;
 use crate::unanswered::{Censored, Unanswered};
@@ -79,6 +80,9 @@ pub struct Report {
     pub statuses: BTreeMap<String, u64>,
     /// From the intended start of a request to the last byte of its response.
     pub latency_us: Latency,
+    /// The names that were resolved before the run; empty where addresses were given.
+    #[serde(default)]
+    pub dns: Vec<Lookup>,
     /// From the moment a request was written to the last byte of its response.
     #[serde(default)]
     pub service_us: Latency,
@@ -201,6 +205,7 @@ impl Report {
         let blocks = Blocks::of(&found.history);
         let mut report = Report {
             target: plan.target(),
+            dns: found.lookup.into_iter().collect(),
             options: Asked::of(plan, found.io),
             requests: responses,
             errors: record.tally.errors,

@@ -24,6 +24,7 @@ use crate::rows::{Row, Rows};
 use crate::seconds::Seconds;
 use crate::standing::{Thread, View};
 use crate::stop::{Patience, Prospect};
+use crate::target::lookup::Lookup;
 use crate::wall_clock::WallTime;
 
 /// Starts what `plan` says.
@@ -36,9 +37,12 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
     check_descriptors(plan.connections() as u64, options.threads as u64)?;
     cpu::check(&options.cpus).map_err(Error::Invalid)?;
     let choice = onrush_engine::choose(options.io).map_err(Error::Invalid)?;
-    let address = match plan.carrier() {
+    let (address, lookup) = match plan.carrier() {
         Carrier::Streams => options.reach.resolve(&options.target)?,
-        Carrier::Datagrams => Address::Tcp(greeting::find(&plan)?),
+        Carrier::Datagrams => {
+            let (address, lookup) = greeting::find(&plan)?;
+            (Address::Tcp(address), lookup)
+        }
     };
     reach::check_host(&plan, &address)?;
     let setup = Setup {
@@ -69,6 +73,7 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
         messages,
         plan,
         address,
+        lookup,
         choice,
         gate,
         host,
@@ -116,6 +121,8 @@ pub struct Running {
     messages: Receiver<Message>,
     plan: Arc<Plan>,
     address: Address,
+    /// The name that was resolved to it.
+    lookup: Option<Lookup>,
     choice: Choice,
     gate: Arc<Gate>,
     /// The machine's time before the run.
@@ -238,6 +245,7 @@ impl Running {
         Ok(Report::new(Found {
             plan: &self.plan,
             io: self.choice.io,
+            lookup: self.lookup,
             outcomes: &outcomes,
             times: seconds.whole,
             history: self.history,

@@ -8,16 +8,13 @@
 //! `memcached://host[:port]` or `memcached://unix:/path/to/socket`, with port 11211 by default, and `memcacheds://` with TLS:
 //! neither has a path.
 
+pub mod lookup;
 mod scheme;
 
 use std::fmt;
-use std::net::{Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
-use onrush_engine::Address;
-
-use crate::error::Error;
-use crate::limits::CONNECT_TIMEOUT;
 pub use scheme::Scheme;
 
 /// A parsed URL.
@@ -173,78 +170,6 @@ impl Place {
             format!("{text:?} is no place to connect to: {why}; expected one such as 10.0.0.1:8080, [::1]:8080 or unix:/run/a.sock")
         })
     }
-
-    /// The address to connect to, of those that `is_fit`; `None` when it has others only. Of several that a name has, the
-    /// first that accepts a connection is taken, so that `localhost` finds a server that listens on one of its two.
-    ///
-    /// # Errors
-    /// When the name cannot be resolved.
-    pub(crate) fn resolve(
-        &self,
-        is_fit: impl Fn(&SocketAddr) -> bool,
-    ) -> Result<Option<Address>, Error> {
-        let fit = match self.addresses(is_fit)? {
-            Addresses::Unix(address) => return Ok(Some(address)),
-            Addresses::Ip(fit) => fit,
-        };
-        let chosen = first_that_accepts(&fit).or(fit.first().copied());
-        Ok(chosen.map(Address::Tcp))
-    }
-
-    /// The address to send datagrams to, of those that `is_fit`: the first, since nobody accepts or refuses them before they
-    /// are sent.
-    ///
-    /// # Errors
-    /// When the name cannot be resolved.
-    pub(crate) fn resolve_datagrams(
-        &self,
-        is_fit: impl Fn(&SocketAddr) -> bool,
-    ) -> Result<Option<Address>, Error> {
-        Ok(match self.addresses(is_fit)? {
-            Addresses::Unix(address) => Some(address),
-            Addresses::Ip(fit) => fit.first().copied().map(Address::Tcp),
-        })
-    }
-
-    /// All addresses of those that `is_fit`; of a Unix socket none.
-    ///
-    /// # Errors
-    /// When the name cannot be resolved.
-    pub(crate) fn resolve_all(
-        &self,
-        is_fit: impl Fn(&SocketAddr) -> bool,
-    ) -> Result<Vec<SocketAddr>, Error> {
-        Ok(match self.addresses(is_fit)? {
-            Addresses::Unix(_) => Vec::new(),
-            Addresses::Ip(fit) => fit,
-        })
-    }
-
-    fn addresses(&self, is_fit: impl Fn(&SocketAddr) -> bool) -> Result<Addresses, Error> {
-        let (host, port) = match self {
-            Place::Unix(path) => return Ok(Addresses::Unix(Address::Unix(path.clone()))),
-            Place::Tcp(host, port) => (host.as_str(), *port),
-        };
-        let unresolved = |why: String| {
-            Error::Unreachable(format!("the name {host:?} cannot be resolved: {why}"))
-        };
-        let addresses: Vec<SocketAddr> = (host, port)
-            .to_socket_addrs()
-            .map_err(|error| unresolved(error.to_string()))?
-            .collect();
-        if addresses.is_empty() {
-            return Err(unresolved("it has no address".to_owned()));
-        }
-        Ok(Addresses::Ip(
-            addresses.into_iter().filter(is_fit).collect(),
-        ))
-    }
-}
-
-/// What a place is, resolved.
-enum Addresses {
-    Unix(Address),
-    Ip(Vec<SocketAddr>),
 }
 
 impl fmt::Display for Place {
@@ -255,17 +180,6 @@ impl fmt::Display for Place {
             Place::Unix(path) => write!(out, "unix:{}", path.display()),
         }
     }
-}
-
-/// A single address is not tried: the server's own count of connections shall agree with ours.
-fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
-    if addresses.len() < 2 {
-        return None;
-    }
-    addresses
-        .iter()
-        .copied()
-        .find(|address| TcpStream::connect_timeout(address, CONNECT_TIMEOUT).is_ok())
 }
 
 type Parts<'u> = (Place, String, &'u str);
@@ -441,24 +355,5 @@ mod tests {
                 (place, _) => panic!("{text} is {place:?}"),
             }
         }
-    }
-
-    #[test]
-    fn an_address_needs_no_resolver() {
-        let target = Target::parse("http://[::1]:8080/").unwrap();
-        assert_eq!(
-            target.place.resolve(|_| true),
-            Ok(Some(Address::Tcp("[::1]:8080".parse().unwrap())))
-        );
-    }
-
-    #[test]
-    fn a_name_that_does_not_exist_is_unreachable() {
-        // RFC 6761 6.4: .invalid never resolves.
-        let target = Target::parse("http://nobody.invalid/").unwrap();
-        let Err(Error::Unreachable(sentence)) = target.place.resolve(|_| true) else {
-            panic!("it resolved");
-        };
-        assert!(sentence.contains("\"nobody.invalid\" cannot be resolved"));
     }
 }

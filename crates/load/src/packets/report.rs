@@ -23,6 +23,7 @@ use crate::figures::Figures;
 use crate::host::HostTime;
 use crate::report::latency::Latency;
 use crate::threshold::{self, Threshold};
+use crate::target::lookup::Lookup;
 use crate::times::Times;
 use crate::unanswered::Unanswered;
 use crate::verdict::Verdict;
@@ -49,6 +50,9 @@ pub struct Report {
     /// Where datagrams went.
     pub address: String,
     /// `one_way` or `round_trip`.
+    /// The name that was resolved to it; empty where an address was given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dns: Vec<Lookup>,
     pub way: &'static str,
     /// Bytes of payload, as they were asked for.
     pub size: String,
@@ -343,6 +347,7 @@ fn asked(found: &Found<'_>) -> Report {
         url: options.target.url.clone(),
         address: task.target.to_string(),
         way: task.way.name(),
+        dns: task.lookup.iter().cloned().collect(),
         size: options.sizes.to_string(),
         departure: options.departure.name(),
         datagrams_per_message: task.plan.segments() as u64,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use onrush_engine::{Address, Choice, Cores, Handle, Setup, cpu};
+use onrush_engine::{Choice, Cores, Handle, Setup, cpu};
 use onrush_measure::units;
 use onrush_packet::header::Flow;
 use onrush_packet::report::{REPORT_BYTES, Report as FarReport, Role, question};
@@ -24,6 +24,8 @@ use crate::error::Error;
 use crate::gate::Gate;
 use crate::host::HostTime;
 use crate::limits::{QUESTIONS_MAX, REPORT_TIMEOUT, SOFT_STOP};
+use crate::target::Place;
+use crate::target::lookup::Lookup;
 use crate::wall_clock::WallTime;
 
 /// Starts what `plan` says.
@@ -35,7 +37,7 @@ pub fn start(mut plan: Plan) -> Result<Running, Error> {
     let options = &plan.options;
     cpu::check(&options.cpus).map_err(Error::Invalid)?;
     let choice = onrush_engine::choose(options.io).map_err(Error::Invalid)?;
-    let target = resolve(&plan)?;
+    let (target, lookup) = resolve(&plan)?;
     let run = (WallTime::now().nanoseconds() ^ u64::from(std::process::id()) << 20) as u32;
     plan.options.sources = plan.options.sources.of_family_of(&target);
     let options = &plan.options;
@@ -65,6 +67,7 @@ pub fn start(mut plan: Plan) -> Result<Running, Error> {
         way,
         far,
         target,
+        lookup,
         paths,
         neighbours,
         run,
@@ -87,15 +90,19 @@ pub fn start(mut plan: Plan) -> Result<Running, Error> {
 }
 
 /// The address that datagrams go to.
-fn resolve(plan: &Plan) -> Result<SocketAddr, Error> {
+fn resolve(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
     let Plan { options, .. } = plan;
     let is_fit = |address: &SocketAddr| options.sources.has_family_of(address);
     let url = &options.target.url;
-    match options.target.place.resolve_datagrams(is_fit)? {
-        Some(Address::Tcp(address)) => Ok(address),
-        Some(Address::Unix(_)) => Err(Error::Invalid(format!(
+    if let Place::Unix(_) = options.target.place {
+        return Err(Error::Invalid(format!(
             "{url} is a Unix socket, and datagrams go over UDP: expected udp://HOST:PORT"
-        ))),
+        )));
+    }
+    // The first one: only a connection could test an address.
+    let (fit, lookup) = options.target.place.resolve_all(is_fit)?;
+    match fit.first() {
+        Some(address) => Ok((*address, lookup)),
         None => Err(Error::Invalid(format!(
             "{url} has no address of the family of --source"
         ))),

@@ -7,6 +7,7 @@ use onrush_packet::tally::Tally;
 
 use super::path::Path;
 use super::plan::{Plan, Way};
+use crate::target::lookup::Lookup;
 
 /// What all cores of a run know.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct Task {
     pub(crate) way: Way,
     pub(crate) far: FarEnd,
     pub(crate) target: SocketAddr,
+    /// The name that was resolved to it.
+    pub(crate) lookup: Option<Lookup>,
     /// The interfaces that were named.
     pub(crate) paths: Vec<Path>,
     /// Who is next on the link of each, where datagrams leave as frames.

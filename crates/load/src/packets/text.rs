@@ -37,6 +37,9 @@ impl fmt::Display for Report {
         )?;
         self.write_unsent(out)?;
         self.write_received(out)?;
+        for lookup in &self.dns {
+            writeln!(out, "{lookup}")?;
+        }
         for origin in &self.origins {
             writeln!(out, "by           {origin}")?;
         }

@@ -19,6 +19,7 @@ use crate::record::Record;
 use crate::silence::Silence;
 use crate::standing::response_mean_us;
 use crate::stop::Prospect;
+use crate::target::lookup::Lookup;
 use crate::times::Times;
 use crate::unanswered::Unanswered;
 use crate::wall_clock::WallTime;
@@ -27,6 +28,8 @@ use crate::wall_clock::WallTime;
 pub(crate) struct Found<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) io: Io,
+    /// The name that was resolved before it.
+    pub(crate) lookup: Option<Lookup>,
     pub(crate) outcomes: &'a [Outcome],
     /// What all responses took.
     pub(crate) times: Times,

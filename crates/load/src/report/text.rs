@@ -20,6 +20,9 @@ impl fmt::Display for Report {
         )?;
         writeln!(out, "errors       {}", self.errors_line())?;
         writeln!(out, "statuses     {}", self.statuses_line())?;
+        for lookup in &self.dns {
+            writeln!(out, "{lookup}")?;
+        }
         if let Some(memcached) = &self.memcached {
             write!(out, "{memcached}")?;
         }
