@@ -337,7 +337,7 @@ impl CoreRun {
         self.supply.landed(work, count);
         let mut record = self.recorder.record.borrow_mut();
         if self.is_over() {
-            record.responded_late(count, &took, measured);
+            record.responded_late((response.outcome, count), &took, measured);
             return;
         }
         self.recorder.note_responses(work.index, count, now);

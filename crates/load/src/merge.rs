@@ -23,6 +23,7 @@ use crate::limits::{KINDS_SHOWN_MAX, MERGE_SKEW_SHARE_MAX};
 use crate::record::KindRecord;
 use crate::report::Report;
 use crate::report::asked::Asked;
+use crate::report::classes::ClassRow;
 use crate::report::histograms::Histograms;
 use crate::report::latency::Latency;
 use crate::report::memcached::MemcachedRow;
@@ -113,6 +114,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     for part in parts {
         add_counts(&mut report, &part.report);
     }
+    report.by_class = by_class(parts)?;
     report.by_request = by_request(parts)?;
     (report.setup, report.journeys) = journeys::sum(parts)?;
     Ok(report)
@@ -231,6 +233,31 @@ fn by_request(parts: &[Part]) -> Result<Vec<RequestRow>, String> {
     let rows = sums.into_iter();
     Ok(rows
         .map(|(name, record)| RequestRow::new(name.to_owned(), &record))
+        .collect())
+}
+
+/// Sums of the response times of each class, in the order in which they occur.
+fn by_class(parts: &[Part]) -> Result<Vec<ClassRow>, String> {
+    let is_split = |part: &Part| part.report.requests == 0 || !part.report.by_class.is_empty();
+    if !parts.iter().all(is_split) {
+        // A result of an earlier version.
+        return Ok(Vec::new());
+    }
+    let mut sums: Vec<(&str, Histogram)> = Vec::new();
+    for part in parts {
+        for row in &part.report.by_class {
+            let times = Histogram::from_base64(&row.histogram)
+                .map_err(|reason| format!("{}: by_class {}: {reason}", part.name, row.class))?;
+            match sums.iter_mut().find(|(class, _)| *class == row.class) {
+                Some((_, sum)) => sum.merge(&times),
+                None => sums.push((&row.class, times)),
+            }
+        }
+    }
+    sums.sort_by_key(|(class, _)| *class);
+    let rows = sums.iter();
+    Ok(rows
+        .map(|(class, times)| ClassRow::new(class, times))
         .collect())
 }
 

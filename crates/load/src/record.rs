@@ -1,11 +1,13 @@
 //! What one core has counted. Written at every response, so it allocates nothing after its making; read once a second
 //! and at the end.
 
+pub(crate) mod class_times;
 mod handshakes;
 mod limits;
 mod recent;
 mod tcp;
 
+use class_times::ClassTimes;
 use onrush_engine::TcpInfo;
 use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Tally;
@@ -33,6 +35,8 @@ pub(crate) struct Record {
     pub(crate) times: Box<Times>,
     /// Responses that are not in `times` yet.
     recent: Recent,
+    /// Response times by class of status, including late responses.
+    pub(crate) classes: ClassTimes,
     /// Responses that are not in any histogram: they were to be before the measurement began.
     pub(crate) unmeasured: u64,
     /// Requests that were taken to be sent, as is known at the end. Invariant: = responses + failed + in flight.
@@ -118,6 +122,7 @@ impl Record {
             tally: Tally::default(),
             times: Box::default(),
             recent: Recent::default(),
+            classes: ClassTimes::default(),
             unmeasured: 0,
             sent: 0,
             late: 0,
@@ -171,9 +176,15 @@ impl Record {
         }
         self.said[usize::from(outcome.number)] += count;
         match measured {
-            Measured::Yes => self.recent.add(count, took, &mut self.times),
+            Measured::Yes => self.measure((outcome, count), took),
             Measured::No => self.unmeasured += count,
         }
+    }
+
+    #[inline]
+    fn measure(&mut self, (outcome, count): (Outcome, u64), took: &ResponseTimes) {
+        self.recent.add(count, took, &mut self.times);
+        self.classes.record(outcome.class, took.response, count);
     }
 
     /// Puts everything that was measured into `times`, for whoever takes them.
@@ -182,10 +193,15 @@ impl Record {
     }
 
     /// So many responses came behind the end.
-    pub(crate) fn responded_late(&mut self, count: u64, took: &ResponseTimes, measured: Measured) {
+    pub(crate) fn responded_late(
+        &mut self,
+        (outcome, count): (Outcome, u64),
+        took: &ResponseTimes,
+        measured: Measured,
+    ) {
         self.late += count;
         match measured {
-            Measured::Yes => self.recent.add(count, took, &mut self.times),
+            Measured::Yes => self.measure((outcome, count), took),
             Measured::No => self.late_unmeasured += count,
         }
     }
@@ -316,6 +332,11 @@ impl Record {
         named.map(|(number, count)| ((self.outcomes.name)(number), *count))
     }
 
+    /// The names of classes.
+    pub(crate) fn class_names(&self) -> [&'static str; 5] {
+        self.outcomes.classes
+    }
+
     /// Responses of a server that did not do what it was asked for.
     pub(crate) fn refusals(&self) -> u64 {
         self.said_as(self.outcomes.is_refusal)
@@ -342,6 +363,7 @@ impl Record {
         self.tally += other.tally;
         self.times.merge(&other.times);
         other.recent.add_to(&mut self.times);
+        self.classes.merge(&other.classes);
         self.unmeasured += other.unmeasured;
         self.sent += other.sent;
         self.late += other.late;

@@ -1,6 +1,7 @@
 //! What a run came to: the figures, what speaks against them, as JSON (`docs/load-result.schema.json`) and as text.
 
 pub mod asked;
+pub mod classes;
 pub mod histograms;
 pub mod journeys;
 mod judged;
@@ -39,6 +40,7 @@ use crate::verdict::reason::Reason;
 use crate::wall_clock::ClockRow;
 use asked::Asked;
 use found::{Found, Window, evidence, silence};
+use classes::ClassRow;
 use histograms::Histograms;
 use journeys::JourneyRow;
 use latency::Latency;
@@ -84,6 +86,9 @@ pub struct Report {
     #[serde(default)]
     pub dns: Vec<Lookup>,
     /// From the moment a request was written to the last byte of its response.
+    /// Response times by class of status.
+    #[serde(default)]
+    pub by_class: Vec<ClassRow>,
     #[serde(default)]
     pub service_us: Latency,
     /// From the intended start of a request to the moment it was written.
@@ -210,6 +215,7 @@ impl Report {
             requests: responses,
             errors: record.tally.errors,
             errors_by_kind: Failure::ALL
+            by_class: classes::rows(&record, &times.response),
                 .map(|kind| (kind.name().to_owned(), record.failures_of(kind)))
                 .into(),
             duration_s: rounded(elapsed.as_secs_f64()),

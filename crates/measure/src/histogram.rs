@@ -104,6 +104,23 @@ impl Histogram {
         self.saturated += other.saturated;
     }
 
+    /// What this holds less what `part`, which is a part of it, holds. Count and mean are exact, the smallest and the largest value
+    /// to the bin.
+    pub fn without(&self, part: &Histogram) -> Histogram {
+        let mut rest = self.clone();
+        rest.bins
+            .subtract(&part.bins)
+            .expect("it is a part of this one");
+        if rest.bins.is_empty() {
+            return Histogram::new();
+        }
+        rest.sum_ns = self.sum_ns.saturating_sub(part.sum_ns);
+        rest.saturated = self.saturated.saturating_sub(part.saturated);
+        rest.max_ns = self.max_ns.min(rest.bins.max());
+        rest.min_ns = self.min_ns.max(rest.bins.min());
+        rest
+    }
+
     /// Forgets everything, keeping the memory.
     pub fn clear(&mut self) {
         self.bins.clear();

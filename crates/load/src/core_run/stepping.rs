@@ -85,7 +85,7 @@ impl CoreRun {
         let measured = self.recorder.measured(work.start, &received);
         if self.is_over() {
             let mut record = self.recorder.record.borrow_mut();
-            record.responded_late(1, &took, measured);
+            record.responded_late((received.response.outcome, 1), &took, measured);
             return;
         }
         self.recorder.note_responses(work.index, 1, now);

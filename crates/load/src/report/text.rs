@@ -4,7 +4,7 @@ use std::fmt;
 
 use onrush_measure::units;
 
-use super::{Report, journeys};
+use super::{Report, classes, journeys};
 use crate::limits::{BUSY_DURATION_MIN, OWN_MIN_US, OWN_SHARE_SUSPECT};
 
 impl fmt::Display for Report {
@@ -39,6 +39,7 @@ impl fmt::Display for Report {
         }
         self.write_connections(out)?;
         self.write_times(out)?;
+        classes::write(out, &self.by_class)?;
         self.write_kinds(out)?;
         journeys::write(out, self.setup.as_ref(), &self.journeys)?;
         if let Some(cpu_us) = self.cpu_us_per_request {

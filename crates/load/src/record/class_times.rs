@@ -1,0 +1,39 @@
+//! Response times by class of status. Times of the most common class are not recorded again: they are the times of all classes
+//! minus the times of the others.
+
+use onrush_measure::histogram::Histogram;
+
+/// Classes with a name, and one for statuses without a class.
+pub(crate) const CLASSES: usize = 6;
+
+/// The class that costs nothing: 2xx, hits, OK.
+const USUAL: usize = 1;
+
+/// Response times of all classes but the usual one, and the responses of each. All memory is taken at the beginning.
+#[derive(Debug, Default)]
+pub(crate) struct ClassTimes([Histogram; CLASSES]);
+
+impl ClassTimes {
+    /// So many responses of a class took this.
+    #[inline]
+    pub(super) fn record(&mut self, class: u8, response: u64, count: u64) {
+        let class = usize::from(class).min(CLASSES - 1);
+        if class != USUAL {
+            self.0[class].record_many(response, count);
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &ClassTimes) {
+        let more = self.0.iter_mut().zip(&other.0);
+        more.filter(|(_, more)| more.count() > 0)
+            .for_each(|(sum, more)| sum.merge(more));
+    }
+
+    /// Returns the times of each class; `all` has the times of all classes together.
+    pub(crate) fn split(&self, all: &Histogram) -> [Histogram; CLASSES] {
+        let mut split = self.0.clone();
+        let others = self.0.iter().filter(|of| of.count() > 0);
+        split[USUAL] = others.fold(all.clone(), |rest, of| rest.without(of));
+        split
+    }
+}
