@@ -16,7 +16,7 @@ mod warnings;
 
 use std::collections::BTreeMap;
 
-use onrush_measure::second::Second;
+use onrush_measure::second::{Second, Tally};
 use serde::{Deserialize, Serialize};
 
 use crate::certainty::Blocks;
@@ -142,6 +142,9 @@ pub struct Report {
     #[serde(default)]
     pub stopped_because: Option<String>,
     /// The histograms of the whole run.
+    /// Counters at the end of ramp and warm-up.
+    #[serde(skip)]
+    pub unmeasured: Tally,
     #[serde(skip)]
     pub times: Times,
     /// How long requests without a response had waited.
@@ -265,6 +268,7 @@ impl Report {
             evidence,
             parts: Vec::new(),
             times,
+            unmeasured: window.before,
             unanswered: record.unanswered.clone(),
             history: found.history,
             warnings: Vec::new(),

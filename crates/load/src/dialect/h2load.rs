@@ -56,15 +56,19 @@ impl Text {
 
     /// What is said behind the run.
     pub fn report(&self, report: &Report) -> String {
-        let responses = report.requests;
-        let of = |class: char| -> u64 {
+        // As there, what was counted in the warm-up is left out.
+        let before = &report.unmeasured;
+        let responses = report.requests - before.last_bytes;
+        let of = |class: usize| -> u64 {
             let statuses = report.statuses.iter();
-            let of_class = statuses.filter(|(status, _)| status.starts_with(class));
-            of_class.map(|(_, count)| count).sum()
+            let of_class = statuses.filter(|(status, _)| status.starts_with(&class.to_string()));
+            let counts = of_class.map(|(_, count)| count);
+            counts.sum::<u64>() - before.statuses[class - 1]
         };
-        let classes = ['2', '3', '4', '5'].map(of);
+        let classes = [2, 3, 4, 5].map(of);
         let succeeded = classes[0] + classes[1];
-        let lost = report.evidence.failures;
+        let lost = report.evidence.failures - (before.requests - before.last_bytes);
+        let received = report.bytes - before.bytes;
         let timeouts = report.errors_by_kind.get("timeout").copied().unwrap_or(0);
         let started = responses + lost + report.unfinished;
         let total = match self.end {
@@ -85,8 +89,8 @@ impl Text {
             classes[1],
             classes[2],
             classes[3],
-            bytes(report.bytes as f64),
-            report.bytes,
+            bytes(received as f64),
+            received,
         );
         text.push_str(
             "                     min         max         mean         sd        +/- sd\n",
@@ -142,6 +146,7 @@ fn bytes(count: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onrush_measure::second::Tally;
 
     fn text(end: End) -> Text {
         Text {
@@ -194,6 +199,20 @@ mod tests {
                 "                     min         max         mean         sd        +/- sd",
             ]
         );
+        run.unmeasured = Tally {
+            requests: 3,
+            last_bytes: 2,
+            bytes: 6000,
+            statuses: [0, 2, 0, 0, 0],
+            ..Tally::default()
+        };
+        let warm = text(End::Time(Duration::from_secs(4), Duration::from_secs(1))).report(&run);
+        for part in [
+            "finished in 6.40ms, ",
+            "requests: 3 total, 3 started, 3 done, 1 succeeded, 2 failed, 1 errored, 1 timeout\nstatus codes: 1 2xx, 0 3xx, 1 4xx, 0 5xx\ntraffic: 998B (998) total\n",
+        ] {
+            assert!(warm.contains(part), "{warm}");
+        }
         let request = "time for request:       59us      3.85ms      1.01ms";
         assert!(lines[6].starts_with(request), "{}", lines[6]);
         assert!(lines[6].ends_with("     75.00%"), "{}", lines[6]);

@@ -26,12 +26,21 @@ onrush load --as h2load [option]... URL
       --h1                        HTTP/1.1; -m is then the pipeline
   -p, --no-tls-proto h2c|http/1.1
                                   what is spoken over http:// (h2c)
+      --alpn-list, --npn-list LIST
+                                  protocols for https://, such as h2,http/1.1; the first is offered (h2)
   -f, -w, -W N                    have no effect here
   -v, --verbose                   say on standard error which command line of onrush load this is
 ";
 
 /// h2load waits for ever; here it is an hour.
 const TIMEOUT: &str = "1h";
+
+/// The protocol that is offered over TLS.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Offered {
+    Http2,
+    Http1,
+}
 
 /// What the options come to.
 struct Wanted {
@@ -44,6 +53,7 @@ struct Wanted {
     rate: Option<u64>,
     is_http1: bool,
     is_http1_in_clear: bool,
+    offered: Offered,
     timeout: Option<Duration>,
     verbose: bool,
     notes: Vec<String>,
@@ -64,6 +74,7 @@ pub(super) fn read(words: &[String]) -> Result<Line, String> {
         rate: None,
         is_http1: false,
         is_http1_in_clear: false,
+        offered: Offered::Http2,
         timeout: None,
         verbose: false,
         notes: Vec::new(),
@@ -100,6 +111,7 @@ impl Wanted {
             "-d" | "--data" => self.native.push(format!("--body-file={}", value(parser)?)),
             "-H" | "--header" => self.native.push(format!("--header={}", value(parser)?)),
             "--h1" => self.is_http1 = true,
+            "--alpn-list" | "--npn-list" => self.offer(name, &value(parser)?)?,
             "-v" | "--verbose" => self.verbose = true,
             "-p" | "--no-tls-proto" => match &*value(parser)? {
                 "h2c" => self.is_http1_in_clear = false,
@@ -138,18 +150,40 @@ impl Wanted {
         Ok(())
     }
 
+    /// Offers the first protocol of a list that is spoken here.
+    fn offer(&mut self, name: &str, list: &str) -> Result<(), String> {
+        let listed: Vec<&str> = list.split(',').map(str::trim).collect();
+        let known = |protocol: &&&str| matches!(**protocol, "h2" | "http/1.1");
+        let Some(first) = listed.iter().find(known) else {
+            return Err(format!("{name} {list}: expected h2 or http/1.1 in it"));
+        };
+        self.offered = match *first {
+            "h2" => Offered::Http2,
+            _ => Offered::Http1,
+        };
+        if listed.len() > 1 {
+            self.notes
+                .push(format!("{name}: {first} is offered and no other"));
+        }
+        Ok(())
+    }
+
     fn line(self) -> Result<Line, String> {
         let url = only_url(
             self.urls,
             "several are the words of onrush load --http2 --in-turn",
         )?;
         let has_tls = is_https(&url);
-        let (protocol, spoken) =
-            match (self.is_http1 || !has_tls && self.is_http1_in_clear, has_tls) {
-                (true, _) => ("http/1.1", format!("--pipeline={}", self.streams)),
-                (false, true) => ("h2", format!("--streams={}", self.streams)),
-                (false, false) => ("h2c", format!("--streams={}", self.streams)),
+        let is_http1 = self.is_http1
+            || match has_tls {
+                true => self.offered == Offered::Http1,
+                false => self.is_http1_in_clear,
             };
+        let (protocol, spoken) = match (is_http1, has_tls) {
+            (true, _) => ("http/1.1", format!("--pipeline={}", self.streams)),
+            (false, true) => ("h2", format!("--streams={}", self.streams)),
+            (false, false) => ("h2c", format!("--streams={}", self.streams)),
+        };
         let mut native = vec![
             format!("--connections={}", self.clients),
             format!("--threads={}", self.threads),
@@ -235,6 +269,14 @@ mod tests {
                 "--connections=1 --threads=1 --pipeline=4 --count=10 --timeout=3000ms http://host/",
             ),
             (
+                "--npn-list http/1.1,h2 https://host/",
+                "--connections=1 --threads=1 --pipeline=1 --insecure --count=1 --timeout=1h https://host/",
+            ),
+            (
+                "--alpn-list=h2-16,h2,http/1.1 https://host/",
+                "--connections=1 --threads=1 --streams=1 --http2 --insecure --count=1 --timeout=1h https://host/",
+            ),
+            (
                 "-p http/1.1 http://host/",
                 "--connections=1 --threads=1 --pipeline=1 --count=1 --timeout=1h http://host/",
             ),
@@ -252,6 +294,7 @@ mod tests {
             ("-i urls", "--requests-file"),
             ("http://a/ http://b/", "--in-turn"),
             ("-p h3 http://a/", "expected h2c or http/1.1"),
+            ("--npn-list h3 https://a/", "expected h2 or http/1.1"),
             ("--what http://a/", "--what is no option of h2load"),
         ] {
             let error = native(read, line).unwrap_err();

@@ -4,7 +4,7 @@ mod options;
 
 use lexopt::Arg;
 
-use super::line::{Line, Printer, Run, only_url, parser, value};
+use super::line::{Line, Printer, Run, is_https, only_url, parser, value};
 use options::{HELP_HEY, HELP_OHA, REFUSED, Takes, WITHOUT_EFFECT};
 
 /// Whose command line it is.
@@ -55,6 +55,9 @@ struct Wanted {
     timeout: String,
     threads: String,
     codings: Option<&'static str>,
+    is_http2: bool,
+    /// Requests of a connection at once, over HTTP/2.
+    streams: Option<String>,
     /// Flags that are as they are.
     others: Vec<String>,
     notes: Vec<String>,
@@ -83,6 +86,8 @@ impl Wanted {
             timeout: timeout.to_owned(),
             threads: "1".to_owned(),
             codings: Some(tool.codings()),
+            is_http2: false,
+            streams: None,
             others: Vec::new(),
             notes: vec![format!(
                 "what is printed is in the form of onrush load, not of {}",
@@ -140,6 +145,18 @@ impl Wanted {
             "unix-socket" => self.others.push(format!("--connect-to=unix:{}", value()?)),
             "cacert" | "cert" | "key" => self.others.push(format!("--{name}={}", value()?)),
             "insecure" => self.others.push("--insecure".to_owned()),
+            "h2" if self.tool == Tool::Hey => self.is_http2 = true,
+            "http2" if self.tool == Tool::Oha => self.is_http2 = true,
+            "p" if self.tool == Tool::Oha => self.streams = Some(value()?),
+            "http-version" if self.tool == Tool::Oha => {
+                self.is_http2 = match &*value()? {
+                    "2" => true,
+                    "1.1" => false,
+                    other => {
+                        return Err(format!("--http-version {other}: expected 1.1 or 2"));
+                    }
+                };
+            }
             "v" => self.is_verbose = true,
             _ => return self.leave(name, value),
         }
@@ -188,17 +205,21 @@ impl Wanted {
 
     /// Our flags.
     fn native(mut self, url: &str) -> Result<Run, String> {
+        let http2 = self.http2(url)?;
         let mut native = vec![
             format!("--connections={}", self.connections),
             format!("--threads={}", self.threads),
         ];
+        native.extend(http2);
         native.push(match &self.duration {
             Some(duration) => format!("--duration={duration}"),
             None => format!("--count={}", self.count),
         });
         match (self.tool, &self.rate, &self.burst) {
-            (Tool::Hey, Some(rate), _) => native.push(format!("--rate-per-connection={rate}")),
-            (Tool::Oha, Some(rate), _) => native.push(format!("--rate={rate}")),
+            (Tool::Hey, Some(rate), _) if !self.is_http2 => {
+                native.push(format!("--rate-per-connection={rate}"))
+            }
+            (Tool::Oha | Tool::Hey, Some(rate), _) => native.push(format!("--rate={rate}")),
             (_, None, (count, Some(every))) => {
                 let count = count.as_deref().unwrap_or("1");
                 native.push(format!("--burst={count}/{every}"));
@@ -234,6 +255,34 @@ impl Wanted {
             stop_on_connect_failure: false,
             notes: self.notes,
         })
+    }
+}
+
+impl Wanted {
+    /// Our flags of HTTP/2, with what it changes of others.
+    fn http2(&mut self, url: &str) -> Result<Vec<String>, String> {
+        if self.tool == Tool::Hey && self.is_http2 && !is_https(url) {
+            self.is_http2 = false;
+            self.notes
+                .push("-h2 has no effect over http://, as with hey".to_owned());
+        }
+        if !self.is_http2 {
+            return Ok(Vec::new());
+        }
+        if self.tool == Tool::Hey {
+            // Go's client sends the requests of all workers over one connection.
+            let workers = std::mem::replace(&mut self.connections, "1".to_owned());
+            if let Some(rate) = &self.rate {
+                let all = rate.parse::<f64>().ok().zip(workers.parse::<f64>().ok());
+                let (rate, workers) =
+                    all.ok_or_else(|| format!("-q {rate} -c {workers}: expected numbers"))?;
+                self.rate = Some((rate * workers).to_string());
+            }
+            self.streams = Some(workers);
+        }
+        let streams = self.streams.iter();
+        let streams = streams.map(|streams| format!("--streams={streams}"));
+        Ok(["--http2".to_owned()].into_iter().chain(streams).collect())
     }
 }
 
@@ -334,6 +383,10 @@ mod tests {
                 "-n 10 -m POST -d @a{{b -T text/plain -H A:b -H Accept-Encoding:br --burst-rate 5 --burst-delay 2s http://a/",
                 "--connections=50 --threads=1 --count=10 --burst=5/2s --timeout=8760h --method=POST '--header=Content-Type: text/plain' '--header=A: b' '--header=Accept-Encoding: br' '--body=@@a{{}}b' http://a/",
             ),
+            (
+                "-n 10 --http2 -p 4 --disable-compression http://a/",
+                "--connections=50 --threads=1 --http2 --streams=4 --count=10 --timeout=8760h --method=GET http://a/",
+            ),
             ("--help", "help"),
         ] {
             check(Tool::Oha, line, expected);
@@ -351,6 +404,14 @@ mod tests {
                 "-z 10s -q 5 -t 0 --disable-keepalive -T a/b -host b -cpus 2 -disable-compression http://a/",
                 "--connections=50 --threads=2 --duration=10s --rate-per-connection=5 --timeout=8760h --method=GET '--header=Content-Type: a/b' '--header=Host: b' --requests=1 http://a/",
             ),
+            (
+                "-h2 -c 20 -q 5 -disable-compression https://a/",
+                "--connections=1 --threads=1 --http2 --streams=20 --count=200 --rate=100 --timeout=20s --method=GET '--header=Content-Type: text/html' https://a/",
+            ),
+            (
+                "-h2 -c 20 -disable-compression http://a/",
+                "--connections=20 --threads=1 --count=200 --timeout=20s --method=GET '--header=Content-Type: text/html' http://a/",
+            ),
             ("-h", "help"),
         ] {
             check(Tool::Hey, line, expected);
@@ -360,11 +421,7 @@ mod tests {
     #[test]
     fn what_has_no_equal_is_refused_by_its_name_with_a_way() {
         for (tool, line, part) in [
-            (
-                Tool::Oha,
-                "--http2 http://a/",
-                "--http2: HTTP/2 is not spoken",
-            ),
+            (Tool::Oha, "--http-version 3 http://a/", "expected 1.1 or 2"),
             (
                 Tool::Oha,
                 "-r 5 http://a/",
@@ -381,7 +438,6 @@ mod tests {
             (Tool::Oha, "-H x http://a/", "is not a header"),
             (Tool::Oha, "http://a/ http://b/", "behind the URL"),
             (Tool::Oha, "-n", "-n"),
-            (Tool::Hey, "-h2 http://a/", "-h2: HTTP/2 is not spoken"),
             (Tool::Hey, "-t 1s http://a/", "whole seconds"),
             (Tool::Hey, "-n", "-n wants a value"),
             (Tool::Hey, "-n 5", "there is no URL"),

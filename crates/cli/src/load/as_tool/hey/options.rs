@@ -15,6 +15,7 @@ onrush load --as hey [option]... URL
   -t SECONDS             how long nothing may arrive while a response is due; 0 is without end (20)
   -host NAME             Host
   -cpus COUNT            threads (1)
+  -h2                    HTTP/2 over https://, the requests of all connections over one
   -disable-keepalive     a connection for each request
   -disable-compression   no Accept-Encoding
   -disable-redirects     has no effect: redirects are not followed
@@ -38,6 +39,8 @@ onrush load --as oha [option]... URL
   -t TIME                how long nothing may arrive while a response is due (without end)
   --host NAME            Host
   --worker-threads COUNT threads (1)
+  --http2, --http-version 2, -p COUNT
+                         HTTP/2, with so many requests of a connection at once (1)
   --disable-keepalive    a connection for each request
   --disable-compression  no Accept-Encoding
   --unix-socket PATH     connect there
@@ -49,15 +52,8 @@ onrush load --as oha [option]... URL
 ";
 
 /// Options of one of them that have no equal, and the way there is.
-pub(super) const REFUSED: [(&str, &str); 21] = [
+pub(super) const REFUSED: [(&str, &str); 17] = [
     ("x", "there is no way through an HTTP proxy"),
-    ("h2", "HTTP/2 is not spoken"),
-    ("http2", "HTTP/2 is not spoken"),
-    ("http-version", "HTTP/1.1 is what is spoken"),
-    (
-        "p",
-        "HTTP/2 is not spoken; --pipeline of onrush load sends several requests at once",
-    ),
     (
         "o",
         "use onrush load itself, which writes --json, --csv and --html",
