@@ -15,6 +15,7 @@ use crate::encryption::{ECDSA, write_certificate};
 use crate::generating::run_together;
 use crate::peer::peer;
 use crate::program::{Finished, Program, drivers, onrush, run_onrush, until};
+use crate::schema;
 
 /// Debian's memcached on a Unix socket, which nobody else can be given.
 struct Memcached {
@@ -78,6 +79,7 @@ pub(crate) fn load(url: &str, words: &[&str]) -> (Finished, Value) {
     let finished = run_onrush(&words).on_any_machine();
     let text = fs::read_to_string(&json).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
     let value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    schema::conforms(&value, "load-result.schema.json");
     (finished, value)
 }
 

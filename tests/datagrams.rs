@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::program::{Finished, Program, Serve, drivers, onrush, run_onrush, until};
+use crate::schema;
 
 /// A listener of one core for datagrams, on a free port of the loopback.
 fn far_end(protocol: &str, keys: &str) -> (Serve, tempfile::TempDir, String) {
@@ -16,7 +17,7 @@ fn far_end(protocol: &str, keys: &str) -> (Serve, tempfile::TempDir, String) {
 }
 
 /// A listener of a file, with these `keys`.
-fn listener(protocol: &str, keys: &str) -> (Serve, tempfile::TempDir) {
+pub(crate) fn listener(protocol: &str, keys: &str) -> (Serve, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("far-end.toml");
     let text = format!(
@@ -38,6 +39,12 @@ fn load(url: &str, words: &[&str]) -> (Finished, Value) {
     let text = std::fs::read_to_string(json).unwrap_or_default();
     let result = serde_json::from_str(&text);
     let result = result.unwrap_or_else(|_| panic!("no result: {}{}", finished.out, finished.err));
+    let name = match (&result["kind"], &result["trials"]) {
+        (Value::String(_), _) => "load-packets.schema.json",
+        (_, Value::Array(_)) => "load-search.schema.json",
+        _ => "load-result.schema.json",
+    };
+    schema::conforms(&result, name);
     (finished, result)
 }
 

@@ -7,6 +7,8 @@ mod application;
 mod metric_families;
 mod peer;
 mod program;
+#[path = "../crates/load/tests/run/schema/check.rs"]
+mod schema;
 
 mod activating;
 mod administering;
@@ -53,6 +55,7 @@ mod reaching;
 mod reloading;
 mod reporting;
 mod responding;
+mod results;
 mod scraping;
 mod smuggling;
 mod starting;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::peer::{Peer, are_here, curl};
 use crate::program::{Program, Serve, drivers, onrush, run_onrush, until};
+use crate::schema;
 
 /// Runs it to its end; the exit code and its JSON.
 pub(crate) fn load(url: &str, arguments: &[&str]) -> (Option<i32>, Value) {
@@ -17,6 +18,7 @@ pub(crate) fn load(url: &str, arguments: &[&str]) -> (Option<i32>, Value) {
     let finished = run_onrush(&words).on_any_machine();
     let text = fs::read_to_string(&json).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
     let value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    schema::conforms(&value, "load-result.schema.json");
     (finished.code, value)
 }
 

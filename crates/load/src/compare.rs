@@ -18,6 +18,7 @@ use crate::figures::Kind;
 use crate::limits::SHIFT_SHARE_MIN;
 use crate::merge::part::Part;
 use crate::merge::times::times_of;
+use crate::provenance;
 use crate::report::Report;
 use crate::report::histograms::Histograms;
 use crate::report::latency::Latency;
@@ -333,7 +334,7 @@ impl Comparison {
 
     /// The comparison as JSON: the fields, by their names.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("numbers, strings and lists")
+        provenance::to_json(self)
     }
 }
 

@@ -72,6 +72,7 @@ pub mod html;
 pub mod live;
 pub mod merge;
 mod ordered;
+mod provenance;
 pub mod report;
 pub mod threshold;
 pub mod verdict;

@@ -29,6 +29,7 @@ use crate::journey::record::JourneysRecord;
 use crate::limits::{KINDS_SHOWN_MAX, STEPS_MAX};
 use crate::plan::Plan;
 use crate::protocol;
+use crate::provenance;
 use crate::record::Record;
 use crate::target::Target;
 use crate::target::lookup::Lookup;
@@ -39,8 +40,8 @@ use crate::verdict::Verdict;
 use crate::verdict::reason::Reason;
 use crate::wall_clock::ClockRow;
 use asked::Asked;
-use found::{Found, Window, evidence, silence};
 use classes::ClassRow;
+use found::{Found, Window, evidence, silence};
 use histograms::Histograms;
 use journeys::JourneyRow;
 use latency::Latency;
@@ -85,10 +86,10 @@ pub struct Report {
     /// The names that were resolved before the run; empty where addresses were given.
     #[serde(default)]
     pub dns: Vec<Lookup>,
-    /// From the moment a request was written to the last byte of its response.
     /// Response times by class of status.
     #[serde(default)]
     pub by_class: Vec<ClassRow>,
+    /// From the moment a request was written to the last byte of its response.
     #[serde(default)]
     pub service_us: Latency,
     /// From the intended start of a request to the moment it was written.
@@ -141,10 +142,10 @@ pub struct Report {
     /// Why it was ended before its time; none when it was not.
     #[serde(default)]
     pub stopped_because: Option<String>,
-    /// The histograms of the whole run.
     /// Counters at the end of ramp and warm-up.
     #[serde(skip)]
     pub unmeasured: Tally,
+    /// The histograms of the whole run.
     #[serde(skip)]
     pub times: Times,
     /// How long requests without a response had waited.
@@ -214,11 +215,11 @@ impl Report {
         let mut report = Report {
             target: plan.target(),
             dns: found.lookup.into_iter().collect(),
+            by_class: classes::rows(&record, &times.response),
             options: Asked::of(plan, found.io),
             requests: responses,
             errors: record.tally.errors,
             errors_by_kind: Failure::ALL
-            by_class: classes::rows(&record, &times.response),
                 .map(|kind| (kind.name().to_owned(), record.failures_of(kind)))
                 .into(),
             duration_s: rounded(elapsed.as_secs_f64()),
@@ -267,8 +268,8 @@ impl Report {
             verdict: Verdict::of(&evidence),
             evidence,
             parts: Vec::new(),
-            times,
             unmeasured: window.before,
+            times,
             unanswered: record.unanswered.clone(),
             history: found.history,
             warnings: Vec::new(),
@@ -308,7 +309,7 @@ impl Report {
 
     /// The report as JSON, for `docs/load-result.schema.json`.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("numbers, strings and maps with string keys")
+        provenance::to_json(self)
     }
 }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::undecided::{self, Undecided};
 use super::{Answer, Trial};
+use crate::provenance;
 
 /// A search as JSON: `condition`, `answer` (null when it was ended before), `undecided` (rates with trials that could not tell,
 /// and how many) and `trials`.
@@ -21,5 +22,5 @@ pub fn to_json(condition: &str, answer: Option<&Answer>, trials: &[Trial]) -> St
         undecided: undecided::of(trials),
         trials,
     };
-    serde_json::to_string_pretty(&whole).expect("numbers, strings and lists")
+    provenance::to_json(&whole)
 }

@@ -21,9 +21,10 @@ use super::task::Task;
 use super::verdict;
 use crate::figures::Figures;
 use crate::host::HostTime;
+use crate::provenance;
 use crate::report::latency::Latency;
-use crate::threshold::{self, Threshold};
 use crate::target::lookup::Lookup;
+use crate::threshold::{self, Threshold};
 use crate::times::Times;
 use crate::unanswered::Unanswered;
 use crate::verdict::Verdict;
@@ -49,10 +50,10 @@ pub struct Report {
     pub url: String,
     /// Where datagrams went.
     pub address: String,
-    /// `one_way` or `round_trip`.
     /// The name that was resolved to it; empty where an address was given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dns: Vec<Lookup>,
+    /// `one_way` or `round_trip`.
     pub way: &'static str,
     /// Bytes of payload, as they were asked for.
     pub size: String,
@@ -332,7 +333,7 @@ impl Report {
 
     /// The report as JSON.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("a report has no keys but text")
+        provenance::to_json(self)
     }
 }
 
@@ -346,8 +347,8 @@ fn asked(found: &Found<'_>) -> Report {
         kind: "packets",
         url: options.target.url.clone(),
         address: task.target.to_string(),
-        way: task.way.name(),
         dns: task.lookup.iter().cloned().collect(),
+        way: task.way.name(),
         size: options.sizes.to_string(),
         departure: options.departure.name(),
         datagrams_per_message: task.plan.segments() as u64,

@@ -4,6 +4,7 @@ use onrush_engine::Io;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Plan, Shard};
+use crate::provenance::secret::{HIDDEN, is_secret};
 
 /// What was asked for, with defaults filled in.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -91,7 +92,7 @@ impl Asked {
                 .headers
                 .iter()
                 .map(|(name, value)| match is_secret(name) {
-                    true => format!("{name}: (not shown)"),
+                    true => format!("{name}: {HIDDEN}"),
                     false => format!("{name}: {value}"),
                 })
                 .collect(),
@@ -108,12 +109,4 @@ impl Asked {
             |count| format!("{count} of HTTP/2"),
         )
     }
-}
-
-/// Whether a field says what others should not read in a report.
-fn is_secret(name: &str) -> bool {
-    let secrets = ["authorization", "proxy-authorization", "cookie"];
-    secrets
-        .iter()
-        .any(|secret| name.eq_ignore_ascii_case(secret))
 }

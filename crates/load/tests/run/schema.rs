@@ -14,43 +14,21 @@ use onrush_load::merge::part::Part;
 use onrush_load::plan::{Options, Shard};
 use onrush_load::report::Report;
 use onrush_load::stop::Stop;
-use regex::Regex;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{options, respond_to_all, run, server};
 
 #[path = "schema/calls.rs"]
 mod calls;
-
-const SCHEMA: &str = include_str!("../../../../docs/load-result.schema.json");
+#[path = "schema/check.rs"]
+mod check;
 
 /// The JSON of `report`, which is as the schema says.
 #[track_caller]
 fn checked(report: &Report) -> Value {
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let json: Value = serde_json::from_str(&report.to_json()).unwrap();
-    check(&json, &resolved(&schema, &schema), "result");
+    check::conforms(&json, "load-result.schema.json");
     json
-}
-
-/// `part` of the schema `whole`, with what its references lead to in their places.
-fn resolved(part: &Value, whole: &Value) -> Value {
-    match part {
-        Value::Object(fields) => match fields.get("$ref").and_then(Value::as_str) {
-            Some(reference) => {
-                let path = reference.strip_prefix('#').expect("it is one of this file");
-                let found = whole.pointer(path).expect("it leads somewhere");
-                resolved(found, whole)
-            }
-            None => {
-                let fields = fields.iter();
-                let fields = fields.map(|(key, value)| (key.clone(), resolved(value, whole)));
-                Value::Object(fields.collect())
-            }
-        },
-        Value::Array(items) => items.iter().map(|item| resolved(item, whole)).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => part.clone(),
-    }
 }
 
 /// What a server does with the requests of a connection.
@@ -284,7 +262,7 @@ fn the_check_against_the_schema_finds_what_is_wrong() {
     let is_right = |json: &str| {
         let json: Value = serde_json::from_str(json).unwrap();
         let schema = schema.clone();
-        std::panic::catch_unwind(move || check(&json, &schema, "test")).is_ok()
+        std::panic::catch_unwind(move || check::check(&json, &schema, (&schema, "test"))).is_ok()
     };
     assert!(is_right(r#"{"a": 1, "b": "c"}"#) && is_right(r#"{"a": null, "p1": ""}"#));
     for wrong in [
@@ -299,77 +277,8 @@ fn the_check_against_the_schema_finds_what_is_wrong() {
     ] {
         assert!(!is_right(wrong), "{wrong}");
     }
-}
-
-/// Checks `value` against the parts of JSON Schema that ours is made of; panics where it differs.
-#[track_caller]
-fn check(value: &Value, schema: &Value, place: &str) {
-    if let Some(part) = schema["$ref"].as_str() {
-        let whole: Value = serde_json::from_str(SCHEMA).unwrap();
-        let part = whole.pointer(part.trim_start_matches('#')).unwrap();
-        return check(value, part, place);
-    }
-    let types = match &schema["type"] {
-        Value::Array(types) => types.clone(),
-        Value::Null => Vec::new(),
-        single => vec![single.clone()],
-    };
-    assert!(
-        types.is_empty() || types.iter().any(|wanted| is_of_type(value, wanted)),
-        "{place} is {value}, expected {types:?}"
-    );
-    if let Some(allowed) = schema["enum"].as_array() {
-        assert!(allowed.contains(value), "{place} is {value}");
-    }
-    if let (Some(minimum), Some(number)) = (schema["minimum"].as_f64(), value.as_f64()) {
-        assert!(number >= minimum, "{place} is {number}");
-    }
-    if let Some(items) = value.as_array() {
-        for (at, item) in items.iter().enumerate() {
-            check(item, &schema["items"], &format!("{place}[{at}]"));
-        }
-    }
-    if let Some(object) = value.as_object() {
-        check_object(object, schema, place);
-    }
-}
-
-fn is_of_type(value: &Value, wanted: &Value) -> bool {
-    match wanted.as_str().unwrap() {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        other => panic!("the check does not know the type {other}"),
-    }
-}
-
-fn check_object(object: &Map<String, Value>, schema: &Value, place: &str) {
-    for required in schema["required"].as_array().into_iter().flatten() {
-        let required = required.as_str().unwrap();
-        assert!(object.contains_key(required), "{place} lacks {required}");
-    }
-    for (key, value) in object {
-        let place = format!("{place}.{key}");
-        let known = &schema["properties"][key];
-        if !known.is_null() {
-            check(value, known, &place);
-            continue;
-        }
-        // Keys that nobody knows beforehand.
-        if schema["additionalProperties"].is_object() {
-            check(value, &schema["additionalProperties"], &place);
-            continue;
-        }
-        let patterns = schema["patternProperties"].as_object();
-        let fits = |pattern: &str| Regex::new(pattern).unwrap().is_match(key);
-        let mut patterns = patterns.into_iter().flatten();
-        let Some((_, pattern)) = patterns.find(|(pattern, _)| fits(pattern)) else {
-            panic!("{place} is not in the schema");
-        };
-        check(value, pattern, &place);
-    }
+    let unknown = serde_json::json!({ "maximum": 1 });
+    let checked =
+        std::panic::catch_unwind(|| check::check(&1.into(), &unknown, (&unknown, "test")));
+    assert!(checked.is_err(), "a keyword that is not checked");
 }
