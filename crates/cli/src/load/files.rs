@@ -8,8 +8,8 @@ use onrush_load::error::Error;
 use onrush_load::report::Report;
 use onrush_load::{csv, hdr, html};
 
-use super::signals;
-use crate::terminal::{self, Out, say};
+use super::{older_result, signals};
+use crate::terminal::{self, Out};
 
 /// Where the result goes, looked at before the run: a file that cannot be written must not cost the user a run.
 pub(super) struct Files(Vec<(Place, Form)>);
@@ -151,16 +151,7 @@ impl Place {
         let Some(older) = older.filter(|path| path.is_file()) else {
             return;
         };
-        match fs::remove_file(&older) {
-            Ok(()) => say(format_args!(
-                "onrush load: removed {}, the result of an earlier run",
-                older.display()
-            )),
-            Err(error) => say(format_args!(
-                "onrush load: {} is the result of an earlier run and cannot be removed: {error}",
-                older.display()
-            )),
-        }
+        older_result::remove(&older);
     }
 
     /// Writes it; why it cannot be written, if so.
