@@ -38,7 +38,8 @@ fn load(url: &str, words: &[&str]) -> (Finished, Value) {
     let finished = run_onrush(&all);
     let text = std::fs::read_to_string(json).unwrap_or_default();
     let result = serde_json::from_str(&text);
-    let result = result.unwrap_or_else(|_| panic!("no result: {}{}", finished.out, finished.err));
+    let result: Value =
+        result.unwrap_or_else(|_| panic!("no result: {}{}", finished.out, finished.err));
     let name = match (&result["kind"], &result["trials"]) {
         (Value::String(_), _) => "load-packets.schema.json",
         (_, Value::Array(_)) => "load-search.schema.json",

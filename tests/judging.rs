@@ -293,7 +293,7 @@ fn a_rate_that_does_not_exist_is_not_found() {
     ]);
     assert_eq!(finished.code, Some(4), "{finished:?}");
     assert!(
-        finished.out.contains("fails even at 1 requests per second"),
+        finished.out.contains("fails even at 1 request per second"),
         "{finished:?}"
     );
     let result = json(&file);

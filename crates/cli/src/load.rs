@@ -45,7 +45,7 @@ use crate::terminal::{Out, say};
 ///
 /// `given` are the flags on the command line, by their long names.
 pub(crate) fn run(args: Args, given: &[String]) -> ExitCode {
-    let older = older_result();
+    let older = earlier();
     let code = load(args, given).unwrap_or_else(|error| {
         say(format_args!("onrush load: {error}"));
         remove(older);
@@ -59,11 +59,11 @@ pub(crate) fn run(args: Args, given: &[String]) -> ExitCode {
 
 /// Removes the result of an earlier command: the present one has a usage error.
 pub(crate) fn refused() {
-    remove(older_result());
+    remove(earlier());
 }
 
 /// The result of an earlier command of this verb.
-fn older_result() -> Option<OlderResult> {
+fn earlier() -> Option<OlderResult> {
     let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let is_load = words.nth(1).is_some_and(|verb| verb == "load");
     let words: Vec<String> = words.collect();

@@ -3,7 +3,7 @@
 
 use crate::field::{self, Header};
 use crate::flaw;
-use crate::limits::{CONNECTION_BYTES_MAX, LENGTH_DIGITS_MAX, LENGTH_MAX};
+use crate::limits::{CONNECTION_BYTES_MAX, Codings, LENGTH_DIGITS_MAX, LENGTH_MAX};
 use crate::refusal::Refusal;
 use crate::version::Version;
 
@@ -18,16 +18,6 @@ pub enum Framing {
     Chunked,
     /// Everything up to the end of the connection; responses only.
     UntilClose,
-}
-
-/// Transfer codings that a reader of responses takes (RFC 9112 6.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Codings {
-    /// Chunked alone, which is decoded: a proxy removes the coding from what it passes on.
-    Chunked,
-    /// All, for a client to which only the end of the body matters. Without a final chunked, the body ends with the connection
-    /// (RFC 9112 6.3, item 4).
-    Any,
 }
 
 /// Who has sent a message. Requests are read strictly: a proxy before us may send those of several clients on one

@@ -45,8 +45,8 @@ mod target;
 mod version;
 
 pub use field::{Header, HeaderSlots, header_is, is_field_value, is_token, token_list};
-pub use framing::{Codings, Framing};
-pub use limits::Limits;
+pub use framing::Framing;
+pub use limits::{Codings, Limits};
 pub use method::Method;
 pub use refusal::{Parsed, Place, Refusal};
 pub use status::reason;

@@ -1,7 +1,5 @@
 //! Every bound of this crate, with its reason.
 
-use crate::framing::Codings;
-
 /// Places for header fields in [`HeaderSlots`](crate::HeaderSlots): the most any `headers_max` can ask for. nginx's
 /// and Apache's defaults are in the same range; 100 of them take 3200 bytes of stack, below one page.
 pub const HEADER_SLOTS: usize = 100;
@@ -64,6 +62,16 @@ pub const HPACK_STRING_BYTES_KEPT: usize = 1024;
 
 /// A cookie shorter than this can be guessed by trying, with the length of what is sent as the judge (RFC 7541 7.1.3).
 pub const HPACK_COOKIE_GUESSED_BYTES_MAX: usize = 20;
+
+/// Transfer codings that a reader of responses takes (RFC 9112 6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codings {
+    /// Chunked alone, which is decoded: a proxy removes the coding from what it passes on.
+    Chunked,
+    /// All, for a client to which only the end of the body matters. Without a final chunked, the body ends with the connection
+    /// (RFC 9112 6.3, item 4).
+    Any,
+}
 
 /// What one message may ask of us. The fields are public so that a configuration can set them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

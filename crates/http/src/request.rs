@@ -2,9 +2,9 @@
 
 use crate::field::{self, Header, HeaderSlots};
 use crate::flaw::{self, LineEnd};
-use crate::framing::{Codings, Fields, Framing, Sender};
+use crate::framing::{Fields, Framing, Sender};
 use crate::http2::hpack::Sensitivity;
-use crate::limits::{EMPTY_LINES_MAX, HEADER_SLOTS, Limits};
+use crate::limits::{Codings, EMPTY_LINES_MAX, HEADER_SLOTS, Limits};
 use crate::method::Method;
 use crate::refusal::{Parsed, Refusal};
 use crate::target::{self, Authority};

@@ -7,18 +7,6 @@ use std::time::Duration;
 /// buffer brings it with what is left of the turn's work.
 pub(crate) const DROPPED_MIN: u64 = 16 * 1024;
 
-/// Bounds of a response. Servers send heads larger than a proxy takes: cookies, policies (CSP) and tickets of a single sign-on make
-/// 20 to 40 KiB; curl takes 100 KiB in a field and 300 KiB in all. Trailers are read as whole lines from a receive buffer, which
-/// 15 KiB fit. A client needs no transfer coding decoded to find the end of a body.
-pub const RESPONSE_LIMITS: onrush_http::Limits = onrush_http::Limits {
-    head_bytes_max: 64 * 1024,
-    headers_max: 256,
-    trailer_bytes_max: 15 * 1024,
-    trailers_max: 256,
-    codings: onrush_http::Codings::Any,
-    ..onrush_http::Limits::DEFAULT
-};
-
 /// Most connections of one run: fs.nr_open's default, the most descriptors a process can be given.
 pub const CONNECTIONS_MAX: usize = 1 << 20;
 

@@ -6,6 +6,7 @@
 pub mod part;
 pub mod times;
 
+mod classes;
 mod clock;
 mod connections;
 mod journeys;
@@ -23,7 +24,6 @@ use crate::limits::{KINDS_SHOWN_MAX, MERGE_SKEW_SHARE_MAX};
 use crate::record::KindRecord;
 use crate::report::Report;
 use crate::report::asked::Asked;
-use crate::report::classes::ClassRow;
 use crate::report::histograms::Histograms;
 use crate::report::latency::Latency;
 use crate::report::memcached::MemcachedRow;
@@ -66,10 +66,6 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     let censored = |kind| Censored::new(times.of(kind), waits(kind));
     let mut report = Report {
         target: first.report.target.clone(),
-        dns: parts
-            .iter()
-            .flat_map(|part| part.report.dns.clone())
-            .collect(),
         options: asked(parts),
         requests,
         errors: sum(|report| report.errors),
@@ -114,8 +110,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     for part in parts {
         add_counts(&mut report, &part.report);
     }
-    report.by_class = by_class(parts)?;
-    report.by_request = by_request(parts)?;
+    (report.by_class, report.by_request) = (classes::sum(parts)?, by_request(parts)?);
     (report.setup, report.journeys) = journeys::sum(parts)?;
     Ok(report)
 }
@@ -236,31 +231,6 @@ fn by_request(parts: &[Part]) -> Result<Vec<RequestRow>, String> {
         .collect())
 }
 
-/// Sums of the response times of each class, in the order in which they occur.
-fn by_class(parts: &[Part]) -> Result<Vec<ClassRow>, String> {
-    let is_split = |part: &Part| part.report.requests == 0 || !part.report.by_class.is_empty();
-    if !parts.iter().all(is_split) {
-        // A result of an earlier version.
-        return Ok(Vec::new());
-    }
-    let mut sums: Vec<(&str, Histogram)> = Vec::new();
-    for part in parts {
-        for row in &part.report.by_class {
-            let times = Histogram::from_base64(&row.histogram)
-                .map_err(|reason| format!("{}: by_class {}: {reason}", part.name, row.class))?;
-            match sums.iter_mut().find(|(class, _)| *class == row.class) {
-                Some((_, sum)) => sum.merge(&times),
-                None => sums.push((&row.class, times)),
-            }
-        }
-    }
-    sums.sort_by_key(|(class, _)| *class);
-    let rows = sums.iter();
-    Ok(rows
-        .map(|(class, times)| ClassRow::new(class, times))
-        .collect())
-}
-
 fn add_counts(sum: &mut Report, more: &Report) {
     for (kind, count) in &more.errors_by_kind {
         *sum.errors_by_kind.entry(kind.clone()).or_default() += count;
@@ -269,6 +239,7 @@ fn add_counts(sum: &mut Report, more: &Report) {
         *sum.statuses.entry(status.clone()).or_default() += count;
     }
     sum.cores.extend_from_slice(&more.cores);
+    sum.dns.extend_from_slice(&more.dns);
 }
 
 /// Everything that makes two loads different loads.

@@ -5,6 +5,7 @@ pub(crate) mod class_times;
 mod handshakes;
 mod limits;
 mod recent;
+mod said;
 mod tcp;
 
 use class_times::ClassTimes;
@@ -324,38 +325,6 @@ impl Record {
     /// How often each happened, in the order of [`Failure::ALL`].
     pub(crate) fn failures(&self) -> [u64; Failure::ALL.len()] {
         self.failures
-    }
-
-    /// Responses by what they say, with its name; that which was said.
-    pub(crate) fn said(&self) -> impl Iterator<Item = (String, u64)> + '_ {
-        let named = (0..).zip(&self.said).filter(|(_, count)| **count > 0);
-        named.map(|(number, count)| ((self.outcomes.name)(number), *count))
-    }
-
-    /// The names of classes.
-    pub(crate) fn class_names(&self) -> [&'static str; 5] {
-        self.outcomes.classes
-    }
-
-    /// Responses of a server that did not do what it was asked for.
-    pub(crate) fn refusals(&self) -> u64 {
-        self.said_as(self.outcomes.is_refusal)
-    }
-
-    /// Responses that a server that is well has for no request.
-    pub(crate) fn failed_responses(&self) -> u64 {
-        self.said_as(self.outcomes.is_failure)
-    }
-
-    /// Responses that are known to be false.
-    pub(crate) fn false_responses(&self) -> u64 {
-        self.said_as(self.outcomes.is_false)
-    }
-
-    fn said_as(&self, is_one: fn(u16) -> bool) -> u64 {
-        let said = (0..).zip(&self.said);
-        let said = said.filter(|(number, _)| is_one(*number));
-        said.map(|(_, count)| count).sum()
     }
 
     /// Adds what another core has counted.

@@ -4,6 +4,7 @@ pub mod asked;
 pub mod classes;
 pub mod histograms;
 pub mod journeys;
+mod json;
 mod judged;
 pub mod latency;
 pub mod memcached;
@@ -26,10 +27,8 @@ use crate::figures::{Figures, Kind};
 use crate::history::History;
 use crate::journey::Journeys;
 use crate::journey::record::JourneysRecord;
-use crate::limits::{KINDS_SHOWN_MAX, STEPS_MAX};
 use crate::plan::Plan;
 use crate::protocol;
-use crate::provenance;
 use crate::record::Record;
 use crate::target::Target;
 use crate::target::lookup::Lookup;
@@ -159,7 +158,7 @@ pub struct Report {
     /// What speaks against the figures, in sentences.
     pub warnings: Vec<String>,
     /// The requests of each kind, where there are several and not too many: at most
-    /// [`KINDS_SHOWN_MAX`].
+    /// [`KINDS_SHOWN_MAX`](crate::limits::KINDS_SHOWN_MAX).
     #[serde(default)]
     pub by_request: Vec<RequestRow>,
     /// What came of each journey, where users go them.
@@ -280,36 +279,6 @@ impl Report {
             .chain(warnings(&report, plan, &record, found.prospect))
             .collect();
         report
-    }
-
-    /// Reads what [`to_json`](Self::to_json) wrote.
-    ///
-    /// # Errors
-    /// Says what is missing or wrong, and where.
-    pub fn from_json(text: &str) -> Result<Report, String> {
-        let report: Report = serde_json::from_str(text)
-            .map_err(|error| format!("not the JSON of onrush load --json: {error}"))?;
-        // Each has a histogram, which is small in the file and large in memory.
-        if report.by_request.len() > KINDS_SHOWN_MAX {
-            return Err(format!(
-                "by_request has {} entries: expected {KINDS_SHOWN_MAX} at most, as onrush load --json writes them",
-                report.by_request.len()
-            ));
-        }
-        let journeys = report.setup.iter().chain(&report.journeys);
-        let rows: usize = journeys.map(|journey| 1 + journey.steps.len()).sum();
-        // A journey has one step at least.
-        if rows > 2 * STEPS_MAX + 1 {
-            return Err(format!(
-                "journeys have {rows} rows: expected {STEPS_MAX} steps at most, as onrush load --json writes them"
-            ));
-        }
-        Ok(report)
-    }
-
-    /// The report as JSON, for `docs/load-result.schema.json`.
-    pub fn to_json(&self) -> String {
-        provenance::to_json(self)
     }
 }
 

@@ -8,7 +8,8 @@ use onrush_load::error::Error;
 use onrush_load::report::Report;
 use onrush_load::{csv, hdr, html};
 
-use super::{older_result, signals};
+use super::older_result;
+use super::signals;
 use crate::terminal::{self, Out};
 
 /// Where the result goes, looked at before the run: a file that cannot be written must not cost the user a run.

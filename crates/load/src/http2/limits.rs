@@ -1,6 +1,6 @@
 //! Bounds of requests over HTTP/2, each with its reason.
 
-use crate::limits::RESPONSE_LIMITS;
+use crate::protocol::http1::limits::RESPONSE_LIMITS;
 
 /// Requests of a connection that are to be on their way at once: beyond what any server takes (100 to 1000), and each has a task
 /// of its own.

@@ -8,8 +8,9 @@ use onrush_http::response::ResponseHead;
 use onrush_http::{Framing, Method, Parsed, header_is};
 
 use crate::failure::Failure;
-use crate::limits::{BODY_KEPT_MAX, RESPONSE_LIMITS};
+use crate::limits::BODY_KEPT_MAX;
 use crate::protocol::http1::held_head::{HeldHead, parse};
+use crate::protocol::http1::limits::RESPONSE_LIMITS;
 use crate::requests::cookies::Cookie;
 
 /// Whether a body is looked into.

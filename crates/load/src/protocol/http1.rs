@@ -4,6 +4,7 @@
 mod heads;
 pub(crate) mod held_head;
 mod incoming;
+pub(crate) mod limits;
 mod sending;
 
 use std::cell::RefCell;

@@ -16,7 +16,7 @@ use onrush_http::{HeaderSlots, Method, header_is};
 use super::http1::Bodies;
 use super::request::Last;
 use crate::http2::limits::PATHS_KEPT_MAX;
-use crate::limits::RESPONSE_LIMITS;
+use crate::protocol::http1::limits::RESPONSE_LIMITS;
 use crate::requests::cookies::{Cookie, Jar};
 use crate::requests::mix::{Mix, Recipe};
 use crate::target::Scheme;

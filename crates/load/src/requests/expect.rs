@@ -5,7 +5,7 @@ use onrush_http::Refusal;
 use onrush_http::body::BodyReader;
 
 use super::{Expect, Statuses};
-use crate::limits::RESPONSE_LIMITS;
+use crate::protocol::http1::limits::RESPONSE_LIMITS;
 use crate::protocol::response::Met;
 
 /// What a response must be like, made ready.

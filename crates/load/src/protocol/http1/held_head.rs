@@ -4,7 +4,7 @@ use onrush_http::obs_fold::unfolded;
 use onrush_http::response::{self, ResponseHead};
 use onrush_http::{HeaderSlots, Limits, Method, Parsed, Refusal};
 
-use crate::limits::RESPONSE_LIMITS;
+use crate::protocol::http1::limits::RESPONSE_LIMITS;
 
 /// The beginning of a head, where it is longer than what a receive buffer holds.
 #[derive(Debug, Default)]

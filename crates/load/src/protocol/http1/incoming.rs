@@ -7,7 +7,7 @@ use onrush_http::body::BodyReader;
 
 use super::heads::{Head, Heads};
 use super::held_head::HeldHead;
-use crate::limits::RESPONSE_LIMITS;
+use crate::protocol::http1::limits::RESPONSE_LIMITS;
 use crate::protocol::response::{Met, Outcome, Response, Stage, Step};
 use crate::requests::cookies::Jar;
 use crate::requests::expect::{Expected, Search};
