@@ -104,8 +104,7 @@ impl Histogram {
         self.saturated += other.saturated;
     }
 
-    /// What this holds less what `part`, which is a part of it, holds. Count and mean are exact, the smallest and the largest value
-    /// to the bin.
+    /// Subtracts `part`, whose values must all be in this histogram. Count and mean are exact, minimum and maximum to the bin.
     pub fn without(&self, part: &Histogram) -> Histogram {
         let mut rest = self.clone();
         rest.bins

@@ -11,7 +11,7 @@ use onrush_load::plan::Options;
 
 use crate::{options, run};
 
-/// A server that sends `response` to each request and then ends the connection, or goes on with it.
+/// Starts a server that sends `response` to each request, and closes the connection after it if `ends` is yes.
 fn server(response: Vec<u8>, ends: Ends) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
