@@ -227,14 +227,8 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::WithoutEffect,
-        "these times end connections whose other side has ended already",
-        &[
-            "timeout client-fin",
-            "timeout server-fin",
-            "timeout tarpit",
-            "timeout check",
-            "timeout client-hs",
-        ],
+        "Onrush has its own times for handshakes, checks and refusals",
+        &["timeout tarpit", "timeout check", "timeout client-hs"],
     ),
     (
         Kind::Approximated,

@@ -91,7 +91,7 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
     if !has("queue") {
         connect.push("queue");
     }
-    let lists: [(&str, bool, &[&'static str]); 7] = [
+    let lists: [(&str, bool, &[&'static str]); 9] = [
         ("client", is_front, &client),
         ("http-request", is_front, &head),
         ("http-keep-alive", is_front, &["client_idle"]),
@@ -99,6 +99,9 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
         ("queue", is_back, &["queue"]),
         ("server", is_back, &["upstream_first_byte", "upstream_body"]),
         ("tunnel", is_back, &["tunnel_idle"]),
+        // Each is for one side. The longer is for both: a shorter one would cut a response that is allowed to take its time.
+        ("client-fin", is_front, &["tunnel_fin"]),
+        ("server-fin", is_back, &["tunnel_fin"]),
     ];
     for (name, is_here, keys) in lists {
         let Some(line) = proxy.last(&["timeout", name]).filter(|_| is_here) else {
