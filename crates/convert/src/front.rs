@@ -48,6 +48,15 @@ impl Listener {
     }
 }
 
+/// `tls` with a certificate that is made at the start, and other keys.
+pub(crate) fn self_signed(entries: Vec<(String, Value)>) -> Value {
+    let own = Value::text("self-signed");
+    if entries.is_empty() {
+        return own;
+    }
+    Value::Table([vec![("certificate".to_owned(), own)], entries].concat())
+}
+
 /// The classes of all listeners, in the order in which they were first written.
 pub(crate) fn classes(listeners: &[Listener]) -> Vec<Class> {
     let mut groups: Vec<Vec<&Listener>> = Vec::new();

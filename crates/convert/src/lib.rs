@@ -12,6 +12,7 @@ pub mod nginx;
 mod result;
 
 mod access_log;
+mod client_certificates;
 mod document;
 mod front;
 mod group;

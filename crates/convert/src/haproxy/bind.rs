@@ -1,10 +1,14 @@
 //! `bind`: where a frontend listens, and the certificates that it shows there.
 
+use super::certificates::{Certificates, ONE_FILE};
+use super::clients::{Asked, Closed, Rules, rules};
 use super::proxy::Proxy;
 use super::work::Work;
+use crate::client_certificates::Rule;
 use crate::directive::Directive;
 use crate::document::Value;
-use crate::front::Listener;
+use crate::front::{Listener, self_signed};
+use crate::guards::Guards;
 
 /// Puts the places of a frontend into `listeners`.
 pub(super) fn gather<'a>(
@@ -15,7 +19,16 @@ pub(super) fn gather<'a>(
 ) {
     for line in proxy.all(&["bind"]) {
         work.notes.carried(line);
-        let options = options(work, line);
+        let options = match options(work, line) {
+            Ok(options) => options,
+            Err(Closed(why)) => {
+                let why = format!(
+                    "{why}; the result does not listen there (--open-guards asks no client for a certificate)"
+                );
+                work.notes.left_out(line, why);
+                continue;
+            }
+        };
         for text in line.argument(0).split(',') {
             for address in addresses(text, line) {
                 match address {
@@ -105,20 +118,12 @@ struct Options {
 }
 
 /// Words that have another one behind them, without effect on what clients get.
-const WITH_VALUE: [&str; 26] = [
+const WITH_VALUE: [&str; 14] = [
     "backlog",
-    "ciphers",
-    "ciphersuites",
-    "client-sigalgs",
-    "curves",
-    "ecdhe",
-    "gid",
-    "group",
     "id",
     "label",
     "level",
     "maxconn",
-    "mode",
     "mss",
     "name",
     "nbconn",
@@ -126,20 +131,30 @@ const WITH_VALUE: [&str; 26] = [
     "process",
     "severity-output",
     "shards",
-    "sigalgs",
-    "ssl-max-ver",
     "tcp-ut",
     "thread",
-    "tls-ticket-keys",
-    "user",
 ];
 
+/// The same, about TLS.
+const OF_TLS: [&str; 9] = [
+    "ciphers",
+    "ciphersuites",
+    "client-sigalgs",
+    "curves",
+    "ecdhe",
+    "ocsp-update",
+    "sigalgs",
+    "ssl-max-ver",
+    "tls-ticket-keys",
+];
+
+const OWN_PROFILE: &str = "the profile of Onrush has its own versions, ciphers and tickets";
+
 /// Words without effect on what clients get.
-const ALONE: [&str; 17] = [
+const ALONE: [&str; 14] = [
     "allow-0rtt",
     "defer-accept",
     "expose-fd",
-    "force-tlsv12",
     "listeners",
     "no-alpn",
     "no-ca-names",
@@ -147,8 +162,6 @@ const ALONE: [&str; 17] = [
     "no-tls-tickets",
     "no-tlsv10",
     "no-tlsv11",
-    "no-tlsv12",
-    "no-tlsv13",
     "prefer-client-ciphers",
     "tfo",
     "v4v6",
@@ -156,46 +169,42 @@ const ALONE: [&str; 17] = [
 ];
 
 /// Words that have another one behind them, for which Onrush has nothing.
-const FOREIGN: [&str; 7] = [
+const FOREIGN: [&str; 12] = [
     "accept-netscaler-cip",
     "ca-ignore-err",
     "ca-sign-file",
-    "crl-file",
+    "ca-sign-pass",
     "crt-ignore-err",
+    "gid",
+    "group",
     "interface",
+    "mode",
     "namespace",
+    "uid",
+    "user",
 ];
 
-fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Options {
+fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Result<Options, Closed> {
     let mut options = Options::default();
-    let mut pairs: Vec<Value> = Vec::new();
-    let mut entries: Vec<(String, Value)> = Vec::new();
+    let mut certificates = Certificates::default();
+    let mut asked = Asked::default();
     let mut speaks_tls = false;
-    let mut authority = None;
-    let mut verify = "none".to_owned();
     let words = line.arguments().iter().skip(1).map(String::as_str);
     let mut words = words.peekable();
     while let Some(word) = words.next() {
+        let value = words.peek().copied().unwrap_or_default();
+        if asked.read(work, word, value) {
+            words.next();
+            continue;
+        }
         match word {
             "ssl" => speaks_tls = true,
-            "crt" => certificates(work, line, words.next().unwrap_or_default(), &mut pairs),
-            "crt-list" => {
-                let name = words.next().unwrap_or_default();
-                if let Some((file, kind)) = listed(work, line, name, &mut pairs) {
-                    authority.get_or_insert(file);
-                    verify = kind;
-                    let how = "clients show certificates for all names of this address, signed by the first authorities that are named";
-                    work.notes.approximated(line, how);
-                }
-            }
-            "ca-file" => authority = words.next().map(|name| work.path(name, "ca-base")),
-            "verify" => verify = words.next().unwrap_or_default().to_owned(),
+            "crt" => certificates.add(work, line, words.next().unwrap_or_default()),
+            "crt-list" => certificates.add_list(work, line, words.next().unwrap_or_default()),
             "accept-proxy" => options.proxy_protocol = Some(Value::Truth(true)),
-            "ssl-min-ver" if words.clone().next() != Some("TLSv1.3") => drop(words.next()),
-            "ssl-min-ver" | "force-tlsv13" => {
-                words.next_if_eq(&"TLSv1.3");
-                entries.push(("profile".to_owned(), Value::text("modern")));
-            }
+            "ssl-min-ver" => drop(words.next()),
+            "force-tlsv13" | "no-tlsv12" => {}
+            "force-tlsv12" | "no-tlsv13" => work.notes.approximated(line, OWN_PROFILE),
             // Whoever offers HTTP/2 gets it.
             "alpn" | "npn" => drop(words.next()),
             "proto" => {
@@ -209,6 +218,10 @@ fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Options {
                 work.notes.approximated(line, how);
             }
             word if WITH_VALUE.contains(&word) => drop(words.next()),
+            word if OF_TLS.contains(&word) => {
+                words.next();
+                work.notes.approximated(line, OWN_PROFILE);
+            }
             word if ALONE.contains(&word) => {}
             other => {
                 if FOREIGN.contains(&other) {
@@ -219,22 +232,64 @@ fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Options {
             }
         }
     }
-    if let Some(authority) = authority.filter(|_| matches!(&*verify, "required" | "optional")) {
-        let entry = ("client_certificates".to_owned(), Value::text(verify));
-        entries.insert(0, entry);
-        entries.insert(0, ("client_ca".to_owned(), Value::Text(authority)));
-    }
     if speaks_tls {
-        options.tls = Some(tls(work, line, pairs, entries));
+        let mut entries = clients(work, line, &asked, &certificates)?;
+        if is_modern(work, line) {
+            entries.push(("profile".to_owned(), Value::text("modern")));
+        }
+        options.tls = Some(tls(work, line, certificates.pairs, entries));
     }
-    options
+    Ok(options)
+}
+
+/// The rules for certificates of clients.
+fn clients<'a>(
+    work: &mut Work<'_, 'a>,
+    line: &'a Directive,
+    asked: &Asked,
+    certificates: &Certificates,
+) -> Result<Rule, Closed> {
+    if asked.has_both() {
+        work.notes.left_out(line, ONE_FILE);
+    }
+    match (rules(asked, &certificates.shown), work.guards) {
+        (Ok(Rules::Whole(rule)), _) => Ok(rule),
+        (Ok(Rules::Wider(rule)), _) => {
+            let how = "clients are asked for certificates for all names of this address";
+            work.notes.approximated(line, how);
+            Ok(rule)
+        }
+        (Err(closed), Guards::Closed) => Err(closed),
+        (Err(Closed(why)), Guards::Open) => {
+            work.notes
+                .left_out(line, format!("{why}: no client is asked for one"));
+            Ok(Rule::new())
+        }
+    }
+}
+
+/// Whether clients have to speak TLS 1.3, by the line or by `ssl-default-bind-options`.
+fn is_modern<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> bool {
+    let global = work.global("ssl-default-bind-options");
+    let of_lines = |words: &[String]| {
+        let least = words.iter().rposition(|word| word == "ssl-min-ver");
+        match least {
+            Some(at) => Some(words.get(at + 1).is_some_and(|least| least == "TLSv1.3")),
+            None => words
+                .iter()
+                .any(|word| word == "force-tlsv13" || word == "no-tlsv12")
+                .then_some(true),
+        }
+    };
+    let of_global = global.and_then(|global| of_lines(&global.words));
+    of_lines(&line.words).or(of_global).unwrap_or(false)
 }
 
 fn tls<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
     pairs: Vec<Value>,
-    mut entries: Vec<(String, Value)>,
+    mut entries: Rule,
 ) -> Value {
     match <[Value; 1]>::try_from(pairs) {
         Ok([Value::Table(pair)]) => Value::Table([pair, entries].concat()),
@@ -242,90 +297,11 @@ fn tls<'a>(
         Err(several) if several.is_empty() => {
             let why = "no certificate was found: the result makes one for itself";
             work.notes.left_out(line, why);
-            Value::text("self-signed")
+            self_signed(entries)
         }
         Err(several) => {
             entries.insert(0, ("certificates".to_owned(), Value::List(several)));
             Value::Table(entries)
         }
     }
-}
-
-/// A file with certificate and key, or all of a directory.
-fn certificates<'a>(
-    work: &mut Work<'_, 'a>,
-    line: &'a Directive,
-    name: &str,
-    pairs: &mut Vec<Value>,
-) {
-    let path = work.path(name, "crt-base");
-    let mut inside = work.files.list(std::path::Path::new(&path));
-    if inside.is_empty() {
-        if path.ends_with('/') {
-            work.notes.left_out(
-                line,
-                format!("{path} cannot be looked into for its certificates"),
-            );
-            return;
-        }
-        return pairs.push(pair(&path));
-    }
-    inside.sort_unstable();
-    let is_pair = |name: &&String| {
-        let is_part = [".issuer", ".ocsp", ".sctl", ".key"]
-            .iter()
-            .any(|end| name.ends_with(end));
-        !is_part && !name.starts_with('.')
-    };
-    let path = path.trim_end_matches('/');
-    let found = inside.iter().filter(is_pair);
-    pairs.extend(found.map(|name| pair(&format!("{path}/{name}"))));
-    let how = "those that are there now, each chosen by the names in it";
-    work.notes.approximated(line, how);
-}
-
-/// Reads a list of certificates. Returns its first `ca-file` and `verify`.
-fn listed<'a>(
-    work: &mut Work<'_, 'a>,
-    line: &'a Directive,
-    name: &str,
-    pairs: &mut Vec<Value>,
-) -> Option<(String, String)> {
-    let mut authority = None;
-    match work.lines_of(name) {
-        Ok(lines) => {
-            for entry in lines {
-                let options = entry
-                    .split_once('[')
-                    .and_then(|(_, rest)| rest.split_once(']'));
-                let options: Vec<&str> = options
-                    .map_or("", |(options, _)| options)
-                    .split_whitespace()
-                    .collect();
-                let after = |word: &str| {
-                    let at = options.iter().position(|known| *known == word)?;
-                    options.get(at + 1).map(|value| (*value).to_owned())
-                };
-                if authority.is_none()
-                    && let (Some(file), Some(kind)) = (after("ca-file"), after("verify"))
-                    && kind != "none"
-                {
-                    authority = Some((work.path(&file, "ca-base"), kind));
-                }
-                let name = entry.split_whitespace().next().unwrap_or_default();
-                pairs.push(pair(&work.path(name, "crt-base")));
-            }
-            let how = "each certificate is chosen by the names in it";
-            work.notes.approximated(line, how);
-        }
-        Err(why) => work.notes.left_out(line, why),
-    }
-    authority
-}
-
-fn pair(path: &str) -> Value {
-    Value::table([
-        ("certificate", Value::text(path)),
-        ("key", Value::text(path)),
-    ])
 }

@@ -36,6 +36,7 @@ pub(super) struct Server<'a> {
     forced: Option<Forced>,
     /// Keys of `tls`.
     pub(super) tls: Keys,
+    has_revocation_list: bool,
     pub(super) proxy_protocol: Option<&'static str>,
     pub(super) slow_start: Option<String>,
 }
@@ -55,6 +56,7 @@ impl<'a> Server<'a> {
             offer: Offer::default(),
             forced: None,
             tls: Vec::new(),
+            has_revocation_list: false,
             proxy_protocol: None,
             slow_start: None,
         }
@@ -71,6 +73,16 @@ impl<'a> Server<'a> {
             self.tls.retain(|(key, _)| *key != "ca");
         }
         Ok(())
+    }
+
+    /// Whether its certificate is verified.
+    pub(super) fn is_verified(&self) -> bool {
+        self.transport == Transport::Tls && !self.tls.iter().any(|(key, _)| *key == "verify")
+    }
+
+    /// Whether its certificate is looked for in a revocation list, which a group does not have.
+    pub(super) fn may_be_revoked(&self) -> bool {
+        self.is_verified() && self.has_revocation_list
     }
 
     /// What HAProxy speaks with it.
@@ -124,8 +136,18 @@ impl<'a> Server<'a> {
                 "observe" => self.is_observed |= words.next() == Some("layer7"),
                 "on-error" => drop(words.next()),
                 "check-ssl" | "no-check-ssl" | "check-send-proxy" | "check-via-socks4" => {}
-                "ssl-min-ver" | "ssl-max-ver" | "check-alpn" | "check-proto" | "tcp-ut"
-                | "proxy-v2-options" => drop(words.next()),
+                "crl-file" => {
+                    words.next();
+                    self.has_revocation_list = true;
+                }
+                "check-alpn" | "check-proto" | "tcp-ut" | "proxy-v2-options" => drop(words.next()),
+                word if OF_TLS.contains(&word) => {
+                    words.next();
+                    work.notes.approximated(line, OWN_PROFILE);
+                }
+                "force-sslv3" | "force-tlsv12" | "force-tlsv13" | "no-tlsv12" | "no-tlsv13" => {
+                    work.notes.approximated(line, OWN_PROFILE);
+                }
                 "addr" | "track" | "source" | "redir" | "socks4" | "namespace" | "interface"
                 | "usesrc" => {
                     let why = format!("Onrush has nothing for {word}");
@@ -226,17 +248,26 @@ fn address(text: &str, transport: Transport) -> Result<String, String> {
     }
 }
 
+/// Words about TLS with a value.
+const OF_TLS: [&str; 7] = [
+    "ciphers",
+    "ciphersuites",
+    "client-sigalgs",
+    "curves",
+    "sigalgs",
+    "ssl-max-ver",
+    "ssl-min-ver",
+];
+
+const OWN_PROFILE: &str = "servers are asked with TLS 1.2 or 1.3 and ciphers of Onrush's own";
+
 /// Words with another one behind them that change nothing here.
-const WITH_VALUE: [&str; 32] = [
+const WITH_VALUE: [&str; 28] = [
     "agent-addr",
     "agent-inter",
     "agent-port",
     "agent-send",
-    "ciphers",
-    "ciphersuites",
     "cookie",
-    "crl-file",
-    "curves",
     "downinter",
     "error-limit",
     "fastinter",
@@ -263,14 +294,11 @@ const WITH_VALUE: [&str; 32] = [
 ];
 
 /// Words that change nothing here.
-const ALONE: [&str; 20] = [
+const ALONE: [&str; 15] = [
     "agent-check",
     "allow-0rtt",
     "check-reuse-pool",
     "enabled",
-    "force-sslv3",
-    "force-tlsv12",
-    "force-tlsv13",
     "no-agent-check",
     "no-backup",
     "no-ssl-reuse",
@@ -278,8 +306,6 @@ const ALONE: [&str; 20] = [
     "no-tls-tickets",
     "no-tlsv10",
     "no-tlsv11",
-    "no-tlsv12",
-    "no-tlsv13",
     "no-verifyhost",
     "non-stick",
     "stick",

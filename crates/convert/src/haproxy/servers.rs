@@ -7,6 +7,7 @@ use super::work::Work;
 use crate::directive::Directive;
 use crate::document::Value;
 use crate::group;
+use crate::guards::Guards;
 
 /// What a group is made of.
 #[derive(Debug)]
@@ -71,6 +72,15 @@ fn in_service<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Server<'a>>
             work.notes.left_out(line, why);
             continue;
         }
+        if server.may_be_revoked() && work.guards == Guards::Closed {
+            let why = "a group has no revocation lists, so the server is not in it (--open-guards takes revoked certificates)";
+            work.notes.left_out(line, why);
+            continue;
+        }
+        if server.may_be_revoked() {
+            work.notes
+                .left_out(line, "certificates that have been revoked are accepted");
+        }
         if server.is_disabled {
             let how = "it is disabled, so it is not in the group";
             work.notes.approximated(line, how);
@@ -134,14 +144,18 @@ fn tls<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
     let mut speakers = servers
         .iter()
         .filter(|server| server.transport == Transport::Tls);
-    let first = speakers.next()?;
+    // No server is asked with less than its line requires.
+    let first = match servers.iter().find(|server| server.is_verified()) {
+        Some(verified) => verified,
+        None => speakers.next()?,
+    };
     for other in servers {
         let why = match other.transport {
             Transport::Clear => {
                 "a group speaks TLS to all of its servers or to none: to this one, too, since another one says ssl"
             }
             Transport::Tls if !is_same(&other.tls, &first.tls) => {
-                "what is said of TLS holds for all servers of the group: that of the first with ssl"
+                "all servers of a group have the same keys of TLS: those of the first server whose certificate is verified, or of the first with ssl"
             }
             Transport::Tls => continue,
         };

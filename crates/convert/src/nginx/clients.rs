@@ -3,10 +3,7 @@
 use super::scope::Scope;
 use super::server::Server;
 use super::work::Work;
-use crate::document::Value;
-
-/// The keys of one rule; none where clients are not asked.
-type Rule = Vec<(String, Value)>;
+use crate::client_certificates::{self, Rule};
 
 /// The keys of a listener's `tls` about certificates of clients: the rule of the default server, and `names` with those
 /// of the others where they differ.
@@ -36,28 +33,11 @@ pub(super) fn rules<'a>(work: &mut Work<'a>, owners: &[usize], servers: &[Server
             // The connection is made before such a name is looked at.
             work.unverified.push(server.directive.number);
         }
-        if server.hosts().is_empty() || rule == default && !are_all {
-            continue;
-        }
-        match named.iter_mut().find(|(known, _)| *known == rule) {
-            Some((_, hosts)) => hosts.extend_from_slice(server.hosts()),
-            None => named.push((rule, server.hosts().to_vec())),
+        if !server.hosts().is_empty() && (rule != default || are_all) {
+            named.push((rule, server.hosts().to_vec()));
         }
     }
-    let mut known: Vec<String> = Vec::new();
-    let names = named.into_iter().filter_map(|(rule, mut hosts)| {
-        // Of two servers with one name the first has it.
-        hosts.retain(|host| {
-            let is_new = !known.contains(host);
-            known.push(host.clone());
-            is_new
-        });
-        let host = ("host".to_owned(), Value::one_or_list(&hosts));
-        (!hosts.is_empty()).then(|| Value::Table([vec![host], rule].concat()))
-    });
-    let names: Vec<Value> = names.collect();
-    let names = (!names.is_empty()).then(|| ("names".to_owned(), Value::List(names)));
-    [default, names.into_iter().collect()].concat()
+    client_certificates::keys(default, named)
 }
 
 /// The rule of a server.
@@ -94,12 +74,10 @@ fn rule<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Rule {
         let how = "clients have certificates of the authorities in ssl_client_certificate alone";
         work.notes.approximated(other, how);
     }
-    let path = |work: &Work<'a>, name: &str| Value::Text(work.path(name));
-    let mut rule = vec![("client_ca".to_owned(), path(work, authority.argument(0)))];
-    if let Some(list) = scope.one("ssl_crl") {
-        rule.push(("client_crl".to_owned(), path(work, list.argument(0))));
+    let list = scope.one("ssl_crl");
+    if let Some(list) = list {
         work.notes.carried(list);
     }
-    rule.push(("client_certificates".to_owned(), Value::text(kind)));
-    rule
+    let revoked = list.map(|list| work.path(list.argument(0)));
+    client_certificates::rule(work.path(authority.argument(0)), revoked, kind)
 }

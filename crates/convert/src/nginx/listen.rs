@@ -7,7 +7,7 @@ use super::server::Server;
 use super::work::Work;
 use crate::directive::Directive;
 use crate::document::Value;
-use crate::front::Listener;
+use crate::front::{Listener, self_signed};
 
 /// A server's part of a place to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +187,7 @@ pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers:
     entries.extend(clients::rules(work, &listener.owners, servers));
     listener.tls = Some(match &*pairs {
         // Without any, nginx refuses every handshake.
-        [] => Value::text("self-signed"),
+        [] => self_signed(entries),
         [Value::Table(pair)] => Value::Table([&pair[..], &entries].concat()),
         several => {
             entries.insert(

@@ -3,19 +3,32 @@
 use super::handler::Module;
 use super::scope::Scope;
 use super::work::Work;
+use crate::directive::Directive;
 use crate::document::Value;
+use crate::guards::Guards;
 
 const NOT_VERIFIED: &str = "certificates of servers are not verified";
 
 /// How servers are spoken to over TLS.
-pub(super) fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) -> Value {
+///
+/// # Errors
+/// When a rule about their certificates has no counterpart, with the reason.
+pub(super) fn tls<'a>(
+    work: &mut Work<'a>,
+    scope: &Scope<'a>,
+    module: Module,
+) -> Result<Value, String> {
+    tls_of_its_own(work, scope, module);
     let mut entries = Vec::new();
     let verify = scope.one(&module.directive("ssl_verify"));
     if let Some(directive) = verify {
         work.notes.carried(directive);
     }
-    let is_verified = verify.is_some_and(|directive| directive.argument(0) == "on");
-    if !is_verified {
+    let verified = match verify.is_some_and(|directive| directive.argument(0) == "on") {
+        true => Verified::Yes,
+        false => Verified::No,
+    };
+    if verified == Verified::No {
         // As nginx does where nothing is said.
         entries.push(("verify".to_owned(), Value::Truth(false)));
     }
@@ -29,7 +42,7 @@ pub(super) fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) ->
         let Some(directive) = scope.one(&module.directive(name)) else {
             continue;
         };
-        if key == "ca" && !is_verified {
+        if key == "ca" && verified == Verified::No {
             work.notes.without_effect(directive, NOT_VERIFIED);
             continue;
         }
@@ -65,17 +78,38 @@ pub(super) fn tls<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) ->
             }
         }
     }
-    if let Some(directive) = scope.one(&module.directive("ssl_crl")) {
-        match is_verified {
-            true => work.notes.left_out(
-                directive,
-                "certificates that have been revoked are looked for in no list",
-            ),
-            false => work.notes.without_effect(directive, NOT_VERIFIED),
+    let crl = scope.one(&module.directive("ssl_crl"));
+    crl.map_or(Ok(()), |crl| revocation(work, crl, verified))?;
+    Ok(Value::Table(entries))
+}
+
+/// Whether certificates of servers are verified.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verified {
+    Yes,
+    No,
+}
+
+/// A file of revocation lists of servers' certificates.
+fn revocation<'a>(
+    work: &mut Work<'a>,
+    directive: &'a Directive,
+    verified: Verified,
+) -> Result<(), String> {
+    match (verified, work.guards) {
+        (Verified::Yes, Guards::Closed) => {
+            let why =
+                "a group has no revocation lists (--open-guards accepts revoked certificates)";
+            work.notes.left_out(directive, why);
+            return Err(why.to_owned());
         }
+        (Verified::Yes, Guards::Open) => {
+            let why = "certificates that have been revoked are accepted";
+            work.notes.left_out(directive, why);
+        }
+        (Verified::No, _) => work.notes.without_effect(directive, NOT_VERIFIED),
     }
-    tls_of_its_own(work, scope, module);
-    Value::Table(entries)
+    Ok(())
 }
 
 /// What is said of TLS that is Onrush's own affair.

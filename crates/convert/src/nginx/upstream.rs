@@ -15,7 +15,7 @@ use crate::unit::{bounded, nginx_time, written};
 /// The name of the group that is forwarded to.
 ///
 /// # Errors
-/// When what is named is no server, with what it is instead.
+/// When what is named is not a server, or a rule about certificates of servers has no counterpart, with the reason.
 pub(super) fn group<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,
@@ -35,7 +35,7 @@ pub(super) fn group<'a>(
         Module::Grpc => group.put("protocol", Value::text("h2")),
     }
     if target.scheme == Scheme::Https {
-        let tls = tls(work, scope, target.module);
+        let tls = tls(work, scope, target.module)?;
         group.put("tls", tls);
     }
     retries(work, scope, target.module, &mut group);

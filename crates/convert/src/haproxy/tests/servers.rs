@@ -73,8 +73,8 @@ fn what_servers_of_a_group_do_not_agree_on_is_said() {
         (
             "ssl verify none",
             "ssl verify required ca-file /a",
-            &[tls],
-            left_out,
+            &["tls = { ca = \"/a\" }"],
+            carried,
         ),
         (
             "ssl verify none sni str(a)",

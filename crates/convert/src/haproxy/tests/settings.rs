@@ -221,3 +221,164 @@ fn connections_with_a_proxy_header_are_not_reused() {
     let said = outcome(&conversion, "http-reuse");
     assert!(matches!(said, Outcome::Approximated(_)), "{said:?}");
 }
+
+#[test]
+fn half_closed_tunnels_have_the_longer_time_of_both_sides() {
+    let conversion = of(
+        " timeout client-fin 20s",
+        &format!(" timeout server-fin 50s\n{SERVER}"),
+    );
+    check_line(&conversion, "tunnel_fin = \"50s\"");
+    let said = outcome(&conversion, "timeout server-fin");
+    assert_eq!(said, Outcome::Carried);
+    match outcome(&conversion, "timeout client-fin") {
+        Outcome::Approximated(how) => assert!(how.contains("tunnel_fin"), "{how}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The keys about certificates of clients of `bind :443 ssl` with these words and this `crt-list`; none where the result does
+/// not listen.
+fn clients(bind: &str, list: &str, guards: Guards) -> Option<String> {
+    let text = format!(
+        "frontend f\n mode http\n bind :443 ssl {bind}\n default_backend b\nbackend b\n mode http\n{SERVER}\n"
+    );
+    let files = vec![("/h.cfg", text), ("/certs", list.to_owned())];
+    let (path, directory) = (Path::new("/h.cfg"), Path::new("/"));
+    let conversion = convert(&Written(files), path, directory, guards);
+    let conversion = verified(conversion.expect("it is HAProxy's language"));
+    let tls = lines(&conversion).into_iter();
+    let mut tls = tls.filter(|line| line.starts_with("tls = "));
+    let tls = tls.next()?;
+    let at = tls.find("client_").or(tls.find("names = "));
+    Some(at.map_or(String::new(), |at| tls[at..].replace(['"', ' '], "")))
+}
+
+#[test]
+fn rules_for_certificates_of_clients_are_carried_or_nobody_is_served() {
+    for (bind, list, closed, open) in [
+        (
+            "crt /x verify required ca-file /a crl-file /r",
+            "",
+            Some("client_ca=/a,client_crl=/r,client_certificates=required}"),
+            None,
+        ),
+        (
+            "crt /x verify none ca-file /a crl-file /r",
+            "",
+            Some(""),
+            None,
+        ),
+        (
+            "crt /x verify required ca-verify-file /a",
+            "",
+            Some("client_ca=/a,client_certificates=required}"),
+            None,
+        ),
+        (
+            "crt /x verify required ca-file @system-ca",
+            "",
+            None,
+            Some(""),
+        ),
+        (
+            "crt-list /certs",
+            "/x [verify required ca-file /a] a.org *.a.org !no.a.org\n/y [verify optional ca-file /b crl-file /r] b.org\n/z",
+            None,
+            Some(""),
+        ),
+        (
+            "crt-list /certs",
+            "/x[verify required ca-file /a] a.org\n/y [verify optional ca-file /b crl-file /r] b.org\n/z [verify none] c.org",
+            Some(
+                "client_ca=/a,client_certificates=required,names=[{host=a.org,client_ca=/a,client_certificates=required},{host=b.org,client_ca=/b,client_crl=/r,client_certificates=optional},{host=c.org}]}",
+            ),
+            None,
+        ),
+        (
+            "crt /z crt-list /certs",
+            "/x [verify required ca-file /a] *.a.org !no.a.org a.org",
+            Some("client_ca=/a,client_certificates=required}"),
+            None,
+        ),
+        // A certificate without names: the strictest rule for all.
+        (
+            "crt-list /certs",
+            "/z z.org\n/x [verify required ca-file /a]",
+            Some("client_ca=/a,client_certificates=required}"),
+            None,
+        ),
+        // Two authorities, and which names each is for is not known.
+        (
+            "crt-list /certs",
+            "/x [verify required ca-file /a]\n/y [verify required ca-file /b]",
+            None,
+            Some(""),
+        ),
+        // An entry inherits the words of the line.
+        (
+            "verify required ca-file /a crt-list /certs",
+            "/x x.org\n/y [crl-file /r] y.org",
+            Some(
+                "client_ca=/a,client_certificates=required,names=[{host=x.org,client_ca=/a,client_certificates=required},{host=y.org,client_ca=/a,client_crl=/r,client_certificates=required}]}",
+            ),
+            None,
+        ),
+    ] {
+        let closed = closed.map(str::to_owned);
+        assert_eq!(
+            clients(bind, list, Guards::Closed),
+            closed,
+            "{bind}: {list}"
+        );
+        if let Some(open) = open {
+            let found = clients(bind, list, Guards::Open);
+            assert_eq!(found.as_deref(), Some(open), "{bind}: {list}");
+        }
+    }
+}
+
+#[test]
+fn a_made_certificate_keeps_the_rule_for_clients() {
+    let conversion = of(" bind :443 ssl verify required ca-file /ca.pem", SERVER);
+    check_line(
+        &conversion,
+        "tls = { certificate = \"self-signed\", client_ca = \"/ca.pem\", client_certificates = \"required\" }",
+    );
+}
+
+#[test]
+fn the_least_version_of_tls_is_carried() {
+    for (global, bind, is_modern) in [
+        ("", "", false),
+        ("", "ssl-min-ver TLSv1.3", true),
+        ("", "ssl-min-ver TLSv1.2", false),
+        ("", "no-sslv3 no-tlsv10 no-tlsv11 no-tlsv12", true),
+        ("ssl-min-ver TLSv1.3 no-tls-tickets", "", true),
+        ("ssl-min-ver TLSv1.3", "ssl-min-ver TLSv1.2", false),
+        ("force-tlsv13", "", true),
+    ] {
+        let conversion = converted(&format!(
+            "global\n ssl-default-bind-options {global}\nfrontend f\n mode http\n bind :443 ssl crt /a.pem {bind}\n default_backend app\n{AROUND}"
+        ));
+        let found = conversion.text.contains("profile = \"modern\"");
+        assert_eq!(found, is_modern, "{global}: {bind}: {}", conversion.text);
+    }
+}
+
+#[test]
+fn servers_are_verified_as_strictly_as_their_lines_say() {
+    let revocable = "server one 10.0.0.1:443 ssl verify required ca-file /ca crl-file /crl";
+    let other = "server two 10.0.0.2:443 ssl verify required ca-file /ca";
+    let conversion = of("", &format!(" {revocable}\n {other}"));
+    check_line(&conversion, "servers = [\"10.0.0.2:443\"]");
+    let said = outcome(&conversion, "server one");
+    assert!(matches!(said, Outcome::LeftOut(_)), "{said:?}");
+    let alone = of("", &format!(" {revocable}"));
+    assert!(!alone.text.contains("10.0.0.1"), "{}", alone.text);
+    let conversion = of(
+        "",
+        &format!(" server one 10.0.0.1:443 ssl verify none crl-file /crl\n {other}"),
+    );
+    check_line(&conversion, "tls = { ca = \"/ca\" }");
+}

@@ -377,3 +377,15 @@ fn a_rule_for_certificates_that_cannot_be_kept_is_closed() {
         conversion.text
     );
 }
+
+#[test]
+fn servers_whose_certificates_may_be_revoked_are_not_asked() {
+    for module in ["proxy_pass https", "grpc_pass grpcs"] {
+        let name = module.split('_').next().unwrap_or_default();
+        let text = format!(
+            "http {{ server {{ location / {{ {module}://a; {name}_ssl_verify on; {name}_ssl_crl /crl; }} }} }}"
+        );
+        let conversion = converted(&text);
+        assert!(lines(&conversion).contains(&"respond = { status = 502 }"));
+    }
+}

@@ -1,0 +1,45 @@
+//! Rules about certificates of clients, in the keys of a listener's `tls`: one for all names, and others by the names that
+//! clients ask for (SNI).
+
+use crate::document::Value;
+
+/// The keys of one rule; none where clients are not asked for a certificate.
+pub(crate) type Rule = Vec<(String, Value)>;
+
+/// A rule of the kind `required` or `optional`.
+pub(crate) fn rule(authority: String, revoked: Option<String>, kind: &str) -> Rule {
+    let revoked = revoked.map(|file| ("client_crl".to_owned(), Value::Text(file)));
+    let authority = ("client_ca".to_owned(), Value::Text(authority));
+    let kind = ("client_certificates".to_owned(), Value::text(kind));
+    std::iter::once(authority)
+        .chain(revoked)
+        .chain([kind])
+        .collect()
+}
+
+/// The keys for `default` and for the rules that have hosts of their own. Of two rules for one host the first counts.
+pub(crate) fn keys(default: Rule, named: impl IntoIterator<Item = (Rule, Vec<String>)>) -> Rule {
+    let mut rules: Vec<(Rule, Vec<String>)> = Vec::new();
+    let mut known: Vec<String> = Vec::new();
+    for (rule, mut hosts) in named {
+        hosts.retain(|host| {
+            let is_new = !known.contains(host);
+            known.push(host.clone());
+            is_new
+        });
+        match rules.iter_mut().find(|(known, _)| *known == rule) {
+            Some((_, all)) => all.append(&mut hosts),
+            None => rules.push((rule, hosts)),
+        }
+    }
+    rules.retain(|(_, hosts)| !hosts.is_empty());
+    let names: Vec<Value> = rules
+        .into_iter()
+        .map(|(rule, hosts)| {
+            let host = ("host".to_owned(), Value::one_or_list(&hosts));
+            Value::Table([vec![host], rule].concat())
+        })
+        .collect();
+    let names = (!names.is_empty()).then(|| ("names".to_owned(), Value::List(names)));
+    [default, names.into_iter().collect()].concat()
+}

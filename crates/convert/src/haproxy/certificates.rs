@@ -1,0 +1,106 @@
+//! Certificates of a `bind` line: files, directories and lists of them.
+
+use std::path::Path;
+
+use super::clients::Shown;
+use super::work::Work;
+use crate::directive::Directive;
+use crate::document::Value;
+
+/// Certificates in the order in which they are shown.
+#[derive(Debug, Default)]
+pub(super) struct Certificates {
+    pub(super) pairs: Vec<Value>,
+    /// What each of them says of clients.
+    pub(super) shown: Vec<Shown>,
+}
+
+impl Certificates {
+    fn push(&mut self, path: &str, shown: Shown) {
+        self.pairs.push(Value::table([
+            ("certificate", Value::text(path)),
+            ("key", Value::text(path)),
+        ]));
+        self.shown.push(shown);
+    }
+
+    /// Adds a file with certificate and key, or all of a directory.
+    pub(super) fn add<'a>(&mut self, work: &mut Work<'_, 'a>, line: &'a Directive, name: &str) {
+        let path = work.path(name, "crt-base");
+        let mut inside = work.files.list(Path::new(&path));
+        if inside.is_empty() {
+            if path.ends_with('/') {
+                let why = format!("{path} cannot be looked into for its certificates");
+                return work.notes.left_out(line, why);
+            }
+            return self.push(&path, Shown::default());
+        }
+        inside.sort_unstable();
+        let is_pair = |name: &&String| {
+            let is_part = [".issuer", ".ocsp", ".sctl", ".key"]
+                .iter()
+                .any(|end| name.ends_with(end));
+            !is_part && !name.starts_with('.')
+        };
+        let path = path.trim_end_matches('/');
+        for name in inside.iter().filter(is_pair) {
+            self.push(&format!("{path}/{name}"), Shown::default());
+        }
+        let how = "those that are there now, each chosen by the names in it";
+        work.notes.approximated(line, how);
+    }
+
+    /// Adds the entries of a `crt-list`: a file, words in brackets, and the names that it is for.
+    pub(super) fn add_list<'a>(
+        &mut self,
+        work: &mut Work<'_, 'a>,
+        line: &'a Directive,
+        name: &str,
+    ) {
+        let entries = match work.lines_of(name) {
+            Ok(entries) => entries,
+            Err(why) => return work.notes.left_out(line, why),
+        };
+        for entry in entries {
+            let (file, rest) = entry
+                .split_once(|letter: char| letter.is_whitespace() || letter == '[')
+                .unwrap_or((&entry, ""));
+            // The bracket may stand right behind the name.
+            let rest = entry.strip_prefix(file).unwrap_or(rest);
+            let (words, names) = match rest
+                .split_once('[')
+                .and_then(|(_, rest)| rest.split_once(']'))
+            {
+                Some((words, names)) => (words, names),
+                None => ("", rest),
+            };
+            let mut shown = Shown::default();
+            let mut words = words.split_whitespace().peekable();
+            while let Some(word) = words.next() {
+                let value = words.peek().copied().unwrap_or_default();
+                if shown.asked.read(work, word, value) {
+                    words.next();
+                }
+            }
+            if shown.asked.has_both() {
+                work.notes.left_out(line, ONE_FILE);
+            }
+            let is_host = |name: &&str| onrush_config::value::parse_host(name).is_ok();
+            let (others, hosts): (Vec<_>, Vec<_>) = names
+                .split_whitespace()
+                .partition(|name| name.starts_with('!'));
+            let owned = |name: &str| name.to_ascii_lowercase();
+            if hosts.iter().all(is_host) {
+                shown.hosts = hosts.into_iter().map(owned).collect();
+            }
+            let others = others.into_iter().map(|name| &name[1..]);
+            shown.others = others.filter(is_host).map(owned).collect();
+            self.push(&work.path(file, "crt-base"), shown);
+        }
+        let how = "each certificate is chosen by the names in it";
+        work.notes.approximated(line, how);
+    }
+}
+
+/// Noted where there are `ca-file` and `ca-verify-file`.
+pub(super) const ONE_FILE: &str = "clients have certificates of the authorities in ca-file alone";

@@ -1,0 +1,134 @@
+//! Certificates of clients: what a `bind` line and the entries of its `crt-list` say of them.
+
+use super::work::Work;
+use crate::client_certificates::{self, Rule};
+
+/// Words about certificates of clients.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    verify: Option<String>,
+    authority: Option<String>,
+    /// Authorities that are not named to clients.
+    unnamed: Option<String>,
+    revoked: Option<String>,
+}
+
+impl Asked {
+    /// Takes a word and the one after it; whether it is about certificates of clients.
+    pub(super) fn read(&mut self, work: &Work<'_, '_>, word: &str, value: &str) -> bool {
+        let place = match word {
+            "verify" => {
+                self.verify = Some(value.to_owned());
+                return true;
+            }
+            "ca-file" => &mut self.authority,
+            "ca-verify-file" => &mut self.unnamed,
+            "crl-file" => &mut self.revoked,
+            _ => return false,
+        };
+        let is_special = value.starts_with('@');
+        *place = Some(match is_special {
+            true => value.to_owned(),
+            false => work.path(value, "ca-base"),
+        });
+        true
+    }
+
+    /// These words, and those of `line` where they are missing.
+    fn or(&self, line: &Asked) -> Asked {
+        let either = |own: &Option<String>, other: &Option<String>| own.clone().or(other.clone());
+        Asked {
+            verify: either(&self.verify, &line.verify),
+            authority: either(&self.authority, &line.authority),
+            unnamed: either(&self.unnamed, &line.unnamed),
+            revoked: either(&self.revoked, &line.revoked),
+        }
+    }
+
+    /// Whether certificates of two files of authorities are accepted, of which the rule has one.
+    pub(super) fn has_both(&self) -> bool {
+        self.authority.is_some() && self.unnamed.is_some()
+    }
+
+    fn rule(&self) -> Result<Rule, Closed> {
+        let kind = match self.verify.as_deref() {
+            Some(kind @ ("required" | "optional")) => kind,
+            Some(_) | None => return Ok(Rule::new()),
+        };
+        let authority = self.authority.as_ref().or(self.unnamed.as_ref());
+        match authority.filter(|file| !file.starts_with('@')) {
+            Some(file) => {
+                let revoked = self.revoked.clone();
+                Ok(client_certificates::rule(file.clone(), revoked, kind))
+            }
+            None => Err(Closed(
+                "certificates of clients need a file of authorities, which is missing",
+            )),
+        }
+    }
+}
+
+/// Rules that the result cannot have: why.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closed(pub(super) &'static str);
+
+/// A certificate of a listener, as far as clients are concerned.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {
+    pub(super) asked: Asked,
+    /// The names that it is for, where they are listed.
+    pub(super) hosts: Vec<String>,
+    /// Names that it is not for.
+    pub(super) others: Vec<String>,
+}
+
+/// Rules of a listener.
+#[derive(Clone, Debug)]
+pub(super) enum Rules {
+    /// As they are written.
+    Whole(Rule),
+    /// One for all names, stricter than what is written.
+    Wider(Rule),
+}
+
+/// The rules of the certificates of a line, of which the first is for clients that ask for no name or another one.
+pub(super) fn rules(line: &Asked, shown: &[Shown]) -> Result<Rules, Closed> {
+    let mut rules = Vec::new();
+    for one in shown {
+        rules.push(one.asked.or(line).rule()?);
+    }
+    let default = match rules.first() {
+        Some(first) => first.clone(),
+        None => line.rule()?,
+    };
+    if rules.iter().all(|rule| *rule == default) {
+        return Ok(Rules::Whole(default));
+    }
+    let all = || rules.iter().zip(shown);
+    let has_wide = |one: &Shown| one.hosts.iter().any(|host| host.starts_with('*'));
+    let is_wide = shown.iter().any(has_wide);
+    let is_named = all().all(|(rule, one)| match *rule == default {
+        true => !one.hosts.is_empty() || !is_wide,
+        // A wildcard is one label of a name in HAProxy, and any number of them in the result.
+        false => !one.hosts.is_empty() && (default.is_empty() || !has_wide(one)),
+    });
+    if is_named {
+        let named = all().map(|(rule, one)| (rule.clone(), one.hosts.clone()));
+        let others = shown
+            .iter()
+            .map(|one| (default.clone(), one.others.clone()));
+        let keys = client_certificates::keys(default.clone(), named.chain(others));
+        return Ok(Rules::Whole(keys));
+    }
+    let mut asking = rules.iter().filter(|rule| !rule.is_empty());
+    match (asking.next(), asking.next()) {
+        (Some(first), other)
+            if other.is_none_or(|other| other == first) && asking.all(|rule| rule == first) =>
+        {
+            Ok(Rules::Wider(first.clone()))
+        }
+        _ => Err(Closed(
+            "certificates of several authorities are required, each for the names in a certificate, which are not read here",
+        )),
+    }
+}
