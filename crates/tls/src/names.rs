@@ -16,7 +16,7 @@ pub(crate) struct Names {
     exact: HashMap<String, Vec<usize>>,
     /// By what stands behind the `*`, with its dot.
     wildcard: HashMap<String, Vec<usize>>,
-    /// Those of the first certificate's names, and so that one before all others.
+    /// All of them: the first, those of its names, then the others, for clients that understand no signature of these.
     pub(crate) default: Vec<usize>,
 }
 
@@ -36,9 +36,9 @@ impl Names {
         let first = &certificates[0].names;
         let is_default =
             |certified: &Certified| certified.names.iter().any(|name| first.contains(name));
-        let default = (0..certificates.len())
-            .filter(|&index| index == 0 || is_default(&certificates[index]))
-            .collect();
+        let (alike, others): (Vec<usize>, Vec<usize>) = (0..certificates.len())
+            .partition(|&index| index == 0 || is_default(&certificates[index]));
+        let default = [alike, others].concat();
         Names {
             exact,
             wildcard,

@@ -130,6 +130,19 @@ fn a_name_finds_its_certificate_and_an_unknown_one_the_first() {
     }
 }
 
+#[test]
+fn clients_without_a_name_may_get_every_certificate() {
+    let directory = tempfile::tempdir().unwrap();
+    let of = |name: &str, host: &str| write(directory.path(), name, &[host], (2000, 2200));
+    let names = load(&[
+        of("a", "a.example"),
+        of("b", "b.example"),
+        of("c", "a.example"),
+    ]);
+    assert_eq!(names.default, [0, 2, 1]);
+    assert_eq!(names.find("b.example"), [1]);
+}
+
 /// The first line of a certificate's PEM text.
 fn pem(certificate: &[u8]) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
