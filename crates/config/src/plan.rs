@@ -42,7 +42,7 @@ pub use cache_control::{CacheRule, OfServer};
 pub use clients::Clients;
 pub use coding::Coding;
 pub use cors::Cors;
-pub use edits::{Edits, FieldEdits, PathEdit, ResponsesEdited};
+pub use edits::{Edits, FieldEdits, PathEdit, ResponsesEdited, UpstreamHeaders};
 pub use error_log::{ErrorFormat, ErrorLog, LogLevel};
 pub use error_pages::{ErrorPage, ErrorPages, PageContent};
 pub use file::FilePath;

@@ -31,6 +31,7 @@ mod server;
 mod status;
 mod timeouts;
 mod tracing;
+mod upstream_headers;
 mod upstream_protocol;
 mod upstream_tls;
 
@@ -69,6 +70,7 @@ const FILE: Keys = Keys {
         "request_body_max",
         "error_pages",
         "cache_control",
+        "upstream_headers",
         "clients",
         "process",
         "request_head_max",

@@ -28,7 +28,7 @@ pub(crate) enum Spelling {
 
 /// Names of fields, in lower case.
 #[derive(Debug, Default)]
-struct Names {
+pub(crate) struct Names {
     /// With hyphens for all marks, where the spelling is loose.
     names: Vec<String>,
     spelling: Spelling,
@@ -38,6 +38,20 @@ struct Names {
 }
 
 impl Names {
+    /// These names.
+    pub(crate) fn of(names: &[String], spelling: Spelling) -> Names {
+        let mut all = Names {
+            spelling,
+            ..Names::default()
+        };
+        names.iter().for_each(|name| all.push(name));
+        all
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     fn push(&mut self, name: &str) {
         self.lengths |= length_bit(name);
         let plain = |letter: char| match self.spelling {
@@ -56,8 +70,9 @@ impl Names {
             .fold(0, |lengths, known| lengths | length_bit(known));
     }
 
+    /// Whether a field of this name is among them.
     #[inline]
-    fn contain(&self, name: &str) -> bool {
+    pub(crate) fn contain(&self, name: &str) -> bool {
         self.lengths & length_bit(name) != 0
             && self.names.iter().any(|known| match self.spelling {
                 Spelling::Loose => is_alike(name, known),
@@ -73,15 +88,9 @@ fn length_bit(name: &str) -> u64 {
 
 impl Edits {
     pub(crate) fn new(plan: &FieldEdits, spelling: Spelling) -> Self {
-        let mut dropped = Names {
-            spelling,
-            ..Names::default()
-        };
+        let mut dropped = Names::of(&plan.remove, spelling);
         let set = plan.set.iter().map(|(name, _)| name);
-        plan.remove
-            .iter()
-            .chain(set)
-            .for_each(|name| dropped.push(name));
+        set.for_each(|name| dropped.push(name));
         Self {
             dropped,
             written: plan.set.iter().chain(&plan.add).cloned().collect(),

@@ -6,7 +6,7 @@ use onrush_http::write::HeadWriter;
 
 use crate::cache_control::{CacheControl, Said, Saying, is_of_caches};
 use crate::compress::head::is_about_coding;
-use crate::edits::{Edits, Spelling};
+use crate::edits::{Edits, Names, Spelling};
 use crate::limits::RESPONSE_LINES_BYTES_MAX;
 use crate::location::Location;
 use crate::variables::{Facts, SERVER_TO_COME};
@@ -16,6 +16,10 @@ use crate::variables::{Facts, SERVER_TO_COME};
 pub(crate) struct ResponseEdits {
     edits: Edits,
     on: ResponsesEdited,
+    /// Fields of servers that go, which is no matter of `on`.
+    hidden: Names,
+    /// Fields of servers whose response is refused.
+    refused: Names,
     /// Places that come: a client must not choose their host.
     locations: Vec<Location>,
     /// The fields that come, if they are always the same.
@@ -74,8 +78,10 @@ impl ResponseEdits {
     pub(crate) fn new(route: &Route) -> Option<Self> {
         let (plan, cors) = (&route.edits, &route.cors);
         let cache_control = CacheControl::new(&route.cache_control);
+        let hidden = Names::of(&plan.upstream.hide, Spelling::Loose);
+        let refused = Names::of(&plan.upstream.refuse, Spelling::Loose);
         let scope = match plan.response.is_empty() && cors.is_none() {
-            true if cache_control.is_none() => return None,
+            true if cache_control.is_none() && plan.upstream.is_empty() => return None,
             true => Scope::Caches,
             false => Scope::Fields,
         };
@@ -96,6 +102,8 @@ impl ResponseEdits {
             text,
             drops_ours: edits.drops_one_of(&OURS),
             on: plan.response_on.clone(),
+            hidden,
+            refused,
             edits,
             cache_control,
             scope,
@@ -201,8 +209,31 @@ impl<'a> Applied<'a> {
 
     /// For the response of a server with this status and these fields.
     pub(crate) fn for_server(self, status: u16, headers: &[Header<'_>]) -> Option<Applied<'a>> {
-        let applied = self.for_status(status, None)?;
+        let applied = match self.for_status(status, None) {
+            Some(applied) => applied,
+            None if self.edits.hidden.is_empty() => return None,
+            None => Applied {
+                scope: Scope::Caches,
+                ..self
+            },
+        };
         Some(applied.knowing(|| Said::of(headers)))
+    }
+
+    /// Whether a server's response with these fields is refused.
+    pub(crate) fn refuse(&self, headers: &[Header<'_>]) -> bool {
+        let refused = &self.edits.refused;
+        !refused.is_empty() && headers.iter().any(|header| refused.contain(header.name))
+    }
+
+    /// Whether a server's field of this name goes, whatever the status is.
+    pub(crate) fn hide(&self, name: &str) -> bool {
+        self.edits.hidden.contain(name)
+    }
+
+    /// Whether the responses of servers have a `Server` of our own.
+    pub(crate) fn name_us(&self) -> bool {
+        self.hide("server") && !(self.change_fields() && self.edits.drops("server"))
     }
 
     /// For a response of which a head says this much, before it is edited.
@@ -223,19 +254,24 @@ impl<'a> Applied<'a> {
         }
     }
 
+    /// Whether trailers of servers are looked at.
+    pub(crate) fn change_trailers(&self) -> bool {
+        self.change_fields() || !self.edits.hidden.is_empty()
+    }
+
     /// Whether more changes than what is said of caches.
     pub(crate) fn change_fields(&self) -> bool {
         self.scope == Scope::Fields
     }
 
-    /// Whether a field of this name goes.
+    /// Whether a field of a server with this name goes.
     #[inline]
     pub(crate) fn drops(&self, name: &str) -> bool {
         let replaced = match &self.caches {
             Caches::Known(saying) if saying.of_server == OfServer::Replaced => is_of_caches(name),
             Caches::Known(_) | Caches::Asked(..) | Caches::Unasked => false,
         };
-        replaced || self.change_fields() && self.edits.drops(name)
+        replaced || self.hide(name) || self.change_fields() && self.edits.drops(name)
     }
 
     /// Whether a field of this name goes from a head of our own.

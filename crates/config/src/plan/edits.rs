@@ -15,6 +15,24 @@ pub struct Edits {
     pub response: FieldEdits,
     /// Which of them.
     pub response_on: ResponsesEdited,
+    /// What becomes of fields of servers, before the response is edited.
+    pub upstream: UpstreamHeaders,
+}
+
+/// Fields of the responses of servers that do not pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpstreamHeaders {
+    /// No client gets these, whatever the status is. `Date` and `Server` are this server's own then.
+    pub hide: Vec<String>,
+    /// A response with one of these is refused (502).
+    pub refuse: Vec<String>,
+}
+
+impl UpstreamHeaders {
+    /// Whether every field passes.
+    pub fn is_empty(&self) -> bool {
+        self.hide.is_empty() && self.refuse.is_empty()
+    }
 }
 
 /// Which responses have their fields edited.

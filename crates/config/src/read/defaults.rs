@@ -3,10 +3,10 @@
 use super::error_pages::read_error_pages;
 use super::kinds::REQUEST_BODY_MAX;
 use super::timeouts::read_timeouts;
-use super::{cache_control, compress};
+use super::{cache_control, compress, upstream_headers};
 use crate::diagnostic::Findings;
 use crate::limits;
-use crate::plan::{CacheRule, Compress, ErrorPages, Timeouts};
+use crate::plan::{CacheRule, Compress, ErrorPages, Timeouts, UpstreamHeaders};
 use crate::section::Section;
 
 /// What holds for routes that say nothing.
@@ -16,6 +16,7 @@ pub(super) struct Defaults {
     pub(super) request_body_max: Option<u64>,
     pub(super) error_pages: ErrorPages,
     pub(super) timeouts: Timeouts,
+    pub(super) upstream_headers: UpstreamHeaders,
 }
 
 impl Defaults {
@@ -25,6 +26,7 @@ impl Defaults {
         Defaults {
             timeouts: read_timeouts(file, findings),
             error_pages: error_pages.unwrap_or_default(),
+            upstream_headers: upstream_headers::read(file, findings).unwrap_or_default(),
             compress: compress::read_default(file, findings),
             cache_control: cache_control::read_default(file, findings),
             request_body_max: request_body_max.unwrap_or(Some(limits::REQUEST_BODY_MAX_DEFAULT)),

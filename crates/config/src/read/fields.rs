@@ -2,14 +2,19 @@
 
 use toml::Spanned;
 
-use super::status;
+use super::{status, upstream_headers};
 use crate::diagnostic::Findings;
-use crate::plan::{Edits, FieldEdits, Piece, ResponsesEdited, Template, Variable};
+use crate::plan::{Edits, FieldEdits, Piece, ResponsesEdited, Template, UpstreamHeaders, Variable};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 use crate::written::{in_order, parsed, read_texts};
 
-pub(super) fn read_edits(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Edits {
+/// `upstream` holds where the route has no `upstream_headers`.
+pub(super) fn read_edits(
+    route: &Section<'_, '_>,
+    upstream: &UpstreamHeaders,
+    findings: &mut Findings<'_>,
+) -> Edits {
     let request = section_of(route, REQUEST, findings);
     let response = section_of(route, RESPONSE, findings);
     Edits {
@@ -21,6 +26,7 @@ pub(super) fn read_edits(route: &Section<'_, '_>, findings: &mut Findings<'_>) -
             .as_ref()
             .and_then(|section| read_on(section, findings))
             .unwrap_or_default(),
+        upstream: upstream_headers::read(route, findings).unwrap_or_else(|| upstream.clone()),
         request: read_field_edits(request, REQUEST, findings),
         response: read_field_edits(response, RESPONSE, findings),
     }

@@ -40,6 +40,7 @@ const KEYS: Keys = Keys {
         "timeouts",
         "request_headers",
         "response_headers",
+        "upstream_headers",
         "strip_prefix",
         "replace_prefix",
         "rewrite",
@@ -59,8 +60,9 @@ const KEYS: Keys = Keys {
 };
 
 /// What changes requests on their way to a server.
-const FORWARD_ONLY: [&str; 5] = [
+const FORWARD_ONLY: [&str; 6] = [
     "request_headers",
+    "upstream_headers",
     "strip_prefix",
     "replace_prefix",
     "rewrite",
@@ -134,7 +136,7 @@ fn read_route(
     let whole = &defaults.error_pages;
     let error_pages = read_error_pages(section, Some(whole), findings);
     let timeouts = read_timeouts_of_route(section, &defaults.timeouts, findings);
-    let edits = fields::read_edits(section, findings);
+    let edits = fields::read_edits(section, &defaults.upstream_headers, findings);
     let cors = read_cors(section, &when, &edits, findings);
     let path_edit = read_path_edit(section, &when, findings);
     let compress = compress::read_of_route(section, defaults.compress.as_ref(), findings);

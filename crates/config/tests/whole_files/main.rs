@@ -355,7 +355,7 @@ const BAD: &Sentences = &[
     (
         "port = 80",
         &[
-            "1:1: unknown key \"port\" in the file; expected one of: include, threads, cpus, io, accept, busy_poll, listen, route, upstream, timeouts, forwarded, compress, admin, log, tracing, request_body_max, error_pages, cache_control, clients, process, request_head_max, request_fields_max, request_target_max",
+            "1:1: unknown key \"port\" in the file; expected one of: include, threads, cpus, io, accept, busy_poll, listen, route, upstream, timeouts, forwarded, compress, admin, log, tracing, request_body_max, error_pages, cache_control, upstream_headers, clients, process, request_head_max, request_fields_max, request_target_max",
         ],
     ),
     (
@@ -417,7 +417,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nroot = \"/srv\"\nsynthetic = true\npath = \"/x\"",
         &[
-            "2:1: unknown key \"root\" in [[route]]; expected one of: host, path, method, headers, query, from, scheme, listener, not, allow, deny, rate_limit, basic_auth, request_body_max, error_pages, timeouts, request_headers, response_headers, strip_prefix, replace_prefix, rewrite, cors, cache_control, mirror, compress, log, tracing, respond, redirect, files, synthetic, forward",
+            "2:1: unknown key \"root\" in [[route]]; expected one of: host, path, method, headers, query, from, scheme, listener, not, allow, deny, rate_limit, basic_auth, request_body_max, error_pages, timeouts, request_headers, response_headers, upstream_headers, strip_prefix, replace_prefix, rewrite, cors, cache_control, mirror, compress, log, tracing, respond, redirect, files, synthetic, forward",
         ],
     ),
     (

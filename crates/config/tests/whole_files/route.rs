@@ -199,6 +199,34 @@ fn fields_are_changed_by_templates() {
 }
 
 #[test]
+fn fields_of_servers_do_not_pass_by_default_or_by_route() {
+    let at = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let text = "upstream_headers = { hide = [\"Server\", \"Date\"], refuse = \"X-R\" }\n[[route]]\npath = \"/a\"\nforward = \"http://10.0.0.1\"\nupstream_headers = { hide = [\"X-A\"] }\n[[route]]\nforward = \"http://10.0.0.1\"";
+    let plan = parsed(text).plan;
+    let found = [0, 1].map(|at| plan.routes[at].edits.upstream.clone());
+    let whole = UpstreamHeaders {
+        hide: at(&["Server", "Date"]),
+        refuse: at(&["X-R"]),
+    };
+    let own = UpstreamHeaders {
+        hide: at(&["X-A"]),
+        refuse: Vec::new(),
+    };
+    assert_eq!(found, [own, whole]);
+    check_errors(&[(
+        "[[route]]\nforward = \"http://10.0.0.1\"\nupstream_headers = { hide = [\"Connection\", \"a b\"] }",
+        &[
+            "3:30: header \"Connection\" is written by the server itself: leave it out",
+            "3:44: \"a b\" is not a header name",
+        ],
+    )]);
+    check_warnings(&[(
+        "[[route]]\npath = \"/a\"\nrespond = { status = 200 }\nupstream_headers = { hide = \"X\" }",
+        &["4:1: upstream_headers has no effect on a route that does not forward"],
+    )]);
+}
+
+#[test]
 fn a_route_says_which_responses_are_edited_and_which_names_pass() {
     for (keys, keeps_underscores, on) in [
         ("", false, ResponsesEdited::OfRoute),

@@ -104,10 +104,13 @@ fn time(time: Duration) -> String {
 /// What a route changes in its responses.
 pub(super) fn edits(edits: &Edits) -> Vec<Fact> {
     let FieldEdits { remove, set, add } = &edits.response;
+    let hidden = edits.upstream.hide.iter().map(|name| fact("hide", name));
+    let refused = edits.upstream.refuse.iter();
+    let refused = refused.map(|name| fact("refuse", name));
+    let mut all: Vec<Fact> = hidden.chain(refused).collect();
     if edits.response.is_empty() {
-        return Vec::new();
+        return all;
     }
-    let mut all = Vec::new();
     all.extend(remove.iter().map(|name| fact("remove", name)));
     for (key, fields) in [("set", set), ("add", add)] {
         let fields = fields.iter().map(|(name, value)| shown(name, value));

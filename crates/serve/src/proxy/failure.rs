@@ -37,6 +37,8 @@ pub(crate) enum Failure {
     Status(u16),
     /// A response that is replaced by an error page.
     Intercepted(u16),
+    /// A response with a field that the route refuses. It was not relayed.
+    Unwanted,
     /// The response ended before it was complete. The client has the first part of it.
     Cut(Fault),
     /// So did the stream that it came on, by a reset of the server for this reason.
@@ -92,6 +94,7 @@ impl Failure {
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
+            | Failure::Unwanted
             | Failure::Cut(_)
             | Failure::CutByReset(_)
             | Failure::BadRequest(_)
@@ -112,6 +115,7 @@ impl Failure {
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
+            | Failure::Unwanted
             | Failure::Cut(_)
             | Failure::CutByReset(_)
             | Failure::BadRequest(_)
@@ -135,7 +139,8 @@ impl Failure {
             | Failure::StreamReset(_)
             | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
-            | Failure::Status(_) => Some(502),
+            | Failure::Status(_)
+            | Failure::Unwanted => Some(502),
             Failure::NoWebSocket => Some(501),
             Failure::BadRequest(refusal) => Some(refusal.status),
             Failure::Intercepted(status) => Some(*status),
@@ -159,6 +164,7 @@ impl Failure {
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
+            | Failure::Unwanted
             | Failure::Cut(_)
             | Failure::BadRequest(_)
             | Failure::NoWebSocket
@@ -198,6 +204,7 @@ impl Failure {
             | Failure::Unprocessed(_)
             | Failure::NoWebSocket
             | Failure::Intercepted(_)
+            | Failure::Unwanted
             | Failure::Unavailable(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => None,
@@ -227,7 +234,8 @@ impl Failure {
             Failure::NoWebSocket
             | Failure::BadResponse(_)
             | Failure::Status(_)
-            | Failure::Intercepted(_) => Class::Garbage,
+            | Failure::Intercepted(_)
+            | Failure::Unwanted => Class::Garbage,
             Failure::Cut(_) | Failure::CutByReset(_) => Class::Cut,
             Failure::BadRequest(_) | Failure::Client(_) => Class::Client,
         }
@@ -265,6 +273,7 @@ impl Failure {
             | Failure::CutByReset(_) => "the server's response is malformed",
             Failure::BadRequest(refusal) => refusal.reason,
             Failure::Intercepted(_) => "",
+            Failure::Unwanted => "the server's response cannot be passed on",
             Failure::Client(_) => "the client is gone",
         }
     }
@@ -311,6 +320,9 @@ impl fmt::Display for Failure {
             Failure::Status(status) | Failure::Intercepted(status) => {
                 write!(f, "responded with {status}")
             }
+            Failure::Unwanted => f.write_str(
+                "sent a response with a field that upstream_headers refuses",
+            ),
             Failure::Closed => f.write_str("closed the connection without a response"),
             Failure::EndedWithin => f.write_str("closed the connection within its response"),
             Failure::StreamReset(code) => {

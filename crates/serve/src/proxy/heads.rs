@@ -73,6 +73,12 @@ impl Attempt<'_> {
         (head, trailing): (&ResponseHead<'_, '_>, Trailing),
         reply: &mut Reply<'_>,
     ) -> Result<Opened, Failure> {
+        let edits = self
+            .exchange
+            .response_edits(&self.group.server(self.server).name);
+        if edits.is_some_and(|edits| edits.refuse(head.headers)) {
+            return Err(Failure::Unwanted);
+        }
         reply.persist(match head.status {
             101 => Persistence::Upgrade(upgrade::PROTOCOL),
             _ if self.progress.rest_is_short() => Persistence::AsAsked,
@@ -94,9 +100,6 @@ impl Attempt<'_> {
                 None => self.length_to_say(head),
             },
         };
-        let edits = self
-            .exchange
-            .response_edits(&self.group.server(self.server).name);
         let edits = edits.and_then(|edits| edits.for_server(head.status, head.headers));
         let made_of = match edits {
             None => onward.made_of(head, self.worker),
@@ -114,7 +117,7 @@ impl Attempt<'_> {
                 Failure::BadResponse("its head leaves no room for what is added".into())
             })?;
         self.progress.response_is(ResponseSide::Begun);
-        let is_edited = edits.is_some_and(|edits| edits.change_fields());
+        let is_edited = edits.is_some_and(|edits| edits.change_trailers());
         Ok(Opened {
             encoding,
             trailers: match is_edited {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use onrush_config::plan::{
     Action, FieldEdits, Files, OneLiner, PathEdit, PathMatch, Piece, Plan, ResponsesEdited,
-    Template, Variable,
+    Template, UpstreamHeaders, Variable,
 };
 
 use crate::harness::{Step, exchange_text, forward_with, on_every_driver, send};
@@ -764,4 +764,64 @@ fn a_response_that_outgrows_its_bounds_on_the_way_is_a_502() {
     );
     let response = at_client(&change, &response);
     assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
+}
+
+/// A plan whose first route hides and refuses these fields of servers.
+fn of_servers(plan: &mut Plan, hide: &[&str], refuse: &[&str]) {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    plan.routes[0].edits.upstream = UpstreamHeaders {
+        hide: owned(hide),
+        refuse: owned(refuse),
+    };
+}
+
+#[test]
+fn fields_of_servers_are_hidden_whatever_the_status_is() {
+    for status in ["200 OK", "404 Not Found"] {
+        let change = |plan: &mut Plan| {
+            of_servers(plan, &["server", "Date", "X-Accel-Charset", "x-a"], &[]);
+            plan.routes[0].edits.response = edits(&[], &[], &[("X-A", text("ours"))]);
+            plan.routes[0].edits.response_on = ResponsesEdited::Statuses(vec![(200, 200)]);
+        };
+        let response = format!(
+            "HTTP/1.1 103 Early Hints\nX-A: 0\nLink: </a>\n\nHTTP/1.1 {status}\nServer: theirs\nDate: Thu, 01 Jan 1970 00:00:00 GMT\nX_Accel_Charset: a\nX-A: 1\nX-B: 2\nTransfer-Encoding: chunked\n\n2\nok\n0\nX-A: 3\nX-C: 4\n\n"
+        );
+        let got = at_client(&change, &response);
+        let added = if status == "200 OK" {
+            "X-A: ours\n"
+        } else {
+            ""
+        };
+        assert_eq!(
+            got,
+            format!(
+                "HTTP/1.1 103 Early Hints\nLink: </a>\n\nHTTP/1.1 {status}\nX-B: 2\nServer: onrush\nDate: -----------------------------\nTransfer-Encoding: chunked\n{added}\n2\nok\n0\nX-C: 4\n\n"
+            )
+        );
+    }
+}
+
+#[test]
+fn responses_with_a_refused_field_are_502() {
+    let change = |plan: &mut Plan| of_servers(plan, &[], &["X-Accel-Redirect"]);
+    for (field, status) in [("X-ACCEL-redirect", 502), ("X-Accel", 200)] {
+        let response = format!("HTTP/1.1 200 OK\n{field}: /secret\nContent-Length: 5\n\nwrong");
+        let got = at_client(&change, &response);
+        assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{got}");
+        assert_eq!(got.contains("wrong"), status == 200, "{got}");
+    }
+}
+
+#[test]
+fn a_server_that_this_route_sets_is_its_own() {
+    let change = |plan: &mut Plan| {
+        of_servers(plan, &["Server"], &[]);
+        plan.routes[0].edits.response = edits(&[], &[("Server", text("mine"))], &[]);
+    };
+    let got = at_client(
+        &change,
+        "HTTP/1.1 200 OK\nServer: theirs\nContent-Length: 0\n\n",
+    );
+    assert_eq!(got.matches("Server: ").count(), 1, "{got}");
+    assert!(got.contains("\nServer: mine\n"), "{got}");
 }

@@ -128,6 +128,7 @@ impl Forward {
             }
             Failure::Status(_)
             | Failure::Intercepted(_)
+            | Failure::Unwanted
             | Failure::Unavailable(_)
             | Failure::Cut(_)
             | Failure::CutByReset(_)

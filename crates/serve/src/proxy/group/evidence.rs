@@ -60,7 +60,10 @@ impl Group {
     ) {
         if !matches!(
             failure,
-            Failure::Client(_) | Failure::BadRequest(_) | Failure::Intercepted(_)
+            Failure::Client(_)
+                | Failure::BadRequest(_)
+                | Failure::Intercepted(_)
+                | Failure::Unwanted
         ) {
             reservation.server().responses.fail();
         }

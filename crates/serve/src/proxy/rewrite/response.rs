@@ -66,7 +66,7 @@ pub(crate) fn response(
     let change = onward.change;
     let is_edited = |name: &str| edits.is_some_and(|edits| edits.drops(name));
     let is_dropped = |name: &str| {
-        is_dated |= header_is(name, "date");
+        is_dated |= header_is(name, "date") && !is_edited(name);
         is_length(name)
             && (matches!(head.status, 101 | 204) || onward.length == Some(BodyLength::Unknown))
             || change.drops(name)
@@ -77,6 +77,9 @@ pub(crate) fn response(
         to.header(header.name, header.value);
     });
     change.write(head.headers, to, is_edited);
+    if edits.is_some_and(Applied::name_us) {
+        to.header("Server", b"onrush");
+    }
     if !is_dated {
         to.date(&worker.date());
     }

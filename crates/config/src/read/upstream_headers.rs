@@ -1,0 +1,44 @@
+//! `upstream_headers`: fields of the responses of servers that do not pass.
+
+use crate::diagnostic::Findings;
+use crate::plan::UpstreamHeaders;
+use crate::section::{Keys, Kind, Section};
+use crate::value;
+
+pub(super) const KEY: &str = "upstream_headers";
+
+/// Those of a route, or of the top of the file.
+pub(super) fn read(at: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<UpstreamHeaders> {
+    const EXPECTED: &str =
+        "a table such as { hide = [\"X-Powered-By\"], refuse = [\"X-Accel-Redirect\"] }";
+    let value = at.value(KEY)?;
+    let section = Section::of(
+        KEY,
+        value,
+        EXPECTED,
+        Keys::new(&["hide", "refuse"]),
+        findings,
+    )?;
+    let hide = section.read_list("hide", HIDDEN, findings);
+    let refuse = section.read_list("refuse", NAME, findings);
+    Some(UpstreamHeaders {
+        hide: hide.unwrap_or_default(),
+        refuse: refuse.unwrap_or_default(),
+    })
+}
+
+const NAME: Kind<String> = Kind {
+    expected: "the name of a header, or a list of them",
+    parse: value::parse_field_name,
+};
+
+/// Framing and the connection are the server's own matter, but its date may be replaced.
+const HIDDEN: Kind<String> = Kind {
+    expected: NAME.expected,
+    parse: |name| {
+        if !name.eq_ignore_ascii_case("date") {
+            value::check_field(name)?;
+        }
+        Ok(name.to_owned())
+    },
+};
