@@ -14,6 +14,7 @@ mod field;
 mod fields;
 mod guard;
 mod handler;
+mod hidden;
 mod internal;
 mod known;
 mod lexer;
@@ -148,7 +149,9 @@ fn finish<'a>(
     }
     let listeners = listeners(&mut work, &servers);
     serve(&mut work, &servers, &listeners)?;
-    let trusted = trusted(&mut work, &outer, &servers);
+    let scopes = servers.iter().map(|server| &server.scope).chain([&outer]);
+    let scopes: Vec<&Scope<'_>> = scopes.collect();
+    let trusted = real_ip::proxies(&mut work, &scopes);
     let mut comments = vec![format!("Converted from nginx's {}.", path.display())];
     let mut sections = vec![top(&mut work, directives)];
     sections.push(process(&mut work, directives, &mut comments));
@@ -232,6 +235,11 @@ fn top<'a>(work: &mut Work<'a>, directives: &'a [Directive]) -> Section {
     let mut top = Section::default();
     let comment = "what nginx takes where nothing is said".to_owned();
     top.put_with_comment("request_body_max", Value::text("1m"), comment);
+    let is_forward = |route: &Route| matches!(route.response, Response::Forward(_));
+    if work.routes.iter().any(is_forward) {
+        let comment = "fields that nginx keeps for itself".to_owned();
+        top.put_with_comment(hidden::KEY, hidden::usual(), comment);
+    }
     for directive in directives {
         let text = directive.argument(0);
         match directive.name() {
@@ -287,44 +295,6 @@ fn process<'a>(
             Section::default()
         }
     }
-}
-
-/// The proxies whose word about clients is believed.
-fn trusted<'a>(work: &mut Work<'a>, outer: &Scope<'a>, servers: &[Server<'a>]) -> Vec<String> {
-    let scopes = servers.iter().map(|server| &server.scope).chain([outer]);
-    let mut networks: Vec<String> = Vec::new();
-    for scope in scopes {
-        let Some(header) = scope.one("real_ip_header") else {
-            continue;
-        };
-        match header.argument(0).to_ascii_lowercase().as_str() {
-            "x-forwarded-for" => work.notes.carried(header),
-            "proxy_protocol" => {
-                work.notes.carried(header);
-                continue;
-            }
-            _ => {
-                let why = "Onrush reads clients out of X-Forwarded-For and Forwarded";
-                work.notes.left_out(header, why);
-                continue;
-            }
-        }
-        for network in real_ip::trusted(work, scope) {
-            if !networks.contains(&network) {
-                networks.push(network);
-            }
-        }
-        if let Some(recursive) = scope.one("real_ip_recursive") {
-            match recursive.argument(0) {
-                "on" => work.notes.carried(recursive),
-                _ => work.notes.approximated(
-                    recursive,
-                    "proxies in trust are passed over in the list of addresses",
-                ),
-            }
-        }
-    }
-    networks
 }
 
 fn forwarded(work: &mut Work<'_>, trusted: Vec<String>) -> Section {

@@ -5,7 +5,7 @@ use std::path::Path;
 use onrush_config::value::check_password_hash;
 
 use super::guard::is_foreign;
-use super::real_ip::believes_header;
+use super::real_ip::other_address;
 use super::scope::Scope;
 use super::variable::{Constants, expanded};
 use super::work::Work;
@@ -94,9 +94,8 @@ fn foreign<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Entry {
 
 fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> Entry {
     if let Some(directive) = scope.all_of(&["allow", "deny"]).into_iter().next()
-        && believes_header(scope)
+        && let Some(why) = other_address(scope)
     {
-        let why = "without real_ip_header proxy_protocol nginx looks at the address of the connection, and Onrush at that of the PROXY header";
         return unasked(work, directive, why);
     }
     let (mut allowed, mut denied) = (Vec::new(), Vec::new());

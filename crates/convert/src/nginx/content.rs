@@ -63,7 +63,7 @@ fn one<'a>(
     let mut route = Route::new(given.condition.clone(), Response::status(404));
     route.comments = comments.to_vec();
     if let Some(directive) = scope.own("internal") {
-        let how = "clients get 404 here; requests that come from inside do not exist in Onrush";
+        let how = "clients get 404 here; requests that come from inside do not exist in Onrush, and a response with X-Accel-Redirect becomes 502";
         work.notes.approximated(directive, how);
         // nginx has not come to the location then.
         fields::response(work, &state.server, &spot, &mut route);

@@ -1,7 +1,7 @@
-//! Fields of responses: `add_header`, `expires`, `proxy_hide_header` or `grpc_hide_header`.
+//! Fields of responses: `add_header`, `expires`.
 
 use super::caching;
-use super::handler::Module;
+use super::hidden;
 use super::scope::Scope;
 use super::variable::{differences, template};
 use super::work::{Spot, Work};
@@ -18,17 +18,13 @@ pub(super) fn response<'a>(
     spot: &Spot<'_>,
     route: &mut Route,
 ) {
-    let hides = hidden(work, scope, route);
+    hidden::write(work, scope, route);
     let added = scope.all("add_header");
     let is_always = |directive: &&Directive| directive.argument(2) == "always";
     let has_always = added.iter().any(is_always);
     for directive in &added {
         if has_always && !is_always(directive) {
             let how = "it is said in errors, too, as the other fields here that say always";
-            work.notes.approximated(directive, how);
-        } else if hides && !is_always(directive) {
-            let how =
-                "it is added to errors of servers, too, because of the fields that are hidden here";
             work.notes.approximated(directive, how);
         }
         add(work, directive, spot, route);
@@ -39,32 +35,11 @@ pub(super) fn response<'a>(
         Response::Forward(_) => true,
         Response::Redirect { .. } | Response::Files(_) | Response::File(_) => false,
     };
-    // Fields are hidden in responses of every status.
-    route.response_on = match (has_always, is_unusual && !added.is_empty() && !hides) {
+    route.response_on = match (has_always, is_unusual && !added.is_empty()) {
         (true, _) => On::Always,
         (false, true) => On::Statuses(USUAL.to_vec()),
         (false, false) => On::Own,
     };
-}
-
-/// Removes the fields of servers that are hidden, before others are added. Whether there are any.
-fn hidden<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> bool {
-    let Response::Forward(_) = route.response else {
-        return false;
-    };
-    for directive in scope.all(&Module::of(scope).directive("hide_header")) {
-        let name = directive.argument(0);
-        match is_changeable(name) {
-            true => {
-                route.response_headers.remove(name);
-                work.notes.carried(directive);
-            }
-            false => work
-                .notes
-                .without_effect(directive, "Onrush writes this field itself"),
-        }
-    }
-    !route.response_headers.is_empty()
 }
 
 fn add<'a>(work: &mut Work<'a>, directive: &'a Directive, spot: &Spot<'_>, route: &mut Route) {

@@ -224,7 +224,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::WithoutEffect,
-        "no field of a response says to Onrush what it has to do",
+        "a field of a response changes nothing in Onrush but the X-Accel-Redirect that it refuses",
         &["grpc_ignore_headers"],
     ),
     (

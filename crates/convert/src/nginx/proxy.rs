@@ -50,7 +50,7 @@ pub(super) fn pass<'a>(
         // Nothing leads redirects of servers here, and there is nothing else of the kind.
         Module::Grpc => {}
     }
-    pass_headers_and_bind(work, scope, module);
+    bind(work, scope, module);
 }
 
 /// What nginx does by itself wherever it forwards, and Onrush does not.
@@ -325,11 +325,8 @@ fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
     }
 }
 
-/// What both have and needs nothing in the result: fields of servers pass, and connections come from any address.
-fn pass_headers_and_bind<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
-    for directive in scope.all(&module.directive("pass_header")) {
-        work.notes.carried(directive);
-    }
+/// Connections to servers come from any address.
+fn bind<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
     if let Some(directive) = scope.one(&module.directive("bind")) {
         match directive.argument(0) {
             "off" => work.notes.carried(directive),

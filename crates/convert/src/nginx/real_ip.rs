@@ -5,14 +5,50 @@ use super::work::Work;
 use crate::condition::network;
 use crate::directive::Directive;
 
-/// Whether the result takes the client's address from the PROXY header where nginx does not.
-pub(super) fn believes_header(scope: &Scope<'_>) -> bool {
+/// Where nginx takes the address of a client from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Connection,
+    ProxyHeader,
+    ForwardedFor,
+    /// Another field, which the result does not read.
+    Field,
+}
+
+fn source(scope: &Scope<'_>) -> Source {
+    if scope.all("set_real_ip_from").is_empty() {
+        return Source::Connection;
+    }
+    match scope.value("real_ip_header").to_ascii_lowercase().as_str() {
+        "proxy_protocol" => Source::ProxyHeader,
+        "x-forwarded-for" => Source::ForwardedFor,
+        _ => Source::Field,
+    }
+}
+
+fn has_proxy_header(scope: &Scope<'_>) -> bool {
     let is_with = |listen: &&Directive| {
         let mut options = listen.arguments().iter();
         options.any(|option| option == "proxy_protocol")
     };
-    let header = scope.value("real_ip_header");
-    !header.eq_ignore_ascii_case("proxy_protocol") && scope.all("listen").iter().any(is_with)
+    scope.all("listen").iter().any(is_with)
+}
+
+/// Whether the result takes the client's address from the PROXY header where nginx does not.
+pub(super) fn believes_header(scope: &Scope<'_>) -> bool {
+    has_proxy_header(scope) && source(scope) != Source::ProxyHeader
+}
+
+/// Why a rule about addresses of clients would look at another address than in nginx.
+pub(super) fn other_address(scope: &Scope<'_>) -> Option<&'static str> {
+    if believes_header(scope) {
+        return Some(
+            "nginx looks at another address than that of the PROXY header, which Onrush takes (expected real_ip_header proxy_protocol with set_real_ip_from)",
+        );
+    }
+    (source(scope) == Source::Field).then_some(
+        "nginx looks at the address in a field that Onrush does not read (expected real_ip_header X-Forwarded-For)",
+    )
 }
 
 /// The networks of `set_real_ip_from`.
@@ -28,6 +64,47 @@ pub(super) fn trusted<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Vec<String>
                 let why = "Onrush trusts networks, not names or sockets";
                 work.notes.left_out(directive, why);
             }
+        }
+    }
+    networks
+}
+
+/// The proxies of all these scopes whose X-Forwarded-For counts.
+pub(super) fn proxies<'a>(work: &mut Work<'a>, scopes: &[&Scope<'a>]) -> Vec<String> {
+    let mut networks: Vec<String> = Vec::new();
+    for scope in scopes {
+        let header = scope.one("real_ip_header");
+        match source(scope) {
+            Source::Connection => continue,
+            Source::ProxyHeader => {
+                if let Some(header) = header {
+                    work.notes.carried(header);
+                }
+                continue;
+            }
+            Source::Field => {
+                let from = scope.one("set_real_ip_from");
+                let why = "Onrush reads clients out of X-Forwarded-For and Forwarded; nginx takes X-Real-IP where nothing is written";
+                if let Some(directive) = header.or(from) {
+                    work.notes.left_out(directive, why);
+                }
+                continue;
+            }
+            Source::ForwardedFor => {}
+        }
+        for network in trusted(work, scope) {
+            if !networks.contains(&network) {
+                networks.push(network);
+            }
+        }
+        let recursive = scope.one("real_ip_recursive");
+        let is_on = recursive.is_some_and(|recursive| recursive.argument(0) == "on");
+        for directive in [header, recursive].into_iter().flatten() {
+            work.notes.carried(directive);
+        }
+        if let Some(directive) = recursive.or(header).filter(|_| !is_on) {
+            let how = "proxies in trust are passed over in the list of addresses; nginx takes the last address of the list";
+            work.notes.approximated(directive, how);
         }
     }
     networks

@@ -55,8 +55,10 @@ fn converted(text: &str) -> Conversion {
 
 /// The result without comments and empty lines.
 fn lines(conversion: &Conversion) -> Vec<&str> {
+    let usual = format!("upstream_headers = {}", hidden::usual());
     let mut lines: Vec<&str> = written::lines(conversion)
         .filter(|line| *line != "request_body_max = \"1m\"")
+        .filter(|line| *line != usual)
         .collect();
     let trace = lines.iter().position(|line| *line == "method = \"TRACE\"");
     let trace = trace.expect("a route that refuses TRACE");

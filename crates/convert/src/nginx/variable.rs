@@ -129,7 +129,9 @@ pub(super) fn differences(text: &str) -> impl Iterator<Item = &'static str> {
         "$uri is the path as the client has written it; nginx decodes it and resolves its dots";
     let field =
         "of a field that comes several times the first one counts; nginx joins them with commas";
-    [(has_path, path), (has_field, field)]
+    let has_senders = names.iter().any(|name| name == "proxy_add_x_forwarded_for");
+    let senders = "the field has the address of the client alone; nginx puts X-Forwarded-For of the client before it";
+    [(has_path, path), (has_field, field), (has_senders, senders)]
         .into_iter()
         .filter_map(|(applies, how)| applies.then_some(how))
 }

@@ -126,6 +126,26 @@ fn networks_behind_an_unread_proxy_header_are_closed() {
         &["allow = \"10.0.0.0/8\"", "files ="],
         &[],
     );
+    // nginx takes the address of the connection, or that of another field.
+    for words in [
+        "listen 81 proxy_protocol; real_ip_header proxy_protocol;",
+        "set_real_ip_from 10.0.0.0/8;",
+        "real_ip_header X-Real-IP; set_real_ip_from 10.0.0.0/8;",
+        "listen 81 proxy_protocol; real_ip_header X-Forwarded-For; set_real_ip_from 10.0.0.0/8;",
+    ] {
+        let server = format!("{words} allow 10.0.0.0/8; deny all; root /w;");
+        check_text(&server, &["respond = { status = 501 }"], &["files ="]);
+    }
+    check_text(
+        "real_ip_header X-Forwarded-For; set_real_ip_from 10.0.0.0/8; allow 10.0.0.0/8; deny all; root /w;",
+        &["trust = [\"10.0.0.0/8\"]", "files ="],
+        &[],
+    );
+    check_note(
+        "set_real_ip_from 10.0.0.0/8; root /w;",
+        "set_real_ip_from",
+        "X-Real-IP",
+    );
 }
 
 #[test]
@@ -149,6 +169,11 @@ fn differences_have_notes() {
             "location / { proxy_pass http://a; proxy_set_header X-B $realip_remote_addr; }",
             "proxy_set_header",
             "the field is removed",
+        ),
+        (
+            "location / { proxy_pass http://a; proxy_set_header X-B $proxy_add_x_forwarded_for; }",
+            "proxy_set_header",
+            "the address of the client alone",
         ),
         ("set $args a; return 200;", "set", "LeftOut"),
         ("set $limit_rate 1k; return 200;", "set", "LeftOut"),
@@ -188,21 +213,32 @@ fn differences_have_notes() {
 }
 
 #[test]
-fn a_hidden_field_is_hidden_in_all_responses_and_may_be_added_anew() {
-    check_text(
-        "location / { proxy_pass http://a; proxy_hide_header X-A; add_header X-A b; }",
-        &["response_headers = { set = { X-A = \"b\" } }"],
-        &["on ="],
-    );
+fn a_hidden_field_may_be_added_anew() {
+    for (added, values) in [
+        ("add_header X-A b;", "\"b\""),
+        ("add_header X-A b; add_header X-A c;", "[\"b\", \"c\"]"),
+    ] {
+        let edits = format!("response_headers = {{ add = {{ X-A = {values} }}, on = [200,");
+        check_text(
+            &format!("location / {{ proxy_pass http://a; proxy_hide_header X-A; {added} }}"),
+            &["\"X-Accel-Redirect\", \"X-A\"], refuse = [", &edits],
+            &["remove"],
+        );
+    }
 }
 
 #[test]
-fn two_values_of_a_hidden_field_are_both_added() {
+fn fields_that_nginx_keeps_for_itself_do_not_pass() {
+    let text = converted("http { server { location / { proxy_pass http://a; } } }").text;
+    let usual = "upstream_headers = { hide = [\"Date\", \"Server\", \"X-Pad\", \"X-Accel-Buffering\", \"X-Accel-Charset\", \"X-Accel-Expires\", \"X-Accel-Limit-Rate\", \"X-Accel-Redirect\"], refuse = [\"X-Accel-Redirect\"] }";
+    assert_eq!(text.matches(usual).count(), 1, "{text}");
     check_text(
-        "location / { proxy_pass http://a; proxy_hide_header X-A; add_header X-A b; add_header X-A c; }",
-        &["response_headers = { set = { X-A = \"b\" }, add = { X-A = \"c\" } }"],
-        &["remove"],
+        "location / { proxy_pass http://a; proxy_ignore_headers X-Accel-Redirect; proxy_pass_header Server; proxy_hide_header Date; }",
+        &["upstream_headers = { hide = [\"Date\", \"X-Pad\","],
+        &["refuse", "\"Server\""],
     );
+    let files = converted("http { server { root /w; } }").text;
+    assert!(!files.contains("upstream_headers"), "{files}");
 }
 
 /// The result of a server's inside beside these files.

@@ -147,7 +147,7 @@ fn what_is_said_beside_grpc_pass_counts_as_beside_proxy_pass() {
         "upstream_first_byte = \"1h\"",
         "upstream_idle = \"30s\"",
         "request_headers = { set = { Host = \"app\" } }",
-        "response_headers = { remove = [\"X-A\"] }",
+        "upstream_headers = { hide = [\"X-Pad\", \"X-Accel-Buffering\", \"X-Accel-Charset\", \"X-Accel-Expires\", \"X-Accel-Limit-Rate\", \"X-Accel-Redirect\", \"X-A\"] }",
         "error_pages = { 502 = \"/usr/share/nginx/html/50x.html\", intercept = true }",
     ] {
         assert!(lines.contains(&line), "{line} in {lines:?}");
