@@ -1,14 +1,22 @@
 //! Edits of paths that may name to a server what a route before refuses to clients.
 
 use crate::diagnostic::{Findings, Span};
-use crate::plan::{Action, Host, PathEdit, PathMatch, Route};
+use crate::plan::{Action, Host, PathEdit, PathMatch, Route, When};
 
 /// Warns of every route whose edit of a path may make one that a route before refuses. Routes are chosen by the path as the
 /// client asks for it, so that nothing refuses the edited one.
 pub(super) fn warn_of_edits(routes: &[(Route, Span)], findings: &mut Findings<'_>) {
     for (at, (editing, span)) in routes.iter().enumerate() {
-        let mut earlier = routes[..at].iter();
-        let Some((guard, by)) = earlier.find(|(guard, _)| is_passed(guard, editing)) else {
+        let before = &routes[..at];
+        let is_needed = |number: usize, guard: &Route| {
+            let is_taken = |(other, _): &(Route, Span)| takes_before(other, guard, editing);
+            let is_refused = |(other, _): &(Route, Span)| refuses_before(other, guard, editing);
+            !before[..number].iter().any(is_taken) && !before.iter().any(is_refused)
+        };
+        let mut guards = before.iter().enumerate();
+        let found = guards
+            .find(|(number, (guard, _))| is_passed(guard, editing) && is_needed(*number, guard));
+        let Some((_, (guard, by))) = found else {
             continue;
         };
         let line = findings.line_of(by);
@@ -58,6 +66,43 @@ fn is_passed(guard: &Route, editing: &Route) -> bool {
         && refuses_for(guard, editing)
         && have_common_host(&guard.when.hosts, &editing.when.hosts)
         && beginnings(editing).iter().any(|it| may_become(it))
+}
+
+/// Whether `other` takes the requests for the path of `guard` that fulfil the conditions of `editing`.
+fn takes_before(other: &Route, guard: &Route, editing: &Route) -> bool {
+    covers(&other.when.path, &guard.when.path) && is_implied(&other.when, &[&editing.when])
+}
+
+/// Whether `other` refuses the requests for the paths of `editing` that `guard` would refuse for its own path: a rule about
+/// clients that holds for several paths has a route for each.
+fn refuses_before(other: &Route, guard: &Route, editing: &Route) -> bool {
+    covers(&other.when.path, &editing.when.path)
+        && refuses_for(other, editing)
+        && other.access == guard.access
+        && is_implied(&other.when, &[&guard.when, &editing.when])
+}
+
+fn covers(wide: &PathMatch, narrow: &PathMatch) -> bool {
+    match wide {
+        PathMatch::Any => true,
+        PathMatch::Prefix(path) => narrow.prefix().starts_with(path.as_str()),
+        PathMatch::Exact(_) | PathMatch::Regex(_) => wide == narrow,
+    }
+}
+
+/// Whether a request that fulfils all of `conditions` fulfils those of `wide`, besides the path.
+fn is_implied(wide: &When, conditions: &[&When]) -> bool {
+    fn has<T: PartialEq>(wide: &When, conditions: &[&When], of: fn(&When) -> &[T]) -> bool {
+        of(wide).is_empty() || conditions.iter().any(|when| of(when) == of(wide))
+    }
+    has(wide, conditions, |when| &when.hosts)
+        && has(wide, conditions, |when| &when.methods)
+        && has(wide, conditions, |when| &when.headers)
+        && has(wide, conditions, |when| &when.query)
+        && has(wide, conditions, |when| &when.listeners)
+        && has(wide, conditions, |when| &when.not)
+        && (wide.from.is_none() || conditions.iter().any(|when| when.from == wide.from))
+        && (wide.scheme.is_none() || conditions.iter().any(|when| when.scheme == wide.scheme))
 }
 
 /// The path of a route, where it is one or the beginning of one.

@@ -1116,6 +1116,33 @@ fn an_edit_that_may_make_a_refused_path_is_warned_of() {
 }
 
 #[test]
+fn an_edit_is_not_warned_of_where_the_same_requests_are_refused_before() {
+    let of = |other: &str| {
+        warnings(&format!(
+            "[[route]]\nhost = \"a.example\"\npath = \"/admin\"\nheaders = {{ X-Bot = \"1\" }}\nrespond = {{ status = 403 }}\n[[route]]\n{other}\nrespond = {{ status = 403 }}\n[[route]]\npath = \"/api/\"\nstrip_prefix = true\nforward = \"http://10.0.0.1\""
+        ))
+    };
+    for other in [
+        "headers = { X-Bot = \"1\" }",
+        "path = \"/api/\"\nheaders = { X-Bot = \"1\" }",
+        "host = \"a.example\"\npath = \"/api\"\nheaders = { X-Bot = \"1\" }",
+    ] {
+        assert!(of(other).is_empty(), "{other}: {:?}", of(other));
+    }
+    let taken = "[[route]]\nhost = \"a.example\"\npath = \"/admin\"\nsynthetic = true\n[[route]]\npath = \"/admin\"\nrespond = { status = 403 }\n[[route]]\npath = \"/api/\"\nstrip_prefix = true\nforward = \"http://10.0.0.1\"\n";
+    assert_eq!(warnings(taken).len(), 1);
+    assert!(warnings(&format!("{taken}host = \"a.example\"")).is_empty());
+    for other in [
+        "headers = { X-Bot = \"2\" }",
+        "path = \"/api/x\"\nheaders = { X-Bot = \"1\" }",
+        "host = \"b.example\"\nheaders = { X-Bot = \"1\" }",
+        "headers = { X-Bot = \"1\" }\nmethod = \"PUT\"",
+    ] {
+        assert_eq!(of(other).len(), 1, "{other}");
+    }
+}
+
+#[test]
 fn paths_that_no_request_has_are_refused() {
     check_errors(&[
         (
