@@ -13,7 +13,8 @@ pub(crate) struct Application {
 }
 
 impl Application {
-    /// Responds to every request with its name and the head that it got. Who asks for WebSocket gets back what he says.
+    /// Responds to every request with its name and the head that it got, and with the fields that `X-Answer` of the request
+    /// lists between bars. Who asks for WebSocket gets back what he says.
     pub(crate) fn start(name: &'static str) -> Application {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound").to_string();
@@ -76,7 +77,16 @@ fn converse(mut stream: TcpStream, name: &str) -> io::Result<()> {
             return echo_frames(stream, &head, received);
         }
         let length = name.len() + 1 + head.len();
-        let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{name}\n{head}");
+        let asked = head.lines().filter_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("x-answer").then_some(value)
+        });
+        let fields = asked.flat_map(|list| list.split('|'));
+        let fields: String = fields
+            .map(|field| format!("{}\r\n", field.trim()))
+            .collect();
+        let response =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{fields}\r\n{name}\n{head}");
         stream.write_all(response.as_bytes())?;
     }
     Ok(())

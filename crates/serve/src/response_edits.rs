@@ -16,7 +16,7 @@ use crate::variables::{Facts, SERVER_TO_COME};
 pub(crate) struct ResponseEdits {
     edits: Edits,
     on: ResponsesEdited,
-    /// Fields of servers that go, which is no matter of `on`.
+    /// Hidden fields of servers. `on` does not matter for them.
     hidden: Names,
     /// Fields of servers whose response is refused.
     refused: Names,
@@ -226,7 +226,7 @@ impl<'a> Applied<'a> {
         !refused.is_empty() && headers.iter().any(|header| refused.contain(header.name))
     }
 
-    /// Whether a server's field of this name goes, whatever the status is.
+    /// Whether a server's field of this name goes from responses of every status.
     pub(crate) fn hide(&self, name: &str) -> bool {
         self.edits.hidden.contain(name)
     }

@@ -16,7 +16,8 @@ pub(crate) struct Names {
     exact: HashMap<String, Vec<usize>>,
     /// By what stands behind the `*`, with its dot.
     wildcard: HashMap<String, Vec<usize>>,
-    /// All of them: the first, those of its names, then the others, for clients that understand no signature of these.
+    /// All certificates: the first, then the others with a name of the first, then the rest for clients that do not understand
+    /// the signatures of these.
     pub(crate) default: Vec<usize>,
 }
 

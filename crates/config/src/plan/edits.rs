@@ -15,14 +15,14 @@ pub struct Edits {
     pub response: FieldEdits,
     /// Which of them.
     pub response_on: ResponsesEdited,
-    /// What becomes of fields of servers, before the response is edited.
+    /// Treatment of the fields of servers, before `response` edits them.
     pub upstream: UpstreamHeaders,
 }
 
 /// Fields of the responses of servers that do not pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamHeaders {
-    /// No client gets these, whatever the status is. `Date` and `Server` are this server's own then.
+    /// Fields that no client gets. A hidden `Date` or `Server` is replaced by the one of this server.
     pub hide: Vec<String>,
     /// A response with one of these is refused (502).
     pub refuse: Vec<String>,

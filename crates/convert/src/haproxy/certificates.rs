@@ -11,16 +11,20 @@ use crate::document::Value;
 #[derive(Debug, Default)]
 pub(super) struct Certificates {
     pub(super) pairs: Vec<Value>,
-    /// What each of them says of clients.
+    /// Each one's rule about clients.
     pub(super) shown: Vec<Shown>,
 }
 
 impl Certificates {
     fn push(&mut self, path: &str, shown: Shown) {
-        self.pairs.push(Value::table([
+        let pair = Value::table([
             ("certificate", Value::text(path)),
             ("key", Value::text(path)),
-        ]));
+        ]);
+        // A list may have a file several times, for other names.
+        if !self.pairs.contains(&pair) {
+            self.pairs.push(pair);
+        }
         self.shown.push(shown);
     }
 
@@ -46,7 +50,7 @@ impl Certificates {
         for name in inside.iter().filter(is_pair) {
             self.push(&format!("{path}/{name}"), Shown::default());
         }
-        let how = "those that are there now, each chosen by the names in it";
+        let how = "the certificates in the directory now, each chosen by the names in it";
         work.notes.approximated(line, how);
     }
 
@@ -65,7 +69,7 @@ impl Certificates {
             let (file, rest) = entry
                 .split_once(|letter: char| letter.is_whitespace() || letter == '[')
                 .unwrap_or((&entry, ""));
-            // The bracket may stand right behind the name.
+            // There may be no space before the bracket.
             let rest = entry.strip_prefix(file).unwrap_or(rest);
             let (words, names) = match rest
                 .split_once('[')

@@ -1,4 +1,4 @@
-//! Certificates of clients: what a `bind` line and the entries of its `crt-list` say of them.
+//! Rules about certificates of clients, of a `bind` line and of the entries of its `crt-list`.
 
 use super::work::Work;
 use crate::client_certificates::{self, Rule};
@@ -34,7 +34,7 @@ impl Asked {
         true
     }
 
-    /// These words, and those of `line` where they are missing.
+    /// These words; a missing one is that of `line`.
     fn or(&self, line: &Asked) -> Asked {
         let either = |own: &Option<String>, other: &Option<String>| own.clone().or(other.clone());
         Asked {
@@ -45,7 +45,7 @@ impl Asked {
         }
     }
 
-    /// Whether certificates of two files of authorities are accepted, of which the rule has one.
+    /// Whether there are two files of authorities. The rule has one of them.
     pub(super) fn has_both(&self) -> bool {
         self.authority.is_some() && self.unnamed.is_some()
     }
@@ -91,7 +91,7 @@ pub(super) enum Rules {
     Wider(Rule),
 }
 
-/// The rules of the certificates of a line, of which the first is for clients that ask for no name or another one.
+/// The rules of the certificates of a line. The first rule is also for clients that ask for no name or for another one.
 pub(super) fn rules(line: &Asked, shown: &[Shown]) -> Result<Rules, Closed> {
     let mut rules = Vec::new();
     for one in shown {

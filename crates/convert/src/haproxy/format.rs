@@ -49,6 +49,17 @@ pub(super) fn difference(text: &str) -> Option<&'static str> {
     if is_server && !text.contains("%sslv") && !text.contains("%sslc") {
         return Some("a server is shown by its address; HAProxy shows its name");
     }
+    if ["unique-id", "uuid", "%ID"]
+        .iter()
+        .any(|name| text.contains(name))
+    {
+        return Some(
+            "the number of a request has 32 hexadecimal digits; HAProxy writes it as unique-id-format is, or not at all",
+        );
+    }
+    if text.contains("ssl_c_s_dn") {
+        return Some("the parts of the subject of a certificate are joined in another way");
+    }
     let mut rest = text;
     while let Some(at) = rest.find("hdr(") {
         rest = &rest[at + 4..];

@@ -155,7 +155,7 @@ fn tls<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
                 "a group speaks TLS to all of its servers or to none: to this one, too, since another one says ssl"
             }
             Transport::Tls if !is_same(&other.tls, &first.tls) => {
-                "all servers of a group have the same keys of TLS: those of the first server whose certificate is verified, or of the first with ssl"
+                "a group has one table tls: of the first server whose certificate is verified, or of the first server with ssl"
             }
             Transport::Tls => continue,
         };

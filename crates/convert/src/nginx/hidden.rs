@@ -1,4 +1,4 @@
-//! Fields of servers that nginx keeps for itself: `proxy_hide_header`, and those that it hides where nothing is written.
+//! Fields of servers that nginx hides: by default, and by `proxy_hide_header`.
 
 use super::handler::Module;
 use super::scope::Scope;
@@ -9,7 +9,7 @@ use crate::route::{Response, Route};
 /// The key of a route, and of the top of the file.
 pub(super) const KEY: &str = "upstream_headers";
 
-/// Fields that nginx hides where nothing is written.
+/// Fields that nginx hides by default.
 const USUAL: [&str; 8] = [
     "Date",
     "Server",

@@ -180,7 +180,7 @@ pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers:
         }
         profile(work, scope, &mut entries);
         if let Some(directive) = scope.one("ssl_reject_handshake") {
-            let how = "a client that asks for another name is shown the first certificate";
+            let how = "a client that asks for this name is shown the first certificate, and a server that listens with TLS alone responds with 421 (--open-guards serves its content)";
             work.notes.approximated(directive, how);
         }
     }

@@ -61,6 +61,12 @@ fn one<'a>(
             Guards::Open => work.notes.left_out(server.directive, why),
         }
     }
+    let rejects = server.scope.value("ssl_reject_handshake") == "on" && has_tls_alone(server);
+    if rejects && work.guards == Guards::Closed {
+        let mut route = Route::new(given.condition, Response::status(421));
+        route.comments = comments.into();
+        return work.push(route);
+    }
     let constants = constants(server, port);
     let found: Rc<[Location<'a>]> =
         locations(&mut work.notes, level, &server.scope, work.guards).into();
@@ -182,16 +188,18 @@ fn refused<'a>(
     work.push(route)
 }
 
+/// Whether no request comes to the server without TLS.
+fn has_tls_alone(server: &Server<'_>) -> bool {
+    let listens = server.scope.all("listen");
+    let is_tls = |listen: &&Directive| listen.arguments().iter().any(|option| option == "ssl");
+    !listens.is_empty() && listens.iter().all(is_tls)
+}
+
 /// What is known of all requests of a server.
 fn constants(server: &Server<'_>, port: Option<&str>) -> Constants {
     let level = server.directive.inside();
     let mut constants = Vec::new();
-    let listens = server.scope.all("listen");
-    let is_tls = |listen: &&Directive| listen.arguments().iter().any(|option| option == "ssl");
-    if server.scope.value("ssl_verify_client") == "on"
-        && !listens.is_empty()
-        && listens.iter().all(is_tls)
-    {
+    if server.scope.value("ssl_verify_client") == "on" && has_tls_alone(server) {
         // Others come to no request.
         constants.push(("ssl_client_verify".to_owned(), "SUCCESS".to_owned()));
     }

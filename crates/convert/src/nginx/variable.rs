@@ -131,7 +131,15 @@ pub(super) fn differences(text: &str) -> impl Iterator<Item = &'static str> {
         "of a field that comes several times the first one counts; nginx joins them with commas";
     let has_senders = names.iter().any(|name| name == "proxy_add_x_forwarded_for");
     let senders = "the field has the address of the client alone; nginx puts X-Forwarded-For of the client before it";
-    [(has_path, path), (has_field, field), (has_senders, senders)]
+    let has_subject = names.iter().any(|name| name == "ssl_client_s_dn");
+    let subject = "the parts of the subject of a certificate are joined in another way";
+    let found = [
+        (has_path, path),
+        (has_field, field),
+        (has_senders, senders),
+        (has_subject, subject),
+    ];
+    found
         .into_iter()
         .filter_map(|(applies, how)| applies.then_some(how))
 }

@@ -223,6 +223,18 @@ fn connections_with_a_proxy_header_are_not_reused() {
 }
 
 #[test]
+fn values_in_another_form_have_notes() {
+    for value in ["%[unique-id]", "%[uuid]", "%ID", "%[ssl_c_s_dn]"] {
+        let conversion = of(&format!(" http-request set-header X-A {value}"), SERVER);
+        let said = outcome(&conversion, "http-request");
+        assert!(
+            matches!(said, Outcome::Approximated(_)),
+            "{value}: {said:?}"
+        );
+    }
+}
+
+#[test]
 fn half_closed_tunnels_have_the_longer_time_of_both_sides() {
     let conversion = of(
         " timeout client-fin 20s",
@@ -299,6 +311,14 @@ fn rules_for_certificates_of_clients_are_carried_or_nobody_is_served() {
             "crt /z crt-list /certs",
             "/x [verify required ca-file /a] *.a.org !no.a.org a.org",
             Some("client_ca=/a,client_certificates=required}"),
+            None,
+        ),
+        (
+            "crt-list /certs",
+            "/x [verify required ca-file /a] a.org\n/x b.org",
+            Some(
+                "client_ca=/a,client_certificates=required,names=[{host=a.org,client_ca=/a,client_certificates=required},{host=b.org}]}",
+            ),
             None,
         ),
         // A certificate without names: the strictest rule for all.

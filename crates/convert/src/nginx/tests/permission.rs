@@ -389,3 +389,14 @@ fn servers_whose_certificates_may_be_revoked_are_not_asked() {
         assert!(lines(&conversion).contains(&"respond = { status = 502 }"));
     }
 }
+
+#[test]
+fn a_server_that_rejects_handshakes_serves_nothing() {
+    let tls = "listen 443 ssl; ssl_certificate a; ssl_certificate_key b; ssl_reject_handshake on;";
+    let text = |more: &str| converted(&format!("http {{ server {{ {tls} {more} }} }}")).text;
+    let closed = text("root /w;");
+    assert!(closed.contains("respond = { status = 421 }"), "{closed}");
+    assert!(!closed.contains("files ="), "{closed}");
+    let clear = text("listen 80; root /w;");
+    assert!(clear.contains("files ="), "{clear}");
+}
