@@ -1,4 +1,4 @@
-//! Certificates of clients and of servers: nginx and HAProxy let in whom the result lets in, by the name that is asked for.
+//! Certificates of clients and of servers by the requested name: nginx, HAProxy and the results let the same clients in.
 
 use std::fs;
 use std::path::Path;
@@ -151,7 +151,7 @@ fn clients_of_nginx_enter_the_sites_of_their_authorities() {
         format!("server {{ listen 127.0.0.1:{port} ssl; server_name {name}; ssl_certificate {certificate}; ssl_certificate_key {key}; {rule} return 204; }}\n")
     });
     let program = nginx(at, &servers.concat());
-    // Without a certificate this site lets nobody in, whatever it would do with one that it does not verify.
+    // The condition of the last site cannot be asked, so the result refuses every client there.
     let hosts: Vec<&str> = RULES.iter().map(|(name, _)| *name).collect();
     compare(program, (port, "nginx"), at, || {
         let_in(at, port, &hosts[..6])

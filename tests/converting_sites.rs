@@ -37,7 +37,7 @@ enum Difference {
 
 use Difference::{Content, None as Same, Status};
 
-/// What counts of a response.
+/// The compared parts of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answer {
     status: String,
@@ -140,7 +140,7 @@ fn compare(mut program: Program, port: u16, language: &str, directory: &TempDir,
     assert!(wrong.is_empty(), "{wrong}\n{}", converted.err);
 }
 
-/// What is wrong with the answer of the result, if anything is.
+/// The fault of the result's answer, if it has one.
 fn unlike(
     before: &Answer,
     after: &Answer,

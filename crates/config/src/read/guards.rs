@@ -90,7 +90,7 @@ fn covers(wide: &PathMatch, narrow: &PathMatch) -> bool {
     }
 }
 
-/// Whether a request that fulfils all of `conditions` fulfils those of `wide`, besides the path.
+/// Whether every request with all of `conditions` meets `wide`. Paths do not count.
 fn is_implied(wide: &When, conditions: &[&When]) -> bool {
     fn has<T: PartialEq>(wide: &When, conditions: &[&When], of: fn(&When) -> &[T]) -> bool {
         of(wide).is_empty() || conditions.iter().any(|when| of(when) == of(wide))
