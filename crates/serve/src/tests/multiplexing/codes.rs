@@ -172,3 +172,51 @@ fn a_second_refusal_is_passed_on_as_one() {
         assert!(seen.asked.borrow().len() >= 2);
     });
 }
+
+#[test]
+fn late_responses_to_cancelled_requests_do_not_end_requests_of_others() {
+    const ROUNDS: usize = 8;
+    const CANCELLED: usize = 50;
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, |asked| match asked.path() {
+            "/slow" | "/held" => Done::Hold,
+            "/late" => Done::RespondAfterReset(Response::ok("late")),
+            _ => echo_path(asked),
+        });
+        let more = "connections_shared_max = 1\neject = false\nretries = { count = 0 }";
+        let address = site.serve(&plan(server, more));
+        let mut one = Asking::connect(&site, &address, 65_535).await;
+        let mut other = Asking::connect(&site, &address, 65_535).await;
+        let held = other.open(("GET", "/held"), &[], End::Stream);
+        other.flush().await;
+        for round in 1..=ROUNDS {
+            let open = |_| one.open(("GET", "/slow"), &[], End::Stream);
+            let slow: Vec<_> = (0..CANCELLED).map(open).collect();
+            one.flush().await;
+            let asked = || {
+                seen.asked
+                    .borrow()
+                    .iter()
+                    .filter(|it| it.path() == "/slow")
+                    .count()
+            };
+            let has_all = || asked() == round * CANCELLED;
+            site.until("the server has all", has_all).await;
+            for stream in slow {
+                one.http.reset(stream, Code::CANCEL, &mut one.out);
+            }
+            one.flush().await;
+            let are_reset = || seen.resets.borrow().len() == round * CANCELLED;
+            site.until("all are reset", are_reset).await;
+            assert_eq!(other.get("/fine").await.body, b"/fine");
+        }
+        assert_eq!(other.get("/late").await.body, b"late");
+        for client in [&mut one, &mut other] {
+            assert_eq!(client.get("/fine").await.body, b"/fine");
+        }
+        let held = other.responses.get(&held.id());
+        let is_open = held.is_none_or(|it| it.status == 0 && it.reset.is_none());
+        assert!(is_open, "the request of the other is still in progress");
+        assert_eq!(seen.connections.get(), 1);
+    });
+}

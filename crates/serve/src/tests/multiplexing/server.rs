@@ -37,6 +37,8 @@ pub(super) enum Done {
     Respond(Response),
     /// The same, and the connection takes no more.
     RespondLast(Response),
+    /// The same, after responses to all requests whose streams were reset: the server had them before it received the resets.
+    RespondAfterReset(Response),
     /// The same, and its stream is reset behind the data.
     Cut(Response, Code),
     /// Its stream is reset.
@@ -124,6 +126,8 @@ struct One {
     asked: BTreeMap<u32, Asked>,
     /// What is still to be sent of responses.
     sending: Vec<(http2::Stream, Done, Vec<u8>)>,
+    /// Streams that were reset.
+    reset: Vec<u32>,
     number: usize,
     seen: Rc<Seen>,
     decide: Decide,
@@ -145,6 +149,7 @@ impl One {
             received: Vec::new(),
             asked: BTreeMap::new(),
             sending: Vec::new(),
+            reset: Vec::new(),
             number,
             seen: Rc::clone(seen),
             decide: Rc::clone(decide),
@@ -224,6 +229,7 @@ impl One {
                 self.asked.remove(&stream.id());
                 self.sending.retain(|(other, ..)| *other != stream);
                 if let http2::Cause::Peer(code) = cause {
+                    self.reset.push(stream.id());
                     self.seen.resets.borrow_mut().push(code);
                 }
             }
@@ -253,6 +259,10 @@ impl One {
         self.seen.asked.borrow_mut().push(asked);
         match done {
             Done::Respond(response) => self.respond(stream, response, None),
+            Done::RespondAfterReset(response) => {
+                self.respond_late();
+                self.respond(stream, response, None);
+            }
             Done::RespondLast(response) => {
                 self.respond(stream, response, None);
                 self.go_away(stream.id());
@@ -274,6 +284,17 @@ impl One {
         self.out.extend([0, 0, 8, 7, 0, 0, 0, 0, 0]);
         self.out.extend(last.to_be_bytes());
         self.out.extend([0, 0, 0, 0]);
+    }
+
+    /// Writes responses to streams that were reset: a head with status 200, and a body.
+    fn respond_late(&mut self) {
+        for id in std::mem::take(&mut self.reset) {
+            for (kind, flags, payload) in [(1, 4, &b"\x88"[..]), (0, 1, b"hello")] {
+                self.out.extend([0, 0, payload.len() as u8, kind, flags]);
+                self.out.extend(id.to_be_bytes());
+                self.out.extend(payload);
+            }
+        }
     }
 
     fn respond(&mut self, stream: http2::Stream, response: Response, cut: Option<Code>) {
@@ -339,8 +360,12 @@ impl One {
                     };
                     let _ = self.http.trailers(stream, &mut self.out, write);
                 }
-                Done::RespondLast(_) | Done::Reset(_) | Done::GoAway | Done::Close | Done::Hold => {
-                }
+                Done::RespondAfterReset(_)
+                | Done::RespondLast(_)
+                | Done::Reset(_)
+                | Done::GoAway
+                | Done::Close
+                | Done::Hold => {}
             }
         }
     }
