@@ -99,7 +99,7 @@ pub use descriptors::Shares;
 pub use explain::{
     Choice, Explainer, Explanation, Fact, Forward, Outcome, Passed, Question, ToGroup,
 };
-pub use meter::{MirrorOutcome, Totals};
+pub use meter::{Message, MirrorOutcome, Totals};
 pub use observe::connections::{
     ConnectionOrder, ConnectionQuery, ConnectionState, ConnectionView, ConnectionsView, TlsView,
 };

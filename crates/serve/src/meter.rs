@@ -29,6 +29,8 @@ pub(crate) struct Meter {
     unfinished: Cell<u64>,
     /// By [`MirrorOutcome`].
     mirrored: [Cell<u64>; MirrorOutcome::ALL.len()],
+    /// By [`Message`].
+    trailers_dropped: [Cell<u64>; Message::ALL.len()],
     #[cfg(test)]
     seen: RefCell<Vec<Seen>>,
 }
@@ -127,6 +129,11 @@ impl Meter {
         add(&self.mirrored[outcome as usize]);
     }
 
+    /// Trailers did not pass since their message has a length on its next connection, or ends with it.
+    pub(crate) fn trailers_dropped(&self, message: Message) {
+        add(&self.trailers_dropped[message as usize]);
+    }
+
     pub(crate) fn totals(&self) -> Totals {
         Totals {
             connections: self.connections.get(),
@@ -141,6 +148,7 @@ impl Meter {
             tunnels: self.tunnels.get(),
             unfinished: self.unfinished.get(),
             mirrored: std::array::from_fn(|outcome| self.mirrored[outcome].get()),
+            trailers_dropped: std::array::from_fn(|message| self.trailers_dropped[message].get()),
             cut_off: 0,
         }
     }
@@ -175,6 +183,8 @@ pub struct Totals {
     pub unfinished: u64,
     /// Requests that were to be copied to another group, in the order of [`MirrorOutcome::ALL`].
     pub mirrored: [u64; MirrorOutcome::ALL.len()],
+    /// Messages whose trailers did not pass, in the order of [`Message::ALL`].
+    pub trailers_dropped: [u64; Message::ALL.len()],
     /// Connections that were still busy when the time to finish was over.
     pub cut_off: u64,
 }
@@ -212,6 +222,28 @@ impl MirrorOutcome {
     }
 }
 
+/// A forwarded message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Message {
+    /// From a client.
+    Request,
+    /// From a server.
+    Response,
+}
+
+impl Message {
+    /// All, in their order.
+    pub const ALL: [Message; 2] = [Message::Request, Message::Response];
+
+    /// Label in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Message::Request => "request",
+            Message::Response => "response",
+        }
+    }
+}
+
 impl Totals {
     /// Forwarded requests that no server responded to, or not to the end.
     pub fn failed(&self) -> u64 {
@@ -242,6 +274,10 @@ impl AddAssign for Totals {
         self.tunnels += other.tunnels;
         self.unfinished += other.unfinished;
         for (sum, more) in self.mirrored.iter_mut().zip(other.mirrored) {
+            *sum += more;
+        }
+        let dropped = self.trailers_dropped.iter_mut();
+        for (sum, more) in dropped.zip(other.trailers_dropped) {
             *sum += more;
         }
         self.cut_off += other.cut_off;

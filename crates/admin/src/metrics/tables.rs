@@ -1,8 +1,8 @@
 //! What there is at `/metrics`: a table for each type of thing.
 
 use onrush_serve::{
-    ATTEMPTS_MAX, Class, CoreView, DatagramView, Duty, GroupView, HandshakeFailure, MirrorOutcome,
-    ServerState, ServerView, Stage, TrafficView,
+    ATTEMPTS_MAX, Class, CoreView, DatagramView, Duty, GroupView, HandshakeFailure, Message,
+    MirrorOutcome, ServerState, ServerView, Stage, TrafficView,
 };
 
 use super::family::Kind::{Counter, Gauge, Histogram};
@@ -92,6 +92,15 @@ pub(super) const CORE: [Row<CoreView>; 19] = [
         read: |core| {
             let outcomes = MirrorOutcome::ALL.into_iter().map(MirrorOutcome::name);
             by("outcome", outcomes.zip(core.totals.mirrored))
+        },
+    },
+    Row {
+        name: "trailers_dropped_total",
+        kind: Counter,
+        help: "Forwarded messages whose trailers did not pass, as the recipient got no chunks.",
+        read: |core| {
+            let messages = Message::ALL.into_iter().map(Message::name);
+            by("message", messages.zip(core.totals.trailers_dropped))
         },
     },
     Row {

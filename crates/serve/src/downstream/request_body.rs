@@ -137,6 +137,16 @@ impl<'a> RequestBody<'a> {
         }
     }
 
+    /// Whether it had trailers for which its framing toward a server of HTTP/1 has no room.
+    pub(crate) fn has_dropped_trailers(&self) -> bool {
+        match self {
+            RequestBody::Http1 { .. } => false,
+            RequestBody::Http2(body) => body.has_dropped_trailers(),
+            #[cfg(test)]
+            RequestBody::Framed(_) => false,
+        }
+    }
+
     /// How many bytes of it are still to come, if that is known.
     pub(crate) fn left(&self) -> Option<u64> {
         match self {

@@ -12,6 +12,7 @@ use super::progress::ResponseSide;
 use super::relay::{Relay, Trailers};
 use super::splice::Ends;
 use crate::limits::INTERIM_RESPONSES_MAX;
+use crate::meter::Message;
 use crate::reply::Reply;
 
 /// Everything a response passes on its way.
@@ -96,6 +97,12 @@ impl<'a> Download<'a> {
             body_received(received, &mut relay)?;
         }
         relay.finish(&mut self.reply)?;
+        if relay.has_dropped_trailers() {
+            self.attempt
+                .worker
+                .meter
+                .trailers_dropped(Message::Response);
+        }
         self.attempt.is_complete_now(begun);
         Ok(done)
     }

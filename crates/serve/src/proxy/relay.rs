@@ -32,6 +32,8 @@ pub(crate) struct Relay {
     ended: bool,
     /// Its data has ended and trailers follow, if only the empty line behind them.
     has_trailers: bool,
+    /// There were fields among them that the client could not get.
+    has_dropped_trailers: bool,
 }
 
 /// What becomes of trailers.
@@ -72,6 +74,7 @@ impl Relay {
             trailers: Trailers::Pass,
             connection_fields: ConnectionFields::default(),
             has_trailers: false,
+            has_dropped_trailers: false,
         }
     }
 
@@ -153,6 +156,11 @@ impl Relay {
         Ok(())
     }
 
+    /// Whether trailers were dropped, as the client's body has no chunks.
+    pub(crate) fn has_dropped_trailers(&self) -> bool {
+        self.has_dropped_trailers
+    }
+
     /// Writes what an encoder has kept back, so that the client can decode all that has arrived.
     pub(crate) fn catch_up(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
         self.encode(b"", Then::Flush, reply)
@@ -211,9 +219,15 @@ impl Relay {
                 return Ok(());
             }
             let bytes = &input.bytes()[..passing.consumed];
+            let (before, after) = (
+                &bytes[..passing.surplus.start],
+                &bytes[passing.surplus.end..],
+            );
+            let has_fields = before.contains(&b':') || after.contains(&b':');
+            self.has_dropped_trailers |= has_fields && !reply.takes_trailers();
             reply
-                .trailers(&bytes[..passing.surplus.start])
-                .and_then(|()| reply.trailers(&bytes[passing.surplus.end..]))
+                .trailers(before)
+                .and_then(|()| reply.trailers(after))
                 .map_err(Failure::Client)?;
             input.consume(passing.consumed);
         }

@@ -8,6 +8,7 @@ use super::attempt::Attempt;
 use super::failure::Failure;
 use super::splice::Ends;
 use crate::downstream::request_body::RequestBody;
+use crate::meter::Message;
 use crate::output::Output;
 
 /// Everything a request's body passes on its way.
@@ -56,6 +57,9 @@ impl Upload<'_> {
                 Box::pin(self.splice(ends)).await?;
             }
             if self.body.is_complete() {
+                if self.body.has_dropped_trailers() {
+                    worker.meter.trailers_dropped(Message::Request);
+                }
                 return Ok(());
             }
             let deadline = self.deadlines_of_wait();

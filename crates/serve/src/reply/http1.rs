@@ -314,6 +314,10 @@ impl<'a> Reply<'a> {
         }
     }
 
+    pub(super) fn takes_trailers(&self) -> bool {
+        self.output.body == BodyFraming::Chunked
+    }
+
     pub(super) fn trailers(&mut self, lines: &[u8]) -> Result<(), Error> {
         match self.output.body {
             BodyFraming::Chunked => self.raw(lines),

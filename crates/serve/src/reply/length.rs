@@ -20,6 +20,16 @@ impl Reply<'_> {
         }
     }
 
+    /// Whether trailers can follow the body whose head was written.
+    pub(crate) fn takes_trailers(&self) -> bool {
+        match &self.to {
+            To::Http1(to) => to.takes_trailers(),
+            To::Http2(_) => true,
+            #[cfg(test)]
+            To::Framed(_) => true,
+        }
+    }
+
     /// Whether the client gets trailers after a body in chunks, and not after one whose length was said.
     pub(crate) fn needs_chunks_for_trailers(&self) -> bool {
         matches!(&self.to, To::Http1(to) if to.asked.version == Version::Http11)

@@ -1,7 +1,7 @@
 //! What servers of HTTP/1 see of clients of HTTP/2, and the other way.
 
 use onrush_http::http2::End;
-use onrush_http::http2::hpack::Indexing;
+use onrush_http::http2::hpack::{Encoder, Indexing};
 
 use super::http2::Asking;
 use crate::harness::{Peer, Step, configured, on_every_driver, send};
@@ -54,6 +54,28 @@ fn trailers_of_a_request_stand_behind_its_chunks() {
             request.ends_with("\r\n\r\n5\r\nhello\r\n0\r\nx-sum: 7\r\n\r\n"),
             "{request}"
         );
+    });
+}
+
+#[test]
+fn trailers_of_a_request_with_a_length_are_counted() {
+    on_every_driver(|site| async move {
+        let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let (address, service) = site.serve_worker(&server.plan());
+        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let stream = client.open(("POST", "/"), &[("content-length", "5")], End::Open);
+        client.flush().await;
+        let written = client.http.data(stream, 5, End::Open, &mut client.out);
+        written.expect("it is open");
+        client.out.extend_from_slice(b"hello");
+        let put = |encoder: &mut Encoder, out: &mut Vec<u8>| {
+            encoder.field(b"x-sum", b"7", Indexing::Without, out);
+        };
+        let written = client.http.trailers(stream, &mut client.out, put);
+        written.expect("it is open");
+        assert_eq!(client.response(stream).await.status, 200);
+        let totals = service.worker.meter.totals();
+        assert_eq!(totals.trailers_dropped, [1, 0]);
     });
 }
 

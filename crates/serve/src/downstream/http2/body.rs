@@ -115,6 +115,12 @@ impl<'a> Body<'a> {
         output.put(server, CHUNK_END)
     }
 
+    /// Whether it had trailers for which its framing has no room.
+    pub(crate) fn has_dropped_trailers(&self) -> bool {
+        let body = self.flow.incoming.body_if_any();
+        self.framing != Framing::Chunked && body.is_some_and(|it| !it.trailers.borrow().is_empty())
+    }
+
     /// Appends what has come to `data`, and of its trailers those that `keeps` wants to `trailers`, as lines.
     pub(crate) fn append_to(
         &mut self,

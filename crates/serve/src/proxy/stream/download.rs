@@ -13,6 +13,7 @@ use onrush_http::{HeaderSlots, Method};
 
 use crate::compress::Then;
 use crate::limits::{ENCODED_BYTES_PER_TURN, INTERIM_RESPONSES_MAX};
+use crate::meter::Message;
 use crate::proxy::attempt::Attempt;
 use crate::proxy::download::Done;
 use crate::proxy::failure::Failure;
@@ -229,6 +230,12 @@ impl<'a> StreamDownload<'a> {
         let ended = match trailers.is_empty() || !has_body {
             true => self.reply.end(),
             false => {
+                if !self.reply.takes_trailers() {
+                    self.attempt
+                        .worker
+                        .meter
+                        .trailers_dropped(Message::Response);
+                }
                 trailers.extend_from_slice(b"\r\n");
                 let reply = &mut self.reply;
                 reply.end_data().and_then(|()| reply.trailers(&trailers))

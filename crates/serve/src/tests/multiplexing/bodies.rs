@@ -250,6 +250,42 @@ fn trailers_that_arrive_with_the_head_reach_clients_of_http_1() {
 }
 
 #[test]
+fn trailers_that_a_client_cannot_get_are_counted() {
+    on_every_driver(|site| async move {
+        let (address, service) = site.serve_worker(&serve_trailers(&site));
+        let dropped = || service.worker.meter.totals().trailers_dropped;
+        for (number, version) in [(1, "1.1"), (2, "1.0")] {
+            let mut client = site.connect(&address).await;
+            let request =
+                format!("GET /late HTTP/{version}\r\nHost: h\r\nConnection: close\r\n\r\n");
+            let response = client.exchange(request.as_bytes()).await;
+            assert!(response.ends_with(b"xxx"), "the body is whole");
+            assert_eq!(dropped(), [0, number], "HTTP/{version}");
+        }
+        let mut client = Asking::connect(&site, &address, 65_535).await;
+        assert_eq!(client.get("/short").await.body, b"xxxxx");
+        assert_eq!(dropped(), [0, 2], "a client of HTTP/2 gets them");
+    });
+}
+
+#[test]
+fn trailers_of_chunks_toward_a_client_of_http_1_0_are_counted() {
+    on_every_driver(|site| async move {
+        let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n";
+        for (number, trailers) in [(0, "\r\n"), (1, "x-sum: 7\r\n\r\n")] {
+            let response = format!("{chunks}{trailers}");
+            let server = site.upstream(&[&[Step::Read, send(&response), Step::WaitForEnd]]);
+            let (address, service) = site.serve_worker(&server.plan());
+            let mut client = site.connect(&address).await;
+            let response = client.exchange(b"GET / HTTP/1.0\r\nHost: h\r\n\r\n").await;
+            assert!(response.ends_with(b"\r\n\r\nok"));
+            let totals = service.worker.meter.totals();
+            assert_eq!(totals.trailers_dropped, [0, number]);
+        }
+    });
+}
+
+#[test]
 fn equal_lengths_of_a_server_are_one() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| {
