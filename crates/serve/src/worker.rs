@@ -11,7 +11,7 @@ use onrush_http::date::{self, DATE_BYTES};
 
 use crate::compress;
 use crate::crowd::Crowd;
-use crate::downstream::http2::limits::HTTP2_DROPPED_MAX;
+use crate::downstream::http2::limits::{HTTP2_DROPPED_KEPT, HTTP2_DROPPED_MAX};
 use crate::downstream::http2::stalled_by_address::StalledByAddress;
 use crate::downstream::http2::uploads_held::UploadsHeld;
 use crate::exchange::kept::SpareKept;
@@ -21,6 +21,7 @@ use crate::meter::Meter;
 use crate::observe::connections::Identities;
 use crate::observe::live::Live;
 use crate::observe::registry::Registry;
+use crate::observe::work::UPKEEP;
 use crate::proxy::kept::{Keeper, Kept};
 use crate::waiter::SpareParked;
 
@@ -103,14 +104,20 @@ impl Worker {
         self.keeper.replace(Some(keeper));
     }
 
-    /// Counts held responses that were dropped unsent, and returns free memory to the system when they were many.
+    /// Counts held responses that were dropped unsent. When they were many, free memory is returned to the system soon.
     pub(crate) fn dropped(&self, bytes: usize) {
-        let dropped = self.dropped.get() + bytes;
-        self.dropped.set(dropped);
-        if dropped >= HTTP2_DROPPED_MAX {
-            self.dropped.set(0);
-            Memory::return_free();
+        let before = self.dropped.get();
+        self.dropped.set(before + bytes);
+        let is_due = before < HTTP2_DROPPED_MAX && before + bytes >= HTTP2_DROPPED_MAX;
+        if !is_due || self.core.is_stopping() {
+            return;
         }
+        let worker = self.myself();
+        self.spawn_aside(UPKEEP, async move {
+            worker.core.sleep_unless_stopping(HTTP2_DROPPED_KEPT).await;
+            worker.dropped.set(0);
+            Memory::return_free();
+        });
     }
 
     /// Closes what is kept while nobody uses it, connections to servers and files; whether there was any.

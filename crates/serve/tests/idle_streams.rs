@@ -9,17 +9,20 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use onrush_engine::{Address, Core, CountedMemory, Input, Io, Part, Stream, choose};
+use onrush_engine::{Address, Core, CountedMemory, Input, Io, Memory, Part, Stream, choose};
 use onrush_http::http2::{Connection, Content, End, Event, LocalSettings, Role};
 use onrush_serve::{Server, check};
 
 #[global_allocator]
 static MEMORY: CountedMemory = CountedMemory;
+
+/// Memory is that of the process, so one test runs at a time.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// As many, with as many streams on each: half of them fill one connection to the server behind, all of them two.
 const CONNECTIONS: usize = 16;
@@ -208,8 +211,58 @@ impl Asking {
 
 #[test]
 fn a_stream_that_waits_costs_no_more_than_is_said() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     each_costs_at_most(Does::Nothing, BYTES_MAX);
     each_costs_at_most(Does::FillsWindow, STALLED_BYTES_MAX);
+}
+
+/// Clients with stalled streams, of less than 16 MiB in all.
+const RETURNED_CLIENTS: usize = 4;
+
+#[test]
+fn memory_of_stalled_streams_is_returned_to_the_system() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    Memory::return_free();
+    let streams = RETURNED_CLIENTS * STREAMS_HALF;
+    let behind = Behind::start(Does::FillsWindow);
+    let server = started(Io::Epoll, behind.address);
+    let Some(Address::Tcp(address)) = server.addresses().next() else {
+        panic!("it listens on TCP");
+    };
+    on_a_core(move |core| async move {
+        let mut clients = Vec::new();
+        for _ in 0..RETURNED_CLIENTS {
+            clients.push(Asking::connect(&core, address).await);
+        }
+        let before = resident();
+        for client in &mut clients {
+            client.ask(STREAMS_HALF).await;
+        }
+        behind.has(streams, &core).await;
+        let held = streams * WINDOW;
+        let deadline = core.now_exact() + PATIENCE;
+        while resident() < before + held * 3 / 4 {
+            assert!(core.now_exact() < deadline, "{} of {before}", resident());
+            core.sleep_until(core.now_exact() + LOOK).await;
+        }
+        clients.clear();
+        while resident() > before + held / 4 {
+            assert!(core.now_exact() < deadline, "{} of {before}", resident());
+            core.sleep_until(core.now_exact() + LOOK).await;
+        }
+    });
+    server.stop();
+}
+
+/// Resident memory of the process in bytes.
+fn resident() -> usize {
+    const PAGE_BYTES: usize = 4096;
+    let pages = std::fs::read_to_string("/proc/self/statm").expect("every process has it");
+    let resident = pages
+        .split(' ')
+        .nth(1)
+        .and_then(|it| it.parse::<usize>().ok());
+    resident.expect("a number of pages") * PAGE_BYTES
 }
 
 fn each_costs_at_most(does: Does, bytes_max: usize) {

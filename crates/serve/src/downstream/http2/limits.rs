@@ -40,9 +40,12 @@ pub(crate) const HTTP2_CONNECTION_WINDOW: u32 = 256 * 1024;
 /// The listing of a large directory is longer; its stream counts as several stalled streams. Memory that responses share is not counted.
 pub(crate) const HTTP2_STREAM_HELD_MAX: usize = 64 * 1024;
 
-/// Bytes of held responses that were dropped unsent before free memory is returned to the system: the data of 256 stalled streams. The
-/// allocator would keep it, since allocations in use lie between.
-pub(crate) const HTTP2_DROPPED_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of held responses that were dropped unsent after which free memory is returned to the system: the data of 16 stalled streams.
+/// The allocator would keep it because of allocations in use between.
+pub(crate) const HTTP2_DROPPED_MAX: usize = 1024 * 1024;
+
+/// Time until it is returned. It takes some microseconds for each free part, so it is done once for many streams.
+pub(crate) const HTTP2_DROPPED_KEPT: Duration = Duration::from_secs(5);
 
 /// Time without progress after which a stalled stream may be reset when its client address has too many of them. Longer than a
 /// retransmission of TCP, and short enough that requests which wait for the stream's server get it within `queue`.
