@@ -8,7 +8,7 @@ use onrush_serve::{
 use super::family::Kind::{Counter, Gauge, Histogram};
 use super::family::{Buckets, Row, Value, Values, by, durations, one};
 
-pub(super) const CORE: [Row<CoreView>; 19] = [
+pub(super) const CORE: [Row<CoreView>; 20] = [
     Row {
         name: "core_cpu_seconds_total",
         kind: Counter,
