@@ -76,55 +76,6 @@ fn unreachable_target_leaves_no_older_result() {
 }
 
 #[test]
-fn failed_command_leaves_no_older_result() {
-    let serve = Serve::start(&["--respond", "200:hello"]);
-    let url = &serve.url("/")[..];
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("result.json");
-    let path = &file.display().to_string()[..];
-    let made = load(&[url, "-n", "5", "--json", path]);
-    assert_eq!(made.code, Some(0), "{made:?}");
-    let older = fs::read(&file).expect("it was written");
-    let joined = &format!("--json={path}")[..];
-    let packets = "udp://nobody.invalid:9";
-    for words in [
-        &[url, "--json", path, "--no-such-flag"][..],
-        &["--json", path, url, "-n", "many"],
-        &[url, joined, "--body-file", "/nonexistent"],
-        &[url, joined, "--journeys", "/nonexistent"],
-        &[url, joined, "--cert", "/nonexistent"],
-        &[url, joined, "--metrics", "192.0.2.1:1"],
-        &[url, "-n", "1", joined, "--csv", path],
-        &["http://nobody.invalid/", "-n", "1", joined],
-        &["http://nobody.invalid/", "--find-max", "p99 < 1s", joined],
-        &[url, "--find-max", "p99.9 < 1s", "-n", "1", joined],
-        &["tcp://nobody.invalid:9", "-n", "1", joined],
-        &[packets, "-n", "1", joined],
-        &[packets, "--find-max", "p99 < 1s", joined],
-        &[packets, "--html", "x.html", joined],
-        &["compare", "/nonexistent", "/nonexistent", joined],
-        &["merge", "/nonexistent", joined],
-    ] {
-        fs::write(&file, &older).expect("it is ours");
-        let finished = load(words);
-        assert!(matches!(finished.code, Some(1 | 2)), "{finished:?}");
-        assert!(!file.exists(), "{words:?}: {finished:?}");
-    }
-    // A file that is read, and one that is not a result.
-    for (content, words) in [
-        (&older[..], &["compare", path, "/nonexistent", joined][..]),
-        (&older, &["compare", path, path, joined]),
-        (&older, &[url, "--requests-file", path, joined]),
-        (b"{}", &[url, joined, "--no-such-flag"]),
-    ] {
-        fs::write(&file, content).expect("it is ours");
-        let finished = load(words);
-        assert_eq!(finished.code, Some(1), "{finished:?}");
-        assert!(file.exists(), "{words:?}: {finished:?}");
-    }
-}
-
-#[test]
 fn a_run_ends_when_its_condition_to_stop_holds() {
     let serve = Serve::start(&["--respond", "404:hello"]);
     let url = serve.url("/");

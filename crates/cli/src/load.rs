@@ -9,7 +9,6 @@ mod files;
 mod http2;
 mod live;
 mod memcached;
-mod older_result;
 mod output;
 mod pace;
 mod packets;
@@ -38,42 +37,20 @@ pub(crate) use self::arguments::Args;
 use self::arguments::Results;
 use self::exit::{EXIT_ERRORS, EXIT_UNREACHABLE, EXIT_USAGE};
 use self::length::Length;
-use self::older_result::OlderResult;
 use crate::terminal::{Out, say};
 
 /// Runs the verb to its exit code.
 ///
 /// `given` are the flags on the command line, by their long names.
 pub(crate) fn run(args: Args, given: &[String]) -> ExitCode {
-    let older = earlier();
     let code = load(args, given).unwrap_or_else(|error| {
         say(format_args!("onrush load: {error}"));
-        remove(older);
         match error {
             Error::Invalid(_) => EXIT_USAGE,
             Error::Unreachable(_) => EXIT_UNREACHABLE,
         }
     });
     ExitCode::from(code)
-}
-
-/// Removes the result of an earlier command: the present one has a usage error.
-pub(crate) fn refused() {
-    remove(earlier());
-}
-
-/// The result of an earlier command of this verb.
-fn earlier() -> Option<OlderResult> {
-    let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    let is_load = words.nth(1).is_some_and(|verb| verb == "load");
-    let words: Vec<String> = words.collect();
-    is_load.then(|| OlderResult::find(&words)).flatten()
-}
-
-fn remove(older: Option<OlderResult>) {
-    if let Some(older) = older {
-        older.remove();
-    }
 }
 
 /// Whether the generator's figures are right, as an exit code.

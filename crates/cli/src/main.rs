@@ -105,7 +105,6 @@ fn main() -> ExitCode {
                 terminal::say(format_args!("{hint}"));
             }
             return if error.use_stderr() {
-                load::refused();
                 ExitCode::from(1)
             } else {
                 terminal::note(printed.and(terminal::opened()));

@@ -8,9 +8,8 @@ use onrush_load::error::Error;
 use onrush_load::report::Report;
 use onrush_load::{csv, hdr, html};
 
-use super::older_result;
 use super::signals;
-use crate::terminal::{self, Out};
+use crate::terminal::{self, Out, say};
 
 /// Where the result goes, looked at before the run: a file that cannot be written must not cost the user a run.
 pub(super) struct Files(Vec<(Place, Form)>);
@@ -152,7 +151,16 @@ impl Place {
         let Some(older) = older.filter(|path| path.is_file()) else {
             return;
         };
-        older_result::remove(&older);
+        match fs::remove_file(&older) {
+            Ok(()) => say(format_args!(
+                "onrush load: removed {}, the result of an earlier run",
+                older.display()
+            )),
+            Err(error) => say(format_args!(
+                "onrush load: {} is the result of an earlier run and cannot be removed: {error}",
+                older.display()
+            )),
+        }
     }
 
     /// Writes it; why it cannot be written, if so.
