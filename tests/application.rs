@@ -13,8 +13,8 @@ pub(crate) struct Application {
 }
 
 impl Application {
-    /// Responds to every request with its name and the head that it got, and with the fields that `X-Answer` of the request
-    /// lists between bars. Who asks for WebSocket gets back what he says.
+    /// Responds to every request with its name and the request head, and with the fields that the request lists in `X-Answer`,
+    /// separated by bars. WebSocket clients get their own messages back.
     pub(crate) fn start(name: &'static str) -> Application {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound").to_string();

@@ -108,8 +108,8 @@ fn convert(language: &str, file: &Path) -> Finished {
     finished
 }
 
-/// Asks the other program, then Onrush in its place, and compares. `check` warns of the routes with the paths in `edits`, and
-/// of nothing else: their edits may make a path that an earlier route refuses, as in the original.
+/// Asks the other program, then Onrush in its place, and compares. `check` warns of the routes with the paths in `edits` and of
+/// nothing else: the edits may produce a path that an earlier route refuses, as in the original.
 pub(crate) fn compare(
     mut program: Program,
     (port, language): (u16, &str),
@@ -409,7 +409,7 @@ fn haproxy_and_what_is_made_of_it_say_the_same() {
         ("GET /x?to=b", &[]),
         ("GET /x?to=a", &[]),
     ];
-    // By ?to=b a client of another host reaches /denied there, as with HAProxy, which refuses by the path before the edit.
+    // With ?to=b a client of another host reaches /denied, as with HAProxy, which checks the path before the edit.
     let edits = ["\"/api/\""; 2];
     compare(program, (port, "haproxy"), &directory, requests, &edits);
 }

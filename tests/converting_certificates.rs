@@ -61,7 +61,7 @@ fn status(directory: &Path, port: u16, host: &str, words: &[&str]) -> String {
     Program::start(command.current_dir(directory)).finish().out
 }
 
-/// The clients of each host who are let in.
+/// Clients that each host lets in.
 fn let_in(directory: &Path, port: u16, hosts: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for host in hosts {
@@ -159,7 +159,7 @@ fn clients_of_nginx_enter_the_sites_of_their_authorities() {
     assert!(let_in_of(at, hosts[6]).is_empty());
 }
 
-/// The clients that the result, which is written, lets in to this host.
+/// Clients that the result, already written, lets in to this host.
 fn let_in_of(directory: &Path, host: &str) -> Vec<String> {
     let result = directory.join("onrush.toml").display().to_string();
     let serve = Serve::start(&["--config", &result]);

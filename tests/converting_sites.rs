@@ -13,19 +13,19 @@ use crate::converting::{free_port, wait_for};
 use crate::peer::peer;
 use crate::program::{Finished, PATIENCE, Program, Serve, run_onrush};
 
-/// One site, which is asked for by a name of its own.
+/// One site, requested by its own name.
 struct Site {
     /// Its lines: the inside of a server of nginx, or the frontend and its backend of HAProxy.
     lines: &'static str,
-    /// Fields of responses, and of requests at the application, that are compared besides status and body.
+    /// Fields to compare besides status and body, of responses and of requests at the application.
     fields: &'static [&'static str],
     requests: &'static [Request],
 }
 
-/// A request, as text up to its Host, and the difference of its response.
+/// A request, as text up to its Host, and the expected difference of its response.
 type Request = (&'static str, Difference);
 
-/// Difference of the result.
+/// Expected difference of the result.
 #[derive(Clone, Copy, Debug)]
 enum Difference {
     None,
@@ -91,7 +91,7 @@ fn ask(port: u16, host: &str, request: &str, fields: &[&str]) -> Answer {
                     .map(|line| format!("asked {line}").to_lowercase()),
             );
         }
-        // Errors and redirects have pages of each program.
+        // Each program has its own pages for errors and redirects.
         None if status.starts_with('2') => content.push(body.to_owned()),
         None => {}
     }
@@ -103,7 +103,7 @@ fn name(at: usize) -> String {
     format!("site{at}.example")
 }
 
-/// The answers of all sites.
+/// The responses of all sites.
 fn answers(port: u16, sites: &[Site]) -> Vec<Answer> {
     let all = sites.iter().enumerate().flat_map(|(at, site)| {
         let requests = site.requests.iter();
@@ -140,7 +140,7 @@ fn compare(mut program: Program, port: u16, language: &str, directory: &TempDir,
     assert!(wrong.is_empty(), "{wrong}\n{}", converted.err);
 }
 
-/// The fault of the result's answer, if it has one.
+/// The error in the result's response, if there is one.
 fn unlike(
     before: &Answer,
     after: &Answer,

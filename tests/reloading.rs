@@ -75,7 +75,7 @@ fn memory_of_earlier_configurations_is_returned() {
             let body = generation.to_string();
             let in_force = format!("as generation {generation}");
             server.reload(&format!("{}{text}", responding(&body)), &in_force);
-            // An earlier configuration that stays takes half as much again.
+            // An earlier configuration that stays in memory takes half as much again.
             until("memory that is returned", || {
                 (resident(process) * 4 <= first * 5).then_some(())
             });

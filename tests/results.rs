@@ -1,4 +1,4 @@
-//! Results as JSON: of each scheme and command, by the schema that is shipped, with what made them.
+//! JSON results of each scheme and command: they conform to the shipped schemas and have their provenance.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::loading::load;
 use crate::program::{Serve, run_onrush};
 use crate::schema;
 
-/// Runs `onrush load` with these words, and reads its JSON, which conforms to this schema.
+/// Runs `onrush load` with these words and returns its JSON, which must conform to this schema.
 #[track_caller]
 fn result(words: &[&str], name: &str) -> (String, Value) {
     let directory = tempfile::tempdir().expect("a directory");

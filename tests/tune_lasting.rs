@@ -200,7 +200,7 @@ fn killed_apply_is_told_by_status_and_undone_by_the_next_start() {
         let place = path(root.path());
         let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
         let journal = root.path().join("run/onrush-tune.journal");
-        // A journal of a process that is not there any more, as it is when nobody watched that.
+        // The journal of a killed process that no other process watched.
         assert!(onrush(&["apply", "--root", place]).status.success());
         let lines = fs::read_to_string(&journal).expect("a journal");
         let wish = lines

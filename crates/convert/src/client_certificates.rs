@@ -1,9 +1,9 @@
-//! Rules about certificates of clients, in the keys of a listener's `tls`: one for all names, and others by the names that
-//! clients ask for (SNI).
+//! Rules about client certificates, as keys of a listener's `tls`: one rule for all names, and others for the names that
+//! clients request (SNI).
 
 use crate::document::Value;
 
-/// The keys of one rule; none where clients are not asked for a certificate.
+/// Keys of one rule; empty if clients are not asked for a certificate.
 pub(crate) type Rule = Vec<(String, Value)>;
 
 /// A rule of the kind `required` or `optional`.
@@ -17,7 +17,7 @@ pub(crate) fn rule(authority: String, revoked: Option<String>, kind: &str) -> Ru
         .collect()
 }
 
-/// The keys for `default` and for the rules that have hosts of their own. Of two rules for one host the first counts.
+/// The keys for `default` and for the rules with hosts of their own. If a host has two rules, the first one counts.
 pub(crate) fn keys(default: Rule, named: impl IntoIterator<Item = (Rule, Vec<String>)>) -> Rule {
     let mut rules: Vec<(Rule, Vec<String>)> = Vec::new();
     let mut known: Vec<String> = Vec::new();

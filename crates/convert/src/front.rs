@@ -48,7 +48,7 @@ impl Listener {
     }
 }
 
-/// `tls` with a certificate that is made at the start, and other keys.
+/// `tls` with a certificate that is generated at the start, and other keys.
 pub(crate) fn self_signed(entries: Vec<(String, Value)>) -> Value {
     let own = Value::text("self-signed");
     if entries.is_empty() {

@@ -63,12 +63,12 @@ pub const HPACK_STRING_BYTES_KEPT: usize = 1024;
 /// A cookie shorter than this can be guessed by trying, with the length of what is sent as the judge (RFC 7541 7.1.3).
 pub const HPACK_COOKIE_GUESSED_BYTES_MAX: usize = 20;
 
-/// Transfer codings that a reader of responses takes (RFC 9112 6.1).
+/// Transfer codings accepted in responses (RFC 9112 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codings {
-    /// Chunked alone, which is decoded: a proxy removes the coding from what it passes on.
+    /// `chunked` alone, which is decoded: a proxy removes the coding before it forwards the body.
     Chunked,
-    /// All, for a client to which only the end of the body matters. Without a final chunked, the body ends with the connection
+    /// All, for a client that needs only the end of the body. Without a final `chunked`, the body ends with the connection
     /// (RFC 9112 6.3, item 4).
     Any,
 }
@@ -79,8 +79,8 @@ pub struct Limits {
     /// Bytes of a head from its first byte (skipped empty lines included) to its last. A longer one gets a 431.
     /// 15 KiB: a head and what the reader adds around it must fit one 16 KiB buffer.
     pub head_bytes_max: usize,
-    /// Fields of a head; more get a 431. Of requests, values above [`HEADER_SLOTS`] mean [`HEADER_SLOTS`]; of responses, the
-    /// fields beyond take allocated memory.
+    /// Fields of a head; more get a 431. For requests, values above [`HEADER_SLOTS`] mean [`HEADER_SLOTS`]; for responses,
+    /// further fields use allocated memory.
     pub headers_max: usize,
     /// Bytes of a request target; more get a 414. RFC 9110 4.1 asks for at least 8000.
     pub target_bytes_max: usize,
@@ -94,7 +94,7 @@ pub struct Limits {
     pub trailer_bytes_max: usize,
     /// Number of trailer fields, for the same reason.
     pub trailers_max: u16,
-    /// Transfer codings that a response may have.
+    /// Transfer codings accepted in a response.
     pub codings: Codings,
 }
 

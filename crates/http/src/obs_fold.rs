@@ -1,7 +1,7 @@
-//! Fields that are folded over lines (obs-fold, RFC 9112 5.2). Servers of old frameworks still fold long values.
+//! Folded fields (obs-fold, RFC 9112 5.2). Servers with old frameworks still fold long values.
 
-/// Replaces each fold of a response head at the start of `input` by as many spaces, in a copy: the RFC requires this of a
-/// user agent. `None` without a fold. White space after the status line is not a fold (RFC 9112 2.2), and stays.
+/// Copy of the response head at the start of `input` with each fold replaced by as many spaces, as the RFC requires of user
+/// agents. `None` without a fold. White space after the status line is not a fold (RFC 9112 2.2) and stays.
 pub fn unfolded(input: &[u8]) -> Option<Vec<u8>> {
     let mut copy = None;
     let mut begin = 0;

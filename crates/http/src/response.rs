@@ -132,7 +132,7 @@ fn parse_many<'h, 'b>(
         return Parsed::Partial;
     };
     let (line, fields) = head.split_at(line_feed + 1);
-    // The version was looked at before, up to its last digit.
+    // The version was already checked, up to its last digit.
     let (version, line) = line.split_at(VERSION_BYTES);
     let minor = version[VERSION_BYTES - 1] - b'0';
     let Some(line) = line_of(Version::of_minor(Some(minor)), line) else {

@@ -23,7 +23,7 @@ struct Host {
     cpus: Option<usize>,
 }
 
-/// Writes `result` as JSON, after its provenance. The keys of both are different.
+/// Writes `result` as JSON after its provenance. The two have different keys.
 pub(crate) fn to_json(result: &impl Serialize) -> String {
     #[derive(Serialize)]
     struct Whole<'a, T> {

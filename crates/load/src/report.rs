@@ -82,10 +82,10 @@ pub struct Report {
     pub statuses: BTreeMap<String, u64>,
     /// From the intended start of a request to the last byte of its response.
     pub latency_us: Latency,
-    /// The names that were resolved before the run; empty where addresses were given.
+    /// Names resolved before the run; empty if addresses were given.
     #[serde(default)]
     pub dns: Vec<Lookup>,
-    /// Response times by class of status.
+    /// Response times by status class.
     #[serde(default)]
     pub by_class: Vec<ClassRow>,
     /// From the moment a request was written to the last byte of its response.

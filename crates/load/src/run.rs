@@ -121,7 +121,7 @@ pub struct Running {
     messages: Receiver<Message>,
     plan: Arc<Plan>,
     address: Address,
-    /// The name that was resolved to it.
+    /// Name that was resolved to the address.
     lookup: Option<Lookup>,
     choice: Choice,
     gate: Arc<Gate>,

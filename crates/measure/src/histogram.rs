@@ -104,7 +104,7 @@ impl Histogram {
         self.saturated += other.saturated;
     }
 
-    /// Subtracts `part`, whose values must all be in this histogram. Count and mean are exact, minimum and maximum to the bin.
+    /// Subtracts `part`, whose values must all be in this histogram. Count and mean are exact, minimum and maximum exact to the bin.
     pub fn without(&self, part: &Histogram) -> Histogram {
         let mut rest = self.clone();
         rest.bins

@@ -38,7 +38,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// These names.
+    /// A set of these names.
     pub(crate) fn of(names: &[String], spelling: Spelling) -> Names {
         let mut all = Names {
             spelling,
@@ -70,7 +70,7 @@ impl Names {
             .fold(0, |lengths, known| lengths | length_bit(known));
     }
 
-    /// Whether a field of this name is among them.
+    /// Whether the set contains this name.
     #[inline]
     pub(crate) fn contain(&self, name: &str) -> bool {
         self.lengths & length_bit(name) != 0

@@ -104,7 +104,7 @@ impl Exchange {
         self.since.0 = self.since.0.min(now);
     }
 
-    /// The head of its response has been written, with which so many bytes of it are.
+    /// Records that the response head is written; `written` is the bytes of the response up to there.
     #[inline]
     pub(crate) fn responds(&self, status: u16, written: u64, worker: &Worker) {
         self.record.respond(status);

@@ -129,7 +129,7 @@ impl Meter {
         add(&self.mirrored[outcome as usize]);
     }
 
-    /// Trailers did not pass since their message has a length on its next connection, or ends with it.
+    /// Trailers were dropped, because their message has a length on its next connection or ends with it.
     pub(crate) fn trailers_dropped(&self, message: Message) {
         add(&self.trailers_dropped[message as usize]);
     }

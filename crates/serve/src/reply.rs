@@ -49,12 +49,12 @@ pub(crate) enum To<'a> {
 }
 
 impl To<'_> {
-    /// Bytes of the response so far.
+    /// Bytes of the response written so far.
     fn written(&self) -> u64 {
         match self {
             To::Http1(to) => to.written(),
             To::Http2(to) => to.written(),
-            // It counts none.
+            // This variant does not count bytes.
             #[cfg(test)]
             To::Framed(_) => 0,
         }

@@ -16,9 +16,9 @@ use crate::variables::{Facts, SERVER_TO_COME};
 pub(crate) struct ResponseEdits {
     edits: Edits,
     on: ResponsesEdited,
-    /// Hidden fields of servers. `on` does not matter for them.
+    /// Hidden fields of servers, in responses of every status, independent of `on`.
     hidden: Names,
-    /// Fields of servers whose response is refused.
+    /// A server's response with one of these fields is refused.
     refused: Names,
     /// Places that come: a client must not choose their host.
     locations: Vec<Location>,
@@ -226,12 +226,12 @@ impl<'a> Applied<'a> {
         !refused.is_empty() && headers.iter().any(|header| refused.contain(header.name))
     }
 
-    /// Whether a server's field of this name goes from responses of every status.
+    /// Whether this field of a server is removed from responses of every status.
     pub(crate) fn hide(&self, name: &str) -> bool {
         self.edits.hidden.contain(name)
     }
 
-    /// Whether the responses of servers have a `Server` of our own.
+    /// Whether responses of servers get this server's own `Server` field.
     pub(crate) fn name_us(&self) -> bool {
         self.hide("server") && !(self.change_fields() && self.edits.drops("server"))
     }
@@ -254,7 +254,7 @@ impl<'a> Applied<'a> {
         }
     }
 
-    /// Whether trailers of servers are looked at.
+    /// Whether trailers of servers must be checked.
     pub(crate) fn change_trailers(&self) -> bool {
         self.change_fields() || !self.edits.hidden.is_empty()
     }
@@ -264,7 +264,7 @@ impl<'a> Applied<'a> {
         self.scope == Scope::Fields
     }
 
-    /// Whether a field of a server with this name goes.
+    /// Whether a server's field with this name is removed.
     #[inline]
     pub(crate) fn drops(&self, name: &str) -> bool {
         let replaced = match &self.caches {

@@ -128,7 +128,7 @@ impl Server {
         !self.earlier.is_empty()
     }
 
-    /// Returns the memory of earlier configurations to the system, once no request is left of them.
+    /// Returns the memory of earlier configurations to the system after their last request has ended.
     pub fn return_memory(&mut self) {
         let before = self.earlier.len();
         self.earlier.retain(|generation| generation.is_used());
@@ -265,7 +265,7 @@ fn serve_on(
             if resources.plan.busy_poll {
                 core.busy_poll();
             }
-            // The core runs longer than its first configuration.
+            // The core runs longer than its first configuration, so release that one now.
             drop((resources, holds));
             let worker = &service.worker;
             let (order, orders) = core.promise();

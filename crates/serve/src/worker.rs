@@ -104,7 +104,7 @@ impl Worker {
         self.keeper.replace(Some(keeper));
     }
 
-    /// Counts held responses that were dropped unsent. When they were many, free memory is returned to the system soon.
+    /// Counts held responses that were dropped unsent. After many of them, free memory is returned to the system soon.
     pub(crate) fn dropped(&self, bytes: usize) {
         let before = self.dropped.get();
         self.dropped.set(before + bytes);

@@ -21,7 +21,7 @@ use onrush_serve::{Server, check};
 #[global_allocator]
 static MEMORY: CountedMemory = CountedMemory;
 
-/// Memory is that of the process, so one test runs at a time.
+/// Memory is measured for the whole process, so one test runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// As many, with as many streams on each: half of them fill one connection to the server behind, all of them two.

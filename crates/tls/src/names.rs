@@ -16,8 +16,8 @@ pub(crate) struct Names {
     exact: HashMap<String, Vec<usize>>,
     /// By what stands behind the `*`, with its dot.
     wildcard: HashMap<String, Vec<usize>>,
-    /// All certificates: the first, then the others with a name of the first, then the rest for clients that do not understand
-    /// the signatures of these.
+    /// All certificates, for clients without a known name: the first, then the others with one of its names, then the rest,
+    /// for clients that do not support the signatures of these.
     pub(crate) default: Vec<usize>,
 }
 

@@ -415,7 +415,7 @@ fn cores_that_differ_by_a_few_per_cent_are_of_one_kind() {
     assert_eq!(cpus(&placed(&facts), "eth0").0.to_string(), "4-7");
 }
 
-/// How many CPUs take interrupts, and how many the application has.
+/// Number of CPUs that take interrupts, and number of CPUs of the application.
 fn sizes(cores: usize, queues: usize) -> (i64, i64) {
     let mut facts = machine(1, cores, 1, 1);
     facts.interfaces = vec![card("eth0", 0, queues, None)];
@@ -492,7 +492,7 @@ fn fast(facts: &Facts) -> CpuSet {
     cpus.intersection(&facts.topology.allowed)
 }
 
-/// Half of the fast cores or more, of a machine that has cores of several kinds, are for the application only.
+/// Checks that half or more of the fast cores are for the application only, if the machine has cores of several kinds.
 #[track_caller]
 fn check_fast_half(facts: &Facts, placement: &Placement) {
     let fast = fast(facts);

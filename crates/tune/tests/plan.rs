@@ -417,7 +417,7 @@ fn recorded_machines_have_plans() {
     );
 }
 
-/// Gives the interrupts of a recording the names that a driver has for them.
+/// Gives the interrupts of a recording the names that a driver would use.
 fn name_interrupts(root: &Path) {
     let mut text = "           CPU0\n".to_owned();
     for interface in &read(root).interfaces {
@@ -455,7 +455,7 @@ fn interrupted(facts: &Facts, plan: &Plan, name: &str) -> CpuSet {
     all
 }
 
-/// No CPU is said to take interrupts that gets none. Queues that are to be made have none yet.
+/// Checks that every CPU listed with interrupts gets some. New queues have none yet.
 #[track_caller]
 fn check_interrupted(facts: &Facts, plan: &Plan) {
     for placed in &plan.placement.interfaces {
@@ -501,7 +501,7 @@ fn check(facts: &Facts, plan: &Plan) {
             .is_subset(&topology.allowed),
         "only allowed CPUs"
     );
-    // Interrupts that stay where they are may be anywhere.
+    // Interrupts that are not moved may be anywhere.
     let moved: CpuSet = placement
         .interfaces
         .iter()
@@ -663,7 +663,7 @@ fn interrupts_that_may_be_of_several_interfaces_or_queues_stay_where_they_are() 
         &["eth0", "eth1"],
         "whose names do not say whose they are",
     );
-    // Where they are is set aside, and nothing else is said to be.
+    // The CPUs of these interrupts are set aside, and no others are reported to be.
     let plan_of_ports = plan_of(ports(Kind::Mlx5).path(), &Request::default());
     for placed in &plan_of_ports.placement.interfaces {
         assert_eq!(
@@ -811,8 +811,8 @@ fn machines() -> impl Strategy<Value = Machine> {
     )
 }
 
-/// Machines with cores of several kinds, numbers of nodes with gaps, nodes of memory alone, isolated CPUs, and interrupts of
-/// every driver.
+/// Machines with several kinds of cores, gaps in the node numbers, memory-only nodes, isolated CPUs, and interrupts of every
+/// driver.
 fn uneven_machines() -> impl Strategy<Value = Machine> {
     let card = (0..=MOVABLE.len(), any::<usize>(), 1usize..13);
     let cards = prop::collection::vec(card, 1..4);
@@ -846,7 +846,7 @@ fn uneven_machines() -> impl Strategy<Value = Machine> {
     })
 }
 
-/// The same machine with nodes that are numbered without gaps, and none of memory alone.
+/// The same machine with node numbers without gaps, and without memory-only nodes.
 fn dense(machine: &Machine) -> Machine {
     let mut dense = machine.clone();
     for card in &mut dense.interfaces {
@@ -861,8 +861,8 @@ fn dense(machine: &Machine) -> Machine {
     dense
 }
 
-/// Isolated CPUs are the application's, as far as no interrupt that stays where it is goes there; and of several kinds of
-/// cores it has half of the fast ones, that are not isolated, for itself.
+/// Checks that isolated CPUs belong to the application unless an unmoved interrupt may go there, and that the application has half
+/// of the fast, not isolated cores for itself if there are several kinds.
 #[track_caller]
 fn check_uneven(facts: &Facts, plan: &Plan) {
     let topology = &facts.topology;

@@ -15,7 +15,7 @@ use super::reload::Reloading;
 use super::supervisor;
 use super::upgrade::Start;
 
-/// How often the memory of earlier configurations is returned to the system, as long as one may be in use.
+/// Interval at which the memory of earlier configurations is returned to the system, while any of them may be in use.
 const MEMORY_RETURN_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Control<'a> {

@@ -50,7 +50,7 @@ pub(super) enum Verb {
     Diagnose(Diagnose),
     /// Try settings one at a time with a measurement of yours, and keep what is better
     Search(Search),
-    /// Undo what another process leaves behind when it is killed; `apply` starts it
+    /// Undo the changes of another process when it is killed; `apply` starts this
     #[command(hide = true)]
     UndoWhenKilled(UndoWhenKilled),
 }
@@ -304,7 +304,7 @@ pub(super) struct Search {
 pub(super) struct UndoWhenKilled {
     #[command(flatten)]
     pub(super) place: Place,
-    /// The process
+    /// PID of the watched process
     pub(super) process: i32,
 }
 

@@ -20,7 +20,7 @@ use super::watch;
 
 pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?;
-    // Before it is planned for: it is not what the machine was.
+    // Plan for the machine without the changes of a killed run.
     watch::undo_abandoned(&mut machine)?;
     let request = args.wish.request();
     let facts = machine.facts()?;
@@ -215,7 +215,7 @@ pub(super) fn status(args: &Status) -> anyhow::Result<ExitCode> {
     Ok(extent.code())
 }
 
-/// How long the last run is to stay.
+/// How long the changes of the last run stay.
 fn until_line(guard: Guard, waiting: Option<Run>) -> String {
     let process = guard.process;
     match (guard.runs(), waiting) {

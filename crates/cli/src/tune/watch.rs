@@ -1,5 +1,5 @@
-//! Changes that are to be undone although their process was killed: a second process watches it, and the next `onrush tune`
-//! that changes the machine looks after both.
+//! Undoes the changes of a killed process. A second process watches the first; if both are killed, the next `onrush tune`
+//! that changes the machine undoes them.
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -13,8 +13,8 @@ use super::lines::reverted_line;
 use super::print::say;
 use super::wait::{Stop, wait_for_process};
 
-/// Starts a process that undoes what this one leaves behind when it is killed. It takes the same lock as everybody, so
-/// that it does nothing while this one runs.
+/// Starts a process that undoes the changes of this one if this one is killed. It takes the lock of all `onrush tune` commands,
+/// so it does nothing while this process runs.
 pub(super) fn start(root: &Path) {
     let started = std::env::current_exe().and_then(|program| {
         Command::new(program)
@@ -33,17 +33,17 @@ pub(super) fn start(root: &Path) {
     }
 }
 
-/// Waits until a process ends, and undoes the run that it left behind.
+/// Waits until a process ends, and undoes the run that it did not undo.
 pub(super) fn run(args: &UndoWhenKilled) -> anyhow::Result<ExitCode> {
-    // A terminal that goes, or Ctrl-C, is for the other process.
+    // Ctrl-C and the end of the terminal must reach the other process only.
     let _ = rustix::process::setsid();
-    // One that is not there any more has ended.
+    // An error means that the process has already ended.
     let _ = wait_for_process(args.process, &Stop::never(), None);
     undo_abandoned(&mut Root::open(&args.place.root)?)?;
     Ok(Extent::Whole.code())
 }
 
-/// Undoes the last run when the process that was to do it was killed. Whether it was.
+/// Undoes the last run if the process that had to undo it was killed. Returns whether it was.
 pub(super) fn undo_abandoned(machine: &mut Root) -> anyhow::Result<bool> {
     let path = Journal::path_below(machine.path())?;
     let glance = Journal::glance(&path, life(machine))?;
@@ -54,7 +54,7 @@ pub(super) fn undo_abandoned(machine: &mut Root) -> anyhow::Result<bool> {
     let Some(journal) = known_journal(machine)? else {
         return Ok(false);
     };
-    // It may be another one since.
+    // The journal may have a newer run by now.
     let Some(run) = journal.abandoned() else {
         return Ok(false);
     };

@@ -15,16 +15,16 @@ pub struct Edits {
     pub response: FieldEdits,
     /// Which of them.
     pub response_on: ResponsesEdited,
-    /// Treatment of the fields of servers, before `response` edits them.
+    /// Fields of upstream responses to hide or to refuse, before `response` edits them.
     pub upstream: UpstreamHeaders,
 }
 
-/// Fields of the responses of servers that do not pass.
+/// Fields of upstream responses that do not pass to clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamHeaders {
-    /// Fields that no client gets. A hidden `Date` or `Server` is replaced by the one of this server.
+    /// Fields to remove. A hidden `Date` or `Server` is replaced by this server's own.
     pub hide: Vec<String>,
-    /// A response with one of these is refused (502).
+    /// A response with one of these fields is refused (502).
     pub refuse: Vec<String>,
 }
 

@@ -68,13 +68,13 @@ fn is_passed(guard: &Route, editing: &Route) -> bool {
         && beginnings(editing).iter().any(|it| may_become(it))
 }
 
-/// Whether `other` takes the requests for the path of `guard` that fulfil the conditions of `editing`.
+/// Whether `other` takes the requests for the path of `guard` that meet the conditions of `editing`.
 fn takes_before(other: &Route, guard: &Route, editing: &Route) -> bool {
     covers(&other.when.path, &guard.when.path) && is_implied(&other.when, &[&editing.when])
 }
 
-/// Whether `other` refuses the requests for the paths of `editing` that `guard` would refuse for its own path: a rule about
-/// clients that holds for several paths has a route for each.
+/// Whether `other` refuses the requests for the paths of `editing` that `guard` would refuse for its own path. A rule about
+/// clients for several paths has one route per path.
 fn refuses_before(other: &Route, guard: &Route, editing: &Route) -> bool {
     covers(&other.when.path, &editing.when.path)
         && refuses_for(other, editing)
@@ -90,7 +90,7 @@ fn covers(wide: &PathMatch, narrow: &PathMatch) -> bool {
     }
 }
 
-/// Whether every request with all of `conditions` meets `wide`. Paths do not count.
+/// Whether every request that meets all of `conditions` also meets `wide`. Paths are ignored.
 fn is_implied(wide: &When, conditions: &[&When]) -> bool {
     fn has<T: PartialEq>(wide: &When, conditions: &[&When], of: fn(&When) -> &[T]) -> bool {
         of(wide).is_empty() || conditions.iter().any(|when| of(when) == of(wide))

@@ -111,7 +111,7 @@ pub(super) fn read_routes(
     guards::warn_of_edits(&routes, findings);
     guards::warn_of_encoded_slashes(&routes, findings);
     let mut routes: Vec<Route> = routes.into_iter().map(|(route, _)| route).collect();
-    // They are kept as long as the configuration.
+    // The routes live as long as the configuration, so release their spare capacity.
     routes.shrink_to_fit();
     routes
 }

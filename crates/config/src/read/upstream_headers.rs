@@ -1,4 +1,4 @@
-//! `upstream_headers`: fields of the responses of servers that do not pass.
+//! `upstream_headers`: fields of upstream responses that do not pass to clients.
 
 use crate::diagnostic::Findings;
 use crate::plan::UpstreamHeaders;

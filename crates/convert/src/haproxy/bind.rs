@@ -242,7 +242,7 @@ fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Result<Options, 
     Ok(options)
 }
 
-/// The rules for certificates of clients.
+/// Rules for client certificates.
 fn clients<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
@@ -268,7 +268,7 @@ fn clients<'a>(
     }
 }
 
-/// Whether clients have to speak TLS 1.3, by the line or by `ssl-default-bind-options`.
+/// Whether clients must use TLS 1.3, by the line or by `ssl-default-bind-options`.
 fn is_modern<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> bool {
     let global = work.global("ssl-default-bind-options");
     let of_lines = |words: &[String]| {

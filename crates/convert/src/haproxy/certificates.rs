@@ -11,7 +11,7 @@ use crate::document::Value;
 #[derive(Debug, Default)]
 pub(super) struct Certificates {
     pub(super) pairs: Vec<Value>,
-    /// Each one's rule about clients.
+    /// Rule of each certificate about client certificates.
     pub(super) shown: Vec<Shown>,
 }
 
@@ -21,7 +21,7 @@ impl Certificates {
             ("certificate", Value::text(path)),
             ("key", Value::text(path)),
         ]);
-        // A list may have a file several times, for other names.
+        // A list may contain a file several times, for different names.
         if !self.pairs.contains(&pair) {
             self.pairs.push(pair);
         }
@@ -54,7 +54,7 @@ impl Certificates {
         work.notes.approximated(line, how);
     }
 
-    /// Adds the entries of a `crt-list`: a file, words in brackets, and the names that it is for.
+    /// Adds the entries of a `crt-list`: a file, options in brackets, and the names that it is for.
     pub(super) fn add_list<'a>(
         &mut self,
         work: &mut Work<'_, 'a>,
@@ -106,5 +106,5 @@ impl Certificates {
     }
 }
 
-/// Noted where there are `ca-file` and `ca-verify-file`.
+/// Note about a line with both `ca-file` and `ca-verify-file`.
 pub(super) const ONE_FILE: &str = "clients have certificates of the authorities in ca-file alone";

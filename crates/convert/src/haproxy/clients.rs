@@ -1,20 +1,20 @@
-//! Rules about certificates of clients, of a `bind` line and of the entries of its `crt-list`.
+//! Rules about client certificates, of a `bind` line and of the entries of its `crt-list`.
 
 use super::work::Work;
 use crate::client_certificates::{self, Rule};
 
-/// Words about certificates of clients.
+/// Options about client certificates.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Asked {
     verify: Option<String>,
     authority: Option<String>,
-    /// Authorities that are not named to clients.
+    /// Authorities whose names are not sent to clients.
     unnamed: Option<String>,
     revoked: Option<String>,
 }
 
 impl Asked {
-    /// Takes a word and the one after it; whether it is about certificates of clients.
+    /// Reads an option and the word after it. Returns whether the option is about client certificates.
     pub(super) fn read(&mut self, work: &Work<'_, '_>, word: &str, value: &str) -> bool {
         let place = match word {
             "verify" => {
@@ -34,7 +34,7 @@ impl Asked {
         true
     }
 
-    /// These words; a missing one is that of `line`.
+    /// These options, with missing ones taken from `line`.
     fn or(&self, line: &Asked) -> Asked {
         let either = |own: &Option<String>, other: &Option<String>| own.clone().or(other.clone());
         Asked {
@@ -45,7 +45,7 @@ impl Asked {
         }
     }
 
-    /// Whether there are two files of authorities. The rule has one of them.
+    /// Whether there are two files of authorities. The rule uses one of them.
     pub(super) fn has_both(&self) -> bool {
         self.authority.is_some() && self.unnamed.is_some()
     }
@@ -68,15 +68,15 @@ impl Asked {
     }
 }
 
-/// Rules that the result cannot have: why.
+/// Why rules cannot be converted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closed(pub(super) &'static str);
 
-/// A certificate of a listener, as far as clients are concerned.
+/// A certificate of a listener: its options about clients and its names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     pub(super) asked: Asked,
-    /// The names that it is for, where they are listed.
+    /// Names that it is for, if they are listed.
     pub(super) hosts: Vec<String>,
     /// Names that it is not for.
     pub(super) others: Vec<String>,
@@ -85,13 +85,13 @@ pub(super) struct Shown {
 /// Rules of a listener.
 #[derive(Clone, Debug)]
 pub(super) enum Rules {
-    /// As they are written.
+    /// The rules as written.
     Whole(Rule),
-    /// One for all names, stricter than what is written.
+    /// One rule for all names, stricter than the written ones.
     Wider(Rule),
 }
 
-/// The rules of the certificates of a line. The first rule is also for clients that ask for no name or for another one.
+/// Rules of the certificates of a line. The first one also applies to clients that request no name or an unknown one.
 pub(super) fn rules(line: &Asked, shown: &[Shown]) -> Result<Rules, Closed> {
     let mut rules = Vec::new();
     for one in shown {
@@ -109,7 +109,7 @@ pub(super) fn rules(line: &Asked, shown: &[Shown]) -> Result<Rules, Closed> {
     let is_wide = shown.iter().any(has_wide);
     let is_named = all().all(|(rule, one)| match *rule == default {
         true => !one.hosts.is_empty() || !is_wide,
-        // A wildcard is one label of a name in HAProxy, and any number of them in the result.
+        // A wildcard matches one label of a name in HAProxy, and any number of labels in Onrush.
         false => !one.hosts.is_empty() && (default.is_empty() || !has_wide(one)),
     });
     if is_named {

@@ -75,12 +75,12 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    /// Whether its certificate is verified.
+    /// Whether the server's certificate is verified.
     pub(super) fn is_verified(&self) -> bool {
         self.transport == Transport::Tls && !self.tls.iter().any(|(key, _)| *key == "verify")
     }
 
-    /// Whether its certificate is looked for in a revocation list, which a group does not have.
+    /// Whether the server's certificate is checked against a revocation list, which an `[upstream]` cannot have.
     pub(super) fn may_be_revoked(&self) -> bool {
         self.is_verified() && self.has_revocation_list
     }
@@ -248,7 +248,7 @@ fn address(text: &str, transport: Transport) -> Result<String, String> {
     }
 }
 
-/// Words about TLS with a value.
+/// TLS options with a value.
 const OF_TLS: [&str; 7] = [
     "ciphers",
     "ciphersuites",

@@ -144,7 +144,7 @@ fn tls<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
     let mut speakers = servers
         .iter()
         .filter(|server| server.transport == Transport::Tls);
-    // No server is asked with less than its line requires.
+    // Take the strictest server, so that no server is verified less than its line requires.
     let first = match servers.iter().find(|server| server.is_verified()) {
         Some(verified) => verified,
         None => speakers.next()?,

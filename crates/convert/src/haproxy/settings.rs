@@ -99,7 +99,7 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
         ("queue", is_back, &["queue"]),
         ("server", is_back, &["upstream_first_byte", "upstream_body"]),
         ("tunnel", is_back, &["tunnel_idle"]),
-        // Each is for one side. The longer is for both: a shorter one would cut a response that is allowed to take its time.
+        // Each is for one side. The longer one is used for both, since the shorter one could cut off a slow response.
         ("client-fin", is_front, &["tunnel_fin"]),
         ("server-fin", is_back, &["tunnel_fin"]),
     ];

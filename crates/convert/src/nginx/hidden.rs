@@ -1,4 +1,4 @@
-//! Fields of servers that nginx hides: by default, and by `proxy_hide_header`.
+//! Fields of upstream responses that nginx hides, by default and by `proxy_hide_header`.
 
 use super::handler::Module;
 use super::scope::Scope;
@@ -6,7 +6,7 @@ use super::work::Work;
 use crate::document::Value;
 use crate::route::{Response, Route};
 
-/// The key of a route, and of the top of the file.
+/// Key of a route and of the top of the file.
 pub(super) const KEY: &str = "upstream_headers";
 
 /// Fields that nginx hides by default.
@@ -21,10 +21,10 @@ const USUAL: [&str; 8] = [
     "X-Accel-Redirect",
 ];
 
-/// A field with the place of another response, from inside, which the result does not have.
+/// A field that asks for an internal redirect, which Onrush does not support.
 const REDIRECT: &str = "X-Accel-Redirect";
 
-/// The table for routes without words about fields of servers.
+/// The table for routes without directives about upstream fields.
 pub(super) fn usual() -> Value {
     table(USUAL.map(str::to_owned).into(), vec![REDIRECT.to_owned()])
 }
@@ -36,7 +36,7 @@ fn table(hide: Vec<String>, refuse: Vec<String>) -> Value {
     Value::Table(entries.collect())
 }
 
-/// Hides what the location says, where it differs from the usual.
+/// Writes the fields that a location hides, if they differ from the default.
 pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
     let Response::Forward(_) = route.response else {
         return;

@@ -5,13 +5,13 @@ use super::work::Work;
 use crate::condition::network;
 use crate::directive::Directive;
 
-/// Where nginx takes the address of a client from.
+/// Source of the client address in nginx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Connection,
     ProxyHeader,
     ForwardedFor,
-    /// Another field, which the result does not read.
+    /// Another field, which Onrush does not read.
     Field,
 }
 
@@ -34,12 +34,12 @@ fn has_proxy_header(scope: &Scope<'_>) -> bool {
     scope.all("listen").iter().any(is_with)
 }
 
-/// Whether the result takes the client's address from the PROXY header where nginx does not.
+/// Whether Onrush takes the client address from the PROXY header although nginx does not.
 pub(super) fn believes_header(scope: &Scope<'_>) -> bool {
     has_proxy_header(scope) && source(scope) != Source::ProxyHeader
 }
 
-/// Why a rule about addresses of clients would look at another address than in nginx.
+/// Why a rule about client addresses would see another address than in nginx.
 pub(super) fn other_address(scope: &Scope<'_>) -> Option<&'static str> {
     if believes_header(scope) {
         return Some(
@@ -69,7 +69,7 @@ pub(super) fn trusted<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Vec<String>
     networks
 }
 
-/// The proxies of all these scopes whose X-Forwarded-For counts.
+/// Proxies of all these scopes whose X-Forwarded-For is trusted.
 pub(super) fn proxies<'a>(work: &mut Work<'a>, scopes: &[&Scope<'a>]) -> Vec<String> {
     let mut networks: Vec<String> = Vec::new();
     for scope in scopes {

@@ -188,7 +188,7 @@ fn refused<'a>(
     work.push(route)
 }
 
-/// Whether no request comes to the server without TLS.
+/// Whether all requests to the server use TLS.
 fn has_tls_alone(server: &Server<'_>) -> bool {
     let listens = server.scope.all("listen");
     let is_tls = |listen: &&Directive| listen.arguments().iter().any(|option| option == "ssl");

@@ -12,7 +12,7 @@ const NOT_VERIFIED: &str = "certificates of servers are not verified";
 /// How servers are spoken to over TLS.
 ///
 /// # Errors
-/// When a rule about their certificates has no counterpart, with the reason.
+/// When a rule about client certificates has no counterpart, with the reason.
 pub(super) fn tls<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,
@@ -83,14 +83,14 @@ pub(super) fn tls<'a>(
     Ok(Value::Table(entries))
 }
 
-/// Whether certificates of servers are verified.
+/// Whether upstream certificates are verified.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verified {
     Yes,
     No,
 }
 
-/// A file of revocation lists of servers' certificates.
+/// A file of revocation lists for upstream certificates.
 fn revocation<'a>(
     work: &mut Work<'a>,
     directive: &'a Directive,

@@ -15,7 +15,7 @@ use crate::unit::{bounded, nginx_time, written};
 /// The name of the group that is forwarded to.
 ///
 /// # Errors
-/// When what is named is not a server, or a rule about certificates of servers has no counterpart, with the reason.
+/// When the name is not a server, or a rule about upstream certificates has no counterpart, with the reason.
 pub(super) fn group<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,

@@ -64,7 +64,7 @@ impl State {
         Poll::Pending
     }
 
-    /// What has arrived, if anything has. `None`, the end of the stream and errors leave `input` without an empty buffer.
+    /// Receives without waiting; `None` if nothing has arrived. `input` keeps no empty buffer then, nor at the end or an error.
     #[inline]
     pub(crate) fn recv_now(&mut self, key: Key, input: &mut Input) -> Option<Result<usize, Error>> {
         let received = self.driver.recv(key, input, &mut self.sockets, &self.pool);

@@ -56,7 +56,7 @@ impl Text {
 
     /// What is said behind the run.
     pub fn report(&self, report: &Report) -> String {
-        // As there, what was counted in the warm-up is left out.
+        // Like h2load, leave out the counts of the warm-up.
         let before = &report.unmeasured;
         let responses = report.requests - before.last_bytes;
         let of = |class: usize| -> u64 {

@@ -1,11 +1,11 @@
-//! Response times by class of status of several generators.
+//! Response times by status class, merged from several generators.
 
 use onrush_measure::histogram::Histogram;
 
 use super::part::Part;
 use crate::report::classes::ClassRow;
 
-/// Adds up the response times of each class; none where a part of an earlier version has no classes.
+/// Adds up the response times of each class; none if a part of an earlier version has no classes.
 ///
 /// # Errors
 /// When a histogram cannot be read.

@@ -50,7 +50,7 @@ pub struct Report {
     pub url: String,
     /// Where datagrams went.
     pub address: String,
-    /// The name that was resolved to it; empty where an address was given.
+    /// Name that was resolved to the address; empty if an address was given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dns: Vec<Lookup>,
     /// `one_way` or `round_trip`.

@@ -99,7 +99,7 @@ fn resolve(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
             "{url} is a Unix socket, and datagrams go over UDP: expected udp://HOST:PORT"
         )));
     }
-    // The first one: only a connection could test an address.
+    // Take the first address: only a connection could test one.
     let (fit, lookup) = options.target.place.resolve_all(is_fit)?;
     match fit.first() {
         Some(address) => Ok((*address, lookup)),

@@ -16,7 +16,7 @@ pub(crate) struct Task {
     pub(crate) way: Way,
     pub(crate) far: FarEnd,
     pub(crate) target: SocketAddr,
-    /// The name that was resolved to it.
+    /// Name that was resolved to the address.
     pub(crate) lookup: Option<Lookup>,
     /// The interfaces that were named.
     pub(crate) paths: Vec<Path>,

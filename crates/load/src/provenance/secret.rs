@@ -3,7 +3,7 @@
 /// The replacement of a secret.
 pub(crate) const HIDDEN: &str = "(not shown)";
 
-/// Parts of names of fields and of query parameters that have secrets.
+/// Parts of the names of fields and query parameters with secret values.
 const SECRET_PARTS: [&str; 12] = [
     "authorization",
     "cookie",
@@ -19,7 +19,7 @@ const SECRET_PARTS: [&str; 12] = [
     "session",
 ];
 
-/// Whole names of query parameters that have secrets.
+/// Full names of query parameters with secret values.
 const SECRET_NAMES: [&str; 5] = ["key", "sig", "auth", "pwd", "pass"];
 
 /// Flags without a value; another flag may follow in the same word, such as `-ku`.
@@ -41,13 +41,13 @@ enum Value {
     Body,
 }
 
-/// Whether a field of this name has a secret.
+/// Whether a field of this name has a secret value.
 pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.trim().to_ascii_lowercase();
     SECRET_PARTS.iter().any(|part| name.contains(part))
 }
 
-/// The words of a command line of `onrush load` with its secrets hidden.
+/// The words of a command line of `onrush load`, with secrets hidden.
 pub(crate) fn masked(words: impl Iterator<Item = String>) -> Vec<String> {
     let mut of_next = Value::Word;
     words
@@ -67,8 +67,8 @@ pub(crate) fn masked(words: impl Iterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
-/// Splits a word into its flag, the kind of the flag's value, and the value if the word contains it. The flag of other words is
-/// empty.
+/// Splits a word into its flag, the kind of the flag's value, and the value if the word contains it. A word without a flag has
+/// an empty one.
 fn split(word: &str) -> (&str, Value, Option<&str>) {
     if let Some(long) = word.strip_prefix("--") {
         let name = long.split('=').next().unwrap_or_default();

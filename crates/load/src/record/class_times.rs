@@ -6,15 +6,15 @@ use onrush_measure::histogram::Histogram;
 /// Classes with a name, and one for statuses without a class.
 pub(crate) const CLASSES: usize = 6;
 
-/// The class that costs nothing: 2xx, hits, OK.
+/// The class whose times are not recorded again: 2xx, hits, OK.
 const USUAL: usize = 1;
 
-/// Response times of all classes but the usual one, and the responses of each. All memory is taken at the beginning.
+/// Response times and counts of all classes but the usual one. All memory is allocated at the start.
 #[derive(Debug, Default)]
 pub(crate) struct ClassTimes([Histogram; CLASSES]);
 
 impl ClassTimes {
-    /// So many responses of a class took this.
+    /// Records `count` responses of a class with the time `response`.
     #[inline]
     pub(super) fn record(&mut self, class: u8, response: u64, count: u64) {
         let class = usize::from(class).min(CLASSES - 1);

@@ -3,7 +3,7 @@
 use super::Record;
 
 impl Record {
-    /// Responses by what they say, with its name; that which was said.
+    /// Responses by outcome name, without outcomes that did not occur.
     pub(crate) fn said(&self) -> impl Iterator<Item = (String, u64)> + '_ {
         let named = (0..).zip(&self.said).filter(|(_, count)| **count > 0);
         named.map(|(number, count)| ((self.outcomes.name)(number), *count))
@@ -14,12 +14,12 @@ impl Record {
         self.outcomes.classes
     }
 
-    /// Responses of a server that did not do what it was asked for.
+    /// Responses of servers that refused a request.
     pub(crate) fn refusals(&self) -> u64 {
         self.said_as(self.outcomes.is_refusal)
     }
 
-    /// Responses that a server that is well has for no request.
+    /// Responses that no healthy server sends.
     pub(crate) fn failed_responses(&self) -> u64 {
         self.said_as(self.outcomes.is_failure)
     }

@@ -1,4 +1,4 @@
-//! Response times by class of status: a mean of fast errors and slow successes describes neither.
+//! Response times by status class: a mean of fast errors and slow successes describes neither.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::record::Record;
 /// The responses of one class.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ClassRow {
-    /// Its name, such as `2xx`; `other` of statuses without a class.
+    /// Name, such as `2xx`; `other` for statuses without a class.
     pub class: String,
     /// Responses whose times were measured.
     pub responses: u64,
@@ -42,7 +42,7 @@ pub(super) fn rows(record: &Record, times: &Histogram) -> Vec<ClassRow> {
     classes.map(|(name, of)| ClassRow::new(name, of)).collect()
 }
 
-/// A line for each class, where there are several.
+/// One line per class, if there are several.
 pub(super) fn write(out: &mut fmt::Formatter<'_>, rows: &[ClassRow]) -> fmt::Result {
     if rows.len() < 2 {
         return Ok(());

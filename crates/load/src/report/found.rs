@@ -28,7 +28,7 @@ use crate::wall_clock::WallTime;
 pub(crate) struct Found<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) io: Io,
-    /// The name that was resolved before it.
+    /// The name resolved before the search.
     pub(crate) lookup: Option<Lookup>,
     pub(crate) outcomes: &'a [Outcome],
     /// What all responses took.

@@ -8,11 +8,11 @@ impl Report {
     /// Reads what [`to_json`](Self::to_json) wrote.
     ///
     /// # Errors
-    /// Says what is missing or wrong, and where.
+    /// When a value is missing or wrong, with its place.
     pub fn from_json(text: &str) -> Result<Report, String> {
         let report: Report = serde_json::from_str(text)
             .map_err(|error| format!("not the JSON of onrush load --json: {error}"))?;
-        // Each has a histogram, which is small in the file and large in memory.
+        // Each entry has a histogram, which is small in the file and large in memory.
         if report.by_request.len() > KINDS_SHOWN_MAX {
             return Err(format!(
                 "by_request has {} entries: expected {KINDS_SHOWN_MAX} at most, as onrush load --json writes them",
@@ -21,7 +21,7 @@ impl Report {
         }
         let journeys = report.setup.iter().chain(&report.journeys);
         let rows: usize = journeys.map(|journey| 1 + journey.steps.len()).sum();
-        // A journey has one step at least.
+        // A journey has at least one step.
         if rows > 2 * STEPS_MAX + 1 {
             return Err(format!(
                 "journeys have {rows} rows: expected {STEPS_MAX} steps at most, as onrush load --json writes them"

@@ -37,8 +37,8 @@ enum Addresses {
 }
 
 impl Place {
-    /// The address to connect to, of those that `is_fit`; `None` when it has others only. Of several that a name has, the
-    /// first that accepts a connection is taken, so that `localhost` finds a server that listens on one of its two.
+    /// Address to connect to among the addresses that satisfy `is_fit`; `None` if there is none. Takes the first to accept
+    /// a connection, since `localhost` has two addresses and a server may listen on only one.
     ///
     /// # Errors
     /// When the name cannot be resolved.
@@ -57,7 +57,7 @@ impl Place {
         Ok((chosen, lookup))
     }
 
-    /// All addresses of those that `is_fit`; of a Unix socket none.
+    /// All addresses that satisfy `is_fit`; empty for a Unix socket.
     ///
     /// # Errors
     /// When the name cannot be resolved.
@@ -104,7 +104,7 @@ impl Place {
     }
 }
 
-/// A single address is not tried: the server's own count of connections shall agree with ours.
+/// Does not try a single address, so that the server counts the same connections as this program.
 fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     if addresses.len() < 2 {
         return None;

@@ -125,8 +125,7 @@ enum Loss {
 }
 
 impl Loss {
-    /// The time of the request that so large a share of requests does not exceed, or how long it had waited without a
-    /// response.
+    /// Time of the request at this share of all requests: `Ok` with a response, `Err` with the wait if there was none.
     fn time_at(self, share: f64, quantile: Quantile, random: &mut Random) -> Result<f64, f64> {
         match self {
             Loss::TimeOut(lost) if share >= 1.0 - lost => Err(quantile(1.0 - lost)),
@@ -137,7 +136,7 @@ impl Loss {
         }
     }
 
-    /// The true value at a share of all requests in milliseconds; infinite where those never end.
+    /// True value at a share of all requests in milliseconds; infinite where requests never end.
     fn truth(self, share: f64, quantile: Quantile) -> f64 {
         match self {
             Loss::TimeOut(_) | Loss::Cut(_) => quantile(share),
@@ -156,14 +155,14 @@ fn losses() -> impl Iterator<Item = Loss> {
 
 const RUNS: usize = 100;
 
-/// Requests of a run: as many as p99 needs.
+/// Requests per run: as many as p99 needs.
 const REQUESTS: u64 = 1_000;
 
-/// How many requests of each of the runs are below a percentile. The number is binomial; run `i` of 100 has its quantile at
-/// (i + 0.5) / 100, so that the runs are neither luckier nor unluckier than all runs are.
+/// Number of requests below a percentile in each run. The number is binomial; run `i` of 100 has the quantile (i + 0.5) / 100,
+/// so that the runs together are neither lucky nor unlucky.
 fn below(percentile: f64) -> Vec<u64> {
     let (count, share) = (REQUESTS as f64, percentile / 100.0);
-    // The probability of 0 underflows; it is relative to that of the mean, which is about the most likely outcome.
+    // The probability of 0 underflows, so weights are relative to the probability of the mean, about the most likely outcome.
     let mut weights = vec![1.0];
     for below in (count * share) as u64..REQUESTS {
         let last = weights[weights.len() - 1];
@@ -187,8 +186,8 @@ fn below(percentile: f64) -> Vec<u64> {
     runs.collect()
 }
 
-/// Whether the interval of a percentile, or its bound where it has none, holds the true one in a run in which so many requests
-/// are below it.
+/// Whether the interval of a percentile, or its bound without an interval, contains the true value in a run with `below` requests
+/// below the percentile.
 fn holds(quantile: Quantile, loss: Loss, percentile: f64, below: u64, seed: u64) -> bool {
     let (mut random, at) = (Random(seed * 7919), percentile / 100.0);
     let (mut times, mut waits) = (Histogram::new(), Histogram::new());

@@ -37,7 +37,7 @@ enum Ends {
     No,
 }
 
-/// So many fields, of so many bytes together.
+/// `count` fields, of `bytes` bytes in total.
 fn fields(count: usize, bytes: usize) -> String {
     let line = |number: usize| format!("X-{number:03}: {}\r\n", "v".repeat(bytes / count - 9));
     (0..count).map(line).collect()

@@ -137,7 +137,7 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// Whether it had trailers for which its framing toward a server of HTTP/1 has no room.
+    /// Whether it had trailers that its framing toward an HTTP/1 server cannot carry.
     pub(crate) fn has_dropped_trailers(&self) -> bool {
         match self {
             RequestBody::Http1 { .. } => false,

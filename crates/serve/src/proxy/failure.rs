@@ -37,7 +37,7 @@ pub(crate) enum Failure {
     Status(u16),
     /// A response that is replaced by an error page.
     Intercepted(u16),
-    /// A response with a field that the route refuses. It was not relayed.
+    /// The response has a field that the route refuses. It was not relayed.
     Unwanted,
     /// The response ended before it was complete. The client has the first part of it.
     Cut(Fault),

@@ -156,7 +156,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Whether trailers were dropped, as the client's body has no chunks.
+    /// Whether trailers were dropped because the client's body is not chunked.
     pub(crate) fn has_dropped_trailers(&self) -> bool {
         self.has_dropped_trailers
     }

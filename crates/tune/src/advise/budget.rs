@@ -9,8 +9,8 @@
 //!           that the link can carry take, at 260,000 a second for each core
 //! ```
 //! An interface that is due less than half a core gets none of its own, and does not count in the others' sum.
-//! A node gives half of its cores, and of mixed ones half of the fast; what an interface is due beyond that comes from other nodes of its package, the nearest
-//! first.
+//! A node gives at most half of its cores (if they differ in speed, half of the fast ones); the rest comes from other nodes of
+//! its package, the nearest first.
 
 use super::usable::{UsableNode, UsableTopology};
 use crate::facts::{Facts, Interface};
@@ -70,13 +70,13 @@ pub(super) fn cores(facts: &Facts, usable: &UsableTopology, interfaces: &[&Inter
     weights.iter().zip(interfaces).map(due).collect()
 }
 
-/// A quarter of the machine's cores, and some more of a small one.
+/// A quarter of the machine's cores, more on a small machine.
 fn quarter(usable: &UsableTopology) -> f64 {
     let all = usable.cores() as f64;
     (all / INTERRUPT_SHARE as f64).max(INTERRUPT_CORES_MIN.min(all / 2.0))
 }
 
-/// The cores that take interrupts when there are queues enough.
+/// Cores that take interrupts if there are enough queues.
 pub(super) fn interrupt_cores(usable: &UsableTopology) -> usize {
     quarter(usable) as usize
 }

@@ -52,7 +52,7 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
         (homes.iter().map(part).sum::<f64>() + 1e-9).floor() as usize
     };
     let count = |at: usize| {
-        // Other numbers of queues would not tell whose interrupts are whose.
+        // With another number of queues it would still be unknown which interrupt serves which queue.
         let changeable = changeable(interfaces[at]).filter(|_| vectors::are_known(interfaces[at]));
         let Some((_, most)) = changeable else {
             return now[at];

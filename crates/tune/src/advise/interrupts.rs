@@ -15,7 +15,7 @@ impl Advice<'_> {
                 unknown += usize::from(self.interface.is_device);
                 continue;
             };
-            // One of several queues is moved with the first of them.
+            // An interrupt of several queues is moved with the first of them.
             let irqs = self.interface.irqs.iter();
             for irq in irqs.filter(|irq| irq.queue == Some(queue.queue)) {
                 actions.extend(self.interrupt(irq, queue.queue, cpu));

@@ -30,8 +30,8 @@ pub(super) fn advise(
     note(datagram_fields(facts, interface));
 }
 
-/// By which fields a device spreads datagrams, which many drivers take to be addresses alone: QUIC and DNS of few clients
-/// come to few queues then. It matters where most of what arrives are datagrams.
+/// Fields by which a device spreads datagrams. Many drivers use addresses alone, so that QUIC and DNS of few clients reach few
+/// queues. It matters if most received packets are datagrams.
 fn datagram_fields(facts: &Facts, interface: &Interface) -> Option<String> {
     let count = |name: &str| facts.counts.network.get(name).copied().unwrap_or(0);
     let (datagrams, segments) = (count("UdpInDatagrams"), count("TcpInSegs"));

@@ -57,7 +57,7 @@ pub struct InterfacePlacement {
     pub name: String,
     /// The node its device is attached to; -1 is unknown.
     pub numa_node: i64,
-    /// CPUs that take its interrupts, also those that are not moved.
+    /// CPUs that take its interrupts, including interrupts that are not moved.
     pub irq_cpus: CpuSet,
     /// CPUs its packets are handed to.
     pub steering_cpus: CpuSet,
@@ -72,7 +72,7 @@ pub struct InterfacePlacement {
 pub struct QueuePlacement {
     /// Its index.
     pub queue: usize,
-    /// The CPU that takes its interrupts; none for a virtual interface, which has none, and where its interrupt is not known.
+    /// CPU that takes its interrupts; `None` for a virtual interface, and if its interrupt is unknown.
     pub irq_cpu: Option<usize>,
     /// CPUs its packets are handed to.
     pub steering_cpus: CpuSet,
@@ -137,7 +137,7 @@ pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: G
     }
 }
 
-/// Gives queues the CPUs of their part.
+/// Assigns the CPUs of a part to its queues.
 fn put(
     placed: &mut InterfacePlacement,
     interface: &Interface,
@@ -163,7 +163,7 @@ fn put(
     }
 }
 
-/// The CPUs of all queues of an interface, and those of its interrupts that stay where they are.
+/// Collects the CPUs of all queues of an interface and of its interrupts that are not moved.
 fn sum_up(placed: &mut InterfacePlacement, interface: &Interface, beside: &Beside) {
     let unmoved = &interface.unclear_cpus;
     let irq_cpus: CpuSet = placed
@@ -190,9 +190,9 @@ fn sum_up(placed: &mut InterfacePlacement, interface: &Interface, beside: &Besid
     });
 }
 
-/// How many cores take interrupts where nothing is set aside, since there are few cores and queues for nearly all of them;
-/// none where CPUs are set aside. With a core more, or a queue fewer, it is some cores fewer, down to those that would
-/// be set aside, so that no size of a machine has a plan of another kind than its neighbours.
+/// Number of cores that take interrupts if nothing is set aside, on a machine with few cores and queues for nearly all of them;
+/// `None` if CPUs are set aside. One core more, or one queue fewer, lowers the number by a few, down to the number of cores that
+/// would be set aside, so that the plan changes gradually with the size of the machine.
 ///
 /// ```text
 /// n cores with a queue for each:  3 4 5 6 7 8 9 10 11 | 12 ...
@@ -203,7 +203,7 @@ fn shared_cores(usable: &UsableTopology, parts: &[Part]) -> Option<usize> {
     if usable.is_tiny() {
         return Some(cores);
     }
-    // Isolated CPUs are set aside already, and of several kinds of cores the application keeps half of the fast ones.
+    // Isolated CPUs are already set aside, and of several kinds of cores the application keeps half of the fast ones.
     let is_mixed = usable.nodes.iter().any(UsableNode::is_mixed);
     if parts.is_empty() || usable.has_isolated || is_mixed {
         return None;
@@ -216,7 +216,7 @@ fn shared_cores(usable: &UsableTopology, parts: &[Part]) -> Option<usize> {
     let without: usize = usable
         .nodes
         .iter()
-        // A small machine shares all its cores when the nodes in use have their queues.
+        // Up to `ALL_SHARED_MAX` cores, nodes without queues do not count.
         .filter(|node| beyond > 0 || queues(node) > 0)
         .map(|node| node.cores.len().max(2).saturating_sub(queues(node)))
         .sum();
@@ -224,10 +224,10 @@ fn shared_cores(usable: &UsableTopology, parts: &[Part]) -> Option<usize> {
     (shared > budget::interrupt_cores(usable)).then_some(shared)
 }
 
-/// The most cores that all take interrupts when there is a queue for each.
+/// Maximum number of cores that all take interrupts if there is a queue for each.
 const ALL_SHARED_MAX: usize = 7;
 
-/// Cores that take no interrupts any more for each core beyond that, and for each that has no queue.
+/// Cores that take no interrupts any more for each core beyond that, and for each core without a queue.
 const SHARED_STEP: usize = 2;
 
 fn blank(interface: &Interface, queues: usize) -> InterfacePlacement {
@@ -325,14 +325,14 @@ fn system(usable: &UsableTopology, free: &CpuSet, beside: CpuSet) -> CpuSet {
     }
     let wanted = (usable.cpus() / 32).clamp(1, 4);
     let mut cores: Vec<&UsableCore> = usable.nodes.iter().flat_map(|node| &node.cores).collect();
-    // The system gets no fast core where there are slow ones.
+    // The system gets no fast core if there are slow ones.
     let fastest = cores.iter().map(|core| core.capacity).max();
     if usable.nodes.iter().any(UsableNode::is_mixed) {
         cores.retain(|core| Some(core.capacity) != fastest);
     }
     let cpus = cores.iter().map(|core| core.cpu);
     let candidates: Vec<usize> = cpus.filter(|cpu| free.contains(*cpu)).collect();
-    // The application needs one that is left, unless it has others.
+    // Leave the application at least one CPU, unless it has isolated ones.
     if candidates.len() < wanted + usize::from(!usable.has_isolated) {
         return CpuSet::new();
     }

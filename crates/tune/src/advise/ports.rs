@@ -1,5 +1,4 @@
-//! Local ports of connections that are made: a wide range of them has the ports of services in it, which connections must
-//! not take.
+//! Local ports of outgoing connections: a wide range contains ports of services, which connections must not take.
 
 use super::action::{Action, Revert};
 use super::request::{Request, Role};
@@ -8,14 +7,14 @@ use crate::facts::Facts;
 
 const RESERVED: &str = "net/ipv4/ip_local_reserved_ports";
 
-/// What [`super::setting`] widens the range of local ports to.
+/// Range of local ports that [`super::setting`] sets.
 pub(super) const RANGE: (u64, u64) = (10_000, 65_535);
 
-/// Ports of Kubernetes' services on every node (its default for `--service-node-port-range`). kube-proxy need not listen on
-/// them, so that nothing but a reservation keeps them.
+/// NodePorts of Kubernetes (the default of `--service-node-port-range`). kube-proxy need not listen on them, so only a
+/// reservation protects them.
 const NODE_PORTS: (u64, u64) = (30_000, 32_767);
 
-/// Reserves ports of services where connections are made.
+/// Reserves the ports of services on machines that open connections.
 pub(super) fn advise(facts: &Facts, request: &Request, actions: &mut Vec<Action>) {
     let Some(current) = facts.system.setting(RESERVED) else {
         return;
@@ -68,7 +67,7 @@ fn parsed(text: &str) -> Option<Vec<(u64, u64)>> {
     parts.map(range).collect()
 }
 
-/// In order, each port in one range only.
+/// Sorted ranges, with overlapping and adjacent ones merged.
 fn merged(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     ranges.sort_unstable();
     let mut all: Vec<(u64, u64)> = Vec::new();

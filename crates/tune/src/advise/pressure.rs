@@ -1,12 +1,12 @@
-//! Limits that are nearly reached although they are as high as a plan sets them: what fills them says how much more it
-//! takes. Counters since the start of the machine are no measure of that alone: after a raise they stay as they are.
+//! Limits that are nearly reached although they have the value that a plan sets: the current use determines the new value.
+//! Counters since boot are not enough, because they keep their value after a raise.
 
 use super::action::{Action, Revert};
 use super::request::{Request, Role};
 use super::target::Target;
 use crate::facts::Facts;
 
-/// A limit is nearly reached from this part on, in quarters.
+/// Share of a limit, in quarters, above which it is nearly reached.
 const NEARLY: u64 = 3;
 
 /// Raises limits that are nearly reached.
@@ -31,7 +31,7 @@ fn number(facts: &Facts, file: &str) -> Option<u64> {
     numbers(facts, file)?.first().copied()
 }
 
-/// Twice of what is used, where that is nearly all that a limit allows.
+/// Twice the use, rounded up to a power of two, if the limit is nearly reached.
 fn more(used: u64, limit: u64) -> Option<u64> {
     let is_nearly_reached = used.saturating_mul(4) > limit.saturating_mul(NEARLY);
     let more = used.checked_mul(2)?.checked_next_power_of_two()?;
@@ -85,8 +85,8 @@ fn time_wait(facts: &Facts) -> Option<Action> {
     ))
 }
 
-/// A queue that is as long as somaxconn allowed, and overflowed. The program has to call listen() again, so that the
-/// length of its queue stays the measure until then.
+/// Raises somaxconn if an accept queue with room for 65,535 or more overflowed. The queue keeps its length until the program
+/// calls listen() again, so its length is the measure until then.
 fn accept_queue(facts: &Facts, request: &Request) -> Option<Action> {
     let file = "net/core/somaxconn";
     let now = number(facts, file)?;
@@ -114,7 +114,7 @@ fn accept_queue(facts: &Facts, request: &Request) -> Option<Action> {
 }
 
 fn tcp_memory(facts: &Facts) -> Option<Action> {
-    /// Bytes of a page of most kernels; where pages are larger the limit stays the lower one.
+    /// Page size of most kernels; with larger pages the limit is only lower.
     const PAGE: u64 = 4_096;
     let file = "net/ipv4/tcp_mem";
     let pressures = counted(facts, "TcpExtTCPMemoryPressures")?;
@@ -145,7 +145,7 @@ fn tcp_memory(facts: &Facts) -> Option<Action> {
     ))
 }
 
-/// The rest of an action.
+/// The remaining fields of an action.
 struct Why {
     reason: String,
     source: &'static str,
@@ -195,7 +195,7 @@ mod tests {
         facts
     }
 
-    /// The only value proposed, and after it was written nothing more is.
+    /// Checks the only proposed value, and that nothing is proposed after it is written.
     #[track_caller]
     fn check(mut facts: Facts, expected: Option<&str>) {
         let proposed = |facts: &Facts| {
@@ -255,7 +255,7 @@ mod tests {
         };
         check(listening(65_535, 30), Some("131070"));
         check(listening(65_535, 0), None);
-        // listen() made it short, not the setting.
+        // The program's listen() made the queue short, not the setting.
         check(listening(511, 30), None);
     }
 }

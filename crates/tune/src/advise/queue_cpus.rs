@@ -33,7 +33,7 @@ pub(super) struct Part {
     pub(super) interface: usize,
     /// The node, as an index into the usable nodes.
     pub(super) home: usize,
-    /// Their indexes, those that share an interrupt together.
+    /// Indexes of the queues, grouped by interrupt.
     pub(super) vectors: Vec<Vec<usize>>,
     /// Cores that they are due.
     pub(super) cores: f64,
@@ -72,7 +72,7 @@ impl PartPlacement {
     }
 }
 
-/// A machine too small to set CPUs aside: interrupts go to so many of its cores, in turn, and nothing is steered.
+/// Places a machine too small to set CPUs aside: interrupts go to `cores` of its cores in turn, and nothing is steered.
 pub(super) fn everywhere(
     usable: &UsableTopology,
     parts: &[Part],
@@ -147,8 +147,8 @@ pub(super) fn place(facts: &Facts, usable: &UsableTopology, parts: &[Part]) -> V
     placed.into_iter().flatten().collect()
 }
 
-/// CPUs of a node that few queues may have: half, one for each core, and where cores differ in speed half of the fast ones. Where several nodes serve, two groups of 8 are a
-/// layout that was measured, and the best, although they leave the application no CPU of its own in a node of 16.
+/// CPUs of a node for few queues: half, one per core; if cores differ in speed, half of the fast ones. With several nodes in
+/// use, two groups of 8 were the best measured layout, although a node of 16 then has no CPU for the application alone.
 fn most(usable: &UsableTopology, node: &UsableNode, parts: usize, nodes_in_use: usize) -> f64 {
     if node.is_mixed() {
         return node.for_network.len() as f64;
@@ -159,7 +159,7 @@ fn most(usable: &UsableTopology, node: &UsableNode, parts: usize, nodes_in_use: 
         0 | 1 => 0.0,
         _ => (2.0 * cpus - two_groups).min(two_groups),
     };
-    // One CPU beside the interrupts, also of a small node, unless isolated CPUs leave the system no other.
+    // One CPU besides the interrupts, even in a small node, unless isolated CPUs leave the system no other.
     let pair = match (parts, usable.has_isolated) {
         (1, false) => 2.0,
         _ => 1.0,
@@ -167,7 +167,7 @@ fn most(usable: &UsableTopology, node: &UsableNode, parts: usize, nodes_in_use: 
     (cpus / 2.0).max(measured).max(pair).min(cores)
 }
 
-/// The cores of a node that are left to the network: groups take the first, interrupts alone the last.
+/// Cores of a node that are still free for the network: groups take the first, interrupts alone the last.
 struct Room {
     first: usize,
     end: usize,

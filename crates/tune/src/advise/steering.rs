@@ -64,12 +64,12 @@ fn sender_shares(facts: &Facts, placed: &InterfacePlacement, queues: usize) -> V
     shares
 }
 
-/// Entries of the flow table of all sockets that perftune sets.
+/// Size of the flow table of all sockets, as perftune sets it.
 const FLOWS: usize = 32_768;
 
 impl Advice<'_> {
     pub(super) fn steering(&self, actions: &mut Vec<Action>) {
-        // What is not interrupted where the plan says keeps its mask.
+        // Queues whose interrupts are not moved keep their mask.
         let is_placed =
             |queue: &&QueuePlacement| queue.irq_cpu.is_some() || !self.interface.is_device;
         for queue in self.placed.queues.iter().filter(is_placed) {
@@ -162,8 +162,8 @@ impl Advice<'_> {
         }
     }
 
-    /// Flow tables where packets are handed to all CPUs of the application: there they may as well go to the one whose
-    /// thread reads them.
+    /// Note about flow tables, if packets are steered to all CPUs of the application: flow tables steer them to the CPU of the
+    /// thread that reads them.
     pub(super) fn flow_tables(&self) -> Option<Note> {
         let entries = self
             .facts

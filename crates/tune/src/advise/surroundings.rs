@@ -73,7 +73,7 @@ pub(super) fn advise(
     }
 }
 
-/// Stops irqbalance unless it is told to leave the interrupts alone that are moved, and says how it would be told.
+/// Stops irqbalance unless it bans the moved interrupts, and notes the options that ban them.
 fn irqbalance(facts: &Facts, actions: &mut Vec<Action>, notes: &mut Vec<Note>) {
     let moved = actions
         .iter()
@@ -94,7 +94,7 @@ fn irqbalance(facts: &Facts, actions: &mut Vec<Action>, notes: &mut Vec<Note>) {
     if moved.iter().all(is_banned) {
         notes.push(Note::new(
             "irqbalance",
-            "keeps running: it is told to leave the interrupts of this plan alone (--banirq)",
+            "keeps running: its options ban the interrupts of this plan (--banirq)",
         ));
         return;
     }

@@ -17,7 +17,7 @@ const FAST_PERCENT: usize = 90;
 /// The cores that may be used, by node, each with the one CPU of it that is.
 pub(super) struct UsableTopology {
     pub(super) nodes: Vec<UsableNode>,
-    /// Whether the application has CPUs besides these: those that were isolated at boot.
+    /// Whether the application also has CPUs that were isolated at boot.
     pub(super) has_isolated: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct UsableNode {
     pub(super) package: i64,
     /// In the order of places, the fast ones first.
     pub(super) cores: Vec<UsableCore>,
-    /// Those of `cores` that the network may take: all, or where they differ in speed half of the fast ones.
+    /// The part of `cores` for the network: all, or half of the fast ones if they differ in speed.
     pub(super) for_network: Range<usize>,
     /// CPUs that may be used, siblings counted.
     pub(super) cpus: usize,
@@ -44,7 +44,7 @@ pub(super) struct UsableCore {
 }
 
 impl UsableTopology {
-    /// Of a machine, without the cores of some CPUs.
+    /// Usable cores of a machine, except the cores of the CPUs in `without`.
     pub(super) fn of(topology: &Topology, without: &CpuSet) -> UsableTopology {
         let shared = topology.allowed.minus(&topology.isolated);
         let usable = if shared.is_empty() {
@@ -103,13 +103,13 @@ impl UsableTopology {
         self.nodes.iter().map(|node| node.cores.len()).sum()
     }
 
-    /// One CPU for each core.
+    /// One CPU per core.
     pub(super) fn core_cpus(&self) -> Vec<usize> {
         let cores = self.nodes.iter().flat_map(|node| &node.cores);
         cores.map(|core| core.cpu).collect()
     }
 
-    /// The same for the fastest cores.
+    /// One CPU per core, of the fastest cores only.
     pub(super) fn fast_cpus(&self) -> Vec<usize> {
         let cores = || self.nodes.iter().flat_map(|node| &node.cores);
         let fastest = cores().map(|core| core.capacity).max();
@@ -134,9 +134,9 @@ impl UsableNode {
     }
 }
 
-/// The cores that the network may take of a node's, the fast ones of which stand first. Of the fastest kind that has two
-/// it takes half, and a single faster core none: the application keeps half of the fast cores at least. Cores of one kind
-/// are all there to be taken. `gone` are speeds of cores of the node that take interrupts already.
+/// The part of a node's `cores` (fast ones first) for the network: all if they are of one kind, otherwise half of the fastest
+/// kind that has two or more. A single faster core stays with the application. `gone` has the speeds of cores of the node that
+/// already take interrupts.
 fn for_network(cores: &[UsableCore], gone: &[usize]) -> Range<usize> {
     let mut first = 0;
     for kind in cores.chunk_by(|one, two| one.capacity == two.capacity) {
@@ -151,7 +151,7 @@ fn for_network(cores: &[UsableCore], gone: &[usize]) -> Range<usize> {
             takes => return end - takes..end,
         }
     }
-    // No kind has two: the fastest core stays with the application.
+    // No kind has two cores: the fastest core stays with the application.
     let is_mixed = first > 0 && cores.len() > 1;
     usize::from(is_mixed)..cores.len()
 }
@@ -234,5 +234,5 @@ fn nearest(facts: &Facts, usable: &UsableTopology, id: usize) -> Option<usize> {
         .map(|node| node.at)
 }
 
-/// With fewer cores the rest of the system has no CPU of its own.
+/// With fewer cores, the rest of the system has no CPU of its own.
 pub(super) const CORES_MIN_FOR_SYSTEM: usize = 8;

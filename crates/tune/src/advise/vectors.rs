@@ -1,13 +1,13 @@
-//! Which queues of an interface can be placed, and where the interrupts are that stay where they are. Pure.
+//! Queues of an interface that can be placed, and CPUs of interrupts that are not moved. Pure.
 //!
-//! A queue is placed together with those that have the same interrupt. One whose interrupt is not known is not placed:
-//! nothing would move there.
+//! Queues that share an interrupt are placed together. A queue whose interrupt is unknown is not placed, since nothing would
+//! move.
 
 use super::usable::UsableTopology;
 use crate::cpus::CpuSet;
 use crate::facts::{Facts, Interface};
 
-/// Receive queues there are. Drivers of mlx5 in Linux 5.3 to 6.0 show each twice.
+/// Number of receive queues. Drivers of mlx5 in Linux 5.3 to 6.0 list each queue twice.
 pub(super) fn present(interface: &Interface) -> usize {
     let shown = interface.receive.len();
     let channels = interface.ethtool.as_ref().and_then(|said| said.channels);
@@ -24,9 +24,9 @@ pub(super) fn present(interface: &Interface) -> usize {
     if shown == 0 { named.max(1) } else { shown }
 }
 
-/// The queues to be placed of an interface that is to have so many, by interrupt.
+/// Queues to place of an interface that will have `queues` of them, grouped by interrupt.
 pub(super) fn of(interface: &Interface, queues: usize) -> Vec<Vec<usize>> {
-    // Packets of a virtual interface come without interrupts, and those of queues that are to be made are not there yet.
+    // A virtual interface has no interrupts, and new queues have none yet.
     if !interface.is_device || queues != present(interface) {
         return (0..queues).map(|queue| vec![queue]).collect();
     }
@@ -46,14 +46,14 @@ pub(super) fn of(interface: &Interface, queues: usize) -> Vec<Vec<usize>> {
     vectors.into_iter().map(|(_, queues)| queues).collect()
 }
 
-/// Whether each queue that an interface has can be placed.
+/// Whether all current queues of an interface can be placed.
 pub(super) fn are_known(interface: &Interface) -> bool {
     let queues = present(interface);
     let known: usize = of(interface, queues).iter().map(Vec::len).sum();
     known == queues
 }
 
-/// CPUs that interrupts of these interfaces go to and that no plan moves.
+/// CPUs of the interrupts of these interfaces that no plan moves.
 pub(super) fn unmoved(interfaces: &[&Interface]) -> CpuSet {
     let all = interfaces.iter();
     all.fold(CpuSet::new(), |all, interface| {
@@ -61,15 +61,15 @@ pub(super) fn unmoved(interfaces: &[&Interface]) -> CpuSet {
     })
 }
 
-/// What is left for a plan beside interrupts that stay where they are.
+/// Cores available to a plan besides unmoved interrupts.
 pub(super) enum Beside {
-    /// These cores, and the CPUs of such interrupts are none of them.
+    /// These cores, without the cores of unmoved interrupts.
     Apart(UsableTopology),
-    /// All cores: such interrupts go to more than half of them, so that the application shares them anyway.
+    /// All cores: unmoved interrupts go to more than half of them, so that the application shares them anyway.
     Among(UsableTopology),
 }
 
-/// Sets the cores of interrupts aside that no plan moves, when these are few.
+/// Sets the cores of unmoved interrupts aside if they are few.
 pub(super) fn beside(facts: &Facts, interfaces: &[&Interface]) -> Beside {
     let topology = &facts.topology;
     let all = UsableTopology::of(topology, &CpuSet::new());

@@ -50,7 +50,7 @@ pub struct Journal {
     is_cut: bool,
     /// A directory that was made for it and goes with it.
     made: Option<PathBuf>,
-    /// Who undoes the runs that begin.
+    /// The process that undoes the runs started from now on.
     guard: Option<Guard>,
 }
 

@@ -21,11 +21,11 @@ const SETTINGS: &str = "etc/sysctl.d/90-onrush.conf";
 const UNIT: &str = "etc/systemd/system/onrush-tune.service";
 const WANTS: &str = "etc/systemd/system/multi-user.target.wants/onrush-tune.service";
 
-/// What brings interfaces up, since a device has its interrupts only then: systemd-networkd, NetworkManager, ifupdown.
+/// Units that bring interfaces up (systemd-networkd, NetworkManager, ifupdown). A device has its interrupts only then.
 const AFTER: &str =
     "systemd-networkd-wait-online.service NetworkManager-wait-online.service networking.service";
 
-/// Servers that may start before the network is up. What waits for it (`After=network-online.target`) comes later anyway.
+/// Servers that may start before the network is up. Units with `After=network-online.target` start later anyway.
 const SERVERS: &str = "onrush.service nginx.service apache2.service httpd.service haproxy.service envoy.service \
                        caddy.service lighttpd.service traefik.service varnish.service squid.service memcached.service \
                        kubelet.service docker.service";
@@ -110,8 +110,8 @@ fn merged(
     all
 }
 
-/// What holds at boot instead of our settings: files that are read after ours (sysctl.d(5): by their names; `sysctl --system`
-/// reads /etc/sysctl.conf last) and say something else, each as a sentence.
+/// Warnings about files that override our settings at boot: files with another value that are read later (sysctl.d(5): sorted by
+/// name; `sysctl --system` reads /etc/sysctl.conf last).
 pub fn overridden(facts: &Facts, plan: &Plan, settings: &[(String, String)]) -> Vec<String> {
     let own = SETTINGS.rsplit('/').next();
     let is_later = |file: &str| file == "/etc/sysctl.conf" || file.rsplit('/').next() > own;

@@ -196,7 +196,7 @@ impl Case<'_> {
         }
         let ran = self.shares().iter().any(|(.., share)| *share > 0.01);
         let unread = self.left_unread("");
-        // Bytes of one moment may be read at the next.
+        // Bytes that are unread in one sample may be read by the next.
         let stays = self.share_of_samples(|sample| {
             let unaccepted = sample.unaccepted.as_ref()?.values().any(|count| *count > 0);
             Some(unaccepted || sample.connections.as_ref()?.unread > 0)

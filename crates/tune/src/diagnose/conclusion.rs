@@ -143,7 +143,7 @@ impl Case<'_> {
                     "nothing here was full, but {unread}: {} packets came in, and {busy}",
                     asked.received
                 ),
-                "the program that does not read: `onrush tune diagnose --pid` says whether it is stopped",
+                "the program that does not read: `onrush tune diagnose --pid` reports whether it is stopped",
             );
         }
         if let Some(words) = self.may_be_the_disk() {

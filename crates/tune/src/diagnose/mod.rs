@@ -288,7 +288,7 @@ impl Case<'_> {
         }
     }
 
-    /// The share of samples that satisfy a condition, of those that were read; `None` without any.
+    /// Share of the samples that satisfy a condition, without samples that were not read; `None` if none was.
     fn share_of_samples(&self, is_so: impl Fn(&Sample) -> Option<bool>) -> Option<f64> {
         let known: Vec<bool> = self.after.samples.iter().filter_map(is_so).collect();
         let times = known.iter().filter(|is_so| **is_so).count();

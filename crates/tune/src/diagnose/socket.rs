@@ -60,7 +60,7 @@ impl Case<'_> {
         let sockets = self.dropping_sockets();
         let own: u64 = sockets.iter().flatten().map(|(_, dropped)| dropped).sum();
         let confidence = self.confidence(events, taken.saturating_add(events), LOSS);
-        // The counters cover all sockets of the network namespace, not only those of the process.
+        // The counters cover all sockets of the network namespace, not only the sockets of the process.
         let (confidence, whose) = match (&self.after.process, &sockets) {
             (Some(process), Some(_)) if own == 0 && unsent == 0 => (
                 Confidence::Low,

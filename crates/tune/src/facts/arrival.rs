@@ -39,7 +39,7 @@ pub fn of(interfaces: &[Interface]) -> Result<CpuSet, String> {
 
 fn of_one(interface: &Interface) -> Result<CpuSet, String> {
     let mut all = CpuSet::new();
-    // What stands on others (a bond, a VLAN) gets its packets where they do, and a representor where its parent does.
+    // Packets of a stacked interface (a bond, a VLAN) arrive at its lower devices, packets of a representor at its parent.
     let stands_on_others = !interface.lower.is_empty() || interface.device.is_some();
     if !interface.is_device && stands_on_others {
         return Ok(all);
@@ -56,7 +56,7 @@ fn of_one(interface: &Interface) -> Result<CpuSet, String> {
     Ok(all)
 }
 
-/// Why nothing is said of an interface.
+/// Reason why the CPUs of an interface are unknown.
 pub(crate) fn unknown(interface: &Interface) -> String {
     format!(
         "it is not known which CPUs take packets of {}",

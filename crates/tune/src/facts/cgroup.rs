@@ -130,8 +130,8 @@ pub(super) fn allowed(tree: &Tree, process: Option<u32>) -> Allowed {
     found.map_or(Allowed::All, Allowed::These)
 }
 
-/// Files of version 1 with the CPUs of a group: the effective ones since Linux 3.17, and without the prefix where the
-/// hierarchy was mounted as `cpuset` or with `noprefix` (cpuset(7)).
+/// Files of version 1 with the CPUs of a group: the effective CPUs since Linux 3.17, and without the prefix if the hierarchy is
+/// mounted as `cpuset` or with `noprefix` (cpuset(7)).
 const VERSION_1_CPUS: [&str; 4] = [
     "cpuset.effective_cpus",
     "cpuset.cpus",
@@ -139,7 +139,7 @@ const VERSION_1_CPUS: [&str; 4] = [
     "cpus",
 ];
 
-/// The groups of a process by hierarchy. Where only `/proc/PID/cpuset` is there (cpuset(7)), its path is that of version 1.
+/// The groups of a process by hierarchy. If only `/proc/PID/cpuset` exists (cpuset(7)), its path is used for version 1.
 fn memberships(tree: &Tree, process: Option<u32>) -> Option<String> {
     let name = name_of(process);
     let groups = tree
@@ -470,10 +470,10 @@ mod tests {
         ] {
             assert_eq!(found(mount, file, &[]), two, "{mount} {file}");
         }
-        // Groups of other controllers say nothing of CPUs.
+        // Groups of other controllers do not limit CPUs.
         let others = ("/proc/self/cgroup", "4:memory:/m");
         assert_eq!(found(old, "/cg/a/b/cpus", &[others]), two);
-        // The path is known, and the hierarchy is mounted nowhere that can be seen.
+        // The path is known, but no visible mount has the hierarchy.
         let proc = "20 23 0:4 / /proc rw - proc proc rw";
         assert_eq!(found(proc, "/cg/a/b/cpus", &[]), Allowed::Hidden);
     }

@@ -24,13 +24,13 @@ pub struct Connections {
     pub unsent: u64,
     /// Sum of these bytes.
     pub unsent_bytes: u64,
-    /// Of the `unsent` connections, those limited by the peer's receive window for most of their busy time.
+    /// Part of `unsent`: connections limited by the peer's receive window for most of their busy time.
     pub refused: u64,
     /// Connections accepted on a listening port.
     pub served: u64,
-    /// Of the `served` connections, those that received data after they last sent some: a response is due.
+    /// Part of `served`: connections whose last data was received, not sent. A response is due.
     pub held: u64,
-    /// Of the `served` connections, those that sent and received in the same kernel tick: the order is unknown.
+    /// Part of `served`: connections that sent and received in the same kernel tick. The order is unknown.
     pub unclear: u64,
     /// Outgoing connections that wait for a response, by server.
     pub awaited: BTreeMap<SocketAddr, u64>,
@@ -49,9 +49,9 @@ pub struct PortUse {
     pub to: Option<SocketAddr>,
     /// Ports of the range in use, without TIME-WAIT ports that the kernel would reuse.
     pub used: u64,
-    /// Of the used ports, those of the given process; `None` without a process.
+    /// Part of the used ports: ports of the given process; `None` without a process.
     pub own: Option<u64>,
-    /// Of the used ports, those in TIME-WAIT; these belong to no process.
+    /// Part of the used ports: ports in TIME-WAIT, which belong to no process.
     pub closed: u64,
     /// Size of the range.
     pub range: u64,

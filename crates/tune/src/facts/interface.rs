@@ -31,8 +31,8 @@ pub struct Interface {
     pub port: Option<u32>,
     /// The device that it is a virtual function of; none when it is none.
     pub physical_function: Option<String>,
-    /// Whether it is a device of its own rather than something built on others. The representor of a virtual function
-    /// is none, although it has the device of its parent: its packets come by the parent's interrupts.
+    /// Whether it is a device of its own, not built on others. The representor of a virtual function is not, although it has the
+    /// device of its parent: its packets come by the parent's interrupts.
     pub is_device: bool,
     /// What the kernel says of its link: `up`, `down`, `unknown` …
     pub state: Option<String>,
@@ -50,7 +50,7 @@ pub struct Interface {
     pub irqs: Vec<Irq>,
     /// Why some interrupts of its device are nobody's, or of no queue.
     pub irqs_unclear: Option<Unclear>,
-    /// CPUs that interrupts go to of which it is only known that they may bring its packets, not for which queue.
+    /// CPUs of interrupts that may bring its packets, but whose queue is unknown.
     pub unclear_cpus: CpuSet,
     /// What the driver says; none when it was not asked.
     pub ethtool: Option<Ethtool>,
@@ -95,9 +95,9 @@ pub struct Irq {
     pub name: String,
     /// What it is for.
     pub purpose: Purpose,
-    /// The queue it serves, the first when it serves several; none for control, or when its name does not say.
+    /// The queue it serves, the first one of several; `None` for control, or if its name does not show it.
     pub queue: Option<usize>,
-    /// How many queues it serves, from `queue` on.
+    /// Number of queues it serves, from `queue` on.
     pub queues: usize,
     /// CPUs it may go to.
     pub affinity: Option<CpuSet>,
@@ -114,7 +114,7 @@ pub enum Unclear {
     Shared(Vec<String>),
     /// Several say that they serve one queue in one direction.
     Twice,
-    /// Packets come by the portals of the processor (`dpio.N`), one for each CPU, which all interfaces share.
+    /// Packets come by the portals of the processor (`dpio.N`), one per CPU, which all interfaces share.
     Portals,
 }
 
@@ -125,7 +125,7 @@ pub enum AffinityFile {
     List(String),
     /// `smp_affinity`, and what it says.
     Mask(String),
-    /// `channels/N/cpu` of the device, and what it says: a channel of Hyper-V's bus takes the number of one CPU.
+    /// `channels/N/cpu` of the device, and its content: a channel of the Hyper-V bus takes the number of one CPU.
     Channel(String),
 }
 
@@ -157,7 +157,7 @@ impl Irq {
         first.is_some_and(|first| queue - first < self.queues)
     }
 
-    /// The CPUs it goes to: those in effect, else those it may go to.
+    /// The CPUs it goes to: the effective ones, or else the allowed ones.
     pub fn cpus(&self) -> CpuSet {
         let effective = self.effective.as_ref().filter(|cpus| !cpus.is_empty());
         effective
@@ -166,7 +166,7 @@ impl Irq {
             .unwrap_or_default()
     }
 
-    /// Where the value of its CPUs is.
+    /// Path of the file with its CPUs.
     pub fn path(&self, interface: &str) -> Option<String> {
         let number = self.number;
         Some(match self.file.as_ref()? {

@@ -100,7 +100,7 @@ fn handlers(words: &[&str]) -> String {
     words[names..].join(" ")
 }
 
-/// What gVNIC (`gve`) calls its interrupts but that for management: `gve-ntfy-blk3@pci:…`, and before Linux 6.4
+/// Part of the names of gVNIC (`gve`) interrupts except the management one: `gve-ntfy-blk3@pci:…`, and before Linux 6.4
 /// `eth%d-ntfy-block.3`, with the percent sign.
 const BLOCK: &str = "ntfy-bl";
 
@@ -109,13 +109,13 @@ pub(crate) fn is_block(name: &str) -> bool {
     name.contains(BLOCK)
 }
 
-/// Whether an interrupt is that of all queues of a virtio device with too few of them: `virtio3-virtqueues`
+/// Whether an interrupt serves all queues of a virtio device with too few interrupts: `virtio3-virtqueues`
 /// (vp_request_msix_vectors in drivers/virtio/virtio_pci_common.c).
 pub(crate) fn is_virtqueues(name: &str) -> bool {
     name.ends_with("-virtqueues")
 }
 
-/// Whether an interrupt is that of a portal of DPAA2: `dpio.3`.
+/// Whether an interrupt belongs to a portal of DPAA2: `dpio.3`.
 pub(crate) fn is_portal(name: &str) -> bool {
     let number = name.strip_prefix("dpio.");
     number.is_some_and(|number| number.starts_with(|letter: char| letter.is_ascii_digit()))
@@ -176,7 +176,7 @@ pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
         let Some((before, after)) = rest.split_once(word) else {
             continue;
         };
-        // The number stands after the word, or before it: `q3-rx`.
+        // The number comes after the word, or before it: `q3-rx`.
         let queue = first_number(after).or_else(|| last_number(before));
         return (purpose, queue);
     }

@@ -97,9 +97,9 @@ pub struct System {
     pub daemons: Vec<(String, Daemon)>,
     /// Timers of systemd that are wanted at boot: `apt-daily.timer`. None where systemd does not run.
     pub timers: Vec<String>,
-    /// Sockets and what they hold now, by the names of /proc/net/sockstat: `TCP tw`, `TCP mem` (pages).
+    /// Values of /proc/net/sockstat by name: `TCP tw`, `TCP mem` (pages).
     pub sockets: BTreeMap<String, u64>,
-    /// Options of irqbalance in the file that its unit reads; none where there is none.
+    /// Options of irqbalance from the file that its unit reads; `None` without the file.
     pub irqbalance: Option<String>,
     /// Lines of /etc/sysctl.conf and of the directories of sysctl.d(5) that set something, as `(file, key, value)`, in the
     /// order in which they are read.
@@ -313,7 +313,7 @@ fn sockets(tree: &Tree) -> BTreeMap<String, u64> {
 }
 
 fn configured(tree: &Tree) -> Vec<(String, String, String)> {
-    /// Those of sysctl.d(5): of files of one name the first counts.
+    /// Files of sysctl.d(5): the first of several files with the same name counts.
     const DIRECTORIES: [&str; 5] = ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"];
     let mut by_name: BTreeMap<String, String> = BTreeMap::new();
     for directory in DIRECTORIES.map(|directory| format!("{directory}/sysctl.d")) {

@@ -39,7 +39,7 @@ pub struct Node {
     pub id: usize,
     /// Its CPUs that run.
     pub cpus: CpuSet,
-    /// Its distance to each node, by number, nodes without CPUs among them; 10 is here.
+    /// Its distance to each node, by node number, including nodes without CPUs; 10 is the node itself.
     pub distances: BTreeMap<usize, usize>,
 }
 
@@ -316,8 +316,8 @@ fn last_cache(tree: &Tree, cpu: usize) -> Option<CpuSet> {
 /// How fast each CPU is beside the others, where they differ: Arm says so itself, x86 by kinds of performance counters.
 fn capacities(tree: &Tree, online: &CpuSet) -> BTreeMap<usize, usize> {
     let mut capacities = BTreeMap::new();
-    // Efficient cores, and those of low power, which some kernels list apart (intel_hybrid_pmu_type_map in
-    // arch/x86/events/intel/core.c). The numbers do not matter: slower is what counts.
+    // Efficient cores, and low-power cores, which some kernels list separately (intel_hybrid_pmu_type_map in
+    // arch/x86/events/intel/core.c). The exact numbers do not matter, only that they are lower.
     for (kind, capacity) in [("cpu_atom", 512), ("cpu_lowpower", 256)] {
         if let Some(slow) = list(tree, &format!("/sys/devices/{kind}/cpus")) {
             capacities.extend(slow.iter().map(|cpu| (cpu, capacity)));

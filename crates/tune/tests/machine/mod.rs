@@ -47,11 +47,11 @@ pub(crate) struct Machine {
     pub(crate) offline: Vec<usize>,
     /// How many cores of each node, from the last, are slow ones.
     pub(crate) slow_cores: usize,
-    /// How many of these are listed as such of low power rather than by `cpu_capacity`.
+    /// How many of the slow cores are listed as low-power cores, not by `cpu_capacity`.
     pub(crate) low_power_cores: usize,
-    /// The kernel's number of each node; numbers between are not used.
+    /// The kernel's number of each node; numbers in between are unused.
     pub(crate) node_ids: Vec<usize>,
-    /// Nodes that have memory and no CPUs, by number.
+    /// Numbers of the nodes with memory and without CPUs.
     pub(crate) memory_nodes: Vec<usize>,
     /// CPUs set aside at boot.
     pub(crate) isolated: Vec<usize>,
@@ -322,8 +322,8 @@ impl Machine {
         }
     }
 
-    /// Nodes of one half of the machine are nearer to each other than to those of the other; those with memory only are
-    /// the farthest.
+    /// Nodes in the same half of the machine are nearer to each other than to the other half; nodes with memory only are the
+    /// farthest.
     fn write_nodes(&self, root: &Root) {
         let mut ids: Vec<usize> = [&self.node_ids[..], &self.memory_nodes].concat();
         ids.sort_unstable();
@@ -370,7 +370,7 @@ impl Machine {
             }
             if card.kind == Kind::Netvsc {
                 for queue in 0..card.queues {
-                    // Numbers of channels are those of the whole machine.
+                    // Channels are numbered across the whole machine.
                     let channel = format!("{holder}/channels/{}", 20 + 3 * queue);
                     root.write(&format!("{channel}/cpu"), &card.irq_cpu.to_string());
                     root.write(&format!("{channel}/subchannel_id"), &queue.to_string());

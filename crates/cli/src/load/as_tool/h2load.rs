@@ -150,7 +150,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// Offers the first protocol of a list that is spoken here.
+    /// Offers the first supported protocol of a list.
     fn offer(&mut self, name: &str, list: &str) -> Result<(), String> {
         let listed: Vec<&str> = list.split(',').map(str::trim).collect();
         let known = |protocol: &&&str| matches!(**protocol, "h2" | "http/1.1");

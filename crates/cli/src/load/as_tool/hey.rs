@@ -56,7 +56,7 @@ struct Wanted {
     threads: String,
     codings: Option<&'static str>,
     is_http2: bool,
-    /// Requests of a connection at once, over HTTP/2.
+    /// Concurrent HTTP/2 requests per connection.
     streams: Option<String>,
     /// Flags that are as they are.
     others: Vec<String>,
@@ -259,7 +259,7 @@ impl Wanted {
 }
 
 impl Wanted {
-    /// Our flags of HTTP/2, with what it changes of others.
+    /// Our flags for HTTP/2; also adapts the connections and the rate.
     fn http2(&mut self, url: &str) -> Result<Vec<String>, String> {
         if self.tool == Tool::Hey && self.is_http2 && !is_https(url) {
             self.is_http2 = false;

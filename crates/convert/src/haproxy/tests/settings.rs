@@ -249,8 +249,8 @@ fn half_closed_tunnels_have_the_longer_time_of_both_sides() {
     }
 }
 
-/// The keys about certificates of clients of `bind :443 ssl` with these words and this `crt-list`; none where the result does
-/// not listen.
+/// Keys about client certificates of `bind :443 ssl` with these options and this `crt-list`; `None` if the result does not
+/// listen.
 fn clients(bind: &str, list: &str, guards: Guards) -> Option<String> {
     let text = format!(
         "frontend f\n mode http\n bind :443 ssl {bind}\n default_backend b\nbackend b\n mode http\n{SERVER}\n"
@@ -328,14 +328,14 @@ fn rules_for_certificates_of_clients_are_carried_or_nobody_is_served() {
             Some("client_ca=/a,client_certificates=required}"),
             None,
         ),
-        // Two authorities, and which names each is for is not known.
+        // Two authorities, and it is unknown which names each is for.
         (
             "crt-list /certs",
             "/x [verify required ca-file /a]\n/y [verify required ca-file /b]",
             None,
             Some(""),
         ),
-        // An entry inherits the words of the line.
+        // An entry inherits the options of the line.
         (
             "verify required ca-file /a crt-list /certs",
             "/x x.org\n/y [crl-file /r] y.org",

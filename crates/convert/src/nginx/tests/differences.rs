@@ -126,7 +126,7 @@ fn networks_behind_an_unread_proxy_header_are_closed() {
         &["allow = \"10.0.0.0/8\"", "files ="],
         &[],
     );
-    // nginx takes the address of the connection, or that of another field.
+    // nginx takes the address of the connection or the address in another field.
     for words in [
         "listen 81 proxy_protocol; real_ip_header proxy_protocol;",
         "set_real_ip_from 10.0.0.0/8;",

@@ -314,7 +314,7 @@ impl Serving {
             }
             Answer::NoStatus => self.head(stream, &[("x-status", "200")], End::Stream),
             Answer::LargeHead => {
-                // More than is announced; coded by Huffman, less than a block may have.
+                // Larger than the announced limit, but with Huffman coding smaller than a block may be.
                 let value = "v".repeat(74_000);
                 self.head(
                     stream,

@@ -6,7 +6,7 @@ use onrush_http::{HeaderSlots, Limits, Method, Parsed, Refusal};
 
 use crate::protocol::http1::limits::RESPONSE_LIMITS;
 
-/// The beginning of a head, where it is longer than what a receive buffer holds.
+/// Beginning of a head that is larger than a receive buffer.
 #[derive(Debug, Default)]
 pub(crate) struct HeldHead(Vec<u8>);
 
@@ -43,7 +43,7 @@ impl HeldHead {
         let Some((head, bytes)) = read(&self.0)? else {
             return Ok((input.len(), None));
         };
-        // It was not whole before, so it ends in `input`.
+        // The head was incomplete before, so it ends in `input`.
         self.0 = Vec::new();
         Ok((bytes - before, Some(head)))
     }

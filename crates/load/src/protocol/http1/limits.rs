@@ -2,9 +2,9 @@
 
 use onrush_http::{Codings, Limits};
 
-/// Bounds of a response. Servers send heads larger than a proxy takes: cookies, policies (CSP) and tickets of a single sign-on make
-/// 20 to 40 KiB; curl takes 100 KiB in a field and 300 KiB in all. Trailers are read as whole lines from a receive buffer, which
-/// 15 KiB fit. A client needs no transfer coding decoded to find the end of a body.
+/// Limits of a response. Servers send larger heads than a proxy accepts: cookies, policies (CSP) and single sign-on tickets make
+/// 20 to 40 KiB; curl accepts 100 KiB in a field and 300 KiB in total. Trailers are read as whole lines from a receive buffer, which
+/// holds 15 KiB of them. A client finds the end of a body without decoding its transfer codings.
 pub(crate) const RESPONSE_LIMITS: Limits = Limits {
     head_bytes_max: 64 * 1024,
     headers_max: 256,

@@ -1,11 +1,11 @@
-//! Results against the schemas that are shipped, by the part of JSON Schema that these are made of.
+//! Checks results against the shipped schemas, by the keywords of JSON Schema that these use.
 
 use std::fs;
 
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// Keywords that are checked, and those that need no check.
+/// Supported keywords; the last four need no check.
 const KEYWORDS: [&str; 15] = [
     "$ref",
     "type",
@@ -24,22 +24,22 @@ const KEYWORDS: [&str; 15] = [
     "$defs",
 ];
 
-/// The schema of this file name.
+/// Reads the schema with this file name.
 fn read(name: &str) -> Value {
     let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Panics where `value` does not conform to the schema of this file name.
+/// Panics if `value` does not conform to the schema with this file name.
 #[track_caller]
 pub(crate) fn conforms(value: &Value, name: &str) {
     let schema = read(name);
     check(value, &schema, (&schema, name));
 }
 
-/// Panics where `value`, which is at `place`, does not conform to `schema`, a part of `whole`; also at a keyword that is not
-/// checked here.
+/// Panics if `value`, found at `place`, does not conform to `schema`, a part of `whole`, or if `schema` has an unsupported
+/// keyword.
 #[track_caller]
 pub(crate) fn check(value: &Value, schema: &Value, (whole, place): (&Value, &str)) {
     let keywords = schema.as_object().expect("a schema is an object").keys();
@@ -108,7 +108,7 @@ fn check_object(object: &Map<String, Value>, schema: &Value, (whole, place): (&V
             check(value, known, (whole, &place));
             continue;
         }
-        // Keys that nobody knows beforehand.
+        // Keys that are not known in advance.
         if schema["additionalProperties"].is_object() {
             check(value, &schema["additionalProperties"], (whole, &place));
             continue;

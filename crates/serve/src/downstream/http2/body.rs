@@ -115,7 +115,7 @@ impl<'a> Body<'a> {
         output.put(server, CHUNK_END)
     }
 
-    /// Whether it had trailers for which its framing has no room.
+    /// Whether it had trailers that its framing cannot carry.
     pub(crate) fn has_dropped_trailers(&self) -> bool {
         let body = self.flow.incoming.body_if_any();
         self.framing != Framing::Chunked && body.is_some_and(|it| !it.trailers.borrow().is_empty())

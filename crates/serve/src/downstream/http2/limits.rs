@@ -40,11 +40,11 @@ pub(crate) const HTTP2_CONNECTION_WINDOW: u32 = 256 * 1024;
 /// The listing of a large directory is longer; its stream counts as several stalled streams. Memory that responses share is not counted.
 pub(crate) const HTTP2_STREAM_HELD_MAX: usize = 64 * 1024;
 
-/// Bytes of held responses that were dropped unsent after which free memory is returned to the system: the data of 16 stalled streams.
-/// The allocator would keep it because of allocations in use between.
+/// Bytes of held responses dropped unsent after which free memory is returned to the system: the data of 16 stalled streams.
+/// Otherwise the allocator keeps it, because of allocations in between that are in use.
 pub(crate) const HTTP2_DROPPED_MAX: usize = 1024 * 1024;
 
-/// Time until it is returned. It takes some microseconds for each free part, so it is done once for many streams.
+/// Delay before the memory is returned. Returning takes some microseconds per free part, so it is done once for many streams.
 pub(crate) const HTTP2_DROPPED_KEPT: Duration = Duration::from_secs(5);
 
 /// Time without progress after which a stalled stream may be reset when its client address has too many of them. Longer than a

@@ -13,7 +13,7 @@ use super::session::Session;
 use crate::reply::fields::Fields;
 
 impl Session {
-    /// Writes all of a response that is rendered as one of HTTP/1. Bytes that are written up to the end of its head.
+    /// Writes a whole response that is rendered as HTTP/1. Returns the bytes written up to the end of its head.
     #[inline]
     pub(crate) fn rendered(&self, flow: &Flow, status: u16, (head, body): (&[u8], &[u8])) -> u64 {
         let state = &mut *self.state.borrow_mut();

@@ -138,7 +138,7 @@ impl Entry {
         self.first_byte.set(Some(duration));
     }
 
-    /// So many bytes of its response are written, and its body follows.
+    /// Records the end of the response head; `written` is the bytes of the response up to there.
     pub(crate) fn end_head(&self, written: u64) {
         self.head_sent.set(written);
     }

@@ -110,7 +110,7 @@ impl Lines {
         self.ring(|_| {});
     }
 
-    /// Whether there will be no more lines.
+    /// Whether no more lines will come.
     pub(super) fn has_ended(&self) -> bool {
         self.ends.load(Ordering::Acquire)
     }

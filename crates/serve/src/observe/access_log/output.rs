@@ -37,8 +37,8 @@ pub(super) enum Output {
     },
 }
 
-/// How long a syslog may take for one message before the thread looks whether the log ends. Until then lines wait for a syslog
-/// that has stopped; afterwards they are lost, since nobody would be left to write them.
+/// Time-out of one message to a syslog, after which the thread checks whether the log ends. Until it ends, lines wait for a syslog
+/// that has stopped; after that they are lost, since no thread is left to write them.
 const SYSLOG_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Facility local0 and severity informational (RFC 5424 6.2.1).
@@ -57,7 +57,7 @@ impl Output {
             LogTarget::StandardOutput => Output::Stream,
             LogTarget::SyslogUnix(path) => {
                 let socket = UnixDatagram::unbound()?;
-                // While its queue is full (10 messages by default, net.unix.max_dgram_qlen) lines wait with their cores.
+                // While the queue of the syslog is full (10 messages by default, net.unix.max_dgram_qlen), lines wait in the cores.
                 socket.set_write_timeout(Some(SYSLOG_PATIENCE))?;
                 Output::SyslogUnix {
                     path: path.clone(),
@@ -96,7 +96,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes whole lines. A syslog that reads nothing is waited for until the log `ends`.
+    /// Writes whole lines. Waits for a syslog that does not read, until the log `ends`.
     ///
     /// # Errors
     /// How many of them are lost, and why.
@@ -283,7 +283,7 @@ mod tests {
                 read.set(read.get() + 1);
             }
         };
-        // It reads each third time only.
+        // The syslog reads only at every third call.
         let ends = || {
             refused.set(refused.get() + 1);
             if refused.get() % 3 == 0 {

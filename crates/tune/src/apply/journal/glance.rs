@@ -34,7 +34,7 @@ impl Glance {
         changes(&self.lines)
     }
 
-    /// The process that is to undo the last run; none when that may stay.
+    /// The process that has to undo the last run; `None` if the run may stay.
     pub fn guard(&self) -> Option<Guard> {
         runs::of_last_run(&self.lines).map(|(_, guard)| guard)
     }

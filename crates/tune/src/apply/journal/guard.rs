@@ -1,21 +1,21 @@
-//! The process that undoes a run when its time is over. When that process was killed, the run is left to the next one
-//! that changes the machine.
+//! The process that undoes a run when its time is over. If it is killed, the next process that changes the machine undoes the
+//! run.
 
 use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// A process that undoes a run, told from another that gets its number.
+/// A process that undoes a run. Its start time distinguishes it from a later process with the same PID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
-    /// Its number.
+    /// PID.
     pub process: u32,
-    /// When it started, in ticks since the start of the machine.
+    /// Start time, in ticks since boot.
     pub(super) started: u64,
 }
 
 impl Guard {
-    /// This process; none where /proc does not show it.
+    /// This process; `None` if /proc does not show it.
     pub fn own() -> Option<Guard> {
         let process = std::process::id();
         Some(Guard {
@@ -24,13 +24,13 @@ impl Guard {
         })
     }
 
-    /// Whether it still runs.
+    /// Whether the process still runs.
     pub fn runs(&self) -> bool {
         started(self.process) == Some(self.started)
     }
 }
 
-/// When a process started; none when it has ended (proc_pid_stat(5): the state is the third field, the time the 22nd).
+/// Start time of a process; `None` if it has ended (proc_pid_stat(5): the state is field 3, the start time field 22).
 fn started(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;

@@ -196,8 +196,8 @@ fn forget_kept(refused: &Target, changes: &mut BTreeMap<Target, Change>) {
     }
 }
 
-/// Version of the format. The first one has no identities of interfaces, which are found by their names, and the second
-/// none of the processes that undo runs.
+/// Version of the format. The first version has no identities of interfaces, which are found by name; the second has no
+/// processes that undo runs.
 pub(super) const SCHEMA: u32 = 3;
 
 #[cfg(test)]

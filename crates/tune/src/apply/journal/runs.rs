@@ -63,12 +63,12 @@ impl Journal {
 }
 
 impl Journal {
-    /// From now on runs are noted as such that a process undoes.
+    /// Sets the process that undoes later runs.
     pub fn guard_by(&mut self, guard: Option<Guard>) {
         self.guard = guard;
     }
 
-    /// Notes who undoes the run that begins.
+    /// Writes the process that undoes the new run.
     pub(super) fn note_guard(&mut self) -> Result<(), Error> {
         match self.guard {
             Some(guard) => self.note(Line::Guard(guard)),
@@ -76,14 +76,14 @@ impl Journal {
         }
     }
 
-    /// The last run, when the process that was to undo it was killed before it did.
+    /// The last run, if the process that had to undo it was killed before it did.
     pub fn abandoned(&self) -> Option<Run> {
         let (run, guard) = of_last_run(&self.lines)?;
         (!guard.runs()).then_some(run)
     }
 }
 
-/// The last run and the process that is to undo it; none when it may stay.
+/// The last run and the process that has to undo it; `None` if the run may stay.
 pub(super) fn of_last_run(lines: &[Line]) -> Option<(Run, Guard)> {
     let mut guard = None;
     for line in lines.iter().rev() {

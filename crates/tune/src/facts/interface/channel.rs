@@ -1,5 +1,5 @@
-//! Channels of Hyper-V's bus, by which a netvsc gets its packets: none of them has an interrupt with a number, and each
-//! says which CPU it interrupts (Documentation/ABI/stable/sysfs-bus-vmbus).
+//! Channels of the Hyper-V bus, which carry the packets of netvsc. They have no interrupt numbers; the file `cpu` of each has
+//! the CPU that it interrupts (Documentation/ABI/stable/sysfs-bus-vmbus).
 
 use super::{AffinityFile, Irq, NET};
 use crate::cpus::CpuSet;
@@ -7,13 +7,13 @@ use crate::facts::interrupt::Purpose;
 use crate::limits::QUEUES_MAX;
 use crate::tree::Tree;
 
-/// The channels of an interface as interrupts, one for each queue; none where its device has no channels.
+/// The channels of an interface as interrupts, one per queue; empty if its device has no channels.
 pub(super) fn read(tree: &Tree, interface: &str) -> Vec<Irq> {
     let path = format!("{NET}/{interface}/device/channels");
     let channel = |number: usize| {
         let text = tree.text(&format!("{path}/{number}/cpu"))?;
         let cpu = CpuSet::parse_list(&text)?;
-        // Which channel of its device it is: the first is that of queue 0 (netvsc_sc_open in drivers/net/hyperv).
+        // Index of the channel within its device: the first is for queue 0 (netvsc_sc_open in drivers/net/hyperv).
         let queue = tree.value(&format!("{path}/{number}/subchannel_id"));
         Some(Irq {
             number,

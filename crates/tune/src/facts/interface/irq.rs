@@ -65,8 +65,8 @@ pub(super) fn assign(
     }
 }
 
-/// The driver of DPAA2, whose interfaces have no interrupts for packets: these come by the portals of the processor, one
-/// for each CPU (drivers/soc/fsl/dpio/dpio-driver.c).
+/// The driver of DPAA2, whose interfaces have no interrupts for packets: packets come by the portals of the processor, one per
+/// CPU (drivers/soc/fsl/dpio/dpio-driver.c).
 const BY_PORTALS: &str = "fsl_dpaa2_eth";
 
 fn portals(tree: &Tree, interface: &mut Interface, interrupts: &BTreeMap<usize, &Interrupt>) {

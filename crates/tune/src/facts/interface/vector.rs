@@ -1,11 +1,11 @@
-//! Which queues an interrupt serves where its own name does not say it, but the driver or its other names do.
+//! Queues of interrupts whose own names do not show them, but whose driver or the names of the others do.
 
 use std::collections::BTreeMap;
 
 use super::{Interface, Irq};
 use crate::facts::interrupt::{Purpose, is_block, is_vector, is_virtqueues, pair};
 
-/// Gives the interrupts of a device their queues. Whether several say that they serve the same one.
+/// Assigns queues to the interrupts of a device. Returns whether several interrupts claim the same queue.
 pub(super) fn name_queues(interface: &Interface, irqs: &mut [Irq]) -> bool {
     let all = interface.receive.len().max(1);
     for irq in irqs.iter_mut().filter(|irq| is_virtqueues(&irq.name)) {
@@ -20,14 +20,14 @@ pub(super) fn name_queues(interface: &Interface, irqs: &mut [Irq]) -> bool {
     drop_twins(irqs)
 }
 
-/// Gives the only interrupt of a device all its queues: it receives by that, whatever it is called.
+/// Assigns all queues to the only interrupt of a device: it receives packets under any name.
 pub(super) fn serve_all(interface: &Interface, only: &mut Irq) {
     let all = interface.receive.len().max(1);
     (only.purpose, only.queue, only.queues) = (Purpose::Both, Some(0), all);
 }
 
-/// The first vector of tg3 is for its link, `eth0-0`, and the others are numbered from 1; with one transmit queue that is
-/// the first vector's, too (tg3_request_irq, tg3_ints_init).
+/// The first vector of tg3, `eth0-0`, is for the link, and the others are numbered from 1. A single transmit queue uses the
+/// first vector, too (tg3_request_irq, tg3_ints_init).
 fn skip_first_vector(irq: &mut Irq) {
     match (irq.purpose, irq.queue) {
         (Purpose::Both, Some(0)) => (irq.purpose, irq.queue) = (Purpose::Control, None),
@@ -35,8 +35,8 @@ fn skip_first_vector(irq: &mut Irq) {
     }
 }
 
-/// `TxRx-0-1`, `TxRx-2-3`: the first and the last of the queues that a vector serves, as long as these follow each other;
-/// else the second number is that of the queue.
+/// `TxRx-0-1`, `TxRx-2-3`: the first and the last queue of a vector, if these ranges follow each other without gaps; otherwise
+/// the second number is the queue.
 fn read_pairs(irqs: &mut [Irq]) {
     let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
     for (at, irq) in irqs.iter().enumerate() {
@@ -58,7 +58,7 @@ fn read_pairs(irqs: &mut [Irq]) {
     }
 }
 
-/// gVNIC calls its interrupts blocks: transmit queues have the first half of them, receive queues the second
+/// gVNIC calls its interrupts blocks: the first half is for transmit queues, the second half for receive queues
 /// (gve.h: `gve_tx_idx_to_ntfy`, `gve_rx_idx_to_ntfy`).
 fn halve_blocks(irqs: &mut [Irq]) {
     let is_block = |irq: &&mut Irq| is_block(&irq.name);
@@ -71,7 +71,7 @@ fn halve_blocks(irqs: &mut [Irq]) {
     }
 }
 
-/// mlx4 numbers its vectors from 1, after the one for events, and older drivers from 0: the first is that of queue 0.
+/// mlx4 numbers its vectors from 1, after the one for events, and older drivers from 0: the first one is for queue 0.
 fn count_vectors(irqs: &mut [Irq]) {
     let is_vector = |irq: &&mut Irq| is_vector(&irq.name);
     let first = irqs
@@ -84,7 +84,7 @@ fn count_vectors(irqs: &mut [Irq]) {
     }
 }
 
-/// Interrupts that say the same of themselves are of no queue: nothing tells which of them is. Whether there were any.
+/// Clears the queue of interrupts that claim the same one, since the right one is unknown. Returns whether there were any.
 fn drop_twins(irqs: &mut [Irq]) -> bool {
     let mut seen: BTreeMap<(usize, Purpose), usize> = BTreeMap::new();
     let place = |irq: &Irq| irq.queue.map(|queue| (queue, irq.purpose));
