@@ -345,16 +345,6 @@ impl<'a> Reply<'a> {
     }
 }
 
-impl Persistence {
-    /// With a body that ends with the connection, there is no other choice.
-    fn before(self, body: BodyFraming) -> Self {
-        match body {
-            BodyFraming::UntilClose => Persistence::Close,
-            BodyFraming::Plain | BodyFraming::Chunked => self,
-        }
-    }
-}
-
 /// Has `fields` write behind what stands in `writer`; how the body is framed then.
 #[inline]
 fn write_fields<'b>(

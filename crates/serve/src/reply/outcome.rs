@@ -1,5 +1,7 @@
 //! What is asked of a response, and what came of it, whatever the protocol.
 
+use crate::output::BodyFraming;
+
 /// What becomes of the client's connection behind the response. Only protocols that have one request at a time on a
 /// connection care.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +14,16 @@ pub(crate) enum Persistence {
     Close,
     /// It speaks this protocol from then on (RFC 9110 7.8).
     Upgrade(&'static str),
+}
+
+impl Persistence {
+    /// With a body that ends with the connection, there is no other choice.
+    pub(super) fn before(self, body: BodyFraming) -> Self {
+        match body {
+            BodyFraming::UntilClose => Persistence::Close,
+            BodyFraming::Plain | BodyFraming::Chunked => self,
+        }
+    }
 }
 
 /// The head of a server's response leaves no room for what is added to it.
