@@ -695,7 +695,12 @@ fn interrupts_that_may_be_of_several_interfaces_or_queues_stay_where_they_are() 
 fn write_down(root: &Path, plan: &Plan) {
     for action in &plan.actions {
         if let Some(path) = action.path.strip_prefix('/') {
-            fs::write(root.join(path), format!("{}\n", action.proposed)).expect("written");
+            let text = format!("{}\n", action.proposed);
+            fs::write(root.join(path), &text).expect("written");
+            // The kernel moves the interrupt where it may go.
+            if let Some(place) = path.strip_suffix("/smp_affinity_list") {
+                fs::write(root.join(place).join("effective_affinity_list"), text).expect("written");
+            }
         }
     }
 }
