@@ -100,7 +100,7 @@ pub struct Counts {
     pub disk_stall: Option<u64>,
     /// CPU time of all processes; only [`programs`] reads it.
     pub programs: Option<BTreeMap<u32, Program>>,
-    /// Samples of queues and tables in order of time; only [`sample`] takes them.
+    /// Samples of queues and tables in order of time; only [`sample()`] takes them.
     pub samples: Vec<Sample>,
     /// Seconds since the start of the machine: what rates are made with.
     pub uptime: f64,
