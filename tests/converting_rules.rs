@@ -84,7 +84,7 @@ fn conditions_see_the_request_as_rules_have_changed_it() {
     compare(program, (port, "haproxy"), &directory, requests, &edits);
 }
 
-/// Rules of which each refuses requests, and that Onrush cannot carry.
+/// Rules that refuse requests and that Onrush cannot carry.
 const GUARDS: [&str; 6] = [
     "http-request deny if { path_beg /x } { nbsrv(a) lt 5 }",
     "http-request deny unless { req.hdr(x-key),sha1,hex -m str A }",

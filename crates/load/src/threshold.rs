@@ -145,7 +145,7 @@ impl Threshold {
         matches!(self.metric, Metric::Counted(Counted::FailedChecks, _))
     }
 
-    /// What the user probably means instead, where the condition fails runs whose latencies are low.
+    /// The probable intention of the user, if the condition fails runs with low latencies.
     pub fn hint(&self) -> Option<String> {
         let meant = match self.op {
             Op::Below => ">=",

@@ -19,7 +19,7 @@ pub(crate) fn misplaced(
     if head.method == Method::Connect {
         return Some(Refusal::new(501, "this is no tunnel"));
     }
-    // RFC 9110 4.2.1, RFC 9112 3.3: it may mean a default host, but not where hosts are told apart.
+    // RFC 9110 4.2.1, RFC 9112 3.3: an empty host may mean a default host, but not with routes for several hosts.
     if head.authority == Some("") && site.routes.know_hosts() {
         return Some(Refusal::new(400, "an empty Host field"));
     }

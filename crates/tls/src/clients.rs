@@ -38,7 +38,7 @@ pub struct Authorities {
 }
 
 impl Authorities {
-    /// Those in `file`, without revocation lists.
+    /// The authorities in `file`, without revocation lists.
     pub fn new(file: PathBuf) -> Authorities {
         Authorities {
             file,
@@ -47,7 +47,7 @@ impl Authorities {
     }
 }
 
-/// What certificates of clients are verified with, in a fixed order.
+/// Files for the verification of client certificates, in a fixed order.
 #[derive(PartialEq, Eq, Default)]
 pub(crate) struct Trusted {
     authorities: Vec<CertificateDer<'static>>,
@@ -130,7 +130,7 @@ fn read_lists(
             Trouble::new(Subject::RevocationList(index), message)
         };
         let read = revocation::read(file).and_then(|read| {
-            // Each file alone, so that the one that cannot be used is named.
+            // Each file is tried alone, so that the error names it.
             match builder(roots, &read, provider).build() {
                 Ok(_) => Ok(read),
                 Err(error) => Err(format!("a revocation list in it cannot be used: {error}")),

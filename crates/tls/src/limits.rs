@@ -88,7 +88,7 @@ pub(crate) const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes of a PEM file: whole bundles of all public authorities have 250 KB.
 pub(crate) const PEM_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Bytes of an OCSP response: those of public authorities have 0.5 to 3 KB, and all of it is sent in each full handshake.
+/// Bytes of an OCSP response: public authorities send 0.5 to 3 KB, and each full handshake includes the response.
 pub(crate) const STAPLE_BYTES_MAX: u64 = 16 * 1024;
 
 /// Bytes of a file of revocation lists: a million revoked certificates have some 35 MB.

@@ -1,4 +1,4 @@
-//! Which certificate a client gets: by the name that it asks for (SNI, RFC 6066 3).
+//! Selection of the certificate by the name that the client asks for (SNI, RFC 6066 3).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::certificate::Certified;
 
-/// Which certificates are for which name. Of several for the same name (RSA and ECDSA, say) the first is taken whose
+/// The certificates of each name. Of several for the same name (RSA and ECDSA, say) the first is taken whose
 /// signatures the client understands.
 #[derive(Debug)]
 pub(crate) struct Names {
@@ -54,7 +54,7 @@ impl Names {
         exact.or(wildcard).unwrap_or(&self.default)
     }
 
-    /// The certificates that have `name` itself, and those that have it by a wildcard.
+    /// The certificates with `name` itself, and the ones with a wildcard for it.
     fn covering(&self, name: &str) -> [Option<&[usize]>; 2] {
         let suffix = name.find('.').map(|dot| &name[dot..]);
         let wildcard = suffix.and_then(|suffix| self.wildcard.get(suffix));

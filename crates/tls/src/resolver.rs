@@ -1,4 +1,4 @@
-//! What rustls asks for the certificate of a client.
+//! Gives rustls the certificate for a client.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl ResolvesServerCert for Resolver {
         let names = &self.names;
         let asked: Option<Box<str>> = hello
             .server_name()
-            // The dot at the end of an absolute name is no part of it (RFC 6066 3); some clients send it all the same.
+            // RFC 6066 3 excludes the dot at the end of an absolute name, but some clients send it.
             .map(|name| name.strip_suffix('.').unwrap_or(name))
             .map(|name| name.to_ascii_lowercase().into());
         let found = match &asked {

@@ -200,7 +200,7 @@ fn out_of_time(
     })
 }
 
-/// The refusal of a certificate that has been revoked, or of which that is not known.
+/// The refusal of a certificate that has been revoked, or whose state is unknown.
 fn revoked(
     why: &CertificateError,
     certificate: &X509Certificate<'_>,

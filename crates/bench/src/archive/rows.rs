@@ -89,7 +89,7 @@ pub struct Round {
 pub struct Entrant {
     /// Who did what.
     pub subject: Subject,
-    /// Whether comparisons judge it; one that they do not judge is a reference.
+    /// Whether comparisons judge this variant. Otherwise it is a reference.
     pub is_ours: bool,
     /// Each metric's rounds, in their order.
     pub metrics: BTreeMap<String, Vec<Round>>,

@@ -126,7 +126,7 @@ fn line(
     }
 }
 
-/// The metric in the words of what the client counts, and the variant that it is compared above.
+/// The metric in the client's unit, and the variant of the comparison.
 fn title(figure: &Figure, ours: &VariantOutcome) -> String {
     let mut ran = ours.trials.iter().filter(|trial| trial.ran());
     let counted = ran.next().map(|trial| trial.counted).unwrap_or_default();
@@ -215,7 +215,7 @@ enum Side {
     Theirs,
 }
 
-/// What decides whether a round counts.
+/// The criteria by which a round counts.
 struct Aim<'a> {
     metric: &'a Metric,
     has_target: bool,

@@ -1,4 +1,4 @@
-//! Bounds and defaults of what is sent to a collector of traces.
+//! Bounds and defaults of exports to a trace collector.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub const TRACING_INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// How long a collector may take for a message: what OpenTelemetry's own exporters wait (OTEL_EXPORTER_OTLP_TIMEOUT).
 pub const TRACING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The same at most: one that takes longer holds up all spans behind it.
+/// The largest timeout: an export that takes longer delays all later spans.
 pub const TRACING_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
 /// Attributes of the resource, and fields for the collector: more would be most of every message.

@@ -1,8 +1,8 @@
-//! Which hosts a route or a rule is for.
+//! The hosts of a route or a rule.
 
 use std::fmt;
 
-/// A host name or IP address as it stands in a `Host` header, lower-cased and without port.
+/// A host name or IP address of a `Host` header, in lower case and without port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
     /// This one; an IPv6 address in its brackets.

@@ -3,7 +3,7 @@
 use crate::diagnostic::{Findings, Span};
 use crate::plan::{Action, Host, PathEdit, PathMatch, Route, When};
 
-/// Warns of every route whose edit of a path may make one that a route before refuses. Routes are chosen by the path as the
+/// Warns of every route that may turn a path into one that an earlier route refuses. Routes are chosen by the path as the
 /// client asks for it, so that nothing refuses the edited one.
 pub(super) fn warn_of_edits(routes: &[(Route, Span)], findings: &mut Findings<'_>) {
     for (at, (editing, span)) in routes.iter().enumerate() {
@@ -113,7 +113,7 @@ fn path_of(route: &Route) -> Option<&str> {
     }
 }
 
-/// Whether `guard` refuses somebody what the servers of `editing` have.
+/// Whether `guard` refuses requests for resources of the servers of `editing`.
 fn refuses_for(guard: &Route, editing: &Route) -> bool {
     let access = &guard.access;
     let is_guarded =
@@ -138,7 +138,7 @@ fn have_common_host(hosts: &[Host], others: &[Host]) -> bool {
     hosts.is_empty() || others.is_empty() || hosts.iter().any(meet)
 }
 
-/// What the edited paths of a route begin with.
+/// Prefixes of the edited paths of a route.
 fn beginnings(route: &Route) -> Vec<&str> {
     match &route.path_edit {
         PathEdit::Keep => Vec::new(),

@@ -75,7 +75,7 @@ pub(super) fn moved(line: &Directive) -> Result<Option<Move>, String> {
         (Path::Prefix(from), Some(begin)) if is_place && !target.contains(is_bad) => {
             let to = format!("{target}{begin}").replace("//", "/");
             Ok(Some(match (from.ends_with('/'), to.is_empty()) {
-                // Without the slash the result would be no path.
+                // A path must begin with a slash.
                 (false, true) => Move::Prefix {
                     from: format!("{from}/"),
                     to: "/".to_owned(),

@@ -7,7 +7,7 @@ use super::work::Work;
 use crate::directive::Directive;
 use crate::document::Value;
 
-/// Requires a password of these lists. Nobody is accepted where that cannot be carried.
+/// Requires a password of these lists. If the lists cannot be carried, all requests are refused.
 pub(super) fn auth<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,

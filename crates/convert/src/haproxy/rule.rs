@@ -228,7 +228,7 @@ impl<'a> Rules<'_, '_, 'a> {
         action::request(self.work, line, self.proxy.name(), &lists, state)
     }
 
-    /// Handles a rule that may apply or not: a rule that refuses requests counts as one that applies.
+    /// Handles a rule with an unknown condition: if the rule refuses requests, it applies.
     fn apply_unknown(
         &mut self,
         act: &Act<'a>,

@@ -10,7 +10,7 @@ use crate::route::{FieldEdits, On, Response, Route};
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) request: FieldEdits,
-    /// Of requests, after all rules.
+    /// Edits of requests after all rules.
     pub(super) last: FieldEdits,
     /// Of responses that are relayed.
     pub(super) response: FieldEdits,
@@ -55,7 +55,7 @@ impl State {
         } = route.response
             && !route.response_headers.changes("Cache-Control")
         {
-            // What HAProxy says of these by itself.
+            // HAProxy adds these fields by itself.
             let rule = [
                 ("status", Value::Number(status.into())),
                 ("value", Value::text("no-cache")),
@@ -68,7 +68,7 @@ impl State {
         if let Response::Forward(_) = route.response {
             route.request_headers = self.request.and(&self.last);
             if self.is_forwarded {
-                // What is taken there is the client's own word, which Onrush does not pass on; its own comes later in HAProxy.
+                // HAProxy's rule reads the client's value, which Onrush does not pass on. HAProxy adds its own value later.
                 route.request_headers.keep("X-Forwarded-For");
             }
             if let Some(compress) = &self.compress {

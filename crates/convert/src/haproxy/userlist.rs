@@ -9,7 +9,7 @@ pub(super) struct Userlist {
 }
 
 impl Userlist {
-    /// Of the words of an ACL.
+    /// The list that the words of an ACL name.
     pub(super) fn of(words: &[String]) -> Option<Userlist> {
         let (first, values) = words.split_first()?;
         let argument = |name: &str| first.strip_prefix(name)?.strip_suffix(')');
@@ -26,7 +26,7 @@ impl Userlist {
         })
     }
 
-    /// Whether all of its users are those of the other list.
+    /// Whether all users of this list are in the other list.
     pub(super) fn is_within(&self, other: &Userlist) -> bool {
         let is_whole = other.groups.is_none() || self.groups == other.groups;
         self.name == other.name && is_whole

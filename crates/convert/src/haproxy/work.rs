@@ -29,7 +29,7 @@ pub(super) struct Work<'f, 'a> {
     /// The addresses that are listened on.
     pub(super) listeners: Vec<String>,
     pub(super) budget: Budget,
-    /// What becomes of rules that refuse requests and have no counterpart.
+    /// How to handle rules that refuse requests and have no counterpart.
     pub(super) guards: Guards,
 }
 

@@ -128,7 +128,7 @@ fn listings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
     }
 }
 
-/// The names of files that are sent for a directory, without those that nginx would send to another location.
+/// Index files of a directory, except files that nginx handles in another location.
 fn index<'a>(
     work: &mut Work<'a>,
     state: &State<'a>,
@@ -178,7 +178,7 @@ fn is_file(work: &Work<'_>, alias: &Directive) -> bool {
     is_plain && work.files.read(FilePath::new(&work.path(name))).is_ok()
 }
 
-/// Whether what is left behind the route's path is what is looked for beneath the directory.
+/// Checks that the path after the route's prefix is the path below the directory.
 fn alias_fits(directive: &Directive, spot: &Spot<'_>) -> Result<(), &'static str> {
     let Path::Prefix(prefix) = spot.when.path() else {
         return Err("Onrush looks for files by the path behind a prefix; the response is 404");

@@ -181,7 +181,7 @@ fn request_field<'a>(
 ) -> Option<String> {
     let (name, written) = (directive.argument(0), directive.argument(1));
     match template(written, spot.constants) {
-        // Which server it will be is not known yet.
+        // The server is not known yet.
         Ok(value) if value.contains("{server}") => {
             let why = "a request may be tried on several servers, so the field is removed";
             work.notes.left_out(directive, why);

@@ -1,4 +1,4 @@
-//! The routes of servers: those of their locations, and of what no location is for.
+//! The routes of servers: one for each location, and one for all other paths.
 
 use std::rc::Rc;
 
@@ -195,7 +195,7 @@ fn has_tls_alone(server: &Server<'_>) -> bool {
     !listens.is_empty() && listens.iter().all(is_tls)
 }
 
-/// What is known of all requests of a server.
+/// Variables with the same value in all requests of a server.
 fn constants(server: &Server<'_>, port: Option<&str>) -> Constants {
     let level = server.directive.inside();
     let mut constants = Vec::new();

@@ -29,7 +29,7 @@ pub(super) fn tls<'a>(
         false => Verified::No,
     };
     if verified == Verified::No {
-        // As nginx does where nothing is said.
+        // The default of nginx.
         entries.push(("verify".to_owned(), Value::Truth(false)));
     }
     // A certificate and its key are both there, or neither.
@@ -112,7 +112,7 @@ fn revocation<'a>(
     Ok(())
 }
 
-/// What is said of TLS that is Onrush's own affair.
+/// Notes on directives of TLS that Onrush decides itself.
 fn tls_of_its_own<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
     for name in [
         "ssl_server_name",

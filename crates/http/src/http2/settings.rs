@@ -34,8 +34,8 @@ pub enum Role {
     Server,
 }
 
-/// What we say in our SETTINGS, the window of the connection, and a bound on resets. Values beyond what the RFC allows are taken as the
-/// nearest that it does.
+/// Our SETTINGS, the window of the connection, and a bound on resets. Values outside the range of the RFC are replaced by its
+/// nearest limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalSettings {
     /// Streams that the peer may have open at a time; those beyond are refused. RFC 9113 6.5.2 advises 100 at least.

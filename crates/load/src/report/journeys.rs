@@ -191,7 +191,7 @@ fn sum(one: &str, other: &str, without: u64) -> Result<(Latency, String), String
     Ok((of_users(&sum, without), sum.to_base64()))
 }
 
-/// Figures of users, `without` of which did not reach the end. Their waits are not recorded and count as zero.
+/// Figures of users; `without` users did not reach the end. Their waits are not recorded and count as zero.
 fn of_users(took: &Histogram, without: u64) -> Latency {
     let mut waits = Histogram::new();
     waits.record_many(0, without);

@@ -120,7 +120,7 @@ impl RequestRow {
         }
     }
 
-    /// Counts and histograms behind the figures.
+    /// Counts and histograms from which the figures are computed.
     ///
     /// # Errors
     /// When a histogram cannot be read.

@@ -54,7 +54,7 @@ impl Cookie {
     }
 }
 
-/// Whether a Max-Age is a number; another one says nothing (RFC 6265 5.2.2).
+/// Whether a Max-Age is a number; other values are ignored (RFC 6265 5.2.2).
 fn is_age(value: &[u8]) -> bool {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)

@@ -47,7 +47,7 @@ impl Entry {
 
 #[derive(Deserialize)]
 struct Answered {
-    /// 0 where there was no response.
+    /// 0 if there was no response.
     #[serde(default)]
     status: i32,
 }
@@ -195,7 +195,7 @@ fn asked(asked: Asked, host: String, path: &str) -> Result<Request, String> {
     })
 }
 
-/// A URL or a path in which bytes that cannot stand there are percent-encoded, as browsers send them (RFC 3986 2.1).
+/// A URL or a path with percent-encoding of all bytes that are not allowed in it, as browsers send it (RFC 3986 2.1).
 pub(super) fn encoded(text: &[u8]) -> String {
     let byte = |byte: &u8| match byte {
         b'"' => "%22".to_owned(),

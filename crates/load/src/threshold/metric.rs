@@ -209,7 +209,7 @@ fn number(text: &str) -> Result<f64, String> {
 }
 
 fn time_ns(text: &str) -> Result<f64, String> {
-    // A blank may stand before the unit.
+    // A space before the unit is allowed.
     let time = amount::duration(&text.replace(' ', ""));
     let time = time.map_err(|_| {
         format!(

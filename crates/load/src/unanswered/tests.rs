@@ -1,4 +1,4 @@
-//! Percentiles of requests of which some had no response, against distributions whose percentiles are known.
+//! Percentiles with unanswered requests, compared with distributions of known percentiles.
 
 use onrush_measure::units;
 

@@ -96,7 +96,7 @@ pub(super) fn run_delay(evidence: &Evidence) -> Option<Reason> {
     let under_way = evidence.responses as f64 * mean_us / 1e6 / evidence.duration_s;
     let of_mean = match evidence.own_mean_us {
         Some(own_us) => own_us / mean_us.max(f64::MIN_POSITIVE),
-        // Older results do not say what of each request was the generator's own.
+        // Older results lack the generator's own part of each request.
         None => (share / under_way.clamp(f64::MIN_POSITIVE, 1.0)).min(1.0),
     };
     let exceeds = |bound: f64| share > bound || (of_mean > bound && of_mean * mean_us > OWN_MIN_US);

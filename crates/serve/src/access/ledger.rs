@@ -1,4 +1,4 @@
-//! What the cores of a server know together of who comes.
+//! Counts of requests by client, shared by all cores of a server.
 
 use std::collections::HashSet;
 use std::io;
@@ -18,7 +18,7 @@ pub(crate) struct Ledger {
     /// The users of each route.
     pub(super) users: Vec<Option<Arc<Users>>>,
     pub(super) verifier: Option<Verifier>,
-    /// What tells the limit of each route from others; nothing for one without.
+    /// Identifies the limit of each route; `None` for a route without a limit.
     pub(super) limits: Vec<Option<u64>>,
     pub(super) keys: Arc<Keys>,
     pub(super) rates: Option<Arc<Rates>>,

@@ -1,4 +1,4 @@
-//! Bounds of what resolves the names of servers.
+//! Bounds of name resolution for servers.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(crate) const TTL_MIN: Duration = Duration::from_secs(1);
 /// The longest time: who moves a service should not have to wait for a TTL of a day that was forgotten before.
 pub(crate) const TTL_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// Pause after a name was asked for in vain. It doubles each time, up to `resolve_retry` of its group.
+/// Pause after a failed query for a name. It doubles each time, up to `resolve_retry` of its group.
 pub(crate) const RESOLVE_PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// Denials of a name in a row with which its addresses are given up: with the pauses between them it has been gone for

@@ -120,7 +120,7 @@ impl Tunnel {
     /// [`Tunnel::run`] for a client on a stream.
     ///
     /// # Errors
-    /// Those of the end that broke.
+    /// The error of the end that failed.
     pub(crate) async fn run_on_stream(
         mut self: Box<Self>,
         client: &Stream,

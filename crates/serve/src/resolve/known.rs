@@ -98,7 +98,7 @@ enum Trouble {
 }
 
 impl Known {
-    /// Nothing yet. `retry` is the longest pause before it is asked for again when there was no answer.
+    /// A name without addresses yet. `retry` is the longest pause before the next query after a failure.
     pub(super) fn new(retry: Duration) -> Self {
         Self {
             retry,

@@ -32,7 +32,7 @@ pub(super) struct Candidate {
     pub(super) asks: Asks,
 }
 
-/// What a route asks.
+/// What a route requires of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asks {
     /// Host and path and nothing else.
@@ -48,7 +48,7 @@ pub(super) struct Hosts {
     exact: HashMap<Box<[u8]>, Candidates>,
     /// By what hosts end with, from the dot, in lower case.
     below: HashMap<Box<[u8]>, Candidates>,
-    /// Those for all hosts.
+    /// Routes for all hosts.
     any: Candidates,
 }
 
@@ -104,7 +104,7 @@ impl Asks {
     }
 }
 
-/// The first eight bytes of a path as one number, with zeros for those that it does not have; a path contains no zero.
+/// The first eight bytes of a path as one number, filled up with zeros; a path contains no zero.
 #[inline]
 pub(super) fn beginning(path: &[u8]) -> u64 {
     if let Some(eight) = path.first_chunk() {
@@ -148,7 +148,7 @@ impl Hosts {
     /// Hands over the lists that `host` is in.
     pub(super) fn each(&self, host: &str, mut look: impl FnMut(&[Candidate])) {
         let mut room = [0; HOST_BYTES_MAX];
-        // What is too long to be a name can only be known by its end.
+        // A host longer than a name can match only by its end.
         let tail = &host.as_bytes()[host.len().saturating_sub(HOST_BYTES_MAX)..];
         let host = &mut room[..tail.len()];
         host.copy_from_slice(tail);

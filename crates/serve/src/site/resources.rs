@@ -23,7 +23,7 @@ use crate::trouble::Troubles;
 pub(crate) struct Resources {
     pub(crate) plan: Plan,
     pub(crate) generation: Arc<Generation>,
-    /// What metrics and the access log call the routes.
+    /// Names of the routes in metrics and the access log.
     pub(crate) route_names: Vec<String>,
     pub(crate) route_index: Arc<RouteIndex>,
     /// The servers of each group.

@@ -1,4 +1,4 @@
-//! Paths that a route edits: whatever a client writes, no server reads in the new path what a route refuses.
+//! Paths that a route edits: no server reads the edited path as one that a route refuses.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ const DOTS: [&str; 21] = [
     "x//..",
 ];
 
-/// What some server may take for a slash.
+/// Forms that some servers read as a slash.
 const SLASHES: [&str; 8] = ["/", "//", "%2f", "%2F", "\\", "%5c", "%252f", "/%2f"];
 
 /// Edits of paths, and the path of a server that a route before refuses to everybody.
@@ -63,7 +63,7 @@ const EDITS: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// Paths that could lead to `/api/admin/secret` for somebody.
+/// Paths that some server may read as `/api/admin/secret`.
 fn paths() -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for slash in SLASHES {
@@ -102,7 +102,7 @@ fn reading(target: &str, bits: u32) -> String {
         path = path.replace('\\', "/");
     }
     if is(2) {
-        // Routes can know a segment with a name, whatever its parameters are.
+        // Routes match the name of a segment, whatever its parameters are.
         let named = |segment: &str| !matches!(segment.split(';').next(), Some("" | "." | ".."));
         let segments = path.split('/').map(|segment| match named(segment) {
             true => segment,

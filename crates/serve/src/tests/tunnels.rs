@@ -332,7 +332,7 @@ fn a_tunnel_with_one_end_left_is_cut_after_its_own_time() {
                 _ => (server, client),
             };
             ended.finish().await;
-            // What still comes from the other end keeps it.
+            // Bytes from the other end keep the tunnel open.
             for _ in 0..5 {
                 site.core.sleep(Duration::from_secs(7)).await;
                 left.send(b"pong").await;

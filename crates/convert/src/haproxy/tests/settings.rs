@@ -1,4 +1,4 @@
-//! What proxies, servers and addresses say, and differences that a result cannot avoid.
+//! Settings of proxies, servers and addresses, and unavoidable differences of the result.
 
 use super::*;
 

@@ -1,11 +1,11 @@
-//! A connection that hears of the end of the other.
+//! A connection that is told of the end of the other one.
 
 use std::pin::Pin;
 
 use onrush_engine::Error;
 use onrush_tls::Transport;
 
-/// The end of the other side, on its way to a connection.
+/// The shutdown of a connection after the other one has ended.
 pub(super) type End<'t> = Pin<Box<dyn Future<Output = Result<(), Error>> + 't>>;
 
 /// A connection at one end of a tunnel. It is reset when the tunnel is over, be it that its core ends, unless it has been told of

@@ -26,7 +26,7 @@ use crate::stream_end::{StreamEnd, reset};
 /// Passes on what a client on a stream and its server say, beginning with the `input` of the server.
 ///
 /// # Errors
-/// Those of the end that broke.
+/// The error of the end that failed.
 pub(super) fn run_from_stream<'t>(
     client: &'t Stream,
     (server, input): (&'t Transport, Input),

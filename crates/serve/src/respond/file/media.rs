@@ -12,7 +12,7 @@ const KEPT: &[(&str, &str)] = &[
     // RFC 9239 for scripts.
     ("cjs", "text/javascript"),
     ("mjs", "text/javascript"),
-    // RFC 8216 for the playlists and segments of HTTP Live Streaming, RFC 6381 for those of MPEG-DASH.
+    // RFC 8216 for playlists and segments of HTTP Live Streaming, RFC 6381 for MPEG-DASH.
     ("m3u8", "application/vnd.apple.mpegurl"),
     ("m4s", "video/iso.segment"),
     ("ts", "video/mp2t"),

@@ -302,7 +302,7 @@ fn revoked_clients_are_refused_as_soon_as_the_list_is_read() {
                 log_in(&site, &acceptor, &connector).await,
                 Err("the certificate of CN=client, or one above it, has been revoked (its serial number: 07)".to_owned())
             );
-            // Without a list of its authority nobody knows.
+            // Without a list of its authority the state of the certificate is unknown.
             fs::write(&file, revocation_list(&other, 2200, 9).der()).unwrap();
             assert_eq!(acceptor.reload(), Ok(Vec::new()));
             assert_eq!(
