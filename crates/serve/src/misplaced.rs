@@ -17,7 +17,7 @@ pub(crate) fn misplaced(
     listener: u16,
 ) -> Option<Refusal> {
     if head.method == Method::Connect {
-        return Some(Refusal::new(501, "this is no tunnel"));
+        return Some(Refusal::new(501, "CONNECT is not supported"));
     }
     // RFC 9110 4.2.1, RFC 9112 3.3: an empty host may mean a default host, but not with routes for several hosts.
     if head.authority == Some("") && site.routes.know_hosts() {

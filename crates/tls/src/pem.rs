@@ -109,7 +109,7 @@ fn nothing(wanted: Wanted) -> &'static str {
     match wanted {
         Wanted::Certificate => "there is no certificate in it (-----BEGIN CERTIFICATE-----)",
         Wanted::Key => "there is no private key in it (-----BEGIN PRIVATE KEY-----)",
-        Wanted::RevocationList => "there is no revocation list in it (-----BEGIN X509 CRL-----)",
+        Wanted::RevocationList => "it contains no revocation list (-----BEGIN X509 CRL-----)",
     }
 }
 

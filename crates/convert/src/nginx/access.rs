@@ -219,7 +219,7 @@ fn passwords<'a>(
             return unasked(
                 work,
                 file,
-                "no hash in it is one that Onrush takes: expected bcrypt, argon2id or SHA-crypt",
+                "Onrush accepts none of its hashes: expected bcrypt, argon2id or SHA-crypt",
             );
         }
     };

@@ -255,9 +255,7 @@ fn slashes<'a>(
         };
         fields::response(work, &location.scope, &spot, &mut route);
         work.push(route)?;
-        let how = format!(
-            "in the redirect of {short} a ? stands at the end where the client has sent no query"
-        );
+        let how = format!("the redirect of {short} ends with ? when the client sends no query");
         work.notes.approximated(directive, how);
     }
     Ok(())

@@ -143,7 +143,7 @@ pub struct Har {
 /// A sentence with the file and what is wrong with it.
 pub fn parse(text: &str, name: &str, target: &Target) -> Result<Har, String> {
     let archive: Archive = serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text))
-        .map_err(|error| format!("{name}: this is no HAR: {error}"))?;
+        .map_err(|error| format!("{name}: this is not a HAR file: {error}"))?;
     let mut har = Har {
         requests: Vec::new(),
         elsewhere: 0,
@@ -304,7 +304,7 @@ mod tests {
         assert!(
             parsed("{}")
                 .unwrap_err()
-                .contains("r.har: this is no HAR: missing field `request`")
+                .contains("r.har: this is not a HAR file: missing field `request`")
         );
     }
 }

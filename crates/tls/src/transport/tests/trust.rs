@@ -335,7 +335,7 @@ fn bad_revocation_lists_are_named_with_their_file() {
     for (bytes, why) in [
         (
             &b""[..],
-            "there is no revocation list in it (-----BEGIN X509 CRL-----): it is empty",
+            "it contains no revocation list (-----BEGIN X509 CRL-----): it is empty",
         ),
         (
             ours.pem().as_bytes(),
