@@ -1,5 +1,5 @@
-//! Rules of HAProxy in order, and what Onrush makes of them: both are asked on the same port. What HAProxy refuses Onrush
-//! refuses, too, whatever could not be carried.
+//! Rules of HAProxy in order, and their conversion for Onrush: both get the same requests on the same port. Onrush refuses
+//! every request that HAProxy refuses, including requests refused by rules that could not be carried.
 
 use std::fs;
 use std::path::Path;

@@ -105,8 +105,8 @@ pub fn is_forwarding_field(name: &str) -> bool {
     }
 }
 
-/// Whether a field of this name describes the client of a request: those that this module writes, the rest of their
-/// family, and those that other proxies and content delivery networks write. Applications trust all of them, so one rule
+/// Whether a field of this name describes the client of a request: the fields that this module writes, other `X-Forwarded-*`
+/// fields, and fields written by other proxies and content delivery networks. Applications trust all of them, so one rule
 /// decides which of them pass.
 #[inline]
 pub fn describes_client(name: &str) -> bool {

@@ -306,9 +306,9 @@ impl Plan {
         }
     }
 
-    /// How many requests are due here within `time`; `None` in a closed loop.
+    /// Number of requests scheduled here within `time`; `None` in a closed loop.
     pub(crate) fn due_within(&self, time: Duration) -> Option<f64> {
-        // The measured time exceeds the planned time a little, and no request is due after the planned end.
+        // The measured time exceeds the planned time a little, and no request is scheduled after the planned end.
         let time = self.options.stop.after.map_or(time, |end| end.min(time));
         let due = self
             .options

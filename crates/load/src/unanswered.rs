@@ -69,8 +69,8 @@ impl Bounds {
     }
 }
 
-/// Times of requests of which some are right-censored: a request without a response takes longer than it had waited, by how
-/// much is unknown.
+/// Times of requests, some of them right-censored: a request without a response takes longer than it had waited, by an
+/// unknown amount.
 ///
 /// Figures are order statistics of all requests. The lower bound of the value at a rank takes each wait as the time of its
 /// request, the upper bound takes that time as infinite. No assumption links waits and times, so the bounds hold where the
@@ -84,7 +84,7 @@ pub struct Censored<'a> {
 }
 
 impl<'a> Censored<'a> {
-    /// Responses that took `times`, and requests without one that had waited for `waits`.
+    /// Combines the `times` of responses with the `waits` of requests that got no response.
     pub fn new(times: &'a Histogram, waits: &Histogram) -> Censored<'a> {
         let all = (waits.count() > 0).then(|| {
             let mut all = times.clone();
@@ -109,9 +109,9 @@ impl<'a> Censored<'a> {
         self.at_ranks(percentile::rank(self.count(), percentile), None)
     }
 
-    /// Between which values the true percentile lies with `confidence`, whatever the distribution (order statistics; see
-    /// [`percentile::interval_ranks`]). `effective` is how many independent requests would be as sure of it, if that is known.
-    /// `None` where there are too few requests to say.
+    /// Interval that contains the true percentile with `confidence`, for any distribution (order statistics; see
+    /// [`percentile::interval_ranks`]). `effective` is the number of independent requests that would give the same certainty,
+    /// if it is known. `None` where there are too few requests.
     pub fn interval(
         &self,
         percentile: f64,
@@ -125,7 +125,7 @@ impl<'a> Censored<'a> {
         Some(self.at_ranks(low, Some(high)))
     }
 
-    /// From the least value that rank `low` can have to the largest that rank `high`, or the same rank, can have.
+    /// From the smallest possible value at rank `low` to the largest possible value at rank `high` (`None`: at `low`).
     fn at_ranks(&self, low: u64, high: Option<u64>) -> Bounds {
         let high = high.unwrap_or(low);
         Bounds {

@@ -87,7 +87,7 @@ impl Effective {
         ((share - reach).max(0.0), (share + reach).min(1.0))
     }
 
-    /// The same as ranks, from 1, among `count` requests: never closer than those of independent requests. `None` where the
+    /// The same interval as ranks, from 1, among `count` requests; never narrower than for independent requests. `None` if the
     /// requests do not bound the percentile on both sides.
     pub fn ranks(self, count: u64, percentile: f64, confidence: f64) -> Option<(u64, u64)> {
         let (independent_low, independent_high) =
@@ -95,7 +95,7 @@ impl Effective {
         let (low, high) = self.shares(percentile, confidence);
         let low = (low * count as f64).floor() as u64;
         let high = (high * count as f64).ceil() as u64 + 1;
-        // A rank of none, or of more than there are: the requests do not bound it on that side.
+        // Rank 0, or a rank above `count`: the requests do not bound the percentile on that side.
         let is_bounded = low > 0 && high <= count;
         is_bounded.then(|| (low.min(independent_low), high.max(independent_high)))
     }

@@ -64,7 +64,8 @@ impl Log {
         }
     }
 
-    /// Warns of a failure that lasts, such as missing permissions: once per `subject`, of which the latest are remembered.
+    /// Warns of a failure that lasts, such as missing permissions: once per `subject`. The latest [`LOG_SUBJECTS_MAX`] subjects
+    /// are remembered.
     pub(crate) fn lasting_failure(&self, core: &Core, subject: &str, what: fmt::Arguments<'_>) {
         if self.is_new(subject) {
             self.failure(core, what);

@@ -139,8 +139,8 @@ fn trouble(subject: Subject, file: &str, message: &str) -> Trouble {
     Trouble::new(subject, format!("{file}: {message}"))
 }
 
-/// The OCSP response of a certificate. One that should not be sent is a warning: it may have been renewed later or earlier than
-/// the certificate, which is in force all the same.
+/// The OCSP response of a certificate. A response that should not be sent is only a warning, since it may have been renewed
+/// before or after the certificate; the certificate is used without it.
 fn staple(
     identity: &Identity,
     index: usize,

@@ -3,8 +3,8 @@
 use crate::diagnostic::{Findings, Span};
 use crate::plan::{Action, Host, PathEdit, PathMatch, Route, When};
 
-/// Warns of every route that may turn a path into one that an earlier route refuses. Routes are chosen by the path as the
-/// client asks for it, so that nothing refuses the edited one.
+/// Warns of every route that may edit a path into a path that an earlier route refuses. Routes are chosen by the path before
+/// the edit, so no route refuses the edited path.
 pub(super) fn warn_of_edits(routes: &[(Route, Span)], findings: &mut Findings<'_>) {
     for (at, (editing, span)) in routes.iter().enumerate() {
         let before = &routes[..at];

@@ -47,7 +47,7 @@ impl Entry {
 
 #[derive(Deserialize)]
 struct Answered {
-    /// 0 if there was no response.
+    /// 0 without a response.
     #[serde(default)]
     status: i32,
 }

@@ -87,9 +87,9 @@ pub(super) fn rate(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// A thread that waits for a CPU sees nothing, and requests under way wait with it: by how much is measured of each request
-/// ([`Evidence::own_mean_us`]). Where it is not, the share of time is taken for the share of the mean response time, and for so
-/// many times as much where fewer requests than one are under way on average.
+/// A thread that waits for a CPU sees nothing, and its requests in flight wait with it. The delay is measured for each request
+/// ([`Evidence::own_mean_us`]). Results without it use the share of time as the share of the mean response time, divided by the
+/// mean number of requests in flight if that is below one.
 pub(super) fn run_delay(evidence: &Evidence) -> Option<Reason> {
     let share = worst(evidence, |thread| thread.run_delay_share)?;
     let mean_us = evidence.response_mean_us?;

@@ -26,8 +26,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// `users` are those of each route. What has been counted stays, as far as the limits of `before`, the ledger of the
-    /// configuration before, are there, too.
+    /// `users` has the users of each route. `before` is the ledger of the previous configuration: limits that exist in both keep
+    /// their counts.
     ///
     /// # Errors
     /// When the system has no thread to check passwords with.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// How long the start waits for the first outcomes of all names together: name servers answer within milliseconds, and
-/// one that does not is given two chances. What is missing then is a server that is down for now.
+/// How long the start waits for the first outcomes of all names together: name servers answer within milliseconds, and this
+/// is time for two attempts ([`NAME_SERVER_TIMEOUT`]). A name without an outcome by then is a server that is down for now.
 pub(crate) const FIRST_ANSWERS_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a name server may take before it is asked once more. glibc waits 5 s, which is longer than a start should
-/// take; one that is slower because it has to ask others first has the answer ready by then.
+/// take. A server that is slower because it asks other servers first has the answer ready for the second query.
 pub(crate) const NAME_SERVER_TIMEOUT: Duration = Duration::from_millis(900);
 
 /// Name servers of resolv.conf(5) that are asked; MAXNS of glibc.
@@ -16,11 +16,11 @@ pub(crate) const NAME_SERVERS_MAX: usize = 3;
 /// Host names that are asked for at a time; each takes two sockets for every name server.
 pub(crate) const RESOLVING_MAX: usize = 8;
 
-/// The least time for which addresses of a name are used, whatever their TTL: those with a TTL of 0 are meant to be
-/// asked for with each request.
+/// Minimum time for which the addresses of a name are used. Records with a shorter TTL are not asked for more often; a TTL of
+/// 0 would mean a query for each request.
 pub(crate) const TTL_MIN: Duration = Duration::from_secs(1);
 
-/// The longest time: who moves a service should not have to wait for a TTL of a day that was forgotten before.
+/// Maximum time: an operator who moves a service should not have to wait for a forgotten TTL of a day.
 pub(crate) const TTL_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// Pause after a failed query for a name. It doubles each time, up to `resolve_retry` of its group.

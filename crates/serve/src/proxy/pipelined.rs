@@ -218,9 +218,9 @@ impl Pipelined {
         state.wake_task();
     }
 
-    /// Ends all requests: the first by `failure`, those behind it as if the server had closed an idle connection, which
-    /// is the same for them. After a response, bytes that are not a response
-    /// count as such an end too: they may belong to the response before them, such as the body of a 304.
+    /// Ends all requests: the first by `failure`, the later ones as if the server had closed an idle connection. On a connection
+    /// that has had a response, bytes that are not a response also count as a closed idle connection: they may belong to the
+    /// previous response, such as the body of a 304.
     pub(crate) fn fail(&self, failure: Failure) {
         let mut state = self.state.borrow_mut();
         state.closed = true;

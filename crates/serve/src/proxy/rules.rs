@@ -160,7 +160,7 @@ impl PathRule {
 }
 
 /// Whether a field of the request describes its client and does not pass: because the peer is not trusted, or because
-/// the field is written anew.
+/// the proxy writes its own value.
 #[inline]
 pub(super) fn is_untrue(name: &str, rules: &Rules, is_trusted: bool) -> bool {
     if !is_trusted {

@@ -32,7 +32,7 @@ pub(super) struct Candidate {
     pub(super) asks: Asks,
 }
 
-/// What a route requires of a host.
+/// Conditions of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asks {
     /// Host and path and nothing else.
@@ -40,8 +40,7 @@ pub(super) enum Asks {
     More,
 }
 
-/// The routes by what they say of hosts. Each is there once for each of its hosts, so that the size of the whole is that
-/// of the configuration.
+/// The routes by host. Each route has one entry per host, so the index grows linearly with the configuration.
 #[derive(Debug)]
 pub(super) struct Hosts {
     /// By host name, in lower case.

@@ -1,4 +1,4 @@
-//! Paths that a route edits: no server reads the edited path as one that a route refuses.
+//! Paths that a route edits: no server reads the edited path as a path that a route refuses.
 
 use std::collections::BTreeSet;
 
@@ -102,7 +102,7 @@ fn reading(target: &str, bits: u32) -> String {
         path = path.replace('\\', "/");
     }
     if is(2) {
-        // Routes match the name of a segment, whatever its parameters are.
+        // Routes match the name of a segment without its parameters.
         let named = |segment: &str| !matches!(segment.split(';').next(), Some("" | "." | ".."));
         let segments = path.split('/').map(|segment| match named(segment) {
             true => segment,

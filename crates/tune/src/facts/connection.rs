@@ -28,7 +28,7 @@ pub struct Connections {
     pub refused: u64,
     /// Connections accepted on a listening port.
     pub served: u64,
-    /// Part of `served`: connections whose last data was received, not sent. A response is due.
+    /// Part of `served`: connections whose last data was received, not sent. Their clients wait for a response.
     pub held: u64,
     /// Part of `served`: connections that sent and received in the same kernel tick. The order is unknown.
     pub unclear: u64,

@@ -1,4 +1,4 @@
-//! A connection that is told of the end of the other one.
+//! One connection of a tunnel. It is shut down after the other connection has ended.
 
 use std::pin::Pin;
 
@@ -8,8 +8,8 @@ use onrush_tls::Transport;
 /// The shutdown of a connection after the other one has ended.
 pub(super) type End<'t> = Pin<Box<dyn Future<Output = Result<(), Error>> + 't>>;
 
-/// A connection at one end of a tunnel. It is reset when the tunnel is over, be it that its core ends, unless it has been told of
-/// the other's end: an orderly one would say that it has heard all.
+/// A connection at one end of a tunnel. Dropping it resets the connection, also when its core ends, unless the other end's
+/// shutdown was passed on (`has_all`): an orderly close would claim that all bytes were delivered.
 pub(super) struct Hearer<'t> {
     connection: &'t Transport,
     pub(super) has_all: bool,
