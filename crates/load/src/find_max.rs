@@ -151,7 +151,7 @@ pub enum Answer {
         /// The highest rate that held in most of its trials.
         rate: Option<u64>,
     },
-    /// No rate that was tried holds, and trials at lower ones have too few responses to tell.
+    /// The condition holds at no rate that was tried, and trials at lower rates have too few responses to decide it.
     TooShort {
         /// The highest of the rates at which they have.
         rate: u64,

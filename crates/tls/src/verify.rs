@@ -212,7 +212,7 @@ fn revoked(
             certificate.raw_serial_as_string()
         ),
         CertificateError::UnknownRevocationStatus => format!(
-            "the certificate of {subject} is refused: there is no revocation list of {}, or of an authority above",
+            "the certificate of {subject} is refused: the revocation list of {} or of an authority above it is missing",
             shown(&certificate.issuer().to_string())
         ),
         CertificateError::ExpiredRevocationList

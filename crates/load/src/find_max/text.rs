@@ -67,7 +67,7 @@ impl fmt::Display for Answer {
             ),
             Answer::TooShort { rate } => write!(
                 out,
-                "none: trials at {} per second have too few responses to tell whether the condition holds, those at lower rates have fewer, and at no higher rate that was tried does it hold. Make trials longer (-d)",
+                "none: trials at {} per second have too few responses to decide the condition (lower rates have fewer), and it holds at no higher rate that was tried. Make trials longer (-d)",
                 number(rate)
             ),
             Answer::Unsteady { rate: None } => write!(

@@ -307,7 +307,7 @@ fn revoked_clients_are_refused_as_soon_as_the_list_is_read() {
             assert_eq!(acceptor.reload(), Ok(Vec::new()));
             assert_eq!(
                 log_in(&site, &acceptor, &connector).await,
-                Err("the certificate of CN=client is refused: there is no revocation list of CN=Ours, or of an authority above".to_owned())
+                Err("the certificate of CN=client is refused: the revocation list of CN=Ours or of an authority above it is missing".to_owned())
             );
             fs::write(&file, revocation_list(&ours, 2021, 9).der()).unwrap();
             let warnings = acceptor.reload().unwrap();
