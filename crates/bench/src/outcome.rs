@@ -283,7 +283,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The number of the machine that it is of: 0 for this one, 1 and up for hosts.
+    /// Number of the machine that it was taken on: 0 for this one, 1 and up for hosts.
     pub fn host(&self) -> usize {
         self.cpus
             .first()

@@ -25,8 +25,8 @@ a defect of the converter.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     language: Language,
-    /// Let everybody pass a rule that refuses requests and cannot be carried. Without it the result refuses everybody there
-    /// with 403 or 501
+    /// Leave out rules that refuse requests and cannot be carried: every client passes. Without this option, these rules
+    /// refuse every client with 403 or 501
     #[arg(long, global = true)]
     open_guards: bool,
 }

@@ -197,8 +197,8 @@ pub const QUEUE_MAX_MAX: u32 = 1_000_000;
 /// WebSocket applications ping every 30 to 60 s; an hour is what HAProxy's guides set for tunnels.
 pub const TUNNEL_IDLE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// A server that ignores the end of its client would keep both connections for [`TUNNEL_IDLE_TIMEOUT`]. 30 s is what
-/// HAProxy's documentation sets for `timeout client-fin`, and more than the last words of an application take.
+/// A server that ignores the end of its client would keep both connections for [`TUNNEL_IDLE_TIMEOUT`]. HAProxy's
+/// documentation sets `timeout client-fin` to 30 s, which is longer than an application needs to send its last data.
 pub const TUNNEL_FIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Attempts after the first: one redispatch finds another server when one has died; a second one
@@ -274,8 +274,7 @@ pub const GRPC_SERVICE_BYTES_MAX: usize = 255;
 /// least, and most of them take no more.
 pub const STREAMS_MAX_DEFAULT: u32 = 100;
 
-/// Streams on one connection of HTTP/2 to a server: each may hold a window of 56 KiB that its client does not take, which
-/// are 56 MiB by then.
+/// Streams on one HTTP/2 connection to a server: if no client reads, each holds a window of 56 KiB, 56 MiB in total.
 pub const STREAMS_MAX_MAX: u32 = 1024;
 
 /// Connections of HTTP/2 that each core has to each server when nothing is said: with the usual streams, 6,400 requests at a
@@ -354,16 +353,17 @@ pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// A server without a weight has the smallest.
 pub const WEIGHT_DEFAULT: u32 = 1;
 
-/// Addresses of one name that are used: several times a usual headless service. Each takes some 400 bytes on every core.
+/// Addresses of one name that are used: several times as many as a headless service usually has. Each takes about 400 bytes on
+/// every core.
 pub const ADDRESSES_MAX_DEFAULT: u32 = 64;
 
-/// An answer of DNS holds 64 KiB, which is 1,500 SRV records.
+/// A DNS response has at most 64 KiB, about 1,500 SRV records.
 pub const ADDRESSES_MAX_MAX: u32 = 1024;
 
 /// The longest pause after a failed query for a name: one query in 5 s does not load a name server.
 pub const RESOLVE_RETRY_DEFAULT: Duration = Duration::from_secs(5);
 
-/// The longest that can be set, and the longest time that an answer is used for.
+/// Largest value of `resolve_retry`, which is also the longest time for which a DNS response is used.
 pub const RESOLVE_RETRY_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// Enough to send a server a thousandth of the load; sums over any group stay far below 32 bits.

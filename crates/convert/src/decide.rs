@@ -29,7 +29,7 @@ impl Formula {
         Formula::Any(Vec::new())
     }
 
-    /// Reasons of the parts that cannot be asked.
+    /// Reasons of the parts that cannot be evaluated.
     pub(crate) fn unknown(&self) -> Vec<&str> {
         match self {
             Formula::Atom(_) => Vec::new(),

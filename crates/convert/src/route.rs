@@ -266,7 +266,7 @@ impl Route {
         Ok(())
     }
 
-    /// Has a server asked for `to` where the expression is found in the path.
+    /// Rewrites the path to `to` if the expression is found in it.
     pub(crate) fn rewrite(&mut self, pattern: &str, to: &str) {
         let rule = [("match", Value::text(pattern)), ("to", Value::text(to))];
         self.put("rewrite", Value::table(rule));

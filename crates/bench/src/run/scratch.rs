@@ -64,11 +64,11 @@ fn is_unlocked(directory: &Path) -> bool {
     opened.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
 
-/// In a shell, without single quotes: what [`machine`] returns there.
+/// Shell expression for what [`machine`] returns on the machine of the shell; it contains no single quotes.
 pub(super) const MACHINE_IN_SHELL: &str =
     "$(cut -c 1-8 /proc/sys/kernel/random/boot_id)$(readlink /proc/self/ns/pid | tr -dc 0-9)";
 
-/// Where process numbers mean the same: this boot of the kernel, and this namespace of processes. Machines and containers may
+/// Scope in which process numbers are unique: this boot of the kernel and this PID namespace. Machines and containers may
 /// share a temporary directory.
 fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

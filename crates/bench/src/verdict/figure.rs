@@ -47,7 +47,7 @@ struct Pair {
     values: Option<(f64, Option<f64>)>,
     /// Why they must not be judged.
     spoilt: Option<Spoilt>,
-    /// The larger share of a CPU that other programs used on either side, where that was too much.
+    /// Share of a CPU that other programs used, the larger of the two sides; `None` if it was within the limit.
     disturbed: Option<f64>,
 }
 
@@ -230,8 +230,8 @@ impl Aim<'_> {
     }
 }
 
-/// Whether a round of a variant counts in every figure of this metric that the work has of it. Without such a figure each
-/// valid round does.
+/// Whether a round of a variant counts in all figures of the work that have this metric. Without such a figure, every valid
+/// round counts.
 pub(crate) fn counts(work: &WorkOutcome, variant: &str, metric: &Metric, trial: &Trial) -> bool {
     let name = metric.name();
     let lines = work.figures.iter().filter(|line| line.metric == name);

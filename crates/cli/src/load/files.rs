@@ -76,11 +76,11 @@ impl Files {
         Ok(Files(files.collect()))
     }
 
-    /// Removes the results of an earlier run when the target of this one could not be reached: a script would read the older
-    /// result as that of this run.
+    /// Removes the results of an earlier run when the target of this run could not be reached: a script would take the older
+    /// result for the result of this run.
     ///
     /// # Errors
-    /// The error of `outcome`.
+    /// Returns the error of `outcome`.
     pub(super) fn reached<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
         if let Err(Error::Unreachable(_)) = &outcome {
             for (place, _) in &self.0 {

@@ -2,25 +2,26 @@
 
 use std::time::Duration;
 
-/// Spans in one message to a collector: what OpenTelemetry's own exporters send (OTEL_BSP_MAX_EXPORT_BATCH_SIZE).
+/// Spans in one message to a collector: the default of OpenTelemetry's exporters (OTEL_BSP_MAX_EXPORT_BATCH_SIZE).
 pub const TRACING_BATCH: u32 = 512;
 
-/// The same at most: with the longest attributes they make the 20 MiB that collectors read of one message.
+/// Largest value: with the longest attributes the spans have 20 MiB, the most that collectors read of one message.
 pub const TRACING_BATCH_MAX: u32 = 4096;
 
 /// Requests whose spans wait for the collector: 16 messages of the usual size, and 8 MiB of memory.
 pub const TRACING_QUEUE: u32 = 8192;
 
-/// The same at most: a thousand bytes each make 1 GB.
+/// Largest value: at a thousand bytes each they take 1 GB.
 pub const TRACING_QUEUE_MAX: u32 = 1_000_000;
 
-/// How long spans are gathered: what OpenTelemetry's own exporters wait (OTEL_BSP_SCHEDULE_DELAY), and nginx does.
+/// How long spans are collected before a message is sent: the default of OpenTelemetry's exporters (OTEL_BSP_SCHEDULE_DELAY) and
+/// of nginx.
 pub const TRACING_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The same at most: who looks for a trace looks for the last minute.
+/// Largest value: users expect traces of the last minute to be there.
 pub const TRACING_INTERVAL_MAX: Duration = Duration::from_secs(60);
 
-/// How long a collector may take for a message: what OpenTelemetry's own exporters wait (OTEL_EXPORTER_OTLP_TIMEOUT).
+/// How long a collector may take for a message: the default of OpenTelemetry's exporters (OTEL_EXPORTER_OTLP_TIMEOUT).
 pub const TRACING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The largest timeout: an export that takes longer delays all later spans.

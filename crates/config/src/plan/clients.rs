@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use crate::limits;
 
-/// Bounds on clients; none for no bound.
+/// Bounds on clients; `None` means no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clients {
     /// Of all clients together.

@@ -93,9 +93,9 @@ pub struct Tls {
     pub profile: TlsProfile,
     /// Whether clients show certificates.
     pub clients: ClientCertificates,
-    /// Whether requests for hosts of another certificate are answered.
+    /// Response to requests for hosts of another certificate.
     pub misdirected: Misdirected,
-    /// Other rules about that, for clients that ask for certain names (SNI).
+    /// Other rules about client certificates, for clients that ask for certain names (SNI).
     pub names: Vec<NamedClients>,
 }
 

@@ -36,8 +36,8 @@ pub enum TargetPart {
 }
 
 impl Rewrite {
-    /// Hands `put` what `path` becomes, piece by piece; whether it becomes anything. `written` returns what stands for a part
-    /// of the path.
+    /// Calls `put` with each piece of the new path. Returns whether the expression matches `path`. `written` returns the text
+    /// for a part of the path.
     pub fn apply<'p>(
         &self,
         path: &[u8],
@@ -70,8 +70,8 @@ impl Rewrite {
         true
     }
 
-    /// Where groups begin in `path` that stand right after a slash in the new path, and after none in `path`: the rule adds
-    /// that slash. None where the pattern is not found.
+    /// Positions in `path` of the groups before which the rule adds a slash: they follow a slash in the new path, but not in
+    /// `path`. `None` if the pattern is not found.
     pub fn slashes_added(&self, path: &[u8]) -> Option<Vec<usize>> {
         let groups = self.pattern.groups(path)?;
         let mut added = Vec::new();

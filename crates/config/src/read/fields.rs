@@ -9,7 +9,7 @@ use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 use crate::written::{in_order, parsed, read_texts};
 
-/// `upstream` holds where the route has no `upstream_headers`.
+/// `upstream` applies if the route has no `upstream_headers`.
 pub(super) fn read_edits(
     route: &Section<'_, '_>,
     upstream: &UpstreamHeaders,

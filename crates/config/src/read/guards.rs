@@ -1,4 +1,4 @@
-//! Edits of paths that may name to a server what a route before refuses to clients.
+//! Edits of paths with which a server may get a path that an earlier route refuses.
 
 use crate::diagnostic::{Findings, Span};
 use crate::plan::{Action, Host, PathEdit, PathMatch, Route, When};
@@ -54,7 +54,7 @@ fn is_passed(guard: &Route, editing: &Route) -> bool {
     };
     let of_client = editing.when.path.prefix();
     let is_client_path = match editing.path_edit {
-        // The new paths of these are those beneath the prefix, each one once.
+        // Every path below the new prefix comes from exactly one path of a client.
         PathEdit::ReplacePrefix(_) => path.starts_with(of_client),
         PathEdit::Keep | PathEdit::Rewrite(_) => of_client != "/" && path.starts_with(of_client),
     };
@@ -105,7 +105,7 @@ fn is_implied(wide: &When, conditions: &[&When]) -> bool {
         && (wide.scheme.is_none() || conditions.iter().any(|when| when.scheme == wide.scheme))
 }
 
-/// The path of a route, where it is one or the beginning of one.
+/// The path or path prefix of a route; `None` for expressions and for routes without a path.
 fn path_of(route: &Route) -> Option<&str> {
     match &route.when.path {
         PathMatch::Prefix(path) | PathMatch::Exact(path) => Some(path),

@@ -12,11 +12,11 @@ use crate::directive::Directive;
 /// Result of a test of passwords. Onrush has no condition for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passwords {
-    /// As for a client that has sent none.
+    /// The client has sent no password.
     NotGiven,
-    /// As for a client that has sent a right one.
+    /// The client has sent a valid password.
     Given,
-    /// As far as rules before have asked for one.
+    /// A password counts as sent if an earlier rule has required it.
     AsAsked,
 }
 

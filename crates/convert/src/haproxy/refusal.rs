@@ -1,11 +1,11 @@
-//! Rules that refuse requests and whose conditions Onrush cannot ask.
+//! Rules that refuse requests and whose conditions Onrush cannot evaluate.
 
 use super::act::Act;
 use super::action::status_of;
 use super::proxy::{Kind, Proxy, words};
 use crate::directive::Directive;
 
-/// Said of a rule that refuses requests.
+/// Note on a rule that refuses requests.
 pub(super) const CLOSED: &str =
     "every request that may reach it is refused (--open-guards lets them pass)";
 

@@ -59,12 +59,12 @@ struct Rules<'w, 'f, 'a> {
     proxies: &'w [Proxy<'a>],
     proxy: &'w Proxy<'a>,
     comments: &'w [String],
-    /// Reasons why the condition of the current rule cannot be asked.
+    /// Reasons why the condition of the current rule cannot be evaluated.
     unknown: Vec<String>,
     asked: Asked,
 }
 
-/// Whether the condition of a rule could be asked.
+/// Whether the condition of a rule can be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Known,
@@ -217,7 +217,7 @@ impl<'a> Rules<'_, '_, 'a> {
             };
             let formula = condition(self.work, self.proxy, line, view);
             if !given.excludes(&formula) {
-                // It refuses those whose password is right, too.
+                // The rule also refuses clients with a valid password.
                 let why = "the rule also refuses requests with a valid password; the route refuses every request";
                 self.work.notes.left_out(line, why);
                 auth(self.work, line, &[], state);
@@ -265,7 +265,7 @@ impl<'a> Rules<'_, '_, 'a> {
         }
     }
 
-    /// Pushes a redirect that appends a slash where none is.
+    /// Adds a redirect that appends a slash if there is none.
     fn push_with_slash(
         &mut self,
         line: &'a Directive,

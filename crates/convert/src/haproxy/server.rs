@@ -68,7 +68,7 @@ impl<'a> Server<'a> {
     /// When it is nothing that Onrush connects to, with the reason.
     pub(super) fn locate(&mut self, written: &str) -> Result<(), String> {
         self.address = address(written, self.transport)?;
-        // Authorities are asked for nothing where every certificate is taken.
+        // `ca` has no use if certificates are not verified.
         if self.tls.iter().any(|(key, _)| *key == "verify") {
             self.tls.retain(|(key, _)| *key != "ca");
         }

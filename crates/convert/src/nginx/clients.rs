@@ -30,7 +30,7 @@ pub(super) fn rules<'a>(work: &mut Work<'a>, owners: &[usize], servers: &[Server
         let server = &servers[*owner];
         let is_default = *owner == owners[0];
         if rule != default && !is_default && server.has_patterns() {
-            // The connection is made before such a name is looked at.
+            // Onrush evaluates such names only on requests, after the handshake.
             work.unverified.push(server.directive.number);
         }
         if !server.hosts().is_empty() && (rule != default || are_all) {

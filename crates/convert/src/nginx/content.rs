@@ -127,7 +127,7 @@ pub(super) const ROUTE_TIMEOUTS: [&str; 5] = [
     "upstream_first_byte",
 ];
 
-/// Whether a timeout counts on the route.
+/// Whether a timeout has an effect on the route.
 fn has_timeout(route: &Route, key: &str) -> bool {
     match &route.response {
         Response::Forward(_) => true,

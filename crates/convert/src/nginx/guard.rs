@@ -19,7 +19,7 @@ pub(super) fn refuses(directive: &Directive) -> bool {
     is_denied || said.any(|said| said.name() == "return" && is_status(said.argument(0)))
 }
 
-/// Whether a location has rules of its own about who is let in.
+/// Whether a location has access rules of its own.
 pub(super) fn guards_own(directive: &Directive) -> bool {
     let mut rules = directive.inside().iter();
     rules.any(|rule| match rule.name() {
@@ -30,8 +30,8 @@ pub(super) fn guards_own(directive: &Directive) -> bool {
     })
 }
 
-/// Whether a location whose expression cannot be asked must not be passed by. One with other locations inside may have some
-/// that refuse.
+/// Whether requests for a location must be refused if its expression cannot be matched: it refuses requests itself, or a
+/// location inside it does.
 pub(super) fn is_guarded(directive: &Directive) -> bool {
     let mut inside = directive.inside().iter();
     refuses(directive)

@@ -116,7 +116,7 @@ const NO_HANDLERS: [&str; 95] = [
     "xslt",
 ];
 
-/// The same, with whole names where a beginning would say too much.
+/// Further such directives, by full names, since a prefix would match too many.
 const NO_HANDLERS_WHOLE: [&str; 12] = [
     "session_log",
     "status_zone",

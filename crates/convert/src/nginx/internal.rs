@@ -106,7 +106,7 @@ pub(super) fn stranger_to_index<'s, 'a>(
         .map(|(_, location)| location)
 }
 
-/// The location of the index file `name` of a directory here that says something of its own about the response.
+/// The location that matches the index file `name` of this directory and changes the response by directives of its own.
 pub(super) fn stricter_for_index<'s, 'a>(
     state: &'s State<'a>,
     name: &str,

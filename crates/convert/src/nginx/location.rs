@@ -37,7 +37,7 @@ impl Location<'_> {
         self.kind == Kind::Pattern
     }
 
-    /// Whether its paths are refused where the result cannot ask for them.
+    /// Whether its paths are refused if the result cannot match them exactly.
     pub(super) fn closes(&self, guards: Guards) -> bool {
         refuses(self.directive) || guards == Guards::Closed && guards_own(self.directive)
     }
@@ -283,7 +283,7 @@ fn gather<'a>(
         if asks == Asks::Exactly {
             notes.carried(directive);
         }
-        // Beneath an expression its own one is looked at like those outside.
+        // An expression inside a location with an expression is matched like those outside.
         let is_within = |outer: &Location<'_>| outer.kind == Kind::Pattern;
         let outer = match asks == Asks::Wider && outer.iter().any(is_within) {
             true => &[],

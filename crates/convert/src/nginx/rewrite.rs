@@ -47,7 +47,7 @@ struct Rewriting<'w, 'e, 'a> {
     work: &'w mut Work<'a>,
     comments: &'w [String],
     end: &'w mut End<'e, 'a>,
-    /// Whether the act that is looked at is an `if` whose condition cannot be asked.
+    /// Whether the current act is an `if` whose condition cannot be evaluated.
     is_undecided: bool,
 }
 

@@ -139,7 +139,7 @@ fn inside<'a>(
     )
 }
 
-/// A server whose rule about certificates of clients counts for no name that a client asks for.
+/// A server whose rule about client certificates cannot be tied to a name that clients ask for.
 fn unverified<'a>(
     work: &mut Work<'a>,
     server: &Server<'a>,
@@ -153,7 +153,8 @@ fn unverified<'a>(
     work.push(route)
 }
 
-/// A location that cannot be asked for together with the conditions around it: where it refuses, all of its paths are refused.
+/// A location that cannot be matched together with the conditions around it: if it refuses requests, all of its paths are
+/// refused.
 fn unasked<'a>(
     work: &mut Work<'a>,
     location: &Location<'a>,
@@ -200,7 +201,7 @@ fn constants(server: &Server<'_>, port: Option<&str>) -> Constants {
     let level = server.directive.inside();
     let mut constants = Vec::new();
     if server.scope.value("ssl_verify_client") == "on" && has_tls_alone(server) {
-        // Others come to no request.
+        // Clients without a valid certificate send no requests.
         constants.push(("ssl_client_verify".to_owned(), "SUCCESS".to_owned()));
     }
     constants.extend(port.map(|port| ("server_port".to_owned(), port.to_owned())));

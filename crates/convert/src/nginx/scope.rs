@@ -46,7 +46,7 @@ impl<'a> Scope<'a> {
         levels.find(|found| !found.is_empty()).unwrap_or_default()
     }
 
-    /// The directives whose names fulfil `is_it`, of each name the innermost.
+    /// Directives whose names satisfy `is_it`; for each name, the innermost directive.
     pub(super) fn matching(&self, is_it: fn(&str) -> bool) -> Vec<&'a Directive> {
         let mut found: Vec<&'a Directive> = Vec::new();
         let inner_first = self.levels.iter().rev();

@@ -57,12 +57,12 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Its names, and `*.example.com`.
+    /// Its names, including wildcards at the beginning (`*.example.com`).
     pub(super) fn hosts(&self) -> &[String] {
         &self.names.hosts
     }
 
-    /// Whether it has names of other kinds.
+    /// Whether it has names of other kinds: expressions, or wildcards at the end.
     pub(super) fn has_patterns(&self) -> bool {
         !self.names.beginnings.is_empty() || !self.names.patterns.is_empty()
     }

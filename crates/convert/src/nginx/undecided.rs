@@ -1,12 +1,12 @@
-//! An `if` whose condition Onrush cannot ask: no condition may rely on the variables that it sets, and where it refuses
-//! requests it refuses all of them.
+//! An `if` whose condition Onrush cannot evaluate: no condition may rely on the variables that it sets, and if it refuses
+//! requests, the result refuses all of them.
 
 use super::map::Map;
 use super::variable::{Constants, expanded, names, value_of};
 use crate::directive::Directive;
 use crate::guards::Guards;
 
-/// Said of an `if` that refuses requests.
+/// Note on an `if` that refuses requests.
 pub(super) const CLOSED: &str =
     "every request that reaches it is refused (--open-guards lets them pass)";
 
@@ -135,7 +135,7 @@ fn is_about_client(words: &str, constants: &Constants, maps: &[Map<'_>]) -> bool
             let others = constants.iter().filter(is_other).cloned().collect();
             return is_about_client(value, &others, maps);
         }
-        // A map is made of those before it.
+        // A map may use earlier maps.
         let Some(at) = maps.iter().position(|map| map.target() == name) else {
             return false;
         };

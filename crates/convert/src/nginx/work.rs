@@ -38,7 +38,7 @@ pub(super) struct Work<'a> {
     pub(super) forwards_clients: bool,
     /// The first `proxy_pass` or `grpc_pass` that is used.
     pub(super) passes: Option<&'a Directive>,
-    /// Servers, by the numbers of their directives, whose rule about certificates of clients cannot be kept.
+    /// Servers, by the numbers of their directives, whose rule about client certificates cannot be carried.
     pub(super) unverified: Vec<usize>,
     pub(super) budget: Budget,
     /// Treatment of rules that refuse requests and have no counterpart.
@@ -98,6 +98,6 @@ pub(super) struct State<'a> {
     pub(super) rewritten: Option<(String, String)>,
     /// The `rewrite … break` that has changed the path, or should have.
     pub(super) rewrites: Option<&'a Directive>,
-    /// The `if` around the act that is looked at, where its condition cannot be asked.
+    /// The `if` around the current act, if its condition cannot be evaluated.
     pub(super) undecided: Option<Undecided>,
 }

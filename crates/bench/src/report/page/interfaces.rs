@@ -81,7 +81,7 @@ fn lines(trial: &Trial, counted: &Counted) -> Vec<Line> {
     const CLASSES: [&str; INTERFACES_DRAWN_MAX] = ["o1", "t1", "o2", "t2"];
     let mut lines = Vec::new();
     for (name, class) in busiest(trial).into_iter().zip(CLASSES) {
-        // Samples of other machines know nothing of it: they are not zeros.
+        // Samples of other machines have no value for this interface; they do not count as zeros.
         let mut with_it = trial.samples.iter();
         let host = with_it.find(|sample| sample.interfaces.contains_key(name));
         let host = host.map(Sample::host);

@@ -145,7 +145,7 @@ fn lines(points: &[WorkOutcome], across: &Across, metric: &Metric, palette: &Pal
                 .iter()
                 .filter(|work| without(&work.point, &across.along) == *rest);
             for work in of_it {
-                // Rounds that the table leaves out are no points of a curve.
+                // A curve has no points for rounds that the table leaves out.
                 let variant = work.variant(name);
                 let trials = variant.into_iter().flat_map(|variant| &variant.trials);
                 let counted = trials.filter(|trial| counts(work, name, metric, trial));
