@@ -13,7 +13,7 @@ pub fn unfolded(input: &[u8]) -> Option<Vec<u8>> {
             let copy: &mut Vec<u8> = copy.get_or_insert_with(|| input.to_vec());
             let is_white = |byte: &u8| matches!(byte, b' ' | b'\t');
             let spaces = line.iter().take_while(|byte| is_white(byte)).count();
-            // A line that is before another one ends with LF.
+            // The previous line ends with LF.
             let ends_with_cr = copy[..begin - 1].ends_with(b"\r");
             let from = begin - 1 - usize::from(ends_with_cr);
             copy[from..begin + spaces].fill(b' ');

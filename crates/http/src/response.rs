@@ -120,7 +120,7 @@ fn parse_newer<'h, 'b>(
     parse_many(head, spare, request_method, limits)
 }
 
-/// A head with more fields than there are slots, or of a newer version.
+/// Parses a head that has more fields than there are slots, or a newer version.
 #[cold]
 fn parse_many<'h, 'b>(
     head: &'b [u8],
@@ -132,7 +132,7 @@ fn parse_many<'h, 'b>(
         return Parsed::Partial;
     };
     let (line, fields) = head.split_at(line_feed + 1);
-    // The version was already checked, up to its last digit.
+    // The version has been checked, except for its last digit.
     let (version, line) = line.split_at(VERSION_BYTES);
     let minor = version[VERSION_BYTES - 1] - b'0';
     let Some(line) = line_of(Version::of_minor(Some(minor)), line) else {

@@ -33,7 +33,7 @@ impl BlockTimes {
         self.failed += failed;
     }
 
-    /// How many took `value` at most. One without a response took longer than any.
+    /// Number of requests that took `value` at most. A request without a response counts as slower than all others.
     fn up_to(&self, value: u64) -> Block {
         Block {
             below: self.times.count_up_to(value),
@@ -46,7 +46,7 @@ impl Blocks {
     /// Of the seconds that were kept: one a block, or several that are joined.
     pub(crate) fn of(history: &History) -> Blocks {
         let seconds = history.intervals().zip(history.rows().map(Row::failed));
-        // Nothing is measured before the first responses that are.
+        // Skip the seconds before the first measured response.
         let seconds = seconds.skip_while(|(second, _)| second.response.count() == 0);
         let seconds: Vec<(Interval, u64)> = seconds
             .filter(|(second, failed)| second.response.count() + failed > 0)
@@ -96,7 +96,7 @@ impl From<EffectiveRow> for Effective {
 }
 
 impl Latency {
-    /// These figures of `censored` with the intervals that the `blocks` of its requests give.
+    /// These figures of `censored`, with intervals computed from the `blocks` of its requests.
     pub(crate) fn by_blocks(self, censored: &Censored<'_>, blocks: &[BlockTimes]) -> Latency {
         self.by_effective(censored, |percentile| {
             let value = censored.at(percentile).low as u64;
@@ -105,8 +105,8 @@ impl Latency {
         })
     }
 
-    /// These figures of a sum of `parts`, as sure as the least sure of them. They asked one target at one time, so what one
-    /// waited for the others may have waited for, too.
+    /// These figures of a sum of `parts`, with the certainty of the least certain part. The parts loaded one target at the same
+    /// time, so a delay of one part may have delayed the others, too.
     pub(crate) fn by_parts<'p>(
         self,
         censored: &Censored<'_>,

@@ -94,7 +94,7 @@ pub struct Evidence {
     /// For percentiles of the response time, how much of each the generator itself made, at most.
     #[serde(default)]
     pub own: Vec<OwnPart>,
-    /// The generator's part of the mean response time, at most; none where it was not measured.
+    /// Upper bound of the generator's part of the mean response time; `None` if it was not measured.
     #[serde(default)]
     pub own_mean_us: Option<f64>,
     /// For how long it began after the moment that was set; none where none was.
@@ -128,7 +128,7 @@ impl OwnPart {
         all.map(of).collect()
     }
 
-    /// The generator's part of the mean; none where it was not measured of every response.
+    /// The generator's part of the mean; `None` if it was not measured for every response.
     pub(crate) fn mean_us(times: &Times) -> Option<f64> {
         let (all, without) = (&times.response, &times.undelayed);
         let is_known = all.count() > 0 && all.count() == without.count();

@@ -46,7 +46,7 @@ const SIZES: [(&str, u64); 7] = [
 /// A duration: `500us`, `250ms`, `1.5s`, `2m`, `1h`. Its unit is in lower case; a bare number has none and is refused.
 ///
 /// # Errors
-/// When it is none.
+/// When `text` is not a duration.
 pub fn duration(text: &str) -> Result<Duration, NotAmount> {
     let (number, unit) = split(text);
     let known = TIMES.iter().find(|(name, _)| *name == unit);
@@ -59,7 +59,7 @@ pub fn duration(text: &str) -> Result<Duration, NotAmount> {
 /// A count: `100`, `10k`, `1.5m`, `2g`, with powers of 1,000.
 ///
 /// # Errors
-/// When it is none.
+/// When `text` is not a count.
 pub fn count(text: &str) -> Result<u64, NotAmount> {
     multiple(text, &COUNTS)
 }
@@ -67,7 +67,7 @@ pub fn count(text: &str) -> Result<u64, NotAmount> {
 /// A number of bytes: `512`, `64k`, `1.5m`, `4MiB`, with powers of 1,024.
 ///
 /// # Errors
-/// When it is none.
+/// When `text` is not a number of bytes.
 pub fn size(text: &str) -> Result<u64, NotAmount> {
     multiple(text, &SIZES)
 }

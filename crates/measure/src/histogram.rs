@@ -231,8 +231,8 @@ impl Histogram {
 
     /// The latencies, in nanoseconds, between which the true percentile lies with at least
     /// `confidence` (between 0 and 1), whatever the distribution; `None` where the count is too
-    /// small to say. It assumes independent samples, which the responses of one run are not: read it as
-    /// the least doubt one should have, and see [`Effective::ranks`](crate::blocks::Effective::ranks).
+    /// small to say. It assumes independent samples, which the responses of one run are not: the true
+    /// uncertainty is larger, see [`Effective::ranks`](crate::blocks::Effective::ranks).
     pub fn interval(&self, percentile: f64, confidence: f64) -> Option<(u64, u64)> {
         let (low, high) = percentile::interval_ranks(self.count(), percentile, confidence)?;
         Some((self.value_at_rank(low), self.value_at_rank(high)))

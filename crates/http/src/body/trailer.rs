@@ -51,7 +51,7 @@ pub(crate) fn is_forbidden(name: &[u8], sender: Sender) -> bool {
     is_in(&FORBIDDEN) || sender == Sender::Client && is_in(&FORBIDDEN_IN_REQUESTS)
 }
 
-/// Fields that frame a message or govern the connection: in a trailer they are useless to the honest, and the next hop might
+/// Fields that frame a message or control the connection: in a trailer they have no legitimate use, and the next hop might
 /// merge them into the head.
 const FORBIDDEN: [&str; 10] = [
     "transfer-encoding",

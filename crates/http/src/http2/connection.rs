@@ -169,7 +169,7 @@ impl Connection {
         self.guard.sent();
     }
 
-    /// Time has passed since the last call: what a peer may do in excess of good work comes back with it.
+    /// Reports the time since the last call. As it passes, the peer regains its allowance of unproductive frames.
     pub fn elapsed(&mut self, time: Duration) {
         self.guard.elapsed(time);
     }
@@ -277,7 +277,8 @@ impl Connection {
         self.answer(out, |out| frame::reset(id, error.code, out))
     }
 
-    /// We reset a stream. The peer may have sent as much on it as its window and our bound on heads allow.
+    /// Records that we reset a stream. Frames that the peer has already sent on it have at most the bytes of its window and of
+    /// our bound on heads.
     #[inline]
     fn note_reset(&mut self, id: u32) {
         self.gone.reset(id);

@@ -13,7 +13,7 @@ use super::limits::{
 /// Which bound a peer went beyond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flood {
-    /// Streams that it opened and reset (CVE-2023-44487), or that were refused because too many were open.
+    /// Streams that the peer opened and reset (CVE-2023-44487), or that were refused because too many were open.
     RapidReset,
     /// Streams that it made us reset (CVE-2025-8671).
     StreamErrors,
@@ -31,7 +31,7 @@ pub enum Flood {
     WindowUpdate,
     /// DATA without data (CVE-2019-9518).
     EmptyData,
-    /// Frames that mean nothing: of an unknown type, or of closed streams beyond what can be late.
+    /// Frames without effect: of an unknown type, or for closed streams beyond the bytes that may arrive late.
     Ignored,
     /// Fields beyond what a head may have, and work to decode them (CVE-2016-6581).
     Fields,
@@ -95,7 +95,7 @@ pub(crate) struct Guard {
     resets: u32,
     /// Tokens that a second gives back to `resets`.
     resets_per_second: u32,
-    /// Time that has passed and has not given tokens back; < `GUARD_TICK`.
+    /// Time that has passed and for which no tokens were given back yet; < `GUARD_TICK`.
     rest: Duration,
     /// <= `STREAM_ERRORS_AHEAD_MAX`.
     stream_errors: u32,
@@ -106,8 +106,8 @@ pub(crate) struct Guard {
     windows: u64,
     /// Bytes of answers that the user has not said to be sent.
     unsent: u32,
-    /// Bytes that the peer may have sent on streams before it received our RST_STREAM. They grow by what a stream may have on its
-    /// way, for each stream that we reset.
+    /// Bytes that the peer may have sent on streams before it received our RST_STREAM. For each stream that we reset, the number
+    /// grows by the largest number of bytes that can be in transit on it.
     late: u64,
 }
 
@@ -125,14 +125,14 @@ impl Guard {
         }
     }
 
-    /// We reset a stream on which the peer may have sent this many bytes that are still on their way.
+    /// Records that we reset a stream on which up to `bytes` bytes of the peer are still in transit.
     #[inline]
     pub(crate) fn expect_late(&mut self, bytes: u32) {
         self.late = self.late.saturating_add(bytes.into());
     }
 
-    /// A frame is ignored because its stream is closed. It costs nothing within the bytes of [`Guard::expect_late`]: a server
-    /// answers each of the requests that we cancel, and cannot know better.
+    /// Records a frame that is ignored because its stream is closed. Within the bytes of [`Guard::expect_late`] it costs no
+    /// token: a server may respond to a request before it receives our reset.
     #[inline]
     pub(crate) fn late(&mut self, bytes: u64) -> Result<(), Flood> {
         match self.late.checked_sub(bytes) {
@@ -144,8 +144,8 @@ impl Guard {
         }
     }
 
-    /// The peer has reset a stream that was not served, or has opened one too many. That pays for the frames which go with it: Go's
-    /// client sends a PING with a reset.
+    /// Records that the peer has reset a stream that was not served, or has opened one stream too many. The token also pays for
+    /// frames that accompany the reset: Go's client sends a PING with it.
     pub(crate) fn reset(&mut self) -> Result<(), Flood> {
         take(&mut self.resets, Flood::RapidReset)?;
         give(&mut self.chatter, CHATTER_PER_STREAM, CHATTER_AHEAD_MAX);
@@ -247,7 +247,7 @@ impl Guard {
     }
 }
 
-/// Resets ahead of time: a burst, and what comes between two ticks.
+/// Largest number of reset tokens: a burst, and the resets between two ticks.
 fn resets_max(per_second: u32) -> u32 {
     RESETS_AHEAD_MAX.saturating_add(per_second / 10)
 }

@@ -52,9 +52,9 @@ pub const CONTINUATIONS_MAX: u16 = 64;
 pub const CONTROL_UNSENT_BYTES_MAX: u32 = 32 * 1024;
 
 /// Streams that the peer may reset before they are served, ahead of what good work and time give back (CVE-2023-44487).
-/// A browser that is closed or goes on resets all it has open, 100 at a time. A proxy or a client of gRPC resets each call whose
-/// deadline has passed: all of them, when what it asks for hangs. A stream that is refused because too many are open costs as
-/// much. Each costs us some ten microseconds, so all of them are a hundredth of a second.
+/// A browser that is closed or leaves a page resets all of its open streams, 100 at a time. A proxy or a client of gRPC resets
+/// each call whose deadline has passed: all calls, when the server hangs. A stream that is refused because too many are open
+/// costs as much. Each costs about ten microseconds, so all of them take a hundredth of a second.
 pub const RESETS_AHEAD_MAX: u32 = 1000;
 
 /// Stream errors of the peer that make us reset (CVE-2025-8671), in the same way. Correct peers make none at all, but for
@@ -84,13 +84,13 @@ pub const DATA_BYTES_PER_CHATTER: usize = 2;
 /// Bytes by which a window is opened that was worth a frame. Go's client does so from 4,096 on, nginx and browsers by much more.
 pub const WINDOW_GOOD_BYTES: u32 = 1024;
 
-/// Resets that a second gives back unless a configuration says otherwise. A connection with 100 calls at a time and deadlines of 10 ms
-/// resets so many when its server hangs; the same client may ask for ten times as many that are answered. At ten microseconds each they cost
-/// a tenth of a CPU.
+/// Reset tokens given back per second, unless the configuration has another number. A connection with 100 calls at a time and
+/// deadlines of 10 ms makes this many resets when its server hangs; the same client may make ten times as many requests that
+/// get a response. At ten microseconds each, the resets cost a tenth of a CPU.
 pub const RESETS_PER_SECOND: u32 = 10_000;
 
-/// Time after which tokens are given back: short beside a second, so that few tokens are needed ahead of time, and each rate below is
-/// a whole number of tokens per tick.
+/// Interval at which tokens are given back. It is short compared with a second, so that a small stock of tokens is enough, and
+/// each rate below is a whole number of tokens per tick.
 pub const GUARD_TICK: Duration = Duration::from_millis(100);
 
 /// Stream errors that a second gives back.

@@ -99,7 +99,8 @@ fn check_count(count: usize, limits: &Limits, too_many: Refusal) -> Result<(), R
     }
 }
 
-/// Takes note of a Content-Length in a request; the sum of DATA has to be that (RFC 9113 8.1.1). No client needs to say it twice.
+/// Records the Content-Length of a request, which the sum of DATA must equal (RFC 9113 8.1.1). A second one is refused, since no
+/// client needs to repeat it.
 fn note_length(length: &mut Option<u64>, value: &[u8]) -> Result<(), Rejection> {
     let Some(number) = framing::decimal(value) else {
         return Err(Rejection::Malformed("malformed Content-Length"));

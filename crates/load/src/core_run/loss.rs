@@ -65,7 +65,7 @@ impl CoreRun {
         self.supply.landed(work, work.due);
     }
 
-    /// So many requests of `work` end without a response: records how long they had waited.
+    /// Records how long `requests` requests of `work` had waited when they ended without a response.
     pub(super) fn note_unanswered(&self, record: &mut Record, work: &Work, requests: u64) {
         self.add_wait(record, Waiting::new(work, requests), self.core.now_exact());
     }

@@ -12,8 +12,8 @@ use super::{Live, block};
 use crate::figures::Kind;
 use crate::unanswered::{Bounds, Censored};
 
-/// The response times that everybody asks for, in 36 columns. What has no response may make them
-/// larger than "≥ x".
+/// The most important response times, in 36 columns. Requests without a response may make them
+/// larger; such figures have the form "≥ x".
 pub(super) fn in_short(live: &Live) -> Line<'static> {
     let figures = &live.figures;
     let response = figures.times.of(Kind::Response);

@@ -23,12 +23,11 @@ pub struct Latency {
     /// requests without a response, and theirs may be larger.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_least: Vec<String>,
-    /// By percentile (`"99.9"`) of all requests, as far as their count supports them.
+    /// Values by percentile (`"99.9"`) of all requests, as far as the count of requests supports the percentile.
     #[serde(with = "ordered")]
     pub percentiles: Vec<(String, f64)>,
-    /// For the same percentiles, between which two latencies the true one lies with a probability of
-    /// [`CONFIDENCE`]: by the blocks of time behind `effective` where that has the percentile, else as if the requests were
-    /// independent of each other.
+    /// For the same percentiles, the interval that contains the true latency with a probability of [`CONFIDENCE`]. It is computed
+    /// from the blocks of time if `effective` has the percentile, otherwise as if the requests were independent of each other.
     #[serde(with = "ordered", default)]
     pub intervals: Vec<(String, Interval)>,
     /// For the same percentiles, how many independent responses would be as sure of it; see
@@ -37,12 +36,12 @@ pub struct Latency {
     pub effective: Vec<(String, EffectiveRow)>,
 }
 
-/// Between which two latencies in microseconds a true one lies.
+/// Interval that contains the true latency, in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Interval(
     /// At least.
     pub f64,
-    /// At most; none where requests without a response leave it open.
+    /// At most; `None` if requests without a response leave it open.
     pub Option<f64>,
 );
 
@@ -110,8 +109,8 @@ impl Latency {
         self.at_least.iter().any(|of| of == name)
     }
 
-    /// A figure of these as people read it, with its sign where it is only a lower bound; `time` writes microseconds, `none`
-    /// stands for a figure that is not there.
+    /// The figure called `name` as text, with `≥` if it is only a lower bound. `time` formats microseconds; `none` is the text
+    /// for a missing figure.
     pub(crate) fn text(&self, name: &str, none: &str, time: impl Fn(f64) -> String) -> String {
         let figure = match name {
             "mean" => self.mean,

@@ -101,7 +101,7 @@ pub struct RequestRow {
     pub latency_us: Latency,
     /// The same as a histogram; see [`Histograms`](super::histograms::Histograms).
     pub histogram: String,
-    /// How long its requests that were sent and got no response had waited, as a histogram; none without any.
+    /// Waits of its requests that were sent and got no response, as a histogram; `None` if there are no such requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unanswered: Option<String>,
 }
@@ -169,8 +169,8 @@ pub struct SecondRow {
     /// Responses during the row by class of status, 1xx to 5xx.
     #[serde(default)]
     pub statuses: [u64; 5],
-    /// The median response time of the requests that ended in the row; this and the others as far as their count supports it.
-    /// Requests that ended without a response count as slower than all others, and a percentile among them is none.
+    /// The median response time of the requests that ended in the row. Each percentile is there if the count of requests supports
+    /// it. Requests without a response count as slower than all others; a percentile that falls among them is `None`.
     #[serde(default)]
     pub p50_us: Option<f64>,
     /// The 99th percentile of their response times.

@@ -25,7 +25,7 @@ struct Log {
 struct Entry {
     request: Asked,
     response: Option<Answered>,
-    /// Chrome: the cache that the response came from.
+    /// The cache that the response came from; a key of Chrome.
     #[serde(rename = "_fromCache")]
     from_cache: Option<serde_json::Value>,
 }
@@ -71,7 +71,7 @@ struct Field {
 #[derive(Deserialize)]
 struct PostData {
     text: Option<String>,
-    /// How `text` is written, where it is not as it was sent.
+    /// Encoding of `text`, such as `base64`, if it is not the body as it was sent.
     #[serde(alias = "_encoding")]
     encoding: Option<String>,
     #[serde(default, rename = "mimeType")]

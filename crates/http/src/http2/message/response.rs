@@ -64,7 +64,7 @@ pub fn response<'h, 'b>(
     })
 }
 
-/// The length that a Content-Length and those before it say. Servers repeat it, in fields and in lists (RFC 9110 8.6).
+/// The common length of a Content-Length and the earlier ones. Servers repeat it, in fields and in lists (RFC 9110 8.6).
 #[inline]
 fn same_length(earlier: Option<u64>, value: &[u8]) -> Result<u64, Rejection> {
     let length = match framing::decimal(value) {
@@ -80,7 +80,7 @@ fn same_length(earlier: Option<u64>, value: &[u8]) -> Result<u64, Rejection> {
     }
 }
 
-/// Fields with the first of equal Content-Lengths alone.
+/// The fields with only the first of several equal Content-Lengths.
 #[cold]
 fn with_one_length<'b>(
     fields: impl Iterator<Item = (Option<Known>, &'b str, &'b [u8])>,
