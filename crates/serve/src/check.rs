@@ -66,8 +66,8 @@ impl Checked {
         Shares::new(descriptors::limit(), &self.plan, cores)
     }
 
-    /// Why a server cannot start with this plan here, beyond what [`check`] has read: files that it opens to write. Nothing is made
-    /// or changed. Not asked of a server that runs: that has them open, and may be another user by now.
+    /// Reasons why a server cannot start with this plan here that [`check`] does not find: files that it cannot open for writing.
+    /// Creates and changes nothing. Not for a running server: it has these files open, and may run as another user by now.
     pub fn unopenable(&self) -> Vec<Trouble> {
         let access_log = self.plan.access_log.as_ref().and_then(|log| {
             let LogTarget::File(path) = &log.to else {
@@ -227,7 +227,7 @@ fn trouble_with_users(auth: &BasicAuth, message: String) -> Trouble {
     }
 }
 
-/// Why nothing can be appended to a file, which is made if it is not there.
+/// Why a file cannot be opened for appending, or created if it does not exist; `None` if it can.
 fn why_not_appended(path: &Path) -> Option<String> {
     let mut options = OpenOptions::new();
     // Do not wait for the reader of a pipe.

@@ -37,7 +37,7 @@ impl ClientRules {
     }
 }
 
-/// Hosts in the words of the acceptor.
+/// Hosts in the form that the acceptor expects.
 pub(crate) fn names(hosts: &[Host]) -> Vec<String> {
     let name = |host: &Host| match host {
         Host::Exact(name) => name.clone(),

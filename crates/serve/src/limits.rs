@@ -105,7 +105,8 @@ pub(crate) const PARKED_SPARE_MAX: usize = 512;
 /// cookie or two.
 pub(crate) const MULTIPLEXED_REPEATED_MAX: usize = 2048;
 
-/// Receive window of a stream to a server. A stalled stream holds it and 5 KB for its request and task: less than 64 KiB.
+/// Receive window of a stream to a server. A stalled stream holds this much data, and 5 KB for its request and task: in total
+/// less than 64 KiB.
 pub(crate) const MULTIPLEXED_WINDOW: u32 = 56 * 1024;
 
 /// Bytes of frames that wait on a multiplexed connection to a server before no more of requests' bodies are written: what goes
@@ -329,7 +330,7 @@ pub(crate) const LOGINS_MAX: usize = 1024;
 /// How long a login that is not used is remembered: longer than people pause. Users do not change while the server runs.
 pub(crate) const LOGIN_IDLE: Duration = Duration::from_secs(300);
 
-/// Subjects of failures that last, such as files that may not be read, that a core remembers so as to warn of each once.
+/// Subjects of lasting failures, such as unreadable files, that a core remembers in order to warn of each one once.
 pub(crate) const LOG_SUBJECTS_MAX: usize = 64;
 
 /// Addresses of one name that the log lists.
@@ -367,12 +368,12 @@ pub(crate) const ENCODERS_IDLE_MAX: usize = 8;
 /// Bytes encoded before others get their turn: 0.3 ms at 100 MB/s.
 pub(crate) const ENCODED_BYTES_PER_TURN: usize = 32 * 1024;
 
-/// Items of a configuration that a core prepares, retires or drops before others get their turn: what takes less than
-/// [`SLICE_TIME`], a route 1 to 4 us.
+/// Items of a configuration that a core prepares, retires or drops before other tasks run: so few that they take less than
+/// [`SLICE_TIME`] (a route takes 1 to 4 us).
 pub(crate) const SLICE_ITEMS: usize = 64;
 
-/// How long a core works on another configuration before others get their turn, give or take an item: as long as any task
-/// that yields. Reading the clock after each item costs 2 % of the work.
+/// How long a core works on another configuration before other tasks run, give or take an item: as long as any task that
+/// yields. Reading the clock after each item costs 2 % of the work.
 pub(crate) const SLICE_TIME: Duration = Duration::from_micros(250);
 
 /// Listeners, routes and groups whose requests are counted apart, of each kind: a histogram of durations takes 1.8 KiB of each

@@ -9,8 +9,8 @@ use crate::request_context::RequestContext;
 use crate::route::Coming;
 use crate::site::Site;
 
-/// The reason not to forward the request to its group, if there is one. `path` is its path normalized, and `index` that of its
-/// route.
+/// The reason not to forward the request to its group, if there is one. `path` is its normalized path, and `index` the index of
+/// its route.
 ///
 /// # Errors
 /// When the core is out of buffers.

@@ -25,9 +25,9 @@ impl BadPath {
     }
 }
 
-/// The path with percent-encodings decoded, `.` and `..` resolved, and empty segments left out: what a route or a file is
-/// found by. An encoded slash is a slash, as it is for nginx and for most servers: a route for `/admin/` that
-/// `/x/..%2fadmin/` or `//admin/` slips past protects nothing.
+/// The path with percent-encodings decoded, `.` and `..` resolved, and empty segments removed. Routes and files are found by
+/// this path. An encoded slash is a slash, as for nginx and most servers: otherwise `/x/..%2fadmin/` would not match a route for
+/// `/admin/`, which then protects nothing.
 ///
 /// # Errors
 /// [`BadPath`], to be refused with 400.
@@ -39,7 +39,7 @@ pub(crate) fn normalize(path: &str) -> Result<Cow<'_, [u8]>, BadPath> {
     decode(resolve(path)?.as_bytes()).map(Cow::Owned)
 }
 
-/// The rest of a normalized path after `prefix`, which it begins with.
+/// The rest of a normalized path after its beginning `prefix`.
 pub(crate) fn without_prefix<'p>(path: Cow<'p, [u8]>, prefix: &str) -> Cow<'p, [u8]> {
     match path {
         Cow::Borrowed(path) => Cow::Borrowed(&path[prefix.len()..]),
@@ -50,8 +50,8 @@ pub(crate) fn without_prefix<'p>(path: Cow<'p, [u8]>, prefix: &str) -> Cow<'p, [
     }
 }
 
-/// The rest of the path after `prefix`, which the normalized path begins with, encoded as it was received. Dot segments are
-/// resolved and empty segments left out, as in the normalized path, and a slash at its start is a plain one.
+/// The rest of the path after `prefix`, with the encodings as received; the normalized path begins with `prefix`. Dot segments
+/// are resolved and empty segments removed, as in the normalized path, and an encoded slash at the start is decoded.
 pub(crate) fn rest<'p>(path: &'p str, prefix: &str) -> Cow<'p, str> {
     if is_normal(path.as_bytes()) {
         return Cow::Borrowed(path.get(prefix.len()..).unwrap_or(""));
@@ -71,9 +71,9 @@ pub(crate) fn rest<'p>(path: &'p str, prefix: &str) -> Cow<'p, str> {
     }
 }
 
-/// The path for a server, where its route does not edit it: as it was received, so that no signature of it breaks. With a
-/// dot segment, or with two slashes at its start, servers read a path in different ways; then it is resolved, and the
-/// server gets what the route was chosen by.
+/// The path for a server if the route does not edit it: as received, so that signatures of the path stay valid. Servers
+/// disagree about a path with a dot segment, or with two slashes at its start: such a path is resolved, and the server gets the
+/// path by which the route was chosen.
 #[inline]
 pub(crate) fn unedited(path: &str) -> Cow<'_, str> {
     if is_normal(path.as_bytes()) || !(path.starts_with("//") || has_dot_segment(path)) {
@@ -123,9 +123,9 @@ fn ambiguity_of_unusual(path: &str) -> Option<&'static str> {
 /// The path for expressions: dot segments resolved, empty segments left out, and encodings of characters that need none
 /// decoded (RFC 3986 6.2.2).
 pub(crate) struct Canonical {
-    /// With a slash for each encoded one: what an expression is compared with.
+    /// The path with decoded slashes, which expressions are compared with.
     text: String,
-    /// Where encoded slashes are in `text`.
+    /// Positions in `text` of slashes that were encoded.
     encoded_slashes: Vec<usize>,
 }
 
@@ -189,7 +189,7 @@ impl Canonical {
     }
 }
 
-/// How often a server may decode a path, in [`ambiguity`]: once as it should, and twice more as chains of servers do.
+/// How often [`ambiguity`] assumes that a path is decoded: once as it should be, and twice more by chains of servers.
 const DECODINGS_MAX: usize = 3;
 
 /// Whether the path is written as it is meant.
@@ -222,7 +222,7 @@ fn decode(bytes: &[u8]) -> Result<Vec<u8>, BadPath> {
     Ok(decoded)
 }
 
-/// Decodes what is an encoding, and leaves all else.
+/// Decodes valid percent-encodings and keeps all other bytes.
 fn decode_once(bytes: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -242,12 +242,12 @@ fn byte_of(high: u8, low: u8) -> Option<u8> {
     Some((digit(high)? * 16 + digit(low)?) as u8)
 }
 
-/// [`resolve`] of a path that was normalized before, so that it has a meaning.
+/// [`resolve`] for a path that [`normalize`] has accepted, so that it cannot fail.
 fn resolved(path: &str) -> Cow<'_, str> {
     resolve(path).unwrap_or(Cow::Borrowed(path))
 }
 
-/// The path without empty segments and with dot segments resolved, however dots and slashes are written. Empty segments go
+/// The path without empty segments and with dot segments resolved; dots and slashes may be encoded. Empty segments are removed
 /// first, as in a file system: `/a//../b` is `/b`.
 fn resolve(path: &str) -> Result<Cow<'_, str>, BadPath> {
     if !path.starts_with('/') {
@@ -278,7 +278,7 @@ fn has_dot_segment(path: &str) -> bool {
     segments(path).any(|(_, segment)| dots_of(segment).is_some())
 }
 
-/// The segments of a path that begins with a slash, each with that before it and without.
+/// The segments of a path that begins with a slash: each as a pair, with the slash before it and without.
 fn segments(path: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = path;
     std::iter::from_fn(move || {
@@ -297,7 +297,7 @@ fn segments(path: &str) -> impl Iterator<Item = (&str, &str)> {
 
 const ENCODED_SLASH_BYTES: usize = "%2F".len();
 
-/// The length of the slash, encoded or not, that `bytes` begin with; 0 when they begin with none.
+/// Length of the plain or encoded slash at the start of `bytes`; 0 without one.
 fn slash_bytes(bytes: &[u8]) -> usize {
     match bytes {
         [b'/', ..] => 1,

@@ -72,7 +72,7 @@ pub(crate) struct Treatment {
 }
 
 impl Settings {
-    /// With the treatment of each route.
+    /// Settings with `treatments`, one per route.
     pub(crate) fn new(
         worker: &Rc<Worker>,
         resources: &Resources,

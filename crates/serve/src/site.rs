@@ -56,8 +56,9 @@ impl Site {
         place.map(|place| &**place)
     }
 
-    /// Whether a request for this host must come by another connection, because its rule about certificates of clients is
-    /// not that of this one. A listener that was left has no rules to compare with: each such request is misdirected.
+    /// Whether a request for this host needs another connection, because its rule about client certificates differs from the
+    /// rule of this connection. A listener that is no longer configured has no rules to compare with: every request on it is
+    /// misdirected.
     #[inline]
     pub(crate) fn misdirects(&self, listener: u16, stream: &Transport, host: &str) -> bool {
         if !self.has_client_rules {
@@ -127,7 +128,7 @@ impl Site {
         }
     }
 
-    /// Another site is in force: ends the tasks of [`Site::begin_upkeep`]. Requests that began on this one go on.
+    /// Ends the tasks of [`Site::begin_upkeep`] when another site is in force. Requests that began on this site continue.
     pub(crate) async fn retire(&self, slice: &mut TimeSlice) {
         self.retirement.begin();
         for group in &self.groups {

@@ -25,8 +25,8 @@ pub(crate) enum Kind {
 struct Names {
     all: Vec<Rc<Traffic>>,
     places: HashMap<String, usize>,
-    /// Whether names that no configuration uses any more were looked for since the last one was prepared: a look costs
-    /// as much as there are names.
+    /// Whether unused names were searched for since the last configuration was prepared. A search takes time in proportion to
+    /// the number of names.
     was_swept: bool,
 }
 
@@ -87,7 +87,7 @@ impl Registry {
         }
     }
 
-    /// Another configuration is being prepared: names that are not in use make room for its own, when there is none.
+    /// Allows unused names to be removed once more, if the names of a configuration that is being prepared need their room.
     pub(crate) fn prepare(&self) {
         for names in [&self.listeners, &self.routes, &self.groups] {
             names.borrow_mut().was_swept = false;

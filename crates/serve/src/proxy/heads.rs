@@ -128,8 +128,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// Whether trailers may follow a body whose length the server of HTTP/2 has said: they are there, announced (RFC 9110 6.6.2), or
-    /// asked for by the client.
+    /// Whether trailers may follow a body with a `Content-Length` of an HTTP/2 server: they have arrived, were announced
+    /// (RFC 9110 6.6.2), or were asked for by the client.
     fn trails(&self, head: &ResponseHead<'_, '_>, trailing: Trailing) -> bool {
         head.version == Version::Http2
             && matches!(head.framing, Framing::Length(1..))

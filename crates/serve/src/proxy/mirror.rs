@@ -162,7 +162,7 @@ impl Duplicate {
             && let Some(transport) = server.pool.take()
         {
             match self.attempt(transport).await {
-                // The server was closing it just then, or sent more than its last response: see `forward`.
+                // The server was closing the connection at that moment, or sent bytes after its last response: see `forward`.
                 Err(failure)
                     if self.method.is_idempotent()
                         && (failure.is_stale_connection()

@@ -5,8 +5,8 @@
 //!   submit ── head, body ──> State ── frames of all streams in one send ──>
 //!   head, data, trailers <── Flow <──────── frames, each to its stream <──
 //! ```
-//! One send and one receive serve many requests, and responses come in any order: a client that reads slowly holds up its
-//! own stream, whose window closes, and no other: bytes are given back to the window of the connection as they come.
+//! One send and one receive serve many requests, and responses arrive in any order. A client that reads slowly exhausts the
+//! window of its own stream and blocks no other stream: the window of the connection is updated as bytes arrive.
 //!
 //! Here is the set of connections to a server; `state.rs` is one of them, `flow.rs` one stream, `submission.rs` what a
 //! client's task has of it, and `carrier.rs` the connection's own task. `unsettled.rs` has requests for tunnels, and `tunnel.rs` what of

@@ -32,7 +32,7 @@ pub(crate) struct Relay {
     ended: bool,
     /// Its data has ended and trailers follow, if only the empty line behind them.
     has_trailers: bool,
-    /// There were fields among them that the client could not get.
+    /// Some trailers could not be passed to the client.
     has_dropped_trailers: bool,
 }
 

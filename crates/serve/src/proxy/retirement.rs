@@ -12,7 +12,7 @@ pub(crate) struct Retirement {
     workers: RefCell<Vec<Waker>>,
 }
 
-/// Since when it has begun.
+/// Whether a call has begun the retirement, or it had begun before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Began {
     Now,

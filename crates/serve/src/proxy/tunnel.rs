@@ -54,12 +54,12 @@ impl Tunnel {
         }
     }
 
-    /// Passes on what the two ends send, beginning with what has arrived, until both have ended. When one breaks, or
-    /// nothing moves for as long as the plan says (which is less once one of them has ended its side), an end that has not heard its last byte is reset: an orderly end would
-    /// say that this was it.
+    /// Passes on what the two ends send, beginning with what has arrived, until both have ended. When one end breaks, or
+    /// nothing moves for the time in the plan (which is shorter once one end has ended its side), an end that has not received
+    /// all bytes is reset: an orderly close would claim that they were all.
     ///
     /// # Errors
-    /// Those of the end that broke.
+    /// The error of the end that broke.
     pub(crate) async fn run(
         mut self: Box<Self>,
         client: &mut Http1,
@@ -242,7 +242,7 @@ impl<'t> Lane<'t> {
 }
 
 impl Drop for Lane<'_> {
-    /// As that of [`Hearer`](hearer::Hearer), in the room of a connection's tunnel.
+    /// Does the same as the `drop` of [`Hearer`](hearer::Hearer), but needs no memory besides the tunnel's.
     fn drop(&mut self) {
         if !self.has_passed_all() {
             self.to.reset_when_dropped();

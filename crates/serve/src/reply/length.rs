@@ -30,7 +30,7 @@ impl Reply<'_> {
         }
     }
 
-    /// Whether the client gets trailers after a body in chunks, and not after one whose length was said.
+    /// Whether the client can get trailers only after a body in chunks, not after a body with a `Content-Length`.
     pub(crate) fn needs_chunks_for_trailers(&self) -> bool {
         matches!(&self.to, To::Http1(to) if to.asked.version == Version::Http11)
     }

@@ -17,7 +17,7 @@ pub(crate) enum Persistence {
 }
 
 impl Persistence {
-    /// With a body that ends with the connection, there is no other choice.
+    /// The persistence of the connection after `body`: a body that ends with the connection always closes it.
     pub(super) fn before(self, body: BodyFraming) -> Self {
         match body {
             BodyFraming::UntilClose => Persistence::Close,

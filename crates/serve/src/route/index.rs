@@ -7,25 +7,24 @@ use onrush_config::plan::{Host, PathMatch, When};
 /// Finds the routes that may match a request. All cores share it.
 #[derive(Debug)]
 pub(crate) struct RouteIndex {
-    /// All of them.
+    /// All routes.
     pub(super) all: Candidates,
-    /// The same by host, when there are too many to look at each.
+    /// The routes by host, if there are too many to compare with each.
     pub(super) hosts: Option<Hosts>,
-    /// Whether any of them says something of hosts.
+    /// Whether any route has a condition on the host.
     pub(super) knows_hosts: bool,
 }
 
-/// Up to so many routes are looked at one after the other: comparing eight short names costs less than a look into a
-/// table.
+/// Up to this many routes are compared one by one: comparing eight short names costs less than a lookup in a table.
 const SCANNED_MAX: usize = 8;
 
 /// Routes in file order.
 pub(super) type Candidates = Box<[Candidate]>;
 
-/// One route, and what most of the others can be told from it by.
+/// One route, with facts that rule out most routes without a look at all of their conditions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    /// How its path begins: [`beginning`] of the path, as far as `mask` goes.
+    /// The bits of `mask` of the [`beginning`] of its path.
     pub(super) beginning: u64,
     pub(super) mask: u64,
     pub(super) route: u32,
@@ -35,7 +34,7 @@ pub(super) struct Candidate {
 /// Conditions of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asks {
-    /// Host and path and nothing else.
+    /// Conditions on host and path only.
     HostAndPath,
     More,
 }
@@ -45,7 +44,7 @@ pub(super) enum Asks {
 pub(super) struct Hosts {
     /// By host name, in lower case.
     exact: HashMap<Box<[u8]>, Candidates>,
-    /// By what hosts end with, from the dot, in lower case.
+    /// By the end of the host, from its dot, in lower case.
     below: HashMap<Box<[u8]>, Candidates>,
     /// Routes for all hosts.
     any: Candidates,
@@ -144,10 +143,10 @@ impl Hosts {
         }
     }
 
-    /// Hands over the lists that `host` is in.
+    /// Calls `look` with each list of routes that apply to `host`.
     pub(super) fn each(&self, host: &str, mut look: impl FnMut(&[Candidate])) {
         let mut room = [0; HOST_BYTES_MAX];
-        // A host longer than a name can match only by its end.
+        // A host that is longer than any name can only match a wildcard, by its end.
         let tail = &host.as_bytes()[host.len().saturating_sub(HOST_BYTES_MAX)..];
         let host = &mut room[..tail.len()];
         host.copy_from_slice(tail);

@@ -88,9 +88,8 @@ fn paths() -> BTreeSet<String> {
     paths
 }
 
-/// How a server reads a path, as bits: it drops a host after two slashes; takes a backslash, if not an encoded one,
-/// for a slash; drops parameters of
-/// segments without a name; decodes; leaves empty segments out; resolves dot segments.
+/// The path as a server reads it. Each bit is a step: drop a host after two slashes; take a backslash, but not an encoded one,
+/// for a slash; drop parameters of segments without a name; decode; leave empty segments out; resolve dot segments.
 fn reading(target: &str, bits: u32) -> String {
     let is = |bit: u32| bits & (1 << bit) != 0;
     let mut path = target.split('?').next().unwrap_or("").to_owned();
@@ -102,7 +101,7 @@ fn reading(target: &str, bits: u32) -> String {
         path = path.replace('\\', "/");
     }
     if is(2) {
-        // Routes match the name of a segment without its parameters.
+        // A route for a named segment also matches it with parameters, so these are kept.
         let named = |segment: &str| !matches!(segment.split(';').next(), Some("" | "." | ".."));
         let segments = path.split('/').map(|segment| match named(segment) {
             true => segment,

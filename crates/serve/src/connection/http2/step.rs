@@ -12,8 +12,8 @@ use crate::downstream::http2::session::LEAVING;
 use crate::observe::cuts::Cut;
 
 impl Http2 {
-    /// Responds to a request that has come. What of its body came with its head goes first: whole requests need less, and may be sent
-    /// again.
+    /// Responds to a request that has arrived. Body data that arrived with the head is processed first: complete requests cost
+    /// less, and may be sent again.
     fn respond(&mut self, request: Request) {
         while self.stage != Stage::Failed
             && request

@@ -40,8 +40,8 @@ impl Forward {
         is_harmless && !self.is_consumed && progress.response() == ResponseSide::Awaited
     }
 
-    /// [`Forward::survives`] on a reused connection of HTTP/1. There bytes that are not a response may belong to the response
-    /// before them, such as the body of a 304.
+    /// [`Forward::survives`] for a reused HTTP/1 connection. On it, bytes that are not a response may belong to the previous
+    /// response, such as the body of a 304.
     pub(super) fn survives_in_turn(&self, failure: &Failure, progress: &Progress) -> bool {
         let is_leftover = matches!(failure, Failure::BadResponse(_))
             && progress.response() < ResponseSide::Interim;
@@ -58,8 +58,9 @@ impl Forward {
             && group.has_other(self.tried(), last, reach)
     }
 
-    /// Whether the stream of a client of HTTP/2 is reset with the [code](Failure::code) of `failure`: after the beginning of a
-    /// response; after the server has cancelled; and when nothing was done for the request, so that the client may repeat it (RFC 9113 8.7).
+    /// Whether the stream of an HTTP/2 client is reset with the [code](Failure::code) of `failure`: when the response has
+    /// begun, when the server has cancelled, and when the request was not processed, so that the client may repeat it (RFC 9113
+    /// 8.7).
     pub(super) fn is_told_by_code(failure: &Failure, progress: &Progress) -> bool {
         match failure {
             Failure::Unprocessed(_) => progress.response() < ResponseSide::Interim,

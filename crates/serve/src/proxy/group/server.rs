@@ -102,8 +102,8 @@ impl Server {
         self.users.set(self.users.get() + 1);
     }
 
-    /// One group less has. After the last no connection is kept, and the idle ones are returned to be closed: requests in
-    /// flight go on to their end.
+    /// Records that one group fewer uses this server. After the last one, no connection is kept, and the idle connections are
+    /// returned for closing; requests in flight continue to their end.
     pub(super) fn end_use(&self) -> impl Iterator<Item = Transport> + use<> {
         self.users.set(self.users.get() - 1);
         let is_last = self.users.get() == 0;

@@ -24,8 +24,9 @@ use crate::proxy::suspects::Suspects;
 use crate::time_slice::TimeSlice;
 
 impl Group {
-    /// Prepares a group in slices. `seed` tells the cores apart. What this core knows of servers that did not change, and their connections, come from
-    /// `before`, the same group in the configuration before, on whose endpoints `endpoints` is built.
+    /// Prepares a group in slices. `seed` differs between cores. Connections to unchanged servers, and what this core knows of
+    /// these servers, are taken from `before`, the same group in the previous configuration; `endpoints` is based on its
+    /// endpoints.
     pub(crate) async fn prepare(
         upstream: &Upstream,
         timeouts: Timeouts,

@@ -29,8 +29,8 @@ fn via(version: Version) -> &'static [u8] {
     }
 }
 
-/// The reason not to forward the request, if there is one: it goes round, its route gives it no host, servers would read its
-/// path in different ways, or its head and what is added to it do not fit a buffer.
+/// The reason not to forward the request, if there is one: it is in a loop, its route gives it no valid host, servers would read
+/// its path in different ways, or its head with the added fields does not fit a buffer.
 ///
 /// # Errors
 /// When the core is out of buffers.

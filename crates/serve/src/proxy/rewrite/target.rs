@@ -1,4 +1,4 @@
-//! The target of a request for a server: the client's, or what its route makes of it.
+//! The target of a request for a server: the client's target, or an edited one.
 
 use std::borrow::Cow;
 
@@ -30,13 +30,13 @@ pub(super) fn write(rule: &PathRule, facts: &Facts<'_>, writer: &mut HeadWriter<
     }
 }
 
-/// [`path::ambiguity`] of the path that a server would get. An edit may make a dot segment where there was none: without its
-/// prefix `/api`, `/api../admin` is `/../admin`.
+/// [`path::ambiguity`] of the path that a server would get. An edit may create a dot segment: without the prefix `/api`,
+/// `/api../admin` becomes `/../admin`.
 pub(super) fn ambiguity(rule: &PathRule, facts: &Facts<'_>) -> Option<&'static str> {
     let (path, prefix) = (facts.head.path, facts.about.prefix());
     match rule {
         PathRule::Client => path::ambiguity(&path::unedited(path)),
-        // It is the configuration's.
+        // The whole path comes from the configuration.
         PathRule::Whole(_) => None,
         PathRule::Prefix(_) | PathRule::Rewrite(_) => {
             path::ambiguity(&composed(rule, path, prefix))
@@ -44,8 +44,8 @@ pub(super) fn ambiguity(rule: &PathRule, facts: &Facts<'_>) -> Option<&'static s
     }
 }
 
-/// Normalized paths that become the same for a server as `path`, that of the request normalized, because an edit adds a
-/// slash: `/api/admin` for `/apiadmin`, where `/api` is stripped.
+/// Other normalized paths for which a server gets the same path as for `path`, the normalized path of the request, because an
+/// edit adds a slash: `/api/admin` for `/apiadmin`, if `/api` is stripped.
 pub(crate) fn other_paths(
     head: &RequestHead<'_, '_>,
     rules: &Rules,
@@ -101,7 +101,7 @@ fn composed(rule: &PathRule, path: &str, prefix: &str) -> String {
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Hands `put` the path, and the beginning of a query where the rule has one.
+/// Calls `put` with the new path, and with the beginning of the query if the rule has one.
 fn compose(rule: &PathRule, path: &str, prefix: &str, put: &mut impl FnMut(TargetPart, &[u8])) {
     match rule {
         PathRule::Whole(whole) => put(TargetPart::Path, whole.as_bytes()),
@@ -120,8 +120,8 @@ fn compose(rule: &PathRule, path: &str, prefix: &str, put: &mut impl FnMut(Targe
     }
 }
 
-/// Hands `put` what the first rule makes of `path` that applies. Two slashes at its start would name a host for some servers
-/// (RFC 3986 4.2).
+/// Calls `put` with the result of the first rule that matches `path`. Some servers would read two slashes at its start as the
+/// beginning of a host (RFC 3986 4.2).
 fn rewrite(rules: &[Rewrite], path: &str, put: &mut impl FnMut(TargetPart, &[u8])) {
     let canonical = Canonical::new(path);
     let text = canonical.text().as_bytes();

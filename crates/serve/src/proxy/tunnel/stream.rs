@@ -23,7 +23,7 @@ use crate::downstream::http2::Stream;
 use crate::proxy::multiplexed::TunnelStream;
 use crate::stream_end::{StreamEnd, reset};
 
-/// Passes on what a client on a stream and its server say, beginning with the `input` of the server.
+/// Passes bytes between a client on a stream and its server, beginning with the `input` of the server.
 ///
 /// # Errors
 /// The error of the end that failed.
@@ -70,7 +70,7 @@ struct Ends<'t> {
     /// Who is at the other end of the connection.
     whose: Whose,
     times: IdleTimes,
-    /// The one of them that holds now.
+    /// The one of `times` that applies now.
     idle_max: Duration,
 }
 

@@ -210,8 +210,8 @@ fn etag(metadata: &Metadata) -> String {
     format!("\"{:x}-{:x}\"", time as u64, metadata.length)
 }
 
-/// Seconds since 1970. A time in the future becomes that of the response that the file is read for (RFC 9110 8.8.2.1), which
-/// is none in the future of a later one; a time before 1970 cannot be sent.
+/// Seconds since 1970. A time in the future is replaced by `now`, the time of the response that the file is read for
+/// (RFC 9110 8.8.2.1), which is in the past for later responses. A time before 1970 cannot be sent.
 fn modified(metadata: &Metadata, now: u64) -> Option<u64> {
     let seconds = u64::try_from(metadata.modified_seconds).ok()?;
     Some(seconds.min(now))
