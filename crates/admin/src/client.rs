@@ -1,5 +1,5 @@
-//! The other end of an admin interface: one request, one response. What listens at the place has to identify itself before it
-//! gets a token or an order.
+//! A client of the admin interface: one request, one response. The listener has to identify itself before it gets a token or a
+//! command.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -63,7 +63,7 @@ impl Response {
 /// Asks the interface at `place` for `path`: with a `body` by POST, otherwise by GET. It may be empty.
 ///
 /// # Errors
-/// When nothing listens there, what listens is not an admin interface, or its response is not whole.
+/// When nothing listens there, the listener is not an admin interface, or its response is incomplete.
 pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Response> {
     identify(place)?;
     let request = request(place, path, (body, "application/json"));
@@ -97,7 +97,7 @@ pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Response
 /// Hears of events at `path` as they happen, each as JSON, until the server ends in good order.
 ///
 /// # Errors
-/// The errors of [`ask`] and of `each`; also when events are refused, or the connection ends before they do.
+/// The errors of [`ask`] and of `each`; also when the server refuses events, or the connection ends before the events do.
 pub fn follow(
     place: &Place,
     path: &str,

@@ -15,8 +15,8 @@ use crate::request::Request;
 use crate::response::{Extent, Response, Then, send};
 use crate::strangers::{Heard, Stranger, Strangers};
 
-/// Connections that are kept for probes (`/live`, `/ready`) when all others are taken: each gets one response, and has
-/// [`STRANGERS_PATIENCE`] to ask.
+/// Connections that are reserved for probes (`/live`, `/ready`) when all others are taken: each gets one response, and has
+/// [`STRANGERS_PATIENCE`] to send its request.
 const PROBES_MAX: usize = 8;
 
 /// Bytes of a request's body at most: a server's name and what is wanted of it.
@@ -72,10 +72,10 @@ impl Slots {
         self.live.get() >= self.max
     }
 
-    /// Makes room where the oldest stranger can go; whether there is room.
+    /// Closes the oldest unauthenticated connection if all are taken. Returns whether there is room.
     async fn make_room(&self, desk: &Desk) -> bool {
         if self.are_taken() && self.strangers.evict_oldest() {
-            // It goes before this one is served.
+            // Let the old connection end before the new one is served.
             desk.core.yield_now().await;
         }
         !self.are_taken()
@@ -90,7 +90,7 @@ pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
             Ok(stream) => {
                 let is_served = served.make_room(&desk).await;
                 if !is_served && !probes.make_room(&desk).await {
-                    // So many are being answered already, and descriptors are few.
+                    // All connections are in use, and file descriptors are scarce.
                     continue;
                 }
                 let slots = if is_served { &served } else { &probes };

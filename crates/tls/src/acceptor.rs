@@ -51,9 +51,9 @@ pub struct ServerSetup {
     pub profile: Profile,
     /// Whether clients show certificates.
     pub clients: Clients,
-    /// Whether requests for hosts of another certificate are answered.
+    /// Response to requests for hosts of another certificate.
     pub misdirected: Misdirected,
-    /// Other rules for clients that ask for certain names.
+    /// Other rules about client certificates, for clients that ask for certain names (SNI).
     pub named_clients: Vec<NamedClients>,
     /// The protocols spoken inside, the favourite first (ALPN, RFC 7301).
     pub protocols: Vec<&'static str>,
@@ -112,8 +112,8 @@ impl Acceptor {
         &self.stamps
     }
 
-    /// Reads all files again. Connections that exist keep what they have; tickets stay good unless the authorities of
-    /// clients or their revocation lists have changed: a client that was accepted then might not be now.
+    /// Reads all files again. Existing connections are not affected. Tickets stay valid unless the authorities of clients or
+    /// their revocation lists have changed: a client that was accepted before might be refused now.
     ///
     /// # Errors
     /// All that is wrong with the files; what was read before stays in force.
@@ -198,7 +198,7 @@ fn build(
     })
 }
 
-/// The verifier of clients' certificates, and what each of its rules was made of.
+/// The verifier of client certificates, and the files that each of its rules was built from.
 type Verified = (Arc<dyn ClientCertVerifier>, Vec<Trusted>);
 
 fn verifier(

@@ -32,7 +32,7 @@ pub enum Identity {
         certificate: PathBuf,
         /// Its private key: PKCS #8, PKCS #1 or SEC 1.
         key: PathBuf,
-        /// An OCSP response in DER, which is sent with the certificate while it is good.
+        /// An OCSP response (DER), which is sent with the certificate as long as it is valid.
         staple: Option<PathBuf>,
     },
     /// Made at the start, for `localhost` and this machine's names, and kept in memory.
@@ -43,7 +43,7 @@ pub enum Identity {
 #[derive(Clone, Debug)]
 pub(crate) struct Certified {
     pub(crate) key: Arc<CertifiedKey>,
-    /// The same with an OCSP response, and when that ends in seconds of Unix time.
+    /// The same key with an OCSP response, and the end of the response in seconds of Unix time.
     pub(crate) stapled: Option<(Arc<CertifiedKey>, Option<u64>)>,
     /// Lower case; those with `*.` stand for one label.
     pub(crate) names: Vec<String>,

@@ -66,7 +66,7 @@ pub(crate) struct ByName {
 }
 
 impl ByName {
-    /// `rules` in the order of `names`, and the one for all other clients.
+    /// Takes `rules` in the order of `names`, and the rule for all `others`.
     pub(crate) fn new(
         names: ClientNames,
         rules: Vec<Arc<dyn ClientCertVerifier>>,
@@ -89,7 +89,7 @@ impl ByName {
 impl ClientCertVerifier for ByName {
     fn offer_client_auth(&self) -> bool {
         if !heard::has_hello() {
-            // rustls asks before it has read the hello whether to keep what a certificate is verified with.
+            // Before it has read the hello, rustls asks whether to keep the data for verifying a client certificate.
             let all = self.rules.iter().chain([&self.others]);
             return all.into_iter().any(|rule| rule.offer_client_auth());
         }

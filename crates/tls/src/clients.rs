@@ -1,4 +1,4 @@
-//! How a server verifies the certificates of its clients: by which authorities, and by which revocation lists (RFC 5280 5).
+//! Verification of client certificates: authorities and revocation lists (RFC 5280 5).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Clients {
         })
     }
 
-    /// The verifier of clients' certificates, and what it was made of.
+    /// The verifier of client certificates, and the files that it was built from.
     ///
     /// # Errors
     /// All that is wrong with the files.

@@ -12,7 +12,7 @@ use crate::secret::HeardSecrets;
 pub(crate) struct Heard {
     /// The name that the client asked for, once its hello has been read.
     pub(crate) name: Option<Box<str>>,
-    /// The certificate that it gets, where that matters to its requests.
+    /// The certificate that the client gets, if requests are compared with it.
     pub(crate) served: Option<Served>,
     /// Whether the client's hello has been read.
     pub(crate) has_hello: bool,

@@ -71,7 +71,7 @@ impl Names {
     }
 }
 
-/// Whether requests for hosts of another certificate than a connection's own are answered.
+/// Response to a request for a host of another certificate than that of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Misdirected {
     /// They are refused with 421 (RFC 9110 15.5.20).
@@ -81,7 +81,7 @@ pub enum Misdirected {
     Serve,
 }
 
-/// The certificate that a client got for the name that it asked for, where there were several.
+/// The certificate that a client got for the name that it asked for, if there are several certificates.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub(crate) names: Arc<Names>,

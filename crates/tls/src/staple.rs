@@ -1,5 +1,5 @@
-//! Files of OCSP responses (RFC 6960 4.2.1), which a server sends with its certificate (RFC 6066 8). A client verifies what
-//! it receives; here is seen only whether the response is worth sending.
+//! Files of OCSP responses (RFC 6960 4.2.1), which a server sends with its certificate (RFC 6066 8). The client verifies the
+//! response; this module only checks whether it is worth sending.
 
 use std::path::Path;
 
@@ -11,19 +11,19 @@ use x509_parser::time::ASN1Time;
 use crate::limits::STAPLE_BYTES_MAX;
 use crate::pem;
 
-/// An OCSP response that says that a certificate is good.
+/// An OCSP response with the status `good` for a certificate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Staple {
     pub(crate) bytes: Vec<u8>,
-    /// When a newer one should exist, in seconds of Unix time: clients refuse this one from then on.
+    /// `nextUpdate` in seconds of Unix time: clients refuse the response from then on.
     pub(crate) until: Option<u64>,
 }
 
-/// Why there is nothing to send.
+/// Why there is no response to send.
 pub(crate) enum NoStaple {
     /// The file cannot be read, or holds something else.
     Wrong(String),
-    /// The response is of no use for the certificate. It may be older or newer than that, or have expired.
+    /// The response cannot be used for the certificate. It may be older or newer than the certificate, or have expired.
     Useless(String),
 }
 

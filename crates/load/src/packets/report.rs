@@ -298,7 +298,7 @@ impl Report {
         }
     }
 
-    /// Waits of datagrams that were lost: each took longer than any that came back after `times`.
+    /// Waits of datagrams that were lost: each counts as slower than all datagrams that came back after `times`.
     fn lost(&self, times: &Histogram) -> Histogram {
         let lost = self.losses.as_ref().map_or(0, |losses| losses.lost);
         let mut waits = Histogram::new();

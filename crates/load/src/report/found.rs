@@ -94,7 +94,7 @@ pub(super) fn evidence(
     let connections = match plan.is_of_connections() {
         // As many as it took.
         true => record.connections_max,
-        // A run of fewer requests needs no more.
+        // A run never needs more connections than it has requests.
         false => (plan.connections() as u64).min(plan.count().unwrap_or(u64::MAX)),
     };
     let seconds = elapsed.as_secs_f64();

@@ -184,7 +184,7 @@ impl StepRow {
     }
 }
 
-/// The sum of two histograms, beside `without` users that did not reach the end.
+/// The figures of the sum of two histograms, with `without` users that did not reach the end.
 fn sum(one: &str, other: &str, without: u64) -> Result<(Latency, String), String> {
     let mut sum = Histogram::from_base64(one)?;
     sum.merge(&Histogram::from_base64(other)?);

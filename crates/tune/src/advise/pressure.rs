@@ -85,8 +85,8 @@ fn time_wait(facts: &Facts) -> Option<Action> {
     ))
 }
 
-/// Raises somaxconn if an accept queue with room for 65,535 or more overflowed. The queue keeps its length until the program
-/// calls listen() again, so its length is the measure until then.
+/// Raises somaxconn if an accept queue of 65,535 or more places overflowed. The queue keeps its length until the program calls
+/// listen() again, so this length, not somaxconn, determines the new value.
 fn accept_queue(facts: &Facts, request: &Request) -> Option<Action> {
     let file = "net/core/somaxconn";
     let now = number(facts, file)?;

@@ -6,7 +6,7 @@ use super::{Case, Confidence, Finding, Limiter, finding};
 use crate::facts::Sample;
 use crate::facts::connection::Connections;
 
-/// CPU load below which queues for the CPU are short.
+/// CPU load below which threads wait only a short time for a CPU.
 const UNHURRIED: f64 = 0.8;
 /// Share of time on a run queue below which CPU time is not the limit.
 const UNDELAYED: f64 = 0.1;
@@ -14,7 +14,7 @@ const UNDELAYED: f64 = 0.1;
 const SERVES: f64 = 100.0;
 /// CPU use below which a process is idle.
 const WORKS: f64 = 0.01;
-/// Share of connections with a response due above which requests may be held.
+/// Share of connections whose clients wait for a response above which the program may hold requests.
 const HELD: f64 = 0.25;
 /// Share of samples that is more than chance.
 const OFTEN: f64 = 0.5;

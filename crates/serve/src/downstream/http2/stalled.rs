@@ -94,7 +94,7 @@ impl Session {
 }
 
 impl State {
-    /// Whether the window of the stream itself is exhausted, and not only that of the connection.
+    /// Whether the window of the stream itself is exhausted, not only the window of the connection.
     fn is_blocked(&self, flow: &Flow) -> bool {
         let stream = flow.stream.get();
         stream.and_then(|stream| self.http.blocked(stream)) == Some(Blocked::Stream)
