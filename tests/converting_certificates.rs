@@ -151,7 +151,7 @@ fn clients_of_nginx_enter_the_sites_of_their_authorities() {
         format!("server {{ listen 127.0.0.1:{port} ssl; server_name {name}; ssl_certificate {certificate}; ssl_certificate_key {key}; {rule} return 204; }}\n")
     });
     let program = nginx(at, &servers.concat());
-    // The condition of the last site cannot be asked, so the result refuses every client there.
+    // The condition of the last site cannot be evaluated, so the result refuses every client there.
     let hosts: Vec<&str> = RULES.iter().map(|(name, _)| *name).collect();
     compare(program, (port, "nginx"), at, || {
         let_in(at, port, &hosts[..6])

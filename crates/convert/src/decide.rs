@@ -59,7 +59,7 @@ enum Truth {
     No,
     /// It depends on this.
     Open(Atom),
-    /// It depends on something that Onrush cannot ask together with what is known.
+    /// It depends on a condition that Onrush cannot evaluate together with the known ones.
     Inexpressible,
 }
 

@@ -39,7 +39,7 @@ pub(super) fn is_guarded(directive: &Directive) -> bool {
         || inside.any(|inner| inner.name() == "location" && is_guarded(inner))
 }
 
-/// The paths to refuse in place of an expression that cannot be asked, and their name in a note.
+/// The paths to refuse instead of an expression that cannot be matched, and their description for a note.
 pub(super) fn wider(directive: &Directive) -> (Simple, &'static str) {
     let plain = |path: Path| Simple {
         path,

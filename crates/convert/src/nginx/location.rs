@@ -27,7 +27,7 @@ pub(super) struct Location<'a> {
     outer: Vec<(usize, Kind)>,
 }
 
-/// What is said of a location that refuses requests where it cannot be asked for together with what is around it.
+/// Note on a location that refuses requests and that Onrush cannot match together with the conditions around it.
 pub(super) const REFUSED_EVERYWHERE: &str =
     "Onrush cannot ask for this and what is around it together: all paths like this are refused";
 

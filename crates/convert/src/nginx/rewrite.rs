@@ -194,7 +194,8 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
 }
 
 impl<'a> Rewriting<'_, '_, 'a> {
-    /// An act whose condition cannot be asked, and why. Its `set` and its refusals count as far as they have to.
+    /// Decides about an act whose condition cannot be evaluated, for the reason `why`: an `if` that refuses requests or sets
+    /// variables applies, all else is skipped.
     fn undecided(&mut self, act: &Act<'a>, state: &State<'a>, why: &str) -> Unasked {
         let directive = match act {
             Act::Do(directive) | Act::If(directive, _) => *directive,

@@ -1,4 +1,4 @@
-//! Rules in order: each condition sees the request as the rules before have changed it, and what cannot be asked refuses.
+//! Rules in order: each condition sees the request as earlier rules have changed it, and rules with unknown conditions refuse.
 
 use super::*;
 
