@@ -8,7 +8,7 @@ use crate::route::plain;
 /// Difference between the request at one point of the rules and the request of the client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changed {
-    /// In the order of the rules.
+    /// Changes of fields, in the order of the rules.
     fields: Vec<(Names, FieldChange)>,
     pub(super) path: PathNow,
     /// Parts with unknown values, after rules without a counterpart.

@@ -107,7 +107,7 @@ fn users<'a>(
     Ok(users)
 }
 
-/// Whether a user is in one of the groups, as its own line or that of a group says.
+/// Whether a user is in one of the groups, by its own line or by the line of a group.
 fn is_in(section: &Directive, user: &Directive, groups: &[String]) -> bool {
     let after = |line: &Directive, word: &str| {
         let at = line.words.iter().position(|known| known == word);

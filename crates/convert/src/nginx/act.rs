@@ -11,11 +11,11 @@ pub(super) enum Act<'a> {
     /// An `if`, with the number of acts in its block including its `EndIf`.
     If(&'a Directive, usize),
     EndIf,
-    /// A value of a map, by the numbers of both.
+    /// A value of a map: the number of the map, and the number of the value.
     Bind(usize, usize),
 }
 
-/// Words of the content that values of maps are needed for.
+/// Directives of the content whose arguments may need values of maps.
 const BOUND: [&str; 7] = [
     "auth_basic",
     "proxy_pass",
@@ -47,7 +47,7 @@ pub(super) fn gather<'a>(level: &'a [Directive], work: &Work<'a>, acts: &mut Vec
     }
 }
 
-/// The values of all maps that a text needs, those first that others need.
+/// Adds the values of all maps that `text` needs; a map comes before the maps that its values need.
 fn bind(text: &str, work: &Work<'_>, acts: &mut Vec<Act<'_>>) {
     for name in names(text) {
         let found = work.maps.iter().position(|map| map.target() == name);

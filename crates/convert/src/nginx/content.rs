@@ -272,7 +272,8 @@ fn rewritten_files<'a>(
     }
 }
 
-/// The path of a route, which is longer than its prefix, names no file: `alias` of a file is for the prefix alone.
+/// Limits a route for an `alias` of a file to its exact prefix, since longer paths name no file. Returns a route with 404 for
+/// these.
 fn only_prefix(route: &mut Route) -> Option<Route> {
     let (Response::File(_), Path::Prefix(prefix)) = (&route.response, route.when.path()) else {
         return None;

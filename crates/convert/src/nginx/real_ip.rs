@@ -1,4 +1,4 @@
-//! `real_ip_header` and `set_real_ip_from`: the senders whose word about a client's address counts.
+//! `real_ip_header` and `set_real_ip_from`: the senders that are trusted to give a client's address.
 
 use super::scope::Scope;
 use super::work::Work;

@@ -81,7 +81,7 @@ struct Http2 {
     waits: Waits,
     /// Whether memory was given back since it has become idle.
     rests: Rests,
-    /// Deadline of the client for that.
+    /// The client's deadline for what it has to do next.
     client_by: Option<Instant>,
     /// Stalled streams that the connection has reported for its client address.
     stalled: u32,

@@ -26,6 +26,6 @@ pub(crate) const TTL_MAX: Duration = Duration::from_secs(5 * 60);
 /// Pause after a failed query for a name. It doubles each time, up to `resolve_retry` of its group.
 pub(crate) const RESOLVE_PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// Denials of a name in a row with which its addresses are given up: with the pauses between them it has been gone for
-/// three seconds at least, longer than a zone takes to be loaded again.
+/// Consecutive denials of a name after which its addresses are no longer used: with the pauses between the queries, the name has
+/// been missing for at least three seconds, longer than a name server takes to reload a zone.
 pub(crate) const DENIALS_MAX: u32 = 3;

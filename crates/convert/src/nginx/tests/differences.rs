@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// That the result of a server's inside has these parts and not those.
+/// Checks that the result for the inside of a server has the `expected` parts and not the `missing` ones.
 #[track_caller]
 fn check_text(server: &str, expected: &[&str], missing: &[&str]) -> Conversion {
     let conversion = converted(&format!("http {{ server {{ listen 80; {server} }} }}"));
@@ -16,7 +16,7 @@ fn check_text(server: &str, expected: &[&str], missing: &[&str]) -> Conversion {
     conversion
 }
 
-/// That the note of a directive of a server has these words.
+/// Checks that the note on a directive of a server has the words `said`.
 #[track_caller]
 fn check_note(server: &str, directive: &str, said: &str) {
     let conversion = converted(&format!("http {{ server {{ listen 80; {server} }} }}"));
@@ -241,7 +241,7 @@ fn fields_that_nginx_keeps_for_itself_do_not_pass() {
     assert!(!files.contains("upstream_headers"), "{files}");
 }
 
-/// The result of a server's inside beside these files.
+/// The result for the inside of a server when these files exist.
 #[track_caller]
 fn text_beside(server: &str, files: &[(&'static str, &str)]) -> String {
     let text = format!("http {{ server {{ listen 80; {server} }} }}");

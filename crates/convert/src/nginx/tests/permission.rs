@@ -181,7 +181,7 @@ fn conditions_hold_for_the_requests_for_which_they_do_in_nginx() {
     );
 }
 
-/// The route of a server's inside that a path comes to first, by its written `path`, and all of the result.
+/// Checks that the result for the inside of a server has the `expected` parts and not the `missing` ones.
 #[track_caller]
 fn check_text(server: &str, expected: &[&str], missing: &[&str]) -> Conversion {
     let conversion = converted(&format!("http {{ server {{ listen 80; {server} }} }}"));

@@ -199,8 +199,8 @@ impl Connection {
         Ok(Found::Head { stream, end })
     }
 
-    /// A block for a stream that is not open and cannot be opened by it. It is ignored if it may have been sent before our
-    /// RST_STREAM was received.
+    /// Handles a block for a stream that is not open and that the block cannot open. It is ignored if the peer may have sent it
+    /// before it received our RST_STREAM.
     #[cold]
     fn block_of_closed(&mut self, id: u32) -> Result<Found, ConnectionError> {
         if !self.is_idle(id) && self.gone.may_be_late(id) {

@@ -167,7 +167,7 @@ impl Group {
         }
     }
 
-    /// [`Group::retire`] in one go.
+    /// [`Group::retire`] without slices.
     pub(crate) fn retire_at_once(&self) {
         at_once(async |slice| self.retire(slice).await);
     }

@@ -84,7 +84,7 @@ impl Group {
         group
     }
 
-    /// [`Group::prepare`] in one go.
+    /// [`Group::prepare`] without slices.
     #[cfg(test)]
     pub(crate) fn new(
         upstream: &Upstream,
