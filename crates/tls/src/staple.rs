@@ -19,7 +19,7 @@ pub(crate) struct Staple {
     pub(crate) until: Option<u64>,
 }
 
-/// Why there is no response to send.
+/// Reason for not sending a response.
 pub(crate) enum NoStaple {
     /// The file cannot be read, or holds something else.
     Wrong(String),

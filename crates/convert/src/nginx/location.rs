@@ -283,7 +283,7 @@ fn gather<'a>(
         if asks == Asks::Exactly {
             notes.carried(directive);
         }
-        // An expression inside a location with an expression is matched like those outside.
+        // A wider expression inside a location with an expression is handled as if it were outside.
         let is_within = |outer: &Location<'_>| outer.kind == Kind::Pattern;
         let outer = match asks == Asks::Wider && outer.iter().any(is_within) {
             true => &[],
