@@ -11,7 +11,7 @@ use onrush_http::Framing;
 use onrush_http::http2::Stream;
 use onrush_http::http2::code::Code;
 
-use super::limits::HTTP2_WHOLE_MAX;
+use super::limits::{HTTP2_PROGRESS_MIN, HTTP2_WHOLE_MAX};
 use crate::on_demand::OnDemand;
 use crate::waiter::Waiter;
 
@@ -35,8 +35,8 @@ pub(crate) struct Flow {
 pub(super) struct Outgoing {
     /// What is behind what has been written.
     pub(super) waiting: RefCell<VecDeque<Part>>,
-    /// Start of the current stall, and the bytes written by then.
-    pub(super) stalled: Cell<Option<(Instant, u64)>>,
+    /// The current stall.
+    pub(super) stalled: Cell<Option<Stall>>,
     /// Time after which a stall ends the stream; `client_send` of the configuration if none.
     pub(super) patience: Cell<Option<Duration>>,
     /// Bytes of the body that are still to be written by whoever makes it, where its head has said how many there are.
@@ -50,6 +50,36 @@ pub(super) struct Outgoing {
     pub(super) trailers: OnDemand<RefCell<Vec<u8>>>,
     /// Bytes of heads and bodies that were written.
     pub(super) written: Cell<u64>,
+}
+
+/// A wait for the window of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stall {
+    /// Time of the last progress, and the bytes written by then.
+    pub(super) since: (Instant, u64),
+    /// Time of the last progress by [`HTTP2_PROGRESS_MIN`] bytes, and the bytes written by then.
+    pub(super) slow_since: (Instant, u64),
+}
+
+impl Stall {
+    /// A stall that starts `now`, with so many bytes written.
+    pub(super) fn new(now: Instant, written: u64) -> Self {
+        Self {
+            since: (now, written),
+            slow_since: (now, written),
+        }
+    }
+
+    /// The stall after a look at `now`, with so many bytes written.
+    pub(super) fn at(mut self, now: Instant, written: u64) -> Self {
+        if written > self.since.1 {
+            self.since = (now, written);
+        }
+        if written - self.slow_since.1 >= HTTP2_PROGRESS_MIN {
+            self.slow_since = (now, written);
+        }
+        self
+    }
 }
 
 /// How far a response is.
@@ -278,4 +308,19 @@ impl Flow {
 /// How a stream ends before its time.
 pub(crate) fn gone() -> Error {
     Error::new(Op::Recv, Kind::Os(Errno::CONNRESET))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_bytes_do_not_end_a_slow_stall() {
+        let begun = Instant::default();
+        let now = begun + Duration::from_secs(1);
+        let slow = Stall::new(begun, 10).at(now, 11);
+        assert_eq!((slow.since, slow.slow_since), ((now, 11), (begun, 10)));
+        let enough = 10 + HTTP2_PROGRESS_MIN;
+        assert_eq!(slow.at(now, enough).slow_since, (now, enough));
+    }
 }

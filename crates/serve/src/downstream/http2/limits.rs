@@ -47,9 +47,13 @@ pub(crate) const HTTP2_DROPPED_MAX: usize = 1024 * 1024;
 /// Delay before the memory is returned. Returning takes some microseconds per free part, so it is done once for many streams.
 pub(crate) const HTTP2_DROPPED_KEPT: Duration = Duration::from_secs(5);
 
-/// Time without progress after which a stalled stream may be reset when its client address has too many of them. Longer than a
+/// Time with little progress after which a stalled stream may be reset when its client address has too many of them. Longer than a
 /// retransmission of TCP, and short enough that requests which wait for the stream's server get it within `queue`.
 pub(crate) const HTTP2_STALLED_MIN: Duration = Duration::from_secs(1);
+
+/// Bytes that count as progress there. With any byte as progress, a client that opens its windows by one byte a second would hold all
+/// streams that it wants; with 1 KiB, each of them costs it 1 KiB/s. A modem of 56 kbit/s takes seven times as many.
+pub(crate) const HTTP2_PROGRESS_MIN: u64 = 1024;
 
 /// Bytes of a rendered head whose block a connection keeps until it is idle: twice what those of fixed answers and files have.
 pub(crate) const HTTP2_REPEATED_MAX: usize = 512;

@@ -8,7 +8,7 @@ use onrush_engine::{Instant, Part};
 use onrush_http::http2::code::Code;
 use onrush_http::http2::{Blocked, Stream};
 
-use super::flow::Flow;
+use super::flow::{Flow, Stall};
 use super::limits::HTTP2_STREAM_HELD_MAX;
 use super::output::State;
 use super::session::Session;
@@ -20,7 +20,7 @@ pub(crate) struct Stalled {
     pub(crate) is_any_waiting: bool,
     /// Number of stalled streams, each weighted by [`count_of`].
     pub(crate) count: u32,
-    /// Start of the longest stall.
+    /// Start of the longest stall, in which little progress does not count.
     pub(crate) since: Option<Instant>,
     /// Earliest deadline of a stalled stream.
     pub(crate) late_at: Option<Instant>,
@@ -40,15 +40,15 @@ impl Session {
                 continue;
             }
             let written = flow.written();
-            let since = match outgoing.stalled.get() {
-                Some((since, before)) if before == written => since,
-                Some(_) | None => now,
+            let stall = match outgoing.stalled.get() {
+                Some(stall) => stall.at(now, written),
+                None => Stall::new(now, written),
             };
-            outgoing.stalled.set(Some((since, written)));
-            let late_at = since + outgoing.patience.get().unwrap_or(patience);
+            outgoing.stalled.set(Some(stall));
+            let late_at = stall.since.0 + outgoing.patience.get().unwrap_or(patience);
             let earliest = |found: Option<Instant>, at: Instant| found.map_or(at, |it| it.min(at));
             found.count += count_of(flow);
-            found.since = Some(earliest(found.since, since));
+            found.since = Some(earliest(found.since, stall.slow_since.0));
             found.late_at = Some(earliest(found.late_at, late_at));
         }
         found
@@ -61,16 +61,16 @@ impl Session {
 
     /// Resets the streams that are past their deadline.
     pub(crate) fn end_late(&self, patience: Duration, now: Instant) {
-        let is_late = |flow: &Flow, since: Instant| {
-            since + flow.outgoing.patience.get().unwrap_or(patience) <= now
+        let is_late = |flow: &Flow, stall: &Stall| {
+            stall.since.0 + flow.outgoing.patience.get().unwrap_or(patience) <= now
         };
         let late = self.state.borrow().stalled_streams(is_late);
         self.end_streams(late.iter().map(|(_, stream)| *stream), Code::CANCEL);
     }
 
-    /// Resets streams that have been stalled since `until`, the longest stalled first, until their weights reach `excess`.
+    /// Resets streams that have made little progress since `until`, the longest stalled first, until their weights reach `excess`.
     pub(crate) fn end_longest_stalled(&self, mut excess: u32, until: Instant) {
-        let is_meant = |_: &Flow, since: Instant| since <= until;
+        let is_meant = |_: &Flow, stall: &Stall| stall.slow_since.0 <= until;
         let mut stalled = self.state.borrow().stalled_streams(is_meant);
         stalled.sort_by_key(|(since, stream)| (*since, stream.id()));
         for (_, stream) in stalled {
@@ -100,11 +100,12 @@ impl State {
         stream.and_then(|stream| self.http.blocked(stream)) == Some(Blocked::Stream)
     }
 
-    /// Stalled streams for which `is_meant` is true, each with the start of its stall.
-    fn stalled_streams(&self, is_meant: impl Fn(&Flow, Instant) -> bool) -> Vec<(Instant, Stream)> {
+    /// Stalled streams for which `is_meant` is true, each with the time since when it has made little progress.
+    fn stalled_streams(&self, is_meant: impl Fn(&Flow, &Stall) -> bool) -> Vec<(Instant, Stream)> {
         let stalled = |flow: &Rc<Flow>| {
-            let (since, _) = flow.outgoing.stalled.get()?;
-            Some((since, flow.stream.get().filter(|_| is_meant(flow, since))?))
+            let stall = flow.outgoing.stalled.get()?;
+            let stream = flow.stream.get().filter(|_| is_meant(flow, &stall))?;
+            Some((stall.slow_since.0, stream))
         };
         self.flows().filter_map(stalled).collect()
     }

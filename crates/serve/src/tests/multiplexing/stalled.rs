@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_engine::Address;
@@ -146,6 +147,34 @@ fn stalled_stream_is_reset_after_client_send() {
             }
         });
     }
+}
+
+#[test]
+fn streams_that_progress_by_single_bytes_are_stalled() {
+    on_every_driver(|site| async move {
+        let (servers, _) = servers(&site);
+        let more = "clients = { stalled_streams_per_address_max = 2 }";
+        let address = site.serve(&plan(servers, more));
+        let mut client = connect(&site, &address).await;
+        let streams = stall(&mut client, "/large", 3).await;
+        let is_reset = |client: &Asking| {
+            let reset = |stream: &http2::Stream| client.responses[&stream.id()].reset;
+            streams.iter().find_map(reset)
+        };
+        let reset = loop {
+            if let Some(reset) = is_reset(&client) {
+                break reset;
+            }
+            for stream in &streams {
+                client.http.release_of_stream(*stream, 1, &mut client.out);
+            }
+            assert_eq!(small(&mut client, "/fixed").await.body, b"small");
+            site.core.sleep(Duration::from_millis(100)).await;
+        };
+        assert_eq!(reset, Cause::Peer(Code::ENHANCE_YOUR_CALM));
+        let received = |stream: &http2::Stream| client.responses[&stream.id()].body.len();
+        assert!(streams.iter().all(|stream| received(stream) > 0));
+    });
 }
 
 #[test]
