@@ -9,12 +9,15 @@ use onrush_engine::{Allowance, Instant};
 
 use crate::descriptors::Shares;
 use crate::limits::CROWD_OVER;
+use crate::proxy::client_counts::ClientCounts;
 
 /// What the cores of a server know of it together.
 pub(crate) struct Crowd {
     /// Of the configuration in force.
     shares: Mutex<Shares>,
     pub(crate) allowance: Arc<Allowance>,
+    /// Requests in flight of clients of groups.
+    pub(crate) group_clients: ClientCounts,
     /// Clients wait to be accepted: responses end their connections, so that everybody has his turn.
     is_short: AtomicBool,
     /// When somebody last had to wait, in nanoseconds of the cores' clock.
@@ -26,6 +29,7 @@ impl Crowd {
         Arc::new(Self {
             shares: Mutex::new(shares),
             allowance: Allowance::new(shares.clients),
+            group_clients: ClientCounts::default(),
             is_short: AtomicBool::new(false),
             waited_at: AtomicU64::new(0),
         })

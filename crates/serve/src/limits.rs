@@ -221,6 +221,19 @@ pub(crate) const RING_POINTS_PER_MEMBER: usize = 512;
 /// 2^64 times.
 pub(crate) const HASH_WALK_MAX: usize = 64;
 
+/// Requests in flight that a client may have in a group whose capacity has a bound, for each request that the group can still take
+/// (a dynamic threshold: Choudhury and Hahne, 1998). A client alone gets 8/9 of the capacity (5,688 of 6,400 streams, and all of 8 or
+/// fewer), two get 8/17 each, and the rest is free for other clients. With 1, a proxy that is missing in `trust` would get half.
+pub(crate) const CLIENT_REQUESTS_PER_FREE: u32 = 8;
+
+/// Time after which a queue whose clients all have their shares looks again: streams end, and requests on other cores, without a call
+/// to it. Requests that end on its own core call it at once.
+pub(crate) const SHARE_LOOK: Duration = Duration::from_millis(50);
+
+/// Number of clients with requests in flight in such groups that are counted, 256 KiB. More are not counted: few groups can have so
+/// many requests in flight.
+pub(crate) const GROUP_CLIENTS_MAX: usize = 1 << 15;
+
 /// Requests in flight with which a server is never too busy for its keys: a browser opens six connections to a site, and
 /// they should reach the same server when its address is the key.
 pub(crate) const HASH_LOAD_FREE: u32 = 6;

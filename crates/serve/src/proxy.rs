@@ -19,6 +19,7 @@ mod tunnel;
 pub(crate) mod upgrade;
 mod upload;
 
+pub(crate) mod client_counts;
 pub(crate) mod endpoints;
 pub(crate) mod group;
 pub(crate) mod hash_key;

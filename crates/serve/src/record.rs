@@ -21,11 +21,13 @@ pub enum Class {
     Cut,
     /// It was the client's doing.
     Client,
+    /// The client has its share of the capacity of the group.
+    ClientShare,
 }
 
 impl Class {
     /// All of them, in the order of their counters.
-    pub const ALL: [Class; 8] = [
+    pub const ALL: [Class; 9] = [
         Class::NoServer,
         Class::Full,
         Class::Connect,
@@ -34,6 +36,7 @@ impl Class {
         Class::Garbage,
         Class::Cut,
         Class::Client,
+        Class::ClientShare,
     ];
 
     /// A word for it.
@@ -47,6 +50,7 @@ impl Class {
             Class::Garbage => "bad answer",
             Class::Cut => "cut off",
             Class::Client => "client",
+            Class::ClientShare => "client share",
         }
     }
 }

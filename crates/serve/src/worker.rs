@@ -22,6 +22,7 @@ use crate::observe::connections::Identities;
 use crate::observe::live::Live;
 use crate::observe::registry::Registry;
 use crate::observe::work::UPKEEP;
+use crate::proxy::client_counts::CoreClientCounts;
 use crate::proxy::kept::{Keeper, Kept};
 use crate::waiter::SpareParked;
 
@@ -55,6 +56,8 @@ pub(crate) struct Worker {
     pub(crate) uploads_held: UploadsHeld,
     /// Stalled streams of clients.
     pub(crate) stalled: StalledByAddress,
+    /// Requests in flight of clients of groups.
+    pub(crate) group_clients: CoreClientCounts,
     /// Bytes of held responses that were dropped unsent since free memory was returned.
     dropped: Cell<usize>,
     /// Copies of requests that are under way.
@@ -75,6 +78,7 @@ impl Worker {
             spare_parked: SpareParked::default(),
             uploads_held: UploadsHeld::default(),
             stalled: StalledByAddress::default(),
+            group_clients: CoreClientCounts::default(),
             dropped: Cell::new(0),
             mirrored: Cell::new(0),
             chance: Random::stream(seed, 0),

@@ -1,6 +1,6 @@
 //! Requests at the same time, by key.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -56,13 +56,26 @@ pub(crate) struct Ticket {
     place: Option<(Rc<Concurrency>, u32, u8)>,
 }
 
+/// Position of a counted request in a table of at most 65,535 keys. Unlike a [`Ticket`], it does not refer to the table.
+#[derive(Debug)]
+#[must_use = "the request counts until it leaves"]
+pub(crate) struct Place(NonZeroU16);
+
+impl Place {
+    fn new(index: usize) -> Option<Self> {
+        let number = u16::try_from(index + 1).ok();
+        number.and_then(NonZeroU16::new).map(Self)
+    }
+}
+
 impl Concurrency {
     /// Room for [`CONCURRENCY_KEYS_MAX`] keys.
     pub(crate) fn new() -> Self {
         Self::with_room_for(CONCURRENCY_KEYS_MAX)
     }
 
-    fn with_room_for(keys: usize) -> Self {
+    /// Room for so many keys, a power of two.
+    pub(crate) fn with_room_for(keys: usize) -> Self {
         let sets = (keys / 8).next_power_of_two();
         Self {
             sets: (0..sets).map(|_| Set::default()).collect(),
@@ -89,6 +102,35 @@ impl Concurrency {
         }
         // Other cores were quicker each time, for their requests.
         Entrance::Admit(Ticket { place: None })
+    }
+
+    /// Counts a request without a bound until it [leaves](Concurrency::leave). `None` when its key cannot be remembered.
+    pub(crate) fn count_one(&self, key: Key) -> Option<Place> {
+        let set = key.number() as usize & (self.sets.len() - 1);
+        let mut attempts =
+            (0..ADMIT_ATTEMPTS_MAX).map(|_| self.sets[set].try_enter(key.number() & !COUNT, COUNT));
+        match attempts.find_map(|counted| counted)? {
+            Counted::At(place) => Place::new(set * 8 + usize::from(place)),
+            Counted::Nowhere | Counted::TooMany => None,
+        }
+    }
+
+    /// A request that counts at `place` has ended.
+    pub(crate) fn leave(&self, place: Place) {
+        let place = usize::from(place.0.get() - 1);
+        // The count is at least 1: this request's. So the key's bits stay as they are.
+        self.sets[place / 8].places[place % 8].fetch_sub(1, Relaxed);
+    }
+
+    /// Number of requests that count for a key.
+    pub(crate) fn requests(&self, key: Key) -> u32 {
+        let set = key.number() as usize & (self.sets.len() - 1);
+        let values = self.sets[set]
+            .places
+            .iter()
+            .map(|place| place.load(Relaxed));
+        let its = values.filter(|value| value & !COUNT == key.number() & !COUNT);
+        its.map(|value| (value & COUNT) as u32).sum()
     }
 }
 
@@ -163,6 +205,7 @@ mod tests {
             let key = keys.route(u64::from(limit));
             let mut tickets = fill(&table, key, limit);
             assert_eq!(tickets.len(), limit as usize);
+            assert_eq!(table.requests(key), limit);
             assert!(fill(&table, key, limit).is_empty());
             tickets.pop();
             assert_eq!(fill(&table, key, limit).len(), 1);

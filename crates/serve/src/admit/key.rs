@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 
 use onrush_config::plan::{RateKey, When};
 
@@ -9,7 +10,7 @@ use onrush_config::plan::{RateKey, When};
 ///
 /// Invariant: not 0, which marks free places in tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key(u64);
+pub(crate) struct Key(NonZeroU64);
 
 /// Makes keys. The hash is that of the standard library's maps, SipHash with a secret drawn at the start: nobody can look
 /// for two names with the same key, or for many that fall into one place of a table. All cores share one, and all
@@ -47,7 +48,8 @@ impl Keys {
     }
 
     fn key(&self, limit: u64, kind: Kind, name: &[u8]) -> Key {
-        Key(self.secret.hash_one((limit, kind as u8, name)).max(1))
+        let hash = self.secret.hash_one((limit, kind as u8, name));
+        Key(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
     }
 }
 
@@ -62,7 +64,7 @@ enum Kind {
 
 impl Key {
     pub(super) fn number(self) -> u64 {
-        self.0
+        self.0.get()
     }
 }
 

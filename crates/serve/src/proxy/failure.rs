@@ -223,6 +223,7 @@ impl Failure {
     pub(crate) fn class(&self) -> Class {
         match self {
             Failure::Unavailable(Unavailable::NoServer) => Class::NoServer,
+            Failure::Unavailable(Unavailable::ClientShare) => Class::ClientShare,
             Failure::Unavailable(_) => Class::Full,
             Failure::Connect(_) => Class::Connect,
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => Class::Timeout,
@@ -253,6 +254,9 @@ impl Failure {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Failure::Unavailable(Unavailable::NoServer) => "no server is available",
+            Failure::Unavailable(Unavailable::ClientShare) => {
+                "too many requests of this client are in progress"
+            }
             Failure::Unavailable(_) => "all servers are busy",
             Failure::Connect(error) if error.kind == Kind::TimedOut => {
                 "the server cannot be reached in time"
@@ -316,6 +320,9 @@ impl fmt::Display for Failure {
                 Unavailable::Full => "all servers have as many connections as they may have",
                 Unavailable::QueueFull => "all servers are busy and too many requests wait already",
                 Unavailable::QueuedTooLong => "no server had room in time",
+                Unavailable::ClientShare => {
+                    "the client has its share of the capacity, and the rest is for others"
+                }
             }),
             Failure::Status(status) | Failure::Intercepted(status) => {
                 write!(f, "responded with {status}")

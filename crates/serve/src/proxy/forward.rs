@@ -42,6 +42,7 @@ use super::progress::{Progress, ResponseSide};
 use super::tunnel::{ServerEnd, Tunnel};
 use super::unavailable::Unavailable;
 use super::upload::{Stopped, Upload};
+use crate::admit::key::Key;
 use crate::downstream::Downstream;
 use crate::limits::UNREAD_REST_MAX;
 use crate::observe::live::Stage;
@@ -71,7 +72,8 @@ pub(crate) async fn exchange(
             // Boxed: only who has to wait pays for waiting.
             None => {
                 let queue = client.exchange.timeouts().queue;
-                let found = Box::pin(reserve(forward, &group, &worker, queue));
+                let of_client = forward.client(&group, client);
+                let found = Box::pin(reserve(forward, &group, of_client, &worker, queue));
                 let since = worker.core.now();
                 client.exchange.is_at(Stage::Queued);
                 let found = client.unless_hung_up(found).await?;
@@ -117,13 +119,14 @@ pub(crate) async fn exchange(
 async fn reserve(
     forward: &Forward,
     group: &Rc<Group>,
+    client: Option<Key>,
     worker: &Worker,
     queue: Duration,
 ) -> Result<Reservation, Unavailable> {
     let until = forward.deadline(&worker.core, queue);
     let wanted = (forward.key, forward.tried());
     group
-        .reserve_or_wait(forward.method, wanted, &worker.core, until)
+        .reserve_or_wait(forward.method, wanted, client, &worker.core, until)
         .await
 }
 

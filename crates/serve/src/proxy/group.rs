@@ -10,6 +10,7 @@ mod maintain;
 mod reservation;
 mod select;
 mod server;
+mod share;
 mod sticky;
 mod takeover;
 mod view;
@@ -25,6 +26,7 @@ use onrush_tls::Connector;
 
 use super::balance::Balancer;
 use super::budget::Budget;
+use super::client_counts::CoreClientCounts;
 use super::endpoints::Endpoints;
 use super::ewma::Decay;
 use super::queue::Queue;
@@ -59,6 +61,10 @@ pub(crate) struct Group {
     is_starting: Cell<bool>,
     /// Whether any server has a bound on its connections.
     is_limited: bool,
+    /// Identifies the group in counts of clients.
+    number: u64,
+    /// Requests in flight of its clients.
+    clients: CoreClientCounts,
     /// Requests of this core, be they of this configuration or one before.
     in_flight: Rc<Cell<u32>>,
     /// How fast latencies are forgotten.

@@ -106,6 +106,16 @@ impl MultiplexedSet {
         has_room || taking < bounds.connections_shared_max
     }
 
+    /// Number of streams that requests can still get, with connections that can still be made.
+    pub(crate) fn free(&self, bounds: Multiplexing) -> u32 {
+        let of_new = self.said.get().unwrap_or(u32::MAX).min(bounds.streams_max);
+        let all = self.all.borrow();
+        let taking = all.iter().filter_map(|connection| connection.free());
+        let (connections, free) = taking.fold((0, 0), |(count, sum), free| (count + 1, sum + free));
+        let new = bounds.connections_shared_max.saturating_sub(connections);
+        free + new * of_new
+    }
+
     /// How many requests wait for a stream.
     pub(crate) fn waiting(&self) -> usize {
         let all = self.all.borrow();
@@ -176,6 +186,12 @@ impl Multiplexed {
             requests: state.requests(),
             has_room: state.has_room(),
         })
+    }
+
+    /// Number of its free streams; `None` where it takes no more requests.
+    fn free(&self) -> Option<u32> {
+        let state = self.state.borrow();
+        state.takes_requests().then(|| state.free())
     }
 
     fn is_idle(&self) -> bool {

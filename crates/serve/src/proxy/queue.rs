@@ -1,4 +1,4 @@
-//! Requests that wait for capacity of a server of their group, first come, first served.
+//! Requests that wait for capacity of a server of their group: clients in turn, the requests of each in order.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,12 +12,14 @@ use onrush_engine::{Core, Instant};
 
 use super::endpoints::Endpoints;
 use super::line::Position;
+use crate::admit::key::Key;
 
 /// The requests of one core that wait for one group of one configuration. While some wait, the queue
 /// is in the line of all cores.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    waiting: RefCell<VecDeque<Waiter>>,
+    /// None of them without requests. The first is the next.
+    clients: RefCell<VecDeque<Client>>,
     /// Of this queue and of those of the group's other configurations on this core.
     length: Rc<Cell<usize>>,
     length_max: usize,
@@ -28,6 +30,13 @@ pub(crate) struct Queue {
     position: Cell<Position>,
     /// See [`Line::enter`](super::line::Line::enter).
     passed: Cell<u64>,
+}
+
+/// The waiting requests of one client; all requests without a known client are of one.
+#[derive(Debug)]
+struct Client {
+    client: Option<Key>,
+    waiting: VecDeque<Waiter>,
 }
 
 #[derive(Debug)]
@@ -41,6 +50,7 @@ struct Waiter {
 /// A request in the queue, which it leaves when this is dropped.
 pub(crate) struct Ticket<'q> {
     queue: &'q Queue,
+    client: Option<Key>,
     number: u64,
     /// Whether it has entered the line for its queue and was not woken since.
     is_in_line: Cell<bool>,
@@ -56,7 +66,7 @@ impl Queue {
         before: Option<&Queue>,
     ) -> Self {
         Self {
-            waiting: RefCell::default(),
+            clients: RefCell::default(),
             length: before.map_or_else(Rc::default, |before| Rc::clone(&before.length)),
             length_max,
             next: Cell::new(0),
@@ -68,30 +78,34 @@ impl Queue {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.borrow().is_empty()
+        self.clients.borrow().is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.waiting.borrow().len()
+        let clients = self.clients.borrow();
+        clients.iter().map(|client| client.waiting.len()).sum()
     }
 
-    /// Joins at the end; `None` when the queue is as long as it may be.
-    pub(crate) async fn join(&self) -> Option<Ticket<'_>> {
+    /// Joins after other requests of the client; `None` when the queue is full.
+    pub(crate) async fn join(&self, client: Option<Key>) -> Option<Ticket<'_>> {
         poll_fn(|context| {
-            let mut waiting = self.waiting.borrow_mut();
             if self.length.get() >= self.length_max {
                 return Poll::Ready(None);
             }
             self.length.set(self.length.get() + 1);
             let number = self.next.get();
             self.next.set(number + 1);
-            waiting.push_back(Waiter {
-                ticket: number,
-                waker: context.waker().clone(),
-                called: false,
-            });
+            self.add(
+                client,
+                Waiter {
+                    ticket: number,
+                    waker: context.waker().clone(),
+                    called: false,
+                },
+            );
             Poll::Ready(Some(Ticket {
                 queue: self,
+                client,
                 number,
                 is_in_line: Cell::new(false),
                 has_found: Cell::new(false),
@@ -100,16 +114,45 @@ impl Queue {
         .await
     }
 
-    /// The first in the queue may look for capacity.
-    fn call(&self) {
-        if let Some(first) = self.waiting.borrow_mut().front_mut() {
-            first.called = true;
-            first.waker.wake_by_ref();
+    fn add(&self, client: Option<Key>, waiter: Waiter) {
+        let mut clients = self.clients.borrow_mut();
+        match clients.iter_mut().find(|it| it.client == client) {
+            Some(its) => its.waiting.push_back(waiter),
+            None => clients.push_back(Client {
+                client,
+                waiting: VecDeque::from([waiter]),
+            }),
         }
     }
 
+    /// Number of the request whose turn it is: the oldest of the first client that is within its share.
+    pub(crate) fn next(&self, is_within_share: impl Fn(Key) -> bool) -> Option<u64> {
+        let clients = self.clients.borrow();
+        let is_within = |it: &&Client| it.client.is_none_or(&is_within_share);
+        let next = clients.iter().find(is_within)?;
+        next.waiting.front().map(|waiter| waiter.ticket)
+    }
+
+    /// Wakes the request whose turn it is, or else the first one, which looks again.
+    pub(crate) fn call(&self, is_within_share: impl Fn(Key) -> bool) {
+        let Some(next) = self.next(is_within_share).or_else(|| self.next(|_| true)) else {
+            return;
+        };
+        let mut clients = self.clients.borrow_mut();
+        let mut fronts = clients.iter_mut().filter_map(|it| it.waiting.front_mut());
+        if let Some(waiter) = fronts.find(|waiter| waiter.ticket == next) {
+            waiter.called = true;
+            waiter.waker.wake_by_ref();
+        }
+    }
+
+    /// Whether no request is known that only waits for capacity.
+    pub(crate) fn is_outside_line(&self) -> bool {
+        self.position.get() == Position::Outside
+    }
+
     /// Leaves the line. What it was called for is for the next, if there is capacity.
-    fn leave_line(&self) {
+    pub(crate) fn leave_line(&self) {
         if self.position.replace(Position::Outside) == Position::Outside {
             return;
         }
@@ -163,38 +206,49 @@ impl Ticket<'_> {
         self.is_in_line.set(false);
     }
 
-    /// Whether none has waited for longer.
+    /// Whether its number is this one.
+    pub(crate) fn is(&self, number: u64) -> bool {
+        self.number == number
+    }
+
+    /// Whether no request is before this one.
     pub(crate) fn is_first(&self) -> bool {
-        let waiting = self.queue.waiting.borrow();
-        waiting
-            .front()
-            .is_some_and(|first| first.ticket == self.number)
+        self.queue.next(|_| true) == Some(self.number)
     }
 
     fn is_called(&self) -> bool {
-        let mut waiting = self.queue.waiting.borrow_mut();
-        waiting
-            .front_mut()
-            .is_some_and(|first| first.ticket == self.number && std::mem::take(&mut first.called))
+        let mut clients = self.queue.clients.borrow_mut();
+        let mut fronts = clients.iter_mut().filter_map(|it| it.waiting.front_mut());
+        let its = fronts.find(|waiter| waiter.ticket == self.number);
+        its.is_some_and(|waiter| std::mem::take(&mut waiter.called))
+    }
+
+    /// Leaves the queue. Its client has its next turn after the others, if this was one.
+    fn leave(&self) {
+        let mut clients = self.queue.clients.borrow_mut();
+        let Some(place) = clients.iter().position(|it| it.client == self.client) else {
+            return;
+        };
+        let Some(mut its) = clients.remove(place) else {
+            return;
+        };
+        its.waiting.retain(|waiter| waiter.ticket != self.number);
+        self.queue.length.set(self.queue.length.get() - 1);
+        match self.has_found.get() {
+            _ if its.waiting.is_empty() => {}
+            true => clients.push_back(its),
+            false => clients.insert(place, its),
+        }
     }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.queue.waiting.borrow_mut();
-        if let Some(at) = waiting
-            .iter()
-            .position(|waiter| waiter.ticket == self.number)
-        {
-            waiting.remove(at);
-            self.queue.length.set(self.queue.length.get() - 1);
-        }
-        let is_last = waiting.is_empty();
-        drop(waiting);
-        if is_last || self.has_found.get() {
+        self.leave();
+        if self.queue.is_empty() || self.has_found.get() {
             self.queue.leave_line();
         }
         // If it was called and leaves without having found capacity, or found some and more is left, the next may look.
-        self.queue.call();
+        self.queue.call(|_| true);
     }
 }

@@ -11,4 +11,6 @@ pub(crate) enum Unavailable {
     QueueFull,
     /// And that did not change in time.
     QueuedTooLong,
+    /// The client has its share of the capacity, and that did not change in time or too many requests wait.
+    ClientShare,
 }

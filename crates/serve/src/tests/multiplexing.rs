@@ -6,6 +6,7 @@ mod capacity;
 mod codes;
 mod lateness;
 mod server;
+mod shares;
 mod stalled;
 mod stopping;
 mod whole;

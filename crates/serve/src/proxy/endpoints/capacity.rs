@@ -106,7 +106,7 @@ mod tests {
                     for _ in 0..ROUNDS {
                         let until = core.now_exact() + Duration::from_secs(100);
                         let reservation = group
-                            .reserve_or_wait(Method::Get, (0, &[]), &core, until)
+                            .reserve_or_wait(Method::Get, (0, &[]), None, &core, until)
                             .await;
                         let reservation = reservation.expect("its turn comes");
                         core.yield_now().await;
@@ -160,7 +160,7 @@ mod tests {
         let its_core = core.clone();
         core.spawn(async move {
             let until = its_core.now_exact() + Duration::from_secs(100);
-            let reservation = group.reserve_or_wait(Method::Get, (0, &[]), &its_core, until);
+            let reservation = group.reserve_or_wait(Method::Get, (0, &[]), None, &its_core, until);
             served.set(reservation.await.is_ok());
         });
         was_served

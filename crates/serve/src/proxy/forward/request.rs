@@ -13,6 +13,7 @@ use onrush_http::request::RequestHead;
 use onrush_http::{Framing, HeaderSlots, Method, Version};
 use onrush_tls::Transport;
 
+use crate::admit::key::Key;
 use crate::compress::Wish;
 use crate::downstream::Downstream;
 use crate::downstream::request_body::Arrived;
@@ -144,12 +145,13 @@ impl Forward {
             takes_trailers: group.speaks_http2() && accepts_trailers(head.headers),
         };
         group.count_request(now);
-        if group.queue.is_empty()
-            && let Some(reservation) = group
+        let reserve = || {
+            group
                 .reserve_on(forward.sticks_to)
                 .or_else(|| group.reserve_trial(head.method, now))
-                .or_else(|| group.reserve_first(head.method, way.key, now).ok())
-        {
+                .map_or_else(|| group.reserve_first(head.method, way.key, now), Ok)
+        };
+        if let Ok(reservation) = group.reserve_for(client_of(group, head, context), reserve) {
             forward.purpose = reservation.purpose();
             let server = reservation.server();
             context
@@ -315,11 +317,36 @@ impl Forward {
         }
     }
 
+    /// Its client, where the capacity of the group has a bound.
+    pub(super) fn client(&self, group: &Group, client: &Downstream<'_>) -> Option<Key> {
+        if self.is_consumed || !group.has_shares() {
+            return None;
+        }
+        let mut slots = HeaderSlots::new();
+        let head = client.head(&mut slots);
+        client_of(group, &head, client.context())
+    }
+
     /// The request leaves: its response is measured from here, by the turns of the core. A read of the clock would say when
     /// we had time for the response, and not when it came.
     pub(crate) fn is_sent_now(&self, core: &Core) {
         self.sent.set(core.now());
     }
+}
+
+/// Client of a request, where the capacity of the group has a bound. None where it is not known: on a Unix socket, and from a trusted
+/// proxy that does not forward addresses.
+fn client_of(
+    group: &Group,
+    head: &RequestHead<'_, '_>,
+    context: RequestContext<'_>,
+) -> Option<Key> {
+    if !group.has_shares() {
+        return None;
+    }
+    let address = context.address(head.headers)?;
+    let is_of_many = context.is_trusted() && context.peer() == Some(address);
+    (!is_of_many).then(|| group.client(address, context.worker))
 }
 
 /// Renders the head for the server and puts a body behind it that has arrived whole.

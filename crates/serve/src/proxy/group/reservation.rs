@@ -4,12 +4,15 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::{Group, Server};
+use crate::admit::concurrency::Place;
 
 /// A request's reservation of a server's capacity: it counts there until this is dropped.
 pub(crate) struct Reservation {
     group: Rc<Group>,
     server: u32,
     purpose: Purpose,
+    /// Where it counts as a request of its client.
+    of_client: Option<Place>,
 }
 
 /// Why a request goes to a server.
@@ -44,11 +47,18 @@ impl Group {
             group: Rc::clone(self),
             server,
             purpose,
+            of_client: None,
         })
     }
 }
 
 impl Reservation {
+    /// Counts as a request of its client, too.
+    pub(super) fn counts_for_client(mut self, place: Option<Place>) -> Self {
+        self.of_client = place;
+        self
+    }
+
     /// The server's index in its group.
     pub(crate) fn index(&self) -> u32 {
         self.server
@@ -73,9 +83,13 @@ impl Drop for Reservation {
         let counter = &self.server().in_flight;
         counter.set(counter.get() - 1);
         self.group.in_flight.set(self.group.in_flight.get() - 1);
+        if let Some(place) = self.of_client.take() {
+            self.group.clients.leave(place);
+        }
         if self.group.is_limited {
             self.group.endpoints.release(self.server);
         }
+        self.group.call_beyond_share();
         if self.purpose == Purpose::Trial {
             // No effect once its outcome is known.
             self.group.endpoints.give_trial_back(self.server);

@@ -8,7 +8,8 @@ use onrush_engine::{Core, Instant};
 use onrush_http::Method;
 
 use super::{Group, NO_SERVER, Purpose, Reservation};
-use crate::limits::{SERVERS_TRIED_MAX, TRIAL_PATIENCE};
+use crate::admit::key::Key;
+use crate::limits::{SERVERS_TRIED_MAX, SHARE_LOOK, TRIAL_PATIENCE};
 use crate::proxy::balance::Question;
 use crate::proxy::endpoints::{Duty, Presence};
 use crate::proxy::queue::Ticket;
@@ -239,41 +240,93 @@ impl Group {
         self.take(server, Purpose::Ordinary)
     }
 
+    /// Reserves as `reserve` does, if no request waits whose turn it is, and the client is within its share.
+    pub(crate) fn reserve_for(
+        self: &Rc<Self>,
+        client: Option<Key>,
+        reserve: impl FnOnce() -> Result<Reservation, Unavailable>,
+    ) -> Result<Reservation, Unavailable> {
+        if !self.queue.is_empty() && self.next_waiting().is_some() {
+            return Err(Unavailable::Full);
+        }
+        self.reserve_in_turn(client, reserve)
+    }
+
+    fn reserve_in_turn(
+        self: &Rc<Self>,
+        client: Option<Key>,
+        reserve: impl FnOnce() -> Result<Reservation, Unavailable>,
+    ) -> Result<Reservation, Unavailable> {
+        if client.is_some_and(|client| !self.is_within_share(client)) {
+            return Err(Unavailable::ClientShare);
+        }
+        let reservation = reserve()?;
+        Ok(reservation.counts_for_client(client.and_then(|client| self.clients.enter(client))))
+    }
+
+    /// Waits until it makes sense to look for capacity again, until `until` at the latest.
+    async fn wait(&self, ticket: &Ticket<'_>, core: &Core, until: Instant) {
+        let next = self.next_waiting();
+        let is_next = |next: Option<u64>| next.is_some_and(|next| ticket.is(next));
+        if self.is_limited && is_next(next) && ticket.enter_line().await {
+            return;
+        }
+        // The first looks for all when every client has its share.
+        let look = core.now() + SHARE_LOOK;
+        let looks = ticket.is_first() && (next.is_none() || !self.is_limited);
+        let until = if looks { until.min(look) } else { until };
+        ticket.turn(core, until).await;
+        if !is_next(self.next_waiting()) {
+            self.pass_call();
+        }
+    }
+
     /// [`Group::reserve_first`], or [`Group::reserve`] when servers are to be avoided, waiting for capacity until `until`.
     pub(crate) async fn reserve_or_wait(
         self: &Rc<Self>,
         method: Method,
         (key, avoid): (u64, &[u32]),
+        client: Option<Key>,
         core: &Core,
         until: Instant,
     ) -> Result<Reservation, Unavailable> {
         let mut ticket: Option<Ticket<'_>> = None;
         loop {
-            // Requests that wait already come first.
-            let is_next = ticket
-                .as_ref()
-                .map_or(self.queue.is_empty(), Ticket::is_first);
-            let placed = match avoid {
-                _ if !is_next => Err(Unavailable::Full),
+            let reserve = || match avoid {
                 [] => self.reserve_first(method, key, core.now()),
                 _ => self.reserve(key, avoid, core.now()),
             };
-            match placed {
-                Err(Unavailable::Full) => {}
+            // Requests that wait already come first.
+            let placed = match &ticket {
+                None => self.reserve_for(client, reserve),
+                Some(ticket) if self.next_waiting().is_some_and(|it| ticket.is(it)) => {
+                    self.reserve_in_turn(client, reserve)
+                }
+                Some(_) => Err(Unavailable::Full),
+            };
+            let is_share = match placed {
+                Err(Unavailable::Full) => client.is_some_and(|it| !self.is_within_share(it)),
+                Err(Unavailable::ClientShare) => true,
                 placed => {
                     if let (Ok(_), Some(ticket)) = (&placed, &ticket) {
                         ticket.finish();
                     }
                     return placed;
                 }
-            }
+            };
+            let why = |otherwise| match is_share {
+                true => Unavailable::ClientShare,
+                false => otherwise,
+            };
             if core.now() >= until {
-                return Err(Unavailable::QueuedTooLong);
+                return Err(why(Unavailable::QueuedTooLong));
             }
             match &ticket {
-                Some(ticket) if ticket.is_first() && ticket.enter_line().await => {}
-                Some(ticket) => ticket.turn(core, until).await,
-                None => ticket = Some(self.queue.join().await.ok_or(Unavailable::QueueFull)?),
+                Some(ticket) => self.wait(ticket, core, until).await,
+                None => {
+                    let joined = self.queue.join(client).await;
+                    ticket = Some(joined.ok_or(why(Unavailable::QueueFull))?);
+                }
             }
         }
     }

@@ -12,10 +12,12 @@ use onrush_tls::Connector;
 
 use super::ejection::Ejection;
 use super::maintain::{FULL, member};
+use super::share::number;
 use super::{Group, NO_SERVER, Server};
 use crate::limits::LATENCY_MEMORY;
 use crate::proxy::balance::{Balancer, Member, Policy};
 use crate::proxy::budget::Budget;
+use crate::proxy::client_counts::CoreClientCounts;
 use crate::proxy::endpoints::Endpoints;
 use crate::proxy::ewma::Decay;
 use crate::proxy::queue::Queue;
@@ -66,6 +68,8 @@ impl Group {
                 .all()
                 .iter()
                 .any(|endpoint| endpoint.connections_max < u32::MAX),
+            number: number(&upstream.name),
+            clients: CoreClientCounts::default(),
             in_flight: before.map_or_else(Rc::default, |group| Rc::clone(&group.in_flight)),
             decay: Decay::new(LATENCY_MEMORY),
             budget: RefCell::new(budget(upstream, before)),
@@ -451,13 +455,16 @@ mod tests {
             limited.queue_max = 1;
             let before = group(&limited, None, None);
             let held = before.reserve(0, &[], NOW).expect("there is room");
-            let ticket = before.queue.join().await.expect("there is room");
+            let ticket = before.queue.join(None).await.expect("there is room");
             limited.servers.push(plan::Server::at(address(2)));
             let after = group(&limited, None, Some(&before));
             assert!(after.queue.is_empty(), "nobody waits for the new server");
-            assert!(after.queue.join().await.is_none(), "as many wait as may");
+            assert!(
+                after.queue.join(None).await.is_none(),
+                "as many wait as may"
+            );
             drop(ticket);
-            assert!(after.queue.join().await.is_some());
+            assert!(after.queue.join(None).await.is_some());
             drop(held);
         });
     }

@@ -118,11 +118,17 @@ impl State {
     /// Whether one more request would have a stream at once, or, where the server has not said yet how many there may be, as soon
     /// as it allows all that we do.
     pub(super) fn has_room(&self) -> bool {
+        self.free() > 0
+    }
+
+    /// How many more requests have such a stream.
+    pub(super) fn free(&self) -> u32 {
         let most = match self.is_settled {
             true => Some(self.http.peer().concurrent_streams_max),
             false => self.said.get(),
         };
-        self.requests() < most.unwrap_or(u32::MAX).min(self.streams_max)
+        let most = most.unwrap_or(u32::MAX).min(self.streams_max);
+        most.saturating_sub(self.requests())
     }
 
     /// How many streams may be open. A server that has never said how many it takes gets one: it would refuse those that are too many

@@ -1,0 +1,159 @@
+//! A client's share of the capacity of a group: a client may have a multiple of the requests in flight that the group can still take.
+
+use std::net::IpAddr;
+
+use onrush_config::plan::UpstreamProtocol;
+use onrush_engine::random::mix;
+
+use super::Group;
+use crate::admit::key::Key;
+use crate::limits::CLIENT_REQUESTS_PER_FREE;
+use crate::worker::Worker;
+
+impl Group {
+    /// Whether the capacity has a bound. Clients then have shares of it.
+    pub(crate) fn has_shares(&self) -> bool {
+        self.is_limited || self.speaks_http2()
+    }
+
+    /// The client with this address. A bound that each core has for itself is counted by core.
+    pub(crate) fn client(&self, address: IpAddr, worker: &Worker) -> Key {
+        let number = match self.is_limited {
+            true => self.number,
+            false => mix(self.number ^ (worker.core.id() as u64 + 1)),
+        };
+        let counts = &worker.group_clients;
+        let key = counts.key(&worker.crowd.group_clients, number, address);
+        self.clients.share(counts);
+        key
+    }
+
+    /// Whether the client may have one more request in flight. Where nothing is free, all wait alike.
+    pub(super) fn is_within_share(&self, client: Key) -> bool {
+        let requests = self.clients.requests(client);
+        if requests == 0 {
+            return true;
+        }
+        let mut free = 0_u32;
+        let is_within = self.located().any(|(server, _)| {
+            free = free.saturating_add(self.free(server));
+            requests < free.saturating_mul(CLIENT_REQUESTS_PER_FREE)
+        });
+        is_within || free == 0
+    }
+
+    /// Requests that a server can still take.
+    fn free(&self, server: u32) -> u32 {
+        let endpoint = &self.endpoints.all()[server as usize];
+        match self.plan.protocol {
+            _ if self.is_limited => endpoint
+                .connections_max
+                .saturating_sub(endpoint.in_flight()),
+            UpstreamProtocol::Http2(bounds) => self.server(server).multiplexed.free(bounds),
+            UpstreamProtocol::Http1 => u32::MAX,
+        }
+    }
+
+    /// Number of the waiting request whose turn it is; none if the clients of all have their shares.
+    pub(super) fn next_waiting(&self) -> Option<u64> {
+        self.queue.next(|client| self.is_within_share(client))
+    }
+
+    /// A request has ended. Where all that wait are beyond the shares of their clients, nothing else wakes them.
+    pub(super) fn call_beyond_share(&self) {
+        if !self.queue.is_empty() && self.queue.is_outside_line() {
+            self.queue.call(|client| self.is_within_share(client));
+        }
+    }
+
+    /// A request was woken whose turn it is not: wakes the one whose turn it is. If there is none, queues of other cores get what
+    /// it was woken for.
+    pub(super) fn pass_call(&self) {
+        match self.next_waiting() {
+            Some(_) => self.queue.call(|client| self.is_within_share(client)),
+            None => self.queue.leave_line(),
+        }
+    }
+}
+
+/// Number of a group, the same on all cores and in the next configuration.
+pub(super) fn number(name: &str) -> u64 {
+    let bytes = name.bytes().map(u64::from);
+    bytes.fold(name.len() as u64, |number, byte| mix(number ^ byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use onrush_config::plan::Timeouts;
+    use onrush_engine::{Core, Instant, Simulation};
+    use onrush_http::Method;
+
+    use super::*;
+    use crate::proxy::client_counts::{ClientCounts, CoreClientCounts};
+    use crate::proxy::endpoints::Endpoints;
+
+    /// A group of one server that may have one request.
+    fn group() -> Rc<Group> {
+        let text = "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [\"127.0.0.1:9\"]\nconnections_max = 1\n";
+        let parsed = onrush_config::parse(text, std::path::Path::new("onrush.toml")).unwrap();
+        let upstream = &parsed.plan.upstreams[0];
+        let endpoints = Arc::new(Endpoints::new(upstream, None));
+        let now = Instant::default();
+        Group::new(
+            upstream,
+            Timeouts::default(),
+            &endpoints,
+            &None,
+            (1, now),
+            None,
+        )
+    }
+
+    #[test]
+    fn clients_that_wait_have_their_turns_one_after_the_other() {
+        let core = Core::simulated(Simulation::with_seed(1));
+        let group = group();
+        let (all, counts) = (ClientCounts::default(), CoreClientCounts::default());
+        let held = group
+            .reserve(0, &[], core.now())
+            .expect("nobody has it yet");
+        let served: Rc<RefCell<Vec<usize>>> = Rc::default();
+        let addresses = [
+            "192.0.2.1",
+            "192.0.2.1",
+            "192.0.2.1",
+            "192.0.2.2",
+            "192.0.2.3",
+            "192.0.2.2",
+        ];
+        for (number, address) in addresses.into_iter().enumerate() {
+            let address = address.parse().expect("an address");
+            let client = counts.key(&all, group.number, address);
+            group.clients.share(&counts);
+            let (group, its_core, served) = (Rc::clone(&group), core.clone(), Rc::clone(&served));
+            core.spawn(async move {
+                let until = its_core.now_exact() + Duration::from_secs(100);
+                let (wanted, client) = ((0, &[][..]), Some(client));
+                let reserved = group.reserve_or_wait(Method::Get, wanted, client, &its_core, until);
+                let reservation = reserved.await.expect("its turn comes");
+                served.borrow_mut().push(number);
+                its_core.yield_now().await;
+                drop(reservation);
+            });
+        }
+        let its_core = core.clone();
+        core.spawn(async move {
+            for _ in 0..addresses.len() {
+                its_core.yield_now().await;
+            }
+            drop(held);
+        });
+        assert_eq!(core.run(), 0, "all tasks have ended");
+        assert_eq!(*served.borrow(), [0, 3, 4, 1, 5, 2]);
+    }
+}
