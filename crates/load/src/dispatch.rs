@@ -114,7 +114,9 @@ impl Dispatch {
     /// Releases arrivals when they are due, to whoever waits, until the run is over.
     pub(crate) async fn run(&self, core: &Core) {
         while let Some(due) = self.wanted().await {
-            core.sleep_until(due).await;
+            if due > core.now_exact() {
+                core.sleep_until(due).await;
+            }
             self.0.borrow_mut().release(core.now_exact());
         }
     }

@@ -16,7 +16,8 @@ impl Core {
         self.sleep_until(self.now_exact() + duration)
     }
 
-    /// Pauses until `when`, at least.
+    /// Pauses until `when`, at least. Afterwards [`Core::now`] is not before `when`, so a loop over it ends: where only the exact time has
+    /// reached `when`, the task goes on in the next turn.
     pub fn sleep_until(&self, when: Instant) -> Sleep {
         Sleep {
             core: self.clone(),
@@ -69,7 +70,7 @@ impl Future for Sleep {
                 }
             };
         }
-        if self.when <= core.0.clock.now() {
+        if self.when <= core.now() {
             return Poll::Ready(());
         }
         let index = state.sleeps_unused.pop().unwrap_or_else(|| {
@@ -99,7 +100,23 @@ impl Drop for Sleep {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::choice::Io;
     use crate::driver::simulation::Simulation;
+
+    #[test]
+    fn a_sleep_ends_when_the_time_of_the_turn_has_come() {
+        let core = Core::new(0, Io::Epoll).expect("epoll is there");
+        let sleeping = core.clone();
+        core.spawn(async move {
+            let when = sleeping.now_exact() + Duration::from_micros(100);
+            while sleeping.now_exact() < when {}
+            assert!(sleeping.now() < when, "the turn began before");
+            sleeping.sleep_until(when).await;
+            assert!(sleeping.now() >= when);
+            sleeping.stop(Duration::ZERO);
+        });
+        assert_eq!(core.run(), 0);
+    }
 
     #[test]
     fn a_sleep_of_months_ends_when_they_have_passed() {

@@ -156,7 +156,7 @@ impl Flow {
         let core = &self.shared.core;
         if self.shared.spins == Spins::Yes && moment.since(now) < SPIN {
             core.yield_now().await;
-        } else {
+        } else if moment > core.now_exact() {
             core.sleep_until(moment).await;
         }
     }
