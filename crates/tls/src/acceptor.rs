@@ -64,7 +64,7 @@ pub struct ServerSetup {
 /// Its tickets are its own: a session begun here cannot be resumed where other clients are trusted, and none once the
 /// authorities of clients have changed. Their keys are made at the start and at each such change, replaced every six
 /// hours and forgotten after twelve, and shared by all cores; nothing is remembered of a session, which ends with its
-/// client's certificate and a day after its full handshake, however often it is resumed. Early data (0-RTT) is never taken, since whoever records it can send it again.
+/// client's certificate, with the first revocation list that expires and a day after its full handshake, however often it is resumed. Early data (0-RTT) is never taken, since whoever records it can send it again.
 pub struct Acceptor {
     setup: ServerSetup,
     provider: Arc<CryptoProvider>,

@@ -33,7 +33,8 @@ pub struct Authorities {
     /// A PEM file with their certificates.
     pub file: PathBuf,
     /// Files of certificate revocation lists, PEM or DER. When there are any, each authority in a client's chain must have
-    /// a list that has not expired, as OpenSSL requires: a client whose status is unknown is refused.
+    /// a list that has not expired, as OpenSSL requires: a client whose status is unknown is refused. Of several lists of one
+    /// authority the newest counts.
     pub revocation_lists: Vec<PathBuf>,
 }
 
@@ -85,6 +86,7 @@ impl Clients {
         let (roots, mut trusted) = read.map_err(|trouble| vec![trouble])?;
         let roots = Arc::new(roots);
         let mut revoked = read_lists(&authorities.revocation_lists, &roots, provider, warnings)?;
+        revocation::sort_newest_first(&mut revoked);
         let mut builder = builder(&roots, &revoked, provider);
         if matches!(self, Clients::Optional(_)) {
             builder = builder.allow_unauthenticated();
@@ -101,7 +103,8 @@ impl Clients {
             authorities: trusted,
             revoked,
         };
-        Ok((Arc::new(Watchful(by_authority)), trusted))
+        let lists_end = revocation::ends(&trusted.revoked);
+        Ok((Arc::new(Watchful::new(by_authority, lists_end)), trusted))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Files of certificate revocation lists (RFC 5280 5): PEM with any number of them, or DER with one.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use onrush_engine::clock;
@@ -36,6 +37,26 @@ pub(crate) fn read(file: &Path) -> Result<Vec<CertificateRevocationListDer<'stat
         true => Err(pem::why_not(&bytes, Wanted::RevocationList, None)),
         false => Ok(lists),
     }
+}
+
+/// Puts newer lists first: of several lists of one authority, rustls uses the first. The newest has the latest `thisUpdate`, then the
+/// largest number (RFC 5280 5.2.3).
+pub(crate) fn sort_newest_first(lists: &mut [CertificateRevocationListDer<'static>]) {
+    lists.sort_by_cached_key(|list| {
+        let parsed = CertificateRevocationList::from_der(list).ok();
+        Reverse(
+            parsed.map(|(_, list)| (list.last_update().timestamp(), list.crl_number().cloned())),
+        )
+    });
+}
+
+/// Unix times at which lists expire.
+pub(crate) fn ends(lists: &[CertificateRevocationListDer<'static>]) -> Vec<u64> {
+    let end = |list: &CertificateRevocationListDer<'_>| {
+        let (_, list) = CertificateRevocationList::from_der(list).ok()?;
+        u64::try_from(list.next_update()?.timestamp()).ok()
+    };
+    lists.iter().filter_map(end).collect()
 }
 
 /// A sentence for each list that has expired: all clients of its authority are refused until it is renewed.

@@ -20,19 +20,44 @@ use crate::pem;
 
 /// Judges clients as another does, and notes what came of it: until when the session may be resumed, or why it is none.
 #[derive(Debug)]
-pub(crate) struct Watchful(pub(crate) Arc<dyn ClientCertVerifier>);
+pub(crate) struct Watchful {
+    judge: Arc<dyn ClientCertVerifier>,
+    /// Unix times at which revocation lists expire.
+    lists_end: Vec<u64>,
+}
+
+impl Watchful {
+    /// Judges as `judge` does. A session ends when the first of the lists expires, at one of these Unix times: its client may be
+    /// refused then.
+    pub(crate) fn new(judge: Arc<dyn ClientCertVerifier>, lists_end: Vec<u64>) -> Watchful {
+        Watchful { judge, lists_end }
+    }
+
+    /// When the session ends of a client that is accepted `now`.
+    fn ends(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: u64,
+    ) -> Option<u64> {
+        // A list that has expired is of another authority.
+        let lists_end = self.lists_end.iter().copied().filter(|&end| end > now);
+        let chain_ends = certificate::chain_ends(certificate, intermediates, now);
+        lists_end.chain(chain_ends).min()
+    }
+}
 
 impl ClientCertVerifier for Watchful {
     fn offer_client_auth(&self) -> bool {
-        self.0.offer_client_auth()
+        self.judge.offer_client_auth()
     }
 
     fn client_auth_mandatory(&self) -> bool {
-        self.0.client_auth_mandatory()
+        self.judge.client_auth_mandatory()
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.0.root_hint_subjects()
+        self.judge.root_hint_subjects()
     }
 
     fn verify_client_cert(
@@ -41,10 +66,12 @@ impl ClientCertVerifier for Watchful {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self.0.verify_client_cert(certificate, intermediates, now);
+        let verified = self
+            .judge
+            .verify_client_cert(certificate, intermediates, now);
         match &verified {
             Ok(_) => {
-                let ends = certificate::chain_ends(certificate, intermediates, now.as_secs());
+                let ends = self.ends(certificate, intermediates, now.as_secs());
                 heard::note(|heard| heard.ends = ends);
             }
             Err(error) => note_refusal(error, certificate, intermediates, None),
@@ -59,7 +86,7 @@ impl ClientCertVerifier for Watchful {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let verified = self
-            .0
+            .judge
             .verify_tls12_signature(message, certificate, signature);
         noting_weakness(verified, certificate)
     }
@@ -71,13 +98,13 @@ impl ClientCertVerifier for Watchful {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let verified = self
-            .0
+            .judge
             .verify_tls13_signature(message, certificate, signature);
         noting_weakness(verified, certificate)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.judge.supported_verify_schemes()
     }
 }
 

@@ -93,3 +93,19 @@ fn a_key_of_another_size_is_called_by_it() {
     assert!(good.is_ok());
     assert_eq!(heard.refused, None);
 }
+
+#[test]
+fn session_ends_when_the_first_revocation_list_expires() {
+    const NOW: u64 = 1_900_000_000;
+    let old = certificate(OLD);
+    let chain_end = certificate::chain_ends(&old, &[], NOW);
+    let ends = |lists_end: Vec<u64>| {
+        let judge = rustls::server::WebPkiClientVerifier::no_client_auth();
+        Watchful::new(judge, lists_end).ends(&old, &[], NOW)
+    };
+    assert!(chain_end > Some(NOW + 7));
+    assert_eq!(ends(vec![]), chain_end);
+    assert_eq!(ends(vec![NOW + 9, NOW + 7]), Some(NOW + 7));
+    // Of another authority, whose clients are refused.
+    assert_eq!(ends(vec![NOW - 1, u64::MAX]), chain_end);
+}

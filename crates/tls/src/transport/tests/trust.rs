@@ -255,6 +255,15 @@ fn revocation_list(
     until: i32,
     serial: u64,
 ) -> rcgen::CertificateRevocationList {
+    revocation_list_from(authority, (2020, until), serial)
+}
+
+/// The same, issued in the year `from`.
+fn revocation_list_from(
+    authority: &Authority,
+    (from, until): (i32, i32),
+    serial: u64,
+) -> rcgen::CertificateRevocationList {
     let revoked = RevokedCertParams {
         serial_number: SerialNumber::from(serial),
         revocation_time: date_time_ymd(2020, 1, 1),
@@ -262,7 +271,7 @@ fn revocation_list(
         invalidity_date: None,
     };
     let params = CertificateRevocationListParams {
-        this_update: date_time_ymd(2020, 1, 1),
+        this_update: date_time_ymd(from, 1, 1),
         next_update: date_time_ymd(until, 1, 1),
         crl_number: SerialNumber::from(1),
         issuing_distribution_point: None,
@@ -319,6 +328,37 @@ fn revoked_clients_are_refused_as_soon_as_the_list_is_read() {
                 log_in(&site, &acceptor, &connector).await,
                 Err("the certificate of CN=client is refused: the revocation list of an authority above it has expired: Jan  1 00:00:00 2021 +00:00".to_owned())
             );
+        }
+    });
+}
+
+#[test]
+fn newest_revocation_list_of_an_authority_counts() {
+    on_every_driver(calm, |site| async move {
+        let directory = tempfile::tempdir().unwrap();
+        let ours = authority("Ours");
+        let mut client = params("client");
+        client.serial_number = Some(SerialNumber::from(7));
+        let files = write(directory.path(), "client", &client, &ours);
+        let connector = showing(files, Version::Tls13);
+        let older = revocation_list_from(&ours, (2020, 2200), 8).pem().unwrap();
+        let newer = revocation_list_from(&ours, (2021, 2200), 7).pem().unwrap();
+        for (first, second) in [(&older, &newer), (&newer, &older)] {
+            let names = ["first.crl", "second.crl"].map(|name| directory.path().join(name));
+            fs::write(&names[0], first).unwrap();
+            fs::write(&names[1], second).unwrap();
+            let authorities = Authorities {
+                file: trust(directory.path(), &ours),
+                revocation_lists: names.to_vec(),
+            };
+            let clients = Clients::Required(authorities);
+            let (acceptor, _) = Acceptor::new(ServerSetup { clients, ..setup() })
+                .ok()
+                .unwrap();
+            let refused = log_in(&site, &Arc::new(acceptor), &connector)
+                .await
+                .unwrap_err();
+            assert!(refused.contains("has been revoked"), "{refused}");
         }
     });
 }
