@@ -18,7 +18,7 @@ use crate::error_page::Form;
 use crate::exchange::Exchange;
 use crate::limits::RESPONSE_LINES_BYTES_MAX;
 use crate::misplaced::misplaced;
-use crate::objection::objection;
+use crate::objection::{objection, others_route};
 use crate::observe::live::Stage;
 use crate::observe::trace::Forwards;
 use crate::path;
@@ -324,10 +324,15 @@ pub(crate) fn choose<'w, 'b>(
             let objection = objection((head, &path), (site, index), (context, &coming))?;
             objection.map_or(Chosen::Forward(target, group), Chosen::refuse)
         }
-        Response::Files(files) => Chosen::Own(Own::Files(
-            files,
-            path::without_prefix(path, &treatment.prefix),
-        )),
+        Response::Files(files) => {
+            // The file of `/filesa` below `/files` is that of `/files/a`.
+            let refusal = path::with_slash_after(&path, &treatment.prefix).and_then(|other| {
+                let coming = Arrival::new(source.of(exchange), head.headers, site);
+                others_route(head, [other], (site, index), &coming)
+            });
+            let own = || Own::Files(files, path::without_prefix(path, &treatment.prefix));
+            refusal.map_or_else(|| Chosen::Own(own()), Chosen::refuse)
+        }
     })
 }
 

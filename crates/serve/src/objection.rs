@@ -29,10 +29,22 @@ pub(crate) fn objection(
     let treatment = context.treatment();
     let treatment = treatment.expect("a request is forwarded by its route");
     let others = rewrite::other_paths(head, &treatment.rules, (path, &treatment.prefix));
-    let is_anothers = |other: &Vec<u8>| site.routes.choose(head, other, coming) != Some(index);
-    if others.iter().any(is_anothers) {
-        let reason = "its route adds a slash to the path, and another route matches the path with that slash";
-        return Ok(Some(Refusal::new(400, reason)));
+    if let Some(refusal) = others_route(head, others, (site, index), coming) {
+        return Ok(Some(refusal));
     }
     rewrite::objection(head, &treatment.rules, context)
+}
+
+/// A refusal if the route of one of these paths is another one.
+pub(crate) fn others_route(
+    head: &RequestHead<'_, '_>,
+    paths: impl IntoIterator<Item = Vec<u8>>,
+    (site, index): (&Site, usize),
+    coming: &impl Coming,
+) -> Option<Refusal> {
+    let is_anothers = |path: Vec<u8>| site.routes.choose(head, &path, coming) != Some(index);
+    let reason =
+        "its route adds a slash to the path, and another route matches the path with that slash";
+    let is_refused = paths.into_iter().any(is_anothers);
+    is_refused.then(|| Refusal::new(400, reason))
 }

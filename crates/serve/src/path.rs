@@ -39,6 +39,13 @@ pub(crate) fn normalize(path: &str) -> Result<Cow<'_, [u8]>, BadPath> {
     decode(resolve(path)?.as_bytes()).map(Cow::Owned)
 }
 
+/// The normalized path with a slash after `prefix`, with which it begins; `None` if a slash is there.
+pub(crate) fn with_slash_after(path: &[u8], prefix: &str) -> Option<Vec<u8>> {
+    let (before, rest) = path.split_at(prefix.len().min(path.len()));
+    let is_apart = rest.is_empty() || rest.starts_with(b"/") || prefix.ends_with('/');
+    (!is_apart).then(|| [before, b"/", rest].concat())
+}
+
 /// The rest of a normalized path after its beginning `prefix`.
 pub(crate) fn without_prefix<'p>(path: Cow<'p, [u8]>, prefix: &str) -> Cow<'p, [u8]> {
     match path {

@@ -53,14 +53,10 @@ pub(crate) fn other_paths(
 ) -> Vec<Vec<u8>> {
     match &rules.path {
         PathRule::Client | PathRule::Whole(_) => Vec::new(),
-        PathRule::Prefix(by) => {
-            let (before, rest) = path.split_at(prefix.len().min(path.len()));
-            let is_apart = rest.is_empty() || rest.starts_with(b"/") || prefix.ends_with('/');
-            match by.ends_with('/') && !is_apart {
-                true => vec![[before, b"/", rest].concat()],
-                false => Vec::new(),
-            }
-        }
+        PathRule::Prefix(by) => match by.ends_with('/') {
+            true => path::with_slash_after(path, prefix).into_iter().collect(),
+            false => Vec::new(),
+        },
         PathRule::Rewrite(rewrites) => {
             let canonical = Canonical::new(head.path);
             let text = canonical.text().as_bytes();
