@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use onrush_engine::{Core, Directory, FileKind, Instant, Root};
 use onrush_http::encoding::Coding;
@@ -245,18 +245,8 @@ impl Cache {
             .borrow_mut()
             .insert(path.into(), Rc::clone(entry));
         if !self.forgetting.replace(true) {
-            core.spawn_as(UPKEEP, Rc::clone(self).forget_idle(core.clone()));
+            core.spawn_as(UPKEEP, forget_idle(Rc::downgrade(self), core.clone()));
         }
-    }
-
-    /// Forgets files that nobody asks for, until none are left to forget.
-    async fn forget_idle(self: Rc<Self>, core: Core) {
-        while !self.files.borrow().is_empty() && !core.is_stopping() {
-            core.sleep_unless_stopping(FILE_IDLE).await;
-            let now = core.now();
-            self.forget_where(|entry| now.since(entry.used.get()) >= FILE_IDLE);
-        }
-        self.forgetting.set(false);
     }
 
     /// Files remembered, and how many of them hold a descriptor.
@@ -279,6 +269,22 @@ impl Cache {
             .values()
             .filter(|entry| matches!(entry.content, Content::Open(_)));
         self.open.set(open.count());
+    }
+}
+
+/// Forgets files that nobody asks for, until none are left to forget. Does not keep the cache of an earlier configuration: its files
+/// are closed with its last request.
+async fn forget_idle(cache: Weak<Cache>, core: Core) {
+    loop {
+        core.sleep_unless_stopping(FILE_IDLE).await;
+        let Some(cache) = cache.upgrade() else {
+            return;
+        };
+        let now = core.now();
+        cache.forget_where(|entry| now.since(entry.used.get()) >= FILE_IDLE);
+        if cache.files.borrow().is_empty() || core.is_stopping() {
+            return cache.forgetting.set(false);
+        }
     }
 }
 

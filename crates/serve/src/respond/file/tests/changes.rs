@@ -271,6 +271,24 @@ fn files_nobody_asks_for_are_forgotten() {
 }
 
 #[test]
+fn files_of_a_cache_without_requests_are_closed_at_once() {
+    let tree = Tree::new();
+    tree.write_sparse("large", 100_000);
+    on_simulated_cores(|site| {
+        let root = Root::open(tree.0.path()).expect("a directory");
+        let cache = Cache::new(root, &[]);
+        async move {
+            let entry = cache.find(b"large", &site.core).ok().expect("it is there");
+            assert_eq!(cache.counts(), (1, 1));
+            let kept = (Rc::downgrade(&cache), Rc::downgrade(&entry));
+            drop((cache, entry));
+            site.core.yield_now().await;
+            assert!(kept.0.upgrade().is_none() && kept.1.upgrade().is_none());
+        }
+    });
+}
+
+#[test]
 fn the_cache_is_bounded_in_files_and_descriptors() {
     let tree = Tree::new();
     for file in 0..FILES_MAX + 10 {
