@@ -124,16 +124,29 @@ pub struct Forwarded {
     /// Proxies before us whose X-Forwarded-* and Forwarded fields are true. What others say is
     /// dropped.
     pub trust: Networks,
+    /// The fields in which trusted proxies describe the client.
+    pub read: ForwardingFields,
     /// Whether servers are told by X-Forwarded-For, -Proto and -Host.
     pub x_forwarded: bool,
     /// Whether servers are told by Forwarded (RFC 7239).
     pub forwarded: bool,
 }
 
+/// Fields that describe the client of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ForwardingFields {
+    /// X-Forwarded-For, -Proto and -Host.
+    #[default]
+    XForwarded,
+    /// Forwarded (RFC 7239).
+    Forwarded,
+}
+
 impl Default for Forwarded {
     fn default() -> Forwarded {
         Forwarded {
             trust: Networks::default(),
+            read: ForwardingFields::default(),
             x_forwarded: true,
             forwarded: false,
         }

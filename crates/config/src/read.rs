@@ -45,7 +45,7 @@ use self::kinds::read_networks;
 use self::reach::Spoken;
 use crate::diagnostic::Findings;
 use crate::merged::merged;
-use crate::plan::{Forwarded, Listen, Plan, Scheme, Threads};
+use crate::plan::{Forwarded, ForwardingFields, Listen, Plan, Scheme, Threads};
 use crate::section::{Keys, Kind, Section};
 use crate::sources::Sources;
 use crate::value;
@@ -108,6 +108,7 @@ pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Pla
     let routes = route::read_routes(&file, &defaults, conditions, &mut groups, findings);
     groups.warn_of_unused(&routes, findings);
     let (access_log, error_log) = log::read_log(&file, findings);
+    let admin = admin::read_admin(&file, &listen, findings).unwrap_or_default();
     let plan = Plan {
         threads: file
             .read_number("threads", THREADS, findings)
@@ -125,7 +126,7 @@ pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Pla
         clients: clients::read_clients(&file, findings),
         error_pages: defaults.error_pages,
         timeouts: defaults.timeouts,
-        admin: admin::read_admin(&file, findings).unwrap_or_default(),
+        admin,
         process: process::read_process(&file, findings),
         access_log,
         error_log,
@@ -186,7 +187,17 @@ fn read_forwarded(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option
             value::choose("way to send", text, &known)
         },
     };
-    let keys = Keys::new(&["trust", "send"]);
+    const READ: Kind<ForwardingFields> = Kind {
+        expected: "\"x-forwarded\" or \"forwarded\"",
+        parse: |text| {
+            let known = [
+                ("x-forwarded", ForwardingFields::XForwarded),
+                ("forwarded", ForwardingFields::Forwarded),
+            ];
+            value::choose("kind of fields", text, &known)
+        },
+    };
+    let keys = Keys::new(&["trust", "read", "send"]);
     let value = file.value("forwarded")?;
     let section = Section::of("[forwarded]", value, EXPECTED, keys, findings)?;
     let mut forwarded = Forwarded::default();
@@ -194,6 +205,7 @@ fn read_forwarded(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option
         forwarded.x_forwarded = x_forwarded;
         forwarded.forwarded = standard;
     }
+    forwarded.read = section.read("read", READ, findings).unwrap_or_default();
     forwarded.trust = read_networks(&section, "trust", findings).unwrap_or_default();
     Some(forwarded)
 }

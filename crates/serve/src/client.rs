@@ -89,11 +89,10 @@ impl Trust {
     pub(crate) fn new(plan: &plan::Forwarded) -> Self {
         Self {
             networks: plan.trust.clone(),
-            // Proxies before us write what we write. The other kind may come from anybody.
-            told_by: if plan.forwarded && !plan.x_forwarded {
-                ToldBy::Forwarded
-            } else {
-                ToldBy::XForwarded
+            // Fields of the other kind may have passed these proxies unread.
+            told_by: match plan.read {
+                plan::ForwardingFields::XForwarded => ToldBy::XForwarded,
+                plan::ForwardingFields::Forwarded => ToldBy::Forwarded,
             },
         }
     }

@@ -3,7 +3,7 @@
 use super::kinds::place_of_value;
 use crate::address::parse_listen;
 use crate::diagnostic::Findings;
-use crate::plan::{Address, Admin};
+use crate::plan::{Address, Admin, Listen};
 use crate::section::{Keys, Kind, Section};
 
 const KEYS: Keys = Keys::new(&["address", "token_file"]);
@@ -22,11 +22,27 @@ const ADDRESS: Kind<Where> = Kind {
     },
 };
 
-pub(super) fn read_admin(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Admin> {
+/// Reads `[admin]`, whose address must not be one of `listen`: clients would get either by chance.
+pub(super) fn read_admin(
+    file: &Section<'_, '_>,
+    listen: &[Listen],
+    findings: &mut Findings<'_>,
+) -> Option<Admin> {
     const EXPECTED: &str = "a table such as { address = \"unix:/run/onrush/site.sock\" }";
     let value = file.value("admin")?;
     let section = Section::of("[admin]", value, EXPECTED, KEYS, findings)?;
     let address = section.read("address", ADDRESS, findings);
+    if let Some(Where::At(own)) = &address
+        && let Some(other) = listen.iter().find(|listen| overlap(own, &listen.address))
+    {
+        findings.error(
+            section.place("address"),
+            format!(
+                "{own} is an address of clients, {}, in [[listen]]: expected another one",
+                other.address
+            ),
+        );
+    }
     let token_file = section.path("token_file", "\"/etc/onrush/admin.token\"", findings);
     match (address, token_file) {
         (Some(Where::At(address @ Address::Tcp(_))), Some(token_file)) => Some(Admin::Tcp {
@@ -60,5 +76,16 @@ pub(super) fn read_admin(file: &Section<'_, '_>, findings: &mut Findings<'_>) ->
         }
         (Some(Where::Off), None) => Some(Admin::Off),
         (None, None) => None,
+    }
+}
+
+/// Whether connections to one address may arrive at the other.
+fn overlap(one: &Address, other: &Address) -> bool {
+    match (one, other) {
+        (Address::Tcp(one), Address::Tcp(other)) => {
+            let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
+            one.port() == other.port() && one.port() != 0 && (one.ip() == other.ip() || is_any)
+        }
+        (one, other) => one == other,
     }
 }

@@ -45,6 +45,12 @@ fn everything_wrong_is_named() {
             ],
         ),
         (
+            "[admin]\naddress = \"127.0.0.1:80\"\ntoken_file = \"token\"\n[[listen]]\naddress = \"0.0.0.0:80\"",
+            &[
+                "2:1: 127.0.0.1:80 is an address of clients, 0.0.0.0:80, in [[listen]]: expected another one",
+            ],
+        ),
+        (
             "[admin]\naddress = \"unix:/run/a.sock\"\ntoken_file = \"token\"",
             &[
                 "3:1: token_file has no meaning: a Unix socket is for this user and root only; expected address = \"IP:PORT\" beside it",

@@ -160,6 +160,7 @@ fn forwarded_says_what_is_sent_and_who_is_believed() {
             (x_forwarded, forwarded)
         );
         assert!(found.trust.contain([10, 0, 0, 1].into()));
+        assert_eq!(found.read, ForwardingFields::XForwarded);
     }
     let default = parsed("forwarded = {}\n[[route]]\nsynthetic = true");
     assert_eq!(default.plan.forwarded, Forwarded::default());
@@ -291,10 +292,11 @@ const BAD: &Sentences = &[
         &["3:27: \"10.0.0.0/33\": the prefix of 10.0.0.0 has 0 to 32 bits"],
     ),
     (
-        "[forwarded]\nsend = \"x-forwarded-for\"\ntrust = \"all\"",
+        "[forwarded]\nsend = \"x-forwarded-for\"\ntrust = \"all\"\nread = \"both\"",
         &[
             "2:8: unknown way to send \"x-forwarded-for\": expected one of \"x-forwarded\", \"forwarded\", \"both\", \"none\"",
             "3:9: \"all\" is not a network: expected one such as \"10.0.0.0/8\", or an address such as \"192.0.2.1\"",
+            "4:8: unknown kind of fields \"both\": expected one of \"x-forwarded\", \"forwarded\"",
         ],
     ),
 ];

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use onrush_config::plan::{
-    Access, Action, BasicAuth, Network, Networks, OneLiner, Piece, Plan, Rate, RateKey, RateLimit,
-    ResponsesEdited, Template, Variable,
+    Access, Action, BasicAuth, ForwardingFields, Network, Networks, OneLiner, Piece, Plan, Rate,
+    RateKey, RateLimit, ResponsesEdited, Template, Variable,
 };
 
 use crate::harness::{Step, exchange_text, on_every_driver, on_kernel_cores, send};
@@ -87,6 +87,20 @@ fn networks_are_those_of_the_client_that_a_trusted_proxy_names() {
     assert_eq!(statuses(&exchange_text(&plan, request)), ["403"]);
     plan.forwarded.trust = Networks::everybody();
     assert_eq!(statuses(&exchange_text(&plan, request)), ["200"]);
+    // Only fields of the kind that is read count, whatever servers get.
+    let other = "GET / HTTP/1.1\r\nHost: h\r\nForwarded: for=192.0.2.1\r\n\r\n";
+    for (x_forwarded, forwarded) in [(false, true), (true, true), (true, false), (false, false)] {
+        (plan.forwarded.x_forwarded, plan.forwarded.forwarded) = (x_forwarded, forwarded);
+        for (read, expected) in [
+            (ForwardingFields::XForwarded, ["200", "403"]),
+            (ForwardingFields::Forwarded, ["403", "200"]),
+        ] {
+            plan.forwarded.read = read;
+            for (text, status) in [request, other].into_iter().zip(expected) {
+                assert_eq!(statuses(&exchange_text(&plan, text)), [status]);
+            }
+        }
+    }
 }
 
 #[test]
