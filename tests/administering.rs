@@ -401,7 +401,7 @@ fn on_a_tcp_address_only_who_has_the_token_is_served() {
 }
 
 /// A server with an admin interface on a TCP address: where, and the file of its token.
-fn administered_by_tcp(directory: &std::path::Path) -> (Serve, String, String) {
+pub(crate) fn administered_by_tcp(directory: &std::path::Path) -> (Serve, String, String) {
     let token = directory.join("token");
     fs::write(&token, format!("{TOKEN}\n")).expect("it is ours");
     let path = directory.join("onrush.toml");

@@ -659,6 +659,26 @@ fn a_server_whose_output_nobody_reads_serves_on() {
 }
 
 #[test]
+fn a_server_whose_full_output_nobody_reads_ends() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("socket");
+    let (_reader, output) = std::io::pipe().expect("a pipe");
+    rustix::fs::fcntl_setfl(&output, rustix::fs::OFlags::NONBLOCK).expect("a flag");
+    while rustix::io::write(&output, &[b'x'; 4096]).is_ok() {}
+    rustix::fs::fcntl_setfl(&output, rustix::fs::OFlags::empty()).expect("a flag");
+    let listen = format!("unix:{}", socket.display());
+    let mut command = onrush(&["serve", "--respond", "200", "--listen", &listen]);
+    let mut child = command.stdout(output).spawn().expect("it starts");
+    crate::program::until("a connection", || {
+        std::os::unix::net::UnixStream::connect(&socket).ok()
+    });
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is ours");
+    let status = crate::program::until("its end", || child.try_wait().expect("it is ours"));
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
 fn a_driver_that_is_asked_for_is_taken() {
     for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);

@@ -1,10 +1,12 @@
 //! Who may use the interface: on a Unix socket this user and root, on a TCP address who has the token.
 
 use std::fmt;
-use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use onrush_engine::Stream;
+use onrush_file::Unreadable;
 use onrush_http::request::RequestHead;
 
 /// Bytes of a token at least: what nobody guesses.
@@ -12,6 +14,9 @@ const TOKEN_MIN: usize = 16;
 
 /// Bytes of a token at most.
 const TOKEN_MAX: usize = 512;
+
+/// Bytes of a token's file at most: the token and the end of its line.
+const TOKEN_FILE_BYTES_MAX: u64 = TOKEN_MAX as u64 + 2;
 
 /// What clients on a TCP address have to send: `Authorization: Bearer …` (RFC 6750 2.1).
 #[derive(Clone)]
@@ -21,7 +26,7 @@ pub struct Token(String);
 #[derive(Debug)]
 pub enum TokenError {
     /// It cannot be read.
-    Read(std::io::Error),
+    Read(Unreadable),
     /// What stands in it is none.
     Invalid,
 }
@@ -41,13 +46,20 @@ impl fmt::Display for TokenError {
 
 impl std::error::Error for TokenError {}
 
+impl TokenError {
+    /// Whether this process may not read the file.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, TokenError::Read(Unreadable::System(error)) if error.kind() == ErrorKind::PermissionDenied)
+    }
+}
+
 impl Token {
     /// The one that stands in a file.
     ///
     /// # Errors
     /// See [`TokenError`].
     pub fn read(path: &Path) -> Result<Token, TokenError> {
-        let text = fs::read_to_string(path).map_err(TokenError::Read)?;
+        let text = onrush_file::read_text(path, TOKEN_FILE_BYTES_MAX).map_err(TokenError::Read)?;
         Token::new(text.trim_end_matches(['\r', '\n'])).ok_or(TokenError::Invalid)
     }
 
@@ -68,6 +80,29 @@ impl Token {
         let own = self.0.as_bytes();
         let differences = own.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
         std::hint::black_box(differences) == 0 && own.len() == other.len()
+    }
+}
+
+/// The token of a running interface, which a reload replaces.
+#[derive(Clone, Debug)]
+pub struct CurrentToken(Arc<RwLock<Token>>);
+
+impl CurrentToken {
+    /// Starts with this token.
+    pub fn new(token: Token) -> CurrentToken {
+        CurrentToken(Arc::new(RwLock::new(token)))
+    }
+
+    /// From now on only `token` is accepted.
+    pub fn replace(&self, token: Token) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = token;
+    }
+
+    fn is(&self, other: &[u8]) -> bool {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is(other)
     }
 }
 
@@ -121,7 +156,7 @@ pub(crate) fn of(stream: &Stream) -> Authority {
 /// Whether a request for what has this audience may be served.
 pub(crate) fn check(
     head: &RequestHead<'_, '_>,
-    token: Option<&Token>,
+    token: Option<&CurrentToken>,
     audience: Audience,
 ) -> Result<(), Denial> {
     let value = |name: &str| {
@@ -160,6 +195,8 @@ pub(crate) fn check(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use onrush_http::{HeaderSlots, Limits, Parsed, request};
 
@@ -173,7 +210,7 @@ mod tests {
         else {
             panic!("it is a request: {text}")
         };
-        check(&head, Some(&token), audience)
+        check(&head, Some(&CurrentToken::new(token)), audience)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use onrush_engine::{Claim, Core};
 use onrush_serve::Inspector;
 
-use crate::authority::Token;
+use crate::authority::CurrentToken;
 use crate::journal::Journal;
 use crate::operator::Operator;
 use crate::readiness::Readiness;
@@ -19,7 +19,7 @@ pub(crate) struct Desk {
     pub(crate) followers: Cell<usize>,
     /// A Unix socket's file is there as long as this is.
     _claim: Claim,
-    token: Option<Token>,
+    token: Option<CurrentToken>,
     pub(crate) facts: Facts,
     pub(crate) readiness: Readiness,
     pub(crate) inspector: Inspector,
@@ -53,7 +53,7 @@ impl Desk {
         }
     }
 
-    pub(crate) fn token(&self) -> Option<&Token> {
+    pub(crate) fn token(&self) -> Option<&CurrentToken> {
         self.token.as_ref()
     }
 }

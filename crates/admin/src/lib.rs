@@ -34,7 +34,7 @@ mod setup;
 mod strangers;
 mod views;
 
-pub use authority::{Token, TokenError};
+pub use authority::{CurrentToken, Token, TokenError};
 pub use interface::Admin;
 pub use journal::{Event, Journal};
 pub use operator::{Operator, Order, Outcome};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use onrush_engine::Claim;
 use onrush_serve::Inspector;
 
-use crate::authority::Token;
+use crate::authority::CurrentToken;
 use crate::journal::Journal;
 use crate::operator::Operator;
 use crate::readiness::Readiness;
@@ -30,7 +30,7 @@ pub struct Setup {
     /// Where it is.
     pub claim: Claim,
     /// What TCP clients must have; Unix sockets need none.
-    pub token: Option<Token>,
+    pub token: Option<CurrentToken>,
     /// Of the process.
     pub facts: Facts,
     /// Connections of clients at a time. Who comes then is told to come again.

@@ -8,7 +8,9 @@ use onrush_config::Plan;
 use onrush_config::plan::Action;
 use onrush_serve::{Checked, Denied, Trouble};
 
-use crate::serve::{Audience, User, Written, checked, denied_to, of_reload, refusal, user, warn};
+use crate::serve::{
+    Audience, User, Written, checked, denied_to, of_reload, refusal, token, user, warn,
+};
 use crate::terminal::{Out, say};
 
 /// Every error and warning is printed with its place.
@@ -60,6 +62,7 @@ fn check(file: &Path) -> anyhow::Result<(usize, Checked)> {
     if !unopenable.is_empty() {
         return Err(refusal(&unopenable, Some(&written), Audience::Terminal));
     }
+    token(&checked.plan().admin)?;
     if let Some(user) = user {
         check_rights(&user, checked.plan(), &written)?;
     }

@@ -26,12 +26,14 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use anyhow::Context;
-use onrush_admin::Token;
+use onrush_admin::CurrentToken;
 use onrush_config::plan;
 use onrush_engine::Claim;
 use onrush_serve::{Prepared, Server};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::iterator::Signals;
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder};
 
@@ -48,12 +50,16 @@ use upgrade::Start;
 use watch::{Watch, Watched};
 
 pub(crate) use account::User;
+pub(crate) use admin::token;
 pub(crate) use args::Args;
 pub(crate) use privileges::{denied_to, of_reload, user};
 pub(crate) use written::{Audience, Written, checked, refusal, warn};
 
 /// Lines of the log that wait for whoever reads it: some hundred KiB.
 const LOG_LINES_MAX: usize = 4096;
+
+/// Time that a full pipe gets at the end to take the last lines of standard output.
+const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Serves until SIGINT, SIGTERM or SIGQUIT.
 pub(crate) fn run(args: Args) -> ExitCode {
@@ -87,6 +93,7 @@ fn serve(args: Args) -> anyhow::Result<()> {
     let asking = (&ask, error_log);
     let about = admin::About::new(&server, written.as_ref(), asking, &privileges);
     let (readiness, in_force) = (about.readiness.clone(), about.in_force.clone());
+    let token = bound.token.clone();
     let interface = match admin::start(bound.admin_place, bound.token, about) {
         Ok(interface) => interface,
         Err(error) => {
@@ -108,7 +115,7 @@ fn serve(args: Args) -> anyhow::Result<()> {
             &args,
             written,
             watch,
-            (in_force, error_log.clone()),
+            (in_force, error_log.clone(), token),
             privileges,
         ),
         start: bound.start,
@@ -127,12 +134,14 @@ fn serve(args: Args) -> anyhow::Result<()> {
     hasten(asked, server.handles(), end.successor());
     let totals = server.stop();
     interface.end();
-    if let Some(announced) = announced {
-        // Its panic has been printed.
-        let _ = announced.join();
+    if is_output_read() {
+        if let Some(announced) = announced {
+            // Its panic has been printed.
+            let _ = announced.join();
+        }
+        say_what_was_lost(&log);
+        let _ = writeln!(Out::standard(), "served {totals}");
     }
-    say_what_was_lost(&log);
-    let _ = writeln!(Out::standard(), "served {totals}");
     Ok(())
 }
 
@@ -151,7 +160,7 @@ struct Bound {
     signals: Signals,
     prepared: Prepared,
     predecessor: Option<OwnedFd>,
-    token: Option<Token>,
+    token: Option<CurrentToken>,
     admin_place: admin::Place,
     privileges: Privileges,
 }
@@ -170,7 +179,7 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
     let signals = signals::catch().context("cannot wait for signals")?;
     let what = describe(&plan);
     let admin_plan = plan.admin.clone();
-    let token = admin::token(&admin_plan)?;
+    let token = admin::token(&admin_plan)?.map(CurrentToken::new);
     let watched = written.as_ref();
     let watched = watched.map(|written| Watched::of(written).with(&plan));
     let checked = checked(plan, written.as_ref(), Audience::Terminal)?;
@@ -214,6 +223,14 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
 }
 
 /// Lines of the log that did not fit.
+/// Whether standard output takes a line within [`OUTPUT_PATIENCE`]. A pipe that is full and that nobody reads does not.
+fn is_output_read() -> bool {
+    let output = std::io::stdout();
+    let patience = Timespec::try_from(OUTPUT_PATIENCE).expect("it is short");
+    let mut polled = [PollFd::new(&output, PollFlags::OUT)];
+    poll(&mut polled, Some(&patience)) != Ok(0)
+}
+
 fn say_what_was_lost(log: &NonBlocking) {
     let lost = log.error_counter().dropped_lines();
     if lost > 0 {

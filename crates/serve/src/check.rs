@@ -2,27 +2,28 @@
 //! directories and certificates.
 
 use std::fmt;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Action, Address, BasicAuth, FilePath, Files, LogTarget, Route};
+use onrush_config::plan::{Action, Address, Admin, BasicAuth, FilePath, Files, LogTarget, Route};
 use onrush_engine::{Error, File, FileKind, Kind, Root, cpu, descriptors};
 use onrush_http::{is_field_value, is_token};
 use rustix::fs::{Access, OFlags, access};
 use rustix::io::Errno;
 
-use crate::accept::Arrival;
+use crate::accept::{self, Arrival};
 use crate::access::users::Users;
-use crate::cores::cores;
+use crate::cores::{cores, placement};
 use crate::descriptors::Shares;
 use crate::encryption::Encryption;
 use crate::error_page::PageFiles;
 use crate::observe::trace::limits::COLLECTOR_FIELDS_BYTES_MAX;
 use crate::permissions::directory_of;
+use crate::start_error::StartError;
 use crate::trouble::{Trouble, Troubles, say_once};
 
 /// Why a plan cannot be used here: everything that is wrong with its files.
@@ -84,14 +85,33 @@ impl Checked {
             let Address::Unix(path) = &listen.address else {
                 return None;
             };
-            let why = why_not_made(path)?;
+            let why = why_not_bound(path)?;
             Some(format!("cannot listen on {}: {why}", listen.address))
         });
+        let admin = match &self.plan.admin {
+            Admin::Unix(path) => why_not_bound(path).map(|why| {
+                let shown = path.display();
+                format!("cannot listen on [admin] unix:{shown}: {why}")
+            }),
+            Admin::Default | Admin::Off | Admin::Tcp { .. } => None,
+        };
+        let placed = self.why_not_placed();
         let trouble = |message| Trouble {
             place: None,
             message,
         };
-        access_log.into_iter().chain(sockets).map(trouble).collect()
+        let all = access_log.into_iter().chain(sockets).chain(admin);
+        all.chain(placed).map(trouble).collect()
+    }
+
+    /// Why its cores cannot run here, or not get connections as it asks.
+    fn why_not_placed(&self) -> Option<String> {
+        let cpus = match placement(&self.plan) {
+            Ok(cpus) => cpus,
+            Err(why) => return Some(StartError::Cpus(why).to_string()),
+        };
+        let chosen = accept::choose(self.plan.accept, &cpus, &self.plan.listen, None, None);
+        chosen.err().map(|why| StartError::Accept(why).to_string())
     }
 
     /// What can be used and is hardly meant to be, such as a certificate that has expired.
@@ -237,6 +257,16 @@ fn why_not_appended(path: &Path) -> Option<String> {
         Ok(_) => None,
         Err(error) if error.kind() == io::ErrorKind::NotFound => why_not_made(path),
         Err(error) => Some(error.to_string()),
+    }
+}
+
+/// Why no Unix socket can be bound to a path. The file of a socket is replaced.
+fn why_not_bound(path: &Path) -> Option<String> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            Some("a file is there that is not a socket".into())
+        }
+        Ok(_) | Err(_) => why_not_made(path),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use anyhow::Context;
-use onrush_admin::{Admin, Facts, Operator, Order, Outcome, Readiness, Setup, Token};
+use onrush_admin::{Admin, CurrentToken, Facts, Operator, Order, Outcome, Readiness, Setup, Token};
 use onrush_config::masked::masked;
 use onrush_config::plan::{self, LogLevel};
 use onrush_config::{RoutePlace, Sources, route_places};
@@ -201,11 +201,11 @@ impl<'a> About<'a> {
     }
 }
 
-/// The token that the plan names, before anything is started.
+/// The token that the plan names.
 ///
 /// # Errors
 /// When the file has none.
-pub(super) fn token(plan: &plan::Admin) -> anyhow::Result<Option<Token>> {
+pub(crate) fn token(plan: &plan::Admin) -> anyhow::Result<Option<Token>> {
     let plan::Admin::Tcp { token_file, .. } = plan else {
         return Ok(None);
     };
@@ -220,7 +220,7 @@ pub(super) fn token(plan: &plan::Admin) -> anyhow::Result<Option<Token>> {
 /// When the system has no thread for it.
 pub(super) fn start(
     place: Place,
-    token: Option<Token>,
+    token: Option<CurrentToken>,
     about: About<'_>,
 ) -> anyhow::Result<Interface> {
     let interface = Interface::default();

@@ -268,6 +268,11 @@ impl Privileges {
         anyhow::anyhow!("{error:#}{}", said.collect::<String>())
     }
 
+    /// Whether the process has become another user than it was started as.
+    pub(super) fn are_reduced(&self) -> bool {
+        self.reduced.is_some()
+    }
+
     /// For the start-up lines; none where nothing was given up.
     pub(super) fn describe(&self) -> Vec<String> {
         let user = self.reduced.as_ref().map(|(user, rights)| {

@@ -4,15 +4,16 @@ use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::Context;
-use onrush_admin::Outcome;
+use onrush_admin::{CurrentToken, Outcome, Token, TokenError};
 use onrush_config::Sources;
 use onrush_config::changes::{Change, changes};
+use onrush_config::plan;
 use onrush_engine::Address;
 use onrush_serve::{Applied, Server};
 use serde_json::{Value, json};
 
-use super::admin::InForce;
-use super::args::{Args, plan};
+use super::admin::{self, InForce};
+use super::args::{self, Args};
 use super::arrival::arrival;
 use super::error_log::ErrorLog;
 use super::privileges::Privileges;
@@ -30,6 +31,8 @@ pub(super) struct Reloading<'a> {
     watch: Option<Watch>,
     in_force: InForce,
     error_log: ErrorLog,
+    /// Of the admin interface on a TCP address.
+    token: Option<CurrentToken>,
     privileges: Privileges,
 }
 
@@ -39,12 +42,13 @@ impl<'a> Reloading<'a> {
         args: &'a Args,
         written: Option<Written>,
         watch: Option<Watch>,
-        (in_force, error_log): (InForce, ErrorLog),
+        (in_force, error_log, token): (InForce, ErrorLog, Option<CurrentToken>),
         privileges: Privileges,
     ) -> Self {
         Self {
             in_force,
             error_log,
+            token,
             privileges,
             args,
             sources: written.map(|written| written.sources().clone()),
@@ -95,7 +99,7 @@ impl<'a> Reloading<'a> {
         written: &Written,
     ) -> anyhow::Result<Applied> {
         let watched = Watched::of(written);
-        let plan = match plan(self.args, Some(written), Audience::Log) {
+        let plan = match args::plan(self.args, Some(written), Audience::Log) {
             Ok(plan) => plan,
             Err(error) => {
                 self.watch(watched);
@@ -106,11 +110,29 @@ impl<'a> Reloading<'a> {
         self.watch(watched.with(&plan));
         let error_log = plan.error_log;
         self.privileges.check_reload(&plan, written)?;
+        let token = self.new_token(&plan.admin)?;
         let checked = checked(plan, Some(written), Audience::Log)?;
         let applied = server.apply(checked.arriving(arrival()));
         let applied = applied.context("it cannot be applied")?;
         self.error_log.follow(error_log);
+        if let (Some(current), Some(token)) = (&self.token, token) {
+            current.replace(token);
+        }
         Ok(applied)
+    }
+
+    /// The token that is in its file now. `None` without a file, and where this process may not read it any more.
+    fn new_token(&self, plan: &plan::Admin) -> anyhow::Result<Option<Token>> {
+        admin::token(plan).or_else(|error| {
+            let why = error.downcast_ref::<TokenError>();
+            if !(why.is_some_and(TokenError::is_denied) && self.privileges.are_reduced()) {
+                return Err(error);
+            }
+            tracing::warn!(
+                "the token of the admin interface stays as it was: {error:#}; a restart reads it"
+            );
+            Ok(None)
+        })
     }
 
     fn watch(&self, watched: Watched) {

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use onrush_config::Plan;
+use onrush_config::plan::Admin;
 use onrush_file::{Look, Stamp};
 
 use super::asked::Asked;
@@ -33,6 +34,11 @@ impl Watched {
     pub(super) fn with(mut self, plan: &Plan) -> Watched {
         for file in plan.files_read() {
             let file = Looked::File(file.to_path_buf());
+            let stamps = file.stamps().unwrap_or_default();
+            self.0.push((file, stamps));
+        }
+        if let Admin::Tcp { token_file, .. } = &plan.admin {
+            let file = Looked::File(token_file.clone());
             let stamps = file.stamps().unwrap_or_default();
             self.0.push((file, stamps));
         }
