@@ -42,6 +42,9 @@ impl Attempt<'_> {
         reply: &mut Reply<'_>,
     ) -> Result<(), Failure> {
         let edits = self.exchange.response_edits("");
+        if edits.is_some_and(|edits| edits.refuse(head.headers)) {
+            return Err(Failure::Unwanted);
+        }
         let written = reply.interim(head, head.bytes + GROWTH_MAX, |fields| {
             rewrite::interim(head, edits.as_ref(), fields);
         });

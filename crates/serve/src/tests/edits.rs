@@ -809,6 +809,13 @@ fn responses_with_a_refused_field_are_502() {
         let got = at_client(&change, &response);
         assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{got}");
         assert_eq!(got.contains("wrong"), status == 200, "{got}");
+        let interim = format!("HTTP/1.1 103 Early Hints\n{field}: /secret\n\n");
+        let got = at_client(
+            &change,
+            &(interim + "HTTP/1.1 200 OK\nContent-Length: 0\n\n"),
+        );
+        assert_eq!(got.contains("HTTP/1.1 502 "), status == 502, "{got}");
+        assert_eq!(got.contains("/secret"), status == 200, "{got}");
     }
 }
 
