@@ -101,7 +101,7 @@ fn persist(machine: &Root, plan: &advise::Plan, journal: &Journal) -> anyhow::Re
     for path in apply::persist(machine.path(), plan, &settings, &program)? {
         print(&format!("written  {}\n", path.display()))?;
     }
-    for warning in apply::overridden(&machine.facts()?, plan, &settings) {
+    for warning in apply::overridden(&machine.facts()?) {
         say(&format!("warning: {warning}"));
     }
     Ok(())

@@ -2,6 +2,7 @@
 //!
 //! Interrupts and masks cannot be written down by their values: numbers change with every boot. So the unit plans anew.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,9 +22,10 @@ const SETTINGS: &str = "etc/sysctl.d/90-onrush.conf";
 const UNIT: &str = "etc/systemd/system/onrush-tune.service";
 const WANTS: &str = "etc/systemd/system/multi-user.target.wants/onrush-tune.service";
 
-/// Units that bring interfaces up (systemd-networkd, NetworkManager, ifupdown). A device has its interrupts only then.
-const AFTER: &str =
-    "systemd-networkd-wait-online.service NetworkManager-wait-online.service networking.service";
+/// Units that bring interfaces up (systemd-networkd, NetworkManager, ifupdown), since a device has its interrupts only then, and
+/// irqbalance, which the plan stops only if it runs.
+const AFTER: &str = "systemd-networkd-wait-online.service NetworkManager-wait-online.service networking.service \
+                     irqbalance.service";
 
 /// Servers that may start before the network is up. Units with `After=network-online.target` start later anyway.
 const SERVERS: &str = "onrush.service nginx.service apache2.service httpd.service haproxy.service envoy.service \
@@ -110,26 +112,30 @@ fn merged(
     all
 }
 
-/// Warnings about files that override our settings at boot: files with another value that are read later (sysctl.d(5): sorted by
-/// name; `sysctl --system` reads /etc/sysctl.conf last).
-pub fn overridden(facts: &Facts, plan: &Plan, settings: &[(String, String)]) -> Vec<String> {
-    let own = SETTINGS.rsplit('/').next();
-    let is_later = |file: &str| file == "/etc/sysctl.conf" || file.rsplit('/').next() > own;
-    let ours = merged(Vec::new(), settings, plan);
-    let configured = facts.system.configured.iter();
-    let later = configured.filter(|(file, ..)| is_later(file));
-    let told = later.filter_map(|(file, key, value)| {
-        let key = key.replace('/', ".");
-        let (_, wished) = ours.iter().find(|(name, _)| *name == key)?;
+/// Warnings about settings of our file that a file read later sets to another value (sysctl.d(5): files are sorted by name, and
+/// the last line for a key counts; `sysctl --system` reads /etc/sysctl.conf last).
+pub fn overridden(facts: &Facts) -> Vec<String> {
+    let own = format!("/{SETTINGS}");
+    let is_later =
+        |file: &str| file == "/etc/sysctl.conf" || file.rsplit('/').next() > own.rsplit('/').next();
+    let configured = || facts.system.configured.iter();
+    let last: BTreeMap<&str, (&str, &str)> = configured()
+        .filter(|(file, ..)| is_later(file))
+        .map(|(file, key, value)| (&key[..], (&file[..], &value[..])))
+        .collect();
+    let ours = configured().filter(|(file, ..)| *file == own);
+    let warnings = ours.filter_map(|(_, key, wished)| {
+        let (file, value) = last.get(&key[..])?;
         let is_same = value.split_whitespace().eq(wished.split_whitespace());
+        let key = key.replace('/', ".");
         (!is_same).then(|| {
             format!(
-                "{file} is read after /{SETTINGS} and sets {key} to {value}: at boot that holds instead of {wished}; remove \
-                 the line, or give it this value"
+                "{file} is read after {own} and sets {key} to {value} instead of {wished}, at boot and with sysctl --system: \
+                 remove the line, or give it this value"
             )
         })
     });
-    told.collect()
+    warnings.collect()
 }
 
 fn write(path: &Path, text: &str, written: &mut Vec<PathBuf>) -> Result<(), Error> {
@@ -158,19 +164,30 @@ fn unit(request: &Request, program: &Path) -> String {
     ]
     .join(" ");
     for interface in &request.interfaces {
-        // A percent sign means something to systemd, and may stand in a name.
-        arguments.push_str(&format!(" --interface {}", interface.replace('%', "%%")));
+        // A dollar sign names a variable, except in the path of the program.
+        let name = word(&interface.replace('$', "$$"));
+        arguments.push_str(&format!(" --interface {name}"));
     }
     if request.queues == Queues::Keep {
         arguments.push_str(" --keep-queues");
     }
-    let program = program.display();
+    let program = word(&program.display().to_string());
     format!(
         "{MARK}\n[Unit]\nDescription=CPUs and settings for network servers\nAfter={AFTER}\n\
          Wants=network-online.target\nBefore=network-online.target {SERVERS}\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n\
          ExecStart={program} tune apply {arguments}\nExecStop={program} tune revert\n\n\
          [Install]\nWantedBy=multi-user.target\n"
     )
+}
+
+/// A word of a command line of a unit (systemd.service(5)), in quotes if it needs them. `%` starts a specifier.
+fn word(text: &str) -> String {
+    let text = text.replace('%', "%%");
+    let is_special = |letter: char| letter.is_whitespace() || "\"'\\;".contains(letter);
+    match text.contains(is_special) {
+        true => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+        false => text,
+    }
 }
 
 /// The files that are there and were written here.
