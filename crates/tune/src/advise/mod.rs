@@ -80,7 +80,7 @@ pub fn plan(facts: &Facts, request: &Request) -> Result<Plan, Error> {
     setting::advise(facts, &placement, request, &mut actions, &mut notes);
     files::advise(facts, request, &mut actions, &mut notes);
     obsolete::advise(facts, &mut notes);
-    surroundings::advise(facts, &interfaces, &mut actions, &mut notes);
+    surroundings::advise(facts, &interfaces, &placement, &mut actions, &mut notes);
     actions.sort_by_key(|action| action.target.step());
     if facts.system.is_in_network_namespace {
         notes.extend(surroundings::beyond_namespace(&actions));

@@ -1,8 +1,10 @@
 //! Programs that would work against a plan, and limits that no plan can move.
 
 use super::action::{Action, Note, Revert};
+use super::placement::Placement;
 use super::target::Target;
 use crate::facts::daemon::Daemon;
+use crate::facts::interface::{AffinityFile, Irq};
 use crate::facts::{Facts, Interface};
 
 /// Open files that a server for thirty thousand connections, or a proxy for half as many, needs.
@@ -12,16 +14,15 @@ const FILES_MIN: u64 = 32_768;
 pub(super) fn advise(
     facts: &Facts,
     interfaces: &[&Interface],
+    placement: &Placement,
     actions: &mut Vec<Action>,
     notes: &mut Vec<Note>,
 ) {
-    let moves_interrupts = actions
-        .iter()
-        .any(|action| matches!(action.target, Target::Interrupt { .. }));
+    let placed = placed_interrupts(interfaces, placement);
     for (name, why) in &facts.system.daemons {
         match why {
-            Daemon::Manages(_) if name == "irqbalance" && moves_interrupts => {
-                irqbalance(facts, actions, notes);
+            Daemon::Manages(_) if name == "irqbalance" && !placed.is_empty() => {
+                irqbalance(facts, &placed, actions, notes);
             }
             Daemon::Manages(what) => {
                 notes.push(Note::new(name, &format!("is running: it changes {what} by itself and may undo this plan")));
@@ -73,45 +74,50 @@ pub(super) fn advise(
     }
 }
 
-/// Stops irqbalance unless it bans the moved interrupts, and notes the options that ban them.
-fn irqbalance(facts: &Facts, actions: &mut Vec<Action>, notes: &mut Vec<Note>) {
-    let moved = actions
-        .iter()
-        .filter(|action| matches!(action.target, Target::Interrupt { .. }));
-    let number = |action: &Action| {
-        let rest = action.path.strip_prefix("/proc/irq/")?;
-        rest.split('/').next()?.parse::<usize>().ok()
-    };
-    let mut moved: Vec<usize> = moved.filter_map(number).collect();
-    moved.sort_unstable();
-    let options = facts.system.irqbalance.as_deref().unwrap_or_default();
-    let is_banned = |number: &usize| {
-        let words = options.split([' ', '"', '\'']);
-        words
-            .into_iter()
-            .any(|word| word == format!("--banirq={number}"))
-    };
-    if moved.iter().all(is_banned) {
+/// Stops irqbalance unless it bans all interrupts that the plan places, and notes the options that ban them.
+fn irqbalance(facts: &Facts, placed: &[usize], actions: &mut Vec<Action>, notes: &mut Vec<Note>) {
+    let is_banned = |number: &usize| facts.system.banned_interrupts.contains(number);
+    if placed.iter().all(is_banned) {
         notes.push(Note::new(
             "irqbalance",
             "keeps running: its options ban the interrupts of this plan (--banirq)",
         ));
         return;
     }
-    let options: Vec<String> = moved
+    let options: Vec<String> = placed
         .iter()
         .map(|number| format!("--banirq={number}"))
         .collect();
     notes.push(Note::new(
         "irqbalance",
         &format!(
-            "can keep running for other devices: with IRQBALANCE_ARGS=\"{}\" in /etc/default/irqbalance \
-             (/etc/sysconfig/irqbalance) it leaves these interrupts alone, and IRQBALANCE_BANNED_CPULIST keeps others off \
-             their CPUs; numbers may be others after a boot",
+            "is stopped: to keep it running for other devices, set IRQBALANCE_ARGS=\"{}\" in /etc/default/irqbalance \
+             (/etc/sysconfig/irqbalance) and restart it before the plan is applied; IRQBALANCE_BANNED_CPULIST keeps other \
+             interrupts off their CPUs; the numbers may change at a boot",
             options.join(" ")
         ),
     ));
     actions.push(stop("irqbalance"));
+}
+
+/// Numbers of the interrupts that have a CPU in the plan, moved or already there. Channels have no number, and irqbalance does
+/// not move them.
+fn placed_interrupts(interfaces: &[&Interface], placement: &Placement) -> Vec<usize> {
+    let mut numbers = Vec::new();
+    for (interface, placed) in interfaces.iter().zip(&placement.interfaces) {
+        let placed = placed.queues.iter().filter(|queue| queue.irq_cpu.is_some());
+        let irqs = placed.flat_map(|queue| interface.irqs_of(queue.queue));
+        let is_numbered = |irq: &&Irq| {
+            matches!(
+                irq.file,
+                Some(AffinityFile::List(_) | AffinityFile::Mask(_))
+            )
+        };
+        numbers.extend(irqs.filter(is_numbered).map(|irq| irq.number));
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 /// What of a plan in a network namespace reaches beyond it.

@@ -45,22 +45,47 @@ pub enum Daemon {
     Wakes,
 }
 
-pub(super) fn daemons(tree: &Tree) -> Vec<(String, Daemon)> {
+/// A running program of [`DAEMONS`]: its process, its name, and why it matters.
+pub(super) type Running = (usize, &'static str, Daemon);
+
+pub(super) fn running(tree: &Tree) -> Vec<Running> {
     let processes = tree.numbers("/proc", "").into_iter().take(PROCESSES_MAX);
     let daemon = |process: usize| {
         let name = tree.text(&format!("/proc/{process}/comm"))?;
-        DAEMONS
-            .iter()
-            .find(|(daemon, _)| name.starts_with(daemon))
-            .copied()
+        let found = DAEMONS.iter().find(|(daemon, _)| name.starts_with(daemon));
+        found.map(|(name, why)| (process, *name, *why))
     };
-    let mut found: Vec<(String, Daemon)> = processes
-        .filter_map(daemon)
-        .map(|(name, why)| (name.to_owned(), why))
-        .collect();
+    processes.filter_map(daemon).collect()
+}
+
+/// Their names, each once.
+pub(super) fn names(running: &[Running]) -> Vec<(String, Daemon)> {
+    let named = running
+        .iter()
+        .map(|(_, name, why)| ((*name).to_owned(), *why));
+    let mut found: Vec<(String, Daemon)> = named.collect();
     found.sort_by(|one, two| one.0.cmp(&two.0));
     found.dedup();
     found
+}
+
+/// Interrupts that the running irqbalance leaves alone (`--banirq=40`, `-i 40`), by its command line: a changed file of options
+/// counts only after a restart.
+pub(super) fn banned_interrupts(tree: &Tree, running: &[Running]) -> Vec<usize> {
+    let process = running.iter().find(|(_, name, _)| *name == "irqbalance");
+    let text = process.and_then(|(process, ..)| tree.text(&format!("/proc/{process}/cmdline")));
+    let text = text.unwrap_or_default();
+    let words: Vec<&str> = text.split('\0').collect();
+    let number = |at: usize| match words[at] {
+        "--banirq" | "-i" => words.get(at + 1)?.parse().ok(),
+        word => {
+            let number = word
+                .strip_prefix("--banirq=")
+                .or_else(|| word.strip_prefix("-i"));
+            number?.parse().ok()
+        }
+    };
+    (0..words.len()).filter_map(number).collect()
 }
 
 /// Those that some target wants, by the links that systemctl or a package has made, and that nobody has masked.

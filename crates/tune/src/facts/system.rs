@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::daemon::{Daemon, daemons, timers};
+use super::daemon::{self, Daemon, timers};
 use super::packet_filter;
 use super::packet_rules::Rules;
 use crate::tree::Tree;
@@ -99,8 +99,8 @@ pub struct System {
     pub timers: Vec<String>,
     /// Values of /proc/net/sockstat by name: `TCP tw`, `TCP mem` (pages).
     pub sockets: BTreeMap<String, u64>,
-    /// Options of irqbalance from the file that its unit reads; `None` without the file.
-    pub irqbalance: Option<String>,
+    /// Interrupts that the running irqbalance leaves alone.
+    pub banned_interrupts: Vec<usize>,
     /// Lines of /etc/sysctl.conf and of the directories of sysctl.d(5) that set something, as `(file, key, value)`, in the
     /// order in which they are read.
     pub configured: Vec<(String, String, String)>,
@@ -144,6 +144,7 @@ pub(crate) fn read(tree: &Tree, first_cpu: usize, process: Option<u32>) -> Syste
             .collect::<Vec<_>>()
     };
     let packet_tables = packet_tables(tree);
+    let running = daemon::running(tree);
     System {
         kernel: tree.text("/proc/sys/kernel/osrelease"),
         settings: SETTINGS
@@ -160,12 +161,10 @@ pub(crate) fn read(tree: &Tree, first_cpu: usize, process: Option<u32>) -> Syste
         siblings_control: tree.text("/sys/devices/system/cpu/smt/control"),
         memory_bytes: memory(tree),
         virtualization: virtualization(tree),
-        daemons: daemons(tree),
+        daemons: daemon::names(&running),
+        banned_interrupts: daemon::banned_interrupts(tree, &running),
         timers: timers(tree),
         sockets: sockets(tree),
-        irqbalance: ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"]
-            .iter()
-            .find_map(|file| tree.lines(file, |line| !line.trim_start().starts_with('#'))),
         configured: configured(tree),
         mitigations: mitigations(tree),
         command_line: tree.text("/proc/cmdline"),
