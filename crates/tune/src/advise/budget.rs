@@ -30,7 +30,7 @@ pub(super) const PACKETS_PER_CORE: f64 = 260_000.0;
 const PACKETS_PER_MEGABIT: f64 = 1e6 / (84.0 * 8.0);
 
 /// Packets a second, over the time since the start, that are traffic: less is the talk of an idle machine.
-const TRAFFIC_MIN: f64 = 100.0;
+pub(super) const TRAFFIC_MIN: f64 = 100.0;
 
 /// An interface that is due fewer cores than this gets none of its own where others do.
 pub(super) const GUEST_CORES: f64 = 0.5;

@@ -2,6 +2,7 @@
 //! changed, since each of these was set on purpose by somebody, or by a driver that knows more.
 
 use super::action::Note;
+use super::budget::TRAFFIC_MIN;
 use super::request::{Goal, Request};
 use crate::facts::ethtool::Ethtool;
 use crate::facts::{Facts, Interface};
@@ -31,11 +32,14 @@ pub(super) fn advise(
 }
 
 /// Fields by which a device spreads datagrams. Many drivers use addresses alone, so that QUIC and DNS of few clients reach few
-/// queues. It matters if most received packets are datagrams.
+/// queues. It matters if most received packets are datagrams, and if they are traffic: an idle machine receives answers of DNS.
 fn datagram_fields(facts: &Facts, interface: &Interface) -> Option<String> {
     let count = |name: &str| facts.counts.network.get(name).copied().unwrap_or(0);
     let (datagrams, segments) = (count("UdpInDatagrams"), count("TcpInSegs"));
-    let is_meant = interface.is_device && interface.receive.len() > 1 && datagrams > segments;
+    let uptime = facts.counts.uptime;
+    let is_traffic = uptime > 0.0 && datagrams as f64 / uptime >= TRAFFIC_MIN;
+    let has_queues = interface.is_device && interface.receive.len() > 1;
+    let is_meant = has_queues && is_traffic && datagrams > segments;
     let name = &interface.name;
     is_meant.then(|| {
         format!(
@@ -224,15 +228,21 @@ mod tests {
 
     #[test]
     fn fields_that_spread_datagrams_matter_where_most_packets_are_some() {
-        let mut facts = Facts::default();
-        let mut check_with = |datagrams, expected: &[&str]| {
+        let check_with = |queues, datagrams, seconds, expected: &[&str]| {
+            let mut facts = Facts::default();
+            facts.counts.uptime = seconds;
             for (name, count) in [("UdpInDatagrams", datagrams), ("TcpInSegs", 1_000)] {
                 facts.counts.network.insert(name.to_owned(), count);
             }
-            check(&facts, &interface(4, &[], &[]), Goal::Throughput, expected);
+            let interface = interface(queues, &[], &[]);
+            check(&facts, &interface, Goal::Throughput, expected);
         };
-        check_with(1_000, &[]);
-        check_with(1_001, &["ethtool -N eth0 rx-flow-hash udp4 sdfn"]);
+        check_with(4, 1_001, 10.0, &["ethtool -N eth0 rx-flow-hash udp4 sdfn"]);
+        check_with(4, 1_000, 10.0, &[]);
+        check_with(1, 1_001, 10.0, &[]);
+        // Fewer than 100 a second.
+        check_with(4, 1_001, 11.0, &[]);
+        check_with(4, 1_001, 0.0, &[]);
     }
 
     #[test]

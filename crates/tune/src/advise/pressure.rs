@@ -236,13 +236,14 @@ mod tests {
         check(time_wait(9, 262_140), Some("524288"));
         check(time_wait(9, 100), None);
         check(time_wait(0, 262_140), None);
-        let memory = |used| {
+        let memory = |count, used| {
             let setting = ("net/ipv4/tcp_mem", "100000 133334 200000");
-            let counter = ("TcpExtTCPMemoryPressures", 3);
+            let counter = ("TcpExtTCPMemoryPressures", count);
             facts(&[setting], &[counter], &[("TCP mem", used)])
         };
-        check(memory(120_000), Some("200000 266668 400000"));
-        check(memory(90_000), None);
+        check(memory(3, 120_000), Some("200000 266668 400000"));
+        check(memory(3, 90_000), None);
+        check(memory(0, 120_000), None);
         let listening = |limit, dropped| {
             let mut facts = facts(&[("net/core/somaxconn", "65535")], &[], &[]);
             facts.counts.listening = vec![Listening {

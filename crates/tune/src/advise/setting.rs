@@ -342,6 +342,7 @@ impl Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::Sharing;
     use crate::advise::obsolete::OBSOLETE;
 
     #[test]
@@ -369,6 +370,70 @@ mod tests {
             (Value::Switch("0"), "0", None),
         ] {
             assert_eq!(value.beyond(current).as_deref(), expected, "{current}");
+        }
+    }
+
+    /// Checks what is proposed for a setting that is 0 now, and the words of its reason; `None` if nothing is.
+    #[track_caller]
+    fn check(
+        file: &str,
+        counters: &[(&str, u64)],
+        sharing: Sharing,
+        goal: Goal,
+        expected: Option<(&str, &str)>,
+    ) {
+        let mut facts = Facts::default();
+        let settings = [(file.to_owned(), Some("0".to_owned()))];
+        facts.system.settings = settings.into();
+        for (name, count) in counters {
+            facts.counts.network.insert((*name).to_owned(), *count);
+        }
+        let placement = Placement {
+            sharing,
+            ..Placement::default()
+        };
+        let request = Request {
+            goal,
+            ..Request::default()
+        };
+        let mut actions = Vec::new();
+        advise(&facts, &placement, &request, &mut actions, &mut Vec::new());
+        let found = actions.first().map(|action| &action.proposed[..]);
+        assert_eq!(found, expected.map(|(value, _)| value), "{actions:#?}");
+        for (action, (_, words)) in actions.iter().zip(expected) {
+            assert!(action.reason.contains(words), "{action:#?}");
+        }
+    }
+
+    #[test]
+    fn datagram_buffer_is_raised_only_after_dropped_datagrams() {
+        let rmem = |counters: &[(&str, u64)], expected| {
+            let file = "net/core/rmem_max";
+            check(file, counters, Sharing::Nothing, Goal::Throughput, expected);
+        };
+        rmem(
+            &[("UdpRcvbufErrors", 1)],
+            Some(("8388608", "UdpRcvbufErrors")),
+        );
+        rmem(
+            &[("UdpRcvbufErrors", 0), ("UdpInDatagrams", 9_000_000)],
+            None,
+        );
+        rmem(&[("UdpInErrors", 7), ("UdpSndbufErrors", 7)], None);
+        rmem(&[], None);
+    }
+
+    #[test]
+    fn polling_needs_latency_and_cpus_set_aside_for_the_network() {
+        for (file, words) in [
+            ("net/core/busy_read", "read() or recv()"),
+            ("net/core/busy_poll", "poll() or epoll_wait()"),
+        ] {
+            let expected = Some(("50", words));
+            check(file, &[], Sharing::Nothing, Goal::Latency, expected);
+            check(file, &[], Sharing::Nothing, Goal::Throughput, None);
+            check(file, &[], Sharing::Steering, Goal::Latency, None);
+            check(file, &[], Sharing::Everything, Goal::Latency, None);
         }
     }
 

@@ -162,27 +162,29 @@ impl Advice<'_> {
         }
     }
 
-    /// Note about flow tables, if packets are steered to all CPUs of the application: flow tables steer them to the CPU of the
-    /// thread that reads them.
+    /// Note about flow tables that are off, if packets are steered to all CPUs of the application: flow tables steer them to the
+    /// CPU of the thread that reads them.
     pub(super) fn flow_tables(&self) -> Option<Note> {
         let entries = self
             .facts
             .system
             .setting("net/core/rps_sock_flow_entries")?;
-        let steered = self
-            .placed
-            .queues
-            .iter()
-            .filter(|queue| !queue.steering_cpus.is_empty());
-        let steered = steered.count();
-        let is_meant = entries == "0" && self.placement.sharing == Sharing::Steering && steered > 0;
+        let queues = self.placed.queues.iter();
+        let steered = queues.filter(|queue| !queue.steering_cpus.is_empty());
+        let steered: Vec<usize> = steered.map(|queue| queue.queue).collect();
+        let mut queues = self.interface.receive.iter();
+        let is_off = entries == "0"
+            || queues.any(|queue| queue.flows == Some(0) && steered.contains(&queue.index));
+        if !is_off || self.placement.sharing != Sharing::Steering || steered.is_empty() {
+            return None;
+        }
         let text = format!(
             "hands packets to all CPUs of the application by their hash: where its threads do not accept by CPU, flow tables \
              hand them to the thread's own CPU (net.core.rps_sock_flow_entries = {FLOWS}, rps_flow_cnt = {} of each queue; \
              Seastar perftune.py, {SCALING}); measure both ways",
-            FLOWS / steered.max(1)
+            FLOWS / steered.len()
         );
-        is_meant.then(|| Note::new(&self.interface.name, &text))
+        Some(Note::new(&self.interface.name, &text))
     }
 
     pub(super) fn senders(&self, actions: &mut Vec<Action>) {
@@ -226,5 +228,85 @@ impl Advice<'_> {
                 },
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::Placement;
+    use crate::facts::Interface;
+    use crate::facts::interface::ReceiveQueue;
+
+    /// Checks the note about flow tables, and how many flow tables are emptied, of two queues that are steered to some CPUs.
+    #[track_caller]
+    fn check(
+        (entries, flows): (&str, u64),
+        steering: &str,
+        sharing: Sharing,
+        note: Option<&str>,
+        emptied: usize,
+    ) {
+        let mut facts = Facts::default();
+        let setting = ("net/core/rps_sock_flow_entries", entries);
+        let settings = [(setting.0.to_owned(), Some(setting.1.to_owned()))];
+        facts.system.settings = settings.into();
+        let receive = |index| ReceiveQueue {
+            index,
+            flows: Some(flows),
+            ..ReceiveQueue::default()
+        };
+        let interface = Interface {
+            name: "eth0".to_owned(),
+            is_device: true,
+            receive: (0..2).map(receive).collect(),
+            ..Interface::default()
+        };
+        let queue = |queue| QueuePlacement {
+            queue,
+            irq_cpu: Some(queue),
+            steering_cpus: CpuSet::parse_list(steering).expect("a list"),
+        };
+        let placed = InterfacePlacement {
+            queues: (0..2).map(queue).collect(),
+            ..InterfacePlacement::default()
+        };
+        let advice = Advice {
+            facts: &facts,
+            interface: &interface,
+            placed: &placed,
+            placement: &Placement {
+                sharing,
+                ..Placement::default()
+            },
+        };
+        let found = advice.flow_tables();
+        assert_eq!(found.is_some(), note.is_some(), "{found:#?}");
+        for (found, words) in found.iter().zip(note) {
+            assert!(found.text.contains(words), "{found:#?}");
+        }
+        let mut actions = Vec::new();
+        advice.flows(&mut actions);
+        assert_eq!(actions.len(), emptied, "{actions:#?}");
+        for action in actions {
+            assert_eq!((&action.current[..], &action.proposed[..]), ("4096", "0"));
+            assert!(action.reason.contains("past those set aside"));
+        }
+    }
+
+    #[test]
+    fn flow_tables_are_noted_where_all_cpus_of_the_application_take_packets() {
+        let note = Some("rps_sock_flow_entries = 32768, rps_flow_cnt = 16384 of each queue");
+        let (off, half, on) = (("0", 0), ("32768", 0), ("32768", 4_096));
+        check(off, "2-7", Sharing::Steering, note, 0);
+        check(half, "2-7", Sharing::Steering, note, 0);
+        check(on, "2-7", Sharing::Steering, None, 0);
+        check(off, "", Sharing::Steering, None, 0);
+        check(off, "2-7", Sharing::Nothing, None, 0);
+        check(off, "", Sharing::Everything, None, 0);
+        // Where CPUs are set aside, flow tables lead past them.
+        check(on, "2-7", Sharing::Nothing, None, 2);
+        check(on, "", Sharing::Nothing, None, 0);
+        check(("0", 4_096), "2-7", Sharing::Nothing, None, 0);
     }
 }
