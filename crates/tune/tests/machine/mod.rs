@@ -6,6 +6,7 @@
 #![allow(dead_code)] // each test program uses its part
 
 pub(crate) mod model;
+pub(crate) mod plans;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,165 @@
+//! Interrupts of several queues, of several ports of a device, and interrupts that stay where they are.
+
+mod machine;
+
+use std::fs;
+use std::path::Path;
+
+use machine::plans::{check, layout, plan, plan_of, proposed, read, write_down};
+use machine::{Kind, Machine};
+use onrush_tune::advise::{Request, Sharing};
+
+/// Two interfaces of one device: each has the interrupts of both in its table.
+fn ports(kind: Kind) -> tempfile::TempDir {
+    let machine = Machine::new(1, 16, 1)
+        .with("eth0", kind, 0, 2, 3)
+        .with("eth1", kind, 0, 2, 3);
+    let root = machine.write();
+    let table = |slot: &str| {
+        root.path()
+            .join(format!("sys/devices/pci0000:00/0000:00:{slot}.0/msi_irqs"))
+    };
+    for (from, to) in [("01", "02"), ("02", "01")] {
+        for entry in fs::read_dir(table(from)).expect("a table") {
+            fs::create_dir_all(table(to).join(entry.expect("an entry").file_name()))
+                .expect("a directory");
+        }
+    }
+    root
+}
+
+#[test]
+fn interfaces_of_one_device_get_the_interrupts_that_have_their_name() {
+    let root = ports(Kind::Ixgbevf);
+    let facts = read(root.path());
+    for (name, numbers) in [("eth0", [40, 41, 42]), ("eth1", [43, 44, 45])] {
+        let irqs = &facts.interface(name).expect("a port").irqs;
+        assert_eq!(
+            irqs.iter().map(|irq| irq.number).collect::<Vec<_>>(),
+            numbers
+        );
+    }
+    let plan = plan_of(root.path(), &Request::default());
+    check(&facts, &plan);
+    assert_eq!(proposed(&plan, "smp_affinity_list").len(), 4);
+    write_down(root.path(), &plan);
+    assert_eq!(plan_of(root.path(), &Request::default()).actions, []);
+}
+
+/// What a plan says of interrupts that it does not move.
+#[track_caller]
+fn check_unmoved(root: &Path, moved: usize, about: &[&str], text: &str) {
+    let facts = read(root);
+    let plan = plan_of(root, &Request::default());
+    check(&facts, &plan);
+    assert_eq!(
+        proposed(&plan, "smp_affinity_list").len(),
+        moved,
+        "{:#?}",
+        plan.actions
+    );
+    let notes = plan.notes.iter().filter(|note| note.text.contains(text));
+    assert_eq!(
+        notes.map(|note| note.about.as_str()).collect::<Vec<_>>(),
+        about,
+        "{:#?}",
+        plan.notes
+    );
+}
+
+#[test]
+fn interrupts_that_may_be_of_several_interfaces_or_queues_stay_where_they_are() {
+    check_unmoved(
+        ports(Kind::Mlx5).path(),
+        0,
+        &["eth0", "eth1"],
+        "whose names do not say whose they are",
+    );
+    // The CPUs of these interrupts are set aside, and no others are reported to be.
+    let plan_of_ports = plan_of(ports(Kind::Mlx5).path(), &Request::default());
+    for placed in &plan_of_ports.placement.interfaces {
+        assert_eq!(
+            (placed.irq_cpus.to_string(), placed.steering_cpus.len()),
+            ("3".to_owned(), 0)
+        );
+        let reasons = placed.reasons.join("; ");
+        assert!(reasons.contains("not moved go to CPU 3"), "{reasons}");
+    }
+    assert_eq!(
+        plan_of_ports.placement.application_cpus.to_string(),
+        "1-2,4-15"
+    );
+    let root = Machine::new(1, 16, 1)
+        .with("eth0", Kind::Ixgbevf, 0, 3, 3)
+        .write();
+    let path = root.path().join("proc/interrupts");
+    let text = fs::read_to_string(&path).expect("read");
+    fs::write(&path, text.replace("eth0-TxRx-2", "eth0-TxRx-1")).expect("written");
+    check_unmoved(
+        root.path(),
+        1,
+        &["eth0"],
+        "several interrupts for one queue",
+    );
+}
+
+#[test]
+fn queues_with_one_interrupt_are_placed_together() {
+    let shared = plan(&Machine::new(1, 16, 1).with("eth0", Kind::VirtioShared, 0, 4, 5));
+    assert_eq!(layout(&shared), ["0 | 1-7"; 4]);
+    assert_eq!(proposed(&shared, "smp_affinity_list"), ["0"]);
+    let pairs = plan(&Machine::new(1, 16, 1).with("eth0", Kind::IcePairs, 0, 8, 5));
+    assert_eq!(
+        layout(&pairs),
+        [
+            "12 | ", "12 | ", "13 | ", "13 | ", "14 | ", "14 | ", "15 | ", "15 | "
+        ]
+    );
+    assert_eq!(
+        proposed(&pairs, "smp_affinity_list"),
+        ["12", "13", "14", "15"]
+    );
+}
+
+#[test]
+fn channels_are_moved_by_their_cpu() {
+    let machine = Machine::new(1, 16, 1).with("eth0", Kind::Netvsc, 0, 4, 5);
+    let plan = plan(&machine);
+    assert_eq!(layout(&plan), ["12 | ", "13 | ", "14 | ", "15 | "]);
+    let paths = plan
+        .actions
+        .iter()
+        .filter(|action| action.path.ends_with("/cpu"));
+    let paths: Vec<(&str, &str)> = paths
+        .map(|action| (&action.path[..], &action.proposed[..]))
+        .collect();
+    assert_eq!(
+        paths[0],
+        ("/sys/class/net/eth0/device/channels/20/cpu", "12")
+    );
+    assert_eq!(
+        paths[3],
+        ("/sys/class/net/eth0/device/channels/29/cpu", "15")
+    );
+}
+
+#[test]
+fn interrupts_of_all_cpus_that_stay_are_shared_by_all() {
+    let machine = Machine::new(1, 16, 1)
+        .with("eth0", Kind::Dpaa2, 0, 8, 3)
+        .with("eth1", Kind::Ena, 0, 2, 3);
+    let root = machine.write();
+    let plan = plan_of(root.path(), &Request::default());
+    check(&read(root.path()), &plan);
+    assert_eq!(plan.placement.sharing, Sharing::Everything);
+    assert_eq!(plan.placement.interfaces[0].irq_cpus.to_string(), "0-15");
+    assert_eq!(plan.placement.application_cpus.to_string(), "0-15");
+    let reasons = plan.placement.interfaces[0].reasons.join("; ");
+    assert!(reasons.contains("more than half of the cores"), "{reasons}");
+    let notes = plan.notes.iter().filter(|note| note.about == "eth0");
+    assert!(
+        notes.clone().any(|note| note.text.contains("portals")),
+        "{:?}",
+        plan.notes
+    );
+}
