@@ -163,3 +163,43 @@ fn interrupts_of_all_cpus_that_stay_are_shared_by_all() {
         plan.notes
     );
 }
+
+/// Checks the number of interrupts for packets whose queues are known, after another one was renamed.
+#[track_caller]
+fn check_ranges(names: [&str; 2], known: usize) {
+    let root = Machine::new(1, 16, 1)
+        .with("eth0", Kind::IcePairs, 0, 5, 3)
+        .write();
+    let path = root.path().join("proc/interrupts");
+    let text = fs::read_to_string(&path).expect("read");
+    let [from, to] = names;
+    assert!(text.contains(from), "{text}");
+    fs::write(&path, text.replace(from, to)).expect("written");
+    let facts = read(root.path());
+    let eth0 = facts.interface("eth0").expect("eth0");
+    let found = eth0.irqs.iter().filter(|irq| irq.queue.is_some());
+    assert_eq!(found.count(), known, "{eth0:#?}");
+    assert_eq!(eth0.unclear_cpus.is_empty(), known == 3, "{eth0:#?}");
+}
+
+#[test]
+fn ranges_of_ice_are_inclusive_and_do_not_overlap() {
+    let pairs = Machine::new(1, 16, 1).with("eth0", Kind::IcePairs, 0, 5, 3);
+    let facts = read(pairs.write().path());
+    let eth0 = facts.interface("eth0").expect("eth0");
+    let of = |queue| eth0.receive_irq(queue).map(|irq| (irq.queue, irq.queues));
+    let found: Vec<_> = (0..5).filter_map(of).collect();
+    let expected = [
+        (Some(0), 2),
+        (Some(0), 2),
+        (Some(2), 2),
+        (Some(2), 2),
+        (Some(4), 1),
+    ];
+    assert_eq!(found, expected);
+    check_ranges(["TxRx-2-3", "TxRx-2-3"], 3);
+    // Two interrupts for queue 2, or for queues 2 and 3.
+    check_ranges(["TxRx-0-1", "TxRx-0-2"], 1);
+    check_ranges(["TxRx-0-1", "TxRx-0-3"], 1);
+    check_ranges(["TxRx-2-3", "TxRx-3-2"], 2);
+}

@@ -121,8 +121,8 @@ pub(crate) fn is_portal(name: &str) -> bool {
     number.is_some_and(|number| number.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
-/// The two numbers at the end of `ice-eth0-TxRx-0-1`.
-pub(crate) fn pair(name: &str) -> Option<(usize, usize)> {
+/// The first and the last queue in `ice-eth0-TxRx-0-1`.
+pub(crate) fn range(name: &str) -> Option<(usize, usize)> {
     let (_, numbers) = name.split_once("TxRx-")?;
     let (first, last) = numbers.split_once('-')?;
     let number = |text: &str| text.parse().ok().filter(|queue| *queue < QUEUES_MAX);

@@ -100,7 +100,7 @@ pub(crate) enum Kind {
     Xen,
     /// `eth0-0` for the link, and `eth0-txrx-1` for queue 0.
     Tg3,
-    /// `ice-eth0-TxRx-0-1`, one for two queues.
+    /// `ice-eth0-TxRx-0-1`, one for two queues; `ice-eth0-TxRx-2` for a last one alone.
     IcePairs,
     /// No interrupts with numbers, and channels that name their CPU.
     Netvsc,
@@ -482,11 +482,11 @@ impl Card {
             ]
             .concat(),
             Kind::IcePairs => {
-                let last = |first: usize| (first + 1).min(self.queues - 1);
-                let firsts = (0..self.queues).step_by(2);
-                let mut names: Vec<String> = firsts
-                    .map(|first| format!("ice-{name}-TxRx-{first}-{}", last(first)))
-                    .collect();
+                let vector = |first: usize| match first + 1 < self.queues {
+                    true => format!("ice-{name}-TxRx-{first}-{}", first + 1),
+                    false => format!("ice-{name}-TxRx-{first}"),
+                };
+                let mut names: Vec<String> = (0..self.queues).step_by(2).map(vector).collect();
                 names.push(format!("ice-0000:00:{:02x}.0:misc", at + 1));
                 names
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Interface, Irq};
-use crate::facts::interrupt::{Purpose, is_block, is_vector, is_virtqueues, pair};
+use crate::facts::interrupt::{Purpose, is_block, is_vector, is_virtqueues, range};
 
 /// Assigns queues to the interrupts of a device. Returns whether several interrupts claim the same queue.
 pub(super) fn name_queues(interface: &Interface, irqs: &mut [Irq]) -> bool {
@@ -16,7 +16,7 @@ pub(super) fn name_queues(interface: &Interface, irqs: &mut [Irq]) -> bool {
     }
     halve_blocks(irqs);
     count_vectors(irqs);
-    read_pairs(irqs);
+    read_ranges(irqs);
     drop_twins(irqs)
 }
 
@@ -35,25 +35,17 @@ fn skip_first_vector(irq: &mut Irq) {
     }
 }
 
-/// `TxRx-0-1`, `TxRx-2-3`: the first and the last queue of a vector, if these ranges follow each other without gaps; otherwise
-/// the second number is the queue.
-fn read_pairs(irqs: &mut [Irq]) {
-    let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
-    for (at, irq) in irqs.iter().enumerate() {
-        pairs.extend(pair(&irq.name).map(|(first, last)| (first, last, at)));
-    }
-    pairs.sort_unstable();
-    let mut next = 0;
-    let follows = |(first, last, _): &(usize, usize, usize)| {
-        let is_next = *first == next && last >= first;
-        next = last + 1;
-        is_next
-    };
-    let are_ranges = pairs.iter().all(follows);
-    for (first, last, at) in pairs {
-        (irqs[at].queue, irqs[at].queues) = match are_ranges {
-            true => (Some(first), last - first + 1),
-            false => (Some(last), 1),
+/// `TxRx-0-1`: the first and the last receive queue of a vector with several, as Intel's own ice driver names it from version
+/// 1.16 on (ice_vsi_req_single_irq_msix in src/ice_main.c of intel/ethernet-linux-ice). The ice driver of Linux has a vector for
+/// each queue, `TxRx-0` (ice_vsi_req_irq_msix in drivers/net/ethernet/intel/ice/ice_main.c).
+fn read_ranges(irqs: &mut [Irq]) {
+    for irq in irqs {
+        let Some((first, last)) = range(&irq.name) else {
+            continue;
+        };
+        (irq.queue, irq.queues) = match last.checked_sub(first) {
+            Some(more) => (Some(first), more + 1),
+            None => (None, 1),
         };
     }
 }
@@ -84,17 +76,24 @@ fn count_vectors(irqs: &mut [Irq]) {
     }
 }
 
-/// Clears the queue of interrupts that claim the same one, since the right one is unknown. Returns whether there were any.
+/// Clears the queues of interrupts that claim the same one, since the right one is unknown. Returns whether there were any.
 fn drop_twins(irqs: &mut [Irq]) -> bool {
     let mut seen: BTreeMap<(usize, Purpose), usize> = BTreeMap::new();
-    let place = |irq: &Irq| irq.queue.map(|queue| (queue, irq.purpose));
-    for place in irqs.iter().filter_map(place) {
-        *seen.entry(place).or_default() += 1;
+    let claims = |irq: &Irq| {
+        let (queues, purpose) = (irq.queues, irq.purpose);
+        let queues = irq.queue.map(|first| first..first + queues);
+        queues
+            .into_iter()
+            .flatten()
+            .map(move |queue| (queue, purpose))
+    };
+    for claim in irqs.iter().flat_map(claims) {
+        *seen.entry(claim).or_default() += 1;
     }
     let mut has_twins = false;
     for irq in irqs {
-        if place(irq).is_some_and(|place| seen[&place] > 1) {
-            (irq.queue, has_twins) = (None, true);
+        if claims(irq).any(|claim| seen[&claim] > 1) {
+            (irq.queue, irq.queues, has_twins) = (None, 1, true);
         }
     }
     has_twins
