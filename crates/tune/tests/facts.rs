@@ -157,6 +157,8 @@ fn interrupts_are_found_by_queue_whatever_the_driver_calls_them() {
         (Kind::Xen, 8, 0, 1),
         (Kind::Tg3, 5, 1, 1),
         (Kind::IcePairs, 3, 1, 2),
+        (Kind::Mana, 5, 1, 1),
+        (Kind::ManaVectors, 5, 1, 1),
         (Kind::Netvsc, 4, 0, 1),
     ] {
         let root = Machine::new(2, 4, 2).with("ens5", kind, 1, 4, 3).write();

@@ -8,6 +8,7 @@ use std::path::Path;
 use machine::plans::{check, layout, plan, plan_of, proposed, read, write_down};
 use machine::{Kind, Machine};
 use onrush_tune::advise::{Request, Sharing};
+use onrush_tune::apply::{self, Force, Journal, Reverted, Root};
 
 /// Two interfaces of one device: each has the interrupts of both in its table.
 fn ports(kind: Kind) -> tempfile::TempDir {
@@ -161,6 +162,115 @@ fn interrupts_of_all_cpus_that_stay_are_shared_by_all() {
         notes.clone().any(|note| note.text.contains("portals")),
         "{:?}",
         plan.notes
+    );
+}
+
+/// Ports of one MANA device: eth0 with the device's interrupts and four queues, and eth1 with some.
+fn ports_of_mana(kind: Kind, queues: usize) -> tempfile::TempDir {
+    let machine = Machine::new(1, 16, 1)
+        .with("eth0", kind, 0, 4, 3)
+        .with("eth1", kind, 0, queues, 3);
+    let root = machine.write();
+    let pci = root.path().join("sys/devices/pci0000:00");
+    for (name, slot, index) in [("eth0", "01", "2"), ("eth1", "02", "3")] {
+        let port = pci.join(format!("0000:00:{slot}.0/net/{name}"));
+        fs::write(port.join("ifindex"), index).expect("written");
+        fs::remove_file(port.join("device")).expect("it was there");
+        std::os::unix::fs::symlink("../../../0000:00:01.0", port.join("device")).expect("a link");
+    }
+    root
+}
+
+#[test]
+fn ports_of_mana_share_the_interrupt_of_each_queue() {
+    for queues in [4, 2] {
+        let root = ports_of_mana(Kind::Mana, queues);
+        let facts = read(root.path());
+        for (name, queues) in [("eth0", 4), ("eth1", queues)] {
+            let port = facts.interface(name).expect("a port");
+            assert_eq!(port.irqs_unclear, None);
+            // The first interrupt, 40, is for control.
+            let irq = |queue| port.receive_irq(queue).expect("one").number;
+            assert!(
+                (0..queues).all(|queue| irq(queue) == 41 + queue),
+                "{port:#?}"
+            );
+        }
+        let plan = plan_of(root.path(), &Request::default());
+        check(&facts, &plan);
+        assert_eq!(
+            proposed(&plan, "smp_affinity_list"),
+            ["12", "13", "14", "15"]
+        );
+        let placed = &plan.placement.interfaces;
+        assert_eq!(placed[0].queues[..queues], placed[1].queues[..]);
+        let reasons = placed[1].reasons.join("; ");
+        assert!(reasons.contains("have the interrupts of eth0"), "{reasons}");
+        write_down(root.path(), &plan);
+        assert_eq!(plan_of(root.path(), &Request::default()).actions, []);
+    }
+}
+
+#[test]
+fn revert_restores_interrupts_of_several_ports() {
+    let root = ports_of_mana(Kind::Mana, 2);
+    let values = || {
+        (41..45).map(|irq| {
+            root.path()
+                .join(format!("proc/irq/{irq}/smp_affinity_list"))
+        })
+    };
+    let values = || values().map(|path| fs::read_to_string(path).expect("read"));
+    let before: Vec<String> = values().collect();
+    let mut machine = Root::open(root.path()).expect("a root");
+    let journal = || {
+        Journal::open(&Journal::path_below(root.path()).expect("a place"), "").expect("a journal")
+    };
+    apply::apply(&mut machine, &Request::default(), &mut journal()).expect("applied");
+    assert_ne!(values().collect::<Vec<_>>(), before);
+    let reverted = apply::revert(&mut machine, journal(), Force::Leave).expect("reverted");
+    assert!(reverted.iter().all(Reverted::is_settled), "{reverted:#?}");
+    assert_eq!(values().collect::<Vec<_>>(), before);
+}
+
+#[test]
+fn port_of_mana_with_more_queues_leads_wherever_it_stands() {
+    let root = ports_of_mana(Kind::Mana, 2);
+    for (one, other) in [("eth0", "z"), ("eth1", "eth0"), ("z", "eth1")] {
+        let net = root.path().join("sys/class/net");
+        fs::rename(net.join(one), net.join(other)).expect("renamed");
+    }
+    let facts = read(root.path());
+    let plan = plan_of(root.path(), &Request::default());
+    check(&facts, &plan);
+    assert_eq!(
+        proposed(&plan, "smp_affinity_list"),
+        ["12", "13", "14", "15"]
+    );
+    let placed = &plan.placement.interfaces;
+    let sizes: Vec<usize> = placed.iter().map(|placed| placed.queues.len()).collect();
+    assert_eq!(sizes, [2, 4]);
+    assert_eq!(placed[1].queues[..2], placed[0].queues[..]);
+}
+
+#[test]
+fn vectors_of_mana_are_known_with_one_port_only() {
+    let one = Machine::new(1, 16, 1).with("eth0", Kind::ManaVectors, 0, 4, 3);
+    let facts = read(one.write().path());
+    let eth0 = facts.interface("eth0").expect("eth0");
+    for queue in 0..4 {
+        let name = &eth0.receive_irq(queue).expect("one").name;
+        assert!(
+            name.starts_with(&format!("mana_msi{}@", queue + 1)),
+            "{name}"
+        );
+    }
+    assert_eq!(layout(&plan(&one)), ["12 | ", "13 | ", "14 | ", "15 | "]);
+    check_unmoved(
+        ports_of_mana(Kind::ManaVectors, 4).path(),
+        0,
+        &["eth0", "eth1"],
+        "whose names do not say whose they are",
     );
 }
 

@@ -36,6 +36,14 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
     };
     let all: Vec<Vec<usize>> = interfaces.iter().zip(&now).map(homes_of).collect();
     let cores = budget::cores(facts, usable, interfaces);
+    let leaders = vectors::leaders(interfaces, &now);
+    let together = |at: usize| {
+        let group = leaders
+            .iter()
+            .zip(&cores)
+            .filter(|(leader, _)| **leader == leaders[at]);
+        group.map(|(_, cores)| cores).sum::<f64>()
+    };
     let mut due = vec![0.0; usable.nodes.len()];
     for (homes, cores) in all.iter().zip(&cores) {
         homes
@@ -57,7 +65,7 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
         let Some((_, most)) = changeable else {
             return now[at];
         };
-        let share = share(&all[at], cores[at]);
+        let share = share(&all[at], together(at));
         let most = most.max(1);
         match now[at] {
             now if now < share.min(most) => share.min(most),

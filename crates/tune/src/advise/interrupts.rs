@@ -18,7 +18,11 @@ impl Advice<'_> {
             // An interrupt of several queues is moved with the first of them.
             let irqs = self.interface.irqs.iter();
             for irq in irqs.filter(|irq| irq.queue == Some(queue.queue)) {
-                actions.extend(self.interrupt(irq, queue.queue, cpu));
+                let action = self.interrupt(irq, queue.queue, cpu);
+                // An interrupt of several ports is moved once.
+                let is_new =
+                    |action: &Action| !actions.iter().any(|known| known.path == action.path);
+                actions.extend(action.filter(is_new));
             }
         }
         if let Some(text) = self.unclear(unknown) {
@@ -47,7 +51,7 @@ impl Advice<'_> {
                 "its interrupts are not moved: /proc/interrupts is not here, which says whose they are"
             }
             None => {
-                "has queues whose interrupts have no name in /proc/interrupts: those are not moved"
+                "has queues whose interrupts are not known by their names in /proc/interrupts: those are not moved"
             }
         };
         Some(text.to_owned())

@@ -89,11 +89,16 @@ pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: G
         .zip(counts)
         .map(|(interface, queues)| blank(interface, *queues))
         .collect();
-    let cores = budget::cores(facts, usable, interfaces);
+    let mut cores = budget::cores(facts, usable, interfaces);
+    let leaders = vectors::leaders(interfaces, counts);
+    for (at, leader) in leaders.iter().enumerate() {
+        let own = std::mem::take(&mut cores[at]);
+        cores[*leader] += own;
+    }
     let mut parts = Vec::new();
     for (at, (interface, queues)) in interfaces.iter().zip(counts.iter().copied()).enumerate() {
         let vectors = vectors::of(interface, queues);
-        if vectors.is_empty() {
+        if vectors.is_empty() || leaders[at] != at {
             continue;
         }
         let homes = homes(facts, usable, interface, queues, &mut placed[at].reasons);
@@ -128,6 +133,14 @@ pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: G
             placement,
         );
     }
+    for (at, leader) in leaders
+        .iter()
+        .enumerate()
+        .filter(|(at, leader)| at != *leader)
+    {
+        let found = placed[*leader].clone();
+        follow(&mut placed[at], &found);
+    }
     for (interface, facts) in placed.iter_mut().zip(interfaces) {
         sum_up(interface, facts, &beside);
     }
@@ -161,6 +174,16 @@ fn put(
     if !placed.reasons.contains(&placement.reason) {
         placed.reasons.push(placement.reason);
     }
+}
+
+/// Copies the CPUs of the queues of an interface with the same interrupts.
+fn follow(placed: &mut InterfacePlacement, leader: &InterfacePlacement) {
+    let queues = placed.queues.len();
+    placed.queues = leader.queues.iter().take(queues).cloned().collect();
+    placed.reasons.push(format!(
+        "its queues have the interrupts of {}, and go where those go",
+        leader.name
+    ));
 }
 
 /// Collects the CPUs of all queues of an interface and of its interrupts that are not moved.

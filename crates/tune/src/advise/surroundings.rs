@@ -4,7 +4,6 @@ use super::action::{Action, Note, Revert};
 use super::placement::Placement;
 use super::target::Target;
 use crate::facts::daemon::Daemon;
-use crate::facts::interface::{AffinityFile, Irq};
 use crate::facts::{Facts, Interface};
 
 /// Open files that a server for thirty thousand connections, or a proxy for half as many, needs.
@@ -107,13 +106,8 @@ fn placed_interrupts(interfaces: &[&Interface], placement: &Placement) -> Vec<us
     for (interface, placed) in interfaces.iter().zip(&placement.interfaces) {
         let placed = placed.queues.iter().filter(|queue| queue.irq_cpu.is_some());
         let irqs = placed.flat_map(|queue| interface.irqs_of(queue.queue));
-        let is_numbered = |irq: &&Irq| {
-            matches!(
-                irq.file,
-                Some(AffinityFile::List(_) | AffinityFile::Mask(_))
-            )
-        };
-        numbers.extend(irqs.filter(is_numbered).map(|irq| irq.number));
+        let numbered = irqs.filter(|irq| irq.is_numbered());
+        numbers.extend(numbered.map(|irq| irq.number));
     }
     numbers.sort_unstable();
     numbers.dedup();

@@ -3,8 +3,11 @@
 //! Queues that share an interrupt are placed together. A queue whose interrupt is unknown is not placed, since nothing would
 //! move.
 
+use std::cmp::Reverse;
+
 use super::usable::UsableTopology;
 use crate::cpus::CpuSet;
+use crate::facts::interface::Irq;
 use crate::facts::{Facts, Interface};
 
 /// Number of receive queues. Drivers of mlx5 in Linux 5.3 to 6.0 list each queue twice.
@@ -44,6 +47,23 @@ pub(super) fn of(interface: &Interface, queues: usize) -> Vec<Vec<usize>> {
         }
     }
     vectors.into_iter().map(|(_, queues)| queues).collect()
+}
+
+/// Index of the interface that each one follows: its queues go to the same CPUs. Ports of MANA have one interrupt for all queues
+/// of one index, and follow the port with the most queues. Other interfaces follow themselves.
+pub(super) fn leaders(interfaces: &[&Interface], counts: &[usize]) -> Vec<usize> {
+    let shares = |one: &Interface, other: &Interface| {
+        let mut of_queues = one.irqs.iter().filter(|irq| irq.queue.is_some());
+        let is_shared = |irq: &Irq| other.irqs.iter().any(|known| known.number == irq.number);
+        one.device.is_some() && one.device == other.device && of_queues.any(is_shared)
+    };
+    let leader = |at: usize| {
+        let group =
+            (0..interfaces.len()).filter(|other| shares(interfaces[at], interfaces[*other]));
+        let first = group.max_by_key(|other| (counts[*other], Reverse(*other)));
+        first.unwrap_or(at)
+    };
+    (0..interfaces.len()).map(leader).collect()
 }
 
 /// Whether all current queues of an interface can be placed.

@@ -157,6 +157,14 @@ impl Irq {
         first.is_some_and(|first| queue - first < self.queues)
     }
 
+    /// Whether it has a number in /proc/irq; channels do not.
+    pub fn is_numbered(&self) -> bool {
+        matches!(
+            self.file,
+            Some(AffinityFile::List(_) | AffinityFile::Mask(_))
+        )
+    }
+
     /// The CPUs it goes to: the effective ones, or else the allowed ones.
     pub fn cpus(&self) -> CpuSet {
         let effective = self.effective.as_ref().filter(|cpus| !cpus.is_empty());

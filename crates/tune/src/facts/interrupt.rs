@@ -121,6 +121,22 @@ pub(crate) fn is_portal(name: &str) -> bool {
     number.is_some_and(|number| number.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
+/// Whether an interrupt serves a queue of every port of its device: `mana_q3` serves queue 3 of each port of MANA. The ports share
+/// the event queues of the device; event queue N has vector N + 1, and its interrupt is named `mana_qN` (mana_create_eq,
+/// mana_add_rx_queues and mana_gd_setup_irqs in drivers/net/ethernet/microsoft/mana, Linux 6.2). In later kernels a port can have
+/// vectors of its own, named by their number: `mana_msi4`.
+pub(crate) fn is_of_all_ports(name: &str) -> bool {
+    name.starts_with("mana_q")
+}
+
+/// Start of the names of MANA's interrupts that are numbered by vector; the first vector, `mana_hwc`, is for control.
+const MANA_VECTOR: &str = "mana_msi";
+
+/// Whether an interrupt is one of MANA's vectors.
+pub(crate) fn is_mana_vector(name: &str) -> bool {
+    name.starts_with(MANA_VECTOR)
+}
+
 /// The first and the last queue in `ice-eth0-TxRx-0-1`.
 pub(crate) fn range(name: &str) -> Option<(usize, usize)> {
     let (_, numbers) = name.split_once("TxRx-")?;
@@ -153,7 +169,7 @@ pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
     if CONTROL.iter().any(|word| rest.contains(word)) {
         return (Purpose::Control, None);
     }
-    const PURPOSES: [(&str, Purpose); 15] = [
+    const PURPOSES: [(&str, Purpose); 17] = [
         ("tx-rx", Purpose::Both),
         ("rx-tx", Purpose::Both),
         ("txrx", Purpose::Both),
@@ -171,6 +187,9 @@ pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
         (VECTOR, Purpose::Both),
         // Which half of these it is in says more, and takes all of them to know.
         (BLOCK, Purpose::Both),
+        (MANA_VECTOR, Purpose::Both),
+        // MANA before Linux 6.2, without numbers.
+        ("mana_intr", Purpose::Both),
     ];
     for (word, purpose) in PURPOSES {
         let Some((before, after)) = rest.split_once(word) else {
@@ -281,6 +300,9 @@ mod tests {
             ("mlx5_comp17@pci:0000:81:00.0", (Both, Some(17))),
             ("mlx5_async0@pci:0000:81:00.0", (Control, None)),
             ("mana_q5@pci:7870:00:00.0", (Both, Some(5))),
+            ("mana_msi6@pci:7870:00:00.0", (Both, Some(6))),
+            ("mana_hwc@pci:7870:00:00.0", (Control, None)),
+            ("mana_intr", (Both, None)),
             ("mlx4-7@0000:04:00.0", (Both, Some(7))),
             ("mlx4-async@pci:0000:04:00.0", (Control, None)),
             ("mlx4-ib-1-0@PCI Bus 0000:04", (Control, None)),

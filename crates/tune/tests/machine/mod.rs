@@ -102,6 +102,10 @@ pub(crate) enum Kind {
     Tg3,
     /// `ice-eth0-TxRx-0-1`, one for two queues; `ice-eth0-TxRx-2` for a last one alone.
     IcePairs,
+    /// `mana_hwc@pci:…`, and `mana_q0@pci:…` for queue 0 of every port.
+    Mana,
+    /// `mana_hwc@pci:…`, and `mana_msi1@pci:…` for queue 0 of the only port.
+    ManaVectors,
     /// No interrupts with numbers, and channels that name their CPU.
     Netvsc,
     /// `dpio.0`, one for each CPU and for all interfaces together; `dpni.0` is for the link.
@@ -109,7 +113,7 @@ pub(crate) enum Kind {
 }
 
 /// Kinds whose interrupts are known by queue and can be moved.
-pub(crate) const MOVABLE: [Kind; 12] = [
+pub(crate) const MOVABLE: [Kind; 14] = [
     Kind::Ixgbevf,
     Kind::Ena,
     Kind::Mlx5,
@@ -121,6 +125,8 @@ pub(crate) const MOVABLE: [Kind; 12] = [
     Kind::Xen,
     Kind::Tg3,
     Kind::IcePairs,
+    Kind::Mana,
+    Kind::ManaVectors,
     Kind::Netvsc,
 ];
 
@@ -490,6 +496,16 @@ impl Card {
                 names.push(format!("ice-0000:00:{:02x}.0:misc", at + 1));
                 names
             }
+            Kind::Mana => [
+                vec![format!("mana_hwc{address}")],
+                each(&|queue| format!("mana_q{queue}{address}")),
+            ]
+            .concat(),
+            Kind::ManaVectors => [
+                vec![format!("mana_hwc{address}")],
+                each(&|queue| format!("mana_msi{}{address}", queue + 1)),
+            ]
+            .concat(),
             Kind::Netvsc => Vec::new(),
             Kind::Dpaa2 => vec![format!("dpni.{at}")],
             Kind::Virtio => {

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AffinityFile, Interface, Irq, NET, Unclear, channel, vector};
 use crate::cpus::CpuSet;
-use crate::facts::interrupt::{Interrupt, Purpose, is_portal, meaning};
+use crate::facts::interrupt::{Interrupt, Purpose, is_of_all_ports, is_portal, meaning};
 use crate::tree::Tree;
 
 /// Gives interfaces the interrupts of their devices. The ports of one device (Chelsio, MANA), and the interfaces that
-/// stand for those of virtual machines (mlx5), have one table of interrupts between them; of that each gets those that
-/// have its name, and none when there are no names.
+/// stand for those of virtual machines (mlx5), share one table of interrupts. Each gets the interrupts with its name and those
+/// that serve all ports, and none if the interrupts have no names.
 pub(super) fn assign(
     tree: &Tree,
     interfaces: &mut [Interface],
@@ -41,6 +41,7 @@ pub(super) fn assign(
             match owner(&found.name, &claims[number]) {
                 Some(owner) if owner == interface.name => irqs.push(found),
                 Some(_) => {}
+                None if is_of_all_ports(&found.name) => irqs.push(found),
                 None => unshared(interface, &found, &claims[number]),
             }
         }
@@ -77,12 +78,14 @@ fn portals(tree: &Tree, interface: &mut Interface, interrupts: &BTreeMap<usize, 
     }
 }
 
+/// Notes an interrupt for packets of an unknown one of several interfaces.
 fn unshared(interface: &mut Interface, irq: &Irq, claimants: &[String]) {
+    if irq.purpose == Purpose::Control {
+        return;
+    }
     let others = claimants.iter().filter(|name| **name != interface.name);
     interface.irqs_unclear = Some(Unclear::Shared(others.cloned().collect()));
-    if irq.purpose != Purpose::Control {
-        interface.unclear_cpus = interface.unclear_cpus.union(&irq.cpus());
-    }
+    interface.unclear_cpus = interface.unclear_cpus.union(&irq.cpus());
 }
 
 /// Whose an interrupt is, of those in whose tables it stands: the only one, or the one whose name it has.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Interface, Irq};
-use crate::facts::interrupt::{Purpose, is_block, is_vector, is_virtqueues, range};
+use crate::facts::interrupt::{Purpose, is_block, is_mana_vector, is_vector, is_virtqueues, range};
 
 /// Assigns queues to the interrupts of a device. Returns whether several interrupts claim the same queue.
 pub(super) fn name_queues(interface: &Interface, irqs: &mut [Irq]) -> bool {
@@ -17,6 +17,7 @@ pub(super) fn name_queues(interface: &Interface, irqs: &mut [Irq]) -> bool {
     halve_blocks(irqs);
     count_vectors(irqs);
     read_ranges(irqs);
+    skip_control_vector(irqs);
     drop_twins(irqs)
 }
 
@@ -47,6 +48,13 @@ fn read_ranges(irqs: &mut [Irq]) {
             Some(more) => (Some(first), more + 1),
             None => (None, 1),
         };
+    }
+}
+
+/// Queue N of the only port of MANA has vector N + 1 (mana_create_eq in drivers/net/ethernet/microsoft/mana/mana_en.c).
+fn skip_control_vector(irqs: &mut [Irq]) {
+    for irq in irqs.iter_mut().filter(|irq| is_mana_vector(&irq.name)) {
+        irq.queue = irq.queue.and_then(|vector| vector.checked_sub(1));
     }
 }
 
