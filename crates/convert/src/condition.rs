@@ -7,6 +7,7 @@ use onrush_config::value;
 
 use crate::document::{Section, Value};
 pub(crate) use crate::path::{Both, Path};
+use crate::pcre::{in_bytes, is_found};
 
 /// How a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,14 +130,7 @@ impl Condition {
             Atom::Query(name, test) => {
                 merge(&mut both.query, name, test, |one, other| one == other)
             }
-            Atom::Path(path) => match self.path.and(path) {
-                Both::Is(path) => {
-                    both.path = path;
-                    Both::Is(())
-                }
-                Both::Never => Both::Never,
-                Both::Inexpressible => Both::Inexpressible,
-            },
+            Atom::Path(path) => self.path.and(path).map(|path| both.path = path),
             Atom::Scheme(scheme) => match self.scheme {
                 Some(known) if known != *scheme => Both::Never,
                 _ => {
@@ -145,11 +139,7 @@ impl Condition {
                 }
             },
         };
-        match merged {
-            Both::Is(()) => Both::Is(both),
-            Both::Never => Both::Never,
-            Both::Inexpressible => Both::Inexpressible,
-        }
+        merged.map(|()| both)
     }
 
     /// The same without a prefix, which Onrush takes off where it looks for files: the path is asked for by an expression.
@@ -166,6 +156,17 @@ impl Condition {
     /// The same where its expression of a path is one of PCRE.
     pub(crate) fn of_pcre(mut self) -> Condition {
         self.path = self.path.of_pcre();
+        self.in_bytes()
+    }
+
+    /// The same with expressions that count bytes, as both languages do.
+    pub(crate) fn in_bytes(mut self) -> Condition {
+        self.path = self.path.in_bytes();
+        for (_, test) in self.headers.iter_mut().chain(&mut self.query) {
+            if let Test::Matches(pattern) = test {
+                *pattern = in_bytes(pattern);
+            }
+        }
         self
     }
 
@@ -225,15 +226,12 @@ impl Test {
     }
 
     fn and(&self, other: &Test) -> Both<Test> {
-        let matches = |pattern: &str, text: &str| {
-            regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))
-        };
         match (self, other) {
             (one, other) if one == other => Both::Is(one.clone()),
             (Test::Absent, _) | (_, Test::Absent) | (Test::Is(_), Test::Is(_)) => Both::Never,
             (Test::Present, test) | (test, Test::Present) => Both::Is(test.clone()),
             (Test::Is(text), Test::Matches(pattern)) | (Test::Matches(pattern), Test::Is(text)) => {
-                match matches(pattern, text) {
+                match is_found(pattern, text) {
                     true => Both::Is(Test::Is(text.clone())),
                     false => Both::Never,
                 }
@@ -304,14 +302,7 @@ fn merge(
         tests.push((name.to_owned(), test.clone()));
         return Both::Is(());
     };
-    match known.and(test) {
-        Both::Is(both) => {
-            *known = both;
-            Both::Is(())
-        }
-        Both::Never => Both::Never,
-        Both::Inexpressible => Both::Inexpressible,
-    }
+    known.and(test).map(|both| *known = both)
 }
 
 /// A network as Onrush takes it: an address, or one with the number of its bits, without those behind them. None when it is

@@ -24,6 +24,7 @@ mod unit;
 mod automaton;
 mod condition;
 mod decide;
+mod dialect;
 mod path;
 mod pattern;
 mod pcre;

@@ -3,8 +3,9 @@
 use onrush_config::value;
 
 use crate::automaton::{is_fresh_behind, may_begin_with};
+use crate::dialect::carried;
 use crate::limits::PREFIX_MAX;
-use crate::pcre::{beginning_otherwise, literals_of, translated, without_look_ahead};
+use crate::pcre::{beginning_otherwise, in_bytes, is_found, literals_of, translated};
 
 /// What a path has to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,18 +31,43 @@ pub(crate) enum Both<T> {
     Inexpressible,
 }
 
+impl<T> Both<T> {
+    /// The same, with what both are changed.
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Both<U> {
+        match self {
+            Both::Is(both) => Both::Is(change(both)),
+            Both::Never => Both::Never,
+            Both::Inexpressible => Both::Inexpressible,
+        }
+    }
+}
+
 impl Path {
     /// A regular expression, in the syntax of Onrush.
     ///
     /// # Errors
-    /// When Onrush does not take it, with its reason: look-around and back-references, for instance.
+    /// When Onrush does not take it, with its reason.
     pub(crate) fn pattern(pattern: &str) -> Result<Path, String> {
         match value::parse_path(&format!("~{pattern}")) {
             Ok(_) => Ok(Path::Pattern(pattern.to_owned())),
-            Err(invalid) => match without_look_ahead(pattern) {
-                Some(same) => Path::pattern(&same),
-                None => Err(invalid.to_string()),
-            },
+            Err(invalid) => Err(invalid.to_string()),
+        }
+    }
+
+    /// A regular expression, in the syntax of PCRE.
+    ///
+    /// # Errors
+    /// When it cannot be carried, with the reason: look-around and back-references, for instance.
+    pub(crate) fn carried(pattern: &str) -> Result<Path, String> {
+        Path::pattern(&carried(pattern)?)
+    }
+
+    /// The same where an expression counts bytes.
+    pub(crate) fn in_bytes(self) -> Path {
+        match self {
+            Path::Pattern(pattern) => Path::Pattern(in_bytes(&pattern)),
+            Path::Within(prefix, pattern) => Path::Within(prefix, in_bytes(&pattern)),
+            other => other,
         }
     }
 
@@ -95,10 +121,7 @@ impl Path {
             Path::Prefix(prefix) => path.starts_with(prefix.as_str()),
             Path::Suffix(end) => path.ends_with(end.as_str()),
             Path::Contains(part) => path.contains(part.as_str()),
-            Path::Pattern(pattern) => {
-                let regex = regex::bytes::Regex::new(pattern);
-                regex.is_ok_and(|regex| regex.is_match(path.as_bytes()))
-            }
+            Path::Pattern(pattern) => is_found(pattern, path),
             Path::Within(prefix, pattern) => {
                 path.starts_with(prefix.as_str()) && Path::Pattern(pattern.clone()).holds(path)
             }
@@ -153,7 +176,7 @@ fn beneath(prefix: &str, test: &Path) -> Both<Path> {
         Some(bare) => ("i", bare),
         None => ("", pattern.as_str()),
     };
-    if !may_begin_with(&pattern, prefix) {
+    if !may_begin_with(&translated(&pattern), prefix) {
         return Both::Never;
     }
     if flags.is_empty()
@@ -168,7 +191,7 @@ fn beneath(prefix: &str, test: &Path) -> Both<Path> {
     if is_found_in(prefix, flags, bare) {
         return Both::Is(Path::Prefix(prefix.to_owned()));
     }
-    if !is_fresh_behind(&pattern, prefix) {
+    if !is_fresh_behind(&in_bytes(&pattern), prefix) {
         return within(prefix, &pattern);
     }
     // Paths may have bytes that are no text, and ends of lines.
@@ -228,8 +251,7 @@ fn of_literals(prefix: &str, literals: Vec<Vec<char>>) -> Both<Path> {
 /// Whether `bare` is found in every path that begins with `prefix`.
 fn is_found_in(prefix: &str, flags: &str, bare: &str) -> bool {
     let mut edges = ["$", "\\b", "\\B", "\\z"].iter();
-    let regex = regex::Regex::new(&format!("(?{flags}:{bare})"));
-    !edges.any(|edge| bare.contains(edge)) && regex.is_ok_and(|regex| regex.is_match(prefix))
+    !edges.any(|edge| bare.contains(edge)) && is_found(&format!("(?{flags}:{bare})"), prefix)
 }
 
 /// What of a pattern is behind its first letters, which stand for themselves.
@@ -352,7 +374,7 @@ mod tests {
 
     #[test]
     fn expressions_that_need_more_than_linear_time_are_refused() {
-        let refused = Path::pattern("^/(?=x)").expect_err("look-ahead");
+        let refused = Path::carried("^/(?=x)").expect_err("look-ahead");
         assert!(refused.contains("look-around"), "{refused}");
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::condition::{Atom, Path, Scheme, Test};
 use crate::decide::Formula;
+use crate::pcre::{is_found, literals_of};
 use crate::route::plain;
 
 /// Difference between the request at one point of the rules and the request of the client.
@@ -268,9 +269,7 @@ fn of_value(value: &str, test: &Test) -> Formula {
         Test::Present => true,
         Test::Absent => false,
         Test::Is(expected) => text == expected,
-        Test::Matches(pattern) => {
-            regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))
-        }
+        Test::Matches(pattern) => is_found(pattern, text),
     };
     if let Some(text) = plain(value) {
         return constantly(holds(&text).then_some(()));
@@ -315,19 +314,17 @@ fn moved(from: &str, to: &str, path: &Path) -> Formula {
         Path::Suffix(end) if from.ends_with('/') && to.ends_with('/') && !end.contains('/') => {
             of(path.clone())
         }
-        Path::Pattern(pattern) => {
-            match pattern.strip_prefix('^').and_then(crate::pcre::literals_of) {
-                Some(literals) => {
-                    let literals = literals.into_iter().map(String::from_iter);
-                    Formula::Any(
-                        literals
-                            .map(|text| moved(from, to, &Path::Prefix(text)))
-                            .collect(),
-                    )
-                }
-                None => unclear(),
+        Path::Pattern(pattern) => match pattern.strip_prefix('^').and_then(literals_of) {
+            Some(literals) => {
+                let literals = literals.into_iter().map(String::from_iter);
+                Formula::Any(
+                    literals
+                        .map(|text| moved(from, to, &Path::Prefix(text)))
+                        .collect(),
+                )
             }
-        }
+            None => unclear(),
+        },
         Path::Suffix(_) | Path::Contains(_) | Path::Within(..) => unclear(),
     }
 }

@@ -4,6 +4,7 @@ use super::changed::{FieldChange, Names};
 use super::format::{Side, difference, template};
 use super::state::State;
 use super::work::Work;
+use crate::dialect::carried;
 use crate::directive::Directive;
 use crate::route::{FieldEdits, is_changeable};
 
@@ -99,7 +100,10 @@ pub(super) fn named(line: &Directive) -> Names {
         ("-m", "beg") => format!("^{text}"),
         ("-m", "end") => format!("{text}$"),
         ("-m", "sub") => text,
-        ("-m", "reg") => format!("(?i){name}"),
+        ("-m", "reg") => match carried(&format!("(?i){name}")) {
+            Ok(pattern) => pattern,
+            Err(_) => return Names::All,
+        },
         _ => return Names::One(name.to_owned()),
     };
     regex::Regex::new(&pattern).map_or(Names::All, Names::Matching)

@@ -6,6 +6,7 @@ use super::value_pattern::{one_pattern, pattern_of_listed};
 use super::work::Work;
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
+use crate::dialect::carried;
 use crate::pcre::literals_of;
 
 /// The condition of an ACL, from its words after its name or between braces.
@@ -53,6 +54,10 @@ pub(super) fn formula(
     }
     if fetch.subject == Subject::Port && changed.is_unclear(Part::Port) {
         return Err("a rule before it changes the port".to_owned());
+    }
+    if fetch.method == Method::Pattern {
+        let carried = values.iter().map(|value| carried(value));
+        values = carried.collect::<Result<_, _>>()?;
     }
     let formula = compare(&fetch, &values, &work.listeners)?;
     Ok(match fetch.of {

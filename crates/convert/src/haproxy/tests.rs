@@ -113,7 +113,7 @@ fn fields_are_compared_part_by_part_as_haproxy_does() {
         " use_backend other if { hdr_ip(x-forwarded-for) 9.9.9.9 }\n default_backend app",
         &[
             "[[route]]",
-            "headers = { x-forwarded-for = '~(?:^|,)[ \\t]*(?:9\\.9\\.9\\.9)[ \\t]*(?:,|$)' }",
+            "headers = { x-forwarded-for = '~(?-u)(?:^|,)[ \\t]*(?:9\\.9\\.9\\.9)[ \\t]*(?:,|$)' }",
             "forward = \"other\"",
             "[[route]]",
             "forward = \"app\"",
@@ -123,7 +123,7 @@ fn fields_are_compared_part_by_part_as_haproxy_does() {
         " use_backend other if { hdr(user-agent) -m beg curl }\n default_backend app",
         &[
             "[[route]]",
-            "headers = { user-agent = '~(?:^|,)[ \\t]*(?:curl)' }",
+            "headers = { user-agent = '~(?-u)(?:^|,)[ \\t]*(?:curl)' }",
             "forward = \"other\"",
             "[[route]]",
             "forward = \"app\"",

@@ -38,10 +38,11 @@ impl<'a> Work<'_, 'a> {
     ///
     /// # Errors
     /// When there are more than Onrush takes.
-    pub(super) fn push(&mut self, route: Route) -> Result<(), TooMany> {
+    pub(super) fn push(&mut self, mut route: Route) -> Result<(), TooMany> {
         if self.routes.len() >= limits::ROUTES_MAX {
             return Err(TooMany);
         }
+        route.when = route.when.in_bytes();
         self.routes.push(route);
         Ok(())
     }

@@ -6,6 +6,8 @@ use super::undecided::why_unknown;
 use super::variable::{Constants, Piece, expanded, pieces};
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
+use crate::dialect::carried;
+use crate::pcre::{is_found, of_host};
 
 /// The condition of an `if`, out of its words with their parentheses.
 ///
@@ -38,7 +40,7 @@ pub(super) fn condition(
         None => (rest, ""),
     };
     // Only texts have variables; `$` of an expression is an end.
-    let matches = |prefix: &str| Wanted::Found(format!("{prefix}{value}"));
+    let matches = |prefix: &str| carried(&format!("{prefix}{value}")).map(Wanted::Found);
     let is_text = matches!(operator, "=" | "!=");
     let text = expanded(value, constants);
     if is_text
@@ -54,10 +56,10 @@ pub(super) fn condition(
         "" => (false, Wanted::Set),
         "=" => (false, Wanted::Equal(&text)),
         "!=" => (true, Wanted::Equal(&text)),
-        "~" => (false, matches("")),
-        "~*" => (false, matches("(?i)")),
-        "!~" => (true, matches("")),
-        "!~*" => (true, matches("(?i)")),
+        "~" => (false, matches("")?),
+        "~*" => (false, matches("(?i)")?),
+        "!~" => (true, matches("")?),
+        "!~*" => (true, matches("(?i)")?),
         other => return Err(format!("{other:?} is no operator of nginx")),
     };
     let formula = compare(name, &wanted, constants, maps)?;
@@ -124,8 +126,8 @@ pub(super) fn key(
     let wanted = match (key.strip_prefix('\\'), key.strip_prefix('~')) {
         (Some(literal), _) => Wanted::Alike(literal),
         (None, Some(rest)) => Wanted::Found(match rest.strip_prefix('*') {
-            Some(rest) => format!("(?i){rest}"),
-            None => rest.to_owned(),
+            Some(rest) => carried(&format!("(?i){rest}"))?,
+            None => carried(rest)?,
         }),
         (None, None) if map.has_hosts() && is_wide(key) => Wanted::Found(wide(key)),
         (None, None) if map.is_long() => Wanted::Equal(key),
@@ -176,9 +178,7 @@ fn compare_map(
             Wanted::Equal(text) => value == *text,
             Wanted::Alike(text) => value.eq_ignore_ascii_case(text),
             Wanted::Set => is_set(&value),
-            Wanted::Found(pattern) => {
-                regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(&value))
-            }
+            Wanted::Found(pattern) => is_found(pattern, &value),
         };
         if is_wanted {
             let not_before = Formula::Not(Box::new(Formula::Any(before.clone())));
@@ -211,10 +211,7 @@ fn compare_text(
         ([] | [Piece::Text(_)], Wanted::Equal(value)) => text == *value,
         ([] | [Piece::Text(_)], Wanted::Alike(value)) => text.eq_ignore_ascii_case(value),
         ([] | [Piece::Text(_)], Wanted::Set) => is_set(text),
-        ([] | [Piece::Text(_)], Wanted::Found(pattern)) => {
-            let regex = regex::Regex::new(pattern).map_err(|error| error.to_string())?;
-            regex.is_match(text)
-        }
+        ([] | [Piece::Text(_)], Wanted::Found(pattern)) => is_found(pattern, text),
         // Something stands beside the variables.
         (_, Wanted::Set) => true,
         _ => return Err(format!("{text:?} is not known before a request comes")),
@@ -255,12 +252,8 @@ fn host(wanted: &Wanted<'_>) -> Result<Atom, String> {
         Wanted::Equal(host) | Wanted::Alike(host) => host_named(host),
         // A Host may have a last dot and a port behind it, and letters of either case.
         Wanted::Found(pattern) => {
-            let pattern = pattern.trim_start_matches("(?i)");
-            let pattern = match pattern.strip_suffix('$') {
-                Some(rest) if !rest.ends_with('\\') => format!("(?i){rest}\\.?(:[0-9]+)?$"),
-                _ => format!("(?i){pattern}"),
-            };
-            Ok(header("Host", Test::Matches(pattern)))
+            let pattern = of_host(pattern.trim_start_matches("(?i)"));
+            Ok(header("Host", Test::Matches(format!("(?i){pattern}"))))
         }
         Wanted::Set => Ok(header("Host", Test::Present)),
     }
@@ -284,9 +277,7 @@ fn scheme(wanted: &Wanted<'_>, names: &[&str; 2]) -> Result<Formula, String> {
         Wanted::Equal(value) => name == *value,
         Wanted::Alike(value) => name.eq_ignore_ascii_case(value),
         Wanted::Set => is_set(name),
-        Wanted::Found(pattern) => {
-            regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(name))
-        }
+        Wanted::Found(pattern) => is_found(pattern, name),
     };
     let schemes = [Scheme::Http, Scheme::Https].into_iter().zip(names);
     let wanted = schemes.filter(|(_, name)| is_wanted(name));

@@ -4,6 +4,7 @@ use super::map::Map;
 use super::variable::field_name;
 use crate::condition::{Atom, Test};
 use crate::decide::Formula;
+use crate::pcre::is_found;
 
 /// What a variable has to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ fn tested(wanted: &Wanted<'_>, atom: impl Fn(Test) -> Atom) -> Formula {
         Wanted::Found(pattern) => pattern.clone(),
         Wanted::Set => "^(0.|[^0])".to_owned(),
     };
-    let takes_none = regex::Regex::new(&pattern).is_ok_and(|regex| regex.is_match(""));
+    let takes_none = is_found(&pattern, "");
     let found = Formula::Atom(atom(Test::Matches(pattern)));
     match takes_none {
         true => Formula::Any(vec![Formula::Atom(atom(Test::Absent)), found]),
@@ -67,7 +68,7 @@ fn cookie_test(name: &str, wanted: &Wanted<'_>) -> Formula {
         Wanted::Alike(value) => cookie(&format!("(?i:{})(?:;|$)", regex::escape(value))),
         Wanted::Set => cookie("(?:0[^;]|[^0; ])"),
         Wanted::Found(pattern) => {
-            let takes_none = regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(""));
+            let takes_none = is_found(pattern, "");
             let (flags, bare) = match pattern.strip_prefix("(?i)") {
                 Some(bare) => ("i", bare),
                 None => ("", pattern.as_str()),

@@ -1,9 +1,9 @@
 //! Locations that refuse requests or have rules about who is let in.
 
 use crate::condition::Path;
+use crate::dialect;
 use crate::directive::Directive;
 use crate::pattern::Simple;
-use crate::pcre::wider_pattern;
 
 /// Whether a location refuses every request.
 pub(super) fn refuses(directive: &Directive) -> bool {
@@ -51,8 +51,8 @@ pub(super) fn wider(directive: &Directive) -> (Simple, &'static str) {
         _ => ("", false),
     };
     let flags = if is_loose { "(?i)" } else { "" };
-    let path = match wider_pattern(text) {
-        Some(pattern) if !text.is_empty() => Path::pattern(&format!("{flags}{pattern}")),
+    let path = match dialect::wider(&format!("{flags}{text}")) {
+        Some(pattern) if !text.is_empty() => Path::pattern(&pattern),
         _ => Err(String::new()),
     };
     match path {

@@ -373,7 +373,7 @@ fn read(
                     path: Path::Exact(_),
                     ..
                 })
-                | None => plain(Path::pattern(&pattern)?),
+                | None => plain(Path::carried(&pattern)?),
                 Some(simple) => simple,
             };
             within(path, outer).map(Some)

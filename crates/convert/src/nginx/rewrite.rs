@@ -12,8 +12,10 @@ use super::variable::{expanded, names, value_of};
 use super::work::{Spot, State, Work};
 use crate::condition::{Atom, Path};
 use crate::decide::{Flow, Formula, Given, TooMany, Unasked, Walk, walk};
+use crate::dialect::carried;
 use crate::directive::Directive;
 use crate::pattern::{Simple, simple};
+use crate::pcre::translated;
 use crate::route::{Response, Route};
 
 /// What stands behind the last step.
@@ -277,7 +279,7 @@ fn rewritten(directive: &Directive) -> Result<Formula, String> {
     let pattern = directive.argument(0);
     let path = match simple(pattern) {
         Some(simple) => simple.path,
-        None => Path::pattern(pattern)?,
+        None => Path::carried(pattern)?,
     };
     Ok(match path {
         Path::Prefix(path) if path == "/" => Formula::always(),
@@ -327,16 +329,19 @@ fn moved<'a>(work: &mut Work<'a>, directive: &'a Directive, state: &mut State<'a
             let is_path = replacement.starts_with('/')
                 && !replacement.contains(['?', '#', ' '])
                 && names(replacement).iter().all(is_known);
-            match is_path {
-                true => {
-                    let pattern = directive.argument(0).to_owned();
-                    state.rewritten = Some((pattern, replacement.to_owned()));
+            let pattern = match is_path {
+                true => carried(directive.argument(0)),
+                false => Err(
+                    "Onrush makes a path of the groups of an expression, without a query"
+                        .to_owned(),
+                ),
+            };
+            match pattern {
+                Ok(pattern) => {
+                    state.rewritten = Some((translated(&pattern), replacement.to_owned()));
                     work.notes.carried(directive);
                 }
-                false => work.notes.left_out(
-                    directive,
-                    "Onrush makes a path of the groups of an expression, without a query",
-                ),
+                Err(why) => work.notes.left_out(directive, why),
             }
             Flow::Behind
         }

@@ -3,7 +3,9 @@
 use super::scope::Scope;
 use super::work::Work;
 use crate::condition::{Atom, Path, Test};
+use crate::dialect::carried;
 use crate::directive::Directive;
+use crate::pcre::of_host;
 
 /// A server of `http`.
 #[derive(Clone, Debug)]
@@ -97,12 +99,9 @@ impl<'a> Server<'a> {
 impl Names {
     fn add<'a>(&mut self, work: &mut Work<'a>, said: &'a Directive, name: &str) {
         if let Some(pattern) = name.strip_prefix('~') {
-            let pattern = match pattern.strip_suffix('$') {
-                Some(rest) if !rest.ends_with('\\') => format!("(?i){rest}\\.?(:[0-9]+)?$"),
-                _ => format!("(?i){pattern}"),
-            };
-            match Path::pattern(&pattern) {
-                Ok(_) => self.patterns.push(pattern),
+            let pattern = carried(&format!("(?i){pattern}")).map(|pattern| of_host(&pattern));
+            match pattern.and_then(|pattern| Path::pattern(&pattern).map(|_| pattern)) {
+                Ok(pattern) => self.patterns.push(pattern),
                 Err(why) => work.notes.left_out(said, why),
             }
             return;

@@ -1,6 +1,7 @@
 //! Whole configurations of nginx, and what becomes of them.
 
 mod differences;
+mod expressions;
 mod grpc;
 mod permission;
 

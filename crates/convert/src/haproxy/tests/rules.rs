@@ -170,8 +170,8 @@ fn two_expressions_that_cannot_be_asked_together_refuse() {
     check_routes(
         " http-request set-header X-A 1 if { path_reg b.*c }\n http-request deny if { path_reg d.*e }",
         &[
-            "path = \"~b.*c\"; respond = { status = 403 }",
-            "path = \"~d.*e\"; respond = { status = 403 }",
+            "path = \"~(?-u)b.*c\"; respond = { status = 403 }",
+            "path = \"~(?-u)d.*e\"; respond = { status = 403 }",
             APP,
         ],
     );

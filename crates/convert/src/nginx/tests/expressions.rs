@@ -1,0 +1,67 @@
+//! Expressions of PCRE in places that refuse requests.
+
+use super::*;
+
+/// The first route of a server with these lines, and what is said of this directive.
+fn first(server: &str, directive: &str) -> (String, Outcome) {
+    let text = format!("http {{ server {{ {server} location / {{ proxy_pass http://a; }} }} }}");
+    let conversion = converted(&text);
+    let lines = lines(&conversion);
+    let route = lines.split(|line| *line == "[[route]]").nth(1);
+    let route = route.expect("a route").join("; ");
+    (route, outcome(&conversion, directive))
+}
+
+#[test]
+fn guards_hold_for_the_paths_in_which_pcre_finds_them() {
+    for (expression, expected) in [
+        (r"^/caf\xc3\xa9", r"~^/caf(?-u:\xC3)(?-u:\xA9)"),
+        (r"^/z\303\251", r"~^/z(?-u:\xC3)(?-u:\xA9)"),
+        ("\"[<>&&]\"", r"~(?-u)[<>\&\&]"),
+        ("^/[[(]", r"~(?-u)^/[\[(]"),
+        ("^/[[:^alpha:]]", "~^/(?-u:[[:^alpha:]])"),
+    ] {
+        let (route, said) = first(
+            &format!("location ~ {expression} {{ return 403; }}"),
+            "location",
+        );
+        assert_eq!(said, Outcome::Carried, "{expression}");
+        let denied = "; respond = { status = 403 }";
+        let bare = |route: String| route.replace(['"', '\''], "");
+        assert_eq!(bare(route), format!("path = {expected}{denied}"));
+        let test = format!("if ($http_x ~ {expression}) {{ return 403; }}");
+        let (route, _) = first(&test, "if");
+        assert_eq!(
+            bare(route),
+            format!("headers = {{ X = {expected} }}{denied}")
+        );
+    }
+}
+
+#[test]
+fn guards_by_expressions_that_cannot_be_carried_are_closed() {
+    for (expression, closed) in [
+        (r"^/\pL", "~^/(?s-u:.*)"),
+        (r"^/a++b", "~^/a+b"),
+        ("^/(?x) a", "~^/"),
+    ] {
+        let location = format!("location ~ \"{expression}\" {{ deny all; }}");
+        let (route, said) = first(&location, "location");
+        assert!(matches!(said, Outcome::LeftOut(_)), "{said:?}");
+        assert_eq!(
+            route,
+            format!("path = \"{closed}\"; respond = {{ status = 403 }}")
+        );
+        let test = format!("if ($http_x ~ \"{expression}\") {{ return 403; }}");
+        let (route, said) = first(&test, "if");
+        assert!(matches!(said, Outcome::LeftOut(_)), "{said:?}");
+        assert_eq!(route, "respond = { status = 403 }");
+    }
+}
+
+#[test]
+fn each_end_of_an_expression_of_a_host_may_have_a_port() {
+    let (route, _) = first("if ($host ~ ^a$|^b$) { return 403; }", "if");
+    let expected = r"headers = { Host = '~(?i-u)^a\.?(:[0-9]+)?$|^b\.?(:[0-9]+)?$' }";
+    assert!(route.starts_with(expected), "{route}");
+}
