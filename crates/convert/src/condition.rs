@@ -83,6 +83,9 @@ impl Atom {
     /// Whether Onrush takes it: what is written may be no path, no host or no name of a field. (Expressions are checked where
     /// they are read; that takes its time.)
     fn is_valid(&self) -> bool {
+        if self.has_unknown_bytes() {
+            return false;
+        }
         match self {
             Atom::Host(names) => names.iter().all(|name| value::parse_host(name).is_ok()),
             Atom::Path(path @ (Path::Exact(_) | Path::Prefix(_))) => path
@@ -99,6 +102,19 @@ impl Atom {
                 .iter()
                 .all(|network| value::parse_network(network).is_ok()),
         }
+    }
+}
+
+impl Atom {
+    /// Whether bytes of the file that are not UTF-8 were replaced in it.
+    fn has_unknown_bytes(&self) -> bool {
+        let text = match self {
+            Atom::Path(path) => &path.as_pattern(),
+            Atom::Header(_, Test::Is(text) | Test::Matches(text))
+            | Atom::Query(_, Test::Is(text) | Test::Matches(text)) => text,
+            _ => return false,
+        };
+        text.contains(char::REPLACEMENT_CHARACTER)
     }
 }
 

@@ -1,7 +1,9 @@
 //! HAProxy's files as sections of lines: quotes, escapes, comments.
 
+use std::iter::Peekable;
 use std::path::Path;
 use std::rc::Rc;
+use std::str::Chars;
 
 use super::environment::Environment;
 use crate::directive::{Directive, Place};
@@ -133,6 +135,7 @@ fn words(line: &str, environment: &mut Environment<'_>) -> Result<Vec<String>, S
                     Some('r') => word.push('\r'),
                     Some('t') => word.push('\t'),
                     Some(escaped @ ('\\' | ' ' | '#' | '"' | '\'' | '$')) => word.push(escaped),
+                    Some('x') => word.push_str(&bytes(&mut letters)),
                     Some(other) => word.extend(['\\', other]),
                     None => word.push('\\'),
                 }
@@ -159,6 +162,31 @@ fn words(line: &str, environment: &mut Environment<'_>) -> Result<Vec<String>, S
     Ok(words)
 }
 
+/// Bytes that are written as `\xHH\xHH…`, without the first two characters; these characters if no number follows.
+fn bytes(letters: &mut Peekable<Chars<'_>>) -> String {
+    let number = |rest: &str| {
+        let digits = rest.get(..2).filter(|digits| !digits.starts_with('+'))?;
+        u8::from_str_radix(digits, 16).ok()
+    };
+    let mut bytes = Vec::new();
+    loop {
+        let rest: String = letters.clone().take(4).collect();
+        let digits = match bytes.is_empty() {
+            true => Some(&*rest),
+            false => rest.strip_prefix("\\x"),
+        };
+        let Some(byte) = digits.and_then(number) else {
+            break;
+        };
+        letters.nth(if bytes.is_empty() { 1 } else { 3 });
+        bytes.push(byte);
+    }
+    match bytes.is_empty() {
+        true => "\\x".to_owned(),
+        false => String::from_utf8_lossy(&bytes).into_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,6 +200,11 @@ mod tests {
             ("a b\\ c\\#d", &["a", "b c#d"]),
             ("a ^/x\\.y$", &["a", "^/x\\.y$"]),
             ("a \"\"", &["a", ""]),
+            (
+                r"a \x2e\xc3\xa9z '\x2e' \xg",
+                &["a", ".éz", r"\x2e", r"\xg"],
+            ),
+            (r"a \xe9", &["a", "\u{FFFD}"]),
             ("a x\"y z\"w", &["a", "xy zw"]),
             ("# a", &[]),
             ("", &[]),

@@ -346,6 +346,9 @@ fn read(
     if text.starts_with('@') {
         return Ok(None);
     }
+    if text.contains(char::REPLACEMENT_CHARACTER) {
+        return Err("the path has bytes that are not UTF-8".to_owned());
+    }
     if outer.is_some_and(|outer| outer.kind == Kind::Pattern) {
         return Err(
             "Onrush cannot ask for this path and the expression around it together".to_owned(),

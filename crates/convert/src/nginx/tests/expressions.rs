@@ -40,6 +40,9 @@ fn guards_hold_for_the_paths_in_which_pcre_finds_them() {
 
 #[test]
 fn guards_by_expressions_that_cannot_be_carried_are_closed() {
+    let (route, said) = first("location /caf\u{FFFD}/ { return 403; }", "location");
+    assert!(matches!(said, Outcome::LeftOut(_)), "{said:?}");
+    assert_eq!(route, "path = \"~^/\"; respond = { status = 403 }");
     for (expression, closed) in [
         (r"^/\pL", "~^/(?s-u:.*)"),
         (r"^/a++b", "~^/a+b"),
