@@ -25,6 +25,7 @@ mod automaton;
 mod condition;
 mod decide;
 mod dialect;
+mod parts;
 mod path;
 mod pattern;
 mod pcre;

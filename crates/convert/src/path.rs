@@ -5,6 +5,7 @@ use onrush_config::value;
 use crate::automaton::{is_fresh_behind, may_begin_with};
 use crate::dialect::carried;
 use crate::limits::PREFIX_MAX;
+use crate::parts::choices;
 use crate::pcre::{beginning_otherwise, in_bytes, is_found, literals_of, translated};
 
 /// What a path has to be.
@@ -206,7 +207,7 @@ fn beneath(prefix: &str, test: &Path) -> Both<Path> {
 fn anchored_beneath(prefix: &str, flags: &str, bare: &str) -> Option<Both<Path>> {
     let rest = bare.strip_prefix('^')?;
     let literal = leading_literal(rest);
-    if has_top_level_choice(bare) || literal.len() < prefix.len() {
+    if choices(bare).len() > 1 || literal.len() < prefix.len() {
         return None;
     }
     let behind = behind_literal(rest, prefix.chars().count())?;
@@ -263,22 +264,6 @@ fn behind_literal(pattern: &str, letters: usize) -> Option<&str> {
         }
     }
     Some(rest.as_str())
-}
-
-/// Whether a `|` stands outside of all parentheses.
-pub(crate) fn has_top_level_choice(pattern: &str) -> bool {
-    let mut depth = 0_usize;
-    let mut letters = pattern.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' => drop(letters.next()),
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth = depth.saturating_sub(1),
-            '|' if depth == 0 => return true,
-            _ => {}
-        }
-    }
-    false
 }
 
 /// What every text that an expression matches begins with, as far as that is easily seen.

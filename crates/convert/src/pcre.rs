@@ -231,12 +231,12 @@ fn no_beginning(literals: &[&[char]], rest: Behind) -> String {
 }
 
 /// The parts of an expression, one behind the other.
-struct Letters<'p> {
+pub(crate) struct Letters<'p> {
     rest: &'p str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Letter<'p> {
+pub(crate) enum Letter<'p> {
     /// A character that is no escape and in no class.
     Outside(&'p str),
     /// A backslash and what it is for.
@@ -246,7 +246,7 @@ enum Letter<'p> {
 }
 
 impl<'p> Letters<'p> {
-    fn new(pattern: &'p str) -> Letters<'p> {
+    pub(crate) fn new(pattern: &'p str) -> Letters<'p> {
         Letters { rest: pattern }
     }
 

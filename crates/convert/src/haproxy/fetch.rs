@@ -35,6 +35,11 @@ pub(super) enum Method {
     Directory,
     /// A whole part of a host.
     Domain,
+    /// As an address, not by its letters.
+    Address,
+    /// As a truth value; HAProxy ignores the values beside it.
+    Boolean,
+    Number,
     Found,
 }
 
@@ -43,6 +48,7 @@ pub(super) struct Fetch {
     pub(super) subject: Subject,
     pub(super) method: Method,
     pub(super) case: Case,
+    pub(super) converted: Converted,
     /// Whether the sample itself is a number: how many there are.
     pub(super) counts: Counts,
     pub(super) values: Values,
@@ -73,6 +79,58 @@ pub(super) enum Values {
 pub(super) enum Case {
     Differs,
     Ignored,
+}
+
+/// The case to which a converter brings a sample before it is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Converted {
+    No,
+    Lower,
+    Upper,
+}
+
+impl Subject {
+    /// Whether its value is compared by its letters.
+    fn is_text(&self) -> bool {
+        matches!(
+            self,
+            Subject::Path
+                | Subject::Host
+                | Subject::ServerName
+                | Subject::Header(_)
+                | Subject::Query(_)
+                | Subject::Cookie(_)
+        )
+    }
+}
+
+impl Fetch {
+    /// Ignores the case of letters where a converter makes them alike.
+    ///
+    /// # Errors
+    /// When a value has letters of the other case, which the converted sample never has.
+    pub(super) fn ignore_converted_case(&mut self, values: &[String]) -> Result<(), String> {
+        let is_other = |letter: char| match self.converted {
+            Converted::No => false,
+            Converted::Lower => letter.is_ascii_uppercase(),
+            Converted::Upper => letter.is_ascii_lowercase(),
+        };
+        if self.converted == Converted::No || self.case == Case::Ignored {
+            return Ok(());
+        }
+        // Ranges and names of a class may have more letters than the ones in sight.
+        let is_clear = |value: &String| {
+            let bare = ["a-z", "A-Z", "0-9", "\\-"]
+                .iter()
+                .fold(value.clone(), |value, part| value.replace(part, ""));
+            self.method != Method::Pattern || !bare.contains('[') || !bare.contains(['-', ':'])
+        };
+        if values.iter().any(|value| value.contains(is_other)) || !values.iter().all(is_clear) {
+            return Err("a value has letters that the converter of the sample changes".to_owned());
+        }
+        self.case = Case::Ignored;
+        Ok(())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,14 +181,47 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
         "always_false" => Subject::Truth(Truth::Never),
         _ => return Err(format!("Onrush has no condition on {text}")),
     };
-    let mut case = Case::Differs;
-    for converter in parts {
+    let values = match base {
+        "hdr" | "shdr" => Values::Listed,
+        "url" | "capture.req.uri" | "pathq" => Values::WithQuery,
+        _ => Values::Whole,
+    };
+    let converted = converted(parts, &subject, values)?;
+    Ok(Fetch {
+        values,
+        of,
+        subject,
+        method,
+        case: Case::Differs,
+        converted,
+        counts,
+    })
+}
+
+/// The case to which the converters of a sample bring it.
+///
+/// # Errors
+/// With a converter that changes more than that.
+fn converted<'t>(
+    converters: impl Iterator<Item = &'t str>,
+    subject: &Subject,
+    values: Values,
+) -> Result<Converted, String> {
+    // Paths without their query, and parameters, are decoded before they are compared.
+    let is_decoded = match subject {
+        Subject::Path => values == Values::Whole,
+        Subject::Query(_) => true,
+        _ => false,
+    };
+    let mut converted = Converted::No;
+    for converter in converters {
         match converter {
-            "lower" | "upper" => case = Case::Ignored,
+            "lower" if subject.is_text() => converted = Converted::Lower,
+            "upper" if subject.is_text() => converted = Converted::Upper,
             // The port behind a host, which Onrush leaves out by itself.
             "field(1,:)" | "host_only" | "word(1,:)" | "ltrim(.)" | "rtrim(.)"
                 if matches!(subject, Subject::Host | Subject::ServerName) => {}
-            "url_dec" => {}
+            "url_dec" if is_decoded => {}
             other => {
                 return Err(format!(
                     "Onrush has no condition on what {other} makes of it"
@@ -138,19 +229,7 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
             }
         }
     }
-    let values = match base {
-        "hdr" | "shdr" => Values::Listed,
-        "url" | "capture.req.uri" | "pathq" => Values::WithQuery,
-        _ => Values::Whole,
-    };
-    Ok(Fetch {
-        values,
-        of,
-        subject,
-        method,
-        case,
-        counts,
-    })
+    Ok(converted)
 }
 
 /// Parts between commas that stand in no parentheses.
@@ -182,7 +261,7 @@ fn suffix(name: &str) -> (&str, Method) {
         ("_dir", Method::Directory),
         ("_dom", Method::Domain),
         ("_str", Method::Same),
-        ("_ip", Method::Same),
+        ("_ip", Method::Address),
     ];
     for (suffix, method) in SUFFIXES {
         if let Some(base) = name.strip_suffix(suffix) {
@@ -194,7 +273,10 @@ fn suffix(name: &str) -> (&str, Method) {
 
 pub(super) fn method(name: &str) -> Result<Method, String> {
     Ok(match name {
-        "str" | "ip" | "bool" | "int" => Method::Same,
+        "str" => Method::Same,
+        "ip" => Method::Address,
+        "bool" => Method::Boolean,
+        "int" => Method::Number,
         "beg" => Method::Begin,
         "end" => Method::End,
         "sub" => Method::Part,

@@ -2,12 +2,12 @@
 
 use super::changed::{Changed, Part};
 use super::fetch::{Case, Counts, Fetch, Method, Of, Subject, Truth, Values, fetch, method};
-use super::value_pattern::{one_pattern, pattern_of_listed};
+use super::value_pattern::{one_pattern, pattern_of_cookie, pattern_of_listed};
 use super::work::Work;
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
 use crate::dialect::carried;
-use crate::pcre::literals_of;
+use crate::pcre::{literals_of, of_host};
 
 /// The condition of an ACL, from its words after its name or between braces.
 ///
@@ -30,14 +30,10 @@ pub(super) fn formula(
             "-i" if are_flags => fetch.case = Case::Ignored,
             "-n" | "-u" if are_flags => drop((word == "-u").then(|| rest.next())),
             "-m" if are_flags => {
-                let name = rest.next().map_or("", String::as_str);
-                fetch.method = method(name)?;
-                let is_text = matches!(
-                    fetch.subject,
-                    Subject::Header(_) | Subject::Query(_) | Subject::Cookie(_)
-                );
-                if name == "int" && is_text {
-                    return Err("Onrush does not compare numbers".to_owned());
+                fetch.method = method(rest.next().map_or("", String::as_str))?;
+                let is_truth = matches!(fetch.subject, Subject::Scheme | Subject::Truth(_));
+                if is_truth && fetch.method == Method::Same {
+                    return Err("Onrush does not compare truth values as texts".to_owned());
                 }
             }
             "-f" if are_flags => {
@@ -55,6 +51,7 @@ pub(super) fn formula(
     if fetch.subject == Subject::Port && changed.is_unclear(Part::Port) {
         return Err("a rule before it changes the port".to_owned());
     }
+    fetch.ignore_converted_case(&values)?;
     if fetch.method == Method::Pattern {
         let carried = values.iter().map(|value| carried(value));
         values = carried.collect::<Result<_, _>>()?;
@@ -73,9 +70,9 @@ pub(super) fn difference(words: &[String]) -> Option<&'static str> {
     let converters = ["host_only", "field(1,:)", "word(1,:)"];
     let is_bare = !converters.iter().any(|part| name.contains(part));
     match fetch.subject {
-        Subject::Host if is_bare && name.contains("hdr") && fetch.counts != Counts::Number => {
-            Some("a port that the client names in Host is not compared; HAProxy compares it")
-        }
+        Subject::Host if is_bare && name.contains("hdr") && fetch.counts != Counts::Number => Some(
+            "a port that the client names in Host is not compared, and case does not matter; HAProxy compares the port, and without -i the case",
+        ),
         Subject::ServerName => {
             Some("the name in Host is compared; HAProxy compares the one of the handshake (SNI)")
         }
@@ -85,22 +82,34 @@ pub(super) fn difference(words: &[String]) -> Option<&'static str> {
 }
 
 fn compare(fetch: &Fetch, values: &[String], listeners: &[String]) -> Result<Formula, String> {
+    if fetch.method == Method::Found && is_always_there(fetch) {
+        return Ok(Formula::always());
+    }
     if fetch.counts == Counts::Number {
+        if !matches!(fetch.method, Method::Same | Method::Number) {
+            return Err("Onrush asks whether there is a field, not how many".to_owned());
+        }
         let test = count(values)?;
         return Ok(Formula::Atom(field(&fetch.subject, test)));
     }
     let atom = match &fetch.subject {
-        Subject::Truth(Truth::Always) => return Ok(Formula::always()),
-        Subject::Truth(Truth::Never) => return Ok(Formula::never()),
-        Subject::Scheme => {
-            let is_no = values.iter().any(|value| value == "0" || value == "false");
-            Atom::Scheme(if is_no { Scheme::Http } else { Scheme::Https })
+        Subject::Truth(truth) => {
+            return Ok(match is_true(fetch, values)? == (*truth == Truth::Always) {
+                true => Formula::always(),
+                false => Formula::never(),
+            });
         }
+        Subject::Scheme => Atom::Scheme(match is_true(fetch, values)? {
+            true => Scheme::Https,
+            false => Scheme::Http,
+        }),
         Subject::Method if fetch.method != Method::Same || fetch.case == Case::Ignored => {
             return Err("methods are compared as a whole, in capitals".to_owned());
         }
         Subject::Method => Atom::Method(methods(values)?),
-        Subject::Client if values.is_empty() => {
+        Subject::Client
+            if values.is_empty() || !matches!(fetch.method, Method::Same | Method::Address) =>
+        {
             return Err("expected a network to compare with".to_owned());
         }
         Subject::Client => {
@@ -108,6 +117,9 @@ fn compare(fetch: &Fetch, values: &[String], listeners: &[String]) -> Result<For
                 .iter()
                 .map(|value| network(value).ok_or_else(|| format!("{value:?} is no network")));
             Atom::From(networks.collect::<Result<_, _>>()?)
+        }
+        Subject::Port if !matches!(fetch.method, Method::Same | Method::Number) => {
+            return Err("expected a port to compare with".to_owned());
         }
         Subject::Port => return ports(listeners, values),
         Subject::Path => return path(fetch, values),
@@ -129,30 +141,36 @@ fn compare(fetch: &Fetch, values: &[String], listeners: &[String]) -> Result<For
             };
             field(&fetch.subject, test)
         }
-        Subject::Cookie(name) => {
-            let name = regex::escape(name);
-            let pattern = match fetch.method {
-                Method::Found => format!("(^|; ?){name}=[^; ]"),
-                Method::Same => {
-                    let values: Vec<String> =
-                        values.iter().map(|value| regex::escape(value)).collect();
-                    format!("(^|; ?){name}=({})(;|$)", values.join("|"))
-                }
-                Method::Begin => {
-                    let values: Vec<String> =
-                        values.iter().map(|value| regex::escape(value)).collect();
-                    format!("(^|; ?){name}=({})", values.join("|"))
-                }
-                _ => {
-                    return Err(
-                        "Onrush looks for a cookie by its value or its beginning".to_owned()
-                    );
-                }
-            };
-            header("Cookie", Test::Matches(pattern))
-        }
+        Subject::Cookie(name) => header(
+            "Cookie",
+            Test::Matches(pattern_of_cookie(fetch, name, values)?),
+        ),
     };
     check(atom).map(Formula::Atom)
+}
+
+/// Whether every request has the sample.
+fn is_always_there(fetch: &Fetch) -> bool {
+    let may_be_missing = matches!(
+        fetch.subject,
+        Subject::Host
+            | Subject::ServerName
+            | Subject::Header(_)
+            | Subject::Query(_)
+            | Subject::Cookie(_)
+    );
+    fetch.counts == Counts::Number || !may_be_missing
+}
+
+/// Whether a sample that is true passes. HAProxy ignores the values unless it compares numbers.
+fn is_true(fetch: &Fetch, values: &[String]) -> Result<bool, String> {
+    let words: Vec<&str> = values.iter().map(String::as_str).collect();
+    match (fetch.method, &words[..]) {
+        (Method::Same | Method::Boolean, _) => Ok(true),
+        (Method::Number, ["1"] | ["eq", "1"] | ["ge", "1"] | ["gt", "0"]) => Ok(true),
+        (Method::Number, ["0"] | ["eq", "0"] | ["lt", "1"] | ["le", "0"]) => Ok(false),
+        _ => Err("expected 0 or 1 to compare with".to_owned()),
+    }
 }
 
 /// The listeners with one of these ports: numbers, and ranges such as `8000:8999`, with what they are compared by.
@@ -221,7 +239,7 @@ fn check(atom: Atom) -> Result<Atom, String> {
 fn count(values: &[String]) -> Result<Test, String> {
     let words: Vec<&str> = values.iter().map(String::as_str).collect();
     match words[..] {
-        [] | ["gt", "0"] | ["ge", "1"] => Ok(Test::Present),
+        ["gt", "0"] | ["ge", "1"] => Ok(Test::Present),
         ["0"] | ["eq", "0"] | ["lt", "1"] => Ok(Test::Absent),
         _ => Err("Onrush asks whether there is a field, not how many".to_owned()),
     }
@@ -247,6 +265,12 @@ fn methods(values: &[String]) -> Result<Vec<String>, String> {
 const PATHS_MAX: usize = 8;
 
 fn path(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
+    if matches!(
+        fetch.method,
+        Method::Address | Method::Boolean | Method::Number
+    ) {
+        return Err("paths are compared as texts".to_owned());
+    }
     if fetch.values == Values::WithQuery {
         return target(fetch, values);
     }
@@ -320,7 +344,7 @@ fn host(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
     if let Some(names) = names {
         return Ok(Formula::Atom(Atom::Host(names)));
     }
-    let pattern = one_pattern(fetch, values)?;
+    let pattern = of_host(&one_pattern(fetch, values)?);
     let pattern = match pattern.starts_with("(?i)") {
         true => pattern,
         false => format!("(?i){pattern}"),

@@ -1,112 +1,167 @@
 //! Values of a sample as one regular expression.
 
-use super::fetch::{Case, Fetch, Method};
-use crate::condition::network;
-use crate::path::has_top_level_choice;
+use std::net::Ipv4Addr;
+
+use super::fetch::{Case, Fetch, Method, Subject};
+use crate::parts::Parts;
+
+const BEGIN: &str = "(?:^|,)[ \\t]*";
+const END: &str = "[ \\t]*(?:,|$)";
 
 /// A regular expression for a field whose parts between commas are compared one by one.
 pub(super) fn pattern_of_listed(fetch: &Fetch, values: &[String]) -> Result<String, String> {
-    const BEGIN: &str = "(?:^|,)[ \\t]*";
-    const END: &str = "[ \\t]*(?:,|$)";
-    let texts: Vec<String> = values.iter().map(|value| regex::escape(value)).collect();
-    let any = format!("(?:{})", texts.join("|"));
-    let is_network = |value: &String| value.contains('/') && network(value).is_some();
-    let pattern = match fetch.method {
-        _ if values.is_empty() => return Err("expected a value to compare with".to_owned()),
-        Method::Same if values.iter().any(is_network) => {
-            return Err("Onrush does not look for networks in fields".to_owned());
-        }
-        Method::Same => format!("{BEGIN}{any}{END}"),
-        Method::Begin => format!("{BEGIN}{any}"),
-        Method::End => format!("{any}{END}"),
-        Method::Pattern => {
-            let parts: Option<Vec<String>> =
-                values.iter().map(|value| part_pattern(value)).collect();
-            let parts = parts.ok_or_else(|| {
-                "Onrush looks at the whole field, and HAProxy at each part between commas"
-                    .to_owned()
-            })?;
-            parts.join("|")
-        }
-        _ => return one_pattern(fetch, values),
+    let whole =
+        || "Onrush looks at the whole field, and HAProxy at each part between commas".to_owned();
+    if values.is_empty() {
+        return Err("expected a value to compare with".to_owned());
+    }
+    let has_comma = values.iter().any(|value| value.contains(','));
+    if has_comma && fetch.method != Method::Pattern {
+        return Err(whole());
+    }
+    let any = |one: fn(&str) -> Option<String>| {
+        let several: Option<Vec<String>> = values.iter().map(|value| one(value)).collect();
+        let several = several.map(|several| format!("(?:{})", several.join("|")));
+        several.ok_or_else(|| "expected a value to compare with".to_owned())
     };
-    Ok(match fetch.case {
-        Case::Differs => pattern,
-        Case::Ignored => format!("(?i){pattern}"),
-    })
+    let same = |value: &str| Some(regex::escape(value));
+    let pattern = match fetch.method {
+        Method::Same => format!("{BEGIN}{}{END}", any(same)?),
+        Method::Begin => format!("{BEGIN}{}", any(same)?),
+        Method::End => format!("{}{END}", any(same)?),
+        Method::Part => any(same)?,
+        Method::Directory => format!("(?:{BEGIN}|[/?]){}(?:[/?]|{END})", any(directory)?),
+        Method::Domain => format!("(?:{BEGIN}|[./:?]){}(?:[./:?]|{END})", any(domain)?),
+        Method::Address => {
+            let addresses: Option<Vec<String>> =
+                values.iter().map(|value| address(value)).collect();
+            let addresses = addresses.ok_or_else(|| {
+                "Onrush does not look for networks and addresses of IPv6 in fields".to_owned()
+            })?;
+            format!("{BEGIN}(?:{}){END}", addresses.join("|"))
+        }
+        Method::Pattern => {
+            let parts = Parts {
+                separator: ',',
+                begin: BEGIN,
+                before: "",
+                end: END,
+            };
+            let patterns = values.iter().map(|value| {
+                let (flags, bare) = match value.strip_prefix("(?i)") {
+                    Some(bare) => ("i", bare),
+                    None => ("", value.as_str()),
+                };
+                let pattern = parts.pattern(bare)?;
+                Some(match flags {
+                    "" => pattern,
+                    flags => format!("(?{flags}:{pattern})"),
+                })
+            });
+            let patterns: Option<Vec<String>> = patterns.collect();
+            patterns.ok_or_else(whole)?.join("|")
+        }
+        Method::Boolean | Method::Number | Method::Found => return Err(numbers()),
+    };
+    Ok(in_case(fetch.case, pattern))
 }
 
-/// A regular expression for one part between commas, as one for the whole field.
-fn part_pattern(pattern: &str) -> Option<String> {
-    let (begin, rest) = match pattern.strip_prefix('^') {
-        Some(rest) => ("(?:^|,)[ \\t]*", rest),
-        None => ("", pattern),
-    };
-    let (rest, end) = match rest.strip_suffix('$') {
-        Some(rest) if !rest.ends_with('\\') => (rest, "[ \\t]*(?:,|$)"),
-        _ => (rest, ""),
-    };
-    let is_anchored = !begin.is_empty() || !end.is_empty();
-    if is_anchored && has_top_level_choice(rest) {
-        return None;
+/// An address of IPv4 in the forms that HAProxy reads: with zeros, as one of IPv6, and with a port.
+fn address(value: &str) -> Option<String> {
+    let address: Ipv4Addr = value.parse().ok()?;
+    let numbers = address.octets().map(|number| format!("0*{number}"));
+    let numbers = numbers.join("\\.");
+    Some(format!("(?i:::ffff:)?{numbers}(?:[^0-9.,][^,]*)?"))
+}
+
+/// A value as a part between slashes, and as one between the delimiters of hosts, which HAProxy takes off its ends. None where
+/// nothing is left.
+fn directory(value: &str) -> Option<String> {
+    between(value, &['/', '?'])
+}
+
+fn domain(value: &str) -> Option<String> {
+    between(value, &['/', '?', '.', ':'])
+}
+
+fn between(value: &str, delimiters: &[char]) -> Option<String> {
+    let bare = value.trim_matches(delimiters);
+    (!bare.is_empty()).then(|| regex::escape(bare))
+}
+
+/// A regular expression for a cookie in its field, which HAProxy divides at semicolons and commas.
+pub(super) fn pattern_of_cookie(
+    fetch: &Fetch,
+    name: &str,
+    values: &[String],
+) -> Result<String, String> {
+    let begin = format!("(?:^|[;,])[ \\t]*{}[ \\t]*=[ \\t]*", regex::escape(name));
+    if fetch.method == Method::Found {
+        // It is not found where its field ends with the sign.
+        return Ok(format!("{begin}[^ \\t]"));
     }
-    let mut part = String::new();
-    let mut letters = rest.chars();
-    let mut is_class = false;
-    while let Some(letter) = letters.next() {
-        part.push(letter);
-        match letter {
-            '\\' => part.extend(letters.next()),
-            '[' => is_class = true,
-            ']' => is_class = false,
-            '^' if is_class && part.ends_with("[^") => part.push(','),
-            '^' | '$' if !is_class => return None,
-            '.' if !is_class => {
-                part.pop();
-                part += "[^,]";
-            }
-            _ => {}
-        }
+    let is_part = |value: &String| !value.contains([';', ',']);
+    if values.is_empty() || !values.iter().all(is_part) {
+        return Err("expected the value of a cookie".to_owned());
     }
-    Some(format!("{begin}(?:{part}){end}"))
+    let values: Vec<String> = values.iter().map(|value| regex::escape(value)).collect();
+    let flags = match fetch.case {
+        Case::Differs => "",
+        Case::Ignored => "i",
+    };
+    let pattern = format!("{begin}(?{flags}:{})", values.join("|"));
+    match fetch.method {
+        Method::Same => Ok(format!("{pattern}[ \\t]*(?:[;,]|$)")),
+        Method::Begin => Ok(pattern),
+        _ => Err("Onrush looks for a cookie by its value or its beginning".to_owned()),
+    }
 }
 
 /// A regular expression that any of the values fulfils.
 pub(super) fn one_pattern(fetch: &Fetch, values: &[String]) -> Result<String, String> {
     let one = |value: &String| {
         let text = regex::escape(value);
-        match fetch.method {
+        Ok(match fetch.method {
             Method::Same => format!("^{text}$"),
             Method::Begin => format!("^{text}"),
             Method::End => format!("{text}$"),
             Method::Part => text,
             Method::Pattern => value.clone(),
+            // Paths begin with a slash.
+            Method::Directory if fetch.subject == Subject::Path => {
+                format!("/{}(/|$)", directory(value).ok_or_else(numbers)?)
+            }
             Method::Directory => {
-                // Paths begin with a slash.
-                format!("/{}(/|$)", regex::escape(value.trim_matches('/')))
+                format!("(^|[/?]){}([/?]|$)", directory(value).ok_or_else(numbers)?)
             }
-            Method::Domain => {
-                format!(
-                    "(^|[./:?]){}([./:?]|$)",
-                    regex::escape(value.trim_matches('.'))
-                )
+            Method::Domain => format!("(^|[./:?]){}([./:?]|$)", domain(value).ok_or_else(numbers)?),
+            Method::Address | Method::Boolean | Method::Number | Method::Found => {
+                return Err(numbers());
             }
-            Method::Found => String::new(),
-        }
+        })
     };
     let pattern = match values {
         [] => return Err("expected a value to compare with".to_owned()),
-        [value] => one(value),
+        [value] => one(value)?,
         several => {
-            let several: Vec<String> = several
-                .iter()
-                .map(|value| format!("(?:{})", one(value)))
-                .collect();
+            let several = several.iter().map(|value| {
+                let pattern = one(value)?;
+                Ok(format!("(?:{pattern})"))
+            });
+            let several: Vec<String> = several.collect::<Result<_, String>>()?;
             format!("({})", several.join("|"))
         }
     };
-    Ok(match fetch.case {
+    Ok(in_case(fetch.case, pattern))
+}
+
+fn numbers() -> String {
+    "Onrush compares texts, not numbers and addresses".to_owned()
+}
+
+fn in_case(case: Case, pattern: String) -> String {
+    match case {
         Case::Differs => pattern,
         Case::Ignored => format!("(?i){pattern}"),
-    })
+    }
 }

@@ -4,6 +4,7 @@ use super::map::Map;
 use super::variable::field_name;
 use crate::condition::{Atom, Test};
 use crate::decide::Formula;
+use crate::parts::Parts;
 use crate::pcre::is_found;
 
 /// What a variable has to be.
@@ -34,7 +35,7 @@ pub(super) fn field(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
         }));
     }
     let cookie = name.strip_prefix("cookie_")?;
-    Some(cookie_test(cookie, wanted))
+    cookie_test(cookie, wanted)
 }
 
 /// What is not there is the empty text.
@@ -55,14 +56,14 @@ fn tested(wanted: &Wanted<'_>, atom: impl Fn(Test) -> Atom) -> Formula {
 }
 
 /// A cookie is looked for in the field that carries all of them, by its name in either case.
-fn cookie_test(name: &str, wanted: &Wanted<'_>) -> Formula {
+fn cookie_test(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
     let begin = format!("(?i:(?:^|[;,]) *{} *= *)", regex::escape(name));
     let cookie = |value: &str| {
         let pattern = format!("{begin}{value}");
         Formula::Atom(Atom::Header("Cookie".to_owned(), Test::Matches(pattern)))
     };
     let none = || Formula::Not(Box::new(cookie("[^; ]")));
-    match wanted {
+    Some(match wanted {
         Wanted::Equal("") | Wanted::Alike("") => none(),
         Wanted::Equal(value) => cookie(&format!("{}(?:;|$)", regex::escape(value))),
         Wanted::Alike(value) => cookie(&format!("(?i:{})(?:;|$)", regex::escape(value))),
@@ -73,21 +74,19 @@ fn cookie_test(name: &str, wanted: &Wanted<'_>) -> Formula {
                 Some(bare) => ("i", bare),
                 None => ("", pattern.as_str()),
             };
-            let (before, bare) = match bare.strip_prefix('^') {
-                Some(bare) => ("", bare),
-                None => ("[^;]*", bare),
+            let parts = Parts {
+                separator: ';',
+                begin: "",
+                before: "[^;]*",
+                end: "(?:;|$)",
             };
-            let (bare, behind) = match bare.strip_suffix('$') {
-                Some(bare) if !bare.ends_with('\\') => (bare, "(?:;|$)"),
-                _ => (bare, ""),
-            };
-            let found = cookie(&format!("{before}(?{flags}:{bare}){behind}"));
+            let found = cookie(&format!("(?{flags}:{})", parts.pattern(bare)?));
             match takes_none {
                 true => Formula::Any(vec![none(), found]),
                 false => found,
             }
         }
-    }
+    })
 }
 
 /// What is different between a condition of nginx, whose words these are, and the one that was made of it.

@@ -63,8 +63,12 @@ fn guards_by_expressions_that_cannot_be_carried_are_closed() {
 }
 
 #[test]
-fn each_end_of_an_expression_of_a_host_may_have_a_port() {
+fn each_choice_of_an_expression_has_its_own_ends() {
     let (route, _) = first("if ($host ~ ^a$|^b$) { return 403; }", "if");
+    let part =
+        r"headers = { Cookie = '~(?-u)(?i:(?:^|[;,]) *s *= *)(?:(?:a[^;\n]b)|[^;]*(?:c)(?:;|$))' }";
+    let (cookie, _) = first("if ($cookie_s ~ \"^a.b|c$\") { return 403; }", "if");
+    assert!(cookie.starts_with(part), "{cookie}");
     let expected = r"headers = { Host = '~(?i-u)^a\.?(:[0-9]+)?$|^b\.?(:[0-9]+)?$' }";
     assert!(route.starts_with(expected), "{route}");
 }
