@@ -21,30 +21,26 @@ pub(super) struct Proxy<'a> {
 
 /// All of a configuration, in their order.
 pub(super) fn proxies(sections: &[Directive]) -> Vec<Proxy<'_>> {
-    let mut defaults: Option<&Directive> = None;
+    let mut defaults: Option<usize> = None;
     let mut proxies = Vec::new();
-    for section in sections {
+    for (at, section) in sections.iter().enumerate() {
         let kind = match section.name() {
             "frontend" => Kind::Frontend,
             "backend" => Kind::Backend,
             "listen" => Kind::Both,
             "defaults" => {
-                defaults = Some(section);
+                defaults = Some(at);
                 continue;
             }
             _ => continue,
         };
-        let from = section.words.iter().position(|word| word == "from");
-        let from = from.and_then(|at| section.words.get(at + 1));
-        let named = |name: &String| {
-            sections
-                .iter()
-                .find(|section| section.name() == "defaults" && section.argument(0) == name)
+        let defaults = match named_defaults(sections, section) {
+            Some(at) => Some(at),
+            None => defaults,
         };
-        let defaults = from.and_then(named).or(defaults);
-        let inherited = defaults.map_or(&[][..], Directive::inside);
+        let inherited = defaults.map_or_else(Vec::new, |at| inherited(sections, at));
         let is_inherited = |line: &&Directive| !matches!(line.name(), "server" | "bind" | "acl");
-        let lines = inherited.iter().filter(is_inherited);
+        let lines = inherited.into_iter().filter(is_inherited);
         proxies.push(Proxy {
             kind,
             section,
@@ -52,6 +48,26 @@ pub(super) fn proxies(sections: &[Directive]) -> Vec<Proxy<'_>> {
         });
     }
     proxies
+}
+
+/// The defaults that a section names with `from`, by their place among these sections.
+fn named_defaults(sections: &[Directive], section: &Directive) -> Option<usize> {
+    let from = section.words.iter().position(|word| word == "from")?;
+    let name = section.words.get(from + 1)?;
+    let mut sections = sections.iter();
+    sections.position(|section| section.name() == "defaults" && section.argument(0) == name)
+}
+
+/// All lines of defaults: first those of the defaults that they name, which must come before them.
+fn inherited(sections: &[Directive], at: usize) -> Vec<&Directive> {
+    let mut chain = vec![&sections[at]];
+    let mut end = at;
+    while let Some(at) = named_defaults(&sections[..end], &sections[end]) {
+        chain.push(&sections[at]);
+        end = at;
+    }
+    let chain = chain.into_iter().rev();
+    chain.flat_map(|section| section.inside()).collect()
 }
 
 impl<'a> Proxy<'a> {

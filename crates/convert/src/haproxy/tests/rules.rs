@@ -260,3 +260,27 @@ fn an_acl_that_cannot_be_asked_is_reported() {
     let said = outcome(&conversion, "acl is_x");
     assert!(matches!(said, Outcome::LeftOut(_)), "{said:?}");
 }
+
+#[test]
+fn defaults_inherit_the_rules_of_defaults() {
+    let text = "defaults base
+ mode http
+ http-request deny if { path_beg /a }
+defaults more from base
+ http-request deny if { path_beg /b }
+frontend f from more
+ bind :80
+ default_backend app
+backend app from base
+ server a 10.0.0.1:80
+";
+    let conversion = verified(
+        converted_files(vec![("/h.cfg", text.to_owned())]).expect("it is HAProxy's language"),
+    );
+    let text = lines(&conversion).join("; ");
+    let text = text.split("; [upstream").next().unwrap_or_default();
+    let denied = |path: &str| format!("path = \"{path}\"; {DENIED}; ");
+    let (a, b) = (denied("/a"), denied("/b"));
+    let routes = format!("[[route]]; {a}[[route]]; {b}[[route]]; {APP}");
+    assert!(text.ends_with(&routes), "{text}");
+}
