@@ -62,13 +62,6 @@ fn one<'a>(
     };
     let mut route = Route::new(given.condition.clone(), Response::status(404));
     route.comments = comments.to_vec();
-    if let Some(directive) = scope.own("internal") {
-        let how = "clients get 404 here; requests that come from inside do not exist in Onrush, and a response with X-Accel-Redirect becomes 502";
-        work.notes.approximated(directive, how);
-        // nginx has not come to the location then.
-        fields::response(work, &state.server, &spot, &mut route);
-        return work.push(route);
-    }
     timeouts(work, scope, &mut route);
     match access::write(work, scope, spot.constants, &mut route) {
         Entry::Open => respond(work, state, &spot, &mut route),
@@ -81,6 +74,30 @@ fn one<'a>(
     let others = only_prefix(&mut route);
     work.push(route)?;
     others.map_or(Ok(()), |others| work.push(others))
+}
+
+/// The route of a location for internal redirects alone. nginx refuses requests of clients before the rules of the location.
+///
+/// # Errors
+/// When there are too many.
+pub(super) fn internal<'a>(
+    work: &mut Work<'a>,
+    state: &State<'a>,
+    given: &Given,
+    directive: &'a Directive,
+    comments: &[String],
+) -> Result<(), TooMany> {
+    let how = "clients get 404 here; Onrush has no internal redirects, and a response with X-Accel-Redirect becomes 502";
+    work.notes.approximated(directive, how);
+    let spot = Spot {
+        when: &given.condition,
+        constants: &state.constants,
+    };
+    let mut route = Route::new(given.condition.clone(), Response::status(404));
+    route.comments = comments.to_vec();
+    // nginx adds the fields of the server, since it has not entered the location.
+    fields::response(work, &state.server, &spot, &mut route);
+    work.push(route)
 }
 
 /// Makes the route one that responds with what the location has: a server, files, or nothing.

@@ -129,6 +129,9 @@ fn inside<'a>(
         ..state.clone()
     };
     let comments = [origin.to_owned(), location.directive.origin()];
+    if let Some(directive) = state.scope.own("internal") {
+        return content::internal(work, &state, &given, directive, &comments);
+    }
     run(
         work,
         location.directive.inside(),

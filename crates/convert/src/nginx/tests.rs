@@ -3,6 +3,7 @@
 mod differences;
 mod expressions;
 mod grpc;
+mod guards;
 mod permission;
 
 use super::*;

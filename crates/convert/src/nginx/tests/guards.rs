@@ -1,0 +1,50 @@
+//! Rules that refuse requests refuse at least the same requests in the result.
+
+use super::*;
+
+/// The lines of the routes of these servers, and the conversion.
+#[track_caller]
+fn routes_of(http: &str) -> (String, Conversion) {
+    let conversion = converted(&format!("http {{ {http} }}"));
+    let text = lines(&conversion).join("\n");
+    let routes = text.split_once("[[route]]\n").map_or("", |(_, rest)| rest);
+    (routes.to_owned(), conversion)
+}
+
+/// Checks that the result for these servers has the `expected` parts and not the `missing` ones.
+#[track_caller]
+fn check_routes(http: &str, expected: &[&str], missing: &[&str]) -> Conversion {
+    let (routes, conversion) = routes_of(http);
+    for part in expected {
+        assert!(routes.contains(part), "{part} is missing in\n{routes}");
+    }
+    for part in missing {
+        assert!(!routes.contains(part), "{part} is in\n{routes}");
+    }
+    conversion
+}
+
+#[test]
+fn internal_locations_refuse_clients_before_their_rules() {
+    for rule in [
+        "return 200 secret;",
+        "return 301 /secret;",
+        "if ($http_x) { return 200 secret; }",
+        "rewrite ^ /secret redirect;",
+        "set $a secret; return 200 $a;",
+        "limit_except GET { deny all; } return 200 secret;",
+    ] {
+        let server = format!("server {{ location = /i {{ internal; {rule} root /w; }} }}");
+        let expected = "path = \"=/i\"\nrespond = { status = 404 }";
+        let conversion = check_routes(&server, &[expected], &["secret", "/w"]);
+        let Outcome::Approximated(how) = outcome(&conversion, "internal") else {
+            panic!("{:?}", conversion.notes);
+        };
+        assert!(how.contains("clients get 404"), "{how}");
+    }
+    check_routes(
+        "server { location /a/ { location ~ /b { internal; return 200 secret; } proxy_pass http://a; } }",
+        &["path = \"~/b\"", "respond = { status = 404 }"],
+        &["secret"],
+    );
+}
