@@ -10,7 +10,7 @@ use super::log;
 use super::proxy;
 use super::scope::Scope;
 use super::work::{Spot, State, Work};
-use crate::condition::{Atom, Both, Path};
+use crate::condition::Path;
 use crate::decide::{Given, TooMany};
 use crate::directive::Directive;
 use crate::document::Value;
@@ -25,31 +25,6 @@ const FOREIGN_STATUS: u16 = 501;
 /// # Errors
 /// When there are too many.
 pub(super) fn serve<'a>(
-    work: &mut Work<'a>,
-    state: &State<'a>,
-    given: &Given,
-    comments: &[String],
-) -> Result<(), TooMany> {
-    let Some(limit) = state.scope.own("limit_except") else {
-        return one(work, state, given, comments);
-    };
-    work.notes.carried(limit);
-    let mut methods = limit.arguments().to_vec();
-    if methods.iter().any(|method| method == "GET") {
-        methods.push("HEAD".to_owned());
-    }
-    if let Both::Is(given) = given.and(&Atom::Method(methods)) {
-        one(work, state, &given, comments)?;
-    }
-    // What stands in its block is for the others.
-    let state = State {
-        scope: state.scope.with(limit.inside()),
-        ..state.clone()
-    };
-    one(work, &state, given, comments)
-}
-
-fn one<'a>(
     work: &mut Work<'a>,
     state: &State<'a>,
     given: &Given,

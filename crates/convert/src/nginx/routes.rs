@@ -132,13 +132,40 @@ fn inside<'a>(
     if let Some(directive) = state.scope.own("internal") {
         return content::internal(work, &state, &given, directive, &comments);
     }
+    let Some(limit) = state.scope.own("limit_except") else {
+        return entered(work, location.directive, given, state, &comments);
+    };
+    work.notes.carried(limit);
+    let mut methods = limit.arguments().to_vec();
+    if methods.iter().any(|method| method == "GET") {
+        methods.push("HEAD".to_owned());
+    }
+    if let Both::Is(given) = given.and(&Atom::Method(methods)) {
+        entered(work, location.directive, given, state.clone(), &comments)?;
+    }
+    // nginx replaces the location by the block before the rewrite rules, which the block does not inherit.
+    let state = State {
+        scope: state.scope.with(limit.inside()),
+        ..state
+    };
+    content::serve(work, &state, &given, &comments)
+}
+
+/// The routes of requests that have entered a location.
+fn entered<'a>(
+    work: &mut Work<'a>,
+    location: &'a Directive,
+    given: Given,
+    state: State<'a>,
+    comments: &[String],
+) -> Result<(), TooMany> {
     run(
         work,
-        location.directive.inside(),
+        location.inside(),
         given,
         state,
-        &comments,
-        &mut |work, state, given| content::serve(work, &state, given, &comments),
+        comments,
+        &mut |work, state, given| content::serve(work, &state, given, comments),
     )
 }
 

@@ -48,3 +48,37 @@ fn internal_locations_refuse_clients_before_their_rules() {
         &["secret"],
     );
 }
+
+#[test]
+fn methods_that_are_not_excepted_have_no_rewrite_rules() {
+    let refusal = "path = \"~^/l\"\ndeny = [\"0.0.0.0/0\", \"::/0\"]\n";
+    for rule in [
+        "return 200 x;",
+        "if ($request_method = POST) { return 200 x; }",
+        "if ($http_x) { return 200 x; }",
+        "rewrite ^ /x redirect;",
+    ] {
+        let server =
+            format!("server {{ location /l {{ limit_except GET {{ deny all; }} {rule} }} }}");
+        let (routes, _) = routes_of(&server);
+        let all = routes.split("[[route]]\n");
+        let last = all.filter(|route| route.contains("/l\"")).last();
+        assert!(
+            last.is_some_and(|last| last.starts_with(refusal)),
+            "{routes}"
+        );
+        let open = routes.split("[[route]]\n");
+        let open = open.filter(|route| route.contains("/x") || route.contains("body"));
+        for route in open {
+            assert!(route.contains("method = [\"GET\", \"HEAD\"]"), "{routes}");
+        }
+    }
+    check_routes(
+        "server { location /l/ { limit_except GET { allow 10.0.0.0/8; deny all; } rewrite ^/l/(.*)$ /z/$1 break; proxy_pass http://a; } }",
+        &[
+            "method = [\"GET\", \"HEAD\"]\nstrip_prefix = true\nreplace_prefix = \"/z/\"",
+            "path = \"/l/\"\nallow = \"10.0.0.0/8\"\nrequest_headers = { set = { Host = \"a\" } }\nforward",
+        ],
+        &[],
+    );
+}
