@@ -204,7 +204,9 @@ fn of_value(text: &str) -> Option<Option<String>> {
 fn mapped<'w, 'a>(work: &'w Work<'a>, text: &str) -> Option<&'w Map<'a>> {
     let name = text.strip_prefix('$')?.trim_matches(['{', '}']);
     let mut maps = work.maps.iter();
-    maps.find(|map| map.target() == name && map.source() == "sent_http_content_type")
+    maps.find(|map| {
+        map.target() == name && map.variable().as_deref() == Some("sent_http_content_type")
+    })
 }
 
 /// What is said of responses, and whether all of it is.

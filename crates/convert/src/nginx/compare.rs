@@ -3,7 +3,7 @@
 use super::field::{Wanted, field};
 use super::map::Map;
 use super::undecided::why_unknown;
-use super::variable::{Constants, Piece, expanded, pieces};
+use super::variable::{Constants, Piece, expanded, names, pieces};
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
 use crate::dialect::carried;
@@ -135,12 +135,15 @@ pub(super) fn key(
     };
     // A map of a map: each is looked up in those before it, so that none can lead to itself.
     let before = maps.iter().position(|known| known.target() == map.target());
-    compare(
-        map.source(),
-        &wanted,
-        constants,
-        &maps[..before.unwrap_or(0)],
-    )
+    let maps = &maps[..before.unwrap_or(0)];
+    if let Some(name) = map.variable() {
+        return compare(&name, &wanted, constants, maps);
+    }
+    let names = names(map.source());
+    match names.iter().find_map(|name| why_unknown(name, constants)) {
+        Some(why) => Err(why),
+        None => compare_text(&expanded(map.source(), constants), &wanted, constants, maps),
+    }
 }
 
 /// Whether a key of a map of hosts stands for several.

@@ -112,7 +112,11 @@ pub(super) fn difference(formula: &Formula, words: &str, maps: &[Map<'_>]) -> Op
 /// Whether the variable is the target as the client wrote it, or a map of it.
 fn is_target(name: &str, maps: &[Map<'_>]) -> bool {
     let at = maps.iter().position(|map| map.target() == name);
-    name == "request_uri" || at.is_some_and(|at| is_target(maps[at].source(), &maps[..at]))
+    let of_map = |at: usize| {
+        let names = super::variable::names(maps[at].source());
+        names.iter().any(|name| is_target(name, &maps[..at]))
+    };
+    name == "request_uri" || at.is_some_and(of_map)
 }
 
 fn of_atoms(formula: &Formula) -> Option<&'static str> {

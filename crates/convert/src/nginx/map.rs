@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::variable::{Piece, pieces};
 use crate::directive::Directive;
 use crate::limits;
 
@@ -9,8 +10,9 @@ use crate::limits;
 #[derive(Clone, Debug)]
 pub(super) struct Map<'a> {
     pub(super) directive: &'a Directive,
-    /// Names without their `$`.
+    /// The text that keys are compared with.
     source: &'a str,
+    /// The name of the variable, without its `$`.
     target: &'a str,
     keys: Keys,
     /// Key and value, those with an exact key before expressions, without the default.
@@ -31,7 +33,7 @@ enum Keys {
 const OPTIONS: [&str; 3] = ["hostnames", "volatile", "include"];
 
 impl<'a> Map<'a> {
-    /// None when it is neither, or its source is more than one variable.
+    /// None when it is neither.
     pub(super) fn of(directive: &'a Directive) -> Option<Map<'a>> {
         let is_geo = match directive.name() {
             "map" => false,
@@ -61,7 +63,7 @@ impl<'a> Map<'a> {
         entries.sort_by_key(|(key, _)| keys.rank(key));
         Some(Map {
             directive,
-            source: source.trim_start_matches("$").trim_matches(['{', '}']),
+            source,
             target: target.trim_start_matches('$'),
             keys,
             entries,
@@ -91,9 +93,17 @@ impl<'a> Map<'a> {
         self.entries.get(at).map(|(key, _)| *key)
     }
 
-    /// The variable that keys are compared with, without its `$`.
+    /// The text that keys are compared with: one variable, or several with other text between them.
     pub(super) fn source(&self) -> &'a str {
         self.source
+    }
+
+    /// The variable that keys are compared with, if the source is that variable alone.
+    pub(super) fn variable(&self) -> Option<String> {
+        match &pieces(self.source)[..] {
+            [Piece::Variable(name)] => Some(name.clone()),
+            _ => None,
+        }
     }
 
     /// Whether keys may stand for several hosts.

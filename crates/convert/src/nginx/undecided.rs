@@ -139,10 +139,6 @@ fn is_about_client(words: &str, constants: &Constants, maps: &[Map<'_>]) -> bool
         let Some(at) = maps.iter().position(|map| map.target() == name) else {
             return false;
         };
-        is_about_client(
-            &format!("${{{}}}", maps[at].source()),
-            constants,
-            &maps[..at],
-        )
+        is_about_client(maps[at].source(), constants, &maps[..at])
     })
 }

@@ -82,3 +82,45 @@ fn methods_that_are_not_excepted_have_no_rewrite_rules() {
         &[],
     );
 }
+
+/// Checks that the location with this guard refuses every request, and that the note of the `if` reports it.
+#[track_caller]
+fn check_closed(http: &str, guard: &str) {
+    let text = format!("{http} server {{ location / {{ {guard} proxy_pass http://a; }} }}");
+    let conversion = check_routes(&text, &["respond = { status = 403 }"], &["forward ="]);
+    let Outcome::LeftOut(why) = outcome(&conversion, "if") else {
+        panic!("{:?}", conversion.notes);
+    };
+    assert!(why.contains("is refused (--open-guards"), "{why}");
+}
+
+#[test]
+fn a_map_of_joined_variables_is_not_one_of_a_field() {
+    for source in [
+        "$http_x_debug$http_x_admin",
+        "$arg_a$arg_b",
+        "$cookie_a$http_b",
+        "$request_method$uri",
+        "$uri$arg_a",
+        "$host$uri",
+        "\"$request_method:$http_x\"",
+        "x$http_x_debug",
+        "${http_x_debug}x",
+    ] {
+        let map = format!("map {source} $b {{ default 0; \"11\" 1; }}");
+        check_closed(&map, "if ($b) { return 403; }");
+    }
+    let conversion = check_routes(
+        "map \"${http_x}\" $b { default 0; 1 1; } server { if ($b) { return 403; } return 200; }",
+        &["headers = { X = \"~(?i)^1$\" }\nrespond = { status = 403 }"],
+        &[],
+    );
+    assert!(conversion.is_complete(), "{:?}", conversion.notes);
+    // Text beside a variable that is known when the file is converted.
+    check_routes(
+        "map x$server_name $b { default 0; xa.org 1; }
+         server { server_name a.org; location / { if ($b) { return 403; } proxy_pass http://a; } }",
+        &["respond = { status = 403 }"],
+        &["forward ="],
+    );
+}
