@@ -120,6 +120,15 @@ pub(super) fn key(
         return Ok(Formula::always());
     };
     if map.is_geo() {
+        if map.variable().as_deref() != Some("remote_addr") {
+            let source = map.source();
+            return Err(format!(
+                "networks are compared with the address of the client, not with {source}"
+            ));
+        }
+        if let Some(why) = why_unknown("remote_addr", constants) {
+            return Err(why);
+        }
         let network = network(key).ok_or_else(|| format!("{key:?} is no network"))?;
         return Ok(Formula::Atom(Atom::From(vec![network])));
     }

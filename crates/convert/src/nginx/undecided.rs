@@ -33,13 +33,15 @@ const UNKNOWN_CLIENT: char = '!';
 const UNKNOWN_OTHER: char = '?';
 
 /// Beginnings of variables that say who the client is.
-const CLIENT: [&str; 9] = [
+const CLIENT: [&str; 11] = [
     "auth_",
     "geoip",
     "http_authorization",
     "invalid_referer",
     "jwt_",
     "oidc_",
+    "proxy_protocol_addr",
+    "realip_remote_addr",
     "remote_user",
     "secure_link",
     "ssl_client_",

@@ -124,3 +124,17 @@ fn a_map_of_joined_variables_is_not_one_of_a_field() {
         &["forward ="],
     );
 }
+
+#[test]
+fn a_geo_of_another_variable_is_not_one_of_the_client_address() {
+    for variable in ["$http_x_addr", "$realip_remote_addr", "$arg_a", "${http_x}"] {
+        let geo = format!("geo {variable} $g {{ default 0; 10.0.0.0/8 1; }}");
+        check_closed(&geo, "if ($g) { return 403; }");
+        check_closed(&geo, "if ($g = 0) { return 403; }");
+    }
+    check_routes(
+        "geo ${remote_addr} $g { default 0; 10.0.0.0/8 1; } server { if ($g) { return 403; } return 200; }",
+        &["from = \"10.0.0.0/8\"\nrespond = { status = 403 }"],
+        &[],
+    );
+}
