@@ -60,6 +60,28 @@ pub(crate) fn is_fresh_behind(pattern: &str, prefix: &str) -> bool {
     Paths::new(pattern).is_some_and(|mut paths| fresh(&mut paths).unwrap_or(false))
 }
 
+/// Differences between an expression that is looked for in a target, with its query, and in the path of that target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beyond {
+    /// It may be found in the target and not in the path.
+    pub(crate) is_found: bool,
+    /// It may be found in the path and not in the target.
+    pub(crate) is_lost: bool,
+}
+
+/// The differences that a query can make to an expression.
+pub(crate) fn beyond_path(pattern: &str) -> Beyond {
+    let unknown = Beyond {
+        is_found: true,
+        is_lost: true,
+    };
+    if !pattern.contains('^') {
+        return unknown;
+    }
+    let found = Paths::new(pattern).and_then(|mut paths| paths.with_queries());
+    found.unwrap_or(unknown)
+}
+
 /// Whether the expression may be found in the path of a directory.
 pub(crate) fn may_be_in_directory(pattern: &str) -> bool {
     let Some(mut paths) = Paths::new(pattern) else {
@@ -108,6 +130,41 @@ impl Paths {
             }
         }
         Some(!state.is_dead())
+    }
+
+    /// All targets, with a path in visible letters. None where that cannot be told.
+    fn with_queries(&mut self) -> Option<Beyond> {
+        let begin = start::Config::new().anchored(Anchored::No);
+        let begin = self.automaton.start_state(&mut self.cache, &begin).ok()?;
+        let mut beyond = Beyond::default();
+        // Each state with whether the expression is found in the path, where that has ended.
+        let (mut seen, mut waiting) = (HashSet::new(), Vec::new());
+        waiting.push((self.next(begin, b'/')?, None));
+        while let Some((state, in_path)) = waiting.pop() {
+            if state.is_match() {
+                beyond.is_found |= in_path == Some(false);
+                continue;
+            }
+            if state.is_dead() {
+                beyond.is_lost |= in_path == Some(true);
+                continue;
+            }
+            if !seen.insert((state, in_path)) {
+                continue;
+            }
+            let at_end = self.ends(state)?;
+            match in_path {
+                Some(in_path) => {
+                    beyond.is_found |= at_end && !in_path;
+                    beyond.is_lost |= !at_end && in_path;
+                }
+                None => waiting.push((self.next(state, b'?')?, Some(at_end))),
+            }
+            for byte in (b'!'..=u8::MAX).filter(|byte| in_path.is_some() || *byte != b'?') {
+                waiting.push((self.next(state, byte)?, in_path));
+            }
+        }
+        Some(beyond)
     }
 
     fn next(&mut self, state: LazyStateID, byte: u8) -> Option<LazyStateID> {
@@ -227,6 +284,28 @@ mod tests {
             ("a$", "/x/", true),
         ] {
             assert_eq!(may_begin_with(pattern, prefix), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_query_makes_a_difference_to_an_expression() {
+        for (pattern, is_found, is_lost) in [
+            (r"^/admin", false, false),
+            (r"(?-u)^/(a|b)/", false, false),
+            (r"(?i-u)^/adm[a-z]+/x", false, false),
+            (r"(?-u)^/a/(.*)\n?$", false, false),
+            (r"(?-u)^/a(/|\?|\n?$)", false, false),
+            (r"(?-u)^/a\n?$", false, true),
+            (r"(?-u)^/[^?]*x", false, false),
+            (r"(?-u)^/[^?]*\n?$", false, true),
+            (r"(?-u)^/.*x", true, false),
+            (r"(?-u)^/a.*\.php\n?$", true, true),
+            (r"(?-u)^/[^/]+/x", true, false),
+            (r"^/a|b", true, false),
+            (r"x", true, true),
+        ] {
+            let expected = Beyond { is_found, is_lost };
+            assert_eq!(beyond_path(pattern), expected, "{pattern}");
         }
     }
 

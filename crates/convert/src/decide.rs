@@ -29,6 +29,47 @@ impl Formula {
         Formula::Any(Vec::new())
     }
 
+    /// The same without the parts that cannot be evaluated.
+    pub(crate) fn nearest(self) -> Formula {
+        let rest = |parts: Vec<Formula>| {
+            let known = |part: &Formula| !matches!(part, Formula::Unknown(_));
+            parts
+                .into_iter()
+                .filter(known)
+                .map(Formula::nearest)
+                .collect()
+        };
+        match self {
+            Formula::Atom(_) | Formula::Unknown(_) => self,
+            Formula::Not(inner) => Formula::Not(Box::new(inner.nearest())),
+            Formula::All(parts) => Formula::All(rest(parts)),
+            Formula::Any(parts) => Formula::Any(rest(parts)),
+        }
+    }
+
+    /// The same without those parts that cannot be evaluated and only narrow it: it holds for the same requests or more.
+    pub(crate) fn widened(self) -> Formula {
+        self.without_unknown(Change::Wider)
+    }
+
+    fn without_unknown(self, change: Change) -> Formula {
+        let is_kept = |part: &Formula| !matches!(part, Formula::Unknown(_));
+        let rest = |parts: Vec<Formula>, keeps: fn(&Formula) -> bool| {
+            let parts = parts.into_iter().filter(keeps);
+            parts.map(|part| part.without_unknown(change)).collect()
+        };
+        match (self, change) {
+            (Formula::Not(inner), _) => {
+                Formula::Not(Box::new(inner.without_unknown(change.opposite())))
+            }
+            (Formula::All(parts), Change::Wider) => Formula::All(rest(parts, is_kept)),
+            (Formula::Any(parts), Change::Narrower) => Formula::Any(rest(parts, is_kept)),
+            (Formula::All(parts), Change::Narrower) => Formula::All(rest(parts, |_| true)),
+            (Formula::Any(parts), Change::Wider) => Formula::Any(rest(parts, |_| true)),
+            (formula @ (Formula::Atom(_) | Formula::Unknown(_)), _) => formula,
+        }
+    }
+
     /// Reasons of the parts that cannot be evaluated.
     pub(crate) fn unknown(&self) -> Vec<&str> {
         match self {
@@ -38,6 +79,24 @@ impl Formula {
                 parts.iter().flat_map(Formula::unknown).collect()
             }
             Formula::Unknown(why) => vec![why],
+        }
+    }
+}
+
+/// How a formula may differ from the one that it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// It holds for more requests.
+    Wider,
+    /// It holds for fewer.
+    Narrower,
+}
+
+impl Change {
+    fn opposite(self) -> Change {
+        match self {
+            Change::Wider => Change::Narrower,
+            Change::Narrower => Change::Wider,
         }
     }
 }
@@ -408,6 +467,24 @@ mod tests {
             letters.routes,
             ["~^/a(?s-u:.*)(?:\\.php\\z) F", "/a E", "~\\.php\\z F", " "]
         );
+    }
+
+    #[test]
+    fn parts_that_cannot_be_evaluated_are_left_out_on_one_side() {
+        let not = |formula| Formula::Not(Box::new(formula));
+        let unknown = || Formula::Unknown("why".to_owned());
+        let all = || Formula::All(vec![prefix("/a"), unknown()]);
+        let any = || Formula::Any(vec![prefix("/a"), unknown()]);
+        for (formula, wide) in [
+            (all(), Formula::All(vec![prefix("/a")])),
+            (any(), any()),
+            (not(all()), not(all())),
+            (not(any()), not(Formula::Any(vec![prefix("/a")]))),
+            (not(not(all())), not(not(Formula::All(vec![prefix("/a")])))),
+        ] {
+            assert_eq!(formula.clone().widened(), wide, "{formula:?}");
+            assert_eq!(formula.nearest().unknown(), Vec::<&str>::new());
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod map;
 mod proxy;
 mod real_ip;
 mod redirect;
+mod request_uri;
 mod rewrite;
 mod routes;
 mod scope;

@@ -2,6 +2,7 @@
 
 use super::field::{Wanted, field};
 use super::map::Map;
+use super::request_uri::target;
 use super::undecided::why_unknown;
 use super::variable::{Constants, Piece, expanded, names, pieces};
 use crate::condition::{Atom, Path, Scheme, Test, network};
@@ -96,7 +97,11 @@ fn compare(
         "https" => return scheme(wanted, &["", "on"]),
         "request_method" => Atom::Method(methods(wanted)?),
         "remote_addr" | "binary_remote_addr" => client(wanted)?,
-        "uri" | "document_uri" | "request_uri" => path(name, wanted)?,
+        "uri" | "document_uri" => path(wanted),
+        "request_uri" => {
+            let formula = target(wanted)?;
+            return check_all(&formula).map(|()| formula);
+        }
         name => {
             let formula = field(name, wanted);
             let formula = formula.ok_or_else(|| format!("Onrush has no condition on ${name}"))?;
@@ -333,22 +338,11 @@ fn client(wanted: &Wanted<'_>) -> Result<Atom, String> {
     }
 }
 
-fn path(name: &str, wanted: &Wanted<'_>) -> Result<Atom, String> {
-    let path = match wanted {
-        Wanted::Equal(path) | Wanted::Alike(path) if path.contains('?') => {
-            return Err("conditions on paths do not see the query".to_owned());
-        }
+fn path(wanted: &Wanted<'_>) -> Atom {
+    Atom::Path(match wanted {
         Wanted::Equal(path) => Path::Exact((*path).to_owned()),
         Wanted::Alike(path) => Path::Pattern(format!("(?i)^{}$", regex::escape(path))),
-        Wanted::Found(pattern) if name == "request_uri" && pattern.contains(['?', '=', '&']) => {
-            let is_plain = regex::Regex::new(pattern).is_ok() && !pattern.contains("\\?");
-            match is_plain && !pattern.contains(['=', '&']) {
-                true => Path::Pattern(pattern.clone()),
-                false => return Err("conditions on paths do not see the query".to_owned()),
-            }
-        }
         Wanted::Found(pattern) => Path::Pattern(pattern.clone()),
         Wanted::Set => Path::Any,
-    };
-    Ok(Atom::Path(path))
+    })
 }

@@ -41,6 +41,7 @@ pub(super) fn run<'a>(
         comments,
         end,
         is_undecided: false,
+        unknown: None,
     };
     walk(&acts, given, state, &mut rewriting)
 }
@@ -51,6 +52,8 @@ struct Rewriting<'w, 'e, 'a> {
     end: &'w mut End<'e, 'a>,
     /// Whether the current act is an `if` whose condition cannot be evaluated.
     is_undecided: bool,
+    /// Why a part of the current condition cannot be evaluated.
+    unknown: Option<String>,
 }
 
 impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
@@ -58,6 +61,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
 
     fn when(&mut self, act: &Act<'a>, state: &State<'a>) -> Formula {
         self.is_undecided = false;
+        self.unknown = None;
         let (directive, formula) = match act {
             Act::EndIf => return Formula::always(),
             Act::Do(_) if state.undecided.is_some() => return Formula::always(),
@@ -75,7 +79,10 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
             Act::If(directive, _) => {
                 let words = directive.arguments();
                 let formula = condition(words, &state.constants, &self.work.maps);
-                (*directive, formula)
+                (
+                    *directive,
+                    formula.map(|formula| self.known(directive, formula, state)),
+                )
             }
             Act::Bind(map, entry) => {
                 let map = &self.work.maps[*map];
@@ -83,7 +90,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                     return Formula::never();
                 }
                 let formula = key(map, *entry, &state.constants, &self.work.maps);
-                (map.directive, formula)
+                (map.directive, formula.map(Formula::nearest))
             }
         };
         match formula {
@@ -187,7 +194,8 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
 
     fn inexpressible(&mut self, act: &Act<'a>, state: &State<'a>) -> Unasked {
         let why = "Onrush cannot ask for this together with the conditions around it";
-        self.undecided(act, state, why)
+        let unknown = self.unknown.take();
+        self.undecided(act, state, unknown.as_deref().unwrap_or(why))
     }
 
     fn step(&mut self) -> Result<(), TooMany> {
@@ -196,6 +204,18 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
 }
 
 impl<'a> Rewriting<'_, '_, 'a> {
+    /// The condition of an `if`, of which a part may be unknown. An `if` that refuses requests may refuse more, the variables of
+    /// one that sets some are unknown where the condition is, and any other `if` applies as far as its condition is known.
+    fn known(&mut self, directive: &Directive, formula: Formula, state: &State<'a>) -> Formula {
+        self.unknown = formula.unknown().first().map(|why| (*why).to_owned());
+        let (guards, maps) = (self.work.guards, &self.work.maps);
+        match Undecided::new(guards, maps, &state.constants, directive).closes {
+            true => formula.widened(),
+            false if sets(directive) => formula,
+            false => formula.nearest(),
+        }
+    }
+
     /// Decides about an act whose condition cannot be evaluated, for the reason `why`: an `if` that refuses requests or sets
     /// variables applies, all else is skipped.
     fn undecided(&mut self, act: &Act<'a>, state: &State<'a>, why: &str) -> Unasked {
@@ -213,8 +233,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
             false => why.to_owned(),
         };
         self.work.notes.left_out(directive, why);
-        let is_set = |inside: &Directive| inside.name() == "set";
-        self.is_undecided = is_if && (closes || directive.inside().iter().any(is_set));
+        self.is_undecided = is_if && (closes || sets(directive));
         match self.is_undecided {
             true => Unasked::Applies,
             false => Unasked::Skipped,
@@ -266,6 +285,12 @@ impl<'a> Rewriting<'_, '_, 'a> {
         log::write(self.work, &state.scope, &mut route);
         self.work.push(route)
     }
+}
+
+/// Whether an `if` sets variables.
+fn sets(directive: &Directive) -> bool {
+    let mut inside = directive.inside().iter();
+    inside.any(|inside| inside.name() == "set")
 }
 
 /// Whether a `rewrite` has nginx look for another location, or for files of another name.

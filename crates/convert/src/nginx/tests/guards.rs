@@ -138,3 +138,65 @@ fn a_geo_of_another_variable_is_not_one_of_the_client_address() {
         &[],
     );
 }
+
+#[test]
+fn a_target_that_may_match_in_its_query_closes_the_location() {
+    for guard in [
+        "if ($request_uri ~* \"union.*select|<script\") { return 403; }",
+        "if ($request_uri ~ evil) { return 403; }",
+        "if ($request_uri ~ \"\\.\\./\") { return 444; }",
+        "if ($request_uri ~ ^/a.*b) { return 403; }",
+        "if ($request_uri ~ %3C) { return 403; }",
+        "if ($request_uri !~ ^/[^?]*$) { return 403; }",
+        "if ($request_uri != /x) { return 403; }",
+        "if ($request_uri !~ ok) { return 403; }",
+        "set $t $request_uri; if ($t ~ evil) { return 403; }",
+        "if ($request_uri ~ evil) { set $bad 1; } if ($bad) { return 403; }",
+        "if ($bad) { return 403; }",
+    ] {
+        let map = "map $request_uri $bad { default 0; ~evil 1; }";
+        let map = if guard.contains("set $bad") { "" } else { map };
+        let text = format!("{map} server {{ location / {{ {guard} proxy_pass http://a; }} }}");
+        let (routes, conversion) = routes_of(&text);
+        let last = routes.rsplit("[[route]]\n").next().unwrap_or_default();
+        assert!(last.contains("status = 403"), "{guard}\n{routes}");
+        assert!(!conversion.is_complete(), "{:?}", conversion.notes);
+    }
+}
+
+#[test]
+fn a_target_that_matches_by_its_path_alone_is_carried() {
+    for (condition, path) in [
+        ("~ ^/admin", "^/admin"),
+        ("~ ^/(a|b)/", "^/(a|b)/"),
+        ("~* ^/adm[a-z]+/x", "^/adm[a-z]+/x"),
+        ("~ ^/a/(.*)$", "^/a/(.*)"),
+    ] {
+        let text = format!(
+            "server {{ location / {{ if ($request_uri {condition}) {{ return 403; }} proxy_pass http://a; }} }}"
+        );
+        let conversion = check_routes(&text, &["respond = { status = 403 }", "forward ="], &[]);
+        assert!(conversion.text.contains(path), "{}", conversion.text);
+        assert!(matches!(
+            outcome(&conversion, "if"),
+            Outcome::Approximated(_)
+        ));
+    }
+    // Wider than in nginx: with any query.
+    let text = "server { if ($request_uri ~ ^/a$) { return 403; } return 200; }";
+    let conversion = check_routes(text, &["^/a\\n?$'\nrespond = { status = 403 }"], &[]);
+    assert!(matches!(
+        outcome(&conversion, "if"),
+        Outcome::Approximated(_)
+    ));
+    // A rule that refuses nobody.
+    for rule in ["~ old.html", "~ old$", "= /old"] {
+        let text =
+            format!("server {{ if ($request_uri {rule}) {{ return 301 /new; }} return 200; }}");
+        let conversion = check_routes(&text, &["redirect = "], &["403"]);
+        assert!(matches!(
+            outcome(&conversion, "if"),
+            Outcome::Approximated(_)
+        ));
+    }
+}

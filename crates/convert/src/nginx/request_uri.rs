@@ -1,0 +1,64 @@
+//! Conditions on `$request_uri`: the path as the client wrote it, and the query. Onrush compares the path alone, decoded and
+//! without dot segments, so a part of such a condition may be unknown.
+
+use super::field::Wanted;
+use crate::automaton::beyond_path;
+use crate::condition::{Atom, Path};
+use crate::decide::Formula;
+use crate::pcre::translated;
+
+const NO_QUERY: &str = "conditions on paths do not see the query";
+const DECODED: &str = "paths are compared decoded, without dot segments and empty segments";
+
+/// Whether the target is what is wanted.
+///
+/// # Errors
+/// With a sentence about what Onrush has nothing for.
+pub(super) fn target(wanted: &Wanted<'_>) -> Result<Formula, String> {
+    let path = match wanted {
+        Wanted::Equal(text) | Wanted::Alike(text) if text.contains('?') => {
+            return Err(NO_QUERY.to_owned());
+        }
+        Wanted::Equal(text) | Wanted::Alike(text) if is_as_written(text) => {
+            return Ok(Formula::Any(vec![unknown(DECODED)]));
+        }
+        Wanted::Equal(text) => Path::Exact((*text).to_owned()),
+        Wanted::Alike(text) => Path::Pattern(format!("(?i)^{}$", regex::escape(text))),
+        Wanted::Found(pattern) => return found(pattern),
+        Wanted::Set => Path::Any,
+    };
+    let path = Formula::Atom(Atom::Path(path));
+    Ok(match wanted {
+        Wanted::Set => path,
+        _ => Formula::All(vec![path, unknown(NO_QUERY)]),
+    })
+}
+
+fn found(pattern: &str) -> Result<Formula, String> {
+    if pattern.contains(['=', '&']) || pattern.contains("\\?") {
+        return Err(NO_QUERY.to_owned());
+    }
+    let path = Formula::Atom(Atom::Path(Path::Pattern(pattern.to_owned())));
+    let beyond = beyond_path(&translated(pattern));
+    let path = match beyond.is_lost {
+        true => Formula::All(vec![path, unknown(NO_QUERY)]),
+        false => path,
+    };
+    let is_as_written = is_as_written(&pattern.replace('\\', ""));
+    Ok(match (is_as_written, beyond.is_found) {
+        (true, _) => Formula::Any(vec![path, unknown(DECODED)]),
+        (false, true) => Formula::Any(vec![path, unknown(NO_QUERY)]),
+        (false, false) => path,
+    })
+}
+
+fn unknown(why: &str) -> Formula {
+    Formula::Unknown(why.to_owned())
+}
+
+/// Whether a target with this text differs from its path as Onrush compares it.
+fn is_as_written(text: &str) -> bool {
+    ["%", "//", "/./", ".."]
+        .iter()
+        .any(|part| text.contains(part))
+}
