@@ -107,6 +107,7 @@ pub fn convert(
         log: AccessLog::default(),
         maps: level.iter().filter_map(Map::of).collect(),
         http: level,
+        trusted: Vec::new(),
         prefix: prefix.to_owned(),
         forwards_clients: false,
         passes: None,
@@ -148,18 +149,20 @@ fn finish<'a>(
         let scope = outer.of_location(directive.inside());
         servers.push(Server::new(&mut work, directive, scope));
     }
+    let scopes = servers.iter().flat_map(|server| {
+        let level = server.directive.inside();
+        real_ip::scopes(level, server.scope.clone())
+    });
+    work.trusted = real_ip::proxies(&mut work, &scopes.collect::<Vec<_>>());
     let listeners = listeners(&mut work, &servers);
     serve(&mut work, &servers, &listeners)?;
-    let scopes = servers.iter().map(|server| &server.scope).chain([&outer]);
-    let scopes: Vec<&Scope<'_>> = scopes.collect();
-    let trusted = real_ip::proxies(&mut work, &scopes);
     let mut comments = vec![format!("Converted from nginx's {}.", path.display())];
     let mut sections = vec![top(&mut work, directives)];
     sections.push(process(&mut work, directives, &mut comments));
     sections.extend(listeners.iter().map(Listener::written));
     content::share_timeouts(&mut work);
     sections.push(work.timeouts.written(&mut work.notes));
-    sections.push(forwarded(&mut work, trusted));
+    sections.push(forwarded(&mut work));
     sections.push(work.log.written());
     if !work.log.is_on() {
         // Nothing is to be kept out of it.
@@ -298,10 +301,10 @@ fn process<'a>(
     }
 }
 
-fn forwarded(work: &mut Work<'_>, trusted: Vec<String>) -> Section {
+fn forwarded(work: &mut Work<'_>) -> Section {
     let mut section = Section::new("[forwarded]");
-    if !trusted.is_empty() {
-        section.put("trust", Value::texts(trusted));
+    if !work.trusted.is_empty() {
+        section.put("trust", Value::texts(work.trusted.clone()));
     }
     if let Some(directive) = work.passes.filter(|_| !work.forwards_clients) {
         let how = "what clients say in X-Forwarded-For and such passes from those in [forwarded] trust alone; nginx passes it from everybody";

@@ -94,7 +94,7 @@ fn foreign<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Entry {
 
 fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> Entry {
     if let Some(directive) = scope.all_of(&["allow", "deny"]).into_iter().next()
-        && let Some(why) = other_address(scope)
+        && let Some(why) = other_address(scope, &work.trusted)
     {
         return unasked(work, directive, why);
     }
@@ -259,6 +259,11 @@ fn limits<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
             let why = "a route has one limit of each kind, and one key for both";
             work.notes.left_out(directive, why);
             continue;
+        }
+        if by == "address"
+            && let Some(why) = other_address(scope, &work.trusted)
+        {
+            work.notes.approximated(directive, why);
         }
         named = Some(by);
         key = Some("key");

@@ -8,6 +8,7 @@ use super::fields;
 use super::handler::Handler;
 use super::log;
 use super::proxy;
+use super::real_ip;
 use super::scope::Scope;
 use super::work::{Spot, State, Work};
 use crate::condition::Path;
@@ -31,9 +32,12 @@ pub(super) fn serve<'a>(
     comments: &[String],
 ) -> Result<(), TooMany> {
     let scope = &state.scope;
+    // nginx takes the client address once more behind the rewrite rules.
+    let mut constants = state.constants.clone();
+    real_ip::mark(scope, &work.trusted, &mut constants);
     let spot = Spot {
         when: &given.condition,
-        constants: &state.constants,
+        constants: &constants,
     };
     let mut route = Route::new(given.condition.clone(), Response::status(404));
     route.comments = comments.to_vec();

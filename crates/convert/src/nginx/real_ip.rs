@@ -1,6 +1,8 @@
 //! `real_ip_header` and `set_real_ip_from`: the senders that are trusted to give a client's address.
 
 use super::scope::Scope;
+use super::undecided;
+use super::variable::{Constants, REPORTED};
 use super::work::Work;
 use crate::condition::network;
 use crate::directive::Directive;
@@ -39,16 +41,44 @@ pub(super) fn believes_header(scope: &Scope<'_>) -> bool {
     has_proxy_header(scope) && source(scope) != Source::ProxyHeader
 }
 
-/// Why a rule about client addresses would see another address than in nginx.
-pub(super) fn other_address(scope: &Scope<'_>) -> Option<&'static str> {
+/// Why a rule about client addresses would see another address than in nginx, where Onrush takes the addresses that proxies in
+/// `trusted` report.
+pub(super) fn other_address(scope: &Scope<'_>, trusted: &[String]) -> Option<&'static str> {
     if believes_header(scope) {
         return Some(
             "nginx looks at another address than that of the PROXY header, which Onrush takes (expected real_ip_header proxy_protocol with set_real_ip_from)",
         );
     }
-    (source(scope) == Source::Field).then_some(
-        "nginx looks at the address in a field that Onrush does not read (expected real_ip_header X-Forwarded-For)",
+    let is_same = match source(scope) {
+        Source::Field => {
+            return Some(
+                "nginx looks at the address in a field that Onrush does not read (expected real_ip_header X-Forwarded-For)",
+            );
+        }
+        Source::Connection | Source::ProxyHeader => trusted.is_empty(),
+        Source::ForwardedFor => {
+            let from = scope.all("set_real_ip_from").into_iter();
+            let own: Option<Vec<String>> = from.map(|from| network(from.argument(0))).collect();
+            // Those of this place are among the trusted ones.
+            own.is_some_and(|own| trusted.iter().all(|network| own.contains(network)))
+        }
+    };
+    (!is_same).then_some(
+        "Onrush takes the client address from X-Forwarded-For of the same proxies everywhere, and nginx from other ones here (expected the same set_real_ip_from in all servers)",
     )
+}
+
+/// Marks the variables of the client address where they differ from those of nginx.
+pub(super) fn mark(scope: &Scope<'_>, trusted: &[String], constants: &mut Constants) {
+    let Some(why) = other_address(scope, trusted) else {
+        return;
+    };
+    for name in ["remote_addr", "remote_port"] {
+        undecided::mark_client(name, why, constants);
+    }
+    if !trusted.is_empty() {
+        constants.push((REPORTED.to_owned(), String::new()));
+    }
 }
 
 /// The networks of `set_real_ip_from`.
@@ -69,8 +99,19 @@ pub(super) fn trusted<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Vec<String>
     networks
 }
 
+/// The scope of a level and those of all locations in it.
+pub(super) fn scopes<'a>(level: &'a [Directive], scope: Scope<'a>) -> Vec<Scope<'a>> {
+    let locations = level.iter().filter(|inside| inside.name() == "location");
+    let inner = locations.flat_map(|location| {
+        let level = location.inside();
+        scopes(level, scope.of_location(level))
+    });
+    let inner: Vec<Scope<'a>> = inner.collect();
+    [vec![scope], inner].concat()
+}
+
 /// Proxies of all these scopes whose X-Forwarded-For is trusted.
-pub(super) fn proxies<'a>(work: &mut Work<'a>, scopes: &[&Scope<'a>]) -> Vec<String> {
+pub(super) fn proxies<'a>(work: &mut Work<'a>, scopes: &[Scope<'a>]) -> Vec<String> {
     let mut networks: Vec<String> = Vec::new();
     for scope in scopes {
         let header = scope.one("real_ip_header");
@@ -104,6 +145,16 @@ pub(super) fn proxies<'a>(work: &mut Work<'a>, scopes: &[&Scope<'a>]) -> Vec<Str
         }
         if let Some(directive) = recursive.or(header).filter(|_| !is_on) {
             let how = "proxies in trust are passed over in the list of addresses; nginx takes the last address of the list";
+            work.notes.approximated(directive, how);
+        }
+    }
+    let is_other = |scope: &Scope<'_>| other_address(scope, &networks).is_some();
+    if !networks.is_empty() && scopes.iter().any(is_other) {
+        let from = scopes
+            .iter()
+            .flat_map(|scope| scope.all("set_real_ip_from"));
+        for directive in from {
+            let how = "Onrush takes the client address from X-Forwarded-For of these proxies everywhere, not here alone";
             work.notes.approximated(directive, how);
         }
     }

@@ -6,6 +6,7 @@ use super::content;
 use super::fields;
 use super::handler;
 use super::location::{Asks, Location, REFUSED_EVERYWHERE, locations};
+use super::real_ip;
 use super::rewrite::run;
 use super::server::{Server, named};
 use super::variable::Constants;
@@ -67,7 +68,7 @@ fn one<'a>(
         route.comments = comments.into();
         return work.push(route);
     }
-    let constants = constants(server, port);
+    let constants = constants(server, port, &work.trusted);
     let found: Rc<[Location<'a>]> =
         locations(&mut work.notes, level, &server.scope, work.guards).into();
     let state = State {
@@ -227,7 +228,7 @@ fn has_tls_alone(server: &Server<'_>) -> bool {
 }
 
 /// Variables with the same value in all requests of a server.
-fn constants(server: &Server<'_>, port: Option<&str>) -> Constants {
+fn constants(server: &Server<'_>, port: Option<&str>, trusted: &[String]) -> Constants {
     let level = server.directive.inside();
     let mut constants = Vec::new();
     if server.scope.value("ssl_verify_client") == "on" && has_tls_alone(server) {
@@ -241,6 +242,7 @@ fn constants(server: &Server<'_>, port: Option<&str>) -> Constants {
         let name = name.strip_prefix('.').unwrap_or(name);
         constants.push(("server_name".to_owned(), name.to_ascii_lowercase()));
     }
+    real_ip::mark(&server.scope, trusted, &mut constants);
     constants
 }
 

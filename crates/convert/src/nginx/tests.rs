@@ -26,6 +26,7 @@ pub(super) fn work_of<T>(
         log: AccessLog::default(),
         maps: tree.directives.iter().filter_map(Map::of).collect(),
         http: &tree.directives,
+        trusted: Vec::new(),
         prefix: PathBuf::from("/etc/nginx"),
         forwards_clients: false,
         passes: None,

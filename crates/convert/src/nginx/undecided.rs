@@ -104,10 +104,16 @@ pub(super) fn set(name: &str, value: &str, constants: &mut Constants) {
 
 /// Why a variable has no condition, where it is marked.
 pub(super) fn why_unknown(name: &str, constants: &Constants) -> Option<String> {
-    mark_of(name, constants)?;
-    Some(format!(
-        "${name} is set under a condition that Onrush cannot ask"
-    ))
+    let mark = mark_of(name, constants)?;
+    Some(match value_of(&format!("{mark}{name}"), constants) {
+        Some("") | None => format!("${name} is set under a condition that Onrush cannot ask"),
+        Some(why) => why.to_owned(),
+    })
+}
+
+/// Marks a variable about the client that differs from that of nginx.
+pub(super) fn mark_client(name: &str, why: &str, constants: &mut Constants) {
+    constants.push((format!("{UNKNOWN_CLIENT}{name}"), why.to_owned()));
 }
 
 fn mark_of(name: &str, constants: &Constants) -> Option<char> {

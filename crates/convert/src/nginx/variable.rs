@@ -13,6 +13,13 @@ pub(super) enum Piece {
 /// Variables whose value is known here: a text with other variables.
 pub(super) type Constants = Vec<(String, String)>;
 
+/// Constant that marks a place where Onrush takes a client address that proxies report and nginx does not, so clients may
+/// choose it. No name of nginx begins so.
+pub(super) const REPORTED: &str = "!reported";
+
+/// Variables that have the client address.
+const ADDRESSES: [&str; 3] = ["remote_addr", "remote_port", "proxy_add_x_forwarded_for"];
+
 /// Takes a text apart.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
@@ -93,6 +100,7 @@ pub(super) fn template(text: &str, constants: &Constants) -> Result<String, Stri
     let mut template = String::new();
     let pieces = pieces(&text);
     let mut rest = &pieces[..];
+    let is_reported = value_of(REPORTED, constants).is_some();
     let variable = |piece: Option<&Piece>, name: &str| matches!(piece, Some(Piece::Variable(known)) if known == name);
     while let [piece, behind @ ..] = rest {
         rest = behind;
@@ -111,6 +119,9 @@ pub(super) fn template(text: &str, constants: &Constants) -> Result<String, Stri
         }
         match piece {
             Piece::Text(text) => template += &escaped(text),
+            Piece::Variable(name) if is_reported && ADDRESSES.contains(&name.as_str()) => {
+                return Err(format!("${name}, which clients could choose here"));
+            }
             Piece::Variable(name) => template += &known(name).ok_or_else(|| format!("${name}"))?,
         }
     }

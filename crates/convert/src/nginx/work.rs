@@ -32,6 +32,8 @@ pub(super) struct Work<'a> {
     pub(super) maps: Vec<Map<'a>>,
     /// `upstream`, `limit_req_zone` and such: what stands once in `http`.
     pub(super) http: &'a [Directive],
+    /// Networks of proxies whose X-Forwarded-For Onrush takes the client address from.
+    pub(super) trusted: Vec<String>,
     /// What relative directories are taken from.
     pub(super) prefix: PathBuf,
     /// Whether any route tells servers of clients by X-Forwarded-For and such.

@@ -200,3 +200,73 @@ fn a_target_that_matches_by_its_path_alone_is_carried() {
         ));
     }
 }
+
+#[test]
+fn an_address_that_nginx_does_not_take_from_a_field_is_not_compared() {
+    const SHOP: &str = "server { server_name shop; set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For; return 204; }";
+    let closed = |server: &str, status: u16| {
+        let text = format!("{SHOP} server {{ server_name b; {server} }}");
+        let status = format!("respond = {{ status = {status} }}");
+        let conversion = check_routes(&text, &[&status], &["forward =", "allow =", "from ="]);
+        assert!(!conversion.is_complete(), "{:?}", conversion.notes);
+    };
+    closed(
+        "allow 10.0.0.1; deny all; location / { proxy_pass http://a; }",
+        501,
+    );
+    closed(
+        "location / { if ($remote_addr != 10.0.0.1) { return 403; } proxy_pass http://a; }",
+        403,
+    );
+    closed(
+        "location / { if ($remote_addr != 10.0.0.1) { return 302 /login; } proxy_pass http://a; }",
+        403,
+    );
+    for other in [
+        "set_real_ip_from 10.0.0.0/8; real_ip_header X-Forwarded-For;",
+        "set_real_ip_from 127.0.0.0/8; set_real_ip_from proxy.test; real_ip_header X-Forwarded-For;",
+    ] {
+        let text = format!(
+            "{SHOP} server {{ server_name b; {other} allow 10.0.0.1; deny all; root /w; }} server {{ server_name c; deny 10.0.0.1; root /w; }}"
+        );
+        check_routes(
+            &text,
+            &[
+                "host = \"b\"\nrespond = { status = 501 }",
+                "host = \"c\"\nrespond = { status = 501 }",
+            ],
+            &["files ="],
+        );
+    }
+    check_routes(
+        &format!(
+            "{SHOP} server {{ server_name b; location / {{ set_real_ip_from 10.0.0.0/8; real_ip_header X-Forwarded-For; deny 10.1.1.1; root /w; }} }}"
+        ),
+        &["respond = { status = 501 }"],
+        &["files ="],
+    );
+    check_routes(
+        &format!(
+            "{SHOP} server {{ server_name b; location / {{ proxy_pass http://a; proxy_set_header X-Real-IP $remote_addr; }} }}"
+        ),
+        &["remove = [\"X-Real-IP\"]"],
+        &["client.address"],
+    );
+    let conversion = check_routes(
+        &format!("{SHOP} server {{ server_name b; root /w; }}"),
+        &["files ="],
+        &["501"],
+    );
+    let Outcome::Approximated(how) = outcome(&conversion, "set_real_ip_from") else {
+        panic!("{:?}", conversion.notes);
+    };
+    assert!(how.contains("everywhere"), "{how}");
+    // All servers take it from the same proxies.
+    check_routes(
+        "set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For;
+         server { server_name a; allow 10.0.0.1; deny all; root /w; }
+         server { server_name b; if ($remote_addr != 10.0.0.1) { return 403; } return 204; }",
+        &["allow = \"10.0.0.1\"", "from = \"10.0.0.1\""],
+        &["501"],
+    );
+}
