@@ -24,6 +24,8 @@ pub(crate) struct Class {
     pub(crate) owners: Vec<usize>,
     /// What tells their requests from those of others, if there are others.
     pub(crate) condition: Option<Atom>,
+    /// The scheme of their connections, where requests do not tell it.
+    pub(crate) scheme: Option<Scheme>,
 }
 
 impl Listener {
@@ -57,8 +59,17 @@ pub(crate) fn self_signed(entries: Vec<(String, Value)>) -> Value {
     Value::Table([vec![("certificate".to_owned(), own)], entries].concat())
 }
 
+/// What a class of addresses is told from others by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The scheme where that suffices, otherwise the listener.
+    Scheme,
+    /// The listener: the scheme of a request is the one that a trusted proxy reports.
+    Listener,
+}
+
 /// The classes of all listeners, in the order in which they were first written.
-pub(crate) fn classes(listeners: &[Listener]) -> Vec<Class> {
+pub(crate) fn classes(listeners: &[Listener], by: By) -> Vec<Class> {
     let mut groups: Vec<Vec<&Listener>> = Vec::new();
     for listener in listeners {
         let is_same = |group: &&mut Vec<&Listener>| {
@@ -70,12 +81,15 @@ pub(crate) fn classes(listeners: &[Listener]) -> Vec<Class> {
         }
     }
     if let [one, other] = &*groups
+        && by == By::Scheme
         && one[0].owners == other[0].owners
     {
         // By either scheme the same: nothing is to be told apart.
         groups = vec![[one.clone(), other.clone()].concat()];
     }
-    (0..groups.len()).map(|at| class_of(at, &groups)).collect()
+    (0..groups.len())
+        .map(|at| class_of(at, &groups, by))
+        .collect()
 }
 
 /// The port of all addresses of a class, where that is one.
@@ -102,7 +116,7 @@ pub(crate) fn port<'l>(listeners: &'l [Listener], class: &Class) -> Option<&'l s
         .then_some(first)
 }
 
-fn class_of(at: usize, groups: &[Vec<&Listener>]) -> Class {
+fn class_of(at: usize, groups: &[Vec<&Listener>], by: By) -> Class {
     let group = &groups[at];
     let scheme = group[0].scheme();
     let others = || groups.iter().enumerate().filter(|(other, _)| *other != at);
@@ -110,7 +124,7 @@ fn class_of(at: usize, groups: &[Vec<&Listener>]) -> Class {
     let condition = match others().next() {
         None => None,
         // It says more to people than addresses do.
-        Some(_) if !has_rivals => Some(Atom::Scheme(scheme)),
+        Some(_) if !has_rivals && by == By::Scheme => Some(Atom::Scheme(scheme)),
         Some(_) => {
             let addresses = group.iter().map(|listener| listener.address.clone());
             Some(Atom::Listener(addresses.collect()))
@@ -119,6 +133,7 @@ fn class_of(at: usize, groups: &[Vec<&Listener>]) -> Class {
     Class {
         owners: group[0].owners.clone(),
         condition,
+        scheme: (by == By::Listener).then_some(scheme),
     }
 }
 
@@ -137,7 +152,7 @@ mod tests {
     }
 
     fn conditions(listeners: &[Listener]) -> Vec<Option<Atom>> {
-        let classes = classes(listeners).into_iter();
+        let classes = classes(listeners, By::Scheme).into_iter();
         classes.map(|class| class.condition).collect()
     }
 

@@ -40,7 +40,7 @@ use crate::condition::{Both, Condition};
 use crate::decide::{Budget, Given, TooMany};
 use crate::directive::Directive;
 use crate::document::{Section, Value};
-use crate::front::{Listener, classes};
+use crate::front::{By, Listener, classes};
 use crate::group::Groups;
 use crate::guards::Guards;
 use crate::limits;
@@ -149,7 +149,7 @@ fn serve<'a>(work: &mut Work<'_, 'a>, proxies: &[Proxy<'a>]) -> Result<Vec<Liste
     }
     let addresses = listeners.iter().map(|listener| listener.address.clone());
     work.listeners = addresses.collect();
-    for class in classes(&listeners) {
+    for class in classes(&listeners, By::Scheme) {
         let mut given = Given::default();
         if let Some(condition) = &class.condition
             && let Both::Is(more) = given.and(condition)

@@ -45,13 +45,14 @@ use self::map::Map;
 use self::scope::Scope;
 use self::server::Server;
 use self::tree::Tree;
+use self::variable::Constants;
 use self::work::Work;
 use crate::access_log::AccessLog;
-use crate::condition::{Atom, Both, Condition};
+use crate::condition::{Atom, Both, Condition, Scheme};
 use crate::decide::{Budget, Given, TooMany};
 use crate::directive::Directive;
 use crate::document::{Section, Value};
-use crate::front::{self, Listener, classes};
+use crate::front::{self, By, Class, Listener, classes};
 use crate::group::Groups;
 use crate::guards::Guards;
 use crate::limits;
@@ -221,17 +222,42 @@ fn serve<'a>(
     servers: &[Server<'a>],
     listeners: &[Listener],
 ) -> Result<(), TooMany> {
-    for class in classes(listeners) {
+    let by = match work.trusted.is_empty() {
+        true => By::Scheme,
+        false => By::Listener,
+    };
+    for class in classes(listeners, by) {
         let mut given = Given::default();
         if let Some(condition) = &class.condition
             && let Both::Is(more) = given.and(condition)
         {
             given = more;
         }
-        let port = front::port(listeners, &class);
-        routes::serve(work, servers, &class.owners, &given, port)?;
+        let known = constants(listeners, &class);
+        routes::serve(work, servers, &class.owners, &given, &known)?;
     }
     Ok(())
+}
+
+/// Variables with the same value in all requests of a class of addresses.
+fn constants(listeners: &[Listener], class: &Class) -> Constants {
+    let mut constants = Constants::new();
+    let mut push = |name: &str, value: &str| constants.push((name.to_owned(), value.to_owned()));
+    if let Some(port) = front::port(listeners, class) {
+        push("server_port", port);
+    }
+    match class.scheme {
+        Some(Scheme::Http) => {
+            push("scheme", "http");
+            push("https", "");
+        }
+        Some(Scheme::Https) => {
+            push("scheme", "https");
+            push("https", "on");
+        }
+        None => {}
+    }
+    constants
 }
 
 /// What stands before all sections.

@@ -18,7 +18,7 @@ use crate::guards::Guards;
 use crate::pattern::Simple;
 use crate::route::{Response, Route, escaped};
 
-/// Makes the routes of the servers of one class of addresses, which has this port alone.
+/// Makes the routes of the servers of one class of addresses, in whose requests these variables are `known`.
 ///
 /// # Errors
 /// When there are too many.
@@ -27,7 +27,7 @@ pub(super) fn serve<'a>(
     servers: &[Server<'a>],
     owners: &[usize],
     given: &Given,
-    port: Option<&str>,
+    known: &Constants,
 ) -> Result<(), TooMany> {
     for (owner, atom) in named(servers, owners) {
         let server = &servers[owner];
@@ -42,7 +42,7 @@ pub(super) fn serve<'a>(
                 continue;
             }
         };
-        one(work, server, given, port)?;
+        one(work, server, given, known)?;
     }
     Ok(())
 }
@@ -51,7 +51,7 @@ fn one<'a>(
     work: &mut Work<'a>,
     server: &Server<'a>,
     given: Given,
-    port: Option<&str>,
+    known: &Constants,
 ) -> Result<(), TooMany> {
     let level = server.directive.inside();
     let comments = [server.origin()];
@@ -68,7 +68,7 @@ fn one<'a>(
         route.comments = comments.into();
         return work.push(route);
     }
-    let constants = constants(server, port, &work.trusted);
+    let constants = constants(server, known, &work.trusted);
     let found: Rc<[Location<'a>]> =
         locations(&mut work.notes, level, &server.scope, work.guards).into();
     let state = State {
@@ -228,14 +228,13 @@ fn has_tls_alone(server: &Server<'_>) -> bool {
 }
 
 /// Variables with the same value in all requests of a server.
-fn constants(server: &Server<'_>, port: Option<&str>, trusted: &[String]) -> Constants {
+fn constants(server: &Server<'_>, known: &Constants, trusted: &[String]) -> Constants {
     let level = server.directive.inside();
-    let mut constants = Vec::new();
+    let mut constants = known.clone();
     if server.scope.value("ssl_verify_client") == "on" && has_tls_alone(server) {
         // Clients without a valid certificate send no requests.
         constants.push(("ssl_client_verify".to_owned(), "SUCCESS".to_owned()));
     }
-    constants.extend(port.map(|port| ("server_port".to_owned(), port.to_owned())));
     let said = level.iter().find(|said| said.name() == "server_name");
     let name = said.map_or("", |said| said.argument(0));
     if !name.starts_with('~') {

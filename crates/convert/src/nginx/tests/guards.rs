@@ -270,3 +270,26 @@ fn an_address_that_nginx_does_not_take_from_a_field_is_not_compared() {
         &["501"],
     );
 }
+
+#[test]
+fn a_scheme_that_a_proxy_reports_chooses_no_server() {
+    let text = "set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For;
+        server { listen 80; return 301 https://$host$request_uri; }
+        server { listen 443 ssl; ssl_certificate /c; ssl_certificate_key /k; return 204; }";
+    check_routes(
+        text,
+        &["listener = \"0.0.0.0:80\"", "listener = \"0.0.0.0:443\""],
+        &["scheme ="],
+    );
+    let both = "set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For;
+        server { listen 80; listen 443 ssl; ssl_certificate /c; ssl_certificate_key /k;
+        if ($scheme != https) { return 403; } return 204; }";
+    check_routes(
+        both,
+        &[
+            "listener = \"0.0.0.0:80\"\nrespond = { status = 403 }",
+            "listener = \"0.0.0.0:443\"\nrespond = { status = 204 }",
+        ],
+        &["scheme ="],
+    );
+}
