@@ -322,7 +322,7 @@ fn merge(
 }
 
 /// A network as Onrush takes it: an address, or one with the number of its bits, without those behind them. None when it is
-/// no network.
+/// no network, or one of IPv4 addresses in their IPv6 form: Onrush compares these as IPv4 addresses.
 pub(crate) fn network(text: &str) -> Option<String> {
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),
@@ -330,7 +330,7 @@ pub(crate) fn network(text: &str) -> Option<String> {
     };
     let address = std::net::IpAddr::from_str(address).ok()?;
     let Some(bits) = bits else {
-        return Some(address.to_string());
+        return (address == address.to_canonical()).then(|| address.to_string());
     };
     let bits = match bits.parse::<u8>() {
         Ok(bits) => bits,
@@ -341,7 +341,8 @@ pub(crate) fn network(text: &str) -> Option<String> {
                 .then(|| mask.leading_ones() as u8)?
         }
     };
-    Network::new(address, bits).map(|network| network.to_string())
+    let network = Network::new(address, bits)?;
+    (network.address() == network.address().to_canonical()).then(|| network.to_string())
 }
 
 #[cfg(test)]
@@ -387,6 +388,8 @@ mod tests {
             ("::1", Some("::1")),
             ("10.0.0.0/255.0.255.0", None),
             ("unix:", None),
+            ("::ffff:10.0.0.1", None),
+            ("::ffff:10.0.0.0/104", None),
             ("10.0.0.0/33", None),
         ] {
             assert_eq!(network(text).as_deref(), expected, "{text}");
