@@ -1,5 +1,7 @@
 //! Conditions on variables, as `if` and `map` have them.
 
+use std::net::IpAddr;
+
 use super::field::{Wanted, field};
 use super::map::Map;
 use super::request_uri::target;
@@ -96,7 +98,7 @@ fn compare(
         "scheme" => return scheme(wanted, &["http", "https"]),
         "https" => return scheme(wanted, &["", "on"]),
         "request_method" => Atom::Method(methods(wanted)?),
-        "remote_addr" | "binary_remote_addr" => client(wanted)?,
+        "remote_addr" => return client(wanted),
         "uri" | "document_uri" => path(wanted),
         "request_uri" => {
             let formula = target(wanted)?;
@@ -327,14 +329,23 @@ fn methods(wanted: &Wanted<'_>) -> Result<Vec<String>, String> {
     }
 }
 
-fn client(wanted: &Wanted<'_>) -> Result<Atom, String> {
-    match wanted {
-        Wanted::Equal(text) | Wanted::Alike(text) => network(text)
-            .map(|network| Atom::From(vec![network]))
-            .ok_or_else(|| format!("{text:?} is no network")),
-        Wanted::Found(_) | Wanted::Set => {
-            Err("conditions on clients are networks, not expressions".to_owned())
+/// nginx compares texts: the usual text of an address is the only one that is ever equal, and that of a network never is.
+fn client(wanted: &Wanted<'_>) -> Result<Formula, String> {
+    let text = match wanted {
+        Wanted::Equal(text) => (*text).to_owned(),
+        Wanted::Alike(text) => text.to_ascii_lowercase(),
+        Wanted::Found(_) => {
+            return Err("conditions on clients are networks, not expressions".to_owned());
         }
+        Wanted::Set => return Ok(Formula::always()),
+    };
+    match text.parse::<IpAddr>() {
+        Ok(address) if address.to_string() != text => Ok(Formula::never()),
+        Ok(_) => network(&text)
+            .map(|address| Formula::Atom(Atom::From(vec![address])))
+            .ok_or_else(|| format!("{text:?} is an IPv4 address, which Onrush compares as one")),
+        Err(_) if text.starts_with("unix:") => Err(format!("{text:?} is no network")),
+        Err(_) => Ok(Formula::never()),
     }
 }
 

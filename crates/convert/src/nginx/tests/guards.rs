@@ -140,6 +140,26 @@ fn a_geo_of_another_variable_is_not_one_of_the_client_address() {
 }
 
 #[test]
+fn client_addresses_are_compared_as_text() {
+    // The text of an address is never that of a network, and other spellings of an address are not its text.
+    for text in ["10.0.0.0/8", "2001:DB8::1", "2001:db8:0::1", "010.0.0.1"] {
+        let rule = format!("if ($remote_addr != {text}) {{ return 403; }}");
+        check_routes(
+            &format!("server {{ location / {{ {rule} proxy_pass http://a; }} }}"),
+            &["respond = { status = 403 }"],
+            &["from =", "forward ="],
+        );
+    }
+    check_routes(
+        "server { location / { if ($remote_addr != 10.0.0.1) { return 403; } proxy_pass http://a; } }",
+        &["from = \"10.0.0.1\"\nrequest_headers"],
+        &[],
+    );
+    check_closed("", "if ($remote_addr != ::ffff:10.0.0.1) { return 403; }");
+    check_closed("", "if ($binary_remote_addr != 10.0.0.1) { return 403; }");
+}
+
+#[test]
 fn a_target_that_may_match_in_its_query_closes_the_location() {
     for guard in [
         "if ($request_uri ~* \"union.*select|<script\") { return 403; }",
