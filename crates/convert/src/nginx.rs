@@ -22,6 +22,7 @@ mod listen;
 mod location;
 mod log;
 mod map;
+mod method;
 mod proxy;
 mod real_ip;
 mod redirect;

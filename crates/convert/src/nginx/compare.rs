@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use super::field::{Wanted, field};
 use super::map::Map;
+use super::method::method;
 use super::request_uri::target;
 use super::undecided::why_unknown;
 use super::variable::{Constants, Piece, expanded, names, pieces};
@@ -97,7 +98,7 @@ fn compare(
         "server_name" => return Err("the first name of the server is an expression".to_owned()),
         "scheme" => return scheme(wanted, &["http", "https"]),
         "https" => return scheme(wanted, &["", "on"]),
-        "request_method" => Atom::Method(methods(wanted)?),
+        "request_method" => return method(wanted),
         "remote_addr" => return client(wanted),
         "uri" | "document_uri" => path(wanted),
         "request_uri" => {
@@ -302,31 +303,6 @@ fn scheme(wanted: &Wanted<'_>, names: &[&str; 2]) -> Result<Formula, String> {
     let wanted = schemes.filter(|(_, name)| is_wanted(name));
     let atoms = wanted.map(|(scheme, _)| Formula::Atom(Atom::Scheme(scheme)));
     Ok(Formula::Any(atoms.collect()))
-}
-
-/// Names of methods, one or `^(GET|POST)$`.
-fn methods(wanted: &Wanted<'_>) -> Result<Vec<String>, String> {
-    let (text, separator) = match wanted {
-        Wanted::Equal(name) | Wanted::Alike(name) => (*name, None),
-        Wanted::Found(pattern) => {
-            let pattern = pattern.trim_start_matches("(?i)").trim_start_matches('^');
-            let pattern = pattern.trim_end_matches('$');
-            (pattern.trim_matches(['(', ')']), Some('|'))
-        }
-        Wanted::Set => return Err("every request has a method".to_owned()),
-    };
-    let names: Vec<String> = match separator {
-        Some(separator) => text.split(separator).map(str::to_owned).collect(),
-        None if matches!(wanted, Wanted::Alike(_)) => vec![text.to_ascii_uppercase()],
-        None => vec![text.to_owned()],
-    };
-    let is_method = |name: &String| {
-        !name.is_empty() && name != "CONNECT" && name.bytes().all(|byte| byte.is_ascii_uppercase())
-    };
-    match names.iter().all(is_method) {
-        true => Ok(names),
-        false => Err(format!("{text:?} is no list of methods")),
-    }
 }
 
 /// nginx compares texts: the usual text of an address is the only one that is ever equal, and that of a network never is.

@@ -100,7 +100,10 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                     Act::Do(_) | Act::EndIf => String::new(),
                     Act::If(..) => directive.arguments().join(" "),
                 };
-                if let Some(how) = difference(&formula, &target, &self.work.maps) {
+                let how = difference(&formula, &target, &self.work.maps).map(str::to_owned);
+                let unknown = self.unknown.clone();
+                let left_out = unknown.filter(|_| formula.unknown().is_empty());
+                if let Some(how) = how.or(left_out) {
                     self.work.notes.approximated(directive, how);
                 }
                 formula

@@ -160,6 +160,48 @@ fn client_addresses_are_compared_as_text() {
 }
 
 #[test]
+fn an_expression_for_methods_matches_the_methods_that_it_does_in_nginx() {
+    let refused = |condition: &str| {
+        let (routes, _) = routes_of(&format!(
+            "server {{ if ($request_method {condition}) {{ return 403; }} return 200; }}"
+        ));
+        routes
+    };
+    const CLOSED: &str = "respond = { status = 403 }";
+    const OPEN: &str = "respond = { status = 200 }";
+    for (condition, found, others) in [
+        (
+            "~ ^P",
+            "[\"POST\", \"PUT\", \"PATCH\", \"PROPFIND\", \"PROPPATCH\"]",
+            "[\"GET\", \"HEAD\", \"DELETE\", \"OPTIONS\", \"MKCOL\", \"COPY\", \"MOVE\", \"LOCK\", \"UNLOCK\"]",
+        ),
+        (
+            "~* ^(put|delete)",
+            "[\"PUT\", \"DELETE\"]",
+            "[\"GET\", \"HEAD\", \"POST\", \"OPTIONS\", \"PATCH\", \"PROPFIND\", \"PROPPATCH\", \"MKCOL\", \"COPY\", \"MOVE\", \"LOCK\", \"UNLOCK\"]",
+        ),
+    ] {
+        // A method that is in neither list may match.
+        let expected = format!(
+            "method = {found}\n{CLOSED}\n[[route]]\nmethod = {others}\n{OPEN}\n[[route]]\n{CLOSED}"
+        );
+        assert_eq!(refused(condition), expected, "{condition}");
+    }
+    let routes = refused("!~ ^(GET|HEAD)");
+    let expected = format!("method = [\"GET\", \"HEAD\"]\n{OPEN}\n[[route]]\n");
+    assert!(routes.starts_with(&expected), "{routes}");
+    assert!(
+        routes.ends_with(&format!("[[route]]\n{CLOSED}")),
+        "{routes}"
+    );
+    assert_eq!(routes.matches(OPEN).count(), 1, "{routes}");
+    let expected = format!("method = [\"GET\", \"HEAD\"]\n{OPEN}\n[[route]]\n{CLOSED}");
+    assert_eq!(refused("!~ ^(GET|HEAD)$"), expected);
+    let expected = format!("method = \"PUT\"\n{CLOSED}\n[[route]]\n{OPEN}");
+    assert_eq!(refused("~ ^PUT$"), expected);
+}
+
+#[test]
 fn a_target_that_may_match_in_its_query_closes_the_location() {
     for guard in [
         "if ($request_uri ~* \"union.*select|<script\") { return 403; }",

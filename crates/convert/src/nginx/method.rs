@@ -1,0 +1,85 @@
+//! Conditions on `$request_method`.
+
+use super::field::Wanted;
+use crate::condition::Atom;
+use crate::decide::Formula;
+
+/// Methods that an expression is compared with: those that nginx knows, without TRACE and CONNECT, which no location gets.
+const KNOWN: [&str; 14] = [
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "DELETE",
+    "OPTIONS",
+    "PATCH",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+];
+
+/// Whether the method is what is wanted.
+///
+/// # Errors
+/// With a sentence about what Onrush has nothing for.
+pub(super) fn method(wanted: &Wanted<'_>) -> Result<Formula, String> {
+    let name = match wanted {
+        Wanted::Equal(name) => (*name).to_owned(),
+        Wanted::Alike(name) => name.to_ascii_uppercase(),
+        Wanted::Found(pattern) => return found(pattern),
+        Wanted::Set => return Ok(Formula::always()),
+    };
+    match is_method(&name) {
+        true => Ok(one_of(vec![name])),
+        false => Err(format!("{name:?} is no method")),
+    }
+}
+
+/// One of the known methods that an expression is found in, or an unknown one that it may be found in.
+fn found(pattern: &str) -> Result<Formula, String> {
+    if let Some(names) = listed(pattern) {
+        return Ok(one_of(names));
+    }
+    let regex = regex::Regex::new(pattern).map_err(|error| error.to_string())?;
+    let owned = |names: Vec<&&str>| names.into_iter().map(|name| (*name).to_owned()).collect();
+    let (found, others): (Vec<&&str>, Vec<&&str>) =
+        KNOWN.iter().partition(|name| regex.is_match(name));
+    let is_unknown = Formula::All(vec![
+        Formula::Not(Box::new(one_of(owned(others)))),
+        Formula::Unknown(
+            "an expression for methods is compared with those that nginx knows".to_owned(),
+        ),
+    ]);
+    Ok(match found.is_empty() {
+        true => is_unknown,
+        false => Formula::Any(vec![one_of(owned(found)), is_unknown]),
+    })
+}
+
+/// The methods of an expression that lists whole names, such as `^(GET|POST)$`.
+fn listed(pattern: &str) -> Option<Vec<String>> {
+    let names = pattern.strip_prefix('^')?.strip_suffix('$')?;
+    let inner = names
+        .strip_prefix('(')
+        .and_then(|names| names.strip_suffix(')'));
+    let names: Vec<String> = match inner {
+        Some(names) => names.split('|').map(str::to_owned).collect(),
+        None => vec![names.to_owned()],
+    };
+    names.iter().all(|name| is_method(name)).then_some(names)
+}
+
+fn one_of(names: Vec<String>) -> Formula {
+    match names.is_empty() {
+        true => Formula::never(),
+        false => Formula::Atom(Atom::Method(names)),
+    }
+}
+
+fn is_method(name: &str) -> bool {
+    !name.is_empty() && name != "CONNECT" && name.bytes().all(|byte| byte.is_ascii_uppercase())
+}
