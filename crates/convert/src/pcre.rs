@@ -64,9 +64,17 @@ pub(crate) fn in_bytes(pattern: &str) -> String {
 }
 
 /// Whether the expression is found in these bytes.
+///
+/// # Errors
+/// When it is no expression of Onrush.
+pub(crate) fn find(pattern: &str, text: &str) -> Result<bool, String> {
+    let regex = regex::bytes::Regex::new(&in_bytes(pattern)).map_err(|error| error.to_string())?;
+    Ok(regex.is_match(text.as_bytes()))
+}
+
+/// Whether it is an expression of Onrush that is found in these bytes.
 pub(crate) fn is_found(pattern: &str, text: &str) -> bool {
-    let regex = regex::bytes::Regex::new(&in_bytes(pattern));
-    regex.is_ok_and(|regex| regex.is_match(text.as_bytes()))
+    find(pattern, text).unwrap_or(false)
 }
 
 /// Whether a byte that is no ASCII may make a difference.

@@ -11,7 +11,7 @@ use super::variable::{Constants, Piece, expanded, names, pieces};
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
 use crate::dialect::carried;
-use crate::pcre::{is_found, of_host};
+use crate::pcre::{find, of_host};
 
 /// The condition of an `if`, out of its words with their parentheses.
 ///
@@ -198,7 +198,7 @@ fn compare_map(
             Wanted::Equal(text) => value == *text,
             Wanted::Alike(text) => value.eq_ignore_ascii_case(text),
             Wanted::Set => is_set(&value),
-            Wanted::Found(pattern) => is_found(pattern, &value),
+            Wanted::Found(pattern) => find(pattern, &value)?,
         };
         if is_wanted {
             let not_before = Formula::Not(Box::new(Formula::Any(before.clone())));
@@ -231,7 +231,7 @@ fn compare_text(
         ([] | [Piece::Text(_)], Wanted::Equal(value)) => text == *value,
         ([] | [Piece::Text(_)], Wanted::Alike(value)) => text.eq_ignore_ascii_case(value),
         ([] | [Piece::Text(_)], Wanted::Set) => is_set(text),
-        ([] | [Piece::Text(_)], Wanted::Found(pattern)) => is_found(pattern, text),
+        ([] | [Piece::Text(_)], Wanted::Found(pattern)) => find(pattern, text)?,
         // Something stands beside the variables.
         (_, Wanted::Set) => true,
         _ => return Err(format!("{text:?} is not known before a request comes")),
@@ -293,16 +293,19 @@ fn header(name: &str, test: Test) -> Atom {
 }
 
 fn scheme(wanted: &Wanted<'_>, names: &[&str; 2]) -> Result<Formula, String> {
-    let is_wanted = |name: &str| match wanted {
-        Wanted::Equal(value) => name == *value,
-        Wanted::Alike(value) => name.eq_ignore_ascii_case(value),
-        Wanted::Set => is_set(name),
-        Wanted::Found(pattern) => is_found(pattern, name),
-    };
-    let schemes = [Scheme::Http, Scheme::Https].into_iter().zip(names);
-    let wanted = schemes.filter(|(_, name)| is_wanted(name));
-    let atoms = wanted.map(|(scheme, _)| Formula::Atom(Atom::Scheme(scheme)));
-    Ok(Formula::Any(atoms.collect()))
+    let mut any = Vec::new();
+    for (scheme, name) in [Scheme::Http, Scheme::Https].into_iter().zip(names) {
+        let is_wanted = match wanted {
+            Wanted::Equal(value) => name == value,
+            Wanted::Alike(value) => name.eq_ignore_ascii_case(value),
+            Wanted::Set => is_set(name),
+            Wanted::Found(pattern) => find(pattern, name)?,
+        };
+        if is_wanted {
+            any.push(Formula::Atom(Atom::Scheme(scheme)));
+        }
+    }
+    Ok(Formula::Any(any))
 }
 
 /// nginx compares texts: the usual text of an address is the only one that is ever equal, and that of a network never is.

@@ -355,3 +355,13 @@ fn a_scheme_that_a_proxy_reports_chooses_no_server() {
         &["scheme ="],
     );
 }
+
+#[test]
+fn an_expression_that_is_not_supported_closes_a_comparison_with_a_known_text() {
+    check_closed("", "set $a x; if ($a ~ ^(?!y)) { return 403; }");
+    check_closed(
+        "map $http_x $m { default x; 1 y; }",
+        "if ($m ~ ^(?!y)) { return 403; }",
+    );
+    check_closed("", "if ($scheme ~ ^(?!y)) { return 403; }");
+}
