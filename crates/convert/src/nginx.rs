@@ -114,6 +114,7 @@ pub fn convert(
         forwards_clients: false,
         passes: None,
         unverified: Vec::new(),
+        uncertain: Vec::new(),
         budget: Budget::default(),
         guards,
     };

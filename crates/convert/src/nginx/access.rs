@@ -7,7 +7,8 @@ use onrush_config::value::check_password_hash;
 use super::guard::is_foreign;
 use super::real_ip::other_address;
 use super::scope::Scope;
-use super::variable::{Constants, expanded};
+use super::undecided::why_unknown;
+use super::variable::{Constants, expanded, names};
 use super::work::Work;
 use crate::condition::network;
 use crate::directive::Directive;
@@ -187,6 +188,13 @@ fn passwords<'a>(
     };
     let said = expanded(realm.argument(0), constants);
     if said == "off" {
+        let mut names = names(realm.argument(0)).into_iter();
+        if names
+            .any(|name| work.uncertain.contains(&name) || why_unknown(&name, constants).is_some())
+        {
+            let why = "whether nginx asks for a password depends on a condition that Onrush does not have";
+            return unasked(work, realm, why);
+        }
         work.notes.carried(realm);
         return Entry::Open;
     }

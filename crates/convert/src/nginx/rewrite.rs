@@ -90,7 +90,15 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                     return Formula::never();
                 }
                 let formula = key(map, *entry, &state.constants, &self.work.maps);
-                (map.directive, formula.map(Formula::nearest))
+                let target = map.target().to_owned();
+                let directive = map.directive;
+                if formula
+                    .as_ref()
+                    .is_ok_and(|formula| !formula.unknown().is_empty())
+                {
+                    self.work.uncertain.push(target);
+                }
+                (directive, formula.map(Formula::nearest))
             }
         };
         match formula {
@@ -224,7 +232,11 @@ impl<'a> Rewriting<'_, '_, 'a> {
     fn undecided(&mut self, act: &Act<'a>, state: &State<'a>, why: &str) -> Unasked {
         let directive = match act {
             Act::Do(directive) | Act::If(directive, _) => *directive,
-            Act::Bind(map, _) => self.work.maps[*map].directive,
+            Act::Bind(map, _) => {
+                let map = &self.work.maps[*map];
+                self.work.uncertain.push(map.target().to_owned());
+                map.directive
+            }
             Act::EndIf => return Unasked::Skipped,
         };
         let is_if = matches!(act, Act::If(..));

@@ -31,6 +31,7 @@ pub(super) fn work_of<T>(
         forwards_clients: false,
         passes: None,
         unverified: Vec::new(),
+        uncertain: Vec::new(),
         budget: Budget::default(),
         guards: Guards::Closed,
     };

@@ -42,6 +42,8 @@ pub(super) struct Work<'a> {
     pub(super) passes: Option<&'a Directive>,
     /// Servers, by the numbers of their directives, whose rule about client certificates cannot be carried.
     pub(super) unverified: Vec<usize>,
+    /// Maps, by the names of their variables, whose value may be another one than in nginx.
+    pub(super) uncertain: Vec<String>,
     pub(super) budget: Budget,
     /// Treatment of rules that refuse requests and have no counterpart.
     pub(super) guards: Guards,

@@ -357,6 +357,39 @@ fn a_scheme_that_a_proxy_reports_chooses_no_server() {
 }
 
 #[test]
+fn a_realm_that_may_ask_for_a_password_is_not_off() {
+    for map in [
+        "map $ssl_client_verify $realm { default off; NONE staff; }",
+        "map $request_uri $realm { default off; ~admin staff; }",
+    ] {
+        check_routes(
+            &format!(
+                "{map} server {{ location / {{ auth_basic $realm; auth_basic_user_file /p; root /w; }} }}"
+            ),
+            &["respond = { status = 501 }"],
+            &["path = \"/\"\nfiles ="],
+        );
+    }
+    for rules in [
+        "set $realm off; if ($ssl_client_verify = NONE) { set $realm staff; }",
+        "if ($uri ~ y$) { set $a 1; }",
+    ] {
+        check_routes(
+            &format!(
+                "map $uri $realm {{ default off; ~x$ staff; }} server {{ location / {{ {rules} auth_basic $realm; auth_basic_user_file /p; root /w; }} }}"
+            ),
+            &["respond = { status = 501 }"],
+            &[],
+        );
+    }
+    check_routes(
+        "map $uri $realm { default staff; ~^/pub off; } server { location / { auth_basic $realm; auth_basic_user_file /p; root /w; } }",
+        &["basic_auth", "files ="],
+        &["501"],
+    );
+}
+
+#[test]
 fn an_expression_that_is_not_supported_closes_a_comparison_with_a_known_text() {
     check_closed("", "set $a x; if ($a ~ ^(?!y)) { return 403; }");
     check_closed(
