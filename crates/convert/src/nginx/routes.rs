@@ -68,6 +68,15 @@ fn one<'a>(
         route.comments = comments.into();
         return work.push(route);
     }
+    if let Some(directive) = revocation(server)
+        && work.guards == Guards::Closed
+    {
+        let why = "nginx asks for revoked certificates before the rules of the server; the response is 501 for every client (--open-guards lets all of them in)";
+        work.notes.left_out(directive, why);
+        let mut route = Route::new(given.condition, Response::status(501));
+        route.comments = comments.into();
+        return work.push(route);
+    }
     let constants = constants(server, known, &work.trusted);
     let found: Rc<[Location<'a>]> =
         locations(&mut work.notes, level, &server.scope, work.guards).into();
@@ -225,6 +234,13 @@ fn has_tls_alone(server: &Server<'_>) -> bool {
     let listens = server.scope.all("listen");
     let is_tls = |listen: &&Directive| listen.arguments().iter().any(|option| option == "ssl");
     !listens.is_empty() && listens.iter().all(is_tls)
+}
+
+/// The `ssl_ocsp` of a server that verifies certificates of clients.
+fn revocation<'a>(server: &Server<'a>) -> Option<&'a Directive> {
+    let verifies = !matches!(server.scope.value("ssl_verify_client"), "" | "off");
+    let directive = server.scope.one("ssl_ocsp");
+    directive.filter(|directive| verifies && directive.argument(0) != "off")
 }
 
 /// Variables with the same value in all requests of a server.

@@ -390,6 +390,15 @@ fn a_realm_that_may_ask_for_a_password_is_not_off() {
 }
 
 #[test]
+fn a_revoked_certificate_gets_no_fixed_response() {
+    check_routes(
+        "server { listen 443 ssl; ssl_certificate /c; ssl_certificate_key /k; ssl_verify_client on; ssl_client_certificate /b; ssl_ocsp on; return 200 secret; }",
+        &["respond = { status = 501 }"],
+        &["secret"],
+    );
+}
+
+#[test]
 fn an_expression_that_is_not_supported_closes_a_comparison_with_a_known_text() {
     check_closed("", "set $a x; if ($a ~ ^(?!y)) { return 403; }");
     check_closed(
