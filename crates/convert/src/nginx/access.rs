@@ -20,10 +20,12 @@ use crate::route::{Response, Route};
 const CLOSED_STATUS: u16 = 501;
 
 /// Whether a route may respond with its content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Entry {
     /// The route has all access rules.
     Open,
+    /// The access rules refuse every request.
+    Refused,
     /// An access rule has no counterpart, so the route refuses every request.
     Closed,
 }
@@ -40,8 +42,11 @@ pub(super) fn write<'a>(
         passwords(work, scope, constants, route),
         foreign(work, scope),
     ];
-    if entries.contains(&Entry::Closed) {
-        route.response = Response::status(CLOSED_STATUS);
+    let entry = entries.into_iter().max().unwrap_or(Entry::Open);
+    match entry {
+        Entry::Open => {}
+        Entry::Refused => route.response = Response::status(403),
+        Entry::Closed => route.response = Response::status(CLOSED_STATUS),
     }
     limits(work, scope, route);
     if let Some(directive) = scope.one("satisfy") {
@@ -53,10 +58,7 @@ pub(super) fn write<'a>(
             _ => work.notes.carried(directive),
         }
     }
-    match entries.contains(&Entry::Closed) {
-        true => Entry::Closed,
-        false => Entry::Open,
-    }
+    entry
 }
 
 /// Notes a rule that has no counterpart.
@@ -99,6 +101,8 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> En
     {
         return unasked(work, directive, why);
     }
+    let is_socket = |listen: &&Directive| listen.argument(0).starts_with("unix:");
+    let has_sockets = scope.all("listen").iter().any(is_socket);
     let (mut allowed, mut denied) = (Vec::new(), Vec::new());
     let mut denies_others = false;
     let mut is_reordered = false;
@@ -112,8 +116,12 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> En
             break;
         }
         let Some(network) = network(text) else {
-            let why = "Onrush has networks here, and a Unix socket's clients are in none";
-            work.notes.left_out(directive, why);
+            let why = "Onrush has networks here, and clients of a Unix socket are in none";
+            let is_unused = text == "unix:" && !has_sockets;
+            match is_allow || is_unused {
+                true => work.notes.left_out(directive, why),
+                false => return unasked(work, directive, why),
+            }
             continue;
         };
         is_reordered |= !is_allow && !allowed.is_empty();
@@ -128,6 +136,9 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> En
         if !list.contains(&network) {
             list.push(network);
         }
+    }
+    if denies_others && allowed.is_empty() && has_sockets {
+        return Entry::Refused;
     }
     if denies_others && allowed.is_empty() {
         denied = ["0.0.0.0/0", "::/0"].map(str::to_owned).into();

@@ -44,7 +44,7 @@ pub(super) fn serve<'a>(
     timeouts(work, scope, &mut route);
     match access::write(work, scope, spot.constants, &mut route) {
         Entry::Open => respond(work, state, &spot, &mut route),
-        Entry::Closed => {}
+        Entry::Refused | Entry::Closed => {}
     }
     fields::response(work, scope, &spot, &mut route);
     compression(work, scope, &mut route);

@@ -407,3 +407,29 @@ fn an_expression_that_is_not_supported_closes_a_comparison_with_a_known_text() {
     );
     check_closed("", "if ($scheme ~ ^(?!y)) { return 403; }");
 }
+
+#[test]
+fn clients_of_unix_sockets_are_denied() {
+    for rules in ["deny all;", "deny 10.0.0.1; deny all;"] {
+        check_routes(
+            &format!("server {{ listen unix:/s; {rules} location / {{ proxy_pass http://a; }} }}"),
+            &["respond = { status = 403 }"],
+            &["forward ="],
+        );
+    }
+    check_routes(
+        "server { listen unix:/s; deny unix:; location / { proxy_pass http://a; } }",
+        &["respond = { status = 501 }"],
+        &["forward ="],
+    );
+    check_routes(
+        "server { deny unix:; location / { proxy_pass http://a; } }",
+        &["forward ="],
+        &["501"],
+    );
+    check_routes(
+        "server { listen unix:/s; allow 10.0.0.1; deny all; location / { proxy_pass http://a; } }",
+        &["allow = \"10.0.0.1\"", "forward ="],
+        &[],
+    );
+}
