@@ -15,6 +15,7 @@ mod fields;
 mod guard;
 mod handler;
 mod hidden;
+mod host_pattern;
 mod internal;
 mod known;
 mod lexer;

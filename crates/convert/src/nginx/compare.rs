@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use super::field::{Wanted, field};
+use super::host_pattern::host_pattern;
 use super::map::Map;
 use super::method::method;
 use super::request_uri::target;
@@ -11,7 +12,7 @@ use super::variable::{Constants, Piece, expanded, names, pieces};
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
 use crate::dialect::carried;
-use crate::pcre::{find, of_host};
+use crate::pcre::find;
 
 /// The condition of an `if`, out of its words with their parentheses.
 ///
@@ -270,11 +271,7 @@ fn check_all(formula: &Formula) -> Result<(), String> {
 fn host(wanted: &Wanted<'_>) -> Result<Atom, String> {
     match wanted {
         Wanted::Equal(host) | Wanted::Alike(host) => host_named(host),
-        // A Host may have a last dot and a port behind it, and letters of either case.
-        Wanted::Found(pattern) => {
-            let pattern = of_host(pattern.trim_start_matches("(?i)"));
-            Ok(header("Host", Test::Matches(format!("(?i){pattern}"))))
-        }
+        Wanted::Found(pattern) => Ok(header("Host", Test::Matches(host_pattern(pattern)))),
         Wanted::Set => Ok(header("Host", Test::Present)),
     }
 }

@@ -399,6 +399,17 @@ fn a_revoked_certificate_gets_no_fixed_response() {
 }
 
 #[test]
+fn a_host_with_a_port_is_the_same_host() {
+    check_routes(
+        "server { if ($host ~ \"^a\\.org$|^b\\.org$\") { return 403; } return 200; }",
+        &[
+            "headers = { Host = '~(?i)^a\\.org\\.?(:[0-9]+)?$|^b\\.org\\.?(:[0-9]+)?$' }\nrespond = { status = 403 }",
+        ],
+        &[],
+    );
+}
+
+#[test]
 fn an_expression_that_is_not_supported_closes_a_comparison_with_a_known_text() {
     check_closed("", "set $a x; if ($a ~ ^(?!y)) { return 403; }");
     check_closed(
