@@ -81,10 +81,24 @@ impl Path {
         }
     }
 
+    /// Whether it is a literal path that Onrush takes. A text that it takes for a mistake in one, such as `/a%2Fb`, is written as
+    /// an expression.
+    pub(crate) fn is_literal(&self) -> bool {
+        match self {
+            Path::Exact(path) | Path::Prefix(path) => value::parse_path(path).is_ok(),
+            _ => false,
+        }
+    }
+
     /// As a route's `path` says it; none for any path.
     pub(crate) fn written(&self) -> Option<String> {
         match self {
             Path::Any => None,
+            Path::Exact(path) | Path::Prefix(path)
+                if path.starts_with('/') && !self.is_literal() =>
+            {
+                Some(format!("~{}", self.as_pattern()))
+            }
             Path::Exact(path) => Some(format!("={path}")),
             Path::Prefix(path) => Some(path.clone()),
             Path::Suffix(_) | Path::Contains(_) | Path::Pattern(_) | Path::Within(..) => {

@@ -251,8 +251,11 @@ impl Route {
         if prefix == replacement {
             return Ok(());
         }
+        let is_literal = self.when.path().is_literal();
         let path = match self.when.path() {
-            Path::Prefix(path) | Path::Exact(path) if path.starts_with(prefix) => path,
+            Path::Prefix(path) | Path::Exact(path) if is_literal && path.starts_with(prefix) => {
+                path
+            }
             _ => return Err(()),
         };
         let stripped = match path == prefix {

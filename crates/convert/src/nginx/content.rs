@@ -254,7 +254,7 @@ fn rewritten_files<'a>(
         };
         let directory = format!("{to}{}", path.strip_prefix(from.as_str())?);
         let is_whole = path.ends_with('/') && directory.ends_with('/');
-        (is_root && is_whole).then_some(directory)
+        (is_root && is_whole && spot.when.path().is_literal()).then_some(directory)
     });
     match directory {
         Some(directory) => files(work, state, spot, Some(&directory)),

@@ -180,7 +180,7 @@ fn is_file(work: &Work<'_>, alias: &Directive) -> bool {
 
 /// Checks that the path after the route's prefix is the path below the directory.
 fn alias_fits(directive: &Directive, spot: &Spot<'_>) -> Result<(), &'static str> {
-    let Path::Prefix(prefix) = spot.when.path() else {
+    let (Path::Prefix(prefix), true) = (spot.when.path(), spot.when.path().is_literal()) else {
         return Err("Onrush looks for files by the path after a prefix; the response is 404");
     };
     let ends = |text: &str| text.ends_with('/');

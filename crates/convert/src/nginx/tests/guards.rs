@@ -420,6 +420,61 @@ fn an_expression_that_is_not_supported_closes_a_comparison_with_a_known_text() {
 }
 
 #[test]
+fn paths_that_onrush_writes_in_another_way_are_carried() {
+    for path in ["/a%2fb", "/a%2Fb", "\"/a?b\"", "\"/a#b\"", "\"/a b\""] {
+        let written = path
+            .trim_matches('"')
+            .replace('?', "\\?")
+            .replace('#', "\\#");
+        for (modifier, end) in [("=", "\\z'"), ("^~", ""), ("", "")] {
+            let text = format!(
+                "server {{ location {modifier} {path} {{ deny all; }} location / {{ return 200; }} }}"
+            );
+            let expected = format!("~^{written}{end}");
+            let conversion = check_routes(&text, &[&expected, "deny = "], &["403"]);
+            assert!(conversion.is_complete(), "{:?}", conversion.notes);
+        }
+    }
+    for rule in [
+        "proxy_pass http://a/;",
+        "proxy_pass http://a;",
+        "alias /x/;",
+        "root /w;",
+        "rewrite ^/a%2fb/(.*)$ /$1 break; proxy_pass http://a;",
+        "rewrite ^/a%2fb/(.*)$ /$1 break; root /w;",
+    ] {
+        check_routes(
+            &format!("server {{ location /a%2fb/ {{ {rule} }} location = /a%2fc/ {{ {rule} }} }}"),
+            &[],
+            &["strip_prefix"],
+        );
+    }
+    for path in ["/.", "/a/.", "/.."] {
+        let text =
+            format!("server {{ location {path} {{ deny all; }} location / {{ return 200; }} }}");
+        let written = format!("~^{}", path.replace('.', "\\."));
+        check_routes(&text, &[&written, "deny = "], &[]);
+    }
+    for location in [
+        "= /a/../b",
+        "= /a/./b",
+        "= /a/..",
+        "^~ /a/../b",
+        "/a/./b",
+        "/../",
+    ] {
+        let text = format!(
+            "server {{ location {location} {{ deny all; }} location / {{ return 200; }} }}"
+        );
+        let conversion = check_routes(&text, &["path = \"/\"\nrespond"], &["deny", "403"]);
+        assert!(matches!(
+            outcome(&conversion, "location"),
+            Outcome::WithoutEffect(_)
+        ));
+    }
+}
+
+#[test]
 fn clients_of_unix_sockets_are_denied() {
     for rules in ["deny all;", "deny 10.0.0.1; deny all;"] {
         check_routes(
