@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::variable::{Piece, pieces};
+use super::variable::{Piece, names, pieces};
 use crate::directive::Directive;
 use crate::limits;
 
@@ -120,6 +120,17 @@ impl<'a> Map<'a> {
     pub(super) fn is_geo(&self) -> bool {
         self.keys == Keys::Networks
     }
+}
+
+/// The maps that make the variables in a text, and those that make their sources.
+pub(super) fn makers<'a>(text: &str, maps: &[Map<'a>]) -> Vec<&'a Directive> {
+    let named = names(text).into_iter();
+    let found = named.filter_map(|name| maps.iter().position(|map| map.target() == name));
+    let chains = found.map(|at| {
+        let sources = makers(maps[at].source(), &maps[..at]);
+        [vec![maps[at].directive], sources].concat()
+    });
+    chains.flatten().collect()
 }
 
 /// How many bits of an address a network has.

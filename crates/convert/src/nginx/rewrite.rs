@@ -6,6 +6,7 @@ use super::content;
 use super::field::difference;
 use super::fields;
 use super::log;
+use super::map::makers;
 use super::redirect::{leads_out, redirected, returned};
 use super::undecided::{self, CLOSED, Undecided};
 use super::variable::{expanded, names, value_of};
@@ -103,6 +104,12 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
         };
         match formula {
             Ok(formula) => {
+                if matches!(act, Act::If(..)) {
+                    let words = directive.arguments().join(" ");
+                    for maker in makers(&words, &self.work.maps) {
+                        self.work.notes.carried(maker);
+                    }
+                }
                 let target = match act {
                     Act::Bind(map, _) => format!("${}", self.work.maps[*map].target()),
                     Act::Do(_) | Act::EndIf => String::new(),
@@ -240,6 +247,12 @@ impl<'a> Rewriting<'_, '_, 'a> {
             Act::EndIf => return Unasked::Skipped,
         };
         let is_if = matches!(act, Act::If(..));
+        if is_if {
+            for maker in makers(&directive.arguments().join(" "), &self.work.maps) {
+                let why = "a condition that uses it cannot be evaluated";
+                self.work.notes.left_out(maker, why);
+            }
+        }
         let (guards, maps) = (self.work.guards, &self.work.maps);
         let own = Undecided::new(guards, maps, &state.constants, directive);
         let closes = is_if && own.closes;

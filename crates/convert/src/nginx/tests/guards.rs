@@ -475,6 +475,28 @@ fn paths_that_onrush_writes_in_another_way_are_carried() {
 }
 
 #[test]
+fn a_map_that_a_condition_uses_has_an_effect() {
+    let conversion = check_routes(
+        "map $http_x $m { default 0; 1 1; } map $m $n { default 0; 1 1; } geo $g { default 0; 10.0.0.0/8 1; }
+         map $jwt_claim_x $u { default 0; 1 1; } map $http_y $none { default 0; }
+         server { if ($n) { return 403; } if ($g) { return 403; } location /u { if ($u) { return 403; } } }",
+        &[],
+        &[],
+    );
+    for carried in ["map $http_x", "map $m", "geo $g"] {
+        assert_eq!(outcome(&conversion, carried), Outcome::Carried, "{carried}");
+    }
+    assert!(matches!(
+        outcome(&conversion, "map $jwt_claim_x"),
+        Outcome::LeftOut(_)
+    ));
+    assert!(matches!(
+        outcome(&conversion, "map $http_y"),
+        Outcome::WithoutEffect(_)
+    ));
+}
+
+#[test]
 fn clients_of_unix_sockets_are_denied() {
     for rules in ["deny all;", "deny 10.0.0.1; deny all;"] {
         check_routes(
