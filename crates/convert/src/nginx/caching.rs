@@ -2,7 +2,7 @@
 
 use super::map::Map;
 use super::scope::Scope;
-use super::variable::expanded;
+use super::variable::{canonical, expanded};
 use super::work::{Spot, Work};
 use crate::directive::Directive;
 use crate::document::Value;
@@ -202,7 +202,7 @@ fn of_value(text: &str) -> Option<Option<String>> {
 
 /// The map of media types that a variable is made by.
 fn mapped<'w, 'a>(work: &'w Work<'a>, text: &str) -> Option<&'w Map<'a>> {
-    let name = text.strip_prefix('$')?.trim_matches(['{', '}']);
+    let name = canonical(text.strip_prefix('$')?.trim_matches(['{', '}']));
     let mut maps = work.maps.iter();
     maps.find(|map| {
         map.target() == name && map.variable().as_deref() == Some("sent_http_content_type")

@@ -8,7 +8,7 @@ use super::map::Map;
 use super::method::method;
 use super::request_uri::target;
 use super::undecided::why_unknown;
-use super::variable::{Constants, Piece, expanded, names, pieces};
+use super::variable::{Constants, Piece, canonical, expanded, names, pieces};
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
 use crate::dialect::carried;
@@ -39,7 +39,7 @@ pub(super) fn condition(
     let Some(name) = subject.strip_prefix('$') else {
         return Err(format!("{subject:?} is no variable"));
     };
-    let name = name.trim_start_matches('{').trim_end_matches('}');
+    let name = &*canonical(name.trim_start_matches('{').trim_end_matches('}'));
     let (operator, value) = match rest.split_once(char::is_whitespace) {
         Some((operator, value)) => (operator, value.trim()),
         None => (rest, ""),

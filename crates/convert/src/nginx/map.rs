@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::variable::{Piece, names, pieces};
+use super::variable::{Piece, canonical, names, pieces};
 use crate::directive::Directive;
 use crate::limits;
 
@@ -13,7 +13,7 @@ pub(super) struct Map<'a> {
     /// The text that keys are compared with.
     source: &'a str,
     /// The name of the variable, without its `$`.
-    target: &'a str,
+    target: String,
     keys: Keys,
     /// Key and value, those with an exact key before expressions, without the default.
     entries: Vec<(&'a str, &'a str)>,
@@ -64,7 +64,7 @@ impl<'a> Map<'a> {
         Some(Map {
             directive,
             source,
-            target: target.trim_start_matches('$'),
+            target: canonical(target),
             keys,
             entries,
             default: defaults.last().map_or("", |(_, value)| value),
@@ -72,8 +72,8 @@ impl<'a> Map<'a> {
     }
 
     /// The variable that it makes.
-    pub(super) fn target(&self) -> &'a str {
-        self.target
+    pub(super) fn target(&self) -> &str {
+        &self.target
     }
 
     /// How many values there are, with the default.

@@ -9,7 +9,7 @@ use super::log;
 use super::map::makers;
 use super::redirect::{leads_out, redirected, returned};
 use super::undecided::{self, CLOSED, Undecided};
-use super::variable::{expanded, names, value_of};
+use super::variable::{canonical, expanded, names, value_of};
 use super::work::{Spot, State, Work};
 use crate::condition::{Atom, Path};
 use crate::decide::{Flow, Formula, Given, TooMany, Unasked, Walk, walk};
@@ -174,9 +174,9 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
         }
         let response = match directive.name() {
             "set" => {
-                let name = directive.argument(0).trim_start_matches('$');
-                undecided::set(name, directive.argument(1), &mut state.constants);
-                match name {
+                let name = canonical(directive.argument(0));
+                undecided::set(&name, directive.argument(1), &mut state.constants);
+                match &*name {
                     "args" => self
                         .work
                         .notes
@@ -278,8 +278,8 @@ impl<'a> Rewriting<'_, '_, 'a> {
     ) -> Result<Flow, TooMany> {
         match directive.name() {
             "set" => {
-                let name = directive.argument(0).trim_start_matches('$');
-                undecided.mark(name, &mut state.constants);
+                let name = canonical(directive.argument(0));
+                undecided.mark(&name, &mut state.constants);
                 Ok(Flow::On)
             }
             "return" | "rewrite" if undecided.closes => {

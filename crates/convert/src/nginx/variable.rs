@@ -45,11 +45,23 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
             continue;
         }
         push_text(&mut pieces, before);
-        pieces.push(Piece::Variable(name.to_owned()));
+        pieces.push(Piece::Variable(canonical(name)));
         rest = after;
     }
     push_text(&mut pieces, rest);
     pieces
+}
+
+/// A name of a variable, which has no case in nginx. That of a parameter stays as it is written, since Onrush tells its letters
+/// apart.
+pub(super) fn canonical(name: &str) -> String {
+    let name = name.trim_start_matches('$');
+    match name.split_at_checked("arg_".len()) {
+        Some((begin, parameter)) if begin.eq_ignore_ascii_case("arg_") => {
+            format!("arg_{parameter}")
+        }
+        _ => name.to_ascii_lowercase(),
+    }
 }
 
 fn push_text(pieces: &mut Vec<Piece>, text: &str) {

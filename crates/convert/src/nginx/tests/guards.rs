@@ -420,6 +420,15 @@ fn an_expression_that_is_not_supported_closes_a_comparison_with_a_known_text() {
 }
 
 #[test]
+fn names_of_variables_have_no_case() {
+    check_routes(
+        "server { set $bad 0; if ($HTTP_X = 1) { set $BAD 1; } if ($bad) { return 403; } return 200; }",
+        &["headers = { X = \"1\" }\nrespond = { status = 403 }"],
+        &[],
+    );
+}
+
+#[test]
 fn paths_that_onrush_writes_in_another_way_are_carried() {
     for path in ["/a%2fb", "/a%2Fb", "\"/a?b\"", "\"/a#b\"", "\"/a b\""] {
         let written = path
