@@ -21,6 +21,7 @@ mod watch;
 mod watchdog;
 mod written;
 
+use std::fmt::Display;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -101,12 +102,8 @@ fn serve(args: Args) -> anyhow::Result<()> {
             return Err(error);
         }
     };
-    let announced = print(announcement(
-        &server,
-        &bound.what,
-        &privileges,
-        interface.address(),
-    ));
+    let address = interface.address();
+    let announced = print(announcement(&server, &bound.what, &privileges, address));
     supervisor::ready();
     watchdog::start(server.handles()).context("cannot start the watchdog")?;
     sockets::watch(in_force.clone()).context("cannot watch the sockets")?;
@@ -135,14 +132,19 @@ fn serve(args: Args) -> anyhow::Result<()> {
     let totals = server.stop();
     interface.end();
     if is_output_read() {
-        if let Some(announced) = announced {
-            // Its panic has been printed.
-            let _ = announced.join();
-        }
-        say_what_was_lost(&log);
-        let _ = writeln!(Out::standard(), "served {totals}");
+        print_end(announced, &log, &totals);
     }
     Ok(())
+}
+
+/// The last lines of standard output, after those of the start.
+fn print_end(announced: Option<JoinHandle<()>>, log: &NonBlocking, totals: &impl Display) {
+    if let Some(announced) = announced {
+        // Its panic has been printed.
+        let _ = announced.join();
+    }
+    say_what_was_lost(log);
+    let _ = writeln!(Out::standard(), "served {totals}");
 }
 
 fn watching(watched: Option<Watched>, ask: &Sender<Asked>) -> anyhow::Result<Option<Watch>> {

@@ -325,15 +325,29 @@ pub(crate) fn choose<'w, 'b>(
             objection.map_or(Chosen::Forward(target, group), Chosen::refuse)
         }
         Response::Files(files) => {
-            // The file of `/filesa` below `/files` is that of `/files/a`.
-            let refusal = path::with_slash_after(&path, &treatment.prefix).and_then(|other| {
-                let coming = Arrival::new(source.of(exchange), head.headers, site);
-                others_route(head, [other], (site, index), &coming)
-            });
-            let own = || Own::Files(files, path::without_prefix(path, &treatment.prefix));
-            refusal.map_or_else(|| Chosen::Own(own()), Chosen::refuse)
+            let context = source.of(exchange);
+            match objection_to_file((head, &path), (site, index), context) {
+                Some(refusal) => Chosen::refuse(refusal),
+                None => Chosen::Own(Own::Files(
+                    files,
+                    path::without_prefix(path, &treatment.prefix),
+                )),
+            }
         }
     })
+}
+
+/// The reason not to serve the file of a normalized path, if there is one. Below `/files`, `/filesa` is the same file as `/files/a`,
+/// which another route may have.
+fn objection_to_file(
+    (head, path): (&RequestHead<'_, '_>, &[u8]),
+    (site, index): (&Site, usize),
+    context: RequestContext<'_>,
+) -> Option<Refusal> {
+    let prefix = &site.settings.treatments[index].prefix;
+    let other = path::with_slash_after(path, prefix)?;
+    let coming = Arrival::new(context, head.headers, site);
+    others_route(head, [other], (site, index), &coming)
 }
 
 impl Chosen<'_, '_> {

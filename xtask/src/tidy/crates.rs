@@ -24,7 +24,7 @@ const EDGES: [(&str, &[&str]); 16] = [
             "engine", "file", "tls", "http", "measure", "packet", "config",
         ],
     ),
-    ("admin", &["engine", "http", "serve"]),
+    ("admin", &["engine", "file", "http", "serve"]),
     (
         "load",
         &[
