@@ -197,7 +197,7 @@ impl Limit {
                 self.keys.address(self.number, address)
             }
             RateKey::Header(name) => {
-                let value = values(head.headers, name).next();
+                let value = values(head, name).next();
                 self.keys.header(self.number, value.unwrap_or(b""))
             }
             RateKey::Route => self.keys.route(self.number),

@@ -188,7 +188,7 @@ fn unmet_of_rest(when: &When, head: &RequestHead<'_, '_>, coming: &dyn Coming) -
         return Some(Unmet::Method);
     }
     for ((name, wanted), index) in when.headers.iter().zip(0..) {
-        if !is_found(wanted, values(head.headers, name)) {
+        if !is_found(wanted, values(head, name)) {
             return Some(Unmet::Header(index));
         }
     }
@@ -232,10 +232,14 @@ fn is_found<V: AsRef<[u8]>>(wanted: &ValueMatch, mut values: impl Iterator<Item 
     }
 }
 
-/// The values of all fields called `name`.
-pub(crate) fn values<'b>(headers: &[Header<'b>], name: &str) -> impl Iterator<Item = &'b [u8]> {
-    let named = move |header: &&Header<'b>| header.name.eq_ignore_ascii_case(name);
-    headers.iter().filter(named).map(|header| header.value)
+/// The values of all fields called `name`. The value of `Host` is the effective one: the host of the target replaces
+/// that of the field (RFC 9112 3.2.2), and HTTP/2 has `:authority` (RFC 9113 8.3.1).
+pub(crate) fn values<'b>(head: &RequestHead<'_, 'b>, name: &str) -> impl Iterator<Item = &'b [u8]> {
+    let is_host = name.eq_ignore_ascii_case("host");
+    let host = head.authority.filter(|_| is_host).map(str::as_bytes);
+    let named = move |header: &&Header<'b>| !is_host && header.name.eq_ignore_ascii_case(name);
+    let others = head.headers.iter().filter(named);
+    host.into_iter().chain(others.map(|header| header.value))
 }
 
 fn parameters<'q>(query: Option<&'q str>, name: &str) -> impl Iterator<Item = Cow<'q, [u8]>> {
@@ -454,6 +458,8 @@ mod tests {
         let header = with(&|when| when.headers = one("x-a", equals("1")));
         let present = with(&|when| when.headers = one("X-A", ValueMatch::Present));
         let absent = with(&|when| when.headers = one("x-a", ValueMatch::Absent));
+        let host = with(&|when| when.headers = one("Host", equals("a.example:80")));
+        let hostless = with(&|when| when.headers = one("Host", ValueMatch::Absent));
         let regex = with(&|when| {
             let Ok(PathMatch::Regex(pattern)) = parse_path("~^v[0-9]+$") else {
                 panic!("a pattern");
@@ -477,6 +483,11 @@ mod tests {
             (&present, "GET / HTTP/1.1\nHost: h\nx-b: 1", false),
             (&absent, "GET / HTTP/1.1\nHost: h\nx-b: 1", true),
             (&absent, "GET / HTTP/1.1\nHost: h\nX-A: 1", false),
+            (&host, "GET / HTTP/1.1\nhost: a.example:80", true),
+            (&host, "GET http://a.example:80/ HTTP/1.1\nHost: h", true),
+            (&host, "GET http://h/ HTTP/1.1\nHost: a.example:80", false),
+            (&hostless, "GET / HTTP/1.0\nX-A: 1", true),
+            (&hostless, "GET http://h/ HTTP/1.0\nX-A: 1", false),
             (&regex, "GET / HTTP/1.1\nHost: h\nX-A: v12", true),
             (&regex, "GET / HTTP/1.1\nHost: h\nX-A: v", false),
             (&query, "GET /?x&a+b=c%26d HTTP/1.1\nHost: h", true),

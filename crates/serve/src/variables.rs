@@ -88,7 +88,7 @@ impl Facts<'_> {
                     put(query.as_bytes());
                 }
             }
-            Variable::Header(name) => put(values(head.headers, name).next().unwrap_or(b"")),
+            Variable::Header(name) => put(values(head, name).next().unwrap_or(b"")),
             Variable::TlsVersion => put_of_tls(about, |info| info.version.name(), put),
             Variable::TlsCipher => put_of_tls(about, |info| info.cipher, put),
             Variable::TlsServerName => {

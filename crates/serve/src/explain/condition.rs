@@ -70,7 +70,7 @@ impl<C: Coming> Asked<'_, C> {
             }
             Unmet::Header(index) => {
                 let (name, wanted) = &when.headers[index as usize];
-                let found = values(head.headers, name).map(lossy);
+                let found = values(head, name).map(lossy);
                 ("headers", value(name, wanted), several(found))
             }
             Unmet::Query(index) => {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use onrush_http::Version;
 use onrush_http::request::RequestHead;
 
+use crate::route::values;
+
 /// Bytes of a part that are kept: longer ones are cut.
 const PART_MAX: usize = 2048;
 
@@ -64,9 +66,8 @@ impl Entry {
         self.push(head.target.as_bytes());
         self.push(head.authority.unwrap_or("").as_bytes());
         for name in names {
-            let mut fields = head.headers.iter();
-            let field = fields.find(|field| field.name.eq_ignore_ascii_case(name));
-            self.push(field.map_or(&[][..], |field| field.value));
+            let value = values(head, name).next();
+            self.push(value.unwrap_or(b""));
         }
     }
 
