@@ -149,6 +149,46 @@ fn networks_behind_an_unread_proxy_header_are_closed() {
 }
 
 #[test]
+fn conditions_on_an_unknown_address_are_closed() {
+    for (http, server) in [
+        ("", "if ($remote_addr != 10.0.0.1) { return 403; }"),
+        (
+            "",
+            "set $a $remote_addr; if ($a != 10.0.0.1) { return 444; }",
+        ),
+        (
+            "geo $a { default 0; 10.0.0.0/8 1; }",
+            "if ($a = 0) { return 403; }",
+        ),
+        (
+            "map $remote_addr $a { default 0; 10.0.0.1 1; }",
+            "if ($a = 0) { rewrite ^ /no last; }",
+        ),
+    ] {
+        let text = |listen: &str| {
+            let text = format!("http {{ {http} server {{ {listen} {server} root /w; }} }}");
+            converted(&text).text
+        };
+        let closed = text("listen 81 proxy_protocol;");
+        assert!(closed.contains("respond = { status = 403 }"), "{closed}");
+        assert!(!closed.contains("files ="), "{closed}");
+        let known =
+            "listen 81 proxy_protocol; real_ip_header proxy_protocol; set_real_ip_from 10.0.0.0/8;";
+        let known = text(known);
+        assert!(known.contains("files ="), "{known}");
+    }
+}
+
+#[test]
+fn networks_of_another_variable_are_closed() {
+    let text = "http { geo $http_x_ip $a { default 0; 10.0.0.0/8 1; } server { if ($a = 0) { return 403; } root /w; } }";
+    let conversion = converted(text);
+    let text = &conversion.text;
+    assert!(text.contains("respond = { status = 403 }"), "{text}");
+    assert!(!text.contains("files ="), "{text}");
+}
+
+#[test]
 fn trace_is_refused() {
     let conversion = converted("http { server { return 200; } }");
     let text = &conversion.text;
