@@ -111,9 +111,10 @@ fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module) -> Gr
         // Port 9 discards, and is refused where nobody listens.
         servers.push(server("127.0.0.1:9", vec![]));
     }
+    let count = servers.len();
     let mut group = Group::of(block.origin(), servers);
     balance::write(work, block, &mut group);
-    if let Some(eject) = failures.written() {
+    if let Some(eject) = failures.written(count) {
         group.put("eject", eject);
     }
     idle(work, block, module, &mut group);
@@ -161,11 +162,13 @@ struct Failures {
 }
 
 impl Failures {
-    fn written(&self) -> Option<Value> {
+    /// The key of a group of so many servers. nginx takes a server out after one failure where nothing is written,
+    /// but never the only one.
+    fn written(&self, servers: usize) -> Option<Value> {
         if self.max == Some(0) {
             return Some(Value::Truth(false));
         }
-        if self.max.is_none() && self.time.is_none() {
+        if self.max.is_none() && self.time.is_none() && servers == 1 {
             return None;
         }
         let mut entries = vec![
@@ -307,6 +310,8 @@ fn retries<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, group: &m
     entries.extend(count.map(|count| ("count".to_owned(), Value::Number(count))));
     entries.push(("on".to_owned(), Value::texts(on)));
     if !statuses.is_empty() {
+        let how = "a response with such a status does not count as a failure of its server";
+        work.notes.approximated(directive, how);
         entries.push(("statuses".to_owned(), Value::List(statuses)));
     }
     group.put("retries", Value::Table(entries));

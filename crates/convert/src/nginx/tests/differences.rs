@@ -189,6 +189,24 @@ fn networks_of_another_variable_are_closed() {
 }
 
 #[test]
+fn one_failure_takes_out_one_of_several_servers() {
+    let text = |servers: &str| {
+        let text = format!(
+            "http {{ upstream a {{ {servers} }} server {{ location / {{ proxy_pass http://a; proxy_next_upstream error http_503; }} }} }}"
+        );
+        let conversion = converted(&text);
+        let said = format!("{:?}", outcome(&conversion, "proxy_next_upstream"));
+        assert!(said.contains("does not count as a failure"), "{said}");
+        conversion.text
+    };
+    let two = text("server 10.0.0.1; server 10.0.0.2;");
+    let eject = "eject = { on = \"connections\", failures = 1 }";
+    assert!(two.contains(eject), "{two}");
+    let one = text("server 10.0.0.1;");
+    assert!(!one.contains("eject"), "{one}");
+}
+
+#[test]
 fn trace_is_refused() {
     let conversion = converted("http { server { return 200; } }");
     let text = &conversion.text;
