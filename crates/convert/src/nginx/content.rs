@@ -1,5 +1,7 @@
 //! What a location responds with, when nothing has responded before: files, or a server.
 
+use std::time::Duration;
+
 use super::access::{self, Entry};
 use super::caching::alike;
 use super::directory::files;
@@ -153,31 +155,50 @@ pub(super) fn share_timeouts(work: &mut Work<'_>) {
     }
 }
 
-fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
-    const KEYS: [(&str, &str); 4] = [
+/// Timeouts of connections, which do not depend on the response.
+pub(super) fn connection_timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
+    for (name, key) in [
         ("client_header_timeout", "client_head"),
-        ("client_body_timeout", "client_body"),
         ("keepalive_timeout", "client_idle"),
+    ] {
+        timeout(work, scope, name, key);
+    }
+}
+
+fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+    connection_timeouts(work, scope);
+    for (name, key) in [
+        ("client_body_timeout", "client_body"),
         ("send_timeout", "client_send"),
-    ];
-    for (name, key) in KEYS {
-        let Some(directive) = scope.one(name) else {
-            continue;
-        };
-        match crate::unit::nginx_time(directive.argument(0)) {
-            Some(time) if name == "keepalive_timeout" && time.is_zero() => {
-                let how = "connections are kept open; nginx closes each after one response";
-                work.notes.approximated(directive, how);
-            }
-            Some(time) => {
-                work.timeouts.say(key, time, directive);
-                if ROUTE_TIMEOUTS.contains(&key) {
-                    route.wait(key, time);
-                }
-            }
-            None => work
-                .notes
-                .left_out(directive, "expected a time such as 60s"),
+    ] {
+        if let Some(time) = timeout(work, scope, name, key) {
+            route.wait(key, time);
+        }
+    }
+}
+
+/// The time of a directive, which is the value of this key.
+fn timeout<'a>(
+    work: &mut Work<'a>,
+    scope: &Scope<'a>,
+    name: &str,
+    key: &'static str,
+) -> Option<Duration> {
+    let directive = scope.one(name)?;
+    match crate::unit::nginx_time(directive.argument(0)) {
+        Some(time) if name == "keepalive_timeout" && time.is_zero() => {
+            let how = "connections are kept open; nginx closes each after one response";
+            work.notes.approximated(directive, how);
+            None
+        }
+        Some(time) => {
+            work.timeouts.say(key, time, directive);
+            Some(time)
+        }
+        None => {
+            let why = "expected a time such as 60s";
+            work.notes.left_out(directive, why);
+            None
         }
     }
 }

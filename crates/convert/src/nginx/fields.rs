@@ -3,7 +3,7 @@
 use super::caching;
 use super::hidden;
 use super::scope::Scope;
-use super::variable::{differences, template};
+use super::variable::{EMPTY, differences, lone_mark, may_be_empty, template};
 use super::work::{Spot, Work};
 use crate::directive::Directive;
 use crate::route::{On, Response, Route, is_changeable};
@@ -64,7 +64,11 @@ fn add<'a>(work: &mut Work<'a>, directive: &'a Directive, spot: &Spot<'_>, route
         }
     };
     work.notes.carried(directive);
-    for how in differences(directive.argument(1)) {
+    if may_be_empty(&value) {
+        work.notes.approximated(directive, EMPTY);
+    }
+    let written = directive.argument(1);
+    for how in differences(written).chain(lone_mark(written, &value)) {
         work.notes.approximated(directive, how);
     }
     if is_single {

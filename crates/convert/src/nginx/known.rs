@@ -322,6 +322,11 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::LeftOut,
+        "Onrush does not limit the rate of a response",
+        &["limit_rate", "limit_rate_after", "proxy_limit_rate"],
+    ),
+    (
+        Kind::LeftOut,
         "Onrush speaks HTTP to servers and nothing else",
         &["fastcgi_*", "memcached_*", "scgi_*", "uwsgi_*"],
     ),

@@ -91,7 +91,7 @@ fn listen<'a>(
             "default_server" | "default" => part = Part::Default,
             "ssl" => speaks_tls = true,
             "proxy_protocol" => {
-                listener.proxy_protocol = Some(proxy_protocol(work, scope));
+                listener.proxy_protocol = Some(proxy_protocol(work, scope, directive));
                 if believes_header(scope) {
                     let how = "the client is the address of the PROXY header; nginx takes the address of the connection without real_ip_header proxy_protocol";
                     work.notes.approximated(directive, how);
@@ -140,12 +140,14 @@ fn address(text: &str) -> String {
 }
 
 /// Whose headers of the PROXY protocol are believed.
-fn proxy_protocol<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Value {
+fn proxy_protocol<'a>(work: &mut Work<'a>, scope: &Scope<'a>, directive: &'a Directive) -> Value {
     let trusted = trusted(work, scope);
-    match trusted.is_empty() {
-        true => Value::Truth(true),
-        false => Value::table([("from", Value::texts(trusted))]),
+    if trusted.is_empty() {
+        return Value::Truth(true);
     }
+    let how = "connections from the networks of set_real_ip_from begin with a PROXY header and no others; nginx expects one on every connection";
+    work.notes.approximated(directive, how);
+    Value::table([("from", Value::texts(trusted))])
 }
 
 /// Puts the certificates of its servers into a listener that speaks TLS.

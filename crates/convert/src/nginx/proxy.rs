@@ -4,7 +4,7 @@ use super::handler::Module;
 use super::scope::Scope;
 use super::target::{self, Target};
 use super::upstream;
-use super::variable::{differences, expanded, template};
+use super::variable::{EMPTY, differences, expanded, lone_mark, may_be_empty, template};
 use super::work::{Spot, State, Work};
 use crate::condition::Path;
 use crate::directive::Directive;
@@ -151,13 +151,10 @@ fn request_fields<'a>(
                 edits.forget(name);
                 continue;
             }
-            true => {
-                let how = "where there is no such value the field is there and empty; nginx leaves it out";
-                work.notes.approximated(directive, how);
-            }
+            true => work.notes.approximated(directive, EMPTY),
             false => work.notes.carried(directive),
         }
-        for how in differences(written) {
+        for how in differences(written).chain(lone_mark(written, &value)) {
             work.notes.approximated(directive, how);
         }
         match (&*lower, &*value) {
@@ -203,14 +200,6 @@ fn request_field<'a>(
             None
         }
     }
-}
-
-/// Whether a text is one variable that has no value in some requests.
-fn may_be_empty(value: &str) -> bool {
-    let begins = ["{header:", "{query}", "{tls."];
-    value.matches('{').count() == 1
-        && value.ends_with('}')
-        && begins.iter().any(|begin| value.starts_with(begin))
 }
 
 /// Whether it is the field of this name as the client has sent it.

@@ -177,10 +177,10 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                 let name = canonical(directive.argument(0));
                 undecided::set(&name, directive.argument(1), &mut state.constants);
                 match &*name {
-                    "args" => self
-                        .work
-                        .notes
-                        .left_out(directive, "servers get the query that the client has sent"),
+                    "args" => self.work.notes.left_out(
+                        directive,
+                        "requests and redirects keep the query that the client has sent",
+                    ),
                     "limit_rate" => self
                         .work
                         .notes
@@ -310,6 +310,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
         route.comments = [self.comments, &[directive.origin()]].concat();
         fields::response(self.work, &state.scope, &spot, &mut route);
         content::compression(self.work, &state.scope, &mut route);
+        content::connection_timeouts(self.work, &state.scope);
         log::write(self.work, &state.scope, &mut route);
         self.work.push(route)
     }

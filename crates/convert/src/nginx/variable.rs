@@ -167,6 +167,26 @@ pub(super) fn differences(text: &str) -> impl Iterator<Item = &'static str> {
         .filter_map(|(applies, how)| applies.then_some(how))
 }
 
+/// Difference of a field whose value may be empty.
+pub(super) const EMPTY: &str =
+    "where there is no such value the field is there and empty; nginx leaves it out";
+
+/// Whether a template has variables alone, and all of them have no value in some requests.
+pub(super) fn may_be_empty(template: &str) -> bool {
+    const BEGINS: [&str; 3] = ["{header:", "{query}", "{tls."];
+    let mut rest = template;
+    while BEGINS.iter().any(|begin| rest.starts_with(begin)) {
+        rest = rest.split_once('}').map_or("", |(_, behind)| behind);
+    }
+    rest.is_empty() && !template.is_empty()
+}
+
+/// Difference of a field with `$is_args`, which is empty in nginx for requests without a query.
+pub(super) fn lone_mark(text: &str, template: &str) -> Option<&'static str> {
+    let has_mark = names(text).iter().any(|name| name == "is_args") && template.contains('?');
+    has_mark.then_some("the field has a ? also when the client has sent no query")
+}
+
 /// What a variable is in Onrush.
 fn known(name: &str) -> Option<String> {
     if let Some(field) = name.strip_prefix("http_") {

@@ -233,8 +233,19 @@ fn differences_have_notes() {
             "proxy_set_header",
             "the address of the client alone",
         ),
+        (
+            "add_header X-B $http_x_c; return 200;",
+            "add_header",
+            "there and empty",
+        ),
+        (
+            "add_header X-B $is_args$args; return 200;",
+            "add_header",
+            "a ? also when the client has sent no query",
+        ),
         ("set $args a; return 200;", "set", "LeftOut"),
         ("set $limit_rate 1k; return 200;", "set", "LeftOut"),
+        ("limit_rate 1k; return 200;", "limit_rate", "limit the rate"),
         (
             "keepalive_requests 1; return 200;",
             "keepalive_requests",
@@ -242,6 +253,11 @@ fn differences_have_notes() {
         ),
         (
             "keepalive_timeout 0; root /w;",
+            "keepalive_timeout",
+            "Approximated",
+        ),
+        (
+            "keepalive_timeout 0; return 200;",
             "keepalive_timeout",
             "Approximated",
         ),
@@ -264,6 +280,11 @@ fn differences_have_notes() {
             "listen 81 proxy_protocol; root /w;",
             "listen 81",
             "nginx takes the address",
+        ),
+        (
+            "listen 81 proxy_protocol; real_ip_header proxy_protocol; set_real_ip_from 10.0.0.0/8; root /w;",
+            "listen 81",
+            "nginx expects one on every connection",
         ),
     ] {
         check_note(server, directive, said);
