@@ -20,7 +20,14 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Puts the reason of another one of the same kind behind the own one, as far as that fits a line.
+    /// Adds the reason of another outcome if that changes responses.
+    fn also_differs(&mut self, other: Outcome) {
+        if matches!(other, Outcome::Approximated(_)) {
+            self.say_too(other);
+        }
+    }
+
+    /// Adds the reason of another outcome, if the line has room.
     fn say_too(&mut self, other: Outcome) {
         let (Outcome::WithoutEffect(why) | Outcome::Approximated(why) | Outcome::LeftOut(why)) =
             self
@@ -79,7 +86,10 @@ impl Notes {
         if std::mem::discriminant(known) == std::mem::discriminant(&outcome) {
             known.say_too(outcome);
         } else if *known < outcome {
-            *known = outcome;
+            let before = std::mem::replace(known, outcome);
+            known.also_differs(before);
+        } else {
+            known.also_differs(outcome);
         }
     }
 

@@ -177,6 +177,11 @@ fn cookie<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
     group.put("sticky", value);
     let how = "its values are Onrush's own, so clients with one of HAProxy's get a new one, and it is HttpOnly, SameSite=Lax and over https Secure";
     work.notes.approximated(line, how);
+    let has_value = |server: &Directive| server.words.iter().any(|word| word == "cookie");
+    if !proxy.all(&["server"]).all(has_value) {
+        let how = "servers without a value of the cookie get one as well";
+        work.notes.approximated(line, how);
+    }
     if has("indirect") {
         work.notes.approximated(line, "servers see the cookie");
     }

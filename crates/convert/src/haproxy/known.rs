@@ -81,7 +81,6 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
             "option tcplog",
             "ring",
             "log-forward",
-            "unique-id-format",
             "log-steps",
             "option log-*",
             "option socket-stats",
@@ -247,6 +246,11 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
         Kind::Approximated,
         "clients wait in the queue of the kernel when open files are used up",
         &["maxconn"],
+    ),
+    (
+        Kind::Approximated,
+        "the number of a request has 32 hexadecimal digits",
+        &["unique-id-format"],
     ),
     (
         Kind::Approximated,

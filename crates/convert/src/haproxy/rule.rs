@@ -280,7 +280,8 @@ impl<'a> Rules<'_, '_, 'a> {
             to: format!("{to}/"),
             status: *status,
         };
-        if to.ends_with('/') || !line.words.iter().any(|word| word == "prefix") {
+        let has_path = |word: &String| matches!(word.as_str(), "prefix" | "scheme");
+        if to.ends_with('/') || !line.words.iter().any(has_path) {
             return self.push(Some(line), response, state, given);
         }
         if !to.ends_with("{path}") {

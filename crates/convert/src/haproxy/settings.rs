@@ -144,6 +144,16 @@ fn forwarded<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) 
     }
 }
 
+/// Media types that HAProxy compresses where no type is written: all but multipart.
+const ALL_TYPES: [&str; 6] = [
+    "application/*",
+    "audio/*",
+    "font/*",
+    "image/*",
+    "text/*",
+    "video/*",
+];
+
 fn compression<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
     let Some(line) = proxy.last(&["compression", "algo"]) else {
         return;
@@ -174,6 +184,14 @@ fn compression<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State
         if !types.is_empty() {
             entries.push(("types".to_owned(), Value::texts(types)));
         }
+    } else {
+        entries.push(("types".to_owned(), Value::texts(ALL_TYPES)));
+        let how = "a response without Content-Type is not compressed";
+        work.notes.approximated(line, how);
+    }
+    if let Some(line) = proxy.last(&["compression", "offload"]) {
+        work.notes.carried(line);
+        state.request.remove("Accept-Encoding");
     }
     state.compress = Some(Value::Table(entries));
 }

@@ -25,8 +25,26 @@ fn small_bodies_are_compressed_as_haproxy_does() {
     let conversion = of(" compression algo gzip", SERVER);
     check_line(
         &conversion,
-        "compress = { codings = [\"gzip\"], size_min = 1 }",
+        "compress = { codings = [\"gzip\"], size_min = 1, types = [\"application/*\", \"audio/*\", \"font/*\", \"image/*\", \"text/*\", \"video/*\"] }",
     );
+    check_note(&conversion, "compression", "without Content-Type");
+    let words = " compression algo gzip\n compression type text/plain\n compression offload";
+    let conversion = of(words, SERVER);
+    check_line(
+        &conversion,
+        "compress = { codings = [\"gzip\"], size_min = 1, types = [\"text/plain\"] }",
+    );
+    check_line(
+        &conversion,
+        "request_headers = { remove = [\"Accept-Encoding\"] }",
+    );
+}
+
+/// The note of a line has these words.
+#[track_caller]
+fn check_note(conversion: &Conversion, line: &str, words: &str) {
+    let said = format!("{:?}", outcome(conversion, line));
+    assert!(said.contains(words), "{said}");
 }
 
 #[test]
@@ -212,6 +230,36 @@ fn a_slash_is_put_where_none_is() {
     }
     let said = outcome(&conversion, "redirect");
     assert_eq!(said, Outcome::Carried);
+}
+
+#[test]
+fn a_slash_is_put_after_the_path_of_another_scheme() {
+    let conversion = of(" redirect scheme https append-slash if { path /a }", SERVER);
+    let text = &conversion.text;
+    assert!(text.contains("https://{host}{uri}/\""), "{text}");
+    check_note(&conversion, "redirect", "after a query");
+}
+
+#[test]
+fn notes_have_the_differences_beside_what_is_left_out() {
+    let cookie = " cookie SRV insert indirect nocache domain example.org";
+    let conversion = of("", &format!("{cookie}\n{SERVER}"));
+    for words in [
+        "LeftOut",
+        "for the host alone",
+        "servers see the cookie",
+        "Cache-Control: private",
+    ] {
+        check_note(&conversion, "cookie", words);
+    }
+    let conversion = of("", &format!(" cookie SRV insert\n{SERVER}"));
+    check_note(&conversion, "cookie", "without a value of the cookie");
+    let format = " unique-id-format %ci";
+    check_note(
+        &of(format, SERVER),
+        "unique-id-format",
+        "32 hexadecimal digits",
+    );
 }
 
 #[test]
