@@ -14,7 +14,8 @@ pub(crate) struct Application {
 
 impl Application {
     /// Responds to every request with its name and the request head, and with the fields that the request lists in `X-Answer`,
-    /// separated by bars. WebSocket clients get their own messages back.
+    /// separated by bars. It closes the connection instead if its name is in `X-Close`. WebSocket clients get their own
+    /// messages back.
     pub(crate) fn start(name: &'static str) -> Application {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound").to_string();
@@ -75,6 +76,9 @@ fn converse(mut stream: TcpStream, name: &str) -> io::Result<()> {
     while let Some(head) = receive_head(&mut stream, &mut received)? {
         if has_field(&head, "upgrade", "websocket") {
             return echo_frames(stream, &head, received);
+        }
+        if has_field(&head, "x-close", name) {
+            return Ok(());
         }
         let length = name.len() + 1 + head.len();
         let asked = head.lines().filter_map(|line| {

@@ -2,7 +2,7 @@
 //! except where a note of the conversion announces the difference.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
@@ -13,6 +13,16 @@ use crate::converting::{free_port, wait_for};
 use crate::peer::peer;
 use crate::program::{Finished, PATIENCE, Program, Serve, run_onrush};
 
+mod connections;
+mod haproxy;
+mod listeners;
+mod modules;
+mod names;
+mod nginx;
+
+use haproxy::HAPROXY;
+use nginx::NGINX;
+
 /// One site, requested by its own name.
 struct Site {
     /// Its lines: the inside of a server of nginx, or the frontend and its backend of HAProxy.
@@ -22,7 +32,7 @@ struct Site {
     requests: &'static [Request],
 }
 
-/// A request, as text up to its Host, and the expected difference of its response.
+/// A request, as text without its Host, and the expected difference of its response. A PROXY header may be its first line.
 type Request = (&'static str, Difference);
 
 /// Expected difference of the result.
@@ -33,9 +43,11 @@ enum Difference {
     Status(&'static str, &'static str),
     /// A field or the body differs, and a note with these words announces it.
     Content(&'static str),
+    /// The status is the same, and a note with these words announces a difference that the response need not show.
+    Noted(&'static str),
 }
 
-use Difference::{Content, None as Same, Status};
+use Difference::{Content, None as Same, Noted, Status};
 
 /// The compared parts of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,17 +56,32 @@ struct Answer {
     content: Vec<String>,
 }
 
+/// Status of a connection that is closed without a response.
+const CLOSED: &str = "closed";
+
 /// Sends a request to the site of this name.
 fn ask(port: u16, host: &str, request: &str, fields: &[&str]) -> Answer {
+    let (header, request) = match request.split_once('\n') {
+        Some((header, request)) if header.starts_with("PROXY ") => {
+            (format!("{header}\r\n"), request)
+        }
+        _ => (String::new(), request),
+    };
     let (line, rest) = request.split_once('\n').unwrap_or((request, ""));
     let rest: String = rest.lines().map(|field| format!("{field}\r\n")).collect();
-    let text = format!("{line} HTTP/1.1\r\nHost: {host}\r\n{rest}Connection: close\r\n\r\n");
+    let text =
+        format!("{header}{line} HTTP/1.1\r\nHost: {host}\r\n{rest}Connection: close\r\n\r\n");
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
     stream.write_all(text.as_bytes()).expect("it is taken");
-    let mut response = Vec::new();
-    stream.read_to_end(&mut response).expect("an end");
-    let response = String::from_utf8_lossy(&response).into_owned();
+    let response = receive_all(&mut stream);
+    if response.is_empty() {
+        let status = CLOSED.to_owned();
+        return Answer {
+            status,
+            content: Vec::new(),
+        };
+    }
     let (head, body) = response.split_once("\r\n\r\n").expect("a head");
     let status = head.split(' ').nth(1).expect("a status").to_owned();
     let counts = |line: &&str| {
@@ -76,6 +103,8 @@ fn ask(port: u16, host: &str, request: &str, fields: &[&str]) -> Answer {
         }
     };
     let mut content: Vec<String> = head.lines().filter(counts).map(shown).collect();
+    // Each program has its own encoder.
+    let is_encoded = head.to_lowercase().contains("\r\ncontent-encoding: ");
     match body.strip_prefix("app\n") {
         Some(asked) => {
             let line = asked.lines().next().unwrap_or_default();
@@ -92,39 +121,61 @@ fn ask(port: u16, host: &str, request: &str, fields: &[&str]) -> Answer {
             );
         }
         // Each program has its own pages for errors and redirects.
-        None if status.starts_with('2') => content.push(body.to_owned()),
+        None if status.starts_with('2') && !is_encoded => content.push(body.to_owned()),
         None => {}
     }
     content.sort_unstable();
     Answer { status, content }
 }
 
+/// Receives up to the end. A peer that closes before it has read the request resets the connection.
+fn receive_all(stream: &mut TcpStream) -> String {
+    let mut response = Vec::new();
+    if let Err(error) = stream.read_to_end(&mut response) {
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    }
+    String::from_utf8_lossy(&response).into_owned()
+}
+
 fn name(at: usize) -> String {
     format!("site{at}.example")
 }
 
-/// The responses of all sites.
-fn answers(port: u16, sites: &[Site]) -> Vec<Answer> {
-    let all = sites.iter().enumerate().flat_map(|(at, site)| {
+/// The responses of all sites, each on its own port.
+fn answers(ports: &[u16], sites: &[Site]) -> Vec<Answer> {
+    let sites = sites.iter().zip(ports).enumerate();
+    let all = sites.flat_map(|(at, (site, port))| {
         let requests = site.requests.iter();
-        requests.map(move |(request, _)| ask(port, &name(at), request, site.fields))
+        requests.map(move |(request, _)| ask(*port, &name(at), request, site.fields))
     });
     all.collect()
 }
 
-/// Asks the original, then the result in its place, and compares.
-fn compare(mut program: Program, port: u16, language: &str, directory: &TempDir, sites: &[Site]) {
-    wait_for(&mut program, port);
-    let before = answers(port, sites);
-    drop(program);
-    let file = directory.path().join("conf").display().to_string();
+/// The result of a conversion, running on the port of the original.
+fn serve_result(language: &str, directory: &Path, port: u16) -> (Serve, Finished) {
+    let file = directory.join("conf").display().to_string();
     let converted = run_onrush(&["convert", language, &file]);
     assert!(matches!(converted.code, Some(0 | 2)), "{converted:?}");
-    let result = directory.path().join("onrush.toml");
+    let result = directory.join("onrush.toml");
     fs::write(&result, &converted.out).expect("it is ours");
     let serve = Serve::start(&["--config", &result.display().to_string()]);
     assert_eq!(serve.address, format!("127.0.0.1:{port}"));
-    let after = answers(port, sites);
+    (serve, converted)
+}
+
+/// Asks the original, then the result in its place, and compares.
+fn compare(
+    mut program: Program,
+    ports: &[u16],
+    language: &str,
+    directory: &TempDir,
+    sites: &[Site],
+) {
+    wait_for(&mut program, ports[0]);
+    let before = answers(ports, sites);
+    drop(program);
+    let (_serve, converted) = serve_result(language, directory.path(), ports[0]);
+    let after = answers(ports, sites);
     let asked = sites.iter().flat_map(|site| {
         let requests = site.requests.iter();
         requests.map(move |(request, difference)| (site.lines, request, difference))
@@ -156,210 +207,62 @@ fn unlike(
         Content(_) if before.status != after.status || before == after => {
             Some("expected the same status with other content".to_owned())
         }
-        Status(_, words) | Content(words) => {
+        Noted(_) if before.status != after.status => Some("expected the same status".to_owned()),
+        Status(_, words) | Content(words) | Noted(words) => {
             (!is_announced(words)).then(|| format!("no note has {words:?}"))
         }
     }
 }
 
-const NGINX: &[Site] = &[
-    Site {
-        lines: "location /admin/ { deny all; } location / { proxy_pass http://app; }",
-        fields: &[],
-        requests: &[
-            ("GET /x/..%2fadmin/s", Same),
-            ("GET /.%2fadmin/s", Same),
-            ("GET /%2fadmin/s", Same),
-            ("GET /admin/s", Same),
-            ("GET /x", Same),
-        ],
-    },
-    Site {
-        lines: "root $FILES/www; location / { auth_basic a; auth_basic_user_file $FILES/users; } location /static/ { }",
-        fields: &[],
-        requests: &[
-            ("GET /static/..%2fsecret", Same),
-            ("GET /static/a.txt", Same),
-        ],
-    },
-    Site {
-        lines: "location / { secure_link $arg_m; secure_link_md5 \"x$uri\"; if ($secure_link = \"\") { return 403; } root $FILES/www; }",
-        fields: &[],
-        requests: &[("GET /a.html", Same), ("GET /a.html?m=x", Same)],
-    },
-    Site {
-        lines: "location / { valid_referers none friend.example; if ($invalid_referer) { return 403; } root $FILES/www; }",
-        fields: &[],
-        requests: &[
-            ("GET /a.html\nReferer: http://x/", Same),
-            ("GET /a.html", Status("403", "--open-guards")),
-        ],
-    },
-    Site {
-        lines: "if ($ssl_client_verify != SUCCESS) { return 403; } location / { root $FILES/www; }",
-        fields: &[],
-        requests: &[("GET /a.html", Same)],
-    },
-    Site {
-        lines: "location / { proxy_pass http://app; proxy_set_header X-A $time_iso8601; proxy_set_header X-B $realip_remote_addr; }",
-        fields: &["x-a", "x-b"],
-        requests: &[(
-            "GET /\nX-A: theirs\nX-B: theirs",
-            Content("Onrush has nothing for $realip_remote_addr"),
-        )],
-    },
-    Site {
-        lines: "location / { empty_gif; }",
-        fields: &[],
-        requests: &[("GET /", Status("501", "empty_gif"))],
-    },
-    Site {
-        lines: "root $FILES/www; location /moved/ { rewrite ^/moved/(.*)$ /sub/$1 break; }",
-        fields: &[],
-        requests: &[("GET /moved/b.html", Same), ("GET /moved/none", Same)],
-    },
-    Site {
-        lines: "location / { if ($http_x_key != \"secret$host\") { return 403; } root $FILES/www; } location /arg { if ($arg_t = $cookie_t) { return 403; } return 200 arg; }",
-        fields: &[],
-        requests: &[
-            ("GET /a.html\nX-Key: secret$host", Same),
-            ("GET /a.html", Same),
-            ("GET /arg?t=1\nCookie: t=1", Same),
-        ],
-    },
-    Site {
-        lines: "root $FILES/www; location = /index.html { add_header X-A own; }",
-        fields: &["x-a"],
-        requests: &[
-            ("GET /index.html", Same),
-            ("GET /", Content("is not said of index.html")),
-        ],
-    },
-    Site {
-        lines: "location / { proxy_pass http://app; proxy_hide_header X-A; add_header X-A ours; add_header X-B ours; }",
-        fields: &["x-a", "x-b"],
-        requests: &[("GET /\nX-Answer: X-A: theirs|X-B: theirs", Same)],
-    },
-    Site {
-        lines: "rewrite ^/old$ /new?x=1 redirect; rewrite ^/bare$ /new?x=1? redirect; return 204;",
-        fields: &["location"],
-        requests: &[
-            ("GET /old?y=2", Same),
-            ("GET /old", Content("without a query from the client")),
-            ("GET /bare?y=2", Same),
-        ],
-    },
-    Site {
-        lines: "location / { root $FILES/www; add_header Last-Modified now; add_header ETag \"\"; }",
-        fields: &["last-modified", "etag"],
-        requests: &[("GET /a.html", Same)],
-    },
-    Site {
-        lines: "location /u { return 301 /x$uri; } location /h { return 301 /x$http_x_a; }",
-        fields: &["location"],
-        requests: &[
-            ("GET /uv", Same),
-            ("GET /u%2561", Content("decodes it")),
-            ("GET /h\nX-A: 1", Same),
-        ],
-    },
-    Site {
-        lines: "location / { proxy_pass http://app; proxy_set_header X-A $proxy_add_x_forwarded_for; }",
-        fields: &["x-a"],
-        requests: &[
-            ("GET /", Same),
-            (
-                "GET /\nX-Forwarded-For: 192.0.2.1",
-                Content("the address of the client alone"),
-            ),
-        ],
-    },
-    Site {
-        lines: "location / { proxy_pass http://app; } location /i/ { internal; root $FILES/www; } location /pass { proxy_pass http://app; proxy_pass_header X-Accel-Expires; proxy_pass_header Server; } location /ignore { proxy_pass http://app; proxy_ignore_headers X-Accel-Redirect; }",
-        fields: &[
-            "x-accel-expires",
-            "x-accel-limit-rate",
-            "x-accel-buffering",
-            "x-accel-charset",
-            "x-accel-redirect",
-            "x-pad",
-            "server",
-            "date",
-        ],
-        requests: &[
-            (
-                "GET /\nX-Answer: X-Accel-Expires: 0|X-Accel-Limit-Rate: 0|X-Accel-Buffering: no|X-Accel-Charset: utf-8|X-Pad: x",
-                Same,
-            ),
-            (
-                "GET /\nX-Answer: Server: theirs|Date: Thu, 01 Jan 1970 00:00:00 GMT",
-                Same,
-            ),
-            (
-                "GET /pass\nX-Answer: X-Accel-Expires: 0|Server: theirs",
-                Same,
-            ),
-            ("GET /ignore\nX-Answer: X-Accel-Redirect: /i/a.html", Same),
-            (
-                "GET /\nX-Answer: X-Accel-Redirect: /i/a.html",
-                Status("502", "a response with X-Accel-Redirect"),
-            ),
-        ],
-    },
-    Site {
-        lines: "root $FILES/www; autoindex on; autoindex_format json;",
-        fields: &[],
-        requests: &[("GET /sub/", Content("prefers it"))],
-    },
-    Site {
-        lines: "return 200 fixed;",
-        fields: &["allow"],
-        requests: &[("TRACE /", Same), ("GET /", Same)],
-    },
-    Site {
-        lines: "real_ip_header X-Real-IP; set_real_ip_from 127.0.0.0/8; location / { allow 127.0.0.0/8; deny all; root $FILES/www; }",
-        fields: &[],
-        requests: &[
-            (
-                "GET /a.html\nX-Real-IP: 192.0.2.1",
-                Status("501", "a field that Onrush does not read"),
-            ),
-            (
-                "GET /a.html",
-                Status("501", "a field that Onrush does not read"),
-            ),
-        ],
-    },
-];
-
 #[test]
 fn sites_of_nginx_differ_where_a_note_announces_it() {
     let directory = tempfile::tempdir().expect("a directory");
-    let at = directory.path().display().to_string();
     let (port, application) = (free_port(), Application::start("app"));
-    write_files(directory.path());
     let servers = NGINX.iter().enumerate().map(|(index, site)| {
-        let lines = site.lines.replace("$FILES", &at);
         format!(
-            "server {{ listen 127.0.0.1:{port}; server_name {}; {lines} }}\n",
-            name(index)
+            "server {{ listen 127.0.0.1:{port}; server_name {}; {} }}\n",
+            name(index),
+            site.lines
         )
     });
     let servers: String = servers.collect();
     let text = format!(
+        "upstream app {{ server {}; }}
+geo $http_x_address $of_field {{ default 0; 192.0.2.0/24 1; }}
+server {{ listen 127.0.0.1:{port} default_server; server_name \"\"; return 404; }}
+{servers}",
+        application.address
+    );
+    let program = start_nginx(directory.path(), &text);
+    compare(
+        program,
+        &vec![port; NGINX.len()],
+        "nginx",
+        &directory,
+        NGINX,
+    );
+}
+
+/// Starts nginx with these directives inside of `http`; `$FILES` is the directory, which has some files.
+fn start_nginx(directory: &Path, http: &str) -> Program {
+    write_nginx(directory, http);
+    let at = directory.display().to_string();
+    let error_log = format!("{at}/error.log");
+    let arguments = ["-p", &at, "-e", &error_log, "-c", &format!("{at}/conf")];
+    Program::start(&mut peer("nginx", &arguments))
+}
+
+fn write_nginx(directory: &Path, http: &str) {
+    write_files(directory);
+    let at = directory.display().to_string();
+    let text = format!(
         "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log; events {{ }}
 http {{ access_log off; types {{ text/html html; }} default_type text/plain;
 client_body_temp_path {at}/body; proxy_temp_path {at}/proxy; fastcgi_temp_path {at}/fastcgi; uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi;
-upstream app {{ server {}; }}
-server {{ listen 127.0.0.1:{port} default_server; server_name \"\"; return 404; }}
-{servers}}}",
-        application.address
+{} }}",
+        http.replace("$FILES", &at)
     );
-    fs::write(directory.path().join("conf"), text).expect("it is ours");
-    let error_log = format!("{at}/error.log");
-    let arguments = ["-p", &at, "-e", &error_log, "-c", &format!("{at}/conf")];
-    let program = Program::start(&mut peer("nginx", &arguments));
-    compare(program, port, "nginx", &directory, NGINX);
+    fs::write(directory.join("conf"), text).expect("it is ours");
 }
 
 fn write_files(directory: &Path) {
@@ -381,67 +284,12 @@ fn write_files(directory: &Path) {
     }
 }
 
-const HAPROXY: &[Site] = &[
-    Site {
-        lines: "http-send-name-header X-Name\n server only $A",
-        fields: &["x-name"],
-        requests: &[("GET /\nX-Name: theirs", Same)],
-    },
-    Site {
-        lines: "cookie SRV insert nocache indirect\n server one $A cookie one",
-        fields: &["set-cookie", "cache-control", "cookie"],
-        requests: &[
-            (
-                "GET /",
-                Content("a response that sets it does not say Cache-Control: private"),
-            ),
-            ("GET /\nCookie: SRV=one", Content("servers see the cookie")),
-        ],
-    },
-    Site {
-        lines: "cookie SRV insert domain example\n server one $A cookie one",
-        fields: &["set-cookie"],
-        requests: &[("GET /", Content("the cookie is for the host alone"))],
-    },
-    Site {
-        lines: "http-request redirect code 301 prefix /new drop-query append-slash if { path_beg /slash }\n server one $A",
-        fields: &["location"],
-        requests: &[("GET /slash", Same), ("GET /slash/?x=1", Same)],
-    },
-    Site {
-        lines: "http-request set-header X-A \"${HOME}\"\n http-request set-header X-B \"${UNSET_NAME-5s}\"\n server one $A",
-        fields: &["x-a", "x-b"],
-        requests: &[("GET /", Same)],
-    },
-    Site {
-        lines: "http-request set-header X-A %[unique-id]\n server one $A",
-        fields: &["x-a"],
-        requests: &[(
-            "GET /\nX-A: theirs",
-            Content("has 32 hexadecimal digits; HAProxy writes"),
-        )],
-    },
-    Site {
-        lines: "option http-restrict-req-hdr-names delete\n server one $A",
-        fields: &["x_a"],
-        requests: &[(
-            "GET /\nX_A: 1",
-            Content("fields of clients pass whose names have other characters"),
-        )],
-    },
-    Site {
-        lines: "compression algo gzip\n compression type text/plain\n http-request return status 200 content-type text/plain string small if { path /small }\n server one $A",
-        fields: &["content-encoding"],
-        requests: &[("GET /x\nAccept-Encoding: gzip", Same)],
-    },
-];
-
 #[test]
 fn sites_of_haproxy_differ_where_a_note_announces_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let (port, application) = (free_port(), Application::start("app"));
     let mut text = format!(
-        "defaults\n mode http\n timeout connect 1s\n timeout client 60s\n timeout server 60s\n timeout client-fin 20s\nfrontend front\n bind 127.0.0.1:{port}\n"
+        "defaults\n mode http\n timeout connect 1s\n timeout client 60s\n timeout server 60s\n timeout client-fin 20s\nfrontend front\n bind 127.0.0.1:{port}\n unique-id-format %{{+X}}o\\ %ci\n unique-id-header X-Unique\n"
     );
     for at in 0..HAPROXY.len() {
         text += &format!(" use_backend b{at} if {{ hdr(host) {} }}\n", name(at));
@@ -450,9 +298,19 @@ fn sites_of_haproxy_differ_where_a_note_announces_it() {
         let lines = site.lines.replace("$A", &application.address);
         text += &format!("backend b{at}\n {lines}\n");
     }
-    let conf = directory.path().join("conf");
+    let program = start_haproxy(directory.path(), &text);
+    compare(
+        program,
+        &vec![port; HAPROXY.len()],
+        "haproxy",
+        &directory,
+        HAPROXY,
+    );
+}
+
+fn start_haproxy(directory: &Path, text: &str) -> Program {
+    let conf = directory.join("conf");
     fs::write(&conf, text).expect("it is ours");
     let arguments = ["-db", "-f", &conf.display().to_string()];
-    let program = Program::start(&mut peer("haproxy", &arguments));
-    compare(program, port, "haproxy", &directory, HAPROXY);
+    Program::start(&mut peer("haproxy", &arguments))
 }

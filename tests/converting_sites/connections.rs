@@ -1,0 +1,167 @@
+//! What one response does not show: connections of clients that end, servers that fail or are silent.
+
+use super::*;
+use crate::application::Holding;
+
+/// Responses on one connection to the site, of three requests.
+fn responses(port: u16, host: &str) -> usize {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    let request = format!("HEAD /a.html HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    let is_answered = |_: &usize| {
+        let mut received = Vec::new();
+        let mut piece = [0; 1024];
+        // The other side may have closed the connection, or be about to reset it.
+        let _ = stream.write_all(request.as_bytes());
+        while !received.ends_with(b"\r\n\r\n") {
+            match stream.read(&mut piece) {
+                Ok(0) | Err(_) => return false,
+                Ok(count) => received.extend_from_slice(&piece[..count]),
+            }
+        }
+        true
+    };
+    (0..3).take_while(is_answered).count()
+}
+
+#[test]
+fn connections_that_nginx_closes_stay_open_with_a_note() {
+    const SITES: [(&str, &str); 4] = [
+        (
+            "keepalive_requests 2; root $FILES/www;",
+            "not after a number of requests",
+        ),
+        (
+            "keepalive_timeout 0; root $FILES/www;",
+            "nginx closes each after one response",
+        ),
+        (
+            "keepalive_timeout 0; return 200;",
+            "nginx closes each after one response",
+        ),
+        ("root $FILES/www;", ""),
+    ];
+    let directory = tempfile::tempdir().expect("a directory");
+    let port = free_port();
+    let servers = SITES.iter().enumerate().map(|(at, (lines, _))| {
+        format!(
+            "server {{ listen 127.0.0.1:{port}; server_name {}; {lines} }}\n",
+            name(at)
+        )
+    });
+    let mut program = start_nginx(directory.path(), &servers.collect::<String>());
+    wait_for(&mut program, port);
+    let count = || [0, 1, 2, 3].map(|at| responses(port, &name(at)));
+    assert_eq!(count(), [2, 1, 1, 3]);
+    drop(program);
+    let (_serve, converted) = serve_result("nginx", directory.path(), port);
+    assert_eq!(count(), [3; 4]);
+    for (at, (lines, note)) in SITES[..3].iter().enumerate() {
+        let directive = lines.split(';').next().expect("a directive");
+        let place = format!("conf:{}: ", at + 4);
+        let mut notes = converted.err.lines();
+        let found = notes.find(|line| line.contains(&place) && line.contains(directive));
+        assert!(found.is_some_and(|line| line.contains(note)), "{found:?}");
+    }
+}
+
+#[test]
+fn a_read_timeout_of_one_location_is_its_own() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (port, silent) = (free_port(), Holding::start());
+    let text = format!(
+        "server {{ listen 127.0.0.1:{port}; proxy_next_upstream off;
+        location /fast/ {{ proxy_read_timeout 1s; proxy_pass http://{0}; }}
+        location / {{ proxy_pass http://{0}; }} }}",
+        silent.address
+    );
+    let ask_both = || {
+        let mut slow = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        slow.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        let request = b"GET /slow HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        slow.write_all(request).expect("it is taken");
+        let mut held = silent.next();
+        let fast = ask(port, "h", "GET /fast/", &[]);
+        // It has waited longer than the other one, and still gets its response.
+        held.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
+            .expect("it is taken");
+        let head = receive_all(&mut slow);
+        drop(silent.next());
+        (fast.status, head["HTTP/1.1 ".len()..][..3].to_owned())
+    };
+    let expected = ("504".to_owned(), "204".to_owned());
+    let mut program = start_nginx(directory.path(), &text);
+    wait_for(&mut program, port);
+    assert_eq!(ask_both(), expected);
+    drop(program);
+    let (_serve, converted) = serve_result("nginx", directory.path(), port);
+    assert_eq!(ask_both(), expected, "{}", converted.out);
+}
+
+/// Words of a server, and the names of the servers that respond to a failing request, one that succeeds, a failing one and two that succeed.
+const FAILURES: [(&str, &str); 4] = [
+    ("max_fails=2 fail_timeout=1h", "babbb"),
+    ("max_fails=1 fail_timeout=1h", "bbbbb"),
+    ("", "bbbbb"),
+    ("max_fails=0", "babaa"),
+];
+
+/// What Onrush does with the first words, which a note announces.
+const IN_A_ROW: &str = "babaa";
+
+#[test]
+fn servers_that_fail_are_out_as_in_nginx_or_a_note_announces_the_difference() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let port = free_port();
+    let (a, b) = (Application::start("a"), Application::start("b"));
+    let servers = FAILURES.iter().enumerate().map(|(at, (words, _))| {
+        format!(
+            "upstream u{at} {{ server {} {words}; server {} backup; }}
+server {{ listen 127.0.0.1:{port}; server_name {}; location / {{ proxy_pass http://u{at}; }} }}\n",
+            a.address,
+            b.address,
+            name(at)
+        )
+    });
+    let fail = "GET /\nX-Close: a";
+    let responders = || {
+        FAILURES
+            .iter()
+            .enumerate()
+            .map(|(at, _)| {
+                let requests = [fail, "GET /", fail, "GET /", "GET /"];
+                requests
+                    .map(|request| responder(port, &name(at), request))
+                    .concat()
+            })
+            .collect::<Vec<String>>()
+    };
+    let mut program = start_nginx(directory.path(), &servers.collect::<String>());
+    wait_for(&mut program, port);
+    let mut expected = FAILURES.map(|(_, names)| names);
+    assert_eq!(responders(), expected);
+    drop(program);
+    let (_serve, converted) = serve_result("nginx", directory.path(), port);
+    expected[0] = IN_A_ROW;
+    assert_eq!(responders(), expected, "{}", converted.out);
+    assert!(
+        converted.err.contains("failures count in a row"),
+        "{converted:?}"
+    );
+}
+
+/// The name of the server that responds.
+fn responder(port: u16, host: &str, request: &str) -> String {
+    let fields: String = request
+        .lines()
+        .skip(1)
+        .map(|field| format!("{field}\r\n"))
+        .collect();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n");
+    stream.write_all(text.as_bytes()).expect("it is taken");
+    let response = receive_all(&mut stream);
+    let (_, body) = response.split_once("\r\n\r\n").expect("a head");
+    body.lines().next().unwrap_or_default().to_owned()
+}

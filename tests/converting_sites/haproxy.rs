@@ -1,0 +1,156 @@
+//! Sites of HAProxy.
+
+use super::{Content, Same, Site, Status};
+
+pub(super) const HAPROXY: &[Site] = &[
+    Site {
+        lines: "http-send-name-header X-Name\n server only $A",
+        fields: &["x-name"],
+        requests: &[("GET /\nX-Name: theirs", Same)],
+    },
+    Site {
+        lines: "cookie SRV insert nocache indirect\n server one $A cookie one",
+        fields: &["set-cookie", "cache-control", "cookie"],
+        requests: &[
+            (
+                "GET /",
+                Content("a response that sets it does not say Cache-Control: private"),
+            ),
+            ("GET /\nCookie: SRV=one", Content("servers see the cookie")),
+        ],
+    },
+    Site {
+        lines: "cookie SRV insert domain example\n server one $A cookie one",
+        fields: &["set-cookie"],
+        requests: &[("GET /", Content("the cookie is for the host alone"))],
+    },
+    Site {
+        lines: "http-request redirect code 301 prefix /new drop-query append-slash if { path_beg /slash }\n server one $A",
+        fields: &["location"],
+        requests: &[("GET /slash", Same), ("GET /slash/?x=1", Same)],
+    },
+    Site {
+        lines: "http-request set-header X-A \"${HOME}\"\n http-request set-header X-B \"${UNSET_NAME-5s}\"\n server one $A",
+        fields: &["x-a", "x-b"],
+        requests: &[("GET /", Same)],
+    },
+    Site {
+        lines: "http-request set-header X-A %[unique-id]\n server one $A",
+        fields: &["x-a"],
+        requests: &[(
+            "GET /\nX-A: theirs",
+            Content("has 32 hexadecimal digits; HAProxy writes"),
+        )],
+    },
+    Site {
+        lines: "option http-restrict-req-hdr-names delete\n server one $A",
+        fields: &["x_a"],
+        requests: &[(
+            "GET /\nX_A: 1",
+            Content("fields of clients pass whose names have other characters"),
+        )],
+    },
+    Site {
+        lines: "compression algo gzip\n compression type text/plain\n http-request return status 200 content-type text/plain string small if { path /small }\n server one $A",
+        fields: &["content-encoding"],
+        requests: &[("GET /x\nAccept-Encoding: gzip", Same)],
+    },
+    Site {
+        lines: "http-send-name-header X-Name\n server one $A\n server two 127.0.0.1:9 backup",
+        fields: &["x-name"],
+        requests: &[(
+            "GET /\nX-Name: theirs",
+            Content("a request is the same for all servers of a group"),
+        )],
+    },
+    Site {
+        lines: "cookie SRV insert nocache indirect domain example\n server one $A cookie one",
+        fields: &["set-cookie", "cache-control", "cookie"],
+        requests: &[
+            ("GET /", Content("the cookie is for the host alone")),
+            ("GET /\nCookie: SRV=one", Content("servers see the cookie")),
+        ],
+    },
+    Site {
+        lines: "cookie SRV insert\n server one $A",
+        fields: &["set-cookie"],
+        requests: &[("GET /", Content("servers without a value of the cookie"))],
+    },
+    Site {
+        lines: "redirect prefix /new code 301 append-slash if { path_beg /prefix }\n redirect scheme https append-slash if { path_beg /scheme }\n redirect location /new append-slash if { path_beg /location }\n server one $A",
+        fields: &["location"],
+        requests: &[
+            ("GET /prefix", Same),
+            ("GET /prefix/?x=1", Content("after a query no slash is put")),
+            ("GET /scheme", Same),
+            ("GET /scheme?x=1", Same),
+            ("GET /location", Same),
+        ],
+    },
+    Site {
+        lines: "http-request set-header X-A \"$HOME\"\n http-request set-header X-B \"a${HOME}b\"\n http-request set-header X-C \"\\${HOME}\"\n http-request set-header X-D '${HOME}'\n http-request set-header X-E ${HOME}\n server one $A",
+        fields: &["x-a", "x-b", "x-c", "x-d", "x-e"],
+        requests: &[("GET /", Same)],
+    },
+    Site {
+        lines: "server one $A",
+        fields: &["x-unique", "x_a"],
+        requests: &[("GET /", Content("32 hexadecimal digits"))],
+    },
+    Site {
+        lines: "option http-restrict-req-hdr-names reject\n server one $A",
+        fields: &["x_a"],
+        requests: &[(
+            "GET /\nX_A: 1",
+            Status(
+                "200",
+                "fields of clients pass whose names have other characters",
+            ),
+        )],
+    },
+    Site {
+        lines: "compression algo gzip\n compression type text/plain\n compression offload\n server one $A",
+        fields: &["content-encoding", "accept-encoding", "etag"],
+        requests: &[
+            (
+                "GET /\nAccept-Encoding: gzip\nX-Answer: Content-Type: text/plain",
+                Same,
+            ),
+            (
+                "GET /\nAccept-Encoding: gzip\nX-Answer: Content-Type: text/plain|ETag: \"a\"",
+                Same,
+            ),
+            (
+                "GET /\nAccept-Encoding: gzip\nX-Answer: Content-Type: text/plain|Cache-Control: no-transform",
+                Same,
+            ),
+            (
+                "GET /\nAccept-Encoding: gzip\nX-Answer: Content-Type: text/html",
+                Same,
+            ),
+            ("GET /\nX-Answer: Content-Type: text/plain", Same),
+        ],
+    },
+    Site {
+        lines: "compression algo gzip\n server one $A",
+        fields: &["content-encoding", "accept-encoding"],
+        requests: &[
+            (
+                "GET /\nAccept-Encoding: gzip\nX-Answer: Content-Type: image/png",
+                Same,
+            ),
+            (
+                "GET /\nAccept-Encoding: gzip\nX-Answer: Content-Type: application/x-own",
+                Same,
+            ),
+            (
+                "GET /\nAccept-Encoding: gzip\nX-Answer: Content-Type: multipart/mixed",
+                Same,
+            ),
+            (
+                "GET /\nAccept-Encoding: gzip",
+                Content("a response without Content-Type is not compressed"),
+            ),
+        ],
+    },
+];
