@@ -83,7 +83,7 @@ impl Formula {
     }
 }
 
-/// How a formula may differ from the one that it stands for.
+/// Permitted difference between a formula and its replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     /// It holds for more requests.

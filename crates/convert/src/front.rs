@@ -59,12 +59,12 @@ pub(crate) fn self_signed(entries: Vec<(String, Value)>) -> Value {
     Value::Table([vec![("certificate".to_owned(), own)], entries].concat())
 }
 
-/// What a class of addresses is told from others by.
+/// Condition that distinguishes classes of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     /// The scheme where that suffices, otherwise the listener.
     Scheme,
-    /// The listener: the scheme of a request is the one that a trusted proxy reports.
+    /// The listener, because trusted proxies report the scheme of a request.
     Listener,
 }
 

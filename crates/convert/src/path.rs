@@ -90,6 +90,17 @@ impl Path {
         }
     }
 
+    /// Whether no request has it, since dot segments are resolved first. The last segment of a prefix may be longer in a request.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        let segments = match self {
+            Path::Exact(path) => path,
+            Path::Prefix(path) => path.rsplit_once('/').map_or("", |(segments, _)| segments),
+            _ => return false,
+        };
+        let mut segments = segments.split('/');
+        segments.any(|segment| matches!(segment, "." | ".."))
+    }
+
     /// As a route's `path` says it; none for any path.
     pub(crate) fn written(&self) -> Option<String> {
         match self {

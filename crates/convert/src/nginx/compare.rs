@@ -305,7 +305,8 @@ fn scheme(wanted: &Wanted<'_>, names: &[&str; 2]) -> Result<Formula, String> {
     Ok(Formula::Any(any))
 }
 
-/// nginx compares texts: the usual text of an address is the only one that is ever equal, and that of a network never is.
+/// Whether the client address equals a text. nginx compares texts, so only the canonical text of an address can be equal, and
+/// no client equals a network.
 fn client(wanted: &Wanted<'_>) -> Result<Formula, String> {
     let text = match wanted {
         Wanted::Equal(text) => (*text).to_owned(),
@@ -320,7 +321,7 @@ fn client(wanted: &Wanted<'_>) -> Result<Formula, String> {
         Ok(_) => network(&text)
             .map(|address| Formula::Atom(Atom::From(vec![address])))
             .ok_or_else(|| format!("{text:?} is an IPv4 address, which Onrush compares as one")),
-        Err(_) if text.starts_with("unix:") => Err(format!("{text:?} is no network")),
+        Err(_) if text.starts_with("unix:") => Err(format!("{text:?} is not an address")),
         Err(_) => Ok(Formula::never()),
     }
 }

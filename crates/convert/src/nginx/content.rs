@@ -34,7 +34,7 @@ pub(super) fn serve<'a>(
     comments: &[String],
 ) -> Result<(), TooMany> {
     let scope = &state.scope;
-    // nginx takes the client address once more behind the rewrite rules.
+    // nginx determines the client address again after the rewrite rules.
     let mut constants = state.constants.clone();
     real_ip::mark(scope, &work.trusted, &mut constants);
     let spot = Spot {

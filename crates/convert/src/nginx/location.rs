@@ -266,8 +266,9 @@ fn gather<'a>(
     {
         let inner_scope = scope.of_location(directive.inside());
         let (kind, path, asks) = match read(directive, outer.last()) {
+            Ok(Some((_, path))) if path.path.is_unreachable() => continue,
             Ok(Some((kind, path))) => (kind, path, Asks::Exactly),
-            // A named one is where others lead, and one that no request comes to has no effect.
+            // A named one is where others lead.
             Ok(None) => continue,
             Err(why) if guards == Guards::Closed && is_guarded(directive) => {
                 let (path, paths) = wider(directive);
@@ -356,9 +357,6 @@ fn read(
     }
     let is_path = text.starts_with('/');
     let not_path = || Err(format!("{text:?} is no path: no request has it"));
-    if matches!(modifier, "=" | "" | "^~") && is_unreachable(modifier, text) {
-        return Ok(None);
-    }
     match modifier {
         "=" if is_path => Ok(Some((Kind::Exact, plain(Path::Exact(text.to_owned()))))),
         "" if is_path => Ok(Some((Kind::Prefix, plain(Path::Prefix(text.to_owned()))))),
@@ -385,17 +383,6 @@ fn read(
         }
         other => Err(format!("{other:?} is none of =, ~, ~* and ^~")),
     }
-}
-
-/// Whether no request has such a path, since nginx resolves dot segments before. The last one of a prefix may go on.
-fn is_unreachable(modifier: &str, text: &str) -> bool {
-    let whole = match modifier {
-        "=" => text,
-        _ => text.rsplit_once('/').map_or("", |(whole, _)| whole),
-    };
-    whole
-        .split('/')
-        .any(|segment| matches!(segment, "." | ".."))
 }
 
 /// An expression, or the exact path around it where that fulfils it.

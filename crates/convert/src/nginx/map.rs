@@ -122,7 +122,7 @@ impl<'a> Map<'a> {
     }
 }
 
-/// The maps that make the variables in a text, and those that make their sources.
+/// The maps of the variables in a text, and the maps of their sources.
 pub(super) fn makers<'a>(text: &str, maps: &[Map<'a>]) -> Vec<&'a Directive> {
     let named = names(text).into_iter();
     let found = named.filter_map(|name| maps.iter().position(|map| map.target() == name));

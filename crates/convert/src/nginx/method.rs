@@ -4,7 +4,7 @@ use super::field::Wanted;
 use crate::condition::Atom;
 use crate::decide::Formula;
 
-/// Methods that an expression is compared with: those that nginx knows, without TRACE and CONNECT, which no location gets.
+/// The methods of nginx, without TRACE and CONNECT, which never reach a location. Expressions are compared with each of them.
 const KNOWN: [&str; 14] = [
     "GET",
     "HEAD",
@@ -22,7 +22,7 @@ const KNOWN: [&str; 14] = [
     "UNLOCK",
 ];
 
-/// Whether the method is what is wanted.
+/// The condition that the method has the wanted value.
 ///
 /// # Errors
 /// With a sentence about what Onrush has nothing for.
@@ -35,11 +35,11 @@ pub(super) fn method(wanted: &Wanted<'_>) -> Result<Formula, String> {
     };
     match is_method(&name) {
         true => Ok(one_of(vec![name])),
-        false => Err(format!("{name:?} is no method")),
+        false => Err(format!("{name:?} is not a method")),
     }
 }
 
-/// One of the known methods that an expression is found in, or an unknown one that it may be found in.
+/// The condition that an expression matches the method. Onrush cannot compare a method outside of [`KNOWN`] with it.
 fn found(pattern: &str) -> Result<Formula, String> {
     if let Some(names) = listed(pattern) {
         return Ok(one_of(names));
@@ -51,7 +51,8 @@ fn found(pattern: &str) -> Result<Formula, String> {
     let is_unknown = Formula::All(vec![
         Formula::Not(Box::new(one_of(owned(others)))),
         Formula::Unknown(
-            "an expression for methods is compared with those that nginx knows".to_owned(),
+            "the expression is compared with the methods of nginx, not with any other method"
+                .to_owned(),
         ),
     ]);
     Ok(match found.is_empty() {

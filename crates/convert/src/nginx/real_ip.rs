@@ -59,7 +59,7 @@ pub(super) fn other_address(scope: &Scope<'_>, trusted: &[String]) -> Option<&'s
         Source::ForwardedFor => {
             let from = scope.all("set_real_ip_from").into_iter();
             let own: Option<Vec<String>> = from.map(|from| network(from.argument(0))).collect();
-            // Those of this place are among the trusted ones.
+            // `trusted` contains all networks of this scope.
             own.is_some_and(|own| trusted.iter().all(|network| own.contains(network)))
         }
     };
@@ -68,7 +68,7 @@ pub(super) fn other_address(scope: &Scope<'_>, trusted: &[String]) -> Option<&'s
     )
 }
 
-/// Marks the variables of the client address where they differ from those of nginx.
+/// Marks the variables of the client address if nginx has other values for them.
 pub(super) fn mark(scope: &Scope<'_>, trusted: &[String], constants: &mut Constants) {
     let Some(why) = other_address(scope, trusted) else {
         return;
@@ -99,7 +99,7 @@ pub(super) fn trusted<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Vec<String>
     networks
 }
 
-/// The scope of a level and those of all locations in it.
+/// The scope of a level, and the scopes of all locations in it.
 pub(super) fn scopes<'a>(level: &'a [Directive], scope: Scope<'a>) -> Vec<Scope<'a>> {
     let locations = level.iter().filter(|inside| inside.name() == "location");
     let inner = locations.flat_map(|location| {

@@ -10,7 +10,7 @@ use crate::pcre::translated;
 const NO_QUERY: &str = "conditions on paths do not see the query";
 const DECODED: &str = "paths are compared decoded, without dot segments and empty segments";
 
-/// Whether the target is what is wanted.
+/// The condition that the target has the wanted value.
 ///
 /// # Errors
 /// With a sentence about what Onrush has nothing for.

@@ -222,8 +222,8 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
 }
 
 impl<'a> Rewriting<'_, '_, 'a> {
-    /// The condition of an `if`, of which a part may be unknown. An `if` that refuses requests may refuse more, the variables of
-    /// one that sets some are unknown where the condition is, and any other `if` applies as far as its condition is known.
+    /// Handles unknown parts in the condition of an `if`. An `if` that refuses requests may refuse more of them. An `if` that sets
+    /// variables keeps the unknown parts, so that the variables become unknown. Any other `if` ignores them.
     fn known(&mut self, directive: &Directive, formula: Formula, state: &State<'a>) -> Formula {
         self.unknown = formula.unknown().first().map(|why| (*why).to_owned());
         let (guards, maps) = (self.work.guards, &self.work.maps);

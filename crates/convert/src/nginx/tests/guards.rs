@@ -251,7 +251,7 @@ fn a_target_that_matches_by_its_path_alone_is_carried() {
         outcome(&conversion, "if"),
         Outcome::Approximated(_)
     ));
-    // A rule that refuses nobody.
+    // A redirect.
     for rule in ["~ old.html", "~ old$", "= /old"] {
         let text =
             format!("server {{ if ($request_uri {rule}) {{ return 301 /new; }} return 200; }}");
