@@ -3,6 +3,7 @@
 use super::field::Wanted;
 use crate::condition::Atom;
 use crate::decide::Formula;
+use crate::pcre::find;
 
 /// The methods of nginx, without TRACE and CONNECT, which never reach a location. Expressions are compared with each of them.
 const KNOWN: [&str; 14] = [
@@ -44,12 +45,16 @@ fn found(pattern: &str) -> Result<Formula, String> {
     if let Some(names) = listed(pattern) {
         return Ok(one_of(names));
     }
-    let regex = regex::Regex::new(pattern).map_err(|error| error.to_string())?;
-    let owned = |names: Vec<&&str>| names.into_iter().map(|name| (*name).to_owned()).collect();
-    let (found, others): (Vec<&&str>, Vec<&&str>) =
-        KNOWN.iter().partition(|name| regex.is_match(name));
+    let (mut found, mut others) = (Vec::new(), Vec::new());
+    for name in KNOWN {
+        let list = match find(pattern, name)? {
+            true => &mut found,
+            false => &mut others,
+        };
+        list.push(name.to_owned());
+    }
     let is_unknown = Formula::All(vec![
-        Formula::Not(Box::new(one_of(owned(others)))),
+        Formula::Not(Box::new(one_of(others))),
         Formula::Unknown(
             "the expression is compared with the methods of nginx, not with any other method"
                 .to_owned(),
@@ -57,7 +62,7 @@ fn found(pattern: &str) -> Result<Formula, String> {
     ]);
     Ok(match found.is_empty() {
         true => is_unknown,
-        false => Formula::Any(vec![one_of(owned(found)), is_unknown]),
+        false => Formula::Any(vec![one_of(found), is_unknown]),
     })
 }
 

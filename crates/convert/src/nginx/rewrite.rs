@@ -8,7 +8,7 @@ use super::fields;
 use super::log;
 use super::map::makers;
 use super::redirect::{leads_out, redirected, returned};
-use super::undecided::{self, CLOSED, Undecided};
+use super::undecided::{self, CLOSED, Undecided, sets};
 use super::variable::{canonical, expanded, names, value_of};
 use super::work::{Spot, State, Work};
 use crate::condition::{Atom, Path};
@@ -314,12 +314,6 @@ impl<'a> Rewriting<'_, '_, 'a> {
         log::write(self.work, &state.scope, &mut route);
         self.work.push(route)
     }
-}
-
-/// Whether an `if` sets variables.
-fn sets(directive: &Directive) -> bool {
-    let mut inside = directive.inside().iter();
-    inside.any(|inside| inside.name() == "set")
 }
 
 /// Whether a `rewrite` has nginx look for another location, or for files of another name.

@@ -91,6 +91,12 @@ impl Undecided {
     }
 }
 
+/// Whether an `if` sets variables.
+pub(super) fn sets(directive: &Directive) -> bool {
+    let mut inside = directive.inside().iter();
+    inside.any(|inside| inside.name() == "set")
+}
+
 /// Sets a variable under a known condition. It is unknown where its value needs an unknown one.
 pub(super) fn set(name: &str, value: &str, constants: &mut Constants) {
     let of_value = names(value);

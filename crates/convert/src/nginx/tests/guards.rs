@@ -112,7 +112,7 @@ fn a_map_of_joined_variables_is_not_one_of_a_field() {
     }
     let conversion = check_routes(
         "map \"${http_x}\" $b { default 0; 1 1; } server { if ($b) { return 403; } return 200; }",
-        &["headers = { X = \"~(?i)^1$\" }\nrespond = { status = 403 }"],
+        &["headers = { X = \"~(?i-u)^1$\" }\nrespond = { status = 403 }"],
         &[],
     );
     assert!(conversion.is_complete(), "{:?}", conversion.notes);
@@ -403,7 +403,7 @@ fn a_host_with_a_port_is_the_same_host() {
     check_routes(
         "server { if ($host ~ \"^a\\.org$|^b\\.org$\") { return 403; } return 200; }",
         &[
-            "headers = { Host = '~(?i)^a\\.org\\.?(:[0-9]+)?$|^b\\.org\\.?(:[0-9]+)?$' }\nrespond = { status = 403 }",
+            "headers = { Host = '~(?i-u)^a\\.org\\.?(:[0-9]+)?$|^b\\.org\\.?(:[0-9]+)?$' }\nrespond = { status = 403 }",
         ],
         &[],
     );
@@ -411,12 +411,12 @@ fn a_host_with_a_port_is_the_same_host() {
 
 #[test]
 fn an_expression_that_is_not_supported_closes_a_comparison_with_a_known_text() {
-    check_closed("", "set $a x; if ($a ~ ^(?!y)) { return 403; }");
+    check_closed("", "set $a x; if ($a ~ ^(.)\\1) { return 403; }");
     check_closed(
         "map $http_x $m { default x; 1 y; }",
-        "if ($m ~ ^(?!y)) { return 403; }",
+        "if ($m ~ ^(.)\\1) { return 403; }",
     );
-    check_closed("", "if ($scheme ~ ^(?!y)) { return 403; }");
+    check_closed("", "if ($scheme ~ ^(.)\\1) { return 403; }");
 }
 
 #[test]
