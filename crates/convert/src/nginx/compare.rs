@@ -107,6 +107,9 @@ fn compare(
             return check_all(&formula).map(|()| formula);
         }
         name => {
+            if name.starts_with("arg_") && wanted.text().contains('%') {
+                return Err("parameters are compared decoded".to_owned());
+            }
             let formula = field(name, wanted);
             let formula = formula.ok_or_else(|| format!("Onrush has no condition on ${name}"))?;
             return check_all(&formula).map(|()| formula);

@@ -19,6 +19,17 @@ pub(super) enum Wanted<'a> {
     Set,
 }
 
+impl Wanted<'_> {
+    /// The text or expression; empty for [`Wanted::Set`].
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Wanted::Equal(text) | Wanted::Alike(text) => text,
+            Wanted::Found(pattern) => pattern,
+            Wanted::Set => "",
+        }
+    }
+}
+
 /// A field, a cookie or a parameter of the query; none where the variable is something else.
 pub(super) fn field(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
     let field = match name {

@@ -530,3 +530,14 @@ fn clients_of_unix_sockets_are_denied() {
         &[],
     );
 }
+
+#[test]
+fn an_encoded_parameter_closes_a_rule() {
+    for condition in ["~ %3C", "~* \"%2e%2e\"", "= a%20b"] {
+        check_closed("", &format!("if ($arg_x {condition}) {{ return 403; }}"));
+    }
+    check_closed(
+        "map $arg_x $b { default 0; ~%00 1; }",
+        "if ($b) { return 403; }",
+    );
+}
