@@ -142,6 +142,10 @@ impl Reader<'_, '_, '_> {
             self.work.notes.without_effect(line, why);
             return Formula::never();
         }
+        if refuses(self.line) && sample::is_server_name(words) {
+            let why = "a client may send another name in Host than in the handshake (SNI)";
+            return Formula::Unknown(why.to_owned());
+        }
         match sample::formula(self.work, words, &self.view.state.changed) {
             Ok(formula) => {
                 if let Some(how) = sample::difference(words) {
@@ -167,6 +171,15 @@ impl Reader<'_, '_, '_> {
             }
         }
     }
+}
+
+/// Whether a rule refuses the requests for which its condition holds.
+fn refuses(rule: &Directive) -> bool {
+    const REFUSING: [&str; 4] = ["deny", "reject", "tarpit", "silent-drop"];
+    rule.words
+        .iter()
+        .take(3)
+        .any(|word| REFUSING.contains(&word.as_str()))
 }
 
 /// Whether a sample exists in rules for requests alone. (`hdr` and `cook` read the response in rules for responses.)

@@ -63,6 +63,12 @@ pub(super) fn formula(
     })
 }
 
+/// Whether a sample of these words is the name of the TLS handshake.
+pub(super) fn is_server_name(words: &[String]) -> bool {
+    let name = words.first().and_then(|name| fetch(name).ok());
+    name.is_some_and(|fetch| fetch.subject == Subject::ServerName)
+}
+
 /// What is different between an ACL of these words and the condition that is made of it.
 pub(super) fn difference(words: &[String]) -> Option<&'static str> {
     let name = words.first()?;
@@ -76,7 +82,9 @@ pub(super) fn difference(words: &[String]) -> Option<&'static str> {
         Subject::ServerName => {
             Some("the name in Host is compared; HAProxy compares the one of the handshake (SNI)")
         }
-        Subject::Query(_) => Some("parameters are compared decoded, and any of several counts"),
+        Subject::Query(_) => Some(
+            "parameters are compared decoded, and any of several counts; HAProxy divides them at ; too",
+        ),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Samples hold for the values for which they do in HAProxy 2.6, whose answers stand here.
+//! Samples match the same values as in HAProxy 2.6; the expected results are HAProxy's.
 
 use super::*;
 
@@ -310,6 +310,7 @@ fn samples_that_cannot_be_compared_so_refuse() {
         "cook(s) a;b",
         "cook_end(s) a",
         "hdr_cnt(X)",
+        "ssl_fc_sni a.org",
         "path_reg ^/(?=a)",
         "path_reg ^/\\xe9",
         "hdr(X) \\xe9",
