@@ -39,19 +39,33 @@ pub(super) fn is_guarded(directive: &Directive) -> bool {
         || inside.any(|inner| inner.name() == "location" && is_guarded(inner))
 }
 
+/// The modifier of a location, which may be empty, and its path or expression. nginx needs no space between them.
+pub(super) fn modifier(directive: &Directive) -> Option<(&str, &str)> {
+    match directive.arguments() {
+        [modifier, text] => Some((modifier, text)),
+        [text] => {
+            let mut modifiers = ["=", "^~", "~*", "~"].into_iter();
+            let modifier = modifiers.find(|modifier| text.starts_with(modifier));
+            Some(text.split_at(modifier.map_or(0, str::len)))
+        }
+        _ => None,
+    }
+}
+
 /// The paths to refuse instead of an expression that cannot be matched, and their description for a note.
 pub(super) fn wider(directive: &Directive) -> (Simple, &'static str) {
     let plain = |path: Path| Simple {
         path,
         captured: None,
     };
-    let (text, is_loose) = match directive.arguments() {
-        [modifier, text] => (text.as_str(), modifier == "~*"),
-        [text] => (text.trim_start_matches(['~', '*']), text.starts_with("~*")),
-        _ => ("", false),
+    let (modifier, text) = modifier(directive).unwrap_or_default();
+    let pattern = match modifier {
+        "~" => dialect::wider(text),
+        "~*" => dialect::wider(&format!("(?i){text}")),
+        // A path, or a prefix.
+        _ => dialect::wider(&format!("^{}", regex::escape(text))),
     };
-    let flags = if is_loose { "(?i)" } else { "" };
-    let path = match dialect::wider(&format!("{flags}{text}")) {
+    let path = match pattern {
         Some(pattern) if !text.is_empty() => Path::pattern(&pattern),
         _ => Err(String::new()),
     };

@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 
-use super::guard::{guards_own, is_guarded, refuses, wider};
+use super::guard::{guards_own, is_guarded, modifier, refuses, wider};
 use super::scope::Scope;
 use crate::condition::{Both, Path};
 use crate::directive::Directive;
@@ -332,17 +332,8 @@ fn read(
         path,
         captured: None,
     };
-    let (modifier, text) = match directive.arguments() {
-        [text] => match text.strip_prefix(['=', '~', '^']) {
-            // nginx takes them without a space between, too.
-            Some(_) => {
-                let begin = text.find(|letter| !matches!(letter, '=' | '~' | '^' | '*'));
-                text.split_at(begin.filter(|_| !text.starts_with("^/")).unwrap_or(0))
-            }
-            None => ("", text.as_str()),
-        },
-        [modifier, text] => (modifier.as_str(), text.as_str()),
-        _ => return Err("expected a path, with or without =, ~, ~* or ^~ before it".to_owned()),
+    let Some((modifier, text)) = modifier(directive) else {
+        return Err("expected a path, with or without =, ~, ~* or ^~ before it".to_owned());
     };
     if text.starts_with('@') {
         return Ok(None);
@@ -356,15 +347,12 @@ fn read(
         );
     }
     let is_path = text.starts_with('/');
-    let not_path = || Err(format!("{text:?} is no path: no request has it"));
+    let prefix = || plain(Path::Prefix(text.to_owned()));
     match modifier {
         "=" if is_path => Ok(Some((Kind::Exact, plain(Path::Exact(text.to_owned()))))),
-        "" if is_path => Ok(Some((Kind::Prefix, plain(Path::Prefix(text.to_owned()))))),
-        "^~" if is_path => Ok(Some((
-            Kind::Preferred,
-            plain(Path::Prefix(text.to_owned())),
-        ))),
-        "=" | "" | "^~" => not_path(),
+        "" if is_path => Ok(Some((Kind::Prefix, prefix()))),
+        "^~" if is_path => Ok(Some((Kind::Preferred, prefix()))),
+        "=" | "" | "^~" => Err(format!("{text:?} is no path: no request has it")),
         "~" | "~*" => {
             let pattern = match modifier {
                 "~*" => format!("(?i){text}"),
@@ -473,8 +461,8 @@ mod tests {
     #[test]
     fn modifiers_need_no_space() {
         assert_eq!(
-            order("location =/a {} location ~\\.b$ {} location ^~/c {}"),
-            ["=/a", "/c", "~\\.b$"]
+            order("location =/a {} location ~\\.b$ {} location ^~/c {} location ~^/d {}"),
+            ["=/a", "/c", "~\\.b$", "/d"]
         );
     }
 }

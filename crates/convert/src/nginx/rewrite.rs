@@ -379,10 +379,7 @@ fn moved<'a>(work: &mut Work<'a>, directive: &'a Directive, state: &mut State<'a
                 && names(replacement).iter().all(is_known);
             let pattern = match is_path {
                 true => carried(directive.argument(0)),
-                false => Err(
-                    "Onrush makes a path of the groups of an expression, without a query"
-                        .to_owned(),
-                ),
+                false => Err("Onrush builds a path from groups, without a query".to_owned()),
             };
             match pattern {
                 Ok(pattern) => {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The first route of a server with these lines, and what is said of this directive.
+/// The first route of a server with these lines, and the outcome of this directive.
 fn first(server: &str, directive: &str) -> (String, Outcome) {
     let text = format!("http {{ server {{ {server} location / {{ proxy_pass http://a; }} }} }}");
     let conversion = converted(&text);
