@@ -14,12 +14,12 @@ use crate::pcre::{group_length, without_look_ahead};
 /// Any bytes.
 const ANYTHING: &str = "(?s-u:.*)";
 
-/// What becomes of syntax that cannot be carried.
+/// Policy for syntax that cannot be carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unknown {
     /// The expression is refused.
     Refused,
-    /// The expression is found in more texts: any bytes stand in its place.
+    /// Any bytes match in its place, so the expression matches more texts.
     Widened,
 }
 
@@ -74,7 +74,7 @@ struct Parser<'p> {
     text: &'p str,
     at: usize,
     out: String,
-    /// What is around the branch, group by group.
+    /// Branches around the current one, one for each open group.
     open: Vec<Branch>,
     branch: Branch,
     /// Number of capturing groups so far.
@@ -88,10 +88,10 @@ struct Parser<'p> {
     unknown: Unknown,
 }
 
-/// Where `$` stands in a sequence of parts. `pcre.rs` has it take a last line break, which nothing behind it may ask for.
+/// Position of `$` in a sequence of parts. `pcre.rs` lets `$` consume a last line break, so no part after it may match one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Branch {
-    /// Whether one stands before the group.
+    /// Whether there is a `$` before the group.
     is_before_group: bool,
     is_in_other_branch: bool,
     is_before: bool,
@@ -226,7 +226,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// What a parenthesis begins.
+    /// A group, or flags; its parenthesis is read.
     fn open(&mut self) -> Result<(), String> {
         let rest = self.rest();
         let Some(kind) = rest.strip_prefix('?') else {
@@ -296,7 +296,7 @@ impl<'p> Parser<'p> {
     }
 }
 
-/// The name of a group, from behind its question mark, and the length with its brackets.
+/// The name of a group and its length with brackets, given the text after the question mark.
 fn named(kind: &str) -> Option<(&str, usize)> {
     const NAME_MAX: usize = 32;
     let (begin, end) = match kind {
@@ -314,14 +314,14 @@ fn named(kind: &str) -> Option<(&str, usize)> {
 }
 
 enum Bounds {
-    /// The number of bytes behind the brace.
+    /// The number of bytes after the brace.
     Quantifier(usize),
     Literal,
     /// Versions of PCRE differ.
     Unclear,
 }
 
-/// What a brace begins, from behind it.
+/// Meaning of a brace, given the text after it.
 fn quantifier(rest: &str) -> Bounds {
     let Some((inside, _)) = rest.split_once('}') else {
         return Bounds::Literal;

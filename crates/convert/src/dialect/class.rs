@@ -18,7 +18,7 @@ enum Item {
 }
 
 impl Parser<'_> {
-    /// A class, from behind its bracket.
+    /// A class; its bracket is read.
     pub(super) fn class(&mut self) -> Result<(), String> {
         let mut inside = String::new();
         let (mut is_known, mut is_first) = (true, true);

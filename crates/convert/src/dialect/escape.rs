@@ -1,8 +1,8 @@
-//! What a backslash begins in an expression of PCRE.
+//! Escapes of PCRE.
 
 use super::{ANYTHING, Parser, Unknown, unlike};
 
-/// What an escape stands for, in a class and outside of one.
+/// Meaning of an escape, in a class and outside of one.
 pub(super) enum Escape {
     Byte(u8),
     /// Classes as Rust has them, for the inside of brackets.
@@ -11,7 +11,7 @@ pub(super) enum Escape {
 }
 
 impl Parser<'_> {
-    /// An escape outside of classes, from behind its backslash.
+    /// An escape outside of classes; its backslash is read.
     pub(super) fn escape(&mut self) -> Result<(), String> {
         let byte = self.peek();
         let edge = match byte {
@@ -67,7 +67,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What an escape stands for that has no meaning of its own outside of classes, from behind its backslash.
+    /// Meaning of an escape that is the same in a class and outside of one; its backslash is read.
     pub(super) fn escaped(&mut self) -> Result<Escape, String> {
         let byte = self.take();
         let byte = byte.ok_or_else(|| "the expression ends with a backslash".to_owned())?;
@@ -117,7 +117,7 @@ impl Parser<'_> {
             || number.is_ok_and(|number| number < 10 || number <= self.groups)
     }
 
-    /// Up to three octal digits, of which the first is taken.
+    /// An octal number of up to three digits; the first is read.
     fn octal(&mut self, first: u8) -> Result<u8, String> {
         let mut value = u32::from(first - b'0');
         for _ in 0..2 {
@@ -157,7 +157,7 @@ impl Parser<'_> {
         if self.unknown == Unknown::Refused {
             return Err(unlike(&what));
         }
-        // Properties and names have more behind the letter.
+        // Properties and names continue after the letter.
         let rest = self.rest();
         let length = match (byte, rest.bytes().next()) {
             (b'K' | b'G' | b'R' | b'X', _) => Some(0),

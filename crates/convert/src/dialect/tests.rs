@@ -1,9 +1,9 @@
-//! Expressions are found in the same texts as by PCRE, whose answers stand here.
+//! Carried expressions match the same texts as PCRE; the expected results are PCRE's.
 
 use super::*;
 use crate::pcre::translated;
 
-/// What texts the expressions of [`CASES`] and [`REFUSED`] are looked for in.
+/// Texts for the expressions of [`CASES`] and [`REFUSED`].
 const TEXTS: [&[u8]; 32] = [
     b"",
     b"/",

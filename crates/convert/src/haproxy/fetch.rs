@@ -218,7 +218,7 @@ fn converted<'t>(
         match converter {
             "lower" if subject.is_text() => converted = Converted::Lower,
             "upper" if subject.is_text() => converted = Converted::Upper,
-            // The port behind a host, which Onrush leaves out by itself.
+            // The port of a host; Onrush does not compare it.
             "field(1,:)" | "host_only" | "word(1,:)" | "ltrim(.)" | "rtrim(.)"
                 if matches!(subject, Subject::Host | Subject::ServerName) => {}
             "url_dec" if is_decoded => {}
