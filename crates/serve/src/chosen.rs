@@ -325,14 +325,9 @@ pub(crate) fn choose<'w, 'b>(
             objection.map_or(Chosen::Forward(target, group), Chosen::refuse)
         }
         Response::Files(files) => {
-            let context = source.of(exchange);
-            match objection_to_file((head, &path), (site, index), context) {
-                Some(refusal) => Chosen::refuse(refusal),
-                None => Chosen::Own(Own::Files(
-                    files,
-                    path::without_prefix(path, &treatment.prefix),
-                )),
-            }
+            let refusal = objection_to_file((head, &path), (site, index), source.of(exchange));
+            let own = || Own::Files(files, path::without_prefix(path, &treatment.prefix));
+            refusal.map_or_else(|| Chosen::Own(own()), Chosen::refuse)
         }
     })
 }
