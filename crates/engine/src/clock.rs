@@ -2,6 +2,7 @@
 //! simulated cores.
 
 use std::cell::Cell;
+use std::io;
 use std::num::NonZeroU64;
 use std::ops::{Add, Sub};
 use std::rc::Rc;
@@ -155,6 +156,36 @@ pub fn thread_cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// CPU time of a process since it started: user and system time of all its threads, ended ones included. The clock of an
+/// ended process can be read until its parent waits for it; then, as for an id without a process, this is an error.
+pub fn process_cpu_time(pid: u32) -> io::Result<Duration> {
+    /// PID_MAX_LIMIT of the kernel. A clock id has 29 bits for it: larger numbers are other clocks.
+    const PID_MAX: u32 = 1 << 22;
+    let pid = match pid {
+        // The C library takes 0 for the caller.
+        1..=PID_MAX => pid as libc::pid_t,
+        _ => return Err(io::ErrorKind::InvalidInput.into()),
+    };
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: the C library writes one clock id to `clock`, which outlives the call.
+    let outcome = unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) };
+    if outcome != 0 {
+        return Err(io::Error::from_raw_os_error(outcome));
+    }
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes one `timespec` to `time`, which outlives the call.
+    let outcome = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    if outcome != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let seconds = u64::try_from(time.tv_sec).map_err(|_| io::ErrorKind::InvalidData)?;
+    let nanoseconds = u32::try_from(time.tv_nsec).map_err(|_| io::ErrorKind::InvalidData)?;
+    Ok(Duration::new(seconds, nanoseconds))
+}
+
 /// Lets the calling thread's waits end on time. Otherwise the kernel may end them up to 50 us late, to join wake-ups:
 /// that would be a delay of ours in every request that starts at a set time.
 pub(crate) fn sharpen_timers() {
@@ -199,5 +230,25 @@ mod tests {
         let bound = Duration::from_secs(16);
         assert!(discipline.error_max <= bound, "{discipline:?}");
         assert!(discipline.error_estimated <= bound, "{discipline:?}");
+    }
+
+    #[test]
+    fn clock_of_process_counts_ended_threads() {
+        let ours = std::process::id();
+        let before = process_cpu_time(ours).expect("our clock");
+        let worker = std::thread::spawn(|| {
+            let own = || clock_gettime(ClockId::ThreadCPUTime);
+            while own().tv_sec == 0 && own().tv_nsec < 50_000_000 {}
+        });
+        worker.join().expect("it ends");
+        let used = process_cpu_time(ours).expect("our clock") - before;
+        assert!(used >= Duration::from_millis(50), "{used:?}");
+    }
+
+    #[test]
+    fn process_without_id_has_no_clock() {
+        for pid in [0, u32::MAX, i32::MAX as u32] {
+            assert!(process_cpu_time(pid).is_err(), "{pid}");
+        }
     }
 }

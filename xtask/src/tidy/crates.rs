@@ -34,7 +34,7 @@ const EDGES: [(&str, &[&str]); 16] = [
     ("convert", &["file", "config"]),
     ("tune", &["file"]),
     // Starts serve and load as child processes and never links them.
-    ("bench", &["file", "measure", "chart"]),
+    ("bench", &["engine", "file", "measure", "chart"]),
     ("top", &[]),
     (
         "cli",

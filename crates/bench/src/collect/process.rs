@@ -1,8 +1,8 @@
 //! What processes used: CPU time to the nanosecond, time in the queue for a CPU, switches, memory. Pure.
 //!
-//! `/proc/PID/task/*/schedstat` counts nanoseconds on the CPU, user and system together, but only for threads that
-//! live; `/proc/PID/stat` keeps those of threads that ended, and of a process until it is waited for, in clock ticks.
-//! Servers are read by the first, clients that have ended by the second, corrected for what rounding takes away.
+//! `/proc/PID/task/*/schedstat` counts the time of living threads only, so CPU time is that of the clock of the process
+//! (clock_getcpuclockid(3)): it has nanoseconds, counts threads that have ended, and stays until the process is waited
+//! for. The parent then has its time, in clock ticks (`/proc/PID/stat`).
 
 use std::time::Duration;
 
@@ -21,8 +21,10 @@ pub fn time_of_ticks(ticks: u64) -> Duration {
 /// What a tree of processes has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeUse {
-    /// Time on the CPU of all threads, user and system; of those that have ended, as far as they were seen.
+    /// CPU time of all threads, user and system, ended ones included.
     pub cpu: Duration,
+    /// Failed readings of `cpu`: after one, `cpu` is too small.
+    pub failed: u64,
     /// Time for which threads could have run and waited for a CPU, seen in the same way.
     pub wait: Duration,
     /// Times that a thread gave up the CPU to wait for something, seen in the same way.
@@ -48,6 +50,7 @@ impl TreeUse {
     pub fn with(self, other: TreeUse) -> TreeUse {
         TreeUse {
             cpu: self.cpu.saturating_add(other.cpu),
+            failed: self.failed + other.failed,
             wait: self.wait.saturating_add(other.wait),
             voluntary_switches: self.voluntary_switches + other.voluntary_switches,
             involuntary_switches: self.involuntary_switches + other.involuntary_switches,
@@ -60,19 +63,14 @@ impl TreeUse {
         }
     }
 
-    /// What was used since `before`.
-    ///
-    /// Where threads have ended in between, what they did after they were last looked at is in no `schedstat` any more:
-    /// the clock ticks of their processes are then a floor.
+    /// The use since `before`. A time that goes backwards counts as a failed reading.
     pub fn since(self, before: TreeUse) -> TreeUse {
         let user_ticks = self.user_ticks.saturating_sub(before.user_ticks);
         let system_ticks = self.system_ticks.saturating_sub(before.system_ticks);
-        let mut cpu = self.cpu.saturating_sub(before.cpu);
-        if self.threads_ended > before.threads_ended {
-            cpu = cpu.max(time_of_ticks(user_ticks + system_ticks));
-        }
+        let went_backwards = u64::from(self.cpu < before.cpu);
         TreeUse {
-            cpu,
+            cpu: self.cpu.saturating_sub(before.cpu),
+            failed: self.failed.saturating_sub(before.failed) + went_backwards,
             wait: self.wait.saturating_sub(before.wait),
             voluntary_switches: self
                 .voluntary_switches
@@ -108,15 +106,6 @@ impl TreeUse {
     /// The part of the CPU time spent in the kernel, as far as ticks tell.
     pub fn system_share(self) -> f64 {
         self.system_ticks as f64 / (self.user_ticks + self.system_ticks).max(1) as f64
-    }
-
-    /// The CPU time of a process that has ended but was not waited for.
-    ///
-    /// `stat` drops the started tick of user and of system time, half a tick each on average: that is added. The
-    /// threads' own count, when it was last seen, is a floor: time does not run backwards.
-    pub fn cpu_of_ended(self, last_seen: Duration) -> Duration {
-        let counted = time_of_ticks(self.user_ticks + self.system_ticks).saturating_add(TICK);
-        counted.max(last_seen)
     }
 }
 
@@ -167,6 +156,25 @@ pub fn ticks(stat: &str) -> Option<(u64, u64)> {
         field(stat, 14)? + field(stat, 16)?,
         field(stat, 15)? + field(stat, 17)?,
     ))
+}
+
+/// `cutime + cstime` of `/proc/PID/stat`: ticks of waited-for children.
+pub fn waited_ticks(stat: &str) -> Option<u64> {
+    Some(field(stat, 16)? + field(stat, 17)?)
+}
+
+/// The parent of a process, from its `stat`.
+pub fn parent(stat: &str) -> Option<u32> {
+    field(stat, 4)?.try_into().ok()
+}
+
+/// Whether a process ignores SIGCHLD, from its `status`. The kernel then drops the time of its ended children.
+pub fn ignores_children(status: &str) -> bool {
+    /// Bit of SIGCHLD, signal 17.
+    const SIGCHLD: u64 = 1 << 16;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & SIGCHLD != 0)
 }
 
 /// A field by its number (proc(5)); the first behind the name is 3.
@@ -225,15 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn time_of_an_ended_process_is_never_less_than_what_was_seen() {
-        let used = TreeUse {
-            user_ticks: 30,
-            system_ticks: 70,
-            ..TreeUse::default()
-        };
-        let ms = Duration::from_millis;
-        assert_eq!(used.cpu_of_ended(ms(900)), ms(1_010));
-        assert_eq!(used.cpu_of_ended(ms(1_015)), ms(1_015));
+    fn parent_and_its_waiting_are_read() {
+        let stat = "12 (a) b) S 7 12 12 0 -1 4194304 500 0 0 0 70 30 2 1 20 0 3 0 100 1 1";
+        assert_eq!((parent(stat), waited_ticks(stat)), (Some(7), Some(3)));
+        assert_eq!((parent("12 (a)"), waited_ticks("12 (a) S 7")), (None, None));
+        assert!(ignores_children("SigIgn:\t0000000000011000\n"));
+        assert!(!ignores_children(
+            "SigIgn:\t0000000000001000\nSigCgt:\t0000000000010000\n"
+        ));
     }
 
     #[test]
@@ -251,24 +258,20 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_threads_did_unseen_is_taken_from_the_ticks_of_their_process() {
-        let ms = Duration::from_millis;
+    fn time_that_goes_backwards_is_a_failed_reading() {
         let before = TreeUse {
-            cpu: ms(1_000),
-            user_ticks: 50,
-            system_ticks: 50,
+            cpu: Duration::from_millis(1_000),
+            failed: 1,
             ..TreeUse::default()
         };
-        let mut now = TreeUse {
-            cpu: ms(1_100),
-            user_ticks: 60,
-            system_ticks: 60,
+        let now = TreeUse {
+            cpu: Duration::from_millis(1_100),
+            failed: 3,
             ..TreeUse::default()
         };
-        assert_eq!(now.since(before).cpu, ms(100));
-        now.threads_ended = 3;
-        assert_eq!(now.since(before).cpu, ms(200));
-        assert_eq!(now.since(before).threads_ended, 3);
-        assert_eq!(before.since(now).cpu, Duration::ZERO);
+        let used = now.since(before);
+        assert_eq!((used.cpu.as_millis(), used.failed), (100, 2));
+        let used = before.since(now);
+        assert_eq!((used.cpu.as_millis(), used.failed), (0, 1));
     }
 }

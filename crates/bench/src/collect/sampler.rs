@@ -114,8 +114,6 @@ pub struct Sampler {
     ksoftirqd: Vec<(usize, KernelFile)>,
     machine: Machine,
     trees: BTreeMap<Role, Tree>,
-    /// CPU time of the roles that joined, when they were last looked at.
-    seen: BTreeMap<Role, Duration>,
     buffer: Vec<u8>,
     first: Reading,
     last: Reading,
@@ -145,7 +143,6 @@ impl Sampler {
             machine: Machine::find(root),
             trees: pids.iter().map(tree).collect(),
             root: root.clone(),
-            seen: BTreeMap::new(),
             buffer: Vec::new(),
             first: nothing.clone(),
             last: nothing,
@@ -160,19 +157,13 @@ impl Sampler {
     /// Adds a process that started after the window did; all it uses is of this window.
     pub fn join(&mut self, role: Role, pid: u32) {
         self.trees.insert(role, Tree::follow(&self.root, pid));
-        self.seen.insert(role, Duration::ZERO);
     }
 
-    /// Looks at the roles that joined, and takes a sample when one is due; nothing where collecting is off.
+    /// Takes a sample when one is due. Does nothing when collecting is off.
     pub fn poll(&mut self) {
         match self.collect {
             Collect::On => {}
             Collect::Off => return,
-        }
-        for (role, seen) in &mut self.seen {
-            if let Some(tree) = self.trees.get_mut(role) {
-                *seen = (*seen).max(tree.glance());
-            }
         }
         if self.last.at.elapsed() >= SAMPLE_EVERY {
             let now = self.read();
@@ -202,12 +193,7 @@ impl Sampler {
         }
         let mut roles = BTreeMap::new();
         for (role, tree) in &mut self.trees {
-            let mut used = tree.read();
-            // A process that has ended forgets its threads.
-            if used.ended {
-                let seen = self.seen.get(role).copied().unwrap_or_default();
-                used.cpu = used.cpu_of_ended(seen.max(used.cpu));
-            }
+            let used = tree.read();
             counters.add(role.name(), used.counts());
             tree.thread_counters(role.name(), &mut counters);
             roles.insert(*role, used);

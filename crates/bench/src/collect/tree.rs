@@ -9,9 +9,11 @@ use std::fs;
 use std::time::Duration;
 
 use super::counters::{Count, Counters};
+use onrush_engine::clock::process_cpu_time;
+
 use super::process::{
-    TreeUse, anonymous_memory, children, has_ended, name, own_ticks, switches, thread_count, ticks,
-    time_in_queue, time_of_ticks, time_on_cpu,
+    TreeUse, anonymous_memory, children, has_ended, ignores_children, name, own_ticks, parent,
+    switches, thread_count, ticks, time_in_queue, time_of_ticks, time_on_cpu, waited_ticks,
 };
 use super::source::{KernelFile, Root};
 use crate::limits::THREAD_ROWS_MAX;
@@ -27,6 +29,12 @@ pub struct Tree {
     /// What threads that have ended had used when they were last looked at.
     gone: ThreadUse,
     threads_ended: u64,
+    /// CPU time of processes that have ended, when they were last looked at.
+    gone_cpu: Duration,
+    /// CPU time of ended processes that `gone_cpu` lacks and the time of waited-for children has.
+    unseen_cpu: Duration,
+    /// Readings of CPU time that failed.
+    failed: u64,
     buffer: Vec<u8>,
 }
 
@@ -34,6 +42,10 @@ pub struct Tree {
 struct Process {
     stat: KernelFile,
     status: KernelFile,
+    /// Its CPU time when it was last looked at.
+    cpu: Duration,
+    parent: u32,
+    ignores_children: bool,
     threads: BTreeMap<u32, Thread>,
 }
 
@@ -96,6 +108,9 @@ impl Tree {
             threads_seen: 0,
             gone: ThreadUse::default(),
             threads_ended: 0,
+            gone_cpu: Duration::ZERO,
+            unseen_cpu: Duration::ZERO,
+            failed: 0,
             buffer: Vec::new(),
         }
     }
@@ -111,11 +126,26 @@ impl Tree {
         let mut waiting: Vec<u32> = self.processes.keys().copied().collect();
         waiting.push(self.pid);
         let mut done = BTreeSet::new();
+        let mut waited = 0;
+        let mut gone = Vec::new();
         while let Some(pid) = waiting.pop() {
             if done.insert(pid) {
-                self.read_process(pid, &mut total, &mut waiting);
+                match self.read_process(pid, &mut total, &mut waiting) {
+                    Some(ticks) => waited += ticks,
+                    None => gone.extend(self.processes.remove_entry(&pid)),
+                }
             }
         }
+        self.failed += gone.iter().filter(|one| self.is_lost(one, &gone)).count() as u64;
+        for (_, process) in gone {
+            self.forget(process);
+        }
+        self.unseen_cpu = time_of_ticks(waited)
+            .saturating_sub(self.gone_cpu)
+            .max(self.unseen_cpu);
+        let cpus = self.processes.values().map(|process| process.cpu);
+        total.cpu = cpus.sum::<Duration>() + self.gone_cpu + self.unseen_cpu;
+        total.failed = self.failed;
         let mut used = self.gone;
         for thread in self
             .processes
@@ -124,7 +154,6 @@ impl Tree {
         {
             used.add(thread.used);
         }
-        total.cpu = used.cpu;
         total.wait = used.wait;
         total.voluntary_switches = used.voluntary_switches;
         total.involuntary_switches = used.involuntary_switches;
@@ -132,31 +161,71 @@ impl Tree {
         total
     }
 
-    /// Reads one process into the sum, and adds its children to those that are still to be read.
-    fn read_process(&mut self, pid: u32, total: &mut TreeUse, waiting: &mut Vec<u32>) {
+    /// Reads one process into the sum, and adds its children to the list of unread ones. Returns the ticks of its
+    /// waited-for children; none when it is gone.
+    fn read_process(
+        &mut self,
+        pid: u32,
+        total: &mut TreeUse,
+        waiting: &mut Vec<u32>,
+    ) -> Option<u64> {
         let root = &self.root;
-        let process = self.processes.entry(pid).or_insert_with(|| Process {
-            stat: root.proc(&format!("{pid}/stat")),
-            status: root.proc(&format!("{pid}/status")),
-            threads: BTreeMap::new(),
-        });
-        let Some(stat) = process.stat.read(&mut self.buffer) else {
-            let threads = self.processes.remove(&pid).map(|process| process.threads);
-            for thread in threads.into_iter().flat_map(BTreeMap::into_values) {
-                self.gone.add(thread.used);
-                self.threads_ended += 1;
-            }
-            return;
-        };
+        let process = self
+            .processes
+            .entry(pid)
+            .or_insert_with(|| Process::new(root, pid));
+        // Read before `stat`, whose file stays that of this process: an id that was given again is noticed.
+        let clock = process_cpu_time(pid);
+        let stat = process.stat.read(&mut self.buffer)?;
         let (user, system) = ticks(&stat).unwrap_or((0, 0));
         total.user_ticks += user;
         total.system_ticks += system;
         total.ended |= pid == self.pid && has_ended(&stat);
+        process.parent = parent(&stat).unwrap_or(0);
+        let waited = waited_ticks(&stat).unwrap_or(0);
+        // Where the system has no such clock, ticks count the same to 20 ms.
+        let cpu = match (clock, own_ticks(&stat)) {
+            (Ok(cpu), _) => cpu,
+            (Err(_), Some((user, system))) => time_of_ticks(user + system).max(process.cpu),
+            (Err(_), None) => Duration::ZERO,
+        };
+        self.failed += u64::from(cpu < process.cpu || own_ticks(&stat).is_none());
+        process.cpu = cpu.max(process.cpu);
         let status = process.status.read(&mut self.buffer).unwrap_or_default();
+        process.ignores_children = ignores_children(&status);
         total.memory_bytes += anonymous_memory(&status).unwrap_or(0);
         let count = thread_count(&status).unwrap_or(0);
         total.threads += count;
+        self.read_threads(pid, count, waiting);
+        Some(waited)
+    }
 
+    /// Whether no reading has the last CPU time of a process that is gone: it is the first of the role, or no followed
+    /// process has waited for it. A process that was never read (parent 0) is not lost: its parent has its time.
+    fn is_lost(&self, (pid, process): &(u32, Process), gone: &[(u32, Process)]) -> bool {
+        if *pid == self.pid {
+            return true;
+        }
+        let with_it = gone.iter().find(|(pid, _)| *pid == process.parent);
+        let parent = with_it.map(|(_, parent)| parent);
+        let parent = parent.or_else(|| self.processes.get(&process.parent));
+        process.parent != 0 && parent.is_none_or(|parent| parent.ignores_children)
+    }
+
+    /// Keeps the counts of a process that is gone.
+    fn forget(&mut self, process: Process) {
+        self.gone_cpu += process.cpu;
+        self.threads_ended += process.threads.len() as u64;
+        for thread in process.threads.into_values() {
+            self.gone.add(thread.used);
+        }
+    }
+
+    /// Reads the threads of a process, which has `count` of them.
+    fn read_threads(&mut self, pid: u32, count: u64, waiting: &mut Vec<u32>) {
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
         let mut ended = Vec::new();
         for (id, thread) in &mut process.threads {
             if !thread.read(&mut self.buffer, waiting) {
@@ -185,19 +254,6 @@ impl Tree {
         }
     }
 
-    /// Looks only at the time of the threads that are known: cheap enough for many times a second. Returns their time on
-    /// the CPU, and that of those that have ended.
-    pub fn glance(&mut self) -> Duration {
-        let mut cpu = self.gone.cpu;
-        for process in self.processes.values_mut() {
-            for thread in process.threads.values_mut() {
-                thread.glance(&mut self.buffer);
-                cpu += thread.used.cpu;
-            }
-        }
-        cpu
-    }
-
     /// Adds a subject for each of the first threads, such as `server/0 onrush`.
     pub fn thread_counters(&self, role: &str, counters: &mut Counters) {
         for thread in self
@@ -213,6 +269,19 @@ impl Tree {
                     thread.used.counts(),
                 );
             }
+        }
+    }
+}
+
+impl Process {
+    fn new(root: &Root, pid: u32) -> Process {
+        Process {
+            stat: root.proc(&format!("{pid}/stat")),
+            status: root.proc(&format!("{pid}/status")),
+            cpu: Duration::ZERO,
+            parent: 0,
+            ignores_children: false,
+            threads: BTreeMap::new(),
         }
     }
 }
@@ -233,9 +302,16 @@ impl Thread {
 
     /// Reads all of it and adds the processes that it started; false when it has ended.
     fn read(&mut self, buffer: &mut Vec<u8>, started: &mut Vec<u32>) -> bool {
-        if !self.glance(buffer) {
+        let Some(schedstat) = self.schedstat.read(buffer) else {
             return false;
-        }
+        };
+        // A kernel without scheduler statistics counts nothing; the thread lives all the same.
+        self.used.cpu = time_on_cpu(&schedstat)
+            .unwrap_or_default()
+            .max(self.used.cpu);
+        self.used.wait = time_in_queue(&schedstat)
+            .unwrap_or_default()
+            .max(self.used.wait);
         if self.number < THREAD_ROWS_MAX {
             let stat = self.stat.read(buffer).unwrap_or_default();
             if self.name.is_none() {
@@ -252,20 +328,6 @@ impl Thread {
             self.used.involuntary_switches = involuntary;
         }
         started.extend(children(&self.children.read(buffer).unwrap_or_default()));
-        true
-    }
-
-    fn glance(&mut self, buffer: &mut Vec<u8>) -> bool {
-        let Some(schedstat) = self.schedstat.read(buffer) else {
-            return false;
-        };
-        // A kernel without scheduler statistics counts nothing; the thread lives all the same.
-        self.used.cpu = time_on_cpu(&schedstat)
-            .unwrap_or_default()
-            .max(self.used.cpu);
-        self.used.wait = time_in_queue(&schedstat)
-            .unwrap_or_default()
-            .max(self.used.wait);
         true
     }
 }
@@ -408,10 +470,90 @@ mod tests {
         assert!(tree.gone.cpu >= used.cpu && after.cpu >= before.cpu);
     }
 
+    /// Works for 50 ms of CPU time.
+    fn burn() {
+        let own = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        while own().tv_sec == 0 && own().tv_nsec < 50_000_000 {}
+    }
+
     #[test]
-    fn a_process_that_is_not_there_has_used_nothing() {
+    fn time_of_a_thread_that_was_never_seen_counts() {
+        let mut tree = Tree::follow(&Root::of_machine(), std::process::id());
+        let before = tree.read();
+        let clock = || process_cpu_time(std::process::id()).expect("our clock");
+        let start = clock();
+        // Starts and ends between two readings, as the thread of a client's connection does.
+        let worker = thread::spawn(|| {
+            burn();
+            rustix::thread::gettid().as_raw_nonzero()
+        });
+        let id = worker.join().expect("it ends");
+        // A joined thread may still be on its way out of the kernel.
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while fs::exists(format!("/proc/self/task/{id}")).expect("a readable /proc") {
+            assert!(std::time::Instant::now() < deadline, "thread {id} stays");
+            thread::yield_now();
+        }
+        let burnt = clock() - start;
+        let used = tree.read().since(before);
+        assert!(used.cpu >= burnt, "{used:?}, {burnt:?}");
+        assert_eq!(used.failed, 0);
+    }
+
+    #[test]
+    fn time_of_a_process_that_was_never_seen_counts() {
+        // Each line makes a shell that works, which the first one waits for.
+        let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let mut shell = Shell::start(&format!(
+            "while read line; do sh -c '{work}'; printf x; done"
+        ));
+        let mut tree = Tree::follow(&Root::of_machine(), shell.0.id());
+        let before = tree.read();
+        shell.ask();
+        let used = tree.read().since(before);
+        assert!(used.cpu >= Duration::from_millis(20), "{used:?}");
+        assert_eq!(used.failed, 0);
+        shell.end();
+    }
+
+    #[test]
+    fn process_that_no_followed_one_waits_for_is_lost() {
+        let root = Root::of_machine();
+        let process = |pid, parent, ignores_children| {
+            let process = Process {
+                parent,
+                ignores_children,
+                ..Process::new(&root, pid)
+            };
+            (pid, process)
+        };
+        let mut tree = Tree::follow(&root, 4);
+        tree.processes
+            .extend([process(5, 4, false), process(6, 4, true)]);
+        let gone = [process(7, 5, false), process(8, 5, true)];
+        for (parent, is_lost) in [
+            (5, false),
+            (6, true),
+            (7, false),
+            (8, true),
+            // Another program took it over.
+            (1, true),
+        ] {
+            let ended = process(9, parent, false);
+            assert_eq!(tree.is_lost(&ended, &gone), is_lost, "{parent}");
+        }
+        assert!(tree.is_lost(&process(4, 5, false), &gone));
+        assert!(!tree.is_lost(&(9, Process::new(&root, 9)), &gone));
+    }
+
+    #[test]
+    fn missing_process_is_a_failed_reading() {
         let mut tree = Tree::follow(&Root::of_machine(), u32::MAX);
-        assert_eq!(tree.read(), TreeUse::default());
-        assert_eq!(tree.glance(), Duration::ZERO);
+        let failed = |failed| TreeUse {
+            failed,
+            ..TreeUse::default()
+        };
+        assert_eq!(tree.read(), failed(1));
+        assert_eq!(tree.read(), failed(2));
     }
 }

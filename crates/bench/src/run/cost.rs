@@ -23,6 +23,24 @@ pub(super) fn of_role(part: &Part<'_>, window: &Window) -> Vec<(String, f64)> {
         return Vec::new();
     }
     let requests = part.requests as f64;
+    let mut metrics = of_cpu_time(part, requests);
+    let mut add =
+        |of: OfRole, value: f64| metrics.push((Collected::OfRole(part.role, of).name(), value));
+    let seconds = window.length.as_secs_f64();
+    if let Some(share) = sum(&window.cpus, |cpu| part.cpus.contains(&cpu.cpu), packets) {
+        add(OfRole::Softirq, share * seconds * 1e6 / requests);
+    }
+    if !part.cpus.is_empty() {
+        add(OfRole::RatePerCpuGiven, part.rps / part.cpus.len() as f64);
+    }
+    metrics
+}
+
+/// The metrics of a role's CPU time; none where it is not known.
+fn of_cpu_time(part: &Part<'_>, requests: f64) -> Vec<(String, f64)> {
+    if part.used.failed > 0 {
+        return Vec::new();
+    }
     let cpu_us = part.used.cpu.as_secs_f64() * 1e6 / requests;
     let mut metrics = vec![(Metric::Cpu(part.role).name(), cpu_us)];
     let mut add =
@@ -33,17 +51,23 @@ pub(super) fn of_role(part: &Part<'_>, window: &Window) -> Vec<(String, f64)> {
         add(OfRole::User, cpu_us * (1.0 - system));
         add(OfRole::System, cpu_us * system);
     }
-    let seconds = window.length.as_secs_f64();
-    if let Some(share) = sum(&window.cpus, |cpu| part.cpus.contains(&cpu.cpu), packets) {
-        add(OfRole::Softirq, share * seconds * 1e6 / requests);
-    }
     if cpu_us > 0.0 {
         add(OfRole::RatePerCpuUsed, 1e6 / cpu_us);
     }
-    if !part.cpus.is_empty() {
-        add(OfRole::RatePerCpuGiven, part.rps / part.cpus.len() as f64);
-    }
     metrics
+}
+
+/// Why a trial cannot be used: CPU time of roles that is not known.
+pub(super) fn unknown(window: &Window) -> impl Iterator<Item = String> {
+    let failed = window.roles.iter().filter(|(_, used)| used.failed > 0);
+    failed.map(|(role, used)| {
+        format!(
+            "the CPU time of the {} is unknown: {} readings failed, such as of a process that ended without being \
+             waited for",
+            role.name(),
+            used.failed
+        )
+    })
 }
 
 /// A share of a CPU's time.
@@ -129,6 +153,38 @@ mod tests {
     fn close(metrics: &BTreeMap<String, f64>, name: &str, expected: f64) {
         let value = metrics[name];
         assert!((value - expected).abs() < 1e-9, "{name}: {value}");
+    }
+
+    #[test]
+    fn failed_reading_leaves_no_cpu_time() {
+        let used = TreeUse {
+            cpu: Duration::from_micros(20),
+            failed: 1,
+            ..TreeUse::default()
+        };
+        let part = Part {
+            role: Role::Server,
+            used: &used,
+            cpus: &[0],
+            requests: 1_000,
+            rps: 500.0,
+        };
+        let names: Vec<String> = of_role(&part, &window())
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(
+            names,
+            ["server.softirq_us_per_request", "server.rps_per_cpu_given"]
+        );
+        let mut window = window();
+        assert_eq!(unknown(&window).count(), 0);
+        window.roles.insert(Role::Server, used);
+        let why: Vec<String> = unknown(&window).collect();
+        assert!(
+            matches!(&why[..], [one] if one.starts_with("the CPU time of the server is unknown")),
+            "{why:?}"
+        );
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(super) fn loaded_trial(
     let distrust = report.distrust.iter();
     let invalid =
         distrust.map(|why| format!("the client reports its own figures as invalid: {why}"));
-    let invalid = invalid.collect();
+    let invalid = invalid.chain(cost::unknown(&window)).collect();
     let mut trial = Trial {
         round: subject.round,
         rate: subject.rate,
