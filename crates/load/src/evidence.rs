@@ -69,6 +69,9 @@ pub struct Evidence {
     /// Responses with a status of 300 or above, or with a code of gRPC other than OK, in a run without expected statuses.
     #[serde(default)]
     pub unaccepted: u64,
+    /// Responses other than the run expects, by their status, their body or a check of a journey.
+    #[serde(default)]
+    pub unexpected: u64,
     /// Responses that are known to be another request's, or nobody's, such as values of other keys.
     #[serde(default)]
     pub false_responses: u64,

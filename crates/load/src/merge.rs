@@ -188,6 +188,7 @@ fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> 
         unasked: sum(|evidence| evidence.unasked),
         failed_responses: sum(|evidence| evidence.failed_responses),
         unaccepted: sum(|evidence| evidence.unaccepted),
+        unexpected: sum(|evidence| evidence.unexpected),
         false_responses: sum(|evidence| evidence.false_responses),
         is_count_consistent: all().all(|evidence| evidence.is_count_consistent),
         send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),

@@ -322,6 +322,15 @@ impl Record {
         self.failures[failure as usize]
     }
 
+    /// Responses other than the run expects. The verdict judges those with more bytes than they should have on their own.
+    pub(crate) fn unexpected_responses(&self) -> u64 {
+        let kinds = Failure::ALL.into_iter();
+        kinds
+            .filter(|kind| kind.has_response() && *kind != Failure::UnexpectedBytes)
+            .map(|kind| self.failures_of(kind))
+            .sum()
+    }
+
     /// How often each happened, in the order of [`Failure::ALL`].
     pub(crate) fn failures(&self) -> [u64; Failure::ALL.len()] {
         self.failures

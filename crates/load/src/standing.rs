@@ -143,6 +143,7 @@ impl View<'_> {
             // What responses said is told at the end.
             failed_responses: 0,
             unaccepted: 0,
+            unexpected: 0,
             false_responses: 0,
             is_count_consistent: standing.sent == tally.last_bytes + failures + standing.in_flight,
             send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),

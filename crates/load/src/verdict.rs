@@ -20,7 +20,7 @@ use generator::{
 use reason::{Reason, State};
 use responses::{
     counts, failed_responses, failures, false_responses, measured, no_response, resent, silence,
-    unaccepted, unanswered, unasked,
+    unaccepted, unanswered, unasked, unexpected,
 };
 
 /// The judgement of a run.
@@ -55,6 +55,7 @@ impl Verdict {
             false_responses(evidence),
             failed_responses(evidence),
             unaccepted(evidence),
+            unexpected(evidence),
             unanswered(evidence),
             resent(evidence),
             start(evidence),

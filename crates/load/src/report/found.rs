@@ -129,6 +129,10 @@ pub(super) fn evidence(
         unasked: record.failures_of(Failure::UnexpectedBytes),
         failed_responses: record.failed_responses(),
         unaccepted: unaccepted(plan, record),
+        // Failed and false responses have their own reasons.
+        unexpected: record
+            .unexpected_responses()
+            .saturating_sub(record.failed_responses() + record.false_responses()),
         false_responses: record.false_responses(),
         is_count_consistent: record.sent == accounted
             && times.is_consistent(measured + record.late - record.late_unmeasured),

@@ -156,6 +156,19 @@ pub(super) fn unaccepted(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
+/// Responses other than expected are not those whose times the user means to measure.
+pub(super) fn unexpected(evidence: &Evidence) -> Option<Reason> {
+    let share = evidence.unexpected as f64 / evidence.responses.max(1) as f64;
+    (share > UNANSWERED_SHARE_SUSPECT).then(|| {
+        suspect(
+            "responses other than expected",
+            format!("{} ({})", units::count(evidence.unexpected), per_cent(share)),
+            format!("at most {}", per_cent(UNANSWERED_SHARE_SUSPECT)),
+            "percentiles include them: see the errors by kind, and correct the target or the expectation (--expect-status, --expect-body, expect, checks of a journey)",
+        )
+    })
+}
+
 pub(super) fn unanswered(evidence: &Evidence) -> Option<Reason> {
     let open = evidence.unfinished.saturating_sub(evidence.late);
     let mut share = open as f64 / evidence.requests_sent.max(1) as f64;

@@ -280,6 +280,22 @@ fn error_statuses_that_nobody_expects_are_suspect() {
 }
 
 #[test]
+fn unexpected_responses_are_suspect() {
+    for (unexpected, state) in [
+        (0, State::Valid),
+        (10, State::Valid),
+        (11, State::Suspect),
+        (1_000, State::Suspect),
+    ] {
+        let verdict = Verdict::of(&Evidence {
+            unexpected,
+            ..good()
+        });
+        assert_eq!(verdict.state, state, "{unexpected}");
+    }
+}
+
+#[test]
 fn the_worst_reason_stands_first_and_decides() {
     let evidence = Evidence {
         fairness: Some(0.1),

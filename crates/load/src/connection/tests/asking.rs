@@ -197,6 +197,7 @@ fn a_response_other_than_expected_is_a_response_and_an_error() {
                 .map(|kind| kind.unexpected)
                 .collect();
             assert_eq!(unexpected, [0, 10, 10, 0]);
+            assert_eq!(outcome.record.unexpected_responses(), 20);
             assert!(outcome.record.unexpected.is_some());
         },
     );
