@@ -13,7 +13,7 @@ use onrush_load::target::{Scheme, Target};
 use onrush_load::threshold::Threshold;
 
 use super::output::{self, Output};
-use super::value::{Cpus, count, cpus, duration, io_driver};
+use super::value::{Cpus, count, cpus, duration, duration_or_seconds, io_driver};
 use super::{calls, datagrams, http2, memcached, pace, reach, requests, results};
 
 /// How long a run takes when nothing is said: wrk's default.
@@ -160,7 +160,7 @@ pub(crate) struct Args {
     pub(super) threads: u64,
 
     /// How long the run takes, such as 10s, 2m or 500ms; a bare number is seconds [default: 10s, unless -n is given]
-    #[arg(short, long, value_name = "TIME", value_parser = duration)]
+    #[arg(short, long, value_name = "TIME", value_parser = duration_or_seconds)]
     pub(super) duration: Option<Duration>,
 
     /// How many requests the run makes, such as 5000, 10k or 1m; with -d, whichever comes first
@@ -475,6 +475,10 @@ mod tests {
         for (line, part) in [
             ("http://a/ -d x", "is not a duration"),
             ("http://a/ -n x", "is not a count"),
+            (
+                "http://a/ --timeout 5",
+                "a number and its unit, such as 250ms",
+            ),
             ("http://a/ -R 0", "at least one request per second"),
             ("http://a/ --io kqueue", "unknown driver"),
             ("http://a/ --cpus x", "is not a list of CPUs"),

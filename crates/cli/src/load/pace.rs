@@ -373,6 +373,23 @@ mod tests {
     }
 
     #[test]
+    fn bare_time_is_refused() {
+        for line in [
+            "--ramp 1",
+            "-s 1",
+            "--soft-start 1.5",
+            "--warm-up 1",
+            "-R 5 --catch-up 1",
+            "--stairs 10:20:10/1",
+            "--burst 3/500",
+        ] {
+            let error = paced(line).err().unwrap();
+            let expected = "expected a number and its unit, such as 250ms, 1.5s";
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+    }
+
+    #[test]
     fn parts_are_counted_from_one() {
         let part = paced("--shard 2/3").ok().unwrap().shard;
         assert_eq!((part.index, part.count), (1, 3));
@@ -384,8 +401,8 @@ mod tests {
             ("-R 5 -T 5", "-R and -T both say when"),
             ("-R 5 --connections-per-second 5", "both say when"),
             ("--burst 5/1s --stairs 1:2:1/1s", "give one of them"),
-            ("--ramp 5 -s 5", "give one of them"),
-            ("--burst 5/1s --ramp 5", "use --warm-up"),
+            ("--ramp 5s -s 5s", "give one of them"),
+            ("--burst 5/1s --ramp 5s", "use --warm-up"),
             ("--spacing even", "use it with -R"),
             ("-T 5 --catch-up 1s", "use it with -R"),
             ("--ramp 5s --connect-first on", "leave one of them out"),

@@ -58,11 +58,15 @@ pub(super) fn rate_per(text: &str) -> Result<Rate, String> {
     })
 }
 
-/// As wrk and h1load have it, a bare number is seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    value::parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// A duration; a bare number is seconds, as in wrk, h1load and h2load.
+pub(super) fn duration_or_seconds(text: &str) -> Result<Duration, String> {
     let bare = text.ends_with(|last: char| last.is_ascii_digit());
     let text = if bare { &format!("{text}s") } else { text };
-    value::parse_duration(text).map_err(|error| error.to_string())
+    duration(text)
 }
 
 pub(super) fn cpus(text: &str) -> Result<Cpus, String> {

@@ -6,7 +6,7 @@ use lexopt::Arg;
 use onrush_config::value::parse_count;
 use onrush_load::dialect::h2load::{End, Text};
 
-use super::super::value::duration;
+use super::super::value::duration_or_seconds;
 use super::line::{Line, Printer, Run, is_https, only_url, parser, value};
 
 const HELP: &str = "\
@@ -245,7 +245,7 @@ fn number(name: &str, parser: &mut lexopt::Parser) -> Result<u64, String> {
 /// A time in seconds, or with a unit.
 fn time(name: &str, parser: &mut lexopt::Parser) -> Result<Duration, String> {
     let text = value(parser)?;
-    duration(&text).map_err(|error| format!("{name} {text}: {error}"))
+    duration_or_seconds(&text).map_err(|error| format!("{name} {text}: {error}"))
 }
 
 #[cfg(test)]
