@@ -4,6 +4,8 @@
 pub(super) const EXIT_USAGE: u8 = 1;
 /// Nothing of the target could be reached.
 pub(super) const EXIT_UNREACHABLE: u8 = 2;
+/// A signal ended the program before its report: 128 and the number of SIGINT, as shells have it.
+pub(super) const EXIT_INTERRUPTED: u8 = 130;
 /// There were errors during the run.
 pub(super) const EXIT_ERRORS: u8 = 3;
 /// A condition of --fail-if holds, or could not be judged.

@@ -9,7 +9,7 @@ use onrush_load::run::Stopper;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::exit::EXIT_ERRORS;
+use super::exit::EXIT_INTERRUPTED;
 use super::live;
 
 /// Signals so close behind the first are the same wish; nobody presses Ctrl-C twice as fast.
@@ -42,7 +42,8 @@ pub(super) fn on_signal(end: impl FnOnce() + Send + 'static) -> Result<(), Error
             while signals.next().is_some() && first.elapsed() < TOGETHER {}
         }
         live::give_back();
-        std::process::exit(EXIT_ERRORS.into());
+        eprintln!("interrupted: ended without waiting for the results");
+        std::process::exit(EXIT_INTERRUPTED.into());
     };
     thread::Builder::new()
         .name("signals".into())
