@@ -28,10 +28,10 @@ impl Beside {
         loop {
             let own = format!(".{process}.{number}.part");
             // A name of 255 bytes leaves no room for more.
-            let kept = name.len().min(NAME_BYTES_MAX - own.len());
+            let kept = NAME_BYTES_MAX - 1 - own.len();
             let mut beside = OsString::new();
             beside.push(".");
-            beside.push(prefix(name, kept - 1));
+            beside.push(prefix(name, kept));
             beside.push(own);
             let path = place.with_file_name(beside);
             match OpenOptions::new()
@@ -50,6 +50,17 @@ impl Beside {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// The name of the place and the id of the process, from the name of such a file. A killed process leaves its file.
+    pub fn parse(name: &str) -> Option<(&str, u32)> {
+        let mut parts = name
+            .strip_prefix('.')?
+            .strip_suffix(".part")?
+            .rsplitn(3, '.');
+        let _number: u32 = parts.next()?.parse().ok()?;
+        let process = parts.next()?.parse().ok()?;
+        Some((parts.next()?, process))
     }
 
     /// The file, to be filled: what is written is added at its end.
@@ -95,6 +106,18 @@ fn prefix(name: &OsStr, length: usize) -> &OsStr {
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn name_tells_place_and_process() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let beside = Beside::create(&directory.path().join("a.b"), 0o600).expect("created");
+        let name = beside.path.file_name().and_then(OsStr::to_str);
+        let parsed = Beside::parse(name.expect("a name"));
+        assert_eq!(parsed, Some(("a.b", std::process::id())));
+        for name in ["a.b", ".a.b.part", ".a.1.x.part", "a.1.2.part", ".1.2.part"] {
+            assert_eq!(Beside::parse(name), None, "{name}");
+        }
+    }
 
     #[test]
     fn a_free_place_is_taken_and_one_that_is_not_stays() {

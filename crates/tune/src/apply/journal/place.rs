@@ -1,6 +1,6 @@
 //! The file of a journal: one process at a time has it, and it is never there without its first line.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::path::Path;
 use onrush_file::Beside;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 /// The permissions of a journal, before the umask: `status` takes no right but to read.
 const EVERYBODY: u32 = 0o666;
@@ -23,6 +24,7 @@ pub(super) fn opening() -> OpenOptions {
 
 /// Opens the file, or makes one with its first line, and has it alone.
 pub(super) fn open_or_begin(path: &Path, first: &str, waits: impl FnOnce()) -> io::Result<File> {
+    remove_leftovers(path);
     let mut waits = Some(waits);
     loop {
         match opening().append(true).open(path) {
@@ -49,6 +51,7 @@ pub(super) fn begin_anew(path: &Path, first: &str) -> io::Result<File> {
 
 /// Opens the file that is there, if one is, and has it alone; only to read it where it cannot be written.
 pub(super) fn open_to_undo(path: &Path, waits: impl FnOnce()) -> io::Result<Option<File>> {
+    remove_leftovers(path);
     let mut waits = Some(waits);
     loop {
         let file = match opening().append(true).open(path) {
@@ -94,6 +97,31 @@ fn begun(path: &Path, first: &str) -> io::Result<Beside> {
     beside.file().write_all(first.as_bytes())?;
     beside.file().sync_data()?;
     Ok(beside)
+}
+
+/// Removes the unfinished journals of killed processes, those of other network namespaces included: a namespace may be
+/// gone, and its journal is then never opened again. A file that cannot be removed does no harm.
+fn remove_leftovers(path: &Path) {
+    let directory = path.parent().map(fs::read_dir).and_then(Result::ok);
+    for entry in directory.into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some((place, process)) = name.to_str().and_then(Beside::parse) else {
+            continue;
+        };
+        if place.starts_with("onrush-tune.") && is_left(&entry.path(), process) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether the process that made a file has ended. A process of another PID namespace is noticed by its lock.
+fn is_left(path: &Path, process: u32) -> bool {
+    let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+    let has_ended = pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
+    has_ended
+        && opening().open(path).is_ok_and(|file| {
+            rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        })
 }
 
 /// The name of a file is on the disk when its directory is (fsync(2)).
@@ -172,6 +200,43 @@ mod tests {
         });
         let left = fs::read_dir(directory.path()).expect("a directory").count();
         assert_eq!(left, 1, "no other name is left");
+    }
+
+    #[test]
+    fn leftover_of_killed_process_is_removed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = |name: String| directory.path().join(name);
+        // No process has an id above PID_MAX_LIMIT, 4,194,304.
+        let dead = || fs::write(place(".onrush-tune.7.journal.5000000.0.part".into()), "x");
+        let ours = format!(".onrush-tune.7.journal.{}.0.part", std::process::id());
+        let locked = ".onrush-tune.8.journal.5000000.0.part".to_owned();
+        let other = ".result.json.5000000.0.part".to_owned();
+        for name in [&ours, &locked, &other] {
+            fs::write(place(name.clone()), "x").expect("a file");
+        }
+        let lock = fs::File::open(place(locked.clone())).expect("a file");
+        lock.lock().expect("nobody has it");
+        let path = place("onrush-tune.7.journal".into());
+        let left = || {
+            let entries = fs::read_dir(directory.path()).expect("a directory");
+            let names = entries.map(|entry| entry.expect("an entry").file_name());
+            let mut names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
+            names.sort();
+            names
+        };
+        let mut kept = [ours, locked, other];
+        kept.sort();
+        dead().expect("a file");
+        assert!(
+            Journal::open_to_undo(&path, "b", || {})
+                .expect("open")
+                .is_none()
+        );
+        assert_eq!(left(), kept);
+        dead().expect("a file");
+        let journal = Journal::open(&path, "b").expect("open");
+        journal.remove().expect("removed");
+        assert_eq!(left(), kept);
     }
 
     #[test]
