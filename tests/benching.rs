@@ -97,7 +97,10 @@ fn a_quick_run_measures_and_reports() {
         "--out",
         &out.display().to_string(),
     ]);
-    assert_eq!(finished.code, Some(0), "{finished:?}");
+    // The client reports its own figures as invalid if the machine of the test gave it no CPU.
+    let is_starved = finished.err.contains("INVALID") && finished.err.contains("waited for a CPU");
+    let code = if is_starved { 3 } else { 0 };
+    assert_eq!(finished.code, Some(code), "{finished:?}");
     assert!(finished.out.contains("requests per second"), "{finished:?}");
     let result = results(&out, &finished);
     let trial = &result["works"][0]["variants"][0]["trials"][0];

@@ -107,7 +107,7 @@ fn a_reader_that_takes_nothing_is_waited_for_until_the_first_signal() {
     });
     assert!(fs::metadata(&json).is_ok_and(|found| found.len() > 0));
     program.signal(Signal::TERM);
-    assert_eq!(program.finish().code, Some(3));
+    assert_eq!(program.finish().code, Some(130));
 }
 
 #[test]

@@ -187,7 +187,10 @@ pub(super) const NGINX: &[Site] = &[
             ("GET /a.html\nX-Address: 192.0.2.1", Same),
             (
                 "GET /a.html",
-                Status("403", "compares networks with the address of the client"),
+                Status(
+                    "403",
+                    "networks are compared with the address of the client",
+                ),
             ),
         ],
     },

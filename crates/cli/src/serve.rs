@@ -65,7 +65,9 @@ const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
 /// Serves until SIGINT, SIGTERM or SIGQUIT.
 pub(crate) fn run(args: Args) -> ExitCode {
     match serve(args) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(Output::Read) => ExitCode::SUCCESS,
+        // Lines of the start may still wait for the reader, and a flush waits for them.
+        Ok(Output::Unread) => std::process::exit(0),
         Err(error) => {
             say(format_args!("onrush serve: {error:#}"));
             ExitCode::from(1)
@@ -73,7 +75,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
     }
 }
 
-fn serve(args: Args) -> anyhow::Result<()> {
+fn serve(args: Args) -> anyhow::Result<Output> {
     let bound = bind(&args)?;
     let admin_plan = bound.prepared.plan().admin.clone();
     let is_admin_kept = bound.start.has_admin();
@@ -131,10 +133,19 @@ fn serve(args: Args) -> anyhow::Result<()> {
     hasten(asked, server.handles(), end.successor());
     let totals = server.stop();
     interface.end();
-    if is_output_read() {
+    let output = output();
+    if output == Output::Read {
         print_end(announced, &log, &totals);
     }
-    Ok(())
+    Ok(output)
+}
+
+/// What happens to standard output at the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Output {
+    Read,
+    /// It is a full pipe.
+    Unread,
 }
 
 /// The last lines of standard output, after those of the start.
@@ -225,12 +236,15 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
 }
 
 /// Lines of the log that did not fit.
-/// Whether standard output takes a line within [`OUTPUT_PATIENCE`]. A pipe that is full and that nobody reads does not.
-fn is_output_read() -> bool {
+/// Waits until standard output takes a line, at most for [`OUTPUT_PATIENCE`].
+fn output() -> Output {
     let output = std::io::stdout();
     let patience = Timespec::try_from(OUTPUT_PATIENCE).expect("it is short");
     let mut polled = [PollFd::new(&output, PollFlags::OUT)];
-    poll(&mut polled, Some(&patience)) != Ok(0)
+    match poll(&mut polled, Some(&patience)) {
+        Ok(0) => Output::Unread,
+        Ok(_) | Err(_) => Output::Read,
+    }
 }
 
 fn say_what_was_lost(log: &NonBlocking) {
