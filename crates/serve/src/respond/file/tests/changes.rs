@@ -278,7 +278,9 @@ fn files_of_a_cache_without_requests_are_closed_at_once() {
         let root = Root::open(tree.0.path()).expect("a directory");
         let cache = Cache::new(root, &[]);
         async move {
-            let entry = cache.find(b"large", &site.core).ok().expect("it is there");
+            let Ok(entry) = cache.find(b"large", &site.core) else {
+                panic!("it is not found");
+            };
             assert_eq!(cache.counts(), (1, 1));
             let kept = (Rc::downgrade(&cache), Rc::downgrade(&entry));
             drop((cache, entry));
