@@ -140,7 +140,7 @@ fn serve(args: Args) -> anyhow::Result<Output> {
     Ok(output)
 }
 
-/// What happens to standard output at the end.
+/// State of standard output at the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Output {
     Read,
@@ -148,7 +148,7 @@ enum Output {
     Unread,
 }
 
-/// The last lines of standard output, after those of the start.
+/// Prints the last lines, after the lines of the start.
 fn print_end(announced: Option<JoinHandle<()>>, log: &NonBlocking, totals: &impl Display) {
     if let Some(announced) = announced {
         // Its panic has been printed.

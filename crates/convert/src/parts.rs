@@ -10,7 +10,7 @@ pub(crate) struct Parts<'p> {
     /// Expression before an expression that begins with `^`, and before others.
     pub(crate) begin: &'p str,
     pub(crate) before: &'p str,
-    /// Expression behind an expression that ends with `$`.
+    /// Expression that is appended to an expression with `$` at its end.
     pub(crate) end: &'p str,
 }
 

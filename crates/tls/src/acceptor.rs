@@ -63,8 +63,9 @@ pub struct ServerSetup {
 ///
 /// Its tickets are its own: a session begun here cannot be resumed where other clients are trusted, and none once the
 /// authorities of clients have changed. Their keys are made at the start and at each such change, replaced every six
-/// hours and forgotten after twelve, and shared by all cores; nothing is remembered of a session, which ends with its
-/// client's certificate, with the first revocation list that expires and a day after its full handshake, however often it is resumed. Early data (0-RTT) is never taken, since whoever records it can send it again.
+/// hours and forgotten after twelve, and shared by all cores; nothing is remembered of a session. A session ends when its client's
+/// certificate or the first revocation list expires, at the latest a day after its full handshake, however often it is resumed. Early
+/// data (0-RTT) is never taken: a recorded request could be sent again.
 pub struct Acceptor {
     setup: ServerSetup,
     provider: Arc<CryptoProvider>,

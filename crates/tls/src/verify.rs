@@ -40,7 +40,7 @@ impl Watchful {
         intermediates: &[CertificateDer<'_>],
         now: u64,
     ) -> Option<u64> {
-        // A list that has expired is of another authority.
+        // The client is accepted, so an expired list belongs to another authority.
         let lists_end = self.lists_end.iter().copied().filter(|&end| end > now);
         let chain_ends = certificate::chain_ends(certificate, intermediates, now);
         lists_end.chain(chain_ends).min()

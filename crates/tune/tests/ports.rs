@@ -47,7 +47,7 @@ fn interfaces_of_one_device_get_the_interrupts_that_have_their_name() {
     assert_eq!(plan_of(root.path(), &Request::default()).actions, []);
 }
 
-/// What a plan says of interrupts that it does not move.
+/// Notes of a plan about interrupts that stay where they are.
 #[track_caller]
 fn check_unmoved(root: &Path, moved: usize, about: &[&str], text: &str) {
     let facts = read(root);

@@ -150,7 +150,7 @@ fn links_of_a_recording_do_not_lead_out_of_it() {
     assert_eq!(read(root.path()).system.setting("net/core/somaxconn"), None);
 }
 
-/// What may stand in a file of a broken or hostile recording.
+/// Contents of files in broken or hostile recordings.
 fn anything() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),

@@ -488,7 +488,7 @@ mod tests {
             rustix::thread::gettid().as_raw_nonzero()
         });
         let id = worker.join().expect("it ends");
-        // A joined thread may still be on its way out of the kernel.
+        // The kernel may still list a joined thread for a moment.
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         while fs::exists(format!("/proc/self/task/{id}")).expect("a readable /proc") {
             assert!(std::time::Instant::now() < deadline, "thread {id} stays");

@@ -31,7 +31,7 @@ pub(super) struct Reloading<'a> {
     watch: Option<Watch>,
     in_force: InForce,
     error_log: ErrorLog,
-    /// Of the admin interface on a TCP address.
+    /// Token of the admin interface. `None` without a TCP address.
     token: Option<CurrentToken>,
     privileges: Privileges,
 }

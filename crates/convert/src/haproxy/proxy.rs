@@ -58,7 +58,7 @@ fn named_defaults(sections: &[Directive], section: &Directive) -> Option<usize> 
     sections.position(|section| section.name() == "defaults" && section.argument(0) == name)
 }
 
-/// All lines of defaults: first those of the defaults that they name, which must come before them.
+/// All lines of a `defaults` section. The lines of the section named after `from` are first; it must be earlier in the file.
 fn inherited(sections: &[Directive], at: usize) -> Vec<&Directive> {
     let mut chain = vec![&sections[at]];
     let mut end = at;

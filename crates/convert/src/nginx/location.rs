@@ -352,7 +352,9 @@ fn read(
         "=" if is_path => Ok(Some((Kind::Exact, plain(Path::Exact(text.to_owned()))))),
         "" if is_path => Ok(Some((Kind::Prefix, prefix()))),
         "^~" if is_path => Ok(Some((Kind::Preferred, prefix()))),
-        "=" | "" | "^~" => Err(format!("{text:?} is no path: no request has it")),
+        "=" | "" | "^~" => Err(format!(
+            "{text:?} does not begin with a slash: no request matches it"
+        )),
         "~" | "~*" => {
             let pattern = match modifier {
                 "~*" => format!("(?i){text}"),

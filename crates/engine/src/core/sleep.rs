@@ -16,8 +16,8 @@ impl Core {
         self.sleep_until(self.now_exact() + duration)
     }
 
-    /// Pauses until `when`, at least. Afterwards [`Core::now`] is not before `when`, so a loop over it ends: where only the exact time has
-    /// reached `when`, the task goes on in the next turn.
+    /// Pauses until `when`, at least. Afterwards [`Core::now`] is not before `when`, so a loop that compares the two ends. If only the exact
+    /// time has reached `when`, the task continues in the next turn.
     pub fn sleep_until(&self, when: Instant) -> Sleep {
         Sleep {
             core: self.clone(),

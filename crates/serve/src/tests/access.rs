@@ -87,7 +87,7 @@ fn networks_are_those_of_the_client_that_a_trusted_proxy_names() {
     assert_eq!(statuses(&exchange_text(&plan, request)), ["403"]);
     plan.forwarded.trust = Networks::everybody();
     assert_eq!(statuses(&exchange_text(&plan, request)), ["200"]);
-    // Only fields of the kind that is read count, whatever servers get.
+    // Only fields of the configured kind count, whatever `send` is.
     let other = "GET / HTTP/1.1\r\nHost: h\r\nForwarded: for=192.0.2.1\r\n\r\n";
     for (x_forwarded, forwarded) in [(false, true), (true, true), (true, false), (false, false)] {
         (plan.forwarded.x_forwarded, plan.forwarded.forwarded) = (x_forwarded, forwarded);

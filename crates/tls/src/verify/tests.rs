@@ -106,6 +106,6 @@ fn session_ends_when_the_first_revocation_list_expires() {
     assert!(chain_end > Some(NOW + 7));
     assert_eq!(ends(vec![]), chain_end);
     assert_eq!(ends(vec![NOW + 9, NOW + 7]), Some(NOW + 7));
-    // Of another authority, whose clients are refused.
+    // An expired list belongs to another authority.
     assert_eq!(ends(vec![NOW - 1, u64::MAX]), chain_end);
 }

@@ -356,7 +356,7 @@ fn a_full_accept_queue_is_named_by_its_port() {
         "; 12 of 2048 wait at the 2 sockets of port 8080",
         "above that",
     );
-    // What was dropped before, and what nobody waits for, is no evidence.
+    // Earlier drops, and drops without a waiting program, are not evidence.
     let quiet = [socket(1, 0, 128, 100)];
     check_ports(&quiet, &quiet, "TCPReqQFullDoCookies 0", "above that");
 }
@@ -489,7 +489,7 @@ fn a_machine_with_room_that_is_asked_is_limited_by_its_client() {
         "client-limited: 4200 packets a second came in and 5000 went out, the busiest CPU was 40 % busy, next to nothing was dropped or stolen, and in 2 samples requests were read and answered and responses sent",
     );
     check(100.0, counted(110.0, &asked), client);
-    // A few that nobody wanted, as on every network, are no reason.
+    // A few unwanted packets, as on every network, are not a reason.
     let some = |dropped: u64| [&asked[..], &[("TcpExtTCPBacklogDrop", dropped)]].concat();
     check(100.0, counted(110.0, &some(42)), client);
     let full = "nothing here was full: the busiest CPU was 40 % busy, and 43 packets were dropped";

@@ -272,7 +272,7 @@ impl Cache {
     }
 }
 
-/// Forgets files that nobody asks for, until none are left to forget. Does not keep the cache of an earlier configuration: its files
+/// Removes files without recent requests, until the cache is empty. Does not own the cache, so the files of an earlier configuration
 /// are closed with its last request.
 async fn forget_idle(cache: Weak<Cache>, core: Core) {
     loop {
