@@ -15,7 +15,6 @@ mod fields;
 mod guard;
 mod handler;
 mod hidden;
-mod host_pattern;
 mod internal;
 mod known;
 mod lexer;

@@ -21,6 +21,12 @@ pub(crate) fn of_host(pattern: &str) -> String {
     with_end(pattern, &["$", "\\z"], "\\.?(:[0-9]+)?$")
 }
 
+/// [`of_host`] for a name that is compared without regard to case.
+pub(crate) fn of_caseless_host(pattern: &str) -> String {
+    let pattern = pattern.trim_start_matches("(?i)");
+    format!("(?i){}", of_host(pattern))
+}
+
 /// The expression with something else in place of the ends of a text.
 fn with_end(pattern: &str, ends: &[&str], end: &str) -> String {
     let mut out = String::new();
@@ -314,6 +320,20 @@ mod tests {
     fn is_in(pattern: &str, path: &[u8]) -> bool {
         let regex = regex::bytes::Regex::new(pattern).expect(pattern);
         regex.is_match(path)
+    }
+
+    #[test]
+    fn each_end_of_a_host_may_be_before_a_port() {
+        const END: &str = "\\.?(:[0-9]+)?$";
+        for (pattern, expected) in [
+            ("^a\\.org$", format!("(?i)^a\\.org{END}")),
+            ("(?i)^a$|^b$", format!("(?i)^a{END}|^b{END}")),
+            ("^(a$|b)", format!("(?i)^(a{END}|b)")),
+            ("a\\$[]$][^]$]x\\z", format!("(?i)a\\$[]$][^]$]x{END}")),
+            ("^a", "(?i)^a".to_owned()),
+        ] {
+            assert_eq!(of_caseless_host(pattern), expected, "{pattern}");
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 
 use super::field::{Wanted, field};
-use super::host_pattern::host_pattern;
 use super::map::Map;
 use super::method::method;
 use super::request_uri::target;
@@ -12,7 +11,7 @@ use super::variable::{Constants, Piece, canonical, expanded, names, pieces};
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
 use crate::dialect::carried;
-use crate::pcre::find;
+use crate::pcre::{find, of_caseless_host};
 
 /// The condition of an `if`, out of its words with their parentheses.
 ///
@@ -274,7 +273,7 @@ fn check_all(formula: &Formula) -> Result<(), String> {
 fn host(wanted: &Wanted<'_>) -> Result<Atom, String> {
     match wanted {
         Wanted::Equal(host) | Wanted::Alike(host) => host_named(host),
-        Wanted::Found(pattern) => Ok(header("Host", Test::Matches(host_pattern(pattern)))),
+        Wanted::Found(pattern) => Ok(header("Host", Test::Matches(of_caseless_host(pattern)))),
         Wanted::Set => Ok(header("Host", Test::Present)),
     }
 }

@@ -1,11 +1,11 @@
 //! Servers by their names.
 
-use super::host_pattern::host_pattern;
 use super::scope::Scope;
 use super::work::Work;
 use crate::condition::{Atom, Path, Test};
 use crate::dialect::carried;
 use crate::directive::Directive;
+use crate::pcre::of_caseless_host;
 
 /// A server of `http`.
 #[derive(Clone, Debug)]
@@ -99,7 +99,8 @@ impl<'a> Server<'a> {
 impl Names {
     fn add<'a>(&mut self, work: &mut Work<'a>, said: &'a Directive, name: &str) {
         if let Some(pattern) = name.strip_prefix('~') {
-            let pattern = carried(&format!("(?i){pattern}")).map(|pattern| host_pattern(&pattern));
+            let pattern =
+                carried(&format!("(?i){pattern}")).map(|pattern| of_caseless_host(&pattern));
             match pattern.and_then(|pattern| Path::pattern(&pattern).map(|_| pattern)) {
                 Ok(pattern) => self.patterns.push(pattern),
                 Err(why) => work.notes.left_out(said, why),
