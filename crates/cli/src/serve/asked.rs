@@ -49,7 +49,7 @@ pub(super) fn hasten(asked: Receiver<Asked>, handles: Vec<Handle>, successor: Op
                 Asked::End(_) => {
                     let end = |handle: &Handle| handle.stop(Duration::ZERO);
                     handles.iter().for_each(end);
-                    // Nothing is left that takes time, but for standard output that nobody reads.
+                    // A file system that does not answer can still hold up the last lines of a log.
                     thread::sleep(END_PATIENCE);
                     std::process::exit(1);
                 }
