@@ -3,6 +3,7 @@
 
 mod access;
 mod admin;
+mod automaton;
 mod balance;
 mod cache_control;
 mod clients;

@@ -1,7 +1,8 @@
 //! Edits of paths with which a server may get a path that an earlier route refuses.
 
+use super::automaton::may_begin_with;
 use crate::diagnostic::{Findings, Span};
-use crate::plan::{Action, Host, PathEdit, PathMatch, Route, When};
+use crate::plan::{Action, Host, PathEdit, PathMatch, Pattern, Route, When};
 
 /// Warns of every route that may edit a path into a path that an earlier route refuses. Routes are chosen by the path before
 /// the edit, so no route refuses the edited path.
@@ -20,11 +21,15 @@ pub(super) fn warn_of_edits(routes: &[(Route, Span)], findings: &mut Findings<'_
             continue;
         };
         let line = findings.line_of(by);
-        let path = path_of(guard).unwrap_or("");
+        let path = match &guard.when.path {
+            PathMatch::Regex(pattern) => format!("a path that {:?} matches", pattern.as_str()),
+            PathMatch::Prefix(path) | PathMatch::Exact(path) => format!("{path:?}"),
+            PathMatch::Any => "a path".to_owned(),
+        };
         findings.warning(
             span.clone(),
             format!(
-                "this [[route]] may edit a path so that its server gets {path:?}, which the one in line {line} refuses: routes are chosen by the path before the edit"
+                "this [[route]] may edit a path so that its server gets {path}, which the one in line {line} refuses: routes are chosen by the path before the edit"
             ),
         );
     }
@@ -47,11 +52,22 @@ pub(super) fn warn_of_encoded_slashes(routes: &[(Route, Span)], findings: &mut F
     }
 }
 
-/// Whether `guard` refuses what `editing` may ask a server for.
+/// Whether `guard` refuses what `editing` may ask a server for, and a client may ask `editing` for.
 fn is_passed(guard: &Route, editing: &Route) -> bool {
-    let Some(path) = path_of(guard) else {
-        return false;
+    let is_reached = || match &guard.when.path {
+        PathMatch::Any => false,
+        PathMatch::Prefix(path) | PathMatch::Exact(path) => gets_path(editing, guard, path),
+        PathMatch::Regex(pattern) => gets_match(editing, pattern),
     };
+    let (refusing, edited) = (&guard.when, &editing.when);
+    refuses_for(guard, editing)
+        && have_common_host(&refusing.hosts, &edited.hosts)
+        && have_common_listener(&refusing.listeners, &edited.listeners)
+        && is_reached()
+}
+
+/// Whether a server may get `path`, or a path that begins with it, by the edit of a route.
+fn gets_path(editing: &Route, guard: &Route, path: &str) -> bool {
     let of_client = editing.when.path.prefix();
     let is_client_path = match editing.path_edit {
         // Every path below the new prefix comes from exactly one path of a client.
@@ -62,10 +78,30 @@ fn is_passed(guard: &Route, editing: &Route) -> bool {
         PathMatch::Exact(exact) => exact.starts_with(beginning),
         _ => path.starts_with(beginning) || beginning.starts_with(path),
     };
-    (!is_client_path || of_client.is_empty())
-        && refuses_for(guard, editing)
-        && have_common_host(&guard.when.hosts, &editing.when.hosts)
-        && beginnings(editing).iter().any(|it| may_become(it))
+    (!is_client_path || of_client.is_empty()) && beginnings(editing).iter().any(|it| may_become(it))
+}
+
+/// Whether a server may get a path that `pattern` matches by the edit of a route for other paths.
+fn gets_match(editing: &Route, pattern: &Pattern) -> bool {
+    let of_client = match editing.when.path.prefix() {
+        // Any path: one that no expression names.
+        "" | "/" => "/~",
+        prefix => prefix,
+    };
+    let may_become = |beginning| {
+        may_begin_with(pattern.as_str(), beginning) && !may_begin_with(pattern.as_str(), of_client)
+    };
+    match &editing.path_edit {
+        PathEdit::Keep => false,
+        PathEdit::ReplacePrefix(by) => match &editing.when.path {
+            PathMatch::Exact(_) => pattern.matches(by.as_bytes()),
+            PathMatch::Any | PathMatch::Prefix(_) | PathMatch::Regex(_) => may_become(by),
+        },
+        PathEdit::Rewrite(rules) => rules.iter().any(|rule| match rule.extent() {
+            (0, _, _) => pattern.matches(rule.beginning().as_bytes()),
+            _ => may_become(rule.beginning()),
+        }),
+    }
 }
 
 /// Whether `other` takes the requests for the path of `guard` that meet the conditions of `editing`.
@@ -105,14 +141,6 @@ fn is_implied(wide: &When, conditions: &[&When]) -> bool {
         && (wide.scheme.is_none() || conditions.iter().any(|when| when.scheme == wide.scheme))
 }
 
-/// The path or path prefix of a route; `None` for expressions and for routes without a path.
-fn path_of(route: &Route) -> Option<&str> {
-    match &route.when.path {
-        PathMatch::Prefix(path) | PathMatch::Exact(path) => Some(path),
-        PathMatch::Any | PathMatch::Regex(_) => None,
-    }
-}
-
 /// Whether `guard` refuses requests for resources of the servers of `editing`.
 fn refuses_for(guard: &Route, editing: &Route) -> bool {
     let access = &guard.access;
@@ -136,6 +164,12 @@ fn have_common_host(hosts: &[Host], others: &[Host]) -> bool {
         others.any(|other| host.covers(other) || other.covers(host))
     };
     hosts.is_empty() || others.is_empty() || hosts.iter().any(meet)
+}
+
+/// Whether a request can come by a listener of both.
+fn have_common_listener(listeners: &[String], others: &[String]) -> bool {
+    let is_both = |name| others.contains(name);
+    listeners.is_empty() || others.is_empty() || listeners.iter().any(is_both)
 }
 
 /// Prefixes of the edited paths of a route.

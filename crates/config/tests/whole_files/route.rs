@@ -1116,6 +1116,54 @@ fn an_edit_that_may_make_a_refused_path_is_warned_of() {
 }
 
 #[test]
+fn edit_into_path_that_expression_refuses_is_warned_of() {
+    let two = |guard: &str, editing: &str| {
+        warnings(&format!(
+            "[[route]]\npath = {guard:?}\nrespond = {{ status = 403 }}\n[[route]]\nforward = \"app\"\n{editing}\n[upstream.app]\nservers = [\"a:1\"]"
+        ))
+    };
+    const STRIPPED: &str = "path = \"/api\"\nstrip_prefix = true";
+    const REWRITTEN: &str = "rewrite = { match = \"^/old/(.*)$\", to = \"/$1\" }";
+    let warned = "4:1: this [[route]] may edit a path so that its server gets a path that \"^/admin(/|$)\" matches, which the one in line 1 refuses: routes are chosen by the path before the edit";
+    for editing in [STRIPPED, REWRITTEN] {
+        assert_eq!(two("~^/admin(/|$)", editing), [warned], "{editing}");
+    }
+    for (guard, editing) in [
+        // Found in the client's path as well.
+        ("~^/(api/)?admin", STRIPPED),
+        (r"~/\.git", STRIPPED),
+        (r"~/\.git", REWRITTEN),
+        (r"~\.php$", "path = \"/api/\"\nreplace_prefix = \"/v2\""),
+        ("~^/admin", "path = \"/api\"\nreplace_prefix = \"/v2\""),
+        (
+            "~^/admin",
+            "rewrite = { match = \"^/u/([0-9]+)$\", to = \"/users/$1\" }",
+        ),
+    ] {
+        assert!(two(guard, editing).is_empty(), "{guard} {editing}");
+    }
+    let fixed = "rewrite = { match = \"^/shop\", to = \"/index.php?q=1\" }";
+    assert_eq!(two(r"~\.php$", fixed).len(), 1);
+}
+
+#[test]
+fn edit_is_warned_of_only_where_listeners_meet() {
+    let two = |guard: &str, editing: &str| {
+        warnings(&format!(
+            "[[listen]]\naddress = \"127.0.0.1:1\"\nname = \"a\"\n[[listen]]\naddress = \"127.0.0.1:2\"\nname = \"b\"\n\
+             [[route]]\n{guard}\npath = \"/admin\"\nrespond = {{ status = 403 }}\n\
+             [[route]]\n{editing}\npath = \"/api\"\nstrip_prefix = true\nforward = \"http://10.0.0.1\""
+        ))
+        .len()
+    };
+    const A: &str = "listener = \"a\"";
+    const B: &str = "listener = \"b\"";
+    for (guard, editing, wanted) in [(A, B, 0), (A, A, 1), ("", B, 1), (A, "", 1)] {
+        assert_eq!(two(guard, editing), wanted, "{guard} {editing}");
+    }
+}
+
+#[test]
 fn an_edit_is_not_warned_of_where_the_same_requests_are_refused_before() {
     let of = |other: &str| {
         warnings(&format!(
