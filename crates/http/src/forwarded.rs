@@ -106,8 +106,9 @@ pub fn is_forwarding_field(name: &str) -> bool {
 }
 
 /// Whether a field of this name describes the client of a request: the fields that this module writes, other `X-Forwarded-*`
-/// fields, and fields written by other proxies and content delivery networks. Applications trust all of them, so one rule
-/// decides which of them pass.
+/// fields, and fields written by other proxies and content delivery networks. `X-Original-URL` and `X-Rewrite-URL` give the
+/// path before a proxy edited it, and some frameworks (Symfony, Zend, IIS) serve that path instead of the request's: a client
+/// could name a path that a route refuses. Applications trust all of these fields, so one rule decides which of them pass.
 #[inline]
 pub fn describes_client(name: &str) -> bool {
     describes_client_by(name, header_is)
@@ -122,8 +123,9 @@ pub(crate) fn describes_client_by(
     const FAMILY: &str = "x-forwarded-";
     let known: &[&str] = match name.len() {
         9 => &["forwarded", "x-real-ip", "client-ip"],
-        11 => &["x-client-ip"],
-        14 => &["true-client-ip"],
+        11 => &["x-client-ip", "x-forwarded"],
+        13 => &["x-rewrite-url"],
+        14 => &["true-client-ip", "x-original-url"],
         16 => &["cf-connecting-ip", "fastly-client-ip"],
         19 => &["x-cluster-client-ip"],
         24 => &["x-original-forwarded-for", "x-envoy-external-address"],
@@ -671,10 +673,20 @@ mod tests {
             "X-Cluster-Client-IP",
             "X-Original-Forwarded-For",
             "X-Envoy-External-Address",
+            "X-Forwarded",
+            "X-Original-URL",
+            "x-rewrite-url",
         ] {
             assert!(describes_client(name), "{name}");
         }
-        for name in ["X-Forwarded", "X_Real_IP", "X-Real-IPs", "Via", ""] {
+        for name in [
+            "X-Forwarde",
+            "X-Original-Uri",
+            "X_Real_IP",
+            "X-Real-IPs",
+            "Via",
+            "",
+        ] {
             assert!(!describes_client(name), "{name}");
         }
     }
