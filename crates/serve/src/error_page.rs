@@ -139,6 +139,11 @@ impl ErrorPage {
 }
 
 impl Content {
+    /// Whether it is for clients that prefer JSON, too.
+    pub(crate) fn is_json(&self) -> bool {
+        self.is_json
+    }
+
     fn new(plan: &PageContent, files: &PageFiles) -> Self {
         let (content_type, body) = match plan {
             PageContent::Body { text, content_type } => {

@@ -26,7 +26,13 @@ pub(crate) fn refuse(
     let exchange = reply.exchange;
     let page = exchange.error_page(status);
     let retry_after = page.and_then(|page| page.retry_after.as_deref());
+    let content = page.and_then(|page| page.content_for(form));
+    // Only a page that is JSON is for every `Accept` (RFC 9110 12.5.5).
+    let depends_on_accept = content.is_none_or(|content| !content.is_json());
     let write_fields = |head: &mut Fields<'_>| {
+        if depends_on_accept {
+            head.header("Vary", b"Accept");
+        }
         head.lines(lines);
         let Some(seconds) = retry_after else {
             return write_all(fields, head);
@@ -36,7 +42,7 @@ pub(crate) fn refuse(
         }
         head.header("Retry-After", seconds.as_bytes());
     };
-    match page.and_then(|page| page.content_for(form)) {
+    match content {
         Some(content) => respond_with_page(status, content, write_fields, reply),
         None if form == Form::Json => respond_with_json((status, reason), write_fields, reply),
         None => respond_with_line((status, reason), write_fields, reply),
@@ -82,7 +88,6 @@ fn respond_with_json(
     body.push_str("}\n");
     reply.head(status, |head| {
         head.header("Content-Type", b"application/problem+json")
-            .header("Vary", b"Accept")
             .length(BodyLength::Known(body.len() as u64));
         fields(head);
     })?;

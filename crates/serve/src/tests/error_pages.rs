@@ -96,9 +96,18 @@ fn who_prefers_json_gets_problem_details() {
         body(&response),
         "{\"type\":\"about:blank\",\"title\":\"Not Found\",\"status\":404,\"detail\":\"no route matches\"}\n"
     );
-    assert_eq!(body(&get(&plan, "/none", "Accept: text/html\r\n")), "<h1>");
+    let page = get(&plan, "/none", "Accept: text/html\r\n");
+    assert_eq!(body(&page), "<h1>");
+    assert!(page.contains("\r\nVary: Accept\r\n"), "{page}");
     // A page that is JSON is as good for them.
-    assert_eq!(body(&get(&plan, "/denied", JSON)), "{}");
+    let json = get(&plan, "/denied", JSON);
+    assert_eq!(body(&json), "{}");
+    assert!(!json.contains("\r\nVary:"), "{json}");
+    let line = exchange_text(&plan, "DELETE /%zz HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert!(
+        line.contains("text/plain") && line.contains("\r\nVary: Accept\r\n"),
+        "{line}"
+    );
     let head = exchange_text(
         &plan,
         "HEAD /none HTTP/1.1\r\nHost: h\r\nAccept: application/json\r\n\r\n",
