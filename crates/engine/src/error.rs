@@ -99,6 +99,23 @@ impl Error {
         matches!(self.kind, Kind::Os(Errno::MFILE | Errno::NFILE))
     }
 
+    /// Whether the operation failed for a lack of local resources, independently of the peer: descriptors, memory, buffers, local
+    /// ports or addresses (`EADDRNOTAVAIL` of connect(2)), or room for another connection.
+    pub fn is_local_shortage(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::NoBuffers
+                | Kind::Full
+                | Kind::Os(
+                    Errno::MFILE
+                        | Errno::NFILE
+                        | Errno::NOBUFS
+                        | Errno::NOMEM
+                        | Errno::ADDRNOTAVAIL
+                )
+        )
+    }
+
     /// Whether the address is taken by somebody else.
     pub fn is_address_in_use(&self) -> bool {
         self.kind == Kind::Os(Errno::ADDRINUSE)

@@ -57,6 +57,16 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
             {
                 continue;
             }
+            // Nothing is known of the server, as with a socket error in HAProxy's checks.
+            Err(Fault::Exchange(failure)) if failure.is_local_shortage() => {
+                let what = format_args!(
+                    "could not check {address}, a server of {}: {failure}",
+                    group.plan.name
+                );
+                worker.log.failure(core, what);
+                core.sleep_unless_stopping(rules.interval).await;
+                continue;
+            }
             Err(fault) => Outcome::Failed(fault),
         };
         tracing::debug!(

@@ -123,10 +123,17 @@ impl Failure {
         }
     }
 
-    /// The status for the client (RFC 9110 15.6.3, 15.6.5); `None` when it can have none any more.
+    /// Whether this proxy lacked something that the attempt needed, such as descriptors or ports: nothing is known of the
+    /// server.
+    pub(crate) fn is_local_shortage(&self) -> bool {
+        matches!(self, Failure::Connect(error) | Failure::NoResponse(error) if error.is_local_shortage())
+    }
+
+    /// The status for the client (RFC 9110 15.6.3 to 15.6.5); `None` when it can have none any more.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
             Failure::Unavailable(_) => Some(503),
+            _ if self.is_local_shortage() => Some(503),
             Failure::Connect(error) | Failure::NoResponse(error)
                 if error.kind == Kind::TimedOut =>
             {
@@ -185,6 +192,7 @@ impl Failure {
     /// What it says about the server where failures count `on` these; `None` when nothing.
     pub(crate) fn outcome(&self, on: EjectOn) -> Option<Outcome> {
         match self {
+            _ if self.is_local_shortage() => None,
             Failure::Connect(error) => connect_outcome(error),
             Failure::NoResponse(_) | Failure::Closed | Failure::EndedWithin => {
                 Some(Outcome::Failed)
@@ -215,6 +223,7 @@ impl Failure {
     pub(crate) fn fields(&self) -> &'static [(&'static str, &'static str)] {
         match self {
             Failure::Unavailable(_) => &[("Retry-After", "1")],
+            _ if self.is_local_shortage() => &[("Retry-After", "1")],
             _ => &[],
         }
     }
@@ -258,6 +267,7 @@ impl Failure {
                 "too many requests of this client are in progress"
             }
             Failure::Unavailable(_) => "all servers are busy",
+            _ if self.is_local_shortage() => "the proxy has no resources left to ask the server",
             Failure::Connect(error) if error.kind == Kind::TimedOut => {
                 "the server cannot be reached in time"
             }
@@ -283,24 +293,15 @@ impl Failure {
     }
 }
 
-/// What a connection that was not made says about the server: nothing when a resource of ours is missing (connect(2),
-/// socket(2)), and little when it only has too many connections to accept just now (a Unix socket says so).
+/// Outcome for the server of a failed connection: none when this process may not connect (connect(2)), and only a failure when
+/// the backlog of a Unix socket is full.
 fn connect_outcome(error: &Error) -> Option<Outcome> {
     match error.kind {
-        Kind::Os(
-            Errno::MFILE
-            | Errno::NFILE
-            | Errno::NOBUFS
-            | Errno::NOMEM
-            | Errno::ADDRNOTAVAIL
-            | Errno::ACCESS
-            | Errno::PERM,
-        )
-        | Kind::NoBuffers
-        | Kind::Stopping
-        | Kind::Full => None,
+        Kind::Os(Errno::ACCESS | Errno::PERM) | Kind::Stopping => None,
         Kind::Os(Errno::AGAIN) => Some(Outcome::Failed),
         Kind::TimedOut
+        | Kind::NoBuffers
+        | Kind::Full
         | Kind::FileTooShort
         | Kind::Truncated
         | Kind::Alert(_)
@@ -356,13 +357,24 @@ mod tests {
     use onrush_engine::{Errno, Op};
 
     #[test]
-    fn a_timeout_is_a_504_and_another_failure_a_502() {
+    fn timeout_is_504_local_shortage_503_and_another_failure_502() {
+        let short = |errno| Error::new(Op::Connect, Kind::Os(errno));
         let late = |op| Error::new(op, Kind::TimedOut);
         let refused = Error::new(Op::Connect, Kind::Os(Errno::CONNREFUSED));
         for (failure, status) in [
             (Failure::Connect(late(Op::Connect)), Some(504)),
             (Failure::NoResponse(late(Op::Recv)), Some(504)),
             (Failure::Connect(refused), Some(502)),
+            (Failure::Connect(short(Errno::MFILE)), Some(503)),
+            (Failure::Connect(short(Errno::NFILE)), Some(503)),
+            (Failure::Connect(short(Errno::NOMEM)), Some(503)),
+            (Failure::Connect(short(Errno::NOBUFS)), Some(503)),
+            (Failure::Connect(short(Errno::ADDRNOTAVAIL)), Some(503)),
+            (Failure::Connect(short(Errno::ACCESS)), Some(502)),
+            (
+                Failure::NoResponse(Error::new(Op::Recv, Kind::NoBuffers)),
+                Some(503),
+            ),
             (Failure::Closed, Some(502)),
             (Failure::NoWebSocket, Some(501)),
             (Failure::BadResponse("x".into()), Some(502)),
@@ -391,6 +403,11 @@ mod tests {
             ),
             (connect(Errno::MFILE), None, None),
             (connect(Errno::ADDRNOTAVAIL), None, None),
+            (
+                Failure::NoResponse(Error::new(Op::Recv, Kind::NoBuffers)),
+                None,
+                None,
+            ),
             (
                 Failure::NoResponse(late),
                 Some(Outcome::Failed),

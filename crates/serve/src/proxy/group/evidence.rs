@@ -64,7 +64,8 @@ impl Group {
                 | Failure::BadRequest(_)
                 | Failure::Intercepted(_)
                 | Failure::Unwanted
-        ) {
+        ) && !failure.is_local_shortage()
+        {
             reservation.server().responses.fail();
         }
         if let Some(on) = self.ejects_on()
