@@ -1,10 +1,11 @@
 //! Servers that stop responding: with every default no request is lost that may be repeated, and they come back by
 //! themselves.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Eject, EjectOn, RetryOn, Server, ServerAddress, Sticky};
+use onrush_config::plan::{Balance, Eject, EjectOn, RetryOn, Server, ServerAddress, Sticky};
 
 use crate::harness::{Peer, Step, TestCore, Upstream, on_every_driver, on_simulated_cores, send};
 use crate::limits::SERVERS_TRIED_MAX;
@@ -222,6 +223,29 @@ fn a_server_that_accepts_and_closes_gets_one_request_when_its_time_is_over() {
         }
         assert!(service.group(0).is_out(0));
         assert_eq!(service.worker.meter.totals().failed(), 0);
+    });
+}
+
+#[test]
+fn request_that_failed_on_reused_connection_and_again_counts_once() {
+    on_every_driver(|site| async move {
+        let used = [Step::Read, send(OK), Step::Read];
+        let bad = site.upstream(&[&used, &[Step::Read]]);
+        let mut plan = plan(&[&bad, &good(&site)]);
+        plan.upstreams[0].balance = Balance::First;
+        plan.upstreams[0].retries.count = 0;
+        plan.upstreams[0].eject = Some(Eject {
+            consecutive_failures: NonZeroU32::new(2),
+            ..Eject::on(EjectOn::Connections)
+        });
+        let (address, service) = site.serve_worker(&plan);
+        let mut client = site.connect(&address).await;
+        assert_eq!(status(&mut client, GET).await, "200");
+        assert_eq!(status(&mut client, GET).await, "502");
+        assert_eq!(bad.requests().concat().len(), 3, "the second request twice");
+        assert!(!service.group(0).is_out(0));
+        assert_eq!(status(&mut client, GET).await, "502");
+        assert!(service.group(0).is_out(0));
     });
 }
 
