@@ -385,6 +385,22 @@ fn links_that_stay_beneath_the_root_are_followed() {
 }
 
 #[test]
+fn link_is_judged_by_its_own_name() {
+    let tree = Tree::of(&["..data/index.html"]);
+    symlink("..data/index.html", tree.path("index.html")).unwrap();
+    symlink("..data", tree.path("visible")).unwrap();
+    symlink("index.html", tree.path(".link")).unwrap();
+    for (target, wanted) in [
+        ("/index.html", 200),
+        ("/visible/index.html", 200),
+        ("/..data/index.html", 404),
+        ("/.link", 404),
+    ] {
+        assert_eq!(status(&get(&tree.plan(), target)), wanted, "{target}");
+    }
+}
+
+#[test]
 fn names_may_have_any_bytes() {
     let tree = Tree::of(&["with space.txt", "grüße.txt", "100%.txt", "a+b&c=d;e"]);
     tree.write(OsStr::from_bytes(b"latin-\xe9.txt"), b"0123456789");
