@@ -14,7 +14,11 @@ pub fn parse_listen(text: &str) -> Result<Listen, Invalid> {
         let path = parse_unix_path(path, text)?;
         return Ok(Listen::plain(Address::Unix(path)));
     }
-    if let Ok(address) = text.parse::<SocketAddr>() {
+    if let Ok(mut address) = text.parse::<SocketAddr>() {
+        // An IPv6 socket that is for IPv6 only cannot be bound to an IPv4-mapped address.
+        if let IpAddr::V4(mapped) = address.ip().to_canonical() {
+            address.set_ip(mapped.into());
+        }
         return Ok(Listen::plain(Address::Tcp(address)));
     }
     let (host, port) = text.rsplit_once(':').unwrap_or(("", text));

@@ -1,15 +1,18 @@
 //! What can be known to be wrong with a plan before anything is bound: what it says of files,
 //! directories and certificates.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Action, Address, Admin, BasicAuth, FilePath, Files, LogTarget, Route};
+use onrush_config::plan::{
+    Action, Address, Admin, BasicAuth, FilePath, Files, Listen, LogTarget, Route,
+};
 use onrush_engine::{Error, File, FileKind, Kind, Root, cpu, descriptors};
 use onrush_http::{is_field_value, is_token};
 use rustix::fs::{Access, OFlags, access};
@@ -156,6 +159,7 @@ pub(crate) fn read(plan: &Plan) -> Result<Found, Unusable> {
     let encryption = Encryption::of(plan, &mut troubles);
     let page_files = PageFiles::read(plan, &mut troubles);
     let collector_fields = read_collector_fields(plan, &mut troubles);
+    troubles.wrong.extend(same_sockets(plan));
     // Routes may share a file.
     say_once(&mut troubles.wrong);
     say_once(&mut troubles.warnings);
@@ -169,6 +173,43 @@ pub(crate) fn read(plan: &Plan) -> Result<Found, Unusable> {
         collector_fields,
         troubles,
     })
+}
+
+/// Unix sockets that are at one place by different paths: by `..` or by a symbolic link.
+fn same_sockets(plan: &Plan) -> Vec<Trouble> {
+    let of_listener = |listen: &Listen| match &listen.address {
+        Address::Unix(path) => Some(path.clone()),
+        Address::Tcp(_) => None,
+    };
+    let of_admin = match &plan.admin {
+        Admin::Unix(path) => Some(path.clone()),
+        Admin::Default | Admin::Off | Admin::Tcp { .. } => None,
+    };
+    let paths = plan.listen.iter().filter_map(of_listener).chain(of_admin);
+    let mut places: HashMap<PathBuf, PathBuf> = HashMap::new();
+    let mut same = Vec::new();
+    for path in paths {
+        if let Some(first) = places.insert(resolved(&path), path.clone()) {
+            let (path, first) = (path.display(), first.display());
+            same.push(Trouble {
+                place: None,
+                message: format!(
+                    "unix:{path} and unix:{first} are the same socket: expected different ones"
+                ),
+            });
+        }
+    }
+    same
+}
+
+/// The path without symbolic links and `..`, as far as its directory exists.
+fn resolved(path: &Path) -> PathBuf {
+    let of_file = fs::canonicalize(path);
+    let resolved = of_file.or_else(|error| match path.file_name() {
+        Some(name) => fs::canonicalize(directory_of(path)).map(|directory| directory.join(name)),
+        None => Err(error),
+    });
+    resolved.unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// The users of a route that has some; its directory is only opened.
@@ -325,6 +366,33 @@ mod tests {
         let checked = check(parsed.plan).expect("no file is read");
         let found = checked.unopenable();
         found.into_iter().map(|trouble| trouble.message).collect()
+    }
+
+    #[test]
+    fn two_paths_of_one_socket_are_an_error() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let real = directory.path().join("real");
+        fs::create_dir(&real).expect("it can be made");
+        std::os::unix::fs::symlink(&real, directory.path().join("link")).expect("a link");
+        let plan = |one: &str, other: &str, admin: &str| {
+            let shown = directory.path().display();
+            let text = format!(
+                "[[listen]]\naddress = \"unix:{shown}/{one}\"\n[[listen]]\naddress = \"unix:{shown}/{other}\"\n\
+                 [admin]\naddress = \"unix:{shown}/{admin}\"\n[[route]]\nsynthetic = true\n"
+            );
+            onrush_config::parse(&text, Path::new("onrush.toml")).expect("it is valid")
+        };
+        for (one, other, admin, wanted) in [
+            ("real/a", "real/b", "real/c", 0),
+            ("real/a", "link/a", "c", 1),
+            ("real/a", "real/../real/a", "c", 1),
+            ("none/a", "none/b", "c", 0),
+            ("real/a", "real/b", "link/a", 1),
+        ] {
+            let found = check(plan(one, other, admin).plan).err();
+            let count = found.map_or(0, |found| found.0.len());
+            assert_eq!(count, wanted, "{one} {other} {admin}");
+        }
     }
 
     #[test]

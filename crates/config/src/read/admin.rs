@@ -31,7 +31,13 @@ pub(super) fn read_admin(
     const EXPECTED: &str = "a table such as { address = \"unix:/run/onrush/site.sock\" }";
     let value = file.value("admin")?;
     let section = Section::of("[admin]", value, EXPECTED, KEYS, findings)?;
-    let address = section.read("address", ADDRESS, findings);
+    let address = match section.read("address", ADDRESS, findings) {
+        Some(Where::At(Address::Unix(path))) => {
+            let path = findings.beneath(&path, &place_of_value(&section, "address"));
+            Some(Where::At(Address::Unix(path)))
+        }
+        address => address,
+    };
     if let Some(Where::At(own)) = &address
         && let Some(other) = listen.iter().find(|listen| overlap(own, &listen.address))
     {
@@ -70,10 +76,7 @@ pub(super) fn read_admin(
             }
             None
         }
-        (Some(Where::At(Address::Unix(path))), None) => {
-            let span = place_of_value(&section, "address");
-            Some(Admin::Unix(findings.beneath(&path, &span)))
-        }
+        (Some(Where::At(Address::Unix(path))), None) => Some(Admin::Unix(path)),
         (Some(Where::Off), None) => Some(Admin::Off),
         (None, None) => None,
     }

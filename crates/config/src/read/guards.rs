@@ -84,7 +84,7 @@ fn gets_path(editing: &Route, guard: &Route, path: &str) -> bool {
 /// Whether a server may get a path that `pattern` matches by the edit of a route for other paths.
 fn gets_match(editing: &Route, pattern: &Pattern) -> bool {
     let of_client = match editing.when.path.prefix() {
-        // Any path: one that no expression names.
+        // The route takes every path: a path that no expression names stands for them.
         "" | "/" => "/~",
         prefix => prefix,
     };

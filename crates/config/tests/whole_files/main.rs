@@ -398,6 +398,10 @@ const BAD: &Sentences = &[
         &["4:11: unix:a is already listened on in line 2"],
     ),
     (
+        "[[listen]]\naddress = \"127.0.0.1:80\"\n[[listen]]\naddress = \"[::ffff:127.0.0.1]:80\"",
+        &["4:11: 127.0.0.1:80 is already listened on in line 2"],
+    ),
+    (
         "[[listen]]\naddress = \":80\"\nthreads = 2",
         &[
             "3:1: key \"threads\" does not belong in [[listen]]; expected at the top of the file, before the first [section]",
