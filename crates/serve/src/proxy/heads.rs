@@ -11,6 +11,7 @@ use super::rewrite::{self, Onward};
 use super::rules::GROWTH_MAX;
 use super::upgrade;
 use crate::compress::encoding::Encoding;
+use crate::error_page::Form;
 use crate::hop::ConnectionFields;
 use crate::reply::fields::{BodyLength, MadeOf};
 use crate::reply::{Interim, Persistence, Reply, TooLarge};
@@ -95,6 +96,10 @@ impl Attempt<'_> {
                 _ => None,
             },
             change,
+            vary: match head.status >= 400 && self.exchange.intercepts(head.status, Form::Text) {
+                true => rewrite::VARY_ACCEPT,
+                false => b"",
+            },
             length: match encoding {
                 Some(_) => Some(BodyLength::Unknown),
                 None if self.trails(head, trailing) && reply.needs_chunks_for_trailers() => {

@@ -194,6 +194,12 @@ fn a_servers_error_is_replaced_only_where_that_is_wished() {
             let case = format!("{status} {intercept} {fields:?}: {outcome:?}");
             assert_eq!(outcome.response.ends_with("\n\npage"), replaced, "{case}");
             assert_eq!(outcome.response.contains("X-Own"), !replaced, "{case}");
+            let varies = replaced || fields == JSON;
+            assert_eq!(
+                outcome.response.contains("\nVary: Accept\n"),
+                varies,
+                "{case}"
+            );
             let failures: u64 = outcome.totals.failures.iter().sum();
             assert_eq!(failures, 0, "the server has responded: {case}");
         }

@@ -13,6 +13,9 @@ use crate::response_edits::Applied;
 use crate::websocket::Accept;
 use crate::worker::Worker;
 
+/// The field of a response that depends on `Accept` (RFC 9110 12.5.5).
+pub(crate) const VARY_ACCEPT: &[u8] = b"Vary: Accept\r\n";
+
 /// What is added to a response on its way to the client.
 #[derive(Debug)]
 pub(crate) struct Onward {
@@ -22,6 +25,8 @@ pub(crate) struct Onward {
     pub(crate) accept: Option<Accept>,
     /// What encoding, or leaving it, changes.
     pub(crate) change: Change,
+    /// Lines that are added: [`VARY_ACCEPT`] where another `Accept` would get an error page instead.
+    pub(crate) vary: &'static [u8],
     /// What is said of the length of its body beside what its head says.
     pub(crate) length: Option<BodyLength>,
 }
@@ -33,9 +38,11 @@ impl Onward {
             cookie,
             accept,
             change,
+            vary,
             length,
         } = self;
-        let is_plain = cookie.is_none() && accept.is_none() && *change == Change::Nothing;
+        let is_plain =
+            cookie.is_none() && accept.is_none() && vary.is_empty() && *change == Change::Nothing;
         let is_usual = head.sensitivity == Sensitivity::Usual;
         match is_plain && is_usual && head.version == Version::Http2 {
             true => MadeOf::Head {
@@ -77,6 +84,9 @@ pub(crate) fn response(
         to.header(header.name, header.value);
     });
     change.write(head.headers, to, is_edited);
+    if !onward.vary.is_empty() {
+        to.lines(onward.vary);
+    }
     if edits.is_some_and(Applied::name_us) {
         to.header("Server", b"onrush");
     }
