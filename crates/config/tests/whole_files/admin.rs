@@ -1,5 +1,7 @@
 //! `[admin]`: what it means, and what is said about a bad one.
 
+use std::path::Path;
+
 use onrush_config::plan::{Address, Admin};
 
 use crate::support::{Sentences, check_errors, parsed};
@@ -68,4 +70,15 @@ fn everything_wrong_is_named() {
         ),
     ];
     check_errors(BAD);
+}
+
+#[test]
+fn relative_socket_of_clients_is_not_one_for_admin() {
+    let text = "[[listen]]\naddress = \"unix:a\"\n[admin]\naddress = \"unix:a\"\n[[route]]\nsynthetic = true";
+    let refused = onrush_config::parse(text, Path::new("conf/onrush.toml"));
+    let errors = refused.expect_err("one socket is for both").to_string();
+    assert!(
+        errors.contains("unix:conf/a is an address of clients"),
+        "{errors}"
+    );
 }
