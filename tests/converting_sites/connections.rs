@@ -1,5 +1,7 @@
 //! What one response does not show: connections of clients that end, servers that fail or are silent.
 
+use std::net::Shutdown;
+
 use super::*;
 use crate::application::Holding;
 
@@ -166,4 +168,62 @@ fn responder(port: u16, host: &str, request: &str) -> String {
     let response = receive_all(&mut stream);
     let (_, body) = response.split_once("\r\n\r\n").expect("a head");
     body.lines().next().unwrap_or_default().to_owned()
+}
+
+/// A WebSocket through the proxy at `port` whose client has ended its side: both ends, the client's first.
+fn half_closed(port: u16, server: &Holding) -> (TcpStream, TcpStream) {
+    let mut client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    client.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    let key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket";
+    let request = format!("GET / HTTP/1.1\r\nHost: h\r\n{upgrade}\r\n{key}\r\n\r\n");
+    client.write_all(request.as_bytes()).expect("it is taken");
+    let mut held = server.next();
+    let response = format!(
+        "HTTP/1.1 101 Switching Protocols\r\n{upgrade}\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+    );
+    held.write_all(response.as_bytes()).expect("it is taken");
+    let (mut head, mut letter) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        client.read_exact(&mut letter).expect("a head");
+        head.push(letter[0]);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101 "));
+    client.shutdown(Shutdown::Write).expect("it is open");
+    assert_eq!(held.read(&mut letter).expect("an end"), 0);
+    (client, held)
+}
+
+#[test]
+fn half_closed_tunnels_end_after_the_time_of_the_server_side() {
+    let server = Holding::start();
+    // The tunnel with a time for the client's side alone is older, and its time is shorter.
+    let sites = ["timeout client-fin 1s", "timeout server-fin 2s"].map(|line| {
+        let (directory, port) = (tempfile::tempdir().expect("a directory"), free_port());
+        let text = format!(
+            "defaults\n mode http\n timeout connect 1s\n timeout client 60s\n timeout server 60s\n timeout tunnel 60s\n {line}
+frontend f\n bind 127.0.0.1:{port}\n default_backend b\nbackend b\n server s {}\n",
+            server.address
+        );
+        (directory, port, text)
+    });
+    let check = || {
+        let (mut kept, mut server_of_kept) = half_closed(sites[0].1, &server);
+        let (mut ended, _server_of_ended) = half_closed(sites[1].1, &server);
+        assert_eq!(receive_all(&mut ended), "");
+        server_of_kept.write_all(b"late").expect("it is taken");
+        drop(server_of_kept);
+        assert_eq!(receive_all(&mut kept), "late");
+    };
+    let programs = sites.each_ref().map(|(directory, port, text)| {
+        let mut program = start_haproxy(directory.path(), text);
+        wait_for(&mut program, *port);
+        program
+    });
+    check();
+    drop(programs);
+    let _results = sites
+        .each_ref()
+        .map(|(directory, port, _)| serve_result("haproxy", directory.path(), *port));
+    check();
 }

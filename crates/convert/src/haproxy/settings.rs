@@ -91,16 +91,20 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
     if !has("queue") {
         connect.push("queue");
     }
-    let lists: [(&str, bool, &[&'static str]); 9] = [
+    // HAProxy has the same time for a half-closed tunnel unless server-fin is configured.
+    let mut tunnel = vec!["tunnel_idle"];
+    if !has("server-fin") {
+        tunnel.push("tunnel_fin");
+    }
+    let lists: [(&str, bool, &[&'static str]); 8] = [
         ("client", is_front, &client),
         ("http-request", is_front, &head),
         ("http-keep-alive", is_front, &["client_idle"]),
         ("connect", is_back, &connect),
         ("queue", is_back, &["queue"]),
         ("server", is_back, &["upstream_first_byte", "upstream_body"]),
-        ("tunnel", is_back, &["tunnel_idle"]),
-        // Each is for one side. The longer one is used for both, since the shorter one could cut off a slow response.
-        ("client-fin", is_front, &["tunnel_fin"]),
+        ("tunnel", is_back, &tunnel),
+        // In force when the client has ended its side: HAProxy then waits for the server.
         ("server-fin", is_back, &["tunnel_fin"]),
     ];
     for (name, is_here, keys) in lists {
@@ -115,6 +119,10 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
             }
             None => work.notes.left_out(line, "expected a time such as 30s"),
         }
+    }
+    if let Some(line) = proxy.last(&["timeout", "client-fin"]).filter(|_| is_front) {
+        let why = "HAProxy ends both sides of a tunnel when the server has ended its own, and this time bounds the wait for the client's end; a client that ends its side first waits for timeout server-fin";
+        work.notes.without_effect(line, why);
     }
 }
 

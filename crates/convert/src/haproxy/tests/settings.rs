@@ -283,17 +283,25 @@ fn values_in_another_form_have_notes() {
 }
 
 #[test]
-fn half_closed_tunnels_have_the_longer_time_of_both_sides() {
-    let conversion = of(
-        " timeout client-fin 20s",
-        &format!(" timeout server-fin 50s\n{SERVER}"),
-    );
-    check_line(&conversion, "tunnel_fin = \"50s\"");
-    let said = outcome(&conversion, "timeout server-fin");
-    assert_eq!(said, Outcome::Carried);
-    match outcome(&conversion, "timeout client-fin") {
-        Outcome::Approximated(how) => assert!(how.contains("tunnel_fin"), "{how}"),
-        other => panic!("{other:?}"),
+fn half_closed_tunnels_have_the_time_of_the_server_side() {
+    for (back, expected) in [
+        (" timeout server-fin 5s\n timeout tunnel 1h\n", Some("5s")),
+        (" timeout tunnel 1h\n", Some("1h")),
+        ("", None),
+    ] {
+        let conversion = of(" timeout client-fin 20s", &format!("{back}{SERVER}"));
+        match expected {
+            Some(time) => check_line(&conversion, &format!("tunnel_fin = \"{time}\"")),
+            None => assert!(
+                !conversion.text.contains("tunnel_fin"),
+                "{}",
+                conversion.text
+            ),
+        }
+        match outcome(&conversion, "timeout client-fin") {
+            Outcome::WithoutEffect(why) => assert!(why.contains("server-fin"), "{why}"),
+            other => panic!("{other:?}"),
+        }
     }
 }
 
