@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use onrush_engine::clock::{self, Instant};
 use onrush_http::response::ResponseHead;
 use onrush_http::{Framing, Header, HeaderSlots, Limits, Method, Parsed, response};
 use serde_json::Value;
@@ -19,11 +20,11 @@ use crate::response::IDENTITY;
 /// Bytes of a response at most: metrics of thousands of servers.
 const RESPONSE_MAX: u64 = 256 * 1024 * 1024;
 
-/// How long an interface may be silent: a question waits 5 s for a core that does not answer, and events have a sign of life
-/// each 15 s.
+/// Time limit of a question with its response: it waits 5 s for a core that does not answer. Events have a line each 15 s, and
+/// the limit applies to each line.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The same behind an order: an upgrade takes a minute at most, and reads a long configuration first.
+/// Time limit of an order: an upgrade takes a minute at most, and reads a long configuration first.
 const ORDER_PATIENCE: Duration = Duration::from_secs(90);
 
 /// Where an interface is.
@@ -65,17 +66,25 @@ impl Response {
 /// # Errors
 /// When nothing listens there, the listener is not an admin interface, or its response is incomplete.
 pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Response> {
-    identify(place)?;
-    let request = request(place, path, (body, "application/json"));
-    let mut bytes = Vec::new();
     let patience = match body {
         Some(_) => ORDER_PATIENCE,
         None => PATIENCE,
     };
-    let mut stream = connect(place, patience)?;
+    ask_within(place, path, body, Deadline::after(patience))
+}
+
+fn ask_within(
+    place: &Place,
+    path: &str,
+    body: Option<&str>,
+    deadline: Deadline,
+) -> io::Result<Response> {
+    identify(place, deadline)?;
+    let request = request(place, path, (body, "application/json"));
+    let mut bytes = Vec::new();
+    let mut stream = Stream::connect(place, deadline)?;
     stream.write_all(request.as_bytes())?;
-    let read = stream.take(RESPONSE_MAX).read_to_end(&mut bytes);
-    read.map_err(|error| silent(error, patience))?;
+    stream.take(RESPONSE_MAX).read_to_end(&mut bytes)?;
     let mut slots = HeaderSlots::new();
     match response::parse(&bytes, &mut slots, Method::Get, &Limits::DEFAULT) {
         Parsed::Complete(head)
@@ -103,19 +112,27 @@ pub fn follow(
     path: &str,
     mut each: impl FnMut(&Value) -> io::Result<()>,
 ) -> io::Result<()> {
-    identify(place)?;
+    let deadline = Deadline::after(PATIENCE);
+    identify(place, deadline)?;
     let request = request(place, path, (None, feed::CONTENT_TYPE));
-    let mut stream = connect(place, PATIENCE)?;
+    let mut stream = Stream::connect(place, deadline)?;
     stream.write_all(request.as_bytes())?;
-    let mut lines = BufReader::new(stream).lines();
-    let status = lines.next().transpose()?.unwrap_or_default();
-    if status.split(' ').nth(1) != Some("200") {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    if line.split(' ').nth(1) != Some("200") {
+        let status = line.trim_end();
         return Err(io::Error::other(format!(
             "the server responded with {status:?} where events were expected"
         )));
     }
-    for line in lines {
-        let line = line.map_err(|error| silent(error, PATIENCE))?;
+    loop {
+        line.clear();
+        reader.get_mut().deadline = Deadline::after(PATIENCE);
+        if reader.read_line(&mut line)? == 0 {
+            break;
+        }
+        let line = line.trim_end_matches(['\r', '\n']);
         if line == feed::END {
             return Ok(());
         }
@@ -131,18 +148,17 @@ pub fn follow(
 }
 
 /// Makes sure that an admin interface listens at `place`, by a request without a token that changes nothing.
-fn identify(place: &Place) -> io::Result<()> {
+fn identify(place: &Place, deadline: Deadline) -> io::Result<()> {
     let place = match place {
         Place::Unix(path) => Place::Unix(path.clone()),
         Place::Tcp(address, _) => Place::Tcp(*address, None),
     };
-    let mut stream = connect(&place, PATIENCE)?;
+    let mut stream = Stream::connect(&place, deadline)?;
     stream.write_all(request(&place, "/ready", (None, "application/json")).as_bytes())?;
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
     loop {
-        let read = stream.read(&mut piece);
-        let read = read.map_err(|error| silent(error, PATIENCE))?;
+        let read = stream.read(&mut piece)?;
         bytes.extend_from_slice(&piece[..read]);
         let mut slots = HeaderSlots::new();
         match response::parse(&bytes, &mut slots, Method::Get, &Limits::DEFAULT) {
@@ -170,39 +186,110 @@ fn no_interface() -> io::Error {
     )
 }
 
-/// Either kind of a connection.
-trait Connection: Read + Write {}
+/// The end of the time for an exchange, of so much time.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    at: Instant,
+    patience: Duration,
+}
 
-impl Connection for UnixStream {}
-impl Connection for TcpStream {}
+impl Deadline {
+    fn after(patience: Duration) -> Deadline {
+        let at = clock::now() + patience;
+        Deadline { at, patience }
+    }
 
-/// What a timeout of the socket means.
-fn silent(error: io::Error, patience: Duration) -> io::Error {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
+    /// The rest of the time.
+    ///
+    /// # Errors
+    /// When none is left.
+    fn rest(self) -> io::Result<Duration> {
+        let rest = self.at.since(clock::now());
+        match rest.is_zero() {
+            true => Err(self.passed()),
+            false => Ok(rest),
+        }
+    }
+
+    fn passed(self) -> io::Error {
+        io::Error::new(
             io::ErrorKind::TimedOut,
             format!(
-                "the server has said nothing for {} s: it is stopped, or has no CPU",
-                patience.as_secs()
+                "no complete response within {} s: the server is stopped, has no CPU, or sends too slowly",
+                self.patience.as_secs_f64()
             ),
-        ),
-        _ => error,
+        )
+    }
+
+    /// The same error for a timeout of the socket.
+    fn named(self, error: io::Error) -> io::Error {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.passed(),
+            _ => error,
+        }
     }
 }
 
-fn connect(place: &Place, patience: Duration) -> io::Result<Box<dyn Connection>> {
-    Ok(match place {
-        Place::Unix(path) => {
-            let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(patience))?;
-            Box::new(stream)
-        }
-        Place::Tcp(address, _) => {
-            let stream = TcpStream::connect_timeout(address, PATIENCE)?;
-            stream.set_read_timeout(Some(patience))?;
-            Box::new(stream)
-        }
-    })
+/// A connection to an interface, with a deadline for all that is sent and received.
+struct Stream {
+    socket: Socket,
+    deadline: Deadline,
+}
+
+enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    fn connect(place: &Place, deadline: Deadline) -> io::Result<Stream> {
+        let socket = match place {
+            Place::Unix(path) => Socket::Unix(UnixStream::connect(path)?),
+            Place::Tcp(address, _) => {
+                let stream = TcpStream::connect_timeout(address, deadline.rest()?);
+                Socket::Tcp(stream.map_err(|error| deadline.named(error))?)
+            }
+        };
+        Ok(Stream { socket, deadline })
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = Some(self.deadline.rest()?);
+        let read = match &mut self.socket {
+            Socket::Unix(stream) => {
+                stream.set_read_timeout(rest)?;
+                stream.read(buffer)
+            }
+            Socket::Tcp(stream) => {
+                stream.set_read_timeout(rest)?;
+                stream.read(buffer)
+            }
+        };
+        read.map_err(|error| self.deadline.named(error))
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let rest = Some(self.deadline.rest()?);
+        let written = match &mut self.socket {
+            Socket::Unix(stream) => {
+                stream.set_write_timeout(rest)?;
+                stream.write(buffer)
+            }
+            Socket::Tcp(stream) => {
+                stream.set_write_timeout(rest)?;
+                stream.write(buffer)
+            }
+        };
+        written.map_err(|error| self.deadline.named(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn request(place: &Place, path: &str, (body, accept): (Option<&str>, &str)) -> String {
@@ -221,4 +308,45 @@ fn request(place: &Place, path: &str, (body, accept): (Option<&str>, &str)) -> S
     format!(
         "{line}Host: {host}\r\nAccept: {accept}\r\n{authorization}Connection: close\r\n\r\n{body}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::mpsc::{self, RecvTimeoutError};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn response_that_arrives_byte_by_byte_ends_with_the_deadline() {
+        for identified in [0, 1] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let place = Place::Tcp(listener.local_addr().unwrap(), None);
+            let (end, ended) = mpsc::channel::<()>();
+            let server = thread::spawn(move || {
+                let (name, value) = IDENTITY;
+                for _ in 0..identified {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    let head =
+                        format!("HTTP/1.1 200 OK\r\n{name}: {value}\r\nContent-Length: 0\r\n\r\n");
+                    stream.write_all(head.as_bytes()).unwrap();
+                }
+                let (mut stream, _) = listener.accept().unwrap();
+                let head = format!("HTTP/1.1 200 OK\r\n{name}: {value}\r\nX: ");
+                stream.write_all(head.as_bytes()).unwrap();
+                let pause = Duration::from_millis(5);
+                while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                    // The client may have closed the connection.
+                    let _ = stream.write_all(b"x");
+                }
+            });
+            let deadline = Deadline::after(Duration::from_millis(200));
+            let error = ask_within(&place, "/v1/status", None, deadline).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            assert!(error.to_string().contains("within 0.2 s"), "{error}");
+            drop(end);
+            server.join().unwrap();
+        }
+    }
 }
