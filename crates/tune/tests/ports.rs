@@ -212,6 +212,29 @@ fn ports_of_mana_share_the_interrupt_of_each_queue() {
 }
 
 #[test]
+fn port_whose_interrupts_move_with_another_is_named_in_the_reasons() {
+    let root = ports_of_mana(Kind::Mana, 2);
+    for (asked, other) in [("eth1", "eth0"), ("eth0", "eth1")] {
+        let request = Request {
+            interfaces: vec![asked.to_owned()],
+            ..Request::default()
+        };
+        let plan = plan_of(root.path(), &request);
+        let words = format!("{other} receives by the same interrupt");
+        let actions = plan.actions.iter();
+        let moved = actions.filter(|action| action.path.starts_with("/proc/irq/"));
+        let mut named = 0;
+        for action in moved {
+            // eth1 has two queues.
+            let is_shared = ["/41/", "/42/"].iter().any(|irq| action.path.contains(irq));
+            assert_eq!(action.reason.contains(&words), is_shared, "{action:#?}");
+            named += usize::from(is_shared);
+        }
+        assert!(named > 0, "{:#?}", plan.actions);
+    }
+}
+
+#[test]
 fn revert_restores_interrupts_of_several_ports() {
     let root = ports_of_mana(Kind::Mana, 2);
     let values = || {

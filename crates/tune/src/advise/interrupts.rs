@@ -4,7 +4,9 @@ use super::action::{Action, Note, Revert};
 use super::advice::{Advice, Why};
 use super::placement::Sharing;
 use super::target::Target;
+use super::vectors;
 use crate::cpus::CpuSet;
+use crate::facts::Interface;
 use crate::facts::interface::{AffinityFile, Irq, Unclear};
 
 impl Advice<'_> {
@@ -71,12 +73,17 @@ impl Advice<'_> {
             queue,
             purpose: irq.purpose,
         };
-        let reason = match self.placement.sharing {
+        let mut reason = match self.placement.sharing {
             Sharing::Everything => {
                 "each queue has one CPU, so that its packets stay in one cache".to_owned()
             }
             Sharing::Nothing | Sharing::Steering => self.reason_to_interrupt(cpu),
         };
+        if let Some(others) = self.also_served(irq) {
+            reason += &format!(
+                "; {others} receives by the same interrupt, so that its packets move with it"
+            );
+        }
         Some(self.action(
             target,
             irq.path(&self.interface.name)?,
@@ -90,6 +97,23 @@ impl Advice<'_> {
                 effect: "/proc/interrupts grows on that CPU only",
             },
         ))
+    }
+
+    /// Other interfaces of the same device that receive by this interrupt.
+    fn also_served(&self, irq: &Irq) -> Option<String> {
+        let device = self.interface.device.as_ref()?;
+        let others = self.facts.interfaces.iter().filter(|other| {
+            other.name != self.interface.name && other.device.as_ref() == Some(device)
+        });
+        let serves = |other: &&Interface| {
+            let mut irqs = other.irqs.iter();
+            let queues = vectors::present(other);
+            irqs.any(|known| {
+                known.number == irq.number && known.queue.is_some_and(|queue| queue < queues)
+            })
+        };
+        let names: Vec<&str> = others.filter(serves).map(|other| &*other.name).collect();
+        (!names.is_empty()).then(|| names.join(", "))
     }
 
     fn reason_to_interrupt(&self, cpu: usize) -> String {
