@@ -344,6 +344,8 @@ fn a_redirect_that_is_not_followed_is_a_response_and_one_too_many_an_error() {
     let (_, result) = shop.visit(&without, &["-n", "3", "-c", "1"]);
     assert_eq!(ends(&result["journeys"][0]), [3, 3, 0, 0]);
     assert_eq!(shop.count("GET /items/", " 200"), 0);
+    let unaccepted = |result: &Value| number(&result["evidence"], "unaccepted");
+    assert_eq!(unaccepted(&result), 0);
     let home = "[[journey]]\nname = \"a\"\n[[journey.step]]\nname = \"in\"\nurl = \"/login\"\nbody = '{\"customer\": \"1\"}'\n\
                 take.token = { json = \"/token\" }\n[[journey.step]]\nname = \"there\"\nurl = \"/items/17\"\n\
                 headers.Authorization = \"Bearer {{token}}\"\nredirects = 1\ntake.none = { header = \"X-None\" }\n";
@@ -352,6 +354,10 @@ fn a_redirect_that_is_not_followed_is_a_response_and_one_too_many_an_error() {
     let there = &steps(&result)[1];
     assert_eq!(number(&there["errors_by_kind"], "no_value"), 2, "{there}");
     assert_eq!((number(there, "requests"), number(there, "failed")), (4, 2));
+    assert_eq!(unaccepted(&result), 0, "it was followed");
+    let unchecked = home.replace("redirects = 1\n", "");
+    let (_, result) = shop.visit(&unchecked, &["-n", "2", "-c", "1"]);
+    assert_eq!(unaccepted(&result), 2, "{result}");
 }
 
 #[test]

@@ -343,6 +343,9 @@ impl CoreRun {
         self.recorder.note_responses(work.index, count, now);
         record.responded((response.outcome, count), &took, measured);
         record.responded_kind((kind, count), took.response, measured);
+        if !protocol.kind(kind).lists_outcomes {
+            record.unlisted((response.outcome, count));
+        }
         if response.met != Met::Yes {
             record.unexpected(kind, response.met, || {
                 let what = protocol.outcomes().phrase(response.outcome);

@@ -55,6 +55,8 @@ pub(crate) struct Record {
     /// What they can say, and how often each was said.
     outcomes: &'static Outcomes,
     said: Box<[u64]>,
+    /// See [`Evidence::unaccepted`](crate::evidence::Evidence::unaccepted).
+    pub(crate) unaccepted: u64,
     /// In the order of [`Failure::ALL`]. Invariant: their sum is `tally.errors`.
     failures: [u64; Failure::ALL.len()],
     /// Connections that were made.
@@ -133,6 +135,7 @@ impl Record {
             tcp: None,
             outcomes,
             said: vec![0; outcomes.count.into()].into(),
+            unaccepted: 0,
             failures: [0; Failure::ALL.len()],
             established: 0,
             connect_own_ns: 0,
@@ -343,6 +346,7 @@ impl Record {
         other.recent.add_to(&mut self.times);
         self.classes.merge(&other.classes);
         self.unmeasured += other.unmeasured;
+        self.unaccepted += other.unaccepted;
         self.sent += other.sent;
         self.late += other.late;
         self.late_unmeasured += other.late_unmeasured;

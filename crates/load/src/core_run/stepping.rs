@@ -7,6 +7,7 @@ use super::CoreRun;
 use super::recorder::Received;
 use crate::failure::{Failure, Lost, NotConnected};
 use crate::journey::record::JourneysRecord;
+use crate::protocol::response::Outcome;
 use crate::work::Work;
 
 /// Whether a request is one of the run's.
@@ -96,6 +97,13 @@ impl CoreRun {
         );
         self.journeys(|record| record.in_flight -= 1);
         self.recorder.sample_once(stream, work);
+    }
+
+    /// The step with this last response has no check of the status.
+    pub(crate) fn step_unlisted(&self, outcome: Outcome, counted: Counted) {
+        if counted == Counted::Yes && !self.is_over() {
+            self.recorder.record.borrow_mut().unlisted((outcome, 1));
+        }
     }
 
     /// The request of `work` has no response, and its connection is lost. Returns what that counts as; `None` where it is to

@@ -57,6 +57,11 @@ impl Test {
         }
     }
 
+    /// Whether it is about the status of a response.
+    pub(super) fn is_of_status(&self) -> bool {
+        matches!(self, Test::Status(_))
+    }
+
     /// Whether `response` is so.
     pub(super) fn holds(&self, response: &Response) -> bool {
         match self {

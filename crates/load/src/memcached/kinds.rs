@@ -26,5 +26,6 @@ pub(super) fn kind(asks: &Asks, command: Command) -> RequestKind {
         },
         // Storing the same value twice is storing it, and what is gone is gone.
         is_repeatable: command != Command::Increment,
+        lists_outcomes: false,
     }
 }

@@ -17,6 +17,7 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     noun: "",
     name: |_| "echo".to_owned(),
     is_refusal: |_| false,
+    is_unaccepted: |_| false,
     is_failure: |_| false,
     is_false: |_| false,
     refusals: "were refused",
@@ -56,6 +57,7 @@ impl Bytes {
                 name: format!("{verb} {count} bytes"),
                 // Nobody minds what is sent back twice.
                 is_repeatable: true,
+                lists_outcomes: false,
             },
             bytes: pattern(count),
             response: count,

@@ -22,6 +22,7 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     },
     is_refusal: |number| number > 0,
     refusals: "were not OK",
+    is_unaccepted: |number| number > 0,
     // A code is the server's answer to a call, as a status is to a request. What has another status than 200 is no answer of a
     // server of gRPC.
     is_failure: |number| number > code::CODE_MAX,

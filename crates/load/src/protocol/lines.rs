@@ -19,6 +19,7 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     name: |number| NAMES[usize::from(number)].to_owned(),
     is_refusal: |number| number == 2,
     refusals: "were errors of the server",
+    is_unaccepted: |_| false,
     is_failure: |_| false,
     is_false: |_| false,
 };
@@ -38,6 +39,7 @@ impl Lines {
             kind: Arc::new(RequestKind {
                 name: "get N".to_owned(),
                 is_repeatable: true,
+                lists_outcomes: false,
             }),
         }
     }

@@ -1,6 +1,7 @@
 //! Responses counted by status, or what takes its place in other protocols.
 
 use super::Record;
+use crate::protocol::response::Outcome;
 
 impl Record {
     /// Responses by outcome name, without outcomes that did not occur.
@@ -27,6 +28,14 @@ impl Record {
     /// Responses that are known to be false.
     pub(crate) fn false_responses(&self) -> u64 {
         self.said_as(self.outcomes.is_false)
+    }
+
+    /// So many responses had this outcome, and their requests do not list the outcomes that they expect.
+    #[inline]
+    pub(crate) fn unlisted(&mut self, (outcome, count): (Outcome, u64)) {
+        if (self.outcomes.is_unaccepted)(outcome.number) {
+            self.unaccepted += count;
+        }
     }
 
     fn said_as(&self, is_one: fn(u16) -> bool) -> u64 {

@@ -128,7 +128,7 @@ pub(super) fn evidence(
         timeouts: record.failures_of(Failure::Timeout),
         unasked: record.failures_of(Failure::UnexpectedBytes),
         failed_responses: record.failed_responses(),
-        unaccepted: unaccepted(plan, record),
+        unaccepted: record.unaccepted,
         // Failed and false responses have their own reasons.
         unexpected: record
             .unexpected_responses()
@@ -146,24 +146,6 @@ pub(super) fn evidence(
         own: OwnPart::of(times),
         own_mean_us: OwnPart::mean_us(times),
         start_late_s: start_late_s(found),
-    }
-}
-
-/// See [`Evidence::unaccepted`].
-fn unaccepted(plan: &Plan, record: &Record) -> u64 {
-    let scheme = plan.options.target.scheme;
-    let mut requests = plan.options.asks.requests.iter();
-    let is_said = plan.options.journeys.is_some()
-        || requests.any(|request| !request.expect.statuses.is_empty());
-    match scheme.is_http() || scheme.is_grpc() {
-        true if !is_said => {
-            let redirects = match scheme.is_grpc() {
-                true => 0,
-                false => record.tally.statuses[2],
-            };
-            record.refusals() + redirects
-        }
-        _ => 0,
     }
 }
 

@@ -262,6 +262,7 @@ impl Recipe {
             kind: RequestKind {
                 name: format!("{} {}", request.method, request.path),
                 is_repeatable: is_idempotent(method),
+                lists_outcomes: !request.expect.statuses.is_empty(),
             },
             method,
             head,

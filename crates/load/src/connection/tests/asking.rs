@@ -203,6 +203,34 @@ fn a_response_other_than_expected_is_a_response_and_an_error() {
     );
 }
 
+#[test]
+fn expected_statuses_are_those_of_their_request_alone() {
+    let expecting = |path: &str, statuses: Vec<Statuses>| Request {
+        expect: Expect {
+            statuses,
+            body: None,
+        },
+        ..request("GET", path)
+    };
+    for (status, unaccepted) in [(200, 0), (302, 10), (404, 10)] {
+        lines(
+            |options| {
+                options.stop.count = Some(20);
+                let all = Statuses { from: 200, to: 404 };
+                options.asks = in_turn(vec![
+                    expecting("/listed", vec![all]),
+                    expecting("/any", Vec::new()),
+                ]);
+            },
+            move |_, _| {
+                let head = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
+                reply(head.as_bytes(), Then::Stay)
+            },
+            |outcome, _| assert_eq!(outcome.record.unaccepted, unaccepted, "{status}"),
+        );
+    }
+}
+
 /// A request whose body no socket takes at once.
 fn bulky() -> Request {
     Request {

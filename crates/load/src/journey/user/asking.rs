@@ -49,6 +49,10 @@ impl User {
                 .cookies()
                 .for_each(|cookie| self.jar.take(&cookie));
             if step.redirects == 0 || !is_redirect(&arrived.response) {
+                if !step.checks.iter().any(|check| check.test.is_of_status()) {
+                    let outcome = outcome(arrived.response.status);
+                    self.core_run.step_unlisted(outcome, of.counted());
+                }
                 return Ok(arrived);
             }
             let next = written.follow(&arrived.response, &users.target, &self.jar);
