@@ -81,3 +81,33 @@ fn hosts_are_found_in_targets_and_over_http2() {
     let (_serve, converted) = serve_result("nginx", directory.path(), port);
     assert_eq!(answers(port, port_of_http2), before, "{}", converted.out);
 }
+
+#[test]
+fn hosts_of_names_without_an_equivalent_do_not_reach_the_default_server() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let port = free_port();
+    let servers = [
+        ("default.example", "return 200 open;"),
+        ("~^(?<!x)guarded\\d+\\.example$", "return 403;"),
+        ("plain.example", "return 200 plain;"),
+    ];
+    let servers = servers.map(|(name, lines)| {
+        format!("server {{ listen 127.0.0.1:{port}; server_name \"{name}\"; {lines} }}\n")
+    });
+    let statuses = || {
+        [
+            "guarded7.example",
+            "default.example",
+            "plain.example",
+            "other.example",
+        ]
+        .map(|host| ask(port, host, "GET /", &[]).status)
+    };
+    let mut program = start_nginx(directory.path(), &servers.concat());
+    wait_for(&mut program, port);
+    assert_eq!(statuses(), ["403", "200", "200", "200"]);
+    drop(program);
+    let (_serve, converted) = serve_result("nginx", directory.path(), port);
+    assert_eq!(statuses(), ["421", "200", "200", "200"], "{converted:?}");
+    assert!(converted.err.contains("is 421"), "{converted:?}");
+}

@@ -31,6 +31,7 @@ pub(super) fn serve<'a>(
 ) -> Result<(), TooMany> {
     for (owner, atom) in named(servers, owners) {
         let server = &servers[owner];
+        let unclear = atom.as_ref().and_then(|atom| server.unclear(atom));
         let given = match atom.map(|atom| given.and(&atom)) {
             None => given.clone(),
             Some(Both::Is(given)) => given,
@@ -42,7 +43,14 @@ pub(super) fn serve<'a>(
                 continue;
             }
         };
-        one(work, server, given, known)?;
+        match unclear {
+            Some(said) => {
+                let why = "the response for each host that may match is 421 (--open-guards leaves these hosts to other servers)";
+                work.notes.left_out(said, why);
+                misdirected(work, server, given)?;
+            }
+            None => one(work, server, given, known)?,
+        }
     }
     Ok(())
 }
@@ -64,9 +72,7 @@ fn one<'a>(
     }
     let rejects = server.scope.value("ssl_reject_handshake") == "on" && has_tls_alone(server);
     if rejects && work.guards == Guards::Closed {
-        let mut route = Route::new(given.condition, Response::status(421));
-        route.comments = comments.into();
-        return work.push(route);
+        return misdirected(work, server, given);
     }
     if let Some(directive) = revocation(server)
         && work.guards == Guards::Closed
@@ -118,6 +124,13 @@ fn one<'a>(
 /// The routes of a location of the server, by its place.
 fn inside<'a>(
     work: &mut Work<'a>,
+/// The route of requests that no other server may respond to.
+fn misdirected(work: &mut Work<'_>, server: &Server<'_>, given: Given) -> Result<(), TooMany> {
+    let mut route = Route::new(given.condition, Response::status(421));
+    route.comments = vec![server.origin()];
+    work.push(route)
+}
+
     at: usize,
     state: &State<'a>,
     given: &Given,

@@ -3,8 +3,9 @@
 use super::scope::Scope;
 use super::work::Work;
 use crate::condition::{Atom, Path, Test};
-use crate::dialect::carried;
+use crate::dialect::{carried, wider};
 use crate::directive::Directive;
+use crate::guards::Guards;
 use crate::pcre::of_caseless_host;
 
 /// A server of `http`.
@@ -23,6 +24,9 @@ struct Names {
     /// The beginnings of names such as `www.*`, with their dot.
     beginnings: Vec<String>,
     patterns: Vec<String>,
+    /// Expressions for all hosts that names without an equivalent may match, with the numbers of their directives. Requests for
+    /// these hosts are refused.
+    unclear: Vec<(usize, String)>,
     /// Whether requests without a `Host` are its own: the name is empty.
     has_hostless: bool,
 }
@@ -69,12 +73,24 @@ impl<'a> Server<'a> {
         !self.names.beginnings.is_empty() || !self.names.patterns.is_empty()
     }
 
+    /// The `server_name` without an equivalent that this condition stands for.
+    pub(super) fn unclear(&self, atom: &Atom) -> Option<&'a Directive> {
+        let Atom::Header(_, Test::Matches(pattern)) = atom else {
+            return None;
+        };
+        let mut unclear = self.names.unclear.iter();
+        let (number, _) = unclear.find(|(_, unclear)| unclear == pattern)?;
+        let mut said = self.directive.inside().iter();
+        said.find(|said| said.number == *number)
+    }
+
     /// For comments.
     pub(super) fn origin(&self) -> String {
         let Names {
             hosts,
             beginnings,
             patterns,
+            unclear: _,
             has_hostless: _,
         } = &self.names;
         let beginnings = beginnings.iter().map(|beginning| format!("{beginning}*"));
@@ -99,11 +115,15 @@ impl<'a> Server<'a> {
 impl Names {
     fn add<'a>(&mut self, work: &mut Work<'a>, said: &'a Directive, name: &str) {
         if let Some(pattern) = name.strip_prefix('~') {
-            let pattern =
-                carried(&format!("(?i){pattern}")).map(|pattern| of_caseless_host(&pattern));
-            match pattern.and_then(|pattern| Path::pattern(&pattern).map(|_| pattern)) {
+            let pattern = format!("(?i){pattern}");
+            let carried = carried(&pattern).map(|pattern| of_caseless_host(&pattern));
+            match carried.and_then(|pattern| Path::pattern(&pattern).map(|_| pattern)) {
                 Ok(pattern) => self.patterns.push(pattern),
-                Err(why) => work.notes.left_out(said, why),
+                Err(why) => {
+                    work.notes.left_out(said, why);
+                    let wider = wider(&pattern).map(|pattern| of_caseless_host(&pattern));
+                    self.close(work, said, wider);
+                }
             }
             return;
         }
@@ -120,7 +140,19 @@ impl Names {
         } else if name.contains('.') {
             // Others, such as "_", match no host.
             work.notes
-                .left_out(said, format!("{name:?} is no name of a host"));
+                .left_out(said, format!("{name:?} is not a name of a host in Onrush"));
+            let pattern = of_caseless_host(&format!("(?i)^{}$", regex::escape(&name)));
+            self.close(work, said, Some(pattern));
+        }
+    }
+
+    /// Has requests refused for all hosts that a name without an equivalent may match: the default server may be open to
+    /// everybody.
+    fn close<'a>(&mut self, work: &mut Work<'a>, said: &'a Directive, wider: Option<String>) {
+        if work.guards == Guards::Closed {
+            let wider = wider.filter(|pattern| Path::pattern(pattern).is_ok());
+            let pattern = wider.unwrap_or_else(|| "^".to_owned());
+            self.unclear.push((said.number, pattern));
         }
     }
 
@@ -149,7 +181,8 @@ impl Names {
             let pattern = format!("(?i)^{}", regex::escape(beginning));
             atoms.push((Rank::Beginning, beginning.len(), header(pattern)));
         }
-        for pattern in &self.patterns {
+        let unclear = self.unclear.iter().map(|(_, pattern)| pattern);
+        for pattern in self.patterns.iter().chain(unclear) {
             atoms.push((Rank::Pattern, 0, header(pattern.clone())));
         }
         atoms
@@ -205,6 +238,7 @@ fn is_taken(servers: &[Server<'_>], owners: &[usize], own: usize) -> bool {
         let mut wide = names.hosts.iter().filter_map(|host| host.strip_prefix('*'));
         !names.beginnings.is_empty()
             || !names.patterns.is_empty()
+            || !names.unclear.is_empty()
             || wide.any(|below| hosts.iter().any(|host| host.ends_with(below)))
     })
 }

@@ -541,3 +541,27 @@ fn an_encoded_parameter_closes_a_rule() {
         "if ($b) { return 403; }",
     );
 }
+
+#[test]
+fn hosts_that_a_name_without_an_equivalent_may_match_are_refused() {
+    let http = |name: &str| {
+        format!(
+            "http {{ server {{ listen 80; return 200; }} server {{ listen 80; server_name {name}; return 403; }} }}"
+        )
+    };
+    for name in ["~^(?<!a)b\\.example$", "m\u{fc}nchen.example"] {
+        let conversion = converted(&http(name));
+        assert!(
+            conversion.text.contains("respond = { status = 421 }"),
+            "{}",
+            conversion.text
+        );
+        match outcome(&conversion, "server_name") {
+            Outcome::LeftOut(why) => assert!(why.contains("421"), "{why}"),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    let conversion =
+        converted("http { server { listen 80; server_name ~^(?<!a)b$; return 200; } }");
+    assert!(!conversion.text.contains("421"), "{}", conversion.text);
+}
