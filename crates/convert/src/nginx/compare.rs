@@ -2,12 +2,14 @@
 
 use std::net::IpAddr;
 
-use super::field::{Wanted, field};
+use super::field::{Wanted, field, respelt_field};
 use super::map::Map;
 use super::method::method;
 use super::request_uri::target;
 use super::undecided::why_unknown;
-use super::variable::{Constants, Piece, canonical, expanded, names, pieces};
+use super::variable::{
+    Constants, Piece, UNDERSCORES, canonical, expanded, names, pieces, value_of,
+};
 use crate::condition::{Atom, Path, Scheme, Test, network};
 use crate::decide::Formula;
 use crate::dialect::carried;
@@ -86,7 +88,7 @@ fn compare(
     if let Some(why) = why_unknown(name, constants) {
         return Err(why);
     }
-    let known = super::variable::value_of(name, constants);
+    let known = value_of(name, constants);
     if let Some(known) = known {
         return compare_text(known, wanted, constants, maps);
     }
@@ -109,7 +111,10 @@ fn compare(
             if name.starts_with("arg_") && wanted.text().contains('%') {
                 return Err("parameters are compared decoded".to_owned());
             }
-            let formula = field(name, wanted);
+            let formula = match value_of(UNDERSCORES, constants) {
+                Some(_) => respelt_field(name, wanted)?,
+                None => field(name, wanted),
+            };
             let formula = formula.ok_or_else(|| format!("Onrush has no condition on ${name}"))?;
             return check_all(&formula).map(|()| formula);
         }

@@ -49,6 +49,47 @@ pub(super) fn field(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
     cookie_test(cookie, wanted)
 }
 
+/// Words of a name that are tried with an underscore between them as well as with a hyphen; each doubles the conditions.
+const JOINTS_MAX: usize = 3;
+
+/// The same where nginx takes fields whose names have underscores: `$http_a_b` is the field `a-b` or `a_b`.
+///
+/// # Errors
+/// With a name of too many words.
+pub(super) fn respelt_field(name: &str, wanted: &Wanted<'_>) -> Result<Option<Formula>, String> {
+    // nginx finds these by their whole names (ngx_http_core_variables).
+    const WHOLE: [&str; 2] = ["http_user_agent", "http_x_forwarded_for"];
+    let of_field = name.strip_prefix("http_").map(field_name);
+    let Some(of_field) = of_field.filter(|_| !WHOLE.contains(&name)) else {
+        return Ok(field(name, wanted));
+    };
+    let joints: Vec<usize> = of_field.match_indices('-').map(|(at, _)| at).collect();
+    if joints.len() > JOINTS_MAX {
+        return Err(format!("${name} may be one of too many fields"));
+    }
+    let spelt = (0..1_usize << joints.len()).map(|spelling| {
+        let is_joint = |at| joints.iter().position(|joint| *joint == at);
+        let letters = of_field
+            .char_indices()
+            .map(|(at, letter)| match is_joint(at) {
+                Some(joint) if spelling >> joint & 1 == 1 => '_',
+                _ => letter,
+            });
+        let of_field: String = letters.collect();
+        tested(wanted, |test| Atom::Header(of_field.clone(), test))
+    });
+    let all = spelt.collect();
+    let takes_none = match wanted {
+        Wanted::Equal(text) | Wanted::Alike(text) => text.is_empty(),
+        Wanted::Found(pattern) => is_found(pattern, ""),
+        Wanted::Set => false,
+    };
+    Ok(Some(match takes_none {
+        true => Formula::All(all),
+        false => Formula::Any(all),
+    }))
+}
+
 /// What is not there is the empty text.
 fn tested(wanted: &Wanted<'_>, atom: impl Fn(Test) -> Atom) -> Formula {
     let pattern = match wanted {

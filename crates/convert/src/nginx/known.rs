@@ -312,7 +312,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::Approximated,
-        "names with underscores pass, but for those that could be taken for a field that Onrush is responsible for",
+        "names with underscores pass, but for those that could be taken for a field that Onrush is responsible for; $http_ variables in values are the field with hyphens alone",
         &["underscores_in_headers"],
     ),
     (

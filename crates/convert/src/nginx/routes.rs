@@ -9,7 +9,7 @@ use super::location::{Asks, Location, REFUSED_EVERYWHERE, locations};
 use super::real_ip;
 use super::rewrite::run;
 use super::server::{Server, named};
-use super::variable::Constants;
+use super::variable::{Constants, UNDERSCORES};
 use super::work::{Spot, State, Work};
 use crate::condition::{Atom, Both, Condition, Path};
 use crate::decide::{Given, TooMany};
@@ -83,7 +83,10 @@ fn one<'a>(
         route.comments = comments.into();
         return work.push(route);
     }
-    let constants = constants(server, known, &work.trusted);
+    let mut constants = constants(server, known, &work.trusted);
+    if keeps_underscores(work.http) {
+        constants.push((UNDERSCORES.to_owned(), String::new()));
+    }
     let found: Rc<[Location<'a>]> =
         locations(&mut work.notes, level, &server.scope, work.guards).into();
     let state = State {
@@ -121,9 +124,6 @@ fn one<'a>(
     )
 }
 
-/// The routes of a location of the server, by its place.
-fn inside<'a>(
-    work: &mut Work<'a>,
 /// The route of requests that no other server may respond to.
 fn misdirected(work: &mut Work<'_>, server: &Server<'_>, given: Given) -> Result<(), TooMany> {
     let mut route = Route::new(given.condition, Response::status(421));
@@ -131,6 +131,9 @@ fn misdirected(work: &mut Work<'_>, server: &Server<'_>, given: Given) -> Result
     work.push(route)
 }
 
+/// The routes of a location of the server, by its place.
+fn inside<'a>(
+    work: &mut Work<'a>,
     at: usize,
     state: &State<'a>,
     given: &Given,
@@ -254,6 +257,17 @@ fn revocation<'a>(server: &Server<'a>) -> Option<&'a Directive> {
     let verifies = !matches!(server.scope.value("ssl_verify_client"), "" | "off");
     let directive = server.scope.one("ssl_ocsp");
     directive.filter(|directive| verifies && directive.argument(0) != "off")
+}
+
+/// Whether a server takes fields whose names have underscores. nginx has the setting of the default server of an address, so
+/// each one counts.
+fn keeps_underscores(level: &[Directive]) -> bool {
+    level.iter().any(|said| match said.name() {
+        "underscores_in_headers" => said.argument(0) == "on",
+        "ignore_invalid_headers" => said.argument(0) == "off",
+        "server" => keeps_underscores(said.inside()),
+        _ => false,
+    })
 }
 
 /// Variables with the same value in all requests of a server.

@@ -17,6 +17,9 @@ pub(super) type Constants = Vec<(String, String)>;
 /// choose it. No name of nginx begins so.
 pub(super) const REPORTED: &str = "!reported";
 
+/// Constant that marks a place where nginx takes fields whose names have underscores. No name of nginx begins so.
+pub(super) const UNDERSCORES: &str = "!underscores";
+
 /// Variables that have the client address.
 const ADDRESSES: [&str; 3] = ["remote_addr", "remote_port", "proxy_add_x_forwarded_for"];
 

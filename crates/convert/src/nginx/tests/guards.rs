@@ -565,3 +565,18 @@ fn hosts_that_a_name_without_an_equivalent_may_match_are_refused() {
         converted("http { server { listen 80; server_name ~^(?<!a)b$; return 200; } }");
     assert!(!conversion.text.contains("421"), "{}", conversion.text);
 }
+
+#[test]
+fn fields_with_underscores_are_seen_where_nginx_takes_them() {
+    for (setting, is_seen) in [
+        ("", false),
+        ("underscores_in_headers on;", true),
+        ("ignore_invalid_headers off;", true),
+    ] {
+        let server = "if ($http_x_key = 1) { return 403; } if ($http_user_agent = 1) { return 403; } return 200;";
+        let text = format!("http {{ {setting} server {{ listen 80; {server} }} }}");
+        let text = lines(&converted(&text)).join("\n");
+        assert_eq!(text.contains("X_Key"), is_seen, "{text}");
+        assert!(!text.contains("User_Agent"), "{text}");
+    }
+}
