@@ -19,6 +19,7 @@ mod listeners;
 mod modules;
 mod names;
 mod nginx;
+mod settings;
 
 use haproxy::HAPROXY;
 use nginx::NGINX;

@@ -153,4 +153,20 @@ pub(super) const HAPROXY: &[Site] = &[
             ),
         ],
     },
+    Site {
+        lines: "http-request deny if { urlp(x) 1 }\n http-request deny if { cook(x) 1 }\n server one $A",
+        fields: &[],
+        requests: &[
+            ("GET /?x=1&x=2", Same),
+            ("GET /?x=2&x=1", Same),
+            ("GET /?X=1", Same),
+            ("GET /?x=1;y=2", Status("200", "HAProxy divides them at ;")),
+            ("GET /?y=2;x=1", Status("200", "HAProxy divides them at ;")),
+            ("GET /?x=%31", Status("403", "compared decoded")),
+            ("GET /\nCookie: x=1; x=2", Same),
+            ("GET /\nCookie: x=2; x=1", Same),
+            ("GET /\nCookie: y=2, x=1", Same),
+            ("GET /\nCookie: X=1", Same),
+        ],
+    },
 ];

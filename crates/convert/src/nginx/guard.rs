@@ -59,6 +59,8 @@ pub(super) fn wider(directive: &Directive) -> (Simple, &'static str) {
         captured: None,
     };
     let (modifier, text) = modifier(directive).unwrap_or_default();
+    // Onrush matches paths without empty segments.
+    let text = &*single_slashes(text);
     let pattern = match modifier {
         "~" => dialect::wider(text),
         "~*" => dialect::wider(&format!("(?i){text}")),
@@ -72,6 +74,31 @@ pub(super) fn wider(directive: &Directive) -> (Simple, &'static str) {
     match path {
         Ok(path) => (plain(path), "all paths that may match"),
         Err(_) => (plain(Path::Pattern("^/".to_owned())), "all paths"),
+    }
+}
+
+/// Whether only paths with two slashes in a row may match a location.
+pub(super) fn has_slashes(directive: &Directive) -> bool {
+    let (modifier, text) = modifier(directive).unwrap_or_default();
+    let text = text.replace('\\', "");
+    let parts: &[&str] = match modifier {
+        "~" | "~*" => &["//", "/+/", "/{", "[/]"],
+        _ => &["//"],
+    };
+    parts.iter().any(|part| text.contains(part))
+}
+
+/// The path or expression with one slash for each run of slashes. An expression that asks for several in another way becomes
+/// empty.
+fn single_slashes(text: &str) -> String {
+    let mut single = text.to_owned();
+    while single.contains("//") {
+        single = single.replace("//", "/");
+    }
+    let others = ["/{", "/+/", "[/]", "\\/\\/"];
+    match others.iter().any(|part| single.contains(part)) {
+        true => String::new(),
+        false => single,
     }
 }
 

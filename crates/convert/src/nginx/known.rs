@@ -307,12 +307,12 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::Approximated,
-        "slashes in a row are always taken for one where paths are compared",
+        "slashes in a row are always taken for one where paths are compared: a location for paths with several slashes gets no requests, or refuses the paths with one slash if it has rules about who is let in",
         &["merge_slashes"],
     ),
     (
         Kind::Approximated,
-        "names with underscores pass, but for those that could be taken for a field that Onrush is responsible for; $http_ variables in values are the field with hyphens alone",
+        "names with underscores pass, except those that servers could confuse with a field that Onrush sets; in values, $http_ variables are the field with hyphens alone",
         &["underscores_in_headers"],
     ),
     (
@@ -356,6 +356,9 @@ pub(super) fn unread(directive: &Directive) -> Outcome {
     if name == "default_type" && directive.argument(0) == "application/octet-stream" {
         let why = "it is what Onrush says where it knows no type";
         return Outcome::WithoutEffect(why.to_owned());
+    }
+    if name == "merge_slashes" && directive.argument(0) == "on" {
+        return Outcome::Carried;
     }
     match of_name(name) {
         Some((Kind::Used | Kind::WithoutEffect, why, _)) => {

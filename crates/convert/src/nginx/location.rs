@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 
-use super::guard::{guards_own, is_guarded, modifier, refuses, wider};
+use super::guard::{guards_own, has_slashes, is_guarded, modifier, refuses, wider};
 use super::scope::Scope;
 use crate::condition::{Both, Path};
 use crate::directive::Directive;
@@ -265,7 +265,7 @@ fn gather<'a>(
         .filter(|directive| directive.name() == "location")
     {
         let inner_scope = scope.of_location(directive.inside());
-        let (kind, path, asks) = match read(directive, outer.last()) {
+        let (kind, path, asks) = match read(directive, scope, outer.last()) {
             Ok(Some((_, path))) if path.path.is_unreachable() => continue,
             Ok(Some((kind, path))) => (kind, path, Asks::Exactly),
             // A named one is where others lead.
@@ -326,8 +326,12 @@ fn gather<'a>(
 /// Kind and path of a location; none for one that only has a name.
 fn read(
     directive: &Directive,
+    scope: &Scope<'_>,
     outer: Option<&Location<'_>>,
 ) -> Result<Option<(Kind, Simple)>, String> {
+    if scope.value("merge_slashes") == "off" && has_slashes(directive) {
+        return Err("Onrush compares paths without empty segments".to_owned());
+    }
     let plain = |path: Path| Simple {
         path,
         captured: None,

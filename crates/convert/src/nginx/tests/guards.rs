@@ -567,6 +567,30 @@ fn hosts_that_a_name_without_an_equivalent_may_match_are_refused() {
 }
 
 #[test]
+fn guarded_locations_for_empty_segments_refuse_paths_without_them() {
+    for (location, path) in [
+        ("location //admin/", "path = \"~^/admin/\""),
+        ("location = //admin", "path = \"~^/admin\""),
+        ("location ~ ^//admin", "path = \"~^/admin\""),
+        ("location ~ \"^/{2}admin\"", "path = \"~^/\""),
+    ] {
+        let text = |setting: &str| {
+            let server = format!(
+                "merge_slashes {setting}; {location} {{ deny all; }} location / {{ return 200; }}"
+            );
+            lines(&converted(&format!(
+                "http {{ server {{ listen 80; {server} }} }}"
+            )))
+            .join("\n")
+        };
+        assert!(text("off").contains(path), "{}", text("off"));
+        assert!(!text("on").contains(path), "{}", text("on"));
+    }
+    let conversion = converted("http { merge_slashes on; server { listen 80; return 200; } }");
+    assert_eq!(outcome(&conversion, "merge_slashes"), Outcome::Carried);
+}
+
+#[test]
 fn fields_with_underscores_are_seen_where_nginx_takes_them() {
     for (setting, is_seen) in [
         ("", false),
