@@ -50,16 +50,26 @@ impl Blocks {
         // SAFETY: it comes from `take`, so from the global allocator with this layout, and its owner is gone.
         unsafe { alloc::dealloc(block.as_ptr(), LAYOUT) };
     }
-}
 
-impl Drop for Blocks {
-    fn drop(&mut self) {
-        for block in self.0.get_mut().drain(..) {
-            // SAFETY: as in `take`; what it is freed for is another's business.
+    /// Free blocks kept for reuse.
+    pub(crate) fn free(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Returns all free blocks to the allocator.
+    pub(crate) fn drop_free(&self) {
+        for block in self.0.take() {
+            // SAFETY: as in `take`; it is freed here.
             unsafe { poison::take_out(block, BLOCK_BYTES) };
             // SAFETY: as in `put`.
             unsafe { alloc::dealloc(block.as_ptr(), LAYOUT) };
         }
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        self.drop_free();
     }
 }
 
@@ -168,6 +178,10 @@ mod tests {
             .map(|_| InBlock::new(std::future::ready(()), &blocks))
             .collect();
         drop(futures);
-        assert_eq!(blocks.0.borrow().len(), BLOCKS_FREE_MAX);
+        assert_eq!(blocks.free(), BLOCKS_FREE_MAX);
+        blocks.drop_free();
+        assert_eq!(blocks.0.borrow().capacity(), 0);
+        drop(InBlock::new(std::future::ready(()), &blocks));
+        assert_eq!(blocks.free(), 1, "blocks are kept again");
     }
 }

@@ -128,14 +128,20 @@ impl Pool {
             free.push(memory);
         }
     }
+
+    /// Returns all free buffers to the allocator.
+    pub(crate) fn drop_free(&self) {
+        for memory in self.free.take() {
+            // SAFETY: as in `take_memory`; it is dropped here.
+            unsafe { poison::take_out(memory.start(), BUFFER_BYTES) };
+        }
+        self.wide_free.take();
+    }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        for memory in self.free.get_mut() {
-            // SAFETY: as in `take_memory`; what it is freed for is another's business.
-            unsafe { poison::take_out(memory.start(), BUFFER_BYTES) };
-        }
+        self.drop_free();
     }
 }
 
@@ -384,6 +390,18 @@ mod tests {
         assert_eq!(second.memory.as_ptr(), address);
         assert!(second.is_empty(), "what was in it is not visible");
         assert_eq!(pool.in_use(), 1);
+    }
+
+    #[test]
+    fn free_buffers_of_either_size_are_dropped() {
+        let pool = Pool::new();
+        let used = pool.take().unwrap();
+        drop((pool.take().unwrap(), pool.take_wide().unwrap()));
+        assert_eq!((pool.in_use(), pool.free()), (1, 2));
+        pool.drop_free();
+        assert_eq!((pool.in_use(), pool.free()), (1, 0));
+        drop(used);
+        assert_eq!(pool.free(), 1, "buffers are kept again");
     }
 
     #[test]

@@ -277,6 +277,17 @@ impl Core {
         &self.0.pool
     }
 
+    /// Buffers and blocks that are kept for reuse.
+    pub fn spare(&self) -> usize {
+        self.0.pool.free() + self.0.blocks.free()
+    }
+
+    /// Returns the memory that is kept for reuse to the allocator.
+    pub fn drop_spare(&self) {
+        self.0.pool.drop_free();
+        self.0.blocks.drop_free();
+    }
+
     /// Tasks that have not ended.
     pub fn tasks(&self) -> usize {
         self.0.tasks.count()

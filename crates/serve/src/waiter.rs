@@ -47,6 +47,16 @@ impl SpareParked {
             all.push(parked);
         }
     }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Frees all of them.
+    pub(crate) fn clear(&self) {
+        self.0.take();
+    }
 }
 
 /// Who waits.

@@ -120,8 +120,23 @@ impl Worker {
         self.spawn_aside(UPKEEP, async move {
             worker.core.sleep_unless_stopping(HTTP2_DROPPED_KEPT).await;
             worker.dropped.set(0);
-            Memory::return_free();
+            worker.return_memory();
         });
+    }
+
+    /// Objects that are kept for reuse.
+    #[cfg(test)]
+    pub(crate) fn spare(&self) -> usize {
+        self.spare_kept.len() + self.spare_parked.len() + self.core.spare()
+    }
+
+    /// Returns memory that is kept for reuse to the system. Small objects kept for reuse would keep whole pages from being returned.
+    pub(crate) fn return_memory(&self) {
+        self.spare_kept.clear();
+        self.spare_parked.clear();
+        self.live.drop_unused();
+        self.core.drop_spare();
+        Memory::return_free();
     }
 
     /// Closes what is kept while nobody uses it, connections to servers and files; whether there was any.

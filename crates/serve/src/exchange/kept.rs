@@ -97,6 +97,16 @@ impl SpareKept {
             spare.push(kept);
         }
     }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Frees all of it.
+    pub(crate) fn clear(&self) {
+        self.0.take();
+    }
 }
 
 /// Two words in hexadecimal digits.

@@ -136,6 +136,19 @@ impl Live {
         }
     }
 
+    /// Frees the memory of requests that have ended.
+    pub(crate) fn drop_unused(&self) {
+        let Slots { all, free } = &mut *self.0.borrow_mut();
+        let used = all.iter().rposition(|slot| slot.request.is_some());
+        all.truncate(used.map_or(0, |last| last + 1));
+        all.shrink_to_fit();
+        free.retain(|&place| (place as usize) < all.len());
+        free.shrink_to_fit();
+        for &place in &*free {
+            all[place as usize].line = String::new();
+        }
+    }
+
     /// How many are at each stage.
     pub(crate) fn stages(&self) -> [u64; Stage::ALL.len()] {
         let mut counts = [0; Stage::ALL.len()];
@@ -269,7 +282,15 @@ mod tests {
         let third = live.begin(("PUT", "/c"), (None, 3), at(9), Stage::Responding);
         let views = live.views(3, at(11));
         assert_eq!(views[0].method, "PUT");
-        drop((second, third));
+        drop(second);
+        live.drop_unused();
+        assert_eq!(live.0.borrow().all.len(), 1, "one is in use");
+        assert_eq!(live.views(3, at(11))[0].method, "PUT");
+        let fourth = live.begin(("GET", "/d"), (None, 4), at(10), Stage::Waiting);
+        assert_eq!(live.views(3, at(11)).len(), 2);
+        drop((third, fourth));
         assert!(live.views(3, at(11)).is_empty());
+        live.drop_unused();
+        assert_eq!(live.0.borrow().all.capacity(), 0);
     }
 }

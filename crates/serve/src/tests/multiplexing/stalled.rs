@@ -10,7 +10,8 @@ use onrush_http::http2::code::Code;
 use onrush_http::http2::{self, Cause, End};
 
 use super::server::{Done, Response, Seen, serve};
-use crate::harness::{Step, TestCore, configured, on_every_driver};
+use crate::downstream::http2::limits::HTTP2_DROPPED_KEPT;
+use crate::harness::{Step, TestCore, configured, on_every_driver, on_simulated_cores};
 use crate::tests::http2::{self as client, Asking};
 
 /// Size above the bound of a stream.
@@ -97,6 +98,35 @@ fn stalled_streams_do_not_block_other_streams() {
             assert_eq!(small(&mut other, "/small").await.body, b"small");
         });
     }
+}
+
+#[test]
+fn memory_kept_for_reuse_is_freed_after_stalled_streams_end() {
+    // More than `HTTP2_DROPPED_MAX` in all.
+    const STREAMS: usize = 90;
+    // Time passes at once.
+    on_simulated_cores(|site| async move {
+        let (servers, _) = servers(&site);
+        let (address, service) = site.serve_worker(&plan(servers, ""));
+        let mut clients = [
+            connect(&site, &address).await,
+            connect(&site, &address).await,
+        ];
+        for client in &mut clients {
+            stall(client, "/h1", STREAMS).await;
+        }
+        drop(clients);
+        let end = site.core.now() + HTTP2_DROPPED_KEPT;
+        site.core.sleep_until(end).await;
+        let spare = service.worker.spare();
+        assert!(spare > STREAMS, "{spare}");
+        // The servers of the test are on the same core, and free their buffers later.
+        site.core
+            .sleep_until(end + Duration::from_millis(100))
+            .await;
+        let spare = service.worker.spare();
+        assert!(spare < STREAMS / 2, "{spare}");
+    });
 }
 
 #[test]
