@@ -22,6 +22,7 @@ use self::hash::Ring;
 use self::random::Lots;
 use self::round_robin::Turns;
 use crate::limits::HASH_LOAD_PERCENT_MAX;
+use crate::time_slice::{TimeSlice, at_once};
 
 pub(crate) use member::{Member, Question};
 
@@ -63,7 +64,7 @@ impl From<&Balance> for Policy {
 }
 
 /// A policy over the servers of a group that may be chosen now.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Balancer {
     /// Invariant: ascending by server, no server twice, no weight 0.
     members: Vec<Member>,
@@ -71,7 +72,7 @@ pub(crate) struct Balancer {
     state: State,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     RoundRobin(Turns),
     Random(Lots),
@@ -86,7 +87,12 @@ impl Balancer {
     /// Chooses among `members`, until `update` says otherwise. They should be all servers of the group at their full
     /// weights: the resolution of `Hash` follows from them and has to be the same everywhere. `seed` tells cores
     /// apart. The requirements are those of `update`.
-    pub(crate) fn new(policy: Policy, members: &[Member], seed: u64) -> Self {
+    pub(crate) async fn prepare(
+        policy: Policy,
+        members: &[Member],
+        seed: u64,
+        slice: &mut TimeSlice,
+    ) -> Self {
         let state = match policy {
             Policy::RoundRobin => State::RoundRobin(Turns::new(seed)),
             Policy::Random => State::Random(Lots::default()),
@@ -101,14 +107,28 @@ impl Balancer {
             chance: Random::new(seed),
             state,
         };
-        balancer.update(members);
+        balancer.update_in_slices(members, slice).await;
         balancer
+    }
+
+    /// [`Balancer::prepare`] without slices.
+    #[cfg(test)]
+    pub(crate) fn new(policy: Policy, members: &[Member], seed: u64) -> Self {
+        at_once(async |slice| Self::prepare(policy, members, seed, slice).await)
     }
 
     /// From now on chooses among `members`, which are in ascending order of their servers; there may be none. For when
     /// a server comes or goes or a weight changes: `Hash` takes about 30 ns per point of its ring, of which a server
     /// has some hundred; the others take about 20 ns per server.
     pub(crate) fn update(&mut self, members: &[Member]) {
+        at_once(async |slice| self.update_in_slices(members, slice).await);
+    }
+
+    /// [`Balancer::update`] in slices.
+    pub(crate) async fn update_in_slices(&mut self, members: &[Member], slice: &mut TimeSlice) {
+        if members == self.members {
+            return;
+        }
         assert!(
             members.is_sorted_by(|one, next| one.server < next.server),
             "members are in the order of the group"
@@ -124,11 +144,16 @@ impl Balancer {
             State::Random(lots) | State::PowerOfTwo(lots) | State::PeakEwma(lots) => {
                 lots.update(members)
             }
-            State::Hash(ring) => ring.update(members),
+            State::Hash(ring) => ring.update(members, slice).await,
             State::First => {}
         }
         self.members.clear();
         self.members.extend_from_slice(members);
+    }
+
+    /// A copy to update, unless it chooses among these members already.
+    pub(crate) fn if_others(&self, members: &[Member]) -> Option<Self> {
+        (members != self.members).then(|| self.clone())
     }
 
     /// How many servers it chooses among.

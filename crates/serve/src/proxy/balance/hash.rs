@@ -16,6 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Member;
 use crate::limits::{HASH_LOAD_FREE, HASH_WALK_MAX, RING_POINTS_MAX, RING_POINTS_PER_MEMBER};
+use crate::time_slice::TimeSlice;
 
 /// What equal requests have in common, as a number; also what a server is on the ring.
 ///
@@ -40,7 +41,7 @@ pub(crate) fn address_key(address: IpAddr) -> u64 {
 ///  points   0 ─●──────●───●────────●──●─ 2^64     sorted; each ends in its member's index (16 bits)
 ///  starts   0  ▲  │   ▲   │        ▲  │           where the points of each equal part begin
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ring {
     load_percent_max: Option<u32>,
     /// Sum of the weights, and the most it has been.
@@ -62,6 +63,9 @@ enum Density {
     Weights(u32),
 }
 
+/// Parts of the circle that are counted or sorted before other tasks run.
+const PARTS_PER_STEP: usize = 1024;
+
 /// The bits of a point that are its member's index.
 const INDEX_BITS: u64 = 0xffff;
 
@@ -82,7 +86,9 @@ impl Ring {
         }
     }
 
-    pub(super) fn update(&mut self, members: &[Member]) {
+    /// Places the points of `members`, in time that grows with their number: they are counted for each part, then written to it, and
+    /// sorted there.
+    pub(super) async fn update(&mut self, members: &[Member], slice: &mut TimeSlice) {
         assert!(
             members.len() <= INDEX_BITS as usize + 1,
             "an index has 16 bits"
@@ -92,31 +98,52 @@ impl Ring {
             self.weight_sum_max = self.weight_sum;
             self.points_per_weight = Density::of(self.weight_sum, members.len());
         }
+        let density = self.points_per_weight;
+        let counts = members.iter().map(|member| density.points(member.weight));
+        let count = counts.map(|points| points as usize).sum::<usize>();
+        let parts = count.next_power_of_two().max(2);
+        self.part_shift = u64::BITS - parts.ilog2();
         self.points.clear();
+        self.points.resize(count, 0);
+        self.starts.clear();
+        self.starts.resize(parts, 0);
+        slice.step().await;
         for (index, member) in members.iter().enumerate() {
-            let mut place = member.identity;
-            let points = (0..self.points_per_weight.points(member.weight)).map(|_| {
-                place = place.wrapping_add(STEP);
-                (mix(place) & !INDEX_BITS) | index as u64
-            });
-            self.points.extend(points);
+            for point in density.points_of(member, index) {
+                self.starts[(point >> self.part_shift) as usize] += 1;
+            }
+            slice.step().await;
         }
-        self.points.sort_unstable();
-        self.divide();
+        // Each part's end, which becomes its start as its points are written.
+        let mut end = 0;
+        for some in self.starts.chunks_mut(PARTS_PER_STEP) {
+            for start in some {
+                end += *start;
+                *start = end;
+            }
+            slice.step().await;
+        }
+        for (index, member) in members.iter().enumerate() {
+            for point in density.points_of(member, index) {
+                let at = &mut self.starts[(point >> self.part_shift) as usize];
+                *at -= 1;
+                self.points[*at as usize] = point;
+            }
+            slice.step().await;
+        }
+        for first in (0..parts).step_by(PARTS_PER_STEP) {
+            self.sort_parts(first, parts.min(first + PARTS_PER_STEP));
+            slice.step().await;
+        }
     }
 
-    /// Divides the circle into equal parts, about as many as there are points.
-    fn divide(&mut self) {
-        let parts = self.points.len().next_power_of_two().max(2);
-        self.part_shift = u64::BITS - parts.ilog2();
-        self.starts.clear();
-        for (at, point) in self.points.iter().enumerate() {
-            let part = (point >> self.part_shift) as usize;
-            while self.starts.len() <= part {
-                self.starts.push(at as u32);
-            }
+    /// Sorts the points of each part from `first` to `end`.
+    fn sort_parts(&mut self, first: usize, end: usize) {
+        for part in first..end {
+            let next = self.starts.get(part + 1).map(|&start| start as usize);
+            let end = next.unwrap_or(self.points.len());
+            self.points[self.starts[part] as usize..end].sort_unstable();
         }
-        self.starts.resize(parts, self.points.len() as u32);
     }
 
     /// Where the point of a place on the circle stands in `points`. Constant time: a part has one point on average, and
@@ -200,6 +227,15 @@ impl Density {
             Density::Weights(halvings) => (weight >> halvings).max(1),
         }
     }
+
+    /// The points of the member at `index`, not sorted.
+    fn points_of(self, member: &Member, index: usize) -> impl Iterator<Item = u64> {
+        let mut place = member.identity;
+        (0..self.points(member.weight)).map(move |_| {
+            place = place.wrapping_add(STEP);
+            (mix(place) & !INDEX_BITS) | index as u64
+        })
+    }
 }
 
 #[cfg(test)]
@@ -207,8 +243,12 @@ mod tests {
     use super::super::simulation::{Draws, member};
     use super::super::{Balancer, Policy, State};
     use super::*;
-    use crate::limits::WEIGHT_SCALE;
+    use crate::harness::on_simulated_core;
+    use crate::limits::{SLICE_ITEMS, WEIGHT_SCALE};
+    use crate::time_slice::at_once;
     use proptest::prelude::*;
+    use std::cell::Cell;
+    use std::rc::Rc;
 
     const KEYS: u64 = 100_000;
     const FREE: Policy = Policy::Hash {
@@ -224,6 +264,10 @@ mod tests {
         (0..KEYS)
             .map(|key| idle.choose(balancer, key).expect("some server fits"))
             .collect()
+    }
+
+    fn update(ring: &mut Ring, members: &[Member]) {
+        at_once(async |slice| ring.update(members, slice).await);
     }
 
     fn members(weights: &[u32]) -> Vec<Member> {
@@ -419,17 +463,39 @@ mod tests {
     }
 
     #[test]
+    fn ring_of_many_members_is_updated_in_slices() {
+        on_simulated_core(1, |site| async move {
+            let members = members(&[1; 2000]);
+            let done: Rc<Cell<bool>> = Rc::default();
+            let (core, is_done, all) = (site.core.clone(), Rc::clone(&done), members.clone());
+            site.core.spawn(async move {
+                let mut ring = Ring::new(None);
+                ring.update(&all, &mut TimeSlice::begin(&core)).await;
+                assert!(ring.points.is_sorted());
+                is_done.set(true);
+            });
+            let mut turns = 0;
+            while !done.get() {
+                site.core.yield_now().await;
+                turns += 1;
+            }
+            // Each member is counted, then placed.
+            assert!(turns >= 2 * members.len() / SLICE_ITEMS, "{turns} turns");
+        });
+    }
+
+    #[test]
     fn a_ring_is_bounded_however_large_the_group_is() {
         for (count, weight) in [(1, 1), (2, 1000), (256, 7), (4096, 1), (4096, 1000)] {
             let mut ring = Ring::new(None);
-            ring.update(&members(&vec![weight; count]));
+            update(&mut ring, &members(&vec![weight; count]));
             let points = ring.points.len();
             let bound = RING_POINTS_MAX.min(RING_POINTS_PER_MEMBER * count);
             assert!(points <= bound && points >= count, "{points} for {count}");
         }
         // A server of hardly any weight is on it, too.
         let mut ring = Ring::new(None);
-        ring.update(&members(&[vec![1000; 4095], vec![1]].concat()));
+        update(&mut ring, &members(&[vec![1000; 4095], vec![1]].concat()));
         assert!((0..ring.points.len()).any(|at| ring.member_at(at) == 4095));
     }
 
@@ -440,7 +506,7 @@ mod tests {
             places in prop::collection::vec(any::<u64>(), 100),
         ) {
             let mut ring = Ring::new(None);
-            ring.update(&members(&weights));
+            update(&mut ring, &members(&weights));
             let points = ring.points.clone();
             for place in places.into_iter().chain(points).chain([0, u64::MAX]) {
                 let searched = ring.points.partition_point(|&point| point < place);

@@ -19,7 +19,7 @@ use crate::limits::DRAWS_MAX;
 ///                     │ 0 │ 1 │ 2 │
 ///                     └───┴───┴───┘
 /// ```
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Lots {
     columns: Vec<Column>,
 }

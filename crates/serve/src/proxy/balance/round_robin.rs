@@ -4,7 +4,7 @@ use super::Member;
 
 /// Smooth weighted round robin as nginx introduced it: every server earns its weight, the richest is taken and pays what
 /// all have earned. Heavy servers are spread evenly instead of coming in bursts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Turns {
     /// How far each member is behind its share. Invariant: the sum is 0.
     credits: Vec<i64>,

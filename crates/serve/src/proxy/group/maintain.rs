@@ -21,6 +21,13 @@ use crate::worker::Worker;
 impl Group {
     /// Takes over what has changed at the endpoints.
     pub(super) fn refresh(&self, now: Instant) {
+        let members = self.take_in(now);
+        self.balancer.borrow_mut().update(&members);
+        self.refresh_measures();
+    }
+
+    /// Takes in the state of the endpoints. Returns the servers to choose among, which the balancer does not know yet.
+    pub(super) fn take_in(&self, now: Instant) -> Vec<Member> {
         self.seen.set(self.endpoints.version());
         self.is_starting.set(false);
         for (index, (endpoint, server)) in (0..).zip(self.endpoints.all().iter().zip(&self.servers))
@@ -47,8 +54,7 @@ impl Group {
         let on_trial = located.find(|(_, presence)| *presence == Presence::OnTrial);
         self.on_trial
             .set(on_trial.map_or(NO_SERVER, |(index, _)| index));
-        self.balancer.borrow_mut().update(&members);
-        self.refresh_measures();
+        members
     }
 
     /// Those that were taken out, for when nobody else is left: some server has to be asked, or a group whose servers

@@ -48,7 +48,9 @@ impl Group {
             }
             slice.step().await;
         }
-        let balancer = Balancer::new(Policy::from(&upstream.balance), &everybody, seed);
+        let policy = Policy::from(&upstream.balance);
+        let balancer = Balancer::prepare(policy, &everybody, seed, slice).await;
+        slice.step().await;
         slice.step().await;
         let group = Rc::new_cyclic(|myself| Self {
             myself: Weak::clone(myself),
@@ -83,7 +85,15 @@ impl Group {
             endpoints: Arc::clone(endpoints),
             connector: connector.clone(),
         });
-        group.refresh(now);
+        slice.step().await;
+        let members = group.take_in(now);
+        slice.step().await;
+        let others = group.balancer.borrow().if_others(&members);
+        if let Some(mut balancer) = others {
+            balancer.update_in_slices(&members, slice).await;
+            group.balancer.replace(balancer);
+        }
+        group.refresh_measures();
         slice.step().await;
         group
     }
