@@ -129,5 +129,5 @@ pub fn arrivals(input: &[u8]) {
 
 /// Commands of memcached's text protocol are answered the same in any pieces.
 pub fn memcached_commands(input: &[u8]) {
-    onrush_serve::memcached::hear_anything(input);
+    onrush_load_targets::memcached::check_any_input(input);
 }

@@ -48,12 +48,7 @@ mod spare_fields;
 mod stream_end;
 mod waiter;
 
-mod datagrams;
-mod echo;
-mod far_end;
-pub mod memcached;
-mod responder;
-mod sink;
+mod target_client;
 
 mod access;
 mod admit;
@@ -104,7 +99,6 @@ pub use observe::connections::{
     ConnectionOrder, ConnectionQuery, ConnectionState, ConnectionView, ConnectionsView, TlsView,
 };
 pub use observe::cuts::CutsView;
-pub use observe::datagrams::DatagramView;
 pub use observe::effort::{ATTEMPTS_MAX, EffortView};
 pub use observe::handshakes::HandshakesView;
 pub use observe::inspector::{Inspector, ServerChange};
@@ -117,6 +111,7 @@ pub use observe::view::{
     CoreView, GroupView, ServerState, ServerView, sum_datagrams, sum_groups, sum_traffic,
 };
 pub use observe::work::{ProfileView, WAIT_NAME};
+pub use onrush_load_targets::DatagramView;
 pub use onrush_tls::Failure as HandshakeFailure;
 pub use permissions::{Denied, denied, is_unreadable};
 pub use proxy::endpoints::Duty;

@@ -14,15 +14,11 @@ use onrush_tls::{Acceptor, HandshakeError, Transport};
 use crate::admit::connections::Counted;
 use crate::client::{Client, Origin};
 use crate::connection;
-use crate::echo;
-use crate::far_end::FarEnd;
-use crate::memcached;
 use crate::observe::connections::{ConnectionState, note};
 use crate::observe::work::{CLIENT, HANDSHAKE, INTRODUCTION};
-use crate::responder;
 use crate::service::Service;
-use crate::sink;
 use crate::site::place::{Place, Spoken};
+use crate::target_client::TargetClient;
 use crate::worker::Worker;
 
 /// Gives a connection, which came by `place`, a task of its own, unless there are as many as there may be.
@@ -185,22 +181,9 @@ fn serve_apart(
                 }
             }
         }
-        Spoken::Memcached(desk) => {
-            let client = FarEnd::begin(transport, received, way);
-            let served = memcached::connection::serve(client, Rc::clone(desk));
-            spawn_counted(&core, served, counted);
-        }
-        Spoken::Echo => {
-            let client = FarEnd::begin(transport, received, way);
-            spawn_counted(&core, echo::serve(client), counted);
-        }
-        Spoken::Sink => {
-            let client = FarEnd::begin(transport, received, way);
-            spawn_counted(&core, sink::serve(client), counted);
-        }
-        Spoken::Responder(sizes) => {
-            let client = FarEnd::begin(transport, received, way);
-            spawn_counted(&core, responder::serve(client, *sizes), counted);
+        Spoken::Target(target) => {
+            let client = TargetClient::begin(transport, received, way);
+            spawn_counted(&core, target.clone().serve(client), counted);
         }
     }
 }

@@ -11,7 +11,6 @@
 pub(crate) mod access_log;
 pub(crate) mod connections;
 pub(crate) mod cuts;
-pub(crate) mod datagrams;
 pub(crate) mod effort;
 pub(crate) mod handshakes;
 pub(crate) mod inspector;

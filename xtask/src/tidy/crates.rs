@@ -9,7 +9,7 @@ use super::problem::Problem;
 use crate::tree::Tree;
 
 /// Who may use whom, as in the table of ARCHITECTURE.md. A crate that is not named here may use nothing.
-const EDGES: [(&str, &[&str]); 16] = [
+const EDGES: [(&str, &[&str]); 17] = [
     ("engine", &[]),
     ("file", &[]),
     ("tls", &["engine", "file"]),
@@ -18,10 +18,18 @@ const EDGES: [(&str, &[&str]); 16] = [
     ("packet", &[]),
     ("chart", &["measure"]),
     ("config", &["measure"]),
+    ("load-targets", &["engine", "tls", "packet", "config"]),
     (
         "serve",
         &[
-            "engine", "file", "tls", "http", "measure", "packet", "config",
+            "engine",
+            "file",
+            "tls",
+            "http",
+            "measure",
+            "packet",
+            "config",
+            "load-targets",
         ],
     ),
     ("admin", &["engine", "file", "http", "serve"]),

@@ -4,8 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use onrush_load_targets::{DatagramTraffic, DatagramView};
+
 use super::cuts::Cuts;
-use super::datagrams::{DatagramTraffic, DatagramView};
 use super::handshakes::Handshakes;
 use super::latency::class;
 use super::traffic::{Ended, Traffic, TrafficView};

@@ -4,9 +4,9 @@ use std::ops::SubAssign;
 use std::time::Duration;
 
 use onrush_engine::clock::{ThreadTime, thread_time};
+use onrush_load_targets::DatagramView;
 
 use super::cuts::CutsView;
-use super::datagrams::DatagramView;
 use super::handshakes::HandshakesView;
 use super::latency::Histogram;
 use super::live::Stage;

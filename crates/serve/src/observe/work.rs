@@ -96,11 +96,6 @@ pub(super) fn had_work(core: &Core) -> Option<Duration> {
     core.busy_polls().then(|| core.worked())
 }
 
-/// What a core has used of its CPU for work.
-pub(crate) fn time_used(core: &Core) -> Duration {
-    had_work(core).unwrap_or_else(|| thread_time().ran)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use onrush_engine::{Address, Claim, DatagramClaim, Error, Handshakes, Kind, Listener};
+use onrush_load_targets::{Port, Target};
 
 use super::hold::Hold;
 use crate::crowd::room::{is_want_of_room, wait_for_room};
-use crate::datagrams::port::Port;
 use crate::limits::{ACCEPT_PAUSE, ACCEPTS_PER_TURN, STOP_HANDSHAKES, STOP_LOOK};
 use crate::listen;
 use crate::observe::work::{ACCEPT, DATAGRAMS};
@@ -62,7 +62,9 @@ impl Listeners {
             let streams = hold.streams.as_ref();
             let streams = streams.map(|claim| self.listening(worker, claim, place));
             let datagrams = hold.datagrams.as_ref();
-            let datagrams = datagrams.map(|claim| self.port(worker, claim, place));
+            let datagrams = datagrams.zip(place.spoken.target());
+            let datagrams =
+                datagrams.map(|(claim, target)| self.port(worker, claim, (place, target)));
             Ok(Ends {
                 streams: streams.transpose()?,
                 datagrams: datagrams.transpose()?,
@@ -96,13 +98,14 @@ impl Listeners {
         &self,
         worker: &Worker,
         claim: &Arc<DatagramClaim>,
-        place: &Rc<Place>,
+        (place, target): (&Rc<Place>, &Target),
     ) -> Result<Rc<Port>, (Address, Error)> {
         let mut all = self.datagrams();
         if let Some(there) = all.find(|port| port.is_of(claim)) {
             return Ok(Rc::clone(there));
         }
-        let port = Port::new(claim, place, worker);
+        let traffic = worker.registry.datagrams(&place.name);
+        let port = Port::new(&worker.core, claim, target, traffic);
         port.map(Rc::new)
             .map_err(|error| (Address::Tcp(claim.address()), error))
     }
@@ -127,10 +130,10 @@ impl Listeners {
                     worker.spawn_aside(ACCEPT, accepting);
                 }
             }
-            if let Some(port) = &ends.datagrams {
-                port.take_over(place, worker);
+            if let (Some(port), Some(target)) = (&ends.datagrams, place.spoken.target()) {
+                port.take_over(target, worker.registry.datagrams(&place.name));
                 if !before.datagrams().any(|other| Rc::ptr_eq(other, port)) {
-                    let running = Rc::clone(port).run(Rc::clone(worker));
+                    let running = Rc::clone(port).run();
                     worker.spawn_aside(DATAGRAMS, running);
                 }
             }

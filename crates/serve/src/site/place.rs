@@ -5,20 +5,17 @@ use std::sync::Arc;
 
 use onrush_config::plan::{self, HttpVersions, Networks, Protocol};
 use onrush_engine::Stream;
+use onrush_load_targets::Target;
 use onrush_tls::Acceptor;
 
 use crate::admit::connections::Bounds;
 use crate::client_rules::ClientRules;
-use crate::memcached::desk::{Desk, moment};
 use crate::worker::Worker;
 
 /// What is spoken with those who connect.
 pub(crate) enum Spoken {
     Http(HttpVersions),
-    Memcached(Rc<Desk>),
-    Echo,
-    Sink,
-    Responder(plan::Responder),
+    Target(Target),
 }
 
 /// One place to accept connections.
@@ -39,19 +36,18 @@ pub(crate) struct Place {
 
 impl Spoken {
     fn new(protocol: &Protocol, before: Option<&Spoken>, worker: &Worker) -> Self {
-        match (protocol, before) {
-            (Protocol::Http(versions), _) => Spoken::Http(*versions),
-            (Protocol::Memcached(plan, _), Some(Spoken::Memcached(desk)))
-                if desk.plan() == *plan =>
-            {
-                Spoken::Memcached(Rc::clone(desk))
-            }
-            (Protocol::Memcached(plan, _), _) => {
-                Spoken::Memcached(Rc::new(Desk::new(*plan, moment(&worker.core))))
-            }
-            (Protocol::Echo(_), _) => Spoken::Echo,
-            (Protocol::Sink(_), _) => Spoken::Sink,
-            (Protocol::Responder(sizes), _) => Spoken::Responder(*sizes),
+        if let Protocol::Http(versions) = protocol {
+            return Spoken::Http(*versions);
+        }
+        let before = before.and_then(Spoken::target);
+        let target = Target::new(protocol, before, &worker.core);
+        Spoken::Target(target.expect("every other protocol is one of a load target"))
+    }
+
+    pub(crate) fn target(&self) -> Option<&Target> {
+        match self {
+            Spoken::Http(_) => None,
+            Spoken::Target(target) => Some(target),
         }
     }
 }

@@ -4,8 +4,8 @@
 use super::answers::Answers;
 use super::cache::Cache;
 use super::classic::answer_value;
-use super::command::KEY_BYTES_MAX;
 use super::item::{Expiry, Moment};
+use super::limits::KEY_BYTES_MAX;
 use super::line::without_return;
 use super::number::signed_32;
 

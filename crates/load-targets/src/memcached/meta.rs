@@ -6,8 +6,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::answers::Answers;
-use super::command::{KEY_BYTES_MAX, Refusal, Reply};
+use super::limits::KEY_BYTES_MAX;
 use super::number::{signed_32, unsigned, unsigned_32};
+use super::reply::{Refusal, Reply};
 
 /// What a meta command says of itself.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
-//! What one core counts of the datagrams of a listener.
+//! Counters of a listener's datagrams on one core.
 
 use std::cell::Cell;
 use std::ops::AddAssign;
 
-/// Of one listener. No other thread sees it.
+/// Counters of one listener on one core.
 #[derive(Debug)]
-pub(crate) struct DatagramTraffic {
+pub struct DatagramTraffic {
     name: String,
     received: Cell<u64>,
     received_bytes: Cell<u64>,
@@ -20,7 +20,8 @@ fn add(counter: &Cell<u64>, more: u64) {
 }
 
 impl DatagramTraffic {
-    pub(crate) fn new(name: String) -> Self {
+    /// Starts at zero.
+    pub fn new(name: String) -> Self {
         Self {
             name,
             received: Cell::default(),
@@ -32,12 +33,14 @@ impl DatagramTraffic {
         }
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// Name of the listener.
+    pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// Counts a datagram of so many bytes.
     #[inline]
-    pub(crate) fn received(&self, bytes: usize) {
+    pub fn received(&self, bytes: usize) {
         add(&self.received, 1);
         add(&self.received_bytes, bytes as u64);
     }
@@ -62,7 +65,8 @@ impl DatagramTraffic {
         add(&self.failed, datagrams);
     }
 
-    pub(crate) fn view(&self) -> DatagramView {
+    /// Returns the present values.
+    pub fn view(&self) -> DatagramView {
         DatagramView {
             name: self.name.clone(),
             received: self.received.get(),

@@ -3,8 +3,9 @@
 use super::answers::Answers;
 use super::cache::{Cache, Counts, Stored};
 use super::change::{Counted, Wish, count, store};
-use super::command::{Reply, Step, Store};
+use super::command::{Step, Store};
 use super::item::{Expiry, Item, Moment, Seconds};
+use super::reply::Reply;
 
 /// What is answered to a `version`: whose commands these are, since clients take from it which there are, and libmemcached refuses
 /// a server whose first number is 0.

@@ -1,18 +1,9 @@
 //! Command lines of memcached's text protocol (protocol.txt of memcached 1.6), but for those that get: `keys.rs`. Pure.
 
+use super::limits::KEY_BYTES_MAX;
 use super::meta::Meta;
 use super::number::{signed_32, unsigned, unsigned_32};
-
-/// Bytes of a key at most.
-pub(super) const KEY_BYTES_MAX: usize = 250;
-
-/// Whether a command is to be answered when it goes well, or at all.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Reply {
-    Wanted,
-    /// `noreply`, or the flag q.
-    Unwanted,
-}
+use super::reply::{Refusal, Reply};
 
 /// A command that is understood.
 #[derive(Debug)]
@@ -72,31 +63,6 @@ pub(super) struct Step {
 pub(super) enum Direction {
     Up,
     Down,
-}
-
-/// A line that is no command, or not a good one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Refusal {
-    /// What the client is told; nothing where it has said that it does not want to hear.
-    pub(super) text: Option<&'static str>,
-    /// Bytes of a data block behind it that are passed over.
-    pub(super) skip: u64,
-}
-
-impl Refusal {
-    pub(super) fn said(text: &'static str) -> Self {
-        Self {
-            text: Some(text),
-            skip: 0,
-        }
-    }
-
-    fn unless(reply: Reply, text: &'static str) -> Self {
-        Self {
-            text: (reply == Reply::Wanted).then_some(text),
-            skip: 0,
-        }
-    }
 }
 
 const ERROR: Refusal = Refusal {

@@ -1,9 +1,9 @@
-//! A connection that speaks something else than HTTP: how it is counted, how long it is waited for, and how it ends. What is
-//! said on it is another's.
+//! The connection of a client to a load target: its timeouts, its place in the counters, and its end.
 
 use std::rc::Rc;
 
 use onrush_engine::{Error, Input, Kind};
+use onrush_load_targets::{Client, Received};
 use onrush_tls::Transport;
 
 use crate::ending::Behind;
@@ -13,25 +13,14 @@ use crate::service::Service;
 use crate::worker::Worker;
 
 /// A client's connection. Dropping it closes it.
-pub(crate) struct FarEnd {
+pub(crate) struct TargetClient {
     service: Rc<Service>,
-    pub(crate) stream: Transport,
-    pub(crate) input: Input,
+    stream: Transport,
+    input: Input,
 }
 
-/// What came of waiting for a client.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Heard {
-    /// So many bytes.
-    Bytes(usize),
-    /// It has ended its side.
-    End,
-    /// It has said nothing for too long, or the server ends, or needs the room for others.
-    Nothing,
-}
-
-impl FarEnd {
-    /// One that came by the listener with this number, and of which `input` has come already.
+impl TargetClient {
+    /// Starts with a connection accepted by the listener with this number, of which `input` was received already.
     pub(crate) fn begin(
         stream: Transport,
         input: Input,
@@ -39,48 +28,59 @@ impl FarEnd {
     ) -> Self {
         service.worker.meter.connection_opens();
         connections::begin(&stream, listener, &service.worker);
-        let far_end = Self {
+        let client = Self {
             service,
             stream,
             input,
         };
-        far_end.is_at(ConnectionState::Open);
-        far_end
+        client.set_state(ConnectionState::Open);
+        client
     }
 
-    pub(crate) fn worker(&self) -> &Worker {
+    fn worker(&self) -> &Worker {
         &self.service.worker
     }
 
-    /// Waits for more of the client's bytes, as long as a client of HTTP may be idle.
-    pub(crate) async fn receive(&mut self) -> Result<Heard, Error> {
+    fn set_state(&self, state: ConnectionState) {
+        self.stream.change_note(|note| note::at(note, state));
+    }
+}
+
+impl Client for TargetClient {
+    fn stream(&self) -> &Transport {
+        &self.stream
+    }
+
+    fn parts(&mut self) -> (&Transport, &mut Input) {
+        (&self.stream, &mut self.input)
+    }
+
+    async fn receive(&mut self) -> Result<Received, Error> {
         let idle = self.service.site().settings.timeouts.client_idle;
         let deadline = self.worker().core.now() + idle;
         self.stream.set_deadline(Some(deadline));
         match self.stream.recv_unless_stopping(&mut self.input).await {
-            Ok(0) => Ok(Heard::End),
-            Ok(bytes) => Ok(Heard::Bytes(bytes)),
+            Ok(0) => Ok(Received::End),
+            Ok(_) => Ok(Received::Bytes),
             Err(error) if matches!(error.kind, Kind::Stopping | Kind::TimedOut) => {
-                Ok(Heard::Nothing)
+                Ok(Received::Nothing)
             }
             Err(error) => Err(error),
         }
     }
 
-    /// How long the client may take nothing of what is sent.
-    pub(crate) fn limit_send(&self) {
+    fn limit_send(&self) {
         let patience = self.service.site().settings.timeouts.client_send;
         self.stream.set_send_patience(patience);
     }
 
-    /// Ends our side, so that all that was sent arrives, and reads on until the client ends its own, or has had enough time to.
-    pub(crate) async fn end(mut self) -> Result<(), Error> {
-        self.is_at(ConnectionState::Closing);
+    async fn end(mut self) -> Result<(), Error> {
+        self.set_state(ConnectionState::Closing);
         self.worker().has_to_stop();
         self.limit_send();
         self.stream.shutdown().await?;
         if self.worker().crowd.is_short() {
-            // Others wait for its descriptor.
+            // Other connections wait for its descriptor.
             return Ok(());
         }
         let until = self.worker().linger_until(Behind::Nothing);
@@ -95,13 +95,9 @@ impl FarEnd {
         }
         Ok(())
     }
-
-    fn is_at(&self, state: ConnectionState) {
-        self.stream.change_note(|note| note::at(note, state));
-    }
 }
 
-impl Drop for FarEnd {
+impl Drop for TargetClient {
     fn drop(&mut self) {
         let worker = &self.service.worker;
         worker.meter.connection_closes();

@@ -3,9 +3,9 @@
 use onrush_packet::memcached::{ANSWER_BYTES, FRAME_BYTES, Frame, WrongFrame};
 
 use super::answers::Piece;
-use super::desk::Desk;
 use super::item::Moment;
 use super::limits::DATAGRAM_ANSWER_MAX;
+use super::server::Server;
 use super::session::{Next, Session};
 
 /// Bytes of an answer in each of its datagrams; the last may have fewer.
@@ -27,7 +27,7 @@ impl Answer {
     ///
     /// # Errors
     /// When the datagram has no frame, or is one of several: a request is one (memcached, doc/protocol.txt).
-    pub(crate) fn to(datagram: &[u8], desk: &Desk, now: Moment) -> Result<Answer, WrongFrame> {
+    pub(crate) fn to(datagram: &[u8], server: &Server, now: Moment) -> Result<Answer, WrongFrame> {
         let (frame, mut input) = Frame::read(datagram)?;
         if frame.datagrams != 1 {
             return Err(WrongFrame::Sequence);
@@ -42,7 +42,7 @@ impl Answer {
                     }
                 }
             };
-            let (done, next, ()) = desk.answer(&mut session, input, now, add);
+            let (done, next, ()) = server.answer(&mut session, input, now, add);
             input = &input[done..];
             if text.len() > DATAGRAM_ANSWER_MAX {
                 text = TOO_LONG.to_vec();
@@ -89,10 +89,10 @@ mod tests {
 
     /// What goes back for each of these requests in turn: frames and texts.
     fn answers(requests: &[&[u8]]) -> Vec<Vec<(Frame, Vec<u8>)>> {
-        let desk = Desk::new(Memcached::default(), NOW);
+        let server = Server::new(Memcached::default(), NOW);
         let one = |(id, request): (u16, &&[u8])| {
             let datagram = [&Frame::only(id).bytes()[..], request].concat();
-            let mut answer = Answer::to(&datagram, &desk, NOW).unwrap();
+            let mut answer = Answer::to(&datagram, &server, NOW).unwrap();
             let (mut out, mut all) = (Vec::new(), Vec::new());
             while answer.write_next(&mut out) {
                 assert!(out.len() <= ANSWER_BYTES);
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn who_has_no_frame_or_is_a_part_is_not_heard() {
-        let desk = Desk::new(Memcached::default(), NOW);
-        let heard = |datagram: &[u8]| Answer::to(datagram, &desk, NOW).err();
+        let server = Server::new(Memcached::default(), NOW);
+        let heard = |datagram: &[u8]| Answer::to(datagram, &server, NOW).err();
         assert_eq!(heard(b"get a\r\n"), Some(WrongFrame::Truncated));
         let part = Frame {
             datagrams: 2,

@@ -1,4 +1,4 @@
-//! Where the clients of a listener are answered on one core: its items, and room for the answers of whoever has its turn.
+//! What the clients of a listener share on one core: its items, and a buffer for answers.
 
 use std::cell::RefCell;
 
@@ -10,8 +10,8 @@ use super::cache::Cache;
 use super::item::{Moment, Seconds};
 use super::session::{Next, Session};
 
-/// What the clients of a listener share on one core.
-pub(crate) struct Desk {
+/// The store of a listener on one core.
+pub struct Server {
     plan: Memcached,
     inner: RefCell<Inner>,
 }
@@ -21,7 +21,7 @@ struct Inner {
     answers: Answers,
 }
 
-impl Desk {
+impl Server {
     pub(crate) fn new(plan: Memcached, now: Moment) -> Self {
         Self {
             plan,
@@ -32,13 +32,13 @@ impl Desk {
         }
     }
 
-    /// What it was made of.
+    /// Its limits.
     pub(crate) fn plan(&self) -> Memcached {
         self.plan
     }
 
-    /// Answers what a client has said, as far as it is complete. Says how many bytes of it are done with, what is next, and what
-    /// came of `send`, which gets the answers.
+    /// Executes the complete commands in `input` and passes their answers to `send`. Returns the number of bytes consumed, the next
+    /// step, and the result of `send`.
     pub(super) fn answer<T>(
         &self,
         session: &mut Session,
@@ -54,20 +54,19 @@ impl Desk {
     }
 }
 
-/// The moment that it is for the clients of a core.
-pub(crate) fn moment(core: &Core) -> Moment {
+/// The current time of a core.
+pub(crate) fn now(core: &Core) -> Moment {
     Moment {
         seconds: Seconds(core.now().nanoseconds() / 1_000_000_000),
         unix: core.unix_seconds(),
     }
 }
 
-/// Bytes of a stranger, the first of which says how they are cut, are answered the same in pieces and as a whole. For the
-/// fuzzer, and for tests.
+/// Checks that any input gets the same answers whole and in pieces; the first byte gives their size. For the fuzzer and tests.
 ///
 /// # Panics
-/// When they are not.
-pub fn hear_anything(bytes: &[u8]) {
+/// When the answers differ.
+pub fn check_any_input(bytes: &[u8]) {
     let Some((&cut, bytes)) = bytes.split_first() else {
         return;
     };
@@ -82,7 +81,7 @@ pub fn hear_anything(bytes: &[u8]) {
     );
 }
 
-/// What a new client is answered by a small cache, when its bytes come in pieces of this size.
+/// Answers of a small cache to a new client whose bytes arrive in pieces of this size.
 fn answers_to(bytes: &[u8], piece: usize) -> Vec<u8> {
     let now = Moment {
         seconds: Seconds(1_000),

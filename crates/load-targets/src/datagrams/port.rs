@@ -1,10 +1,12 @@
-//! The socket of one core, and what becomes of what arrives there.
+//! The UDP socket of one core, and the answers to what it receives.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
-use onrush_engine::{Datagram, DatagramClaim, Error, Kind, ReceiveBatch, Received};
+use onrush_engine::clock::thread_time;
+use onrush_engine::{Core, Datagram, DatagramClaim, Error, Kind, ReceiveBatch, Received};
 use onrush_packet::header::{self, Header};
 use onrush_packet::memcached::WrongFrame;
 use onrush_packet::report::{Report, Role, read_question};
@@ -12,19 +14,18 @@ use onrush_packet::report::{Report, Role, read_question};
 use super::flows::Flows;
 use super::limits::MESSAGES_PER_CALL;
 use super::replies::{Replies, Way};
+use super::traffic::DatagramTraffic;
 use crate::memcached::datagrams::Answer;
-use crate::memcached::desk::{Desk, moment};
-use crate::observe::datagrams::DatagramTraffic;
-use crate::observe::work::time_used;
-use crate::site::place::{Place, Spoken};
-use crate::worker::Worker;
+use crate::memcached::server::{Server, now};
+use crate::target::Target;
 
 /// The socket of one core for the datagrams of a listener.
-pub(crate) struct Port {
+pub struct Port {
     claim: Arc<DatagramClaim>,
     socket: Datagram,
-    /// What is done there: as the site in force has it, or the last one that had the address.
-    place: RefCell<Rc<Place>>,
+    core: Core,
+    /// Of the configuration in force, or of the last one that had the address.
+    target: RefCell<Target>,
     state: RefCell<State>,
 }
 
@@ -41,16 +42,17 @@ struct State {
 }
 
 impl Port {
-    /// Takes the core's socket of a claim. Nothing is received before it is [run](Port::run).
+    /// Opens the core's socket of a claim. It receives once it [runs](Port::run).
     ///
     /// # Errors
-    /// When the kernel refuses to watch it, or to say where datagrams were sent to.
-    pub(crate) fn new(
+    /// When the kernel refuses to watch it, or to report destination addresses.
+    pub fn new(
+        core: &Core,
         claim: &Arc<DatagramClaim>,
-        place: &Rc<Place>,
-        worker: &Worker,
+        target: &Target,
+        traffic: Rc<DatagramTraffic>,
     ) -> Result<Self, Error> {
-        let socket = Datagram::open(&worker.core, claim)?;
+        let socket = Datagram::open(core, claim)?;
         // Where the kernel does not, each message is one datagram, and none is said to be dropped.
         socket.coalesce();
         socket.tell_drops();
@@ -61,10 +63,11 @@ impl Port {
         Ok(Self {
             claim: Arc::clone(claim),
             socket,
-            place: RefCell::new(Rc::clone(place)),
+            core: core.clone(),
+            target: RefCell::new(target.clone()),
             state: RefCell::new(State {
                 flows: Flows::default(),
-                traffic: worker.registry.datagrams(&place.name),
+                traffic,
                 dropped_said: 0,
                 dropped: 0,
                 answer: None,
@@ -73,27 +76,28 @@ impl Port {
         })
     }
 
-    pub(crate) fn is_of(&self, claim: &Arc<DatagramClaim>) -> bool {
+    /// Whether this is the socket of `claim`.
+    pub fn is_of(&self, claim: &Arc<DatagramClaim>) -> bool {
         Arc::ptr_eq(&self.claim, claim)
     }
 
-    /// From now on it is what `place` says. What was counted of flows is kept.
-    pub(crate) fn take_over(&self, place: &Rc<Place>, worker: &Worker) {
-        self.state.borrow_mut().traffic = worker.registry.datagrams(&place.name);
-        self.place.replace(Rc::clone(place));
+    /// Changes to another configuration. Counters of flows are kept.
+    pub fn take_over(&self, target: &Target, traffic: Rc<DatagramTraffic>) {
+        self.state.borrow_mut().traffic = traffic;
+        self.target.replace(target.clone());
     }
 
-    /// Nobody is heard any more.
-    pub(crate) fn end(&self) {
+    /// Stops receiving.
+    pub fn end(&self) {
         self.socket.end();
     }
 
-    /// Receives until the core stops, or it is ended.
-    pub(crate) async fn run(self: Rc<Self>, worker: Rc<Worker>) {
+    /// Receives until the core stops or [`Port::end`] is called.
+    pub async fn run(self: Rc<Self>) {
         let mut received = ReceiveBatch::new(MESSAGES_PER_CALL, usize::MAX);
         let mut replies = Replies::default();
         // Whoever goes on sending must not keep a core that is to stop.
-        while !worker.core.is_stopping() {
+        while !self.core.is_stopping() {
             match self.socket.recv_unless_stopping(&mut received).await {
                 Ok(_) => {}
                 Err(error) if error.kind == Kind::Stopping => return,
@@ -101,7 +105,7 @@ impl Port {
                 Err(_) => self.state.borrow().traffic.failed(1),
             }
             let mut done = 0;
-            while let Some(next) = self.take(&received, done, &mut replies, &worker) {
+            while let Some(next) = self.take(&received, done, &mut replies) {
                 done = next;
                 self.send(&mut replies).await;
             }
@@ -111,31 +115,23 @@ impl Port {
 
     /// Counts what was received from number `from` on, and writes what goes back, as far as there is room; says which is next.
     /// `None` when nothing is left, and nothing is to be sent.
-    fn take(
-        &self,
-        received: &ReceiveBatch,
-        from: usize,
-        replies: &mut Replies,
-        worker: &Worker,
-    ) -> Option<usize> {
+    fn take(&self, received: &ReceiveBatch, from: usize, replies: &mut Replies) -> Option<usize> {
         let state = &mut *self.state.borrow_mut();
         state.note_dropped(received);
-        let now = worker.core.now_exact().nanoseconds();
+        let now = self.core.now_exact().nanoseconds();
         let mut next = from;
         let mut rest = received.iter().skip(from);
         while !replies.are_full() {
-            if self.go_on_answering((state, replies), worker) {
+            if self.go_on_answering((state, replies)) {
                 continue;
             }
             let Some(datagram) = rest.next() else { break };
             next += 1;
-            match &self.place.borrow().spoken {
-                Spoken::Memcached(desk) => state.ask(desk, &datagram, worker),
-                Spoken::Echo => {
-                    self.take_one(&datagram, (Role::Echo, now), (state, replies), worker)
-                }
-                Spoken::Sink | Spoken::Http(_) | Spoken::Responder(_) => {
-                    self.take_one(&datagram, (Role::Sink, now), (state, replies), worker);
+            match &*self.target.borrow() {
+                Target::Memcached(server) => state.ask(server, &datagram, &self.core),
+                Target::Echo => self.take_one(&datagram, (Role::Echo, now), (state, replies)),
+                Target::Sink | Target::Responder(_) => {
+                    self.take_one(&datagram, (Role::Sink, now), (state, replies));
                 }
             }
         }
@@ -144,18 +140,14 @@ impl Port {
     }
 
     /// Writes the next datagram of an answer of memcached; whether there was one.
-    fn go_on_answering(
-        &self,
-        (state, replies): (&mut State, &mut Replies),
-        worker: &Worker,
-    ) -> bool {
+    fn go_on_answering(&self, (state, replies): (&mut State, &mut Replies)) -> bool {
         let Some((way, mut answer)) = state.answer.take() else {
             return false;
         };
         let mut written = std::mem::take(&mut state.written);
         let is_one = answer.write_next(&mut written);
         if is_one {
-            self.reply(way, &written, (state, replies), worker);
+            self.reply(way, &written, (state, replies));
             state.answer = Some((way, answer));
         }
         state.written = written;
@@ -167,7 +159,6 @@ impl Port {
         datagram: &Received<'_>,
         (role, now): (Role, u64),
         (state, replies): (&mut State, &mut Replies),
-        worker: &Worker,
     ) {
         let bytes = datagram.bytes;
         state.traffic.received(bytes.len());
@@ -181,11 +172,11 @@ impl Port {
                 question,
                 tally: state.flows.tally(flow),
                 dropped: state.dropped,
-                cpu: time_used(&worker.core).as_nanos() as u64,
-                core: worker.core.id() as u16,
+                cpu: time_used(&self.core).as_nanos() as u64,
+                core: self.core.id() as u16,
                 role,
             };
-            return self.reply(way, &report.bytes(), (state, replies), worker);
+            return self.reply(way, &report.bytes(), (state, replies));
         }
         match Header::read(bytes) {
             Some(header) if header.kind == header::Kind::Data => {
@@ -194,22 +185,16 @@ impl Port {
             Some(_) | None => state.traffic.foreign(),
         }
         match role {
-            Role::Echo => self.reply(way, bytes, (state, replies), worker),
+            Role::Echo => self.reply(way, bytes, (state, replies)),
             Role::Sink => {}
         }
     }
 
     /// Answers a datagram with these bytes.
-    fn reply(
-        &self,
-        way: Way,
-        bytes: &[u8],
-        (state, replies): (&State, &mut Replies),
-        worker: &Worker,
-    ) {
+    fn reply(&self, way: Way, bytes: &[u8], (state, replies): (&State, &mut Replies)) {
         // Two echoes would go on for ever, once somebody has sent one a datagram in the name of the other.
         let is_of_another_echo = way.to.port() == self.claim.address().port();
-        if is_of_another_echo || replies.push(way, bytes, &worker.core).is_err() {
+        if is_of_another_echo || replies.push(way, bytes, &self.core).is_err() {
             state.traffic.failed(1);
         }
     }
@@ -229,14 +214,14 @@ impl Port {
 }
 
 impl State {
-    /// Somebody asks memcached.
-    fn ask(&mut self, desk: &Desk, datagram: &Received<'_>, worker: &Worker) {
+    /// Answers a request to memcached.
+    fn ask(&mut self, server: &Server, datagram: &Received<'_>, core: &Core) {
         self.traffic.received(datagram.bytes.len());
         let way = Way {
             to: datagram.from,
             from: datagram.to,
         };
-        match Answer::to(datagram.bytes, desk, moment(&worker.core)) {
+        match Answer::to(datagram.bytes, server, now(core)) {
             Ok(answer) => self.answer = Some((way, answer)),
             Err(WrongFrame::Truncated | WrongFrame::Reserved | WrongFrame::Sequence) => {
                 self.traffic.foreign();
@@ -252,5 +237,14 @@ impl State {
         self.dropped_said = said;
         self.dropped += u64::from(more);
         self.traffic.dropped(more.into());
+    }
+}
+
+/// CPU time that a core has used for work. A core that busy-polls uses all of its CPU, so its own account of work counts.
+fn time_used(core: &Core) -> Duration {
+    if core.busy_polls() {
+        core.worked()
+    } else {
+        thread_time().ran
     }
 }

@@ -3,9 +3,10 @@
 use super::answers::Answers;
 use super::cache::{Cache, Stored};
 use super::change::{Counted, Wish, count, store};
-use super::command::{Direction, Mode, Refusal, Reply, Step};
+use super::command::{Direction, Mode, Step};
 use super::item::{Expiry, Item, Moment, value};
 use super::meta::Meta;
+use super::reply::{Refusal, Reply};
 
 /// What of an item is answered.
 fn answer_fact(item: &Item, letter: u8, now: Moment, answers: &mut Answers) {

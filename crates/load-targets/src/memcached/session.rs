@@ -6,13 +6,14 @@ use std::mem;
 use super::answers::Answers;
 use super::cache::Cache;
 use super::classic::{self, Teller};
-use super::command::{Command, Mode, Refusal, Reply, Store};
+use super::command::{Command, Mode, Store};
 use super::item::{END, Moment};
 use super::keys::{self, Answered, Begun, Keys};
 use super::limits::{LINE_MAX, VALUE_AHEAD};
 use super::line::{self, Words};
 use super::meta::Meta;
 use super::metas;
+use super::reply::{Refusal, Reply};
 
 /// A client, between what has come and what is to come.
 #[derive(Debug, Default)]

@@ -1,18 +1,13 @@
-//! What clients of memcached's protocol are answered: by a session alone, and over a connection.
+//! Answers of a session.
 
-use std::rc::Rc;
-use std::time::Duration;
-
-use onrush_config::Plan;
 use onrush_config::plan::Memcached;
 use proptest::prelude::*;
 
 use super::answers::Answers;
 use super::cache::Cache;
-use super::desk::hear_anything;
 use super::item::{Moment, Seconds};
+use super::server::check_any_input;
 use super::session::{Next, Session};
-use crate::harness::{configured, on_every_driver, on_simulated_cores};
 
 const NOW: Moment = Moment {
     seconds: Seconds(1_000),
@@ -401,83 +396,6 @@ fn some_bytes() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn anything_is_answered_the_same_however_it_is_cut(cut: u8, bytes in some_bytes()) {
-        hear_anything(&[&[cut], &bytes[..]].concat());
+        check_any_input(&[&[cut], &bytes[..]].concat());
     }
-}
-
-fn plan(keys: &str) -> Plan {
-    configured(&format!(
-        "[[listen]]\naddress = \"127.0.0.1:1\"\nprotocol = \"memcached\"\n{keys}"
-    ))
-}
-
-#[test]
-fn a_client_is_answered_over_a_connection_and_values_of_any_length_come_back() {
-    on_every_driver(|site| async move {
-        let address = site.serve(&plan(""));
-        let mut client = site.connect(&address).await;
-        for length in [0, 1, 4094, 4095, 17_000, 200_000] {
-            let value = "v".repeat(length);
-            let said = format!("set key 1 0 {length}\r\n{value}\r\nget key\r\n");
-            client.send_apart(said.as_bytes());
-            let answer = format!("STORED\r\nVALUE key 1 {length}\r\n{value}\r\nEND\r\n");
-            assert!(client.receive_exactly(answer.len()).await == answer.as_bytes());
-        }
-        client.send(b"version\r\nquit\r\n").await;
-        let rest = client.receive_all().await;
-        assert!(rest.starts_with(b"VERSION "));
-    });
-}
-
-#[test]
-fn clients_share_the_items_of_their_core_and_a_reload_keeps_them() {
-    on_every_driver(|site| async move {
-        let (address, service, before) = site.serve_to_change(&plan(""));
-        let one = site.connect(&address).await;
-        one.send(b"set shared 0 0 3\r\nabc\r\n").await;
-        let mut other = site.connect(&address).await;
-        let mut one = one;
-        assert_eq!(one.receive_exactly(8).await, b"STORED\r\n");
-        let hit = b"VALUE shared 0 3\r\nabc\r\nEND\r\n";
-        other.send(b"get shared\r\n").await;
-        assert_eq!(other.receive_exactly(hit.len()).await, hit);
-        let again = plan("[timeouts]\nclient_idle = \"90s\"");
-        let before = site.apply(&service, &before, &again);
-        let desk = |service: &crate::service::Service| match &service.site().places[0].spoken {
-            crate::site::place::Spoken::Memcached(desk) => Rc::clone(desk),
-            _ => panic!("it speaks memcached"),
-        };
-        let kept = desk(&service);
-        site.apply(&service, &before, &plan("memory = \"1m\""));
-        assert!(
-            !Rc::ptr_eq(&kept, &desk(&service)),
-            "there is room for less"
-        );
-        // Who was there goes on with what there was.
-        one.send(b"get shared\r\n").await;
-        assert_eq!(one.receive_exactly(hit.len()).await, hit);
-        one.finish().await;
-        other.finish().await;
-    });
-}
-
-#[test]
-fn a_client_that_is_silent_or_takes_nothing_is_ended() {
-    on_simulated_cores(|site| async move {
-        let keys = "[timeouts]\nclient_idle = \"5s\"\nclient_send = \"3s\"";
-        let address = site.serve(&plan(keys));
-        let mut silent = site.connect(&address).await;
-        let begun = site.core.now();
-        assert!(silent.is_over().await);
-        assert!(site.core.now().since(begun) >= Duration::from_secs(5));
-        // A flood of gets whose answers nobody reads: the server holds what it may, and gives up.
-        let mut deaf = site.connect(&address).await;
-        let value = "v".repeat(100_000);
-        deaf.send(format!("set key 0 0 100000\r\n{value}\r\n").as_bytes())
-            .await;
-        deaf.send_apart("get key\r\n".repeat(2_000).as_bytes());
-        site.core.sleep(Duration::from_secs(60)).await;
-        let (received, is_reset) = deaf.receive_all_or_reset().await;
-        assert!(received.len() < 100_000 * 2_000, "{is_reset}");
-    });
 }

@@ -1,0 +1,20 @@
+//! Echo over a stream (RFC 862).
+
+use onrush_engine::Error;
+
+use crate::client::{Client, Received};
+
+/// Serves a client until either side closes. Holds one buffer at most: it receives nothing more until the client has read the last one.
+pub(crate) async fn serve(mut client: impl Client) -> Result<(), Error> {
+    loop {
+        match client.receive().await? {
+            Received::Bytes => {
+                let (stream, input) = client.parts();
+                stream.queue(input.take().expect("bytes were received"));
+                client.limit_send();
+                client.stream().flush().await?;
+            }
+            Received::End | Received::Nothing => return client.end().await,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Servers that exist to be load-tested: memcached's text protocol, an echo, a sink, a responder of fixed sizes, and the datagram
+//! versions of the first three. `onrush serve` runs them for `onrush load`; they know nothing of HTTP.
+//!
+//! The caller accepts connections, counts them, and sets their timeouts; it hands each over as a [`Client`].
+#![forbid(unsafe_code)]
+
+mod client;
+mod echo;
+pub mod memcached;
+mod responder;
+mod sink;
+mod target;
+
+mod datagrams;
+
+pub use client::{Client, Received};
+pub use datagrams::port::Port;
+pub use datagrams::traffic::{DatagramTraffic, DatagramView};
+pub use target::Target;

@@ -1,0 +1,38 @@
+//! memcached's text protocol, classic and meta commands, over a bounded store of each core. It is a peer of known cost for load
+//! runs, not a cache for production.
+//!
+//! ```text
+//!   connection.rs,
+//!   datagrams.rs      session.rs  ── command.rs, meta.rs, keys.rs: parse a line
+//!   bytes  <──────>   (pure)      ── classic.rs, metas.rs, change.rs: execute it
+//!                                 ── cache.rs, store.rs: the items
+//! ```
+
+pub(crate) mod connection;
+pub(crate) mod datagrams;
+pub(crate) mod server;
+mod session;
+
+mod keys;
+mod line;
+
+mod command;
+mod meta;
+mod number;
+mod reply;
+
+mod change;
+mod classic;
+mod metas;
+
+mod answers;
+mod cache;
+mod item;
+mod store;
+
+mod limits;
+
+#[cfg(test)]
+mod tests;
+
+pub use server::{Server, check_any_input};

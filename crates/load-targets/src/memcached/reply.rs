@@ -1,0 +1,34 @@
+//! Whether a command gets an answer, and the answer to one that is refused.
+
+/// Whether the client wants an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reply {
+    Wanted,
+    /// `noreply`, or the flag q.
+    Unwanted,
+}
+
+/// Why a line is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Refusal {
+    /// The answer, unless the client wants none.
+    pub(super) text: Option<&'static str>,
+    /// Bytes of the data block to skip.
+    pub(super) skip: u64,
+}
+
+impl Refusal {
+    pub(super) fn said(text: &'static str) -> Self {
+        Self {
+            text: Some(text),
+            skip: 0,
+        }
+    }
+
+    pub(super) fn unless(reply: Reply, text: &'static str) -> Self {
+        Self {
+            text: (reply == Reply::Wanted).then_some(text),
+            skip: 0,
+        }
+    }
+}
