@@ -15,9 +15,6 @@ pub(crate) mod queue;
 pub(crate) mod request;
 pub(crate) mod response;
 
-#[cfg(test)]
-pub(crate) mod lines;
-
 use std::sync::Arc;
 
 use onrush_tls::Transport;
@@ -40,8 +37,6 @@ pub(crate) enum Protocol {
     Echo(Arc<echo::Bytes>),
     /// Bytes that nobody answers.
     Stream(Arc<echo::Bytes>),
-    #[cfg(test)]
-    Lines(lines::Lines),
 }
 
 impl Protocol {
@@ -57,8 +52,6 @@ impl Protocol {
             },
             Protocol::Echo(_) => "echo",
             Protocol::Stream(_) => "stream",
-            #[cfg(test)]
-            Protocol::Lines(_) => "lines",
         }
     }
 
@@ -74,8 +67,6 @@ impl Protocol {
                 Carrier::Streams
             }
             Protocol::Memcached(workload) => workload.carrier(),
-            #[cfg(test)]
-            Protocol::Lines(_) => Carrier::Streams,
         }
     }
 
@@ -87,8 +78,6 @@ impl Protocol {
             Protocol::Memcached(_) => &memcached::OUTCOMES,
             Protocol::Echo(_) => &echo::OUTCOMES,
             Protocol::Stream(_) => &echo::OUTCOMES_OF_STREAM,
-            #[cfg(test)]
-            Protocol::Lines(_) => &lines::OUTCOMES,
         }
     }
 
@@ -98,8 +87,6 @@ impl Protocol {
             Protocol::Http1(mix) | Protocol::Http2(mix, _) => mix.recipes().len(),
             Protocol::Memcached(workload) => workload.kinds().len(),
             Protocol::Echo(_) | Protocol::Stream(_) => 1,
-            #[cfg(test)]
-            Protocol::Lines(_) => 1,
         }
     }
 
@@ -109,8 +96,6 @@ impl Protocol {
             Protocol::Http1(mix) | Protocol::Http2(mix, _) => &mix.recipes()[place].kind,
             Protocol::Memcached(workload) => &workload.kinds()[place],
             Protocol::Echo(bytes) | Protocol::Stream(bytes) => bytes.kind(),
-            #[cfg(test)]
-            Protocol::Lines(lines) => lines.kind(),
         }
     }
 
@@ -121,8 +106,6 @@ impl Protocol {
             Protocol::Http1(mix) | Protocol::Http2(mix, _) => mix.choose(number),
             Protocol::Memcached(workload) => workload.kind_of(number),
             Protocol::Echo(_) | Protocol::Stream(_) => 0,
-            #[cfg(test)]
-            Protocol::Lines(_) => 0,
         }
     }
 
@@ -132,8 +115,6 @@ impl Protocol {
             Protocol::Http1(mix) | Protocol::Http2(mix, _) => mix.request_bytes(),
             Protocol::Memcached(workload) => workload.bytes_max(),
             Protocol::Echo(bytes) | Protocol::Stream(bytes) => bytes.len(),
-            #[cfg(test)]
-            Protocol::Lines(_) => lines::REQUEST_BYTES_MAX,
         }
     }
 
@@ -145,8 +126,6 @@ impl Protocol {
             Protocol::Echo(sent) => sent.len() > bytes,
             // Nobody responds before it is taken, nor behind it.
             Protocol::Stream(_) => false,
-            #[cfg(test)]
-            Protocol::Lines(_) => lines::REQUEST_BYTES_MAX > bytes,
         }
     }
 
@@ -162,8 +141,6 @@ impl Protocol {
                 Codec::Memcached(memcached::Codec::new(workload, connections))
             }
             Protocol::Echo(bytes) | Protocol::Stream(bytes) => Codec::Echo(echo::Codec::new(bytes)),
-            #[cfg(test)]
-            Protocol::Lines(_) => Codec::Lines,
         }
     }
 }
@@ -177,8 +154,6 @@ pub(crate) enum Codec {
     Http2(http2::Codec),
     Memcached(memcached::Codec),
     Echo(echo::Codec),
-    #[cfg(test)]
-    Lines,
 }
 
 impl Codec {
@@ -198,8 +173,6 @@ impl Codec {
             // Nothing is said behind the last: a connection just ends.
             Codec::Memcached(codec) => codec.queue(stream, connection, (number, count)),
             Codec::Echo(codec) => codec.queue(stream, count),
-            #[cfg(test)]
-            Codec::Lines => lines::queue(stream, (number, count)),
         }
     }
 
@@ -211,8 +184,6 @@ impl Codec {
             Codec::Http2(_) => unreachable!("{NO_ORDER}"),
             Codec::Memcached(codec) => Incoming::Memcached(codec.incoming(connection, number)),
             Codec::Echo(codec) => Incoming::Echo(codec.incoming()),
-            #[cfg(test)]
-            Codec::Lines => Incoming::Lines(lines::Incoming::default()),
         }
     }
 
@@ -228,8 +199,6 @@ impl Codec {
         match self {
             Codec::Memcached(codec) => codec.take(connection, (number, most), input),
             Codec::Http1(_) | Codec::Http2(_) | Codec::Echo(_) => None,
-            #[cfg(test)]
-            Codec::Lines => None,
         }
     }
 
@@ -238,8 +207,6 @@ impl Codec {
         match self {
             Codec::Memcached(codec) => codec.over_datagrams(),
             Codec::Http1(_) | Codec::Http2(_) | Codec::Echo(_) => None,
-            #[cfg(test)]
-            Codec::Lines => None,
         }
     }
 
@@ -248,8 +215,6 @@ impl Codec {
         match self {
             Codec::Http2(codec) => Some(codec),
             Codec::Http1(_) | Codec::Memcached(_) | Codec::Echo(_) => None,
-            #[cfg(test)]
-            Codec::Lines => None,
         }
     }
 
@@ -258,8 +223,6 @@ impl Codec {
         match self {
             Codec::Http1(_) | Codec::Http2(_) | Codec::Echo(_) => None,
             Codec::Memcached(codec) => Some(codec.counts()),
-            #[cfg(test)]
-            Codec::Lines => None,
         }
     }
 }
@@ -269,8 +232,6 @@ pub(crate) enum Incoming<'c> {
     Http1(http1::Incoming<'c>),
     Memcached(memcached::Incoming<'c>),
     Echo(echo::Incoming<'c>),
-    #[cfg(test)]
-    Lines(lines::Incoming),
 }
 
 impl Incoming<'_> {
@@ -282,8 +243,6 @@ impl Incoming<'_> {
             Incoming::Http1(incoming) => incoming.step(input),
             Incoming::Memcached(incoming) => incoming.step(input),
             Incoming::Echo(incoming) => incoming.step(input),
-            #[cfg(test)]
-            Incoming::Lines(incoming) => incoming.step(input),
         }
     }
 
@@ -294,8 +253,6 @@ impl Incoming<'_> {
             Incoming::Http1(incoming) => incoming.unseen(),
             Incoming::Memcached(incoming) => incoming.unseen(),
             Incoming::Echo(_) => 0,
-            #[cfg(test)]
-            Incoming::Lines(_) => 0,
         }
     }
 
@@ -305,8 +262,6 @@ impl Incoming<'_> {
             Incoming::Http1(incoming) => incoming.pass_unseen(count),
             Incoming::Memcached(incoming) => incoming.pass_unseen(count),
             Incoming::Echo(_) => unreachable!("there are none"),
-            #[cfg(test)]
-            Incoming::Lines(_) => unreachable!("there are none"),
         }
     }
 
@@ -316,8 +271,6 @@ impl Incoming<'_> {
             Incoming::Http1(incoming) => incoming.end(),
             // Their responses end by what they say, or with as many bytes as were sent.
             Incoming::Memcached(_) | Incoming::Echo(_) => None,
-            #[cfg(test)]
-            Incoming::Lines(_) => None,
         }
     }
 }

@@ -1,8 +1,6 @@
 //! The client of one request, whatever the protocol that it speaks: its request is read from it, and its response is
 //! written to it.
 
-#[cfg(test)]
-pub(crate) mod framed;
 pub(crate) mod http1;
 pub(crate) mod http2;
 pub(crate) mod request_body;
@@ -41,8 +39,6 @@ pub(crate) struct Downstream<'c> {
 pub(crate) enum Side<'c> {
     Http1(&'c mut Http1),
     Http2(&'c mut http2::Stream),
-    #[cfg(test)]
-    Framed(&'c mut framed::Stream),
 }
 
 impl Downstream<'_> {
@@ -62,8 +58,6 @@ impl Downstream<'_> {
         match &self.side {
             Side::Http1(side) => &side.stream,
             Side::Http2(side) => side.transport(),
-            #[cfg(test)]
-            Side::Framed(side) => side.transport(),
         }
     }
 
@@ -72,8 +66,6 @@ impl Downstream<'_> {
         match &self.side {
             Side::Http1(side) => side.head(slots, &self.worker.limits),
             Side::Http2(side) => side.head(slots, &self.worker.limits),
-            #[cfg(test)]
-            Side::Framed(side) => side.head(slots),
         }
     }
 
@@ -82,8 +74,6 @@ impl Downstream<'_> {
         match &self.side {
             Side::Http1(side) => side.arrived(),
             Side::Http2(side) => side.arrived(),
-            #[cfg(test)]
-            Side::Framed(side) => side.arrived(),
         }
     }
 
@@ -92,8 +82,6 @@ impl Downstream<'_> {
         match &mut self.side {
             Side::Http1(side) => side.take_head(),
             Side::Http2(side) => side.take_head(),
-            #[cfg(test)]
-            Side::Framed(_) => {}
         }
     }
 
@@ -102,8 +90,6 @@ impl Downstream<'_> {
         match &mut self.side {
             Side::Http1(side) => side.take_request(bytes as usize),
             Side::Http2(side) => side.take_request(),
-            #[cfg(test)]
-            Side::Framed(side) => side.take_request(bytes as usize),
         }
     }
 
@@ -113,8 +99,6 @@ impl Downstream<'_> {
             Side::Http1(side) => side.unread_max = bytes_max,
             // Its stream is reset.
             Side::Http2(_) => {}
-            #[cfg(test)]
-            Side::Framed(_) => {}
         }
     }
 
@@ -123,8 +107,6 @@ impl Downstream<'_> {
         match &mut self.side {
             Side::Http1(side) => side.skip_unread(self.worker),
             Side::Http2(_) => true,
-            #[cfg(test)]
-            Side::Framed(_) => true,
         }
     }
 
@@ -133,8 +115,6 @@ impl Downstream<'_> {
         match &self.side {
             Side::Http1(side) => !side.output.is_empty(),
             Side::Http2(_) => false,
-            #[cfg(test)]
-            Side::Framed(_) => false,
         }
     }
 
@@ -147,8 +127,6 @@ impl Downstream<'_> {
         match &mut self.side {
             Side::Http1(side) => side.flush(patience).await,
             Side::Http2(side) => side.flush().await,
-            #[cfg(test)]
-            Side::Framed(side) => side.flush(patience).await,
         }
     }
 
@@ -161,8 +139,6 @@ impl Downstream<'_> {
         match &mut self.side {
             Side::Http1(side) => side.wait_for_next(idle, self.worker).await,
             Side::Http2(_) => Ok(()),
-            #[cfg(test)]
-            Side::Framed(_) => Ok(()),
         }
     }
 
@@ -173,8 +149,6 @@ impl Downstream<'_> {
         match &mut self.side {
             Side::Http1(side) => side.cut_off(),
             Side::Http2(side) => side.cut_off(code),
-            #[cfg(test)]
-            Side::Framed(side) => side.cut_off(),
         }
     }
 
@@ -183,8 +157,6 @@ impl Downstream<'_> {
         match &self.side {
             Side::Http2(_) => true,
             Side::Http1(_) => false,
-            #[cfg(test)]
-            Side::Framed(_) => false,
         }
     }
 
@@ -200,8 +172,6 @@ impl Downstream<'_> {
         let (body, to) = match &mut self.side {
             Side::Http1(side) => side.split(),
             Side::Http2(side) => side.split(),
-            #[cfg(test)]
-            Side::Framed(side) => side.split(),
         };
         (body, Reply::new(self.worker, self.exchange, method, to))
     }
@@ -222,8 +192,6 @@ impl Downstream<'_> {
         match &self.side {
             Side::Http1(side) => side.stream.poll_hung_up(),
             Side::Http2(side) => side.poll_reset(context),
-            #[cfg(test)]
-            Side::Framed(side) => side.transport().poll_hung_up(),
         }
     }
 }

@@ -6,8 +6,6 @@
 //! ```
 
 pub(crate) mod fields;
-#[cfg(test)]
-pub(crate) mod framed;
 pub(crate) mod http1;
 pub(crate) mod http2;
 mod length;
@@ -44,8 +42,6 @@ pub(crate) struct Reply<'a> {
 pub(crate) enum To<'a> {
     Http1(http1::Reply<'a>),
     Http2(http2::Reply<'a>),
-    #[cfg(test)]
-    Framed(framed::Reply<'a>),
 }
 
 impl To<'_> {
@@ -55,8 +51,6 @@ impl To<'_> {
             To::Http1(to) => to.written(),
             To::Http2(to) => to.written(),
             // This variant does not count bytes.
-            #[cfg(test)]
-            To::Framed(_) => 0,
         }
     }
 }
@@ -85,8 +79,6 @@ impl<'a> Reply<'a> {
             To::Http1(to) => to.persist(persistence, self.worker),
             // The connection outlives it.
             To::Http2(_) => {}
-            #[cfg(test)]
-            To::Framed(_) => {}
         }
     }
 
@@ -141,8 +133,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.head((status, self.method), self.worker, edits, fields)?,
             To::Http2(to) => to.head((status, self.method), self.worker, edits, fields),
-            #[cfg(test)]
-            To::Framed(to) => to.head(status, self.worker, edits, fields),
         }
         self.exchange
             .responds(status, self.to.written(), self.worker);
@@ -156,8 +146,6 @@ impl<'a> Reply<'a> {
         match &self.to {
             To::Http1(to) => to.is_usual(),
             To::Http2(_) => self.edits.is_none(),
-            #[cfg(test)]
-            To::Framed(_) => false,
         }
     }
 
@@ -184,8 +172,6 @@ impl<'a> Reply<'a> {
                 let head_end = to.rendered(status, rendered, self.worker);
                 self.exchange.responds(status, head_end, self.worker);
             }
-            #[cfg(test)]
-            To::Framed(_) => unreachable!("it takes none"),
         }
         Ok(())
     }
@@ -205,8 +191,6 @@ impl<'a> Reply<'a> {
         let written = match &mut self.to {
             To::Http1(to) => to.forwarded_head(head, edits, room, fields)?,
             To::Http2(to) => to.forwarded_head((head, self.method), (edits, made_of), fields),
-            #[cfg(test)]
-            To::Framed(to) => to.forwarded_head(head, edits, fields),
         };
         if written.is_ok() {
             self.exchange
@@ -228,8 +212,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.interim(head, room, fields),
             To::Http2(to) => Ok(to.interim((head.status, head.sensitivity), fields)),
-            #[cfg(test)]
-            To::Framed(to) => Ok(to.interim(head.status, fields)),
         }
     }
 
@@ -244,11 +226,6 @@ impl<'a> Reply<'a> {
                 to.interim((100, Sensitivity::Usual), |_| {});
                 Ok(())
             }
-            #[cfg(test)]
-            To::Framed(to) => {
-                to.interim(100, |_| {});
-                Ok(())
-            }
         }
     }
 
@@ -260,11 +237,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.data(bytes),
             To::Http2(to) => to.data(bytes),
-            #[cfg(test)]
-            To::Framed(to) => {
-                to.data(bytes);
-                Ok(())
-            }
         }
     }
 
@@ -273,11 +245,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.part(part),
             To::Http2(to) => to.part(part),
-            #[cfg(test)]
-            To::Framed(to) => {
-                to.data(part.bytes());
-                Ok(())
-            }
         }
     }
 
@@ -289,12 +256,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.data_from(input, bytes),
             To::Http2(to) => to.data_from(input, bytes),
-            #[cfg(test)]
-            To::Framed(to) => {
-                to.data(&input.bytes()[..bytes]);
-                input.consume(bytes);
-                Ok(())
-            }
         }
     }
 
@@ -310,11 +271,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.fill(room_min, fill),
             To::Http2(to) => to.fill(fill),
-            #[cfg(test)]
-            To::Framed(to) => {
-                to.fill(room_min, fill);
-                Ok(())
-            }
         }
     }
 
@@ -327,11 +283,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.end(),
             To::Http2(to) => to.end(),
-            #[cfg(test)]
-            To::Framed(to) => {
-                to.end();
-                Ok(())
-            }
         }
     }
 
@@ -343,8 +294,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.end_data(),
             To::Http2(_) => Ok(()),
-            #[cfg(test)]
-            To::Framed(_) => Ok(()),
         }
     }
 
@@ -356,11 +305,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.trailers(lines),
             To::Http2(to) => to.trailers(lines),
-            #[cfg(test)]
-            To::Framed(to) => {
-                to.trailers(lines);
-                Ok(())
-            }
         }
     }
 
@@ -372,8 +316,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.flush(patience).await,
             To::Http2(to) => to.flush_within(patience).await,
-            #[cfg(test)]
-            To::Framed(to) => to.flush(patience).await,
         }
     }
 
@@ -390,8 +332,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.file(file, (offset, length), patience, self.worker).await,
             To::Http2(to) => to.file(file, (offset, length)).await,
-            #[cfg(test)]
-            To::Framed(to) => to.file(file, (offset, length), patience).await,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 mod asking;
 mod failing;
-mod lines;
+mod memcached;
 mod pacing;
 
 use std::cell::Cell;

@@ -8,8 +8,6 @@ use onrush_http::write::{CHUNK_END, LAST_CHUNK};
 use onrush_http::{Framing, Limits, Refusal};
 use onrush_tls::Transport;
 
-#[cfg(test)]
-use super::framed;
 use super::http2;
 use crate::output::Output;
 use crate::portion::{self, Keeps};
@@ -112,8 +110,6 @@ pub(crate) enum RequestBody<'a> {
         reader: &'a mut BodyReader,
     },
     Http2(http2::Body<'a>),
-    #[cfg(test)]
-    Framed(framed::Body<'a>),
 }
 
 impl<'a> RequestBody<'a> {
@@ -122,8 +118,6 @@ impl<'a> RequestBody<'a> {
         match self {
             RequestBody::Http1 { input, .. } => !input.is_empty(),
             RequestBody::Http2(body) => body.has_arrived(),
-            #[cfg(test)]
-            RequestBody::Framed(body) => body.has_arrived(),
         }
     }
 
@@ -132,8 +126,6 @@ impl<'a> RequestBody<'a> {
         match self {
             RequestBody::Http1 { reader, .. } => reader.is_complete(),
             RequestBody::Http2(body) => body.is_complete(),
-            #[cfg(test)]
-            RequestBody::Framed(body) => body.is_complete(),
         }
     }
 
@@ -142,8 +134,6 @@ impl<'a> RequestBody<'a> {
         match self {
             RequestBody::Http1 { .. } => false,
             RequestBody::Http2(body) => body.has_dropped_trailers(),
-            #[cfg(test)]
-            RequestBody::Framed(_) => false,
         }
     }
 
@@ -152,8 +142,6 @@ impl<'a> RequestBody<'a> {
         match self {
             RequestBody::Http1 { reader, .. } => reader.left(),
             RequestBody::Http2(body) => body.left(),
-            #[cfg(test)]
-            RequestBody::Framed(body) => body.left(),
         }
     }
 
@@ -162,8 +150,6 @@ impl<'a> RequestBody<'a> {
         match self {
             RequestBody::Http1 { stream, .. } => stream.as_plain(),
             RequestBody::Http2(_) => None,
-            #[cfg(test)]
-            RequestBody::Framed(_) => None,
         }
     }
 
@@ -172,8 +158,6 @@ impl<'a> RequestBody<'a> {
         match self {
             RequestBody::Http1 { reader, .. } => reader.pass_unseen(count),
             RequestBody::Http2(_) => unreachable!("it has frames"),
-            #[cfg(test)]
-            RequestBody::Framed(_) => unreachable!("it has frames"),
         }
     }
 
@@ -193,8 +177,6 @@ impl<'a> RequestBody<'a> {
                 portion::pass(reader, input, output, server, limits, keeps)
             }
             RequestBody::Http2(body) => body.pass((output, server), keeps),
-            #[cfg(test)]
-            RequestBody::Framed(body) => Ok(body.pass(output, server)),
         }
     }
 
@@ -219,11 +201,6 @@ impl<'a> RequestBody<'a> {
                 Ok(())
             }
             RequestBody::Http2(body) => body.append_to((data, trailers), keeps),
-            #[cfg(test)]
-            RequestBody::Framed(body) => {
-                body.append_to(data);
-                Ok(())
-            }
         }
     }
 
@@ -235,8 +212,6 @@ impl<'a> RequestBody<'a> {
         let (input, reader) = match self {
             RequestBody::Http1 { input, reader, .. } => (input, reader),
             RequestBody::Http2(body) => return body.take(),
-            #[cfg(test)]
-            RequestBody::Framed(body) => return Ok(body.take()),
         };
         let mut taken = 0;
         while taken < most {
@@ -261,8 +236,6 @@ impl<'a> RequestBody<'a> {
                 stream.recv(input).await
             }
             RequestBody::Http2(body) => body.receive(deadline).await,
-            #[cfg(test)]
-            RequestBody::Framed(body) => body.receive().await,
         }
     }
 }

@@ -25,8 +25,6 @@ impl Reply<'_> {
         match &self.to {
             To::Http1(to) => to.takes_trailers(),
             To::Http2(_) => true,
-            #[cfg(test)]
-            To::Framed(_) => true,
         }
     }
 

@@ -13,8 +13,6 @@ impl<'a> Reply<'a> {
         match &self.to {
             To::Http1(to) => to.passage(framing),
             To::Http2(_) => Passage::Payload,
-            #[cfg(test)]
-            To::Framed(_) => Passage::Payload,
         }
     }
 
@@ -23,8 +21,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.parts(),
             To::Http2(_) => unreachable!("it has frames of its own"),
-            #[cfg(test)]
-            To::Framed(_) => unreachable!("it has frames of its own"),
         }
     }
 
@@ -33,8 +29,6 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             To::Http1(to) => to.parts().0.pass(bytes),
             To::Http2(_) => {}
-            #[cfg(test)]
-            To::Framed(_) => {}
         }
     }
 
@@ -43,8 +37,6 @@ impl<'a> Reply<'a> {
         match &self.to {
             To::Http1(to) => to.stream().as_plain(),
             To::Http2(_) => None,
-            #[cfg(test)]
-            To::Framed(_) => None,
         }
     }
 }

@@ -16,8 +16,6 @@ impl Reply<'_> {
         match &self.to {
             To::Http2(to) => to.room().await,
             To::Http1(_) => Ok(()),
-            #[cfg(test)]
-            To::Framed(_) => Ok(()),
         }
     }
 
@@ -37,8 +35,6 @@ impl Reply<'_> {
         match &self.to {
             To::Http1(to) => to.stream().poll_hung_up(),
             To::Http2(to) => to.poll_reset(context),
-            #[cfg(test)]
-            To::Framed(to) => to.stream().poll_hung_up(),
         }
     }
 }
