@@ -80,7 +80,7 @@ lint: linker components
 
 unit: linker peers
 	@echo "== tests"
-	@$(RAISE_FILES); cargo test --workspace --locked --no-fail-fast
+	@$(RAISE_FILES); cargo test --workspace --lib --bins --tests --locked --no-fail-fast
 
 docs: linker
 	@echo "== documentation"

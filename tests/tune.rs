@@ -1,8 +1,8 @@
 //! `onrush tune` as people use it: plans and snapshots of machines below a root directory.
 
-#[path = "../crates/tune/tests/machine/mod.rs"]
+#[path = "../crates/tune/tests/machines/machine/mod.rs"]
 mod machine;
-#[path = "../crates/tune/tests/namespace/mod.rs"]
+#[path = "../crates/tune/tests/live/namespace/mod.rs"]
 mod namespace;
 mod tune_lasting;
 mod tune_live;

@@ -1,7 +1,7 @@
 //! What the targets call: the checks that the http, tls, convert, bench, load, serve and packet crates' own tests use, on bytes the fuzzer thinks of. Inputs
 //! that once failed are kept in `crashes/<target>/` and read again by those tests.
 
-#[path = "../../crates/http/tests/support/mod.rs"]
+#[path = "../../crates/http/tests/all/support/mod.rs"]
 mod support;
 #[path = "../../crates/convert/tests/support/checks.rs"]
 mod convert_checks;

@@ -5,7 +5,7 @@
 //!
 //! Cores are those of a node, siblings those of a core, queues those of an interface.
 
-#[path = "../tests/machine/mod.rs"]
+#[path = "../tests/machines/machine/mod.rs"]
 mod machine;
 
 use std::process::ExitCode;

@@ -1,14 +1,13 @@
 //! Interrupts of several queues, of several ports of a device, and interrupts that stay where they are.
 
-mod machine;
-
 use std::fs;
 use std::path::Path;
 
-use machine::plans::{check, layout, plan, plan_of, proposed, read, write_down};
-use machine::{Kind, Machine};
 use onrush_tune::advise::{Request, Sharing};
 use onrush_tune::apply::{self, Force, Journal, Reverted, Root};
+
+use crate::machine::plans::{check, layout, plan, plan_of, proposed, read, write_down};
+use crate::machine::{Kind, Machine};
 
 /// Two interfaces of one device: each has the interrupts of both in its table.
 fn ports(kind: Kind) -> tempfile::TempDir {

@@ -4,7 +4,6 @@
 //! Clients and servers are this test program, started again with a role. Other tests share the CPUs and disks of the
 //! machine, so readings of those are replaced by quiet ones, except in tests that plant a limiter there.
 
-mod namespace;
 mod role;
 
 use std::env;
@@ -15,9 +14,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use namespace::Namespace;
 use onrush_tune::facts::{self};
 use onrush_tune::tree::Tree;
+
+use crate::namespace::Namespace;
 use role::{
     answer, ask, connect_all, connect_often, deaf, hold, listener, nap, relay, report,
     send_datagrams, sleep, slow_accept, spin, swallow, upload, write,
@@ -70,7 +70,7 @@ fn command(namespace: Option<&Namespace>, role: &str) -> Command {
         None => Command::new(own),
     };
     command
-        .args(["--exact", "child_process", "--nocapture"])
+        .args(["--exact", "planted::child_process", "--nocapture"])
         .env(ROLE, role);
     command
 }

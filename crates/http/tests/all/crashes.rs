@@ -1,11 +1,9 @@
 //! Reads again every input on which a fuzz target once failed: `fuzz/crashes/<target>/`, kept for ever.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::check;
+use crate::support::check;
 
 /// What a target calls.
 type Check = fn(&[u8]);

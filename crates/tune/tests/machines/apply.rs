@@ -1,15 +1,11 @@
 //! Applying and reverting: exact restoration whatever happens in between, on files and on a model of a kernel.
 
-mod machine;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use machine::model::{Model, values};
-use machine::{Kind, Machine as Shape};
 use onrush_tune::Error;
 use onrush_tune::advise::{self, Goal, Request, Role, Target};
 use onrush_tune::apply::{
@@ -17,6 +13,9 @@ use onrush_tune::apply::{
 };
 use onrush_tune::facts::Facts;
 use onrush_tune::report;
+
+use crate::machine::model::{Model, values};
+use crate::machine::{Kind, Machine as Shape};
 
 fn cloud() -> Shape {
     Shape::new(2, 16, 1)
@@ -270,11 +269,13 @@ fn where_files_cannot_grow(test: &str, run: impl FnOnce(&Path)) {
     let output = std::process::Command::new("sh")
         .args(["-c", limited])
         .arg(std::env::current_exe().expect("this program"))
-        .args([test, "--exact", "--nocapture"])
+        .args([&format!("apply::{test}"), "--exact", "--nocapture"])
         .env(INNER, root.path())
         .output()
         .expect("a shell");
     assert!(output.status.success(), "{output:?}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("1 passed"), "{stdout}");
 }
 
 #[test]

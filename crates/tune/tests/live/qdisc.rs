@@ -1,14 +1,13 @@
 //! How packets wait to be sent, as the kernel says and as `tc` does.
 
-mod namespace;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use namespace::Namespace;
 use onrush_tune::facts::{self, qdisc};
 use onrush_tune::tree::{Snapshot, Tree};
+
+use crate::namespace::Namespace;
 
 #[test]
 fn interfaces_of_this_machine_have_the_disciplines_that_tc_shows() {

@@ -1,18 +1,17 @@
 //! Files of `--persist` for the next boot: the unit as systemd reads it, and warnings about sysctl files that override the
 //! settings.
 
-mod machine;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use machine::{Kind, Machine as Shape};
 use onrush_tune::advise::{self, Plan, Request};
 use onrush_tune::apply::{self, Machine, Root};
 use onrush_tune::facts::Facts;
 use tempfile::TempDir;
+
+use crate::machine::{Kind, Machine as Shape};
 
 fn root() -> TempDir {
     Shape::new(1, 16, 1)

@@ -1,19 +1,18 @@
 //! Recordings of machines: a snapshot has the same facts, and any file of a recording may be missing, cut off or false.
 
-mod machine;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use machine::plans::read;
-use machine::{Kind, Machine, RECORDED, recorded};
 use onrush_tune::advise::{self, Request};
 use onrush_tune::facts::{self, Counts};
 use onrush_tune::tree::{self, Snapshot, Tree};
 use onrush_tune::{diagnose, report, show};
 use proptest::prelude::*;
+
+use crate::machine::plans::read;
+use crate::machine::{Kind, Machine, RECORDED, recorded};
 
 #[test]
 fn a_snapshot_says_the_same_as_the_machine() {

@@ -1,14 +1,13 @@
-//! Runs the cases of `tests/cases/*.txt`: each whole, at every cut, byte by byte, and with other bytes behind it.
-
-mod support;
+//! Runs the cases of `cases/*.txt`: each whole, at every cut, byte by byte, and with other bytes behind it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use onrush_http::{Framing, Limits, Method, Parsed, Version};
-use support::check;
-use support::drive::{self, End, Event, Head, Sender};
-use support::proxy_protocol::{self, Owned, Told};
+
+use crate::support::check;
+use crate::support::drive::{self, End, Event, Head, Sender};
+use crate::support::proxy_protocol::{self, Owned, Told};
 
 #[test]
 fn request_heads_come_to_what_the_cases_say() {

@@ -1,13 +1,12 @@
 //! Plans for recorded and published machines: layouts, numbers of queues, settings and notes.
 
-mod machine;
-
 use std::fs;
 use std::path::Path;
 
-use machine::plans::{changeable, check, counted, layout, plan, plan_of, proposed, read};
-use machine::{Kind, Machine, RECORDED, recorded};
 use onrush_tune::advise::{self, By, Goal, Plan, Request, Role, Sharing};
+
+use crate::machine::plans::{changeable, check, counted, layout, plan, plan_of, proposed, read};
+use crate::machine::{Kind, Machine, RECORDED, recorded};
 
 /// Seed of the layouts: two nodes of 16 CPUs each, whose machine does not say where its device is.
 fn cloud(siblings: usize) -> Machine {

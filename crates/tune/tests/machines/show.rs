@@ -1,10 +1,7 @@
 //! The picture of a machine: every CPU is there with its work, in words and as a drawing.
 
-mod machine;
-
 use std::collections::BTreeMap;
 
-use machine::{Kind, Machine};
 use onrush_tune::advise::{self, Request};
 use onrush_tune::diagnose::Load;
 use onrush_tune::facts::process::Thread;
@@ -12,6 +9,8 @@ use onrush_tune::facts::{self, Process};
 use onrush_tune::report;
 use onrush_tune::show::{self, View};
 use onrush_tune::tree::Tree;
+
+use crate::machine::{Kind, Machine};
 
 #[test]
 fn a_picture_has_every_cpu_with_its_work() {

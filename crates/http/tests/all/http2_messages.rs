@@ -1,7 +1,5 @@
 //! Messages of HTTP/2 (RFC 9113 8): what field sections say, and what is written comes back.
 
-mod support;
-
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::{Decoder, Encoder, Indexing};
 use onrush_http::http2::message::write::{self, RequestStart};
@@ -10,7 +8,8 @@ use onrush_http::http2::message::{
 };
 use onrush_http::{Framing, Header, HeaderSlots, Limits, Method, Refusal, Version};
 use proptest::prelude::*;
-use support::hpack::{Fields, encoded};
+
+use crate::support::hpack::{Fields, encoded};
 
 const LIST_BYTES_MAX: u32 = 16 * 1024;
 

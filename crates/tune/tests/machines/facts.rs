@@ -1,15 +1,14 @@
 //! Facts of recorded and generated machines: the topology as hwloc sees it, interrupts by queue, and interfaces.
 
-mod machine;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use machine::plans::read;
-use machine::{Kind, Machine, RECORDED, recorded};
 use onrush_tune::advise::{self, Request};
 use onrush_tune::facts::{self, Facts, Purpose};
+
+use crate::machine::plans::read;
+use crate::machine::{Kind, Machine, RECORDED, recorded};
 
 /// What hwloc-calc answers of a tree; `None` when it is not installed.
 fn hwloc(root: &Path, question: &[&str]) -> Option<String> {

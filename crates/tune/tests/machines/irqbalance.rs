@@ -1,17 +1,16 @@
 //! irqbalance beside a plan: it keeps running only if it leaves the interrupts of the plan alone.
 
-mod machine;
-
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use machine::{Kind, Machine as Shape};
 use onrush_tune::Error;
 use onrush_tune::advise::{self, Plan, Request};
 use onrush_tune::apply::{self, Force, Journal, Machine, Place, Reverted, Root};
 use onrush_tune::facts::Facts;
 use tempfile::TempDir;
+
+use crate::machine::{Kind, Machine as Shape};
 
 /// A machine with the interrupts 40 and 41 for the queues of eth0, where irqbalance runs with some arguments.
 fn root(arguments: &[&str]) -> TempDir {

@@ -1,16 +1,15 @@
 //! Plans of generated machines of many shapes keep their properties.
 
-mod machine;
-
 use std::collections::BTreeSet;
 
-use machine::plans::{check, counted, plan, plan_of, read, write_down};
-use machine::{Kind, MOVABLE, Machine};
 use onrush_tune::advise::{self, Goal, Plan, Request, Role, Sharing};
 use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::{self, Facts};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+
+use crate::machine::plans::{check, counted, plan, plan_of, read, write_down};
+use crate::machine::{Kind, MOVABLE, Machine};
 
 #[track_caller]
 fn check_whole(machine: &Machine) {

@@ -1,16 +1,15 @@
 //! Rules of packet filters in a network namespace, counted by the kernel that has them.
 
-mod namespace;
-
 use std::fs;
 use std::path::Path;
 use std::thread;
 
-use namespace::Namespace;
 use onrush_tune::advise::{self, Request};
 use onrush_tune::facts::{self, Facts};
 use onrush_tune::tree::{Snapshot, Tree};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+
+use crate::namespace::Namespace;
 
 fn notes(facts: &Facts) -> String {
     let plan = advise::plan(facts, &Request::default()).expect("a plan");

@@ -1,14 +1,13 @@
 //! HTTP/2 connections from outside: any frames in any pieces, and two of our own ends with each other.
 
-mod support;
-
 use std::time::Duration;
 
 use onrush_http::http2::{LocalSettings, Role};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use support::check;
-use support::http2::Program;
+
+use crate::support::check;
+use crate::support::http2::Program;
 
 /// Bytes of a frame whose parts are likely to mean something together.
 fn frame() -> impl Strategy<Value = Vec<u8>> {

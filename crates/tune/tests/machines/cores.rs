@@ -1,15 +1,14 @@
 //! How many CPUs the network gets, and which: no cliffs over queues and CPUs, shares by speed, link and traffic, help from
 //! near nodes. On machines in memory, so that there can be many.
 
-mod memory;
-
 use std::collections::BTreeMap;
 
-use memory::{card, changeable, machine, with_queues};
 use onrush_tune::advise::{self, Goal, Placement, Request, Sharing};
 use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::{Facts, Interface};
 use proptest::prelude::*;
+
+use crate::memory::{card, changeable, machine, with_queues};
 
 fn placed(facts: &Facts) -> Placement {
     let plan = advise::plan(facts, &Request::default()).expect("a plan");

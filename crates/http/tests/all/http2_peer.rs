@@ -1,8 +1,6 @@
 //! Our ends of HTTP/2 with those of the crate `h2`, in both directions, over a pipe in memory that is narrow enough to cut
 //! everything.
 
-mod support;
-
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
@@ -11,8 +9,9 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use onrush_http::http2::code::Code;
 use onrush_http::http2::{LocalSettings, Role};
-use support::http2::Program;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
+
+use crate::support::http2::Program;
 
 /// Requests on one connection.
 const REQUESTS: usize = 200;

@@ -1,13 +1,12 @@
 //! A program in one network namespace with the /sys of another, as `nsenter --net` leaves it.
 
-mod namespace;
-
 use std::path::Path;
 
-use namespace::Namespace;
 use onrush_tune::advise::{self, Request};
 use onrush_tune::facts::{self, Facts};
 use onrush_tune::tree::Tree;
+
+use crate::namespace::Namespace;
 
 fn read() -> Facts {
     facts::read(&Tree::open(Path::new("/")).expect("this machine"), None).expect("facts")

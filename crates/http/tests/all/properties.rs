@@ -1,7 +1,5 @@
 //! What holds for any bytes, and for any message made by the rules: proptest looks for exceptions.
 
-mod support;
-
 use std::net::{IpAddr, SocketAddr};
 
 use onrush_http::forwarded::{self, ToldBy};
@@ -10,9 +8,10 @@ use onrush_http::proxy_protocol::{Origin, write_v1, write_v2};
 use onrush_http::{Framing, Header, Limits, Parsed, Version, write};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use support::check;
-use support::drive::{self, End, Event, Sender};
-use support::proxy_protocol;
+
+use crate::support::check;
+use crate::support::drive::{self, End, Event, Sender};
+use crate::support::proxy_protocol;
 
 proptest! {
     #[test]

@@ -1,7 +1,5 @@
 //! The search on a model of the machine whose figures were published: two nodes of 16 CPUs, nginx, requests a second.
 
-mod machine;
-
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,14 +7,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use machine::model::{Model, values};
-use machine::{Kind, Machine};
 use onrush_tune::Error;
 use onrush_tune::advise::{Request, Spelling};
 use onrush_tune::apply::{self, Force, Journal, Place, Reverted, Root};
 use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::Facts;
 use onrush_tune::search::{self, End, Road, Trials, Unmeasured};
+
+use crate::machine::model::{Model, values};
+use crate::machine::{Kind, Machine};
 
 /// Thousands of requests a second of one queue, by the CPU with its interrupts and those that packets are steered to.
 /// What was published for masks of 0, 32, 31, 16, 15 and 7 CPUs; straight lines between.

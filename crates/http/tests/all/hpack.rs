@@ -1,8 +1,6 @@
 //! HPACK (RFC 7541): the examples of its appendix C, what any fields and any bytes come to, and what other implementations
 //! make of ours.
 
-mod support;
-
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -12,8 +10,9 @@ use onrush_http::http2::limits::EXCESS_PER_BLOCK_MAX;
 use onrush_http::limits::HPACK_COPIED_BYTES_MAX;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use support::check;
-use support::hpack::{Fields, Section, decoded, encoded, with_one_cookie};
+
+use crate::support::check;
+use crate::support::hpack::{Fields, Section, decoded, encoded, with_one_cookie};
 
 const LIST_BYTES_MAX: u32 = 64 * 1024;
 

@@ -1,0 +1,17 @@
+//! Facts, limiters, plans, and what applies and undoes them, on recorded and generated machines.
+
+mod machine;
+mod memory;
+
+mod apply;
+mod cores;
+mod facts;
+mod irqbalance;
+mod limiters;
+mod persist;
+mod plan;
+mod ports;
+mod search;
+mod shapes;
+mod show;
+mod snapshot;
