@@ -277,15 +277,12 @@ impl Core {
         &self.0.pool
     }
 
-    /// Buffers and blocks that are kept for reuse.
-    pub fn spare(&self) -> usize {
-        self.0.pool.free() + self.0.blocks.free()
-    }
-
-    /// Returns the memory that is kept for reuse to the allocator.
-    pub fn drop_spare(&self) {
+    /// Frees buffers and blocks that are kept for reuse and returns how many there were.
+    pub fn drop_spare(&self) -> usize {
+        let count = self.0.pool.free() + self.0.blocks.free();
         self.0.pool.drop_free();
         self.0.blocks.drop_free();
+        count
     }
 
     /// Tasks that have not ended.

@@ -165,4 +165,8 @@ impl Keeper for Site {
         let files = self.files().filter(|files| files.give_up_open()).count();
         connections + files
     }
+
+    fn free_spare(&self) -> usize {
+        self.groups.iter().map(|group| group.free_spare()).sum()
+    }
 }

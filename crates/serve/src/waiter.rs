@@ -48,14 +48,9 @@ impl SpareParked {
         }
     }
 
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.0.borrow().len()
-    }
-
-    /// Frees all of them.
-    pub(crate) fn clear(&self) {
-        self.0.take();
+    /// Frees all of it and returns how many there were.
+    pub(crate) fn clear(&self) -> usize {
+        self.0.take().len()
     }
 }
 

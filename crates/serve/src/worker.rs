@@ -124,25 +124,24 @@ impl Worker {
         });
     }
 
-    /// Objects that are kept for reuse.
-    #[cfg(test)]
-    pub(crate) fn spare(&self) -> usize {
-        self.spare_kept.len() + self.spare_parked.len() + self.core.spare()
+    /// Returns memory that is kept for reuse to the system, and how many objects that was. Small objects kept for reuse would keep
+    /// whole pages from being returned.
+    pub(crate) fn return_memory(&self) -> usize {
+        let flows = self.keeper().map_or(0, |keeper| keeper.free_spare());
+        let requests = self.spare_kept.clear() + self.spare_parked.clear();
+        self.live.drop_unused();
+        let count = flows + requests + self.core.drop_spare();
+        Memory::return_free();
+        count
     }
 
-    /// Returns memory that is kept for reuse to the system. Small objects kept for reuse would keep whole pages from being returned.
-    pub(crate) fn return_memory(&self) {
-        self.spare_kept.clear();
-        self.spare_parked.clear();
-        self.live.drop_unused();
-        self.core.drop_spare();
-        Memory::return_free();
+    fn keeper(&self) -> Option<Rc<dyn Keeper>> {
+        self.keeper.borrow().as_ref().and_then(Weak::upgrade)
     }
 
     /// Closes what is kept while nobody uses it, connections to servers and files; whether there was any.
     pub(crate) fn give_up_kept(&self) -> bool {
-        let keeper = self.keeper.borrow().as_ref().and_then(Weak::upgrade);
-        keeper.is_some_and(|keeper| keeper.give_up() > 0)
+        self.keeper().is_some_and(|keeper| keeper.give_up() > 0)
     }
 
     /// Whether this core was held up for a good part of `patience`, which has just passed: who did not respond within it had

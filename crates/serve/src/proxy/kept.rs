@@ -14,6 +14,9 @@ pub(crate) struct Kept {
 pub(crate) trait Keeper {
     /// Closes them; how many there were.
     fn give_up(&self) -> usize;
+
+    /// Frees what open connections keep for later requests and returns how many objects that was.
+    fn free_spare(&self) -> usize;
 }
 
 impl Kept {

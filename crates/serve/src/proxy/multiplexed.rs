@@ -164,6 +164,15 @@ impl MultiplexedSet {
         let idle = all.iter().filter(|connection| connection.is_idle());
         idle.inspect(|connection| connection.close()).count()
     }
+
+    /// Frees what connections keep for later requests and returns how many objects that was.
+    pub(crate) fn free_spare(&self) -> usize {
+        let all = self.all.borrow();
+        let freed = all
+            .iter()
+            .map(|connection| connection.state.borrow_mut().free_spare());
+        freed.sum()
+    }
 }
 
 impl fmt::Debug for MultiplexedSet {

@@ -113,6 +113,15 @@ impl Group {
         self.servers.iter().map(give_up).sum()
     }
 
+    /// Frees what connections keep for later requests and returns how many objects that was.
+    pub(crate) fn free_spare(&self) -> usize {
+        let freed = self
+            .servers
+            .iter()
+            .map(|server| server.multiplexed.free_spare());
+        freed.sum()
+    }
+
     /// Closes all idle connections, and those that requests under way still make, once these have their responses.
     pub(crate) fn clear(&self) {
         for server in &self.servers {

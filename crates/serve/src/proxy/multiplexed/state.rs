@@ -342,6 +342,12 @@ impl State {
         self.spare_fields.give(fields, MULTIPLEXED_SPARE_MAX);
     }
 
+    /// Frees flows and fields that are kept for later requests and returns how many flows that was.
+    pub(super) fn free_spare(&mut self) -> usize {
+        self.spare_fields = SpareFields::default();
+        std::mem::take(&mut self.spare).len()
+    }
+
     /// The client's task has nothing more to do with the stream: what is not over is reset.
     pub(super) fn drop_flow(&mut self, flow: &Rc<Flow>) {
         match flow.stream.get() {

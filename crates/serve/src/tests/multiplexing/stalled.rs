@@ -104,29 +104,33 @@ fn stalled_streams_do_not_block_other_streams() {
 fn memory_kept_for_reuse_is_freed_after_stalled_streams_end() {
     // More than `HTTP2_DROPPED_MAX` in all.
     const STREAMS: usize = 90;
-    // Time passes at once.
-    on_simulated_cores(|site| async move {
-        let (servers, _) = servers(&site);
-        let (address, service) = site.serve_worker(&plan(servers, ""));
-        let mut clients = [
-            connect(&site, &address).await,
-            connect(&site, &address).await,
-        ];
-        for client in &mut clients {
-            stall(client, "/h1", STREAMS).await;
-        }
-        drop(clients);
-        let end = site.core.now() + HTTP2_DROPPED_KEPT;
-        site.core.sleep_until(end).await;
-        let spare = service.worker.spare();
-        assert!(spare > STREAMS, "{spare}");
-        // The servers of the test are on the same core, and free their buffers later.
-        site.core
-            .sleep_until(end + Duration::from_millis(100))
-            .await;
-        let spare = service.worker.spare();
-        assert!(spare < STREAMS / 2, "{spare}");
-    });
+    for is_due in [false, true] {
+        // Time passes at once.
+        on_simulated_cores(move |site| async move {
+            let (servers, _) = servers(&site);
+            let (address, service) = site.serve_worker(&plan(servers, ""));
+            let mut clients = [
+                connect(&site, &address).await,
+                connect(&site, &address).await,
+            ];
+            for client in &mut clients {
+                stall(client, "/h1", STREAMS).await;
+                stall(client, "/large", 20).await;
+            }
+            drop(clients);
+            // The servers of the test are on the same core, and free their buffers a little later.
+            let around = Duration::from_millis(100);
+            let wait = match is_due {
+                false => HTTP2_DROPPED_KEPT - around,
+                true => HTTP2_DROPPED_KEPT + around,
+            };
+            site.core.sleep(wait).await;
+            let flows = service.group(1).free_spare();
+            assert_eq!(flows > 10, !is_due, "{flows}");
+            let objects = service.worker.return_memory();
+            assert_eq!(objects > STREAMS / 2, !is_due, "{objects}");
+        });
+    }
 }
 
 #[test]
