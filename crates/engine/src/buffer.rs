@@ -51,16 +51,6 @@ impl Pool {
         self.in_use.get() >= BUFFERS_MAX
     }
 
-    /// Pretends that the rest of the buffers is in use, or no longer.
-    #[cfg(test)]
-    pub(crate) fn set_exhausted(&self, exhausted: bool) {
-        let in_use = self.in_use.get();
-        self.in_use.set(match exhausted {
-            true => in_use + BUFFERS_MAX,
-            false => in_use - BUFFERS_MAX,
-        });
-    }
-
     /// An empty buffer; fails with [`Kind::NoBuffers`] when the core's bound is reached.
     pub(crate) fn take(self: &Rc<Self>) -> Result<Buffer, Error> {
         Ok(self.adopt(
@@ -378,6 +368,17 @@ impl fmt::Debug for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Pool {
+        /// Pretends that the rest of the buffers is in use, or no longer.
+        pub(crate) fn set_exhausted(&self, exhausted: bool) {
+            let in_use = self.in_use.get();
+            self.in_use.set(match exhausted {
+                true => in_use + BUFFERS_MAX,
+                false => in_use - BUFFERS_MAX,
+            });
+        }
+    }
 
     #[test]
     fn a_dropped_buffer_is_the_next_one_taken() {

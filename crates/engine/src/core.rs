@@ -325,11 +325,6 @@ impl Core {
         .await
     }
 
-    #[cfg(test)]
-    pub(crate) fn clock(&self) -> Clock {
-        self.0.clock.clone()
-    }
-
     pub(crate) fn inner(&self) -> &Inner {
         &self.0
     }
@@ -357,6 +352,12 @@ mod tests {
     use super::*;
     use std::pin::Pin;
     use std::task::{Context, Waker};
+
+    impl Core {
+        pub(crate) fn clock(&self) -> Clock {
+            self.0.clock.clone()
+        }
+    }
 
     /// Cores of every kind that can be had here.
     fn cores() -> impl Iterator<Item = Core> {

@@ -21,6 +21,7 @@ use onrush_engine::{
 use crate::crowd::Crowd;
 use crate::descriptors::Shares;
 use crate::observe::trace::Tracing;
+use crate::proxy::Group;
 use crate::server;
 use crate::server::hold::Hold;
 use crate::service::Service;
@@ -324,6 +325,13 @@ pub(crate) fn configured(text: &str) -> Plan {
     match onrush_config::parse(text, std::path::Path::new("onrush.toml")) {
         Ok(parsed) => parsed.plan,
         Err(errors) => panic!("{text}\nis refused:\n{errors}"),
+    }
+}
+
+impl Service {
+    /// The group with this index in the configuration in force.
+    pub(crate) fn group(&self, index: usize) -> Rc<Group> {
+        Rc::clone(&self.site().groups[index])
     }
 }
 

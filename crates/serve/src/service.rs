@@ -49,11 +49,6 @@ impl Service {
         before.retire(slice).await;
         self.site().begin_upkeep(&self.worker, slice).await;
     }
-
-    #[cfg(test)]
-    pub(crate) fn group(&self, index: usize) -> Rc<crate::proxy::Group> {
-        Rc::clone(&self.site.borrow().groups[index])
-    }
 }
 
 fn keeper(site: &Rc<Site>) -> Weak<dyn Keeper> {

@@ -159,12 +159,6 @@ impl Ring {
         self.buffers.replenish(pool);
     }
 
-    /// Whether it was [prepared](Self::prepare), and nothing has come since.
-    #[cfg(test)]
-    pub(crate) fn is_prepared(&self) -> bool {
-        self.buffers.is_whole()
-    }
-
     /// Submits what is queued, waits until something happens or `timeout` has passed, and acts on what completed.
     /// `now` is when that begins: the moment at which the kernel is handed what is queued.
     pub(crate) fn turn(
@@ -291,6 +285,13 @@ impl Ring {
 mod tests {
     use super::*;
     use crate::clock::Clock;
+
+    impl Ring {
+        /// Whether it was [prepared](Self::prepare), and nothing has come since.
+        pub(crate) fn is_prepared(&self) -> bool {
+            self.buffers.is_whole()
+        }
+    }
 
     #[test]
     fn a_look_in_vain_is_told_from_one_in_which_something_was_done() {

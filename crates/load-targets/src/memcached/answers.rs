@@ -78,21 +78,22 @@ impl Answers {
         self.values.clear();
         self.bytes = 0;
     }
-
-    /// All bytes, copied together.
-    #[cfg(test)]
-    pub(crate) fn concat(&self) -> Vec<u8> {
-        let bytes = |piece: Piece<'_>| match piece {
-            Piece::Text(text) => text.to_vec(),
-            Piece::Value(value) => value.to_vec(),
-        };
-        self.pieces().flat_map(bytes).collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Answers {
+        /// All bytes, copied together.
+        pub(crate) fn concat(&self) -> Vec<u8> {
+            let bytes = |piece: Piece<'_>| match piece {
+                Piece::Text(text) => text.to_vec(),
+                Piece::Value(value) => value.to_vec(),
+            };
+            self.pieces().flat_map(bytes).collect()
+        }
+    }
 
     #[test]
     fn long_values_stand_where_they_were_put() {

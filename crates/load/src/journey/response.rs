@@ -236,21 +236,6 @@ impl Response {
         self.body
             .extend_from_slice(&payload[..payload.len().min(room)]);
     }
-
-    /// With these fields and this body, as if it had been read.
-    #[cfg(test)]
-    pub(super) fn of(status: u16, fields: &[(&str, &str)], body: &[u8]) -> Response {
-        Response {
-            status,
-            fields: fields
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()))
-                .collect(),
-            body: body.to_vec(),
-            body_bytes: body.len() as u64,
-            ..Response::default()
-        }
-    }
 }
 
 #[cfg(test)]
@@ -262,6 +247,22 @@ mod tests {
 
     use super::*;
     use proptest::prelude::*;
+
+    impl Response {
+        /// With these fields and this body, as if it had been read.
+        pub(in crate::journey) fn of(status: u16, fields: &[(&str, &str)], body: &[u8]) -> Response {
+            Response {
+                status,
+                fields: fields
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()))
+                    .collect(),
+                body: body.to_vec(),
+                body_bytes: body.len() as u64,
+                ..Response::default()
+            }
+        }
+    }
 
     /// What `bytes` come to when they arrive in two pieces that part at each place.
     fn read(bytes: &[u8], method: Method) -> Response {

@@ -111,12 +111,6 @@ impl Balancer {
         balancer
     }
 
-    /// [`Balancer::prepare`] without slices.
-    #[cfg(test)]
-    pub(crate) fn new(policy: Policy, members: &[Member], seed: u64) -> Self {
-        at_once(async |slice| Self::prepare(policy, members, seed, slice).await)
-    }
-
     /// From now on chooses among `members`, which are in ascending order of their servers; there may be none. For when
     /// a server comes or goes or a weight changes: `Hash` takes about 30 ns per point of its ring, of which a server
     /// has some hundred; the others take about 20 ns per server.
@@ -220,6 +214,13 @@ impl Balancer {
 mod tests {
     use super::simulation::Draws;
     use super::*;
+
+    impl Balancer {
+        /// [`Balancer::prepare`] without slices.
+        pub(crate) fn new(policy: Policy, members: &[Member], seed: u64) -> Self {
+            at_once(async |slice| Self::prepare(policy, members, seed, slice).await)
+        }
+    }
 
     const POLICIES: [Policy; 8] = [
         Policy::RoundRobin,

@@ -115,11 +115,6 @@ impl Health {
         Self { state, ..self }
     }
 
-    #[cfg(test)]
-    fn state(&self) -> State {
-        self.state
-    }
-
     /// When the next check should begin.
     pub(crate) fn check_due(&self) -> Instant {
         self.check_due
@@ -242,7 +237,7 @@ mod tests {
                     _ => Outcome::Failed(Fault::Status(503)),
                 };
                 let transition = health.observe(outcome, Instant::default())?;
-                assert_eq!(transition.state, health.state());
+                assert_eq!(transition.state, health.state);
                 Some((number, transition.to_string()))
             })
             .collect();
@@ -259,7 +254,7 @@ mod tests {
         let failed = "down: a check failed: it responded with the status 503";
         check("x", &[(1, failed)]);
         let health = Health::new(RULES, 1, Instant::default());
-        assert_eq!(health.state(), State::Checking);
+        assert_eq!(health.state, State::Checking);
     }
 
     #[test]

@@ -83,8 +83,8 @@ fn responses_made_here_are_the_same_over_http2() {
         assert_eq!(responses[5].body.len(), 200_000);
         assert_eq!(responses[6].body.len(), 5, "no chunk line is seen");
         for response in &responses {
-            assert_eq!(field(&response, "connection"), None);
-            assert_eq!(field(&response, "transfer-encoding"), None);
+            assert_eq!(field(response, "connection"), None);
+            assert_eq!(field(response, "transfer-encoding"), None);
         }
         let stream = client.open(("HEAD", "/files/large.bin"), &[], http2::End::Stream);
         let head = client.response(stream).await;

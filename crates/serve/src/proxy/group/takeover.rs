@@ -97,24 +97,6 @@ impl Group {
         slice.step().await;
         group
     }
-
-    /// [`Group::prepare`] without slices.
-    #[cfg(test)]
-    pub(crate) fn new(
-        upstream: &Upstream,
-        timeouts: Timeouts,
-        endpoints: &Arc<Endpoints>,
-        connector: &Option<Arc<Connector>>,
-        drawn: (u64, Instant),
-        before: Option<&Group>,
-    ) -> Rc<Self> {
-        crate::time_slice::at_once(async |slice| {
-            Self::prepare(
-                upstream, timeouts, endpoints, connector, drawn, before, slice,
-            )
-            .await
-        })
-    }
 }
 
 fn budget(upstream: &Upstream, before: Option<&Group>) -> Budget {
@@ -228,6 +210,25 @@ mod tests {
     use super::super::Purpose;
     use super::*;
     use crate::harness::{TestCore, on_simulated_core};
+
+    impl Group {
+        /// [`Group::prepare`] without slices.
+        pub(crate) fn new(
+            upstream: &Upstream,
+            timeouts: Timeouts,
+            endpoints: &Arc<Endpoints>,
+            connector: &Option<Arc<Connector>>,
+            drawn: (u64, Instant),
+            before: Option<&Group>,
+        ) -> Rc<Self> {
+            crate::time_slice::at_once(async |slice| {
+                Self::prepare(
+                    upstream, timeouts, endpoints, connector, drawn, before, slice,
+                )
+                .await
+            })
+        }
+    }
 
     const NOW: Instant = Instant::from_nanoseconds(1_000);
 

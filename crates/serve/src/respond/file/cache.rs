@@ -249,12 +249,6 @@ impl Cache {
         }
     }
 
-    /// Files remembered, and how many of them hold a descriptor.
-    #[cfg(test)]
-    pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.files.borrow().len(), self.open.get())
-    }
-
     fn forget(&self, path: &[u8]) {
         let forgotten = self.files.borrow_mut().remove(path);
         if forgotten.is_some_and(|entry| matches!(entry.content, Content::Open(_))) {
@@ -340,6 +334,13 @@ impl Hasher for PathHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Cache {
+        /// Files remembered, and how many of them hold a descriptor.
+        pub(crate) fn counts(&self) -> (usize, usize) {
+            (self.files.borrow().len(), self.open.get())
+        }
+    }
 
     #[test]
     fn paths_hash_apart() {
