@@ -170,7 +170,7 @@ fn responder(port: u16, host: &str, request: &str) -> String {
     body.lines().next().unwrap_or_default().to_owned()
 }
 
-/// A WebSocket through the proxy at `port` whose client has ended its side: both ends, the client's first.
+/// Opens a WebSocket through the proxy at `port` and closes the client's side. Returns the connections of client and server.
 fn half_closed(port: u16, server: &Holding) -> (TcpStream, TcpStream) {
     let mut client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     client.set_read_timeout(Some(PATIENCE)).expect("not zero");
@@ -197,7 +197,7 @@ fn half_closed(port: u16, server: &Holding) -> (TcpStream, TcpStream) {
 #[test]
 fn half_closed_tunnels_end_after_the_time_of_the_server_side() {
     let server = Holding::start();
-    // The tunnel with a time for the client's side alone is older, and its time is shorter.
+    // The tunnel with client-fin opens first and has the shorter time, but it must outlive the other.
     let sites = ["timeout client-fin 1s", "timeout server-fin 2s"].map(|line| {
         let (directory, port) = (tempfile::tempdir().expect("a directory"), free_port());
         let text = format!(

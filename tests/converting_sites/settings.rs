@@ -1,8 +1,8 @@
-//! Settings that nginx takes from the default server of an address, so that each has sites of its own.
+//! Settings that nginx takes from the default server of an address, so each needs its own sites.
 
 use super::*;
 
-/// Settings inside of `http`, and sites that all have them.
+/// Settings of the `http` block, each with the sites to compare.
 const SETTINGS: [(&str, &[Site]); 4] = [
     (
         "",

@@ -20,11 +20,11 @@ use crate::response::IDENTITY;
 /// Bytes of a response at most: metrics of thousands of servers.
 const RESPONSE_MAX: u64 = 256 * 1024 * 1024;
 
-/// Time limit of a question with its response: it waits 5 s for a core that does not answer. Events have a line each 15 s, and
-/// the limit applies to each line.
+/// Time limit of a query, including its response: the server waits 5 s for a core that does not answer. Followed events send a line
+/// every 15 s, and the limit applies to each line.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Time limit of an order: an upgrade takes a minute at most, and reads a long configuration first.
+/// Time limit of a command: an upgrade takes up to a minute, after it has read a configuration that may be long.
 const ORDER_PATIENCE: Duration = Duration::from_secs(90);
 
 /// Where an interface is.
@@ -186,7 +186,7 @@ fn no_interface() -> io::Error {
     )
 }
 
-/// The end of the time for an exchange, of so much time.
+/// Deadline of an exchange, and the time limit that it follows from.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     at: Instant,
@@ -199,10 +199,10 @@ impl Deadline {
         Deadline { at, patience }
     }
 
-    /// The rest of the time.
+    /// Returns the time left.
     ///
     /// # Errors
-    /// When none is left.
+    /// If the deadline has passed.
     fn rest(self) -> io::Result<Duration> {
         let rest = self.at.since(clock::now());
         match rest.is_zero() {
@@ -221,7 +221,7 @@ impl Deadline {
         )
     }
 
-    /// The same error for a timeout of the socket.
+    /// Replaces a timeout of the socket by the error for a passed deadline.
     fn named(self, error: io::Error) -> io::Error {
         match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.passed(),
@@ -230,7 +230,7 @@ impl Deadline {
     }
 }
 
-/// A connection to an interface, with a deadline for all that is sent and received.
+/// A connection to an admin interface, with one deadline for everything sent and received.
 struct Stream {
     socket: Socket,
     deadline: Deadline,

@@ -15,7 +15,7 @@ pub fn parse_listen(text: &str) -> Result<Listen, Invalid> {
         return Ok(Listen::plain(Address::Unix(path)));
     }
     if let Ok(mut address) = text.parse::<SocketAddr>() {
-        // An IPv6 socket that is for IPv6 only cannot be bound to an IPv4-mapped address.
+        // A socket with IPV6_V6ONLY cannot be bound to an IPv4-mapped address.
         if let IpAddr::V4(mapped) = address.ip().to_canonical() {
             address.set_ip(mapped.into());
         }

@@ -382,8 +382,8 @@ pub const CONNECTIONS_IDLE_MAX_DEFAULT: usize = 16 * 1024;
 /// The ports towards one server are the most connections there can be.
 pub const CONNECTIONS_IDLE_MAX_MAX: u32 = 65_535;
 
-/// Bytes of the states of an automaton that follows the beginning of a path: hundreds of literals fit. A larger expression counts
-/// as found.
+/// Limit in bytes of the states of an automaton that reads the beginning of a path: hundreds of literals fit. A larger expression
+/// counts as a match.
 pub(crate) const AUTOMATON_BYTES_MAX: usize = 1 << 20;
 
 /// The file names tried for a directory when nothing is said.

@@ -51,7 +51,7 @@ impl Blocks {
         unsafe { alloc::dealloc(block.as_ptr(), LAYOUT) };
     }
 
-    /// Free blocks kept for reuse.
+    /// Number of free blocks kept for reuse.
     pub(crate) fn free(&self) -> usize {
         self.0.borrow().len()
     }

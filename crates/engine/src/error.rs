@@ -99,7 +99,7 @@ impl Error {
         matches!(self.kind, Kind::Os(Errno::MFILE | Errno::NFILE))
     }
 
-    /// Whether the operation failed for a lack of local resources, independently of the peer: descriptors, memory, buffers, local
+    /// Whether the operation failed for a lack of local resources, not because of the peer: descriptors, memory, buffers, local
     /// ports or addresses (`EADDRNOTAVAIL` of connect(2)), or room for another connection.
     pub fn is_local_shortage(&self) -> bool {
         matches!(

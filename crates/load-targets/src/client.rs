@@ -1,4 +1,4 @@
-//! A client's connection, as the server that accepted it provides it.
+//! Interface to a client's connection, implemented by the server that accepts it.
 
 use onrush_engine::{Error, Input};
 use onrush_tls::Transport;
@@ -22,7 +22,7 @@ pub trait Client {
     /// The connection, and the bytes received and not yet consumed.
     fn parts(&mut self) -> (&Transport, &mut Input);
 
-    /// Receives more bytes, at most for the idle timeout.
+    /// Receives more bytes. Waits for at most the idle timeout.
     ///
     /// # Errors
     /// When the connection fails.

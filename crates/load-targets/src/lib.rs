@@ -1,5 +1,5 @@
-//! Servers that exist to be load-tested: memcached's text protocol, an echo, a sink, a responder of fixed sizes, and the datagram
-//! versions of the first three. `onrush serve` runs them for `onrush load`; they know nothing of HTTP.
+//! Servers to run load tests against: memcached's text protocol, an echo, a sink, a responder of fixed sizes, and the datagram
+//! versions of the first three. `onrush serve` runs them for `onrush load`; they do not use HTTP.
 //!
 //! The caller accepts connections, counts them, and sets their timeouts; it hands each over as a [`Client`].
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! What a listener's clients are served.
+//! The load target of a listener.
 
 use std::rc::Rc;
 
@@ -42,7 +42,7 @@ impl Target {
         })
     }
 
-    /// Serves a client until either side closes. A client that fails is gone: there is nobody to report the error to.
+    /// Serves a client until either side closes. Errors are dropped: a client whose connection failed cannot receive them.
     pub async fn serve(self, client: impl Client) {
         let _ = match self {
             Target::Memcached(server) => memcached::connection::serve(client, &server).await,

@@ -66,8 +66,7 @@ pub struct Evidence {
     /// Responses that a server that is well has for no request of the run, such as error lines of memcached.
     #[serde(default)]
     pub failed_responses: u64,
-    /// Responses with a status of 300 or above, or with a code of gRPC other than OK, whose requests do not list the statuses that they
-    /// expect.
+    /// Responses with a status of 300 or above, or with a gRPC code other than OK, to requests that list no expected statuses.
     #[serde(default)]
     pub unaccepted: u64,
     /// Responses other than the run expects, by their status, their body or a check of a journey.

@@ -175,7 +175,7 @@ pub(crate) fn read(plan: &Plan) -> Result<Found, Unusable> {
     })
 }
 
-/// Unix sockets that are at one place by different paths: by `..` or by a symbolic link.
+/// Reports each Unix socket that is configured by two paths, through `..` or a symbolic link.
 fn same_sockets(plan: &Plan) -> Vec<Trouble> {
     let of_listener = |listen: &Listen| match &listen.address {
         Address::Unix(path) => Some(path.clone()),
@@ -194,7 +194,7 @@ fn same_sockets(plan: &Plan) -> Vec<Trouble> {
             same.push(Trouble {
                 place: None,
                 message: format!(
-                    "unix:{path} and unix:{first} are the same socket: expected different ones"
+                    "unix:{path} and unix:{first} are the same socket: configure different ones"
                 ),
             });
         }
@@ -202,7 +202,7 @@ fn same_sockets(plan: &Plan) -> Vec<Trouble> {
     same
 }
 
-/// The path without symbolic links and `..`, as far as its directory exists.
+/// The path without symbolic links and `..`, if its directory exists.
 fn resolved(path: &Path) -> PathBuf {
     let of_file = fs::canonicalize(path);
     let resolved = of_file.or_else(|error| match path.file_name() {

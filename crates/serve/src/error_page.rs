@@ -139,7 +139,7 @@ impl ErrorPage {
 }
 
 impl Content {
-    /// Whether it is for clients that prefer JSON, too.
+    /// Whether the content is JSON. Clients that prefer JSON get it only then.
     pub(crate) fn is_json(&self) -> bool {
         self.is_json
     }

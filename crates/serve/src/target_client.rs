@@ -1,4 +1,4 @@
-//! The connection of a client to a load target: its timeouts, its place in the counters, and its end.
+//! The connection of a client to a load target: timeouts, counters and closing.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ pub(crate) struct TargetClient {
 }
 
 impl TargetClient {
-    /// Starts with a connection accepted by the listener with this number, of which `input` was received already.
+    /// Starts with a connection that the listener with this number accepted; `input` has already been received.
     pub(crate) fn begin(
         stream: Transport,
         input: Input,
@@ -80,7 +80,7 @@ impl Client for TargetClient {
         self.limit_send();
         self.stream.shutdown().await?;
         if self.worker().crowd.is_short() {
-            // Other connections wait for its descriptor.
+            // Other connections need its descriptor.
             return Ok(());
         }
         let until = self.worker().linger_until(Behind::Nothing);

@@ -48,7 +48,7 @@ impl SpareParked {
         }
     }
 
-    /// Frees all of it and returns how many there were.
+    /// Frees all kept objects and returns their number.
     pub(crate) fn clear(&self) -> usize {
         self.0.take().len()
     }

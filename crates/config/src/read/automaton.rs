@@ -1,4 +1,4 @@
-//! Whether an expression can be found in a path that is known by its beginning only.
+//! Decides whether an expression may match a path of which only the beginning is known.
 
 use regex_automata::Anchored;
 use regex_automata::hybrid::dfa::DFA;
@@ -6,8 +6,8 @@ use regex_automata::util::{start, syntax};
 
 use crate::limits::AUTOMATON_BYTES_MAX;
 
-/// Whether there may be a path that begins with `beginning` and in which the expression is found; `true` where that is unknown,
-/// because the expression is too large.
+/// Whether there may be a path that begins with `beginning` and that the expression matches. `true` if the expression is too large
+/// to decide this.
 pub(super) fn may_begin_with(pattern: &str, beginning: &str) -> bool {
     outlives(pattern, beginning).unwrap_or(true)
 }

@@ -52,7 +52,7 @@ pub(super) fn warn_of_encoded_slashes(routes: &[(Route, Span)], findings: &mut F
     }
 }
 
-/// Whether `guard` refuses what `editing` may ask a server for, and a client may ask `editing` for.
+/// Whether `guard` refuses a path that `editing` may request from its server, for hosts and listeners that both apply to.
 fn is_passed(guard: &Route, editing: &Route) -> bool {
     let is_reached = || match &guard.when.path {
         PathMatch::Any => false,
@@ -66,7 +66,7 @@ fn is_passed(guard: &Route, editing: &Route) -> bool {
         && is_reached()
 }
 
-/// Whether a server may get `path`, or a path that begins with it, by the edit of a route.
+/// Whether the path edit of `editing` may produce `path`, or a path that begins with it.
 fn gets_path(editing: &Route, guard: &Route, path: &str) -> bool {
     let of_client = editing.when.path.prefix();
     let is_client_path = match editing.path_edit {
@@ -81,10 +81,10 @@ fn gets_path(editing: &Route, guard: &Route, path: &str) -> bool {
     (!is_client_path || of_client.is_empty()) && beginnings(editing).iter().any(|it| may_become(it))
 }
 
-/// Whether a server may get a path that `pattern` matches by the edit of a route for other paths.
+/// Whether the path edit of `editing` may produce a path that `pattern` matches, from a path that it does not match.
 fn gets_match(editing: &Route, pattern: &Pattern) -> bool {
     let of_client = match editing.when.path.prefix() {
-        // The route takes every path: a path that no expression names stands for them.
+        // The route applies to every path: `/~` is one that expressions rarely match.
         "" | "/" => "/~",
         prefix => prefix,
     };
@@ -166,7 +166,7 @@ fn have_common_host(hosts: &[Host], others: &[Host]) -> bool {
     hosts.is_empty() || others.is_empty() || hosts.iter().any(meet)
 }
 
-/// Whether a request can come by a listener of both.
+/// Whether both have a listener in common. An empty list is every listener.
 fn have_common_listener(listeners: &[String], others: &[String]) -> bool {
     let is_both = |name| others.contains(name);
     listeners.is_empty() || others.is_empty() || listeners.iter().any(is_both)

@@ -91,7 +91,7 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
     if !has("queue") {
         connect.push("queue");
     }
-    // HAProxy has the same time for a half-closed tunnel unless server-fin is configured.
+    // Without server-fin, HAProxy applies this time to half-closed tunnels, too.
     let mut tunnel = vec!["tunnel_idle"];
     if !has("server-fin") {
         tunnel.push("tunnel_fin");
@@ -104,7 +104,7 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
         ("queue", is_back, &["queue"]),
         ("server", is_back, &["upstream_first_byte", "upstream_body"]),
         ("tunnel", is_back, &tunnel),
-        // In force when the client has ended its side: HAProxy then waits for the server.
+        // Applies after the client has closed its side, while HAProxy waits for the server.
         ("server-fin", is_back, &["tunnel_fin"]),
     ];
     for (name, is_here, keys) in lists {
@@ -121,7 +121,7 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
         }
     }
     if let Some(line) = proxy.last(&["timeout", "client-fin"]).filter(|_| is_front) {
-        let why = "HAProxy ends both sides of a tunnel when the server has ended its own, and this time bounds the wait for the client's end; a client that ends its side first waits for timeout server-fin";
+        let why = "HAProxy applies it after the server has closed its side of a tunnel, when it forwards nothing more; after the client has closed its side, timeout server-fin applies";
         work.notes.without_effect(line, why);
     }
 }

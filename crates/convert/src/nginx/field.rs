@@ -49,13 +49,13 @@ pub(super) fn field(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
     cookie_test(cookie, wanted)
 }
 
-/// Words of a name that are tried with an underscore between them as well as with a hyphen; each doubles the conditions.
+/// Maximum number of hyphens in a name that are also tried as underscores; each doubles the number of conditions.
 const JOINTS_MAX: usize = 3;
 
-/// The same where nginx takes fields whose names have underscores: `$http_a_b` is the field `a-b` or `a_b`.
+/// Like `field`, if nginx accepts field names with underscores: `$http_a_b` is the field `a-b` or `a_b`.
 ///
 /// # Errors
-/// With a name of too many words.
+/// If the name has more than `JOINTS_MAX` hyphens.
 pub(super) fn respelt_field(name: &str, wanted: &Wanted<'_>) -> Result<Option<Formula>, String> {
     // nginx finds these by their whole names (ngx_http_core_variables).
     const WHOLE: [&str; 2] = ["http_user_agent", "http_x_forwarded_for"];
@@ -65,7 +65,9 @@ pub(super) fn respelt_field(name: &str, wanted: &Wanted<'_>) -> Result<Option<Fo
     };
     let joints: Vec<usize> = of_field.match_indices('-').map(|(at, _)| at).collect();
     if joints.len() > JOINTS_MAX {
-        return Err(format!("${name} may be one of too many fields"));
+        return Err(format!(
+            "too many fields may be ${name}: expected a name with fewer underscores"
+        ));
     }
     let spelt = (0..1_usize << joints.len()).map(|spelling| {
         let is_joint = |at| joints.iter().position(|joint| *joint == at);

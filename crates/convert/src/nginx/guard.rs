@@ -88,8 +88,8 @@ pub(super) fn has_slashes(directive: &Directive) -> bool {
     parts.iter().any(|part| text.contains(part))
 }
 
-/// The path or expression with one slash for each run of slashes. An expression that asks for several in another way becomes
-/// empty.
+/// Replaces each run of slashes in a path or expression by one slash. Returns an empty string if an expression requires several
+/// slashes in another notation, such as `/{2}`.
 fn single_slashes(text: &str) -> String {
     let mut single = text.to_owned();
     while single.contains("//") {

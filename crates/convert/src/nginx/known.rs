@@ -307,12 +307,12 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::Approximated,
-        "slashes in a row are always taken for one where paths are compared: a location for paths with several slashes gets no requests, or refuses the paths with one slash if it has rules about who is let in",
+        "slashes in a row are always merged before paths are compared: a location for paths with several slashes gets no requests; if it restricts access, it refuses the paths with one slash",
         &["merge_slashes"],
     ),
     (
         Kind::Approximated,
-        "names with underscores pass, except those that servers could confuse with a field that Onrush sets; in values, $http_ variables are the field with hyphens alone",
+        "fields with underscores in their names pass, unless servers could confuse them with a field that Onrush sets; in values, $http_a_b is the field a-b only",
         &["underscores_in_headers"],
     ),
     (

@@ -45,7 +45,7 @@ pub(super) fn serve<'a>(
         };
         match unclear {
             Some(said) => {
-                let why = "the response for each host that may match is 421 (--open-guards leaves these hosts to other servers)";
+                let why = "the response for each host that it may match is 421 (with --open-guards, other servers respond to these hosts)";
                 work.notes.left_out(said, why);
                 misdirected(work, server, given)?;
             }
@@ -124,7 +124,7 @@ fn one<'a>(
     )
 }
 
-/// The route of requests that no other server may respond to.
+/// Adds a route that responds with 421 to requests for hosts that a name without an equivalent may match.
 fn misdirected(work: &mut Work<'_>, server: &Server<'_>, given: Given) -> Result<(), TooMany> {
     let mut route = Route::new(given.condition, Response::status(421));
     route.comments = vec![server.origin()];
@@ -259,8 +259,8 @@ fn revocation<'a>(server: &Server<'a>) -> Option<&'a Directive> {
     directive.filter(|directive| verifies && directive.argument(0) != "off")
 }
 
-/// Whether a server takes fields whose names have underscores. nginx has the setting of the default server of an address, so
-/// each one counts.
+/// Whether any server accepts field names with underscores. nginx applies the setting of an address's default server to all its
+/// servers, so every server is checked.
 fn keeps_underscores(level: &[Directive]) -> bool {
     level.iter().any(|said| match said.name() {
         "underscores_in_headers" => said.argument(0) == "on",

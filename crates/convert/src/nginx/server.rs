@@ -24,8 +24,8 @@ struct Names {
     /// The beginnings of names such as `www.*`, with their dot.
     beginnings: Vec<String>,
     patterns: Vec<String>,
-    /// Expressions for all hosts that names without an equivalent may match, with the numbers of their directives. Requests for
-    /// these hosts are refused.
+    /// For each name without an equivalent, the number of its directive and an expression for all hosts that it may match.
+    /// Requests for these hosts are refused.
     unclear: Vec<(usize, String)>,
     /// Whether requests without a `Host` are its own: the name is empty.
     has_hostless: bool,
@@ -73,7 +73,7 @@ impl<'a> Server<'a> {
         !self.names.beginnings.is_empty() || !self.names.patterns.is_empty()
     }
 
-    /// The `server_name` without an equivalent that this condition stands for.
+    /// The `server_name` without an equivalent from which this condition was made.
     pub(super) fn unclear(&self, atom: &Atom) -> Option<&'a Directive> {
         let Atom::Header(_, Test::Matches(pattern)) = atom else {
             return None;
@@ -139,15 +139,17 @@ impl Names {
             self.has_hostless = true;
         } else if name.contains('.') {
             // Others, such as "_", match no host.
-            work.notes
-                .left_out(said, format!("{name:?} is not a name of a host in Onrush"));
+            work.notes.left_out(
+                said,
+                format!("{name:?} is not a host name that Onrush supports"),
+            );
             let pattern = of_caseless_host(&format!("(?i)^{}$", regex::escape(&name)));
             self.close(work, said, Some(pattern));
         }
     }
 
-    /// Has requests refused for all hosts that a name without an equivalent may match: the default server may be open to
-    /// everybody.
+    /// Refuses requests for all hosts that a name without an equivalent may match. The default server, which would respond
+    /// otherwise, may be open to everybody.
     fn close<'a>(&mut self, work: &mut Work<'a>, said: &'a Directive, wider: Option<String>) {
         if work.guards == Guards::Closed {
             let wider = wider.filter(|pattern| Path::pattern(pattern).is_ok());

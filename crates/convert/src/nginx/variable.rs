@@ -17,7 +17,7 @@ pub(super) type Constants = Vec<(String, String)>;
 /// choose it. No name of nginx begins so.
 pub(super) const REPORTED: &str = "!reported";
 
-/// Constant that marks a place where nginx takes fields whose names have underscores. No name of nginx begins so.
+/// Constant that marks a scope in which nginx accepts field names with underscores. No variable of nginx has this name.
 pub(super) const UNDERSCORES: &str = "!underscores";
 
 /// Variables that have the client address.

@@ -1,4 +1,4 @@
-//! Runs the cases of `cases/*.txt`: each whole, at every cut, byte by byte, and with other bytes behind it.
+//! Runs the cases of `cases/*.txt`: each whole, at every cut, byte by byte, and with other bytes after it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -24,7 +24,7 @@ pub struct Port {
     claim: Arc<DatagramClaim>,
     socket: Datagram,
     core: Core,
-    /// Of the configuration in force, or of the last one that had the address.
+    /// From the current configuration, or from the last one that had the address.
     target: RefCell<Target>,
     state: RefCell<State>,
 }
@@ -42,10 +42,10 @@ struct State {
 }
 
 impl Port {
-    /// Opens the core's socket of a claim. It receives once it [runs](Port::run).
+    /// Opens the core's socket for `claim`. [`Port::run`] receives from it.
     ///
     /// # Errors
-    /// When the kernel refuses to watch it, or to report destination addresses.
+    /// If the kernel refuses to register the socket or to report destination addresses.
     pub fn new(
         core: &Core,
         claim: &Arc<DatagramClaim>,
@@ -214,7 +214,7 @@ impl Port {
 }
 
 impl State {
-    /// Answers a request to memcached.
+    /// Answers a memcached request.
     fn ask(&mut self, server: &Server, datagram: &Received<'_>, core: &Core) {
         self.traffic.received(datagram.bytes.len());
         let way = Way {
@@ -240,7 +240,7 @@ impl State {
     }
 }
 
-/// CPU time that a core has used for work. A core that busy-polls uses all of its CPU, so its own account of work counts.
+/// CPU time that a core has spent on work. A core that busy-polls uses all of its CPU, so it measures its work itself.
 fn time_used(core: &Core) -> Duration {
     if core.busy_polls() {
         core.worked()

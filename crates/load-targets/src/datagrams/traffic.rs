@@ -38,7 +38,7 @@ impl DatagramTraffic {
         &self.name
     }
 
-    /// Counts a datagram of so many bytes.
+    /// Counts a received datagram of this size.
     #[inline]
     pub fn received(&self, bytes: usize) {
         add(&self.received, 1);
@@ -65,7 +65,7 @@ impl DatagramTraffic {
         add(&self.failed, datagrams);
     }
 
-    /// Returns the present values.
+    /// Returns the current values.
     pub fn view(&self) -> DatagramView {
         DatagramView {
             name: self.name.clone(),

@@ -10,7 +10,7 @@ use super::server::{Server, now};
 use super::session::{Next, Session};
 use crate::client::{Client, Received};
 
-/// Serves a client until either side closes. Answers to everything received at once leave in one call.
+/// Serves a client until either side closes. Answers to commands received together are sent in one call.
 pub(crate) async fn serve(mut client: impl Client, server: &Server) -> Result<(), Error> {
     let (mut session, mut output) = (Session::default(), Output::default());
     loop {
@@ -51,7 +51,7 @@ fn answer(
     sent.map(|()| next)
 }
 
-/// Answers that were not flushed: lines are copied into buffers, values are shared with the store.
+/// Answers not yet flushed: lines are copied into buffers, values are shared with the store.
 #[derive(Default)]
 struct Output {
     buffer: Option<Buffer>,
@@ -84,7 +84,7 @@ impl Output {
         }
     }
 
-    /// Queues everything; whether a flush is due.
+    /// Queues everything. Returns whether there is something to flush.
     fn queue(&mut self, stream: &Transport) -> bool {
         self.queue_buffer(stream);
         std::mem::take(&mut self.is_queued)

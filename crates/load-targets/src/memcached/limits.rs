@@ -18,5 +18,5 @@ pub(super) const DATAGRAM_ANSWER_MAX: usize = 4 << 20;
 /// Memory that a value gets before it has come: a client that announces a gigabyte and sends nothing costs no more than this.
 pub(super) const VALUE_AHEAD: usize = 64 * 1024;
 
-/// Bytes of a key at most: memcached's number.
+/// Maximum length of a key in bytes, as in memcached.
 pub(super) const KEY_BYTES_MAX: usize = 250;

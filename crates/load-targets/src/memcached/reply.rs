@@ -1,4 +1,4 @@
-//! Whether a command gets an answer, and the answer to one that is refused.
+//! Whether a command gets an answer, and the answer to a refused command.
 
 /// Whether the client wants an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

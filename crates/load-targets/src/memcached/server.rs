@@ -1,4 +1,4 @@
-//! What the clients of a listener share on one core: its items, and a buffer for answers.
+//! State that the clients of a listener share on one core: the items, and a buffer for answers.
 
 use std::cell::RefCell;
 
@@ -32,7 +32,7 @@ impl Server {
         }
     }
 
-    /// Its limits.
+    /// Limits of the store.
     pub(crate) fn plan(&self) -> Memcached {
         self.plan
     }
@@ -62,7 +62,7 @@ pub(crate) fn now(core: &Core) -> Moment {
     }
 }
 
-/// Checks that any input gets the same answers whole and in pieces; the first byte gives their size. For the fuzzer and tests.
+/// Checks that any input gets the same answers whole and in pieces; the first byte gives the size of the pieces. For the fuzzer and tests.
 ///
 /// # Panics
 /// When the answers differ.

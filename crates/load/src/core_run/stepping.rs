@@ -99,7 +99,7 @@ impl CoreRun {
         self.recorder.sample_once(stream, work);
     }
 
-    /// The step with this last response has no check of the status.
+    /// Counts the last response of a step that does not check the status.
     pub(crate) fn step_unlisted(&self, outcome: Outcome, counted: Counted) {
         if counted == Counted::Yes && !self.is_over() {
             self.recorder.record.borrow_mut().unlisted((outcome, 1));

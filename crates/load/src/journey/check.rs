@@ -57,7 +57,7 @@ impl Test {
         }
     }
 
-    /// Whether it is about the status of a response.
+    /// Whether it tests the status of a response.
     pub(super) fn is_of_status(&self) -> bool {
         matches!(self, Test::Status(_))
     }

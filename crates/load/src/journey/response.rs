@@ -250,7 +250,11 @@ mod tests {
 
     impl Response {
         /// With these fields and this body, as if it had been read.
-        pub(in crate::journey) fn of(status: u16, fields: &[(&str, &str)], body: &[u8]) -> Response {
+        pub(in crate::journey) fn of(
+            status: u16,
+            fields: &[(&str, &str)],
+            body: &[u8],
+        ) -> Response {
             Response {
                 status,
                 fields: fields

@@ -31,7 +31,7 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     name: |number| (number + STATUS_MIN).to_string(),
     is_refusal: |number| number + STATUS_MIN >= 400,
     refusals: "had a status of 400 or above",
-    // Redirects, too: they are often faster than the response that they lead to.
+    // Redirects count, too: they are often faster than the response that they lead to.
     is_unaccepted: |number| number + STATUS_MIN >= 300,
     // Statuses are what whoever measures asked for: an overload is measured by its 503s.
     is_failure: |_| false,

@@ -7,7 +7,7 @@ pub(crate) struct RequestKind {
     pub(crate) name: String,
     /// Whether doing it twice is as good as doing it once.
     pub(crate) is_repeatable: bool,
-    /// Whether it lists the outcomes that it expects.
+    /// Whether the request lists its expected outcomes.
     pub(crate) lists_outcomes: bool,
 }
 

@@ -74,7 +74,7 @@ pub(crate) struct Outcomes {
     pub(crate) is_refusal: fn(u16) -> bool,
     /// What is said of responses with which that is so: "3 of 7 responses ...".
     pub(crate) refusals: &'static str,
-    /// Whether it counts against the run if its request does not list the outcomes that it expects.
+    /// Whether the outcome counts against the run if the request lists no expected outcomes.
     pub(crate) is_unaccepted: fn(u16) -> bool,
     /// Whether a server that is well says it to no request of the run: many of them speak against what was measured.
     pub(crate) is_failure: fn(u16) -> bool,

@@ -30,7 +30,7 @@ impl Record {
         self.said_as(self.outcomes.is_false)
     }
 
-    /// So many responses had this outcome, and their requests do not list the outcomes that they expect.
+    /// Counts responses with this outcome to requests that list no expected outcomes.
     #[inline]
     pub(crate) fn unlisted(&mut self, (outcome, count): (Outcome, u64)) {
         if (self.outcomes.is_unaccepted)(outcome.number) {

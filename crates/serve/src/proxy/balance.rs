@@ -118,7 +118,7 @@ impl Balancer {
         at_once(async |slice| self.update_in_slices(members, slice).await);
     }
 
-    /// [`Balancer::update`] in slices.
+    /// Like [`Balancer::update`], in time slices.
     pub(crate) async fn update_in_slices(&mut self, members: &[Member], slice: &mut TimeSlice) {
         if members == self.members {
             return;
@@ -145,7 +145,7 @@ impl Balancer {
         self.members.extend_from_slice(members);
     }
 
-    /// A copy to update, unless it chooses among these members already.
+    /// Returns a copy to update, or `None` if it already chooses among `members`.
     pub(crate) fn if_others(&self, members: &[Member]) -> Option<Self> {
         (members != self.members).then(|| self.clone())
     }

@@ -57,7 +57,7 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
             {
                 continue;
             }
-            // Nothing is known of the server, as with a socket error in HAProxy's checks.
+            // The check has no result for the server, like a socket error (SOCKERR) in HAProxy.
             Err(Fault::Exchange(failure)) if failure.is_local_shortage() => {
                 let what = format_args!(
                     "could not check {address}, a server of {}: {failure}",

@@ -123,7 +123,7 @@ impl Failure {
         }
     }
 
-    /// Whether this proxy lacked something that the attempt needed, such as descriptors or ports: nothing is known of the
+    /// Whether the attempt failed for a lack of local resources, such as descriptors or ports. It does not count against the
     /// server.
     pub(crate) fn is_local_shortage(&self) -> bool {
         matches!(self, Failure::Connect(error) | Failure::NoResponse(error) if error.is_local_shortage())
@@ -267,7 +267,9 @@ impl Failure {
                 "too many requests of this client are in progress"
             }
             Failure::Unavailable(_) => "all servers are busy",
-            _ if self.is_local_shortage() => "the proxy has no resources left to ask the server",
+            _ if self.is_local_shortage() => {
+                "the proxy has no resources left for a request to the server"
+            }
             Failure::Connect(error) if error.kind == Kind::TimedOut => {
                 "the server cannot be reached in time"
             }
@@ -293,8 +295,8 @@ impl Failure {
     }
 }
 
-/// Outcome for the server of a failed connection: none when this process may not connect (connect(2)), and only a failure when
-/// the backlog of a Unix socket is full.
+/// What a failed connection counts as for the server: nothing if this process is not permitted to connect (connect(2)), and only a
+/// failure if the backlog of a Unix socket is full.
 fn connect_outcome(error: &Error) -> Option<Outcome> {
     match error.kind {
         Kind::Os(Errno::ACCESS | Errno::PERM) | Kind::Stopping => None,

@@ -15,7 +15,7 @@ pub(crate) trait Keeper {
     /// Closes them; how many there were.
     fn give_up(&self) -> usize;
 
-    /// Frees what open connections keep for later requests and returns how many objects that was.
+    /// Frees the objects that open connections keep for reuse and returns their number.
     fn free_spare(&self) -> usize;
 }
 

@@ -165,7 +165,7 @@ impl MultiplexedSet {
         idle.inspect(|connection| connection.close()).count()
     }
 
-    /// Frees what connections keep for later requests and returns how many objects that was.
+    /// Frees the objects that connections keep for reuse and returns their number.
     pub(crate) fn free_spare(&self) -> usize {
         let all = self.all.borrow();
         let freed = all

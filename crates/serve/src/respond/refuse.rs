@@ -27,7 +27,7 @@ pub(crate) fn refuse(
     let page = exchange.error_page(status);
     let retry_after = page.and_then(|page| page.retry_after.as_deref());
     let content = page.and_then(|page| page.content_for(form));
-    // Only a page that is JSON is for every `Accept` (RFC 9110 12.5.5).
+    // A JSON page is sent for every `Accept`; other content depends on it (RFC 9110 12.5.5).
     let depends_on_accept = content.is_none_or(|content| !content.is_json());
     let write_fields = |head: &mut Fields<'_>| {
         if depends_on_accept {

@@ -41,7 +41,7 @@ impl Spoken {
         }
         let before = before.and_then(Spoken::target);
         let target = Target::new(protocol, before, &worker.core);
-        Spoken::Target(target.expect("every other protocol is one of a load target"))
+        Spoken::Target(target.expect("every protocol except HTTP has a load target"))
     }
 
     pub(crate) fn target(&self) -> Option<&Target> {

@@ -1,4 +1,4 @@
-//! The load target that speaks memcached's protocol, over connections.
+//! The memcached load target, over connections.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! HTTP/2 clients get what HTTP/1 clients get: responses made here, forwarded ones, rules of routes, encodings.
+//! HTTP/2 clients get the same as HTTP/1 clients: local and forwarded responses, rules of routes, encodings.
 
 use onrush_http::encoding::Coding;
 use onrush_http::http2::{self, LocalSettings};

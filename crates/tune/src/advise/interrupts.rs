@@ -80,9 +80,8 @@ impl Advice<'_> {
             Sharing::Nothing | Sharing::Steering => self.reason_to_interrupt(cpu),
         };
         if let Some(others) = self.also_served(irq) {
-            reason += &format!(
-                "; {others} receives by the same interrupt, so that its packets move with it"
-            );
+            reason +=
+                &format!("; {others} receives by the same interrupt, so its packets move, too");
         }
         Some(self.action(
             target,
@@ -99,7 +98,7 @@ impl Advice<'_> {
         ))
     }
 
-    /// Other interfaces of the same device that receive by this interrupt.
+    /// Names of the other interfaces of the device that receive by this interrupt.
     fn also_served(&self, irq: &Irq) -> Option<String> {
         let device = self.interface.device.as_ref()?;
         let others = self.facts.interfaces.iter().filter(|other| {

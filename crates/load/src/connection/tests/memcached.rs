@@ -1,4 +1,4 @@
-//! Connections, counters and reports of a protocol other than HTTP: they do not know which one it is.
+//! Connections, counters and reports with a protocol other than HTTP. Their code is the same for all protocols.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ fn plan(change: impl Fn(&mut Options), url: &str) -> Plan {
     Plan::new(options).unwrap()
 }
 
-/// The server's answer to its n-th request, for this key; empty to close the connection instead.
+/// Returns the answer to the n-th request, for this key, or an empty string to close the connection.
 type Script = fn(u64, &str) -> String;
 
 /// Runs what `change` makes of the options against a server that does as `script` says, on every driver, and shows

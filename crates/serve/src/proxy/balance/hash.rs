@@ -63,7 +63,7 @@ enum Density {
     Weights(u32),
 }
 
-/// Parts of the circle that are counted or sorted before other tasks run.
+/// Parts of the circle to count or sort before other tasks can run.
 const PARTS_PER_STEP: usize = 1024;
 
 /// The bits of a point that are its member's index.
@@ -86,8 +86,7 @@ impl Ring {
         }
     }
 
-    /// Places the points of `members`, in time that grows with their number: they are counted for each part, then written to it, and
-    /// sorted there.
+    /// Places the points of `members` in linear time: counts the points of each part, writes them to the part, and sorts them there.
     pub(super) async fn update(&mut self, members: &[Member], slice: &mut TimeSlice) {
         assert!(
             members.len() <= INDEX_BITS as usize + 1,
@@ -114,7 +113,7 @@ impl Ring {
             }
             slice.step().await;
         }
-        // Each part's end, which becomes its start as its points are written.
+        // The end of each part. Writing the points of the part moves it to the start.
         let mut end = 0;
         for some in self.starts.chunks_mut(PARTS_PER_STEP) {
             for start in some {

@@ -26,7 +26,7 @@ impl Group {
         self.refresh_measures();
     }
 
-    /// Takes in the state of the endpoints. Returns the servers to choose among, which the balancer does not know yet.
+    /// Copies the state of the endpoints. Returns the servers to choose among; the caller updates the balancer.
     pub(super) fn take_in(&self, now: Instant) -> Vec<Member> {
         self.seen.set(self.endpoints.version());
         self.is_starting.set(false);
@@ -113,7 +113,7 @@ impl Group {
         self.servers.iter().map(give_up).sum()
     }
 
-    /// Frees what connections keep for later requests and returns how many objects that was.
+    /// Frees the objects that connections keep for reuse and returns their number.
     pub(crate) fn free_spare(&self) -> usize {
         let freed = self
             .servers

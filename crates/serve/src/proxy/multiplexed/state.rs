@@ -342,7 +342,7 @@ impl State {
         self.spare_fields.give(fields, MULTIPLEXED_SPARE_MAX);
     }
 
-    /// Frees flows and fields that are kept for later requests and returns how many flows that was.
+    /// Frees the flows and fields kept for reuse and returns the number of flows.
     pub(super) fn free_spare(&mut self) -> usize {
         self.spare_fields = SpareFields::default();
         std::mem::take(&mut self.spare).len()

@@ -25,7 +25,7 @@ pub(crate) struct Onward {
     pub(crate) accept: Option<Accept>,
     /// What encoding, or leaving it, changes.
     pub(crate) change: Change,
-    /// Lines that are added: [`VARY_ACCEPT`] where another `Accept` would get an error page instead.
+    /// Lines to add: [`VARY_ACCEPT`] if a client with another `Accept` would get an error page instead.
     pub(crate) vary: &'static [u8],
     /// What is said of the length of its body beside what its head says.
     pub(crate) length: Option<BodyLength>,

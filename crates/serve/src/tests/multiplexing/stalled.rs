@@ -102,7 +102,7 @@ fn stalled_streams_do_not_block_other_streams() {
 
 #[test]
 fn memory_kept_for_reuse_is_freed_after_stalled_streams_end() {
-    // More than `HTTP2_DROPPED_MAX` in all.
+    // Together, they hold more than `HTTP2_DROPPED_MAX`.
     const STREAMS: usize = 90;
     for is_due in [false, true] {
         // Time passes at once.
@@ -118,7 +118,7 @@ fn memory_kept_for_reuse_is_freed_after_stalled_streams_end() {
                 stall(client, "/large", 20).await;
             }
             drop(clients);
-            // The servers of the test are on the same core, and free their buffers a little later.
+            // The test's servers run on the same core and free their buffers a little later.
             let around = Duration::from_millis(100);
             let wait = match is_due {
                 false => HTTP2_DROPPED_KEPT - around,
