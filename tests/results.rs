@@ -75,7 +75,8 @@ fn result_of_each_scheme_and_command_conforms_to_its_schema() {
     }
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("run.json").display().to_string();
-    let finished = run_onrush(&["load", &http, "-d", "7s", "-R", "200", "--json", &file]);
+    let finished =
+        run_onrush(&["load", &http, "-d", "7s", "-R", "200", "--json", &file]).on_any_machine();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     result(&["compare", &file, &file], "load-compare.schema.json");
     result(&["merge", &file], RUN);

@@ -16,12 +16,14 @@ use anyhow::{Context, bail};
 use crate::tree::Tree;
 
 const USAGE: &str = "usage: cargo xtask tidy      checks the rules of STYLE.md and ARCHITECTURE.md that a program can check
+       cargo xtask tidy --figures    prints entries, lines and circles of rooms of each crate
        cargo xtask tables    copies measured tables of runs/ into the documents that show them";
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(),
+        ["tidy", "--figures"] => figures(),
         ["tables"] => tables(),
         _ => bail!("{USAGE}"),
     }
@@ -40,6 +42,12 @@ fn tidy() -> anyhow::Result<ExitCode> {
     }
     println!("tidy: {} problems", problems.len());
     Ok(ExitCode::FAILURE)
+}
+
+fn figures() -> anyhow::Result<ExitCode> {
+    let tree = Tree::read(&tree::root())?;
+    print!("{}", tidy::figures(&tree));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the tables of documents as the runs have them; prints the documents that were others before.

@@ -6,6 +6,7 @@ mod crates;
 mod documents;
 mod functions;
 mod lengths;
+mod rooms;
 mod sources;
 
 mod problem;
@@ -22,12 +23,18 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
         circles::problems(&syntax),
         functions::problems(&syntax),
         lengths::problems(tree, &syntax),
+        rooms::problems(tree, &syntax),
         sources::problems(tree),
         documents::problems(tree),
     ]
     .concat();
     problems.sort();
     problems
+}
+
+/// Numbers that the rules hold, by crate.
+pub(crate) fn figures(tree: &Tree) -> String {
+    rooms::figures(tree, &Syntax::parse(tree))
 }
 
 #[cfg(test)]

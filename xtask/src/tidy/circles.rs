@@ -81,7 +81,7 @@ fn short(path: &str) -> &str {
 }
 
 /// The groups of two and more files each of which reaches all others of its group.
-fn circles<'tree>(uses: &Uses<'tree>) -> Vec<BTreeSet<&'tree str>> {
+pub(super) fn circles<'tree>(uses: &Uses<'tree>) -> Vec<BTreeSet<&'tree str>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> = uses
         .keys()
         .map(|file| (*file, reached_from(file, uses)))
