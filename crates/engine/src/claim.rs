@@ -1,5 +1,10 @@
 //! The claim on an address to listen on, made once for all cores.
 
+pub(crate) mod activation;
+pub(crate) mod datagram;
+pub(crate) mod interface;
+pub(crate) mod reuseport;
+
 mod made;
 
 use std::collections::VecDeque;
@@ -12,11 +17,11 @@ use std::{fs, io};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid, chownat, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use crate::activation::Passed;
 use crate::address::Address;
+use crate::claim::activation::Passed;
+use crate::claim::reuseport::{Group, Place};
 use crate::error::{Error, Op};
-use crate::identity::Identity;
-use crate::reuseport::{Group, Place};
+use crate::system::identity::Identity;
 use made::{claim_tcp, claim_unix, listening, set_inherited_options};
 
 /// An address that this process listens on. Made before any core starts, so that a taken address is one clear error.

@@ -1,5 +1,9 @@
 //! One core: a thread pinned to a CPU, its tasks, its sockets, its driver, its timers.
 
+pub(crate) mod cores;
+pub(crate) mod mailbox;
+pub(crate) mod reply;
+
 mod accepted;
 mod attached;
 mod behind;
@@ -23,22 +27,22 @@ use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::block::{Blocks, InBlock};
-use crate::buffer::{Buffer, Pool};
+use crate::buffers::block::{Blocks, InBlock};
+use crate::buffers::buffer::{Buffer, Pool};
 use crate::clock::{Clock, Instant};
+use crate::core::mailbox::Mailbox;
 use crate::driver::Driver;
 use crate::driver::choice::Io;
 use crate::driver::operations::Operations;
 use crate::driver::simulated::Simulated;
 use crate::driver::simulation::Simulation;
 use crate::error::{Error, Op};
+use crate::file::pipe::Pipes;
 use crate::limits::BUFFER_BYTES;
-use crate::mailbox::Mailbox;
-use crate::notifier::{Notifier, Place};
-use crate::pipe::Pipes;
-use crate::profile::{Profile, Work};
 use crate::state::State;
 use crate::task::Tasks;
+use crate::task::notifier::{Notifier, Place};
+use crate::task::profile::{Profile, Work};
 
 use behind::Behind;
 use handle::{Handle, Shared};

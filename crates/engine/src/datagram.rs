@@ -1,10 +1,5 @@
 //! A datagram socket, seen by the task that owns it: UDP over IPv4 and IPv6, in batches.
 
-pub(crate) mod batch;
-pub(crate) mod claim;
-pub(crate) mod control;
-mod headers;
-
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::fmt;
@@ -23,9 +18,9 @@ use crate::socket::key::Key;
 use crate::socket::option;
 use crate::state::State;
 
-use batch::{ReceiveBatch, Segmentation, SendBatch};
-use claim::DatagramClaim;
-use control::Family;
+use crate::claim::datagram::DatagramClaim;
+use crate::socket::batch::{ReceiveBatch, Segmentation, SendBatch};
+use crate::socket::control::Family;
 
 /// A datagram socket of this core. Dropping it closes it.
 ///
@@ -295,7 +290,7 @@ mod tests {
 
     use super::*;
     use crate::driver::choice::Io;
-    use batch::Message;
+    use crate::socket::batch::Message;
 
     /// Sends three and a half segments from a socket that the kernel makes no segments for.
     async fn send_unsegmented(core: Core) {

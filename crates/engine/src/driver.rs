@@ -1,5 +1,7 @@
 //! How a core talks to the kernel. Three drivers behind one enum; which one is taken is decided at run time.
 
+pub(crate) mod driver_counters;
+
 mod calls;
 pub(crate) mod choice;
 mod dispatch;

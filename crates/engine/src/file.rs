@@ -1,5 +1,7 @@
 //! Files beneath a root directory. Opening one can never leave the root: the kernel resolves the path.
 
+pub(crate) mod pipe;
+
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 

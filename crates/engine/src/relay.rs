@@ -7,11 +7,11 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::task::{Poll, ready};
 
-use crate::buffer::Buffer;
+use crate::buffers::buffer::Buffer;
+use crate::buffers::input::Input;
 use crate::error::Error;
-use crate::input::Input;
+use crate::file::pipe::Pipe;
 use crate::limits::{BULK_ENDS_AFTER, SPLICE_FROM};
-use crate::pipe::Pipe;
 use crate::stream::Stream;
 
 /// Bytes on their way from one stream to another of the same core. It holds no buffer and no pipe while it waits for

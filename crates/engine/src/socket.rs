@@ -1,10 +1,17 @@
 //! The core's table of sockets: what each is doing, who waits for it, and what the kernel still holds for it.
 
+pub(crate) mod batch;
+pub(crate) mod control;
 pub(crate) mod expiry;
 pub(crate) mod filter;
+pub(crate) mod headers;
+pub(crate) mod in_flight;
 pub(crate) mod key;
+pub(crate) mod message;
 pub(crate) mod note;
 pub(crate) mod option;
+pub(crate) mod peer;
+pub(crate) mod tcp_info;
 pub(crate) mod unsent;
 
 use std::net::SocketAddr;
@@ -15,15 +22,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::io::{Errno, ioctl_fionbio};
-use rustix::net::getpeername;
-use rustix::net::sockopt::tcp_congestion;
+use rustix::net::{getpeername, sockopt::tcp_congestion};
 
-use crate::allowance::Allowance;
+use crate::buffers::outgoing::{Part, Queue};
 use crate::clock::Instant;
-use crate::driver::simulated::peer::Peer;
-use crate::driver::uring::in_flight::InFlight;
 use crate::limits::{BULK_BYTES_MIN, BULK_ENDS_AFTER, FILE_JOINED_PACED_MAX, UNSENT_EXTRA_USUAL};
-use crate::outgoing::{Part, Queue};
+use crate::socket::in_flight::InFlight;
+use crate::socket::peer::Peer;
+use crate::system::allowance::Allowance;
 use crate::task::id::TaskId;
 use crate::timer::TimerId;
 

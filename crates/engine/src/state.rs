@@ -4,7 +4,7 @@ pub(crate) mod expected;
 
 use std::rc::Rc;
 
-use crate::buffer::Pool;
+use crate::buffers::buffer::Pool;
 use crate::clock::Instant;
 use crate::driver::Driver;
 use crate::driver::event::Event;

@@ -1,5 +1,8 @@
 //! A connection, seen by the task that owns it.
 
+pub(crate) mod listener;
+pub(crate) mod splice;
+
 mod ends;
 
 use std::future::{Future, poll_fn};
@@ -7,17 +10,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::address::{Address, Source};
+use crate::buffers::input::Input;
+use crate::buffers::outgoing::Part;
 use crate::clock::Instant;
 use crate::core::Core;
 use crate::driver::Driver;
 use crate::driver::operations::{Follows, Operations, Stretch};
 use crate::error::Error;
 use crate::file::File;
-use crate::input::Input;
 use crate::limits::{BYTES_PER_OPERATION, FILE_BYTES_PER_OPERATION};
-use crate::outgoing::Part;
 use crate::socket::key::Key;
-use crate::tcp_info::TcpInfo;
+use crate::socket::tcp_info::TcpInfo;
 
 /// A connected stream socket of this core. Dropping it closes the connection; a send that is under way is still
 /// finished, and where it cannot be, the connection is reset: its end would look orderly with a part of it missing.

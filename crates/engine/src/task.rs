@@ -1,5 +1,8 @@
 //! Tasks of one core: a slab of futures and a queue of those that can go on.
 
+pub(crate) mod notifier;
+pub(crate) mod profile;
+
 pub(crate) mod id;
 mod waker;
 
@@ -11,8 +14,8 @@ use std::task::Context;
 
 use crate::clock::{Clock, Instant};
 use crate::limits::{OPERATIONS_PER_POLL, YIELDED_PER_TURN};
-use crate::notifier::Woken;
-use crate::profile::{Profiler, Work};
+use crate::task::notifier::Woken;
+use crate::task::profile::{Profiler, Work};
 
 use id::ID_MASK;
 use id::TaskId;
@@ -32,7 +35,7 @@ struct Entry {
 
 /// Who is waiting and who can go on.
 pub(crate) struct Tasks {
-    /// Of the core they belong to: [`Place`](crate::notifier::Place).
+    /// Of the core they belong to: [`Place`](crate::task::notifier::Place).
     place: u16,
     entries: RefCell<Vec<Entry>>,
     unused: RefCell<Vec<u32>>,

@@ -1,5 +1,9 @@
 //! One client from accept to goodbye.
 
+pub(crate) mod ending;
+pub(crate) mod listen;
+pub(crate) mod target_client;
+
 mod goodbye;
 mod http2;
 mod next;
@@ -13,25 +17,25 @@ use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal};
 use onrush_tls::Transport;
 
 use self::next::{After, Next};
-use crate::access::verify::{Outcome, Pending};
-use crate::chosen::{Responded, respond};
-use crate::client::Client;
-use crate::downstream::http1::{Http1, Request};
-use crate::downstream::request_body::Arrived;
-use crate::downstream::{Downstream, Side};
-use crate::error_page::Form;
+use crate::dispatch::chosen::{Responded, respond};
+use crate::exchange::access::verify::{Outcome, Pending};
+use crate::exchange::downstream::http1::{Http1, Request};
+use crate::exchange::downstream::request_body::Arrived;
+use crate::exchange::downstream::{Downstream, Side};
+use crate::exchange::refuse::refuse;
+use crate::exchange::reply::Persistence;
+use crate::exchange::reply::http1::Ending;
+use crate::exchange::request_context::Source;
 use crate::exchange::{Exchange, NOT_YET};
-use crate::observe::connections::{self, ConnectionState, note};
+use crate::observe::record::End;
 use crate::observe::work::{CLIENT, SERVER, TUNNEL};
 use crate::proxy::forward;
-use crate::record::End;
-use crate::reply::Persistence;
-use crate::reply::http1::Ending;
-use crate::request_context::Source;
-use crate::respond::refuse::refuse;
-use crate::service::Service;
+use crate::routing::client::Client;
+use crate::rules::error_page::Form;
 use crate::site::Site;
+use crate::site::service::Service;
 use crate::worker::Worker;
+use crate::worker::connections::{self, ConnectionState, note};
 
 /// A client's connection and what of it is half done.
 pub(crate) struct Connection {
@@ -394,11 +398,11 @@ impl Drop for Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::Origin;
-    use crate::crowd::Crowd;
-    use crate::descriptors::Shares;
-    use crate::harness::resources;
-    use crate::time_slice::at_once;
+    use crate::routing::client::Origin;
+    use crate::testing::harness::resources;
+    use crate::worker::crowd::Crowd;
+    use crate::worker::descriptors::Shares;
+    use crate::worker::time_slice::at_once;
     use onrush_config::plan::{OneLiner, Plan};
     use onrush_engine::{Address, Claim, Core, Listener, Simulation, Stream};
     use onrush_http::forwarded::Scheme;

@@ -1,8 +1,25 @@
 //! One request on its way: the route it takes, what is still needed of it when its head is gone, and its record.
 
+pub(crate) mod access;
+pub(crate) mod downstream;
+pub(crate) mod encoding;
+pub(crate) mod encoding_head;
+pub(crate) mod hangup;
+pub(crate) mod json;
+pub(crate) mod output;
+pub(crate) mod portion;
+pub(crate) mod refuse;
+pub(crate) mod rendered;
+pub(crate) mod reply;
+pub(crate) mod request_context;
+pub(crate) mod settings;
+pub(crate) mod stream_end;
+pub(crate) mod websocket;
+
 pub(crate) mod kept;
 mod observed;
 mod traced;
+mod treated;
 
 use std::mem;
 use std::rc::Rc;
@@ -11,17 +28,14 @@ use onrush_config::plan::Timeouts;
 use onrush_engine::{Error, Instant};
 use onrush_http::Header;
 
-use crate::access::verify::Outcome;
-use crate::admit::concurrency::Ticket;
-use crate::compress::Offer;
-use crate::error_page::{ErrorPage, Form};
-use crate::hop::ConnectionFields;
+use crate::exchange::access::verify::Outcome;
+use crate::exchange::settings::Settings;
 use crate::observe::live::{Stage, Underway};
+use crate::observe::record::{End, Kind, Record};
 use crate::observe::traffic::{Ended, Traffic};
-use crate::record::{End, Kind, Record};
-use crate::response_edits::Applied;
-use crate::settings::{Settings, Treatment};
 use crate::worker::Worker;
+use crate::worker::admit::concurrency::Ticket;
+use crate::worker::hop::ConnectionFields;
 use kept::{Kept, REQUEST_ID_BYTES};
 
 /// The request that a connection is busy with. Part of every connection's memory, so what few requests need is kept
@@ -217,7 +231,7 @@ impl Exchange {
         self.finish_trace((since.0, ended), (route, group), &settings);
         self.route = NONE;
         if let Some(kept) = self.kept.take() {
-            worker.spare_kept.put(kept);
+            Kept::put(kept, &worker.spare_kept);
         }
     }
 
@@ -228,7 +242,7 @@ impl Exchange {
         self.is_at(Stage::Tunnel);
         let mut kept = self.kept.take_if(|kept| kept.is_only_listed())?;
         let underway = kept.underway.take();
-        self.settings().worker.spare_kept.put(kept);
+        Kept::put(kept, &self.settings().worker.spare_kept);
         underway
     }
 
@@ -246,7 +260,9 @@ impl Exchange {
 
     /// Gives the request a number that no other has.
     pub(crate) fn number(&mut self, worker: &Worker) {
-        let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+        let kept = self
+            .kept
+            .get_or_insert_with(|| Kept::take(&worker.spare_kept));
         let (first, second) = kept.request_id.split_at_mut(REQUEST_ID_BYTES / 2);
         write_hexadecimal(worker.chance.bits(), first);
         write_hexadecimal(worker.chance.bits(), second);
@@ -276,7 +292,9 @@ impl Exchange {
     pub(crate) fn keep_connection_fields(&mut self, headers: &[Header<'_>], worker: &Worker) {
         let fields = ConnectionFields::of(headers);
         if !fields.is_empty() {
-            let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+            let kept = self
+                .kept
+                .get_or_insert_with(|| Kept::take(&worker.spare_kept));
             kept.connection_fields = fields;
         }
     }
@@ -284,88 +302,24 @@ impl Exchange {
     /// Keeps what counts for the request in a limit until it has its response.
     pub(crate) fn hold(&mut self, ticket: Option<Ticket>, worker: &Worker) {
         if let Some(ticket) = ticket {
-            let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+            let kept = self
+                .kept
+                .get_or_insert_with(|| Kept::take(&worker.spare_kept));
             kept.ticket = Some(ticket);
         }
     }
 
     /// The request's password has been checked.
     pub(crate) fn verified(&mut self, outcome: Outcome, worker: &Worker) {
-        let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+        let kept = self
+            .kept
+            .get_or_insert_with(|| Kept::take(&worker.spare_kept));
         kept.verified = Some(outcome);
     }
 
     /// What came of its password, if it was checked.
     pub(crate) fn take_verified(&mut self) -> Option<Outcome> {
         self.kept.as_mut()?.verified.take()
-    }
-
-    /// How its route treats it.
-    #[inline]
-    pub(crate) fn treatment(&self) -> Option<&Treatment> {
-        let settings = self.settings.as_ref()?;
-        (self.route != NONE).then(|| &settings.treatments[self.route.0 as usize])
-    }
-
-    /// How many bytes its body may have.
-    pub(crate) fn request_body_max(&self) -> u64 {
-        match self.treatment() {
-            Some(treatment) => treatment.request_body_max,
-            None => self.settings().request_body_max,
-        }
-    }
-
-    /// What it is told by an error of our own with this status, beside the status.
-    pub(crate) fn error_page(&self, status: u16) -> Option<&ErrorPage> {
-        let pages = match self.treatment() {
-            Some(treatment) => &treatment.error_pages,
-            None => &self.settings.as_ref()?.error_pages,
-        };
-        pages.as_ref()?.of(status)
-    }
-
-    /// Whether responses of servers may be replaced by error pages.
-    #[inline]
-    pub(crate) fn may_intercept(&self) -> bool {
-        let pages = self.treatment().and_then(|it| it.error_pages.as_ref());
-        pages.is_some_and(|pages| pages.may_intercept())
-    }
-
-    /// Whether a server's response with this status is, for a client that would rather have errors in `form`.
-    #[inline]
-    pub(crate) fn intercepts(&self, status: u16, form: Form) -> bool {
-        let pages = self.treatment().and_then(|it| it.error_pages.as_ref());
-        pages.is_some_and(|pages| pages.intercepts(status, form))
-    }
-
-    /// Whether a trailer of this name passes to its server.
-    pub(crate) fn request_keeps(&self, trailer: &[u8]) -> bool {
-        let kept = self.kept.as_ref();
-        !kept.is_some_and(|kept| kept.connection_fields.contain(trailer))
-            && self
-                .treatment()
-                .is_none_or(|treatment| treatment.rules.pass_trailer(trailer))
-    }
-
-    /// Whether a trailer of this name passes to the client, where the route's edits are applied.
-    pub(crate) fn response_keeps(&self, trailer: &[u8]) -> bool {
-        let edits = self.response_edits("");
-        let name = str::from_utf8(trailer).unwrap_or("");
-        edits.is_none_or(|edits| !edits.drops(name))
-    }
-
-    /// Whether and how its route encodes responses.
-    #[inline]
-    pub(crate) fn offer(&self) -> Option<&Offer> {
-        self.treatment()?.offer.as_deref()
-    }
-
-    /// The edits of the response that `server` gives; its name is empty for a response of our own.
-    #[inline]
-    pub(crate) fn response_edits<'a>(&'a self, server: &'a str) -> Option<Applied<'a>> {
-        let edits = self.treatment()?.response_edits.as_ref()?;
-        let lines = self.kept.as_ref().map_or(&[][..], |kept| &kept.lines);
-        Some(edits.of_response(lines, server))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Every bound of the server, each with its reason.
 
+pub(crate) mod http2;
 mod names;
 
 use std::time::Duration;

@@ -8,12 +8,14 @@
 //!   any thread    ──> Inspector ── mail ──> CoreView, by the core itself
 //! ```
 
+pub(crate) mod log;
+pub(crate) mod meter;
+pub(crate) mod record;
+
 pub(crate) mod access_log;
-pub(crate) mod connections;
 pub(crate) mod cuts;
 pub(crate) mod effort;
 pub(crate) mod handshakes;
-pub(crate) mod inspector;
 pub(crate) mod latency;
 pub(crate) mod live;
 pub(crate) mod native;
@@ -22,5 +24,4 @@ pub(crate) mod responses;
 pub(crate) mod route_name;
 pub(crate) mod trace;
 pub(crate) mod traffic;
-pub(crate) mod view;
 pub(crate) mod work;

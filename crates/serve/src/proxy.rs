@@ -1,5 +1,8 @@
 //! Forwarding requests to groups of servers.
 
+pub(crate) mod resolve;
+pub(crate) mod tls;
+
 pub(crate) mod forward;
 
 mod attempt;
@@ -7,19 +10,16 @@ mod download;
 mod encode;
 mod failure;
 mod heads;
-mod host;
 pub(crate) mod mirror;
 mod progress;
 mod relay;
 pub(crate) mod rewrite;
-pub(crate) mod rules;
 mod splice;
 mod stream;
 mod tunnel;
 pub(crate) mod upgrade;
 mod upload;
 
-pub(crate) mod client_counts;
 pub(crate) mod endpoints;
 pub(crate) mod group;
 pub(crate) mod hash_key;
@@ -39,7 +39,6 @@ pub(crate) mod retirement;
 mod suspects;
 mod window;
 
-pub(crate) mod kept;
 mod lease;
 mod line;
 mod multiplexed;

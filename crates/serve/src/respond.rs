@@ -3,5 +3,4 @@
 pub(crate) mod file;
 pub(crate) mod fixed;
 pub(crate) mod redirect;
-pub(crate) mod refuse;
 pub(crate) mod synthetic;

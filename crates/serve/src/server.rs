@@ -1,5 +1,10 @@
 //! A running server: claims its addresses, starts its cores, stops them.
 
+pub(crate) mod confinement;
+pub(crate) mod explain;
+pub(crate) mod inspector;
+pub(crate) mod view;
+
 mod apply;
 mod handover;
 pub(crate) mod hold;
@@ -17,26 +22,26 @@ use onrush_config::plan::{Listen, Protocol};
 use onrush_engine::{Address, Choice, Claim, Core, Cores, Handle, Memory, Promise};
 use onrush_tls::Watch;
 
-use crate::accept::Accepting;
-use crate::check::Checked;
-use crate::crowd::Crowd;
-use crate::crowd::room::help_others;
-use crate::descriptors::Shares;
-use crate::generation::Generation;
 use crate::limits::LOG_PATIENCE;
-use crate::meter::Totals;
 use crate::observe::access_log::AccessLog;
-use crate::observe::inspector::Inspector;
+use crate::observe::meter::Totals;
 use crate::observe::trace::Tracing;
 use crate::observe::trace::limits::SPANS_PATIENCE;
 use crate::observe::trace::spans::SpanCounts;
 use crate::observe::work::UPKEEP;
-use crate::resolve::Resolver;
-use crate::service::Service;
+use crate::proxy::resolve::Resolver;
+use crate::server::inspector::Inspector;
+use crate::site::accept::Accepting;
+use crate::site::check::Checked;
+use crate::site::service::Service;
+use crate::site::start_error::StartError;
 use crate::site::{Resources, Site};
-use crate::start_error::StartError;
-use crate::time_slice::at_once;
 use crate::worker::Worker;
+use crate::worker::crowd::Crowd;
+use crate::worker::crowd::room::help_others;
+use crate::worker::descriptors::Shares;
+use crate::worker::generation::Generation;
+use crate::worker::time_slice::at_once;
 use apply::Order;
 use hold::{Hold, managed, streams, streams_weak};
 use listening::Listeners;

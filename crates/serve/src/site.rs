@@ -1,8 +1,18 @@
 //! A site: one configuration prepared for one core. A request ends on the site that it began with.
 
+pub(crate) mod accept;
+pub(crate) mod check;
+pub(crate) mod client_rules;
+pub(crate) mod cores;
+pub(crate) mod encryption;
+pub(crate) mod permissions;
+pub(crate) mod service;
+pub(crate) mod start_error;
+
 mod build;
 pub(crate) mod place;
 pub(crate) mod resources;
+mod settings;
 pub(crate) mod target;
 
 use std::pin::Pin;
@@ -10,18 +20,18 @@ use std::rc::Rc;
 
 use onrush_tls::{Info, Transport};
 
-use crate::descriptors::Shares;
+use crate::exchange::settings::Settings;
 use crate::observe::work::{CHECK, UPKEEP};
 use crate::proxy::Group;
 use crate::proxy::check::watch;
 use crate::proxy::group::maintain;
-use crate::proxy::kept::Keeper;
 use crate::proxy::retirement::Retirement;
 use crate::respond::file::Files;
-use crate::route::Routes;
-use crate::settings::Settings;
-use crate::time_slice::{TimeSlice, drop_in_slices};
+use crate::routing::route::Routes;
 use crate::worker::Worker;
+use crate::worker::descriptors::Shares;
+use crate::worker::kept::Keeper;
+use crate::worker::time_slice::{TimeSlice, drop_in_slices};
 use place::Place;
 use target::{Response, Target};
 

@@ -1,5 +1,24 @@
 //! What one core keeps whatever the configuration is: its pools, its date, its counters, its stop.
 
+pub(crate) mod admit;
+pub(crate) mod alarm;
+pub(crate) mod client_counts;
+pub mod compress;
+pub(crate) mod connections;
+pub(crate) mod crowd;
+pub(crate) mod descriptors;
+pub(crate) mod generation;
+pub(crate) mod hop;
+pub(crate) mod kept;
+pub(crate) mod on_demand;
+pub(crate) mod spare;
+pub(crate) mod spare_fields;
+pub(crate) mod stalled_by_address;
+pub(crate) mod time_slice;
+pub(crate) mod trouble;
+pub(crate) mod uploads_held;
+pub(crate) mod waiter;
+
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -9,22 +28,21 @@ use onrush_engine::random::Random;
 use onrush_engine::{Core, Instant, Memory, Work};
 use onrush_http::date::{self, DATE_BYTES};
 
-use crate::compress;
-use crate::crowd::Crowd;
-use crate::downstream::http2::limits::{HTTP2_DROPPED_KEPT, HTTP2_DROPPED_MAX};
-use crate::downstream::http2::stalled_by_address::StalledByAddress;
-use crate::downstream::http2::uploads_held::UploadsHeld;
-use crate::exchange::kept::SpareKept;
+use crate::limits::http2::{HTTP2_DROPPED_KEPT, HTTP2_DROPPED_MAX};
 use crate::limits::{DATE_LAG, HELD_UP_SHARE};
-use crate::log::Log;
-use crate::meter::Meter;
-use crate::observe::connections::Identities;
 use crate::observe::live::Live;
+use crate::observe::log::Log;
+use crate::observe::meter::Meter;
 use crate::observe::registry::Registry;
 use crate::observe::work::UPKEEP;
-use crate::proxy::client_counts::CoreClientCounts;
-use crate::proxy::kept::{Keeper, Kept};
-use crate::waiter::SpareParked;
+use crate::worker::client_counts::CoreClientCounts;
+use crate::worker::connections::Identities;
+use crate::worker::crowd::Crowd;
+use crate::worker::kept::{Keeper, Kept};
+use crate::worker::spare::Spare;
+use crate::worker::stalled_by_address::StalledByAddress;
+use crate::worker::uploads_held::UploadsHeld;
+use crate::worker::waiter::SpareParked;
 
 pub(crate) struct Worker {
     pub(crate) core: Core,
@@ -50,7 +68,7 @@ pub(crate) struct Worker {
     pub(crate) kept: Rc<Kept>,
     /// What keeps them, and files.
     keeper: RefCell<Option<Weak<dyn Keeper>>>,
-    pub(crate) spare_kept: SpareKept,
+    pub(crate) spare_kept: Spare,
     pub(crate) spare_parked: SpareParked,
     /// What of requests' bodies the clients' streams hold.
     pub(crate) uploads_held: UploadsHeld,
@@ -74,7 +92,7 @@ impl Worker {
         let seed = core.now_exact().nanoseconds() ^ core.id() as u64;
         Rc::new_cyclic(|myself| Self {
             myself: Weak::clone(myself),
-            spare_kept: SpareKept::default(),
+            spare_kept: Spare::default(),
             spare_parked: SpareParked::default(),
             uploads_held: UploadsHeld::default(),
             stalled: StalledByAddress::default(),

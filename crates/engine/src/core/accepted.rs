@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Core;
-use crate::allowance::Allowance;
 use crate::clock::Instant;
 use crate::socket::key::Key;
+use crate::system::allowance::Allowance;
 
 impl Core {
     /// Bounds the connections that this core accepts from now on, together with those of the others with the same

@@ -61,14 +61,14 @@ mod tests {
 
     use super::*;
     use crate::address::Address;
+    use crate::buffers::input::Input;
     use crate::claim::Claim;
     use crate::driver::choice::Io;
     use crate::driver::simulation::Simulation;
     use crate::error::{Error, Kind};
-    use crate::input::Input;
     use crate::limits::EVENTS_PER_WAIT;
-    use crate::listener::Listener;
     use crate::stream::Stream;
+    use crate::stream::listener::Listener;
 
     /// So long a core waits for bytes, and longer than that it is stopped.
     const PATIENCE: Duration = Duration::from_millis(100);

@@ -7,8 +7,8 @@ use super::Core;
 use crate::clock::Instant;
 use crate::socket::key::Key;
 use crate::socket::note::Note;
+use crate::socket::tcp_info::TcpInfo;
 use crate::socket::{Socket, Sockets};
-use crate::tcp_info::TcpInfo;
 
 /// One of the connections that a core has accepted.
 pub struct Accepted<'c> {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Core;
-use crate::mailbox::{Mailbox, NotPosted};
-use crate::notifier::Notifier;
+use crate::core::mailbox::{Mailbox, NotPosted};
+use crate::task::notifier::Notifier;
 
 /// What other threads may touch.
 pub(crate) struct Shared {

@@ -1,8 +1,8 @@
 //! Bytes of this process in an input, whose buffers are the core's.
 
 use super::Core;
+use crate::buffers::input::Input;
 use crate::error::Error;
-use crate::input::Input;
 use crate::limits::BUFFER_BYTES;
 
 impl Input {

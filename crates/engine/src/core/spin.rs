@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Core, Inner};
 use crate::limits::{ASKS_PER_LOOK, STALL_MIN};
-use crate::profile::Work;
+use crate::task::profile::Work;
 
 impl Core {
     /// Asks the socket that the next bytes are expected from, if there is one, until something has come of it or something

@@ -10,9 +10,9 @@ use crate::driver::Driver;
 use crate::driver::event::{Event, Look};
 use crate::driver::simulated::Simulated;
 use crate::limits::{STALL_MIN, TASKS_PER_TURN, WAIT_MAX};
-use crate::profile::Work;
 use crate::state::{SleepState, State, Timer};
 use crate::task::Tasks;
+use crate::task::profile::Work;
 
 impl Core {
     /// Runs the core until all tasks have ended, or it was asked to stop and the time to finish has passed. Returns the

@@ -16,15 +16,15 @@ use rustix::net::{
 };
 
 use super::operations::{Follows, Stretch};
-use crate::buffer::Pool;
+use crate::buffers::buffer::Pool;
+use crate::buffers::input::Input;
+use crate::buffers::outgoing::{Part, Queue};
 use crate::clock::Instant;
-use crate::datagram::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::error::{Error, Kind, Op};
 use crate::file::File;
-use crate::input::Input;
+use crate::file::pipe::Pipe;
 use crate::limits::{DROP_BYTES, PARTS_PER_SEND, SENDFILE_BYTES, TRIES_PER_ASK};
-use crate::outgoing::{Part, Queue};
-use crate::pipe::Pipe;
+use crate::socket::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::socket::key::Key;
 use crate::socket::{Calls, Ended, Socket, Sockets, set_calls};
 

@@ -7,13 +7,13 @@ use std::rc::Rc;
 use rustix::io::Errno;
 
 use crate::address::{Address, Source};
-use crate::buffer::Pool;
+use crate::buffers::buffer::Pool;
+use crate::buffers::input::Input;
 use crate::clock::Instant;
-use crate::datagram::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::error::Error;
 use crate::file::File;
-use crate::input::Input;
-use crate::pipe::Pipe;
+use crate::file::pipe::Pipe;
+use crate::socket::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::socket::key::Key;
 use crate::socket::{Socket, Sockets};
 

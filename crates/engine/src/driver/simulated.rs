@@ -5,7 +5,6 @@
 
 mod datagrams;
 mod operations;
-pub(crate) mod peer;
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -21,12 +20,12 @@ use super::simulation::Simulation;
 use crate::address::Address;
 use crate::clock::Instant;
 use crate::limits::EVENTS_PER_WAIT;
-use crate::random::Random;
 use crate::socket::key::Key;
 use crate::socket::{Ended, Socket, Sockets};
+use crate::system::random::Random;
 
+use crate::socket::peer::Peer;
 use datagrams::{Datagrams, Flight};
-use peer::Peer;
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {

@@ -11,8 +11,6 @@
 
 mod accept;
 mod complete;
-pub(crate) mod in_flight;
-mod message;
 mod operation;
 mod operations;
 mod outcome;
@@ -29,7 +27,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use super::event::{Event, Look};
-use crate::buffer::Pool;
+use crate::buffers::buffer::Pool;
 use crate::clock::{self, Instant};
 use crate::error::{Error, Op};
 use crate::limits::{COMPLETION_ENTRIES, SUBMISSION_ENTRIES};
@@ -37,7 +35,7 @@ use crate::socket::Sockets;
 use crate::socket::key::Key;
 use crate::task::Tasks;
 
-use message::Message;
+use crate::socket::message::Message;
 use operation::{Operation, split, user_data};
 use outcome::{errno, outcome};
 use provided::Provided;

@@ -5,13 +5,13 @@ use std::task::Poll;
 
 use rustix::io::Errno;
 
-use crate::allowance::{Allowance, Counted, Handed};
 use crate::claim::Queues;
 use crate::driver::operations::{Accepting, Operations};
 use crate::error::{Error, Kind, Op};
 use crate::socket::key::Key;
 use crate::socket::note::Coarse;
 use crate::state::State;
+use crate::system::allowance::{Allowance, Counted, Handed};
 use crate::task::id::TaskId;
 
 impl State {

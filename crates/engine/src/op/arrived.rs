@@ -2,9 +2,9 @@
 
 use std::task::Poll;
 
+use crate::buffers::input::Input;
 use crate::driver::operations::Operations;
 use crate::error::{Error, Kind, Op};
-use crate::input::Input;
 use crate::socket::key::Key;
 use crate::state::State;
 use crate::task::id::TaskId;
@@ -33,7 +33,7 @@ impl State {
             return Poll::Ready(received);
         }
         let socket = &mut self.sockets[key];
-        let is_there = |end: &crate::driver::simulated::peer::Peer| end.is_spent();
+        let is_there = |end: &crate::socket::peer::Peer| end.is_spent();
         if socket.simulated.as_deref().is_some_and(is_there) {
             socket.recv_waiter = task;
             return Poll::Pending;

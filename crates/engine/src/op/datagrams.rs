@@ -9,11 +9,11 @@ use std::task::Poll;
 
 use rustix::io::Errno;
 
-use crate::datagram::batch::{ReceiveBatch, Segmentation, SendBatch, Sending};
-use crate::datagram::claim::open;
-use crate::datagram::control::Family;
+use crate::claim::datagram::open;
 use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
+use crate::socket::batch::{ReceiveBatch, Segmentation, SendBatch, Sending};
+use crate::socket::control::Family;
 use crate::socket::key::Key;
 use crate::state::State;
 use crate::task::id::TaskId;

@@ -4,9 +4,9 @@ use std::task::Poll;
 
 use rustix::io::Errno;
 
+use crate::buffers::input::Input;
 use crate::driver::operations::Operations;
 use crate::error::{Error, Kind, Op};
-use crate::input::Input;
 use crate::socket::key::Key;
 use crate::state::State;
 use crate::task::id::TaskId;
@@ -88,8 +88,8 @@ mod tests {
     use crate::core::Core;
     use crate::driver::choice::Io;
     use crate::driver::simulation::Simulation;
-    use crate::listener::Listener;
     use crate::stream::Stream;
+    use crate::stream::listener::Listener;
 
     /// Both ends receive without a buffer, are told so, and receive what came when there is one again.
     async fn starve(core: Core, listener: Listener, address: Address) {

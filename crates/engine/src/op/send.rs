@@ -17,11 +17,11 @@ use std::task::Poll;
 
 use rustix::io::Errno;
 
+use crate::buffers::outgoing::{Part, Queue};
 use crate::clock::Instant;
 use crate::driver::operations::{Follows, Operations, Sender};
 use crate::error::{Error, Kind, Op};
 use crate::limits::{DEFERRED_BYTES_MAX, DEFERRED_SENDS_MAX, PARTS_PER_SEND};
-use crate::outgoing::{Part, Queue};
 use crate::socket::Deferred;
 use crate::socket::key::Key;
 use crate::state::State;

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
-use crate::pipe::Pipe;
+use crate::file::pipe::Pipe;
 use crate::socket::key::Key;
 use crate::state::State;
 use crate::task::id::TaskId;

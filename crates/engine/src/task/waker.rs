@@ -5,7 +5,7 @@ use std::ptr;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::id::TaskId;
-use crate::notifier;
+use crate::task::notifier;
 
 /// What a thread knows of the core that runs on it.
 struct OnThread {
@@ -96,8 +96,8 @@ mod tests {
 
     use crate::clock::Clock;
     use crate::limits::CORES_MAX;
-    use crate::profile::Work;
     use crate::task::Tasks;
+    use crate::task::profile::Work;
 
     /// A place that no core of these tests has.
     const PLACE: u16 = CORES_MAX as u16 - 1;

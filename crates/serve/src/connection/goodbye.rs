@@ -3,10 +3,10 @@
 use onrush_engine::{Error, Kind};
 
 use super::Connection;
-use crate::ending::Behind;
+use crate::connection::ending::Behind;
 use crate::exchange::NOT_YET;
 use crate::limits::LINGER_BYTES;
-use crate::observe::connections::ConnectionState;
+use crate::worker::connections::ConnectionState;
 
 impl Connection {
     /// Receives from a client whose connection is idle and is to end: a last request may still come, and after that it is told

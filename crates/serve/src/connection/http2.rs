@@ -21,15 +21,15 @@ use onrush_http::http2::message::ExtendedConnect;
 use onrush_tls::{Info, Transport};
 
 use super::Connection;
-use crate::alarm::Alarm;
-use crate::client::Client;
-use crate::downstream::http2::limits::{HTTP2_CONNECTION_WINDOW, HTTP2_REST_AFTER};
-use crate::downstream::http2::session::{Carrier, Session};
-use crate::downstream::http2::uploads_held::UploadsHeld;
-use crate::observe::connections::{ConnectionState, note};
+use crate::exchange::downstream::http2::session::{Carrier, Session};
+use crate::limits::http2::{HTTP2_CONNECTION_WINDOW, HTTP2_REST_AFTER};
 use crate::observe::cuts::Cut;
 use crate::observe::work::CLIENT;
-use crate::service::Service;
+use crate::routing::client::Client;
+use crate::site::service::Service;
+use crate::worker::alarm::Alarm;
+use crate::worker::connections::{ConnectionState, note};
+use crate::worker::uploads_held::UploadsHeld;
 
 impl Carrier for Connection {
     fn transport(&self) -> &Transport {

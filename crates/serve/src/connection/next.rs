@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::access::verify::Pending;
-use crate::chosen::Rest;
+use crate::dispatch::chosen::Rest;
+use crate::exchange::access::verify::Pending;
 use crate::proxy::forward::request::Forward;
 use crate::site::Site;
 

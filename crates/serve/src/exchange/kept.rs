@@ -1,14 +1,13 @@
 //! What is needed of a request behind its head. Few requests need any of it, so it has memory of its own.
 
-use std::cell::RefCell;
-
-use crate::access::verify::Outcome;
-use crate::admit::concurrency::Ticket;
-use crate::hop::ConnectionFields;
+use crate::exchange::access::verify::Outcome;
 use crate::limits::KEPT_SPARE_MAX;
 use crate::observe::access_log::entry::Entry;
 use crate::observe::live::Underway;
 use crate::observe::trace::span::{Span, Trace};
+use crate::worker::admit::concurrency::Ticket;
+use crate::worker::hop::ConnectionFields;
+use crate::worker::spare::Spare;
 
 /// What is needed of a request behind its head.
 pub(crate) struct Kept {
@@ -70,20 +69,14 @@ impl Default for Kept {
     }
 }
 
-/// Memory for what is kept, for the next request that needs it.
-#[derive(Default)]
-#[expect(
-    clippy::vec_box,
-    reason = "the boxes themselves go to the connections and come back"
-)]
-pub(crate) struct SpareKept(RefCell<Vec<Box<Kept>>>);
-
-impl SpareKept {
-    pub(super) fn take(&self) -> Box<Kept> {
-        self.0.borrow_mut().pop().unwrap_or_default()
+impl Kept {
+    /// Takes one of those that the core keeps for reuse.
+    pub(super) fn take(spare: &Spare) -> Box<Kept> {
+        spare.take().unwrap_or_default()
     }
 
-    pub(super) fn put(&self, mut kept: Box<Kept>) {
+    /// Keeps it for the next request that needs one.
+    pub(super) fn put(mut kept: Box<Kept>, spare: &Spare) {
         kept.connection_fields = ConnectionFields::default();
         kept.ticket = None;
         kept.verified = None;
@@ -92,15 +85,7 @@ impl SpareKept {
         kept.trace = None;
         kept.lines.clear();
         kept.lines_of_origins = 0;
-        let mut spare = self.0.borrow_mut();
-        if spare.len() < KEPT_SPARE_MAX {
-            spare.push(kept);
-        }
-    }
-
-    /// Frees all kept objects and returns their number.
-    pub(crate) fn clear(&self) -> usize {
-        self.0.take().len()
+        spare.give(kept, KEPT_SPARE_MAX);
     }
 }
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use onrush_http::request::RequestHead;
 
-use super::kept::Logged;
+use super::kept::{Kept, Logged};
 use super::{Exchange, NONE};
-use crate::log::Loss;
 use crate::observe::access_log::entry::{Entry, Way};
 use crate::observe::access_log::{CoreLog, Line};
 use crate::observe::live::{Destination, Stage, Underway};
+use crate::observe::log::Loss;
+use crate::observe::record::Class;
 use crate::observe::traffic::{Ended, Traffic};
-use crate::record::Class;
 use crate::worker::Worker;
 
 impl Exchange {
@@ -49,7 +49,9 @@ impl Exchange {
             return;
         };
         let worker = &settings.worker;
-        let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+        let kept = self
+            .kept
+            .get_or_insert_with(|| Kept::take(&worker.spare_kept));
         // One whose password was checked is in the list already.
         match &kept.underway {
             Some(underway) => underway.is_at(stage),
@@ -145,7 +147,7 @@ impl Exchange {
         if let Some(log) = &settings.log {
             let kept = self
                 .kept
-                .get_or_insert_with(|| settings.worker.spare_kept.take());
+                .get_or_insert_with(|| Kept::take(&settings.worker.spare_kept));
             let entry = kept.entry.get_or_insert_default();
             entry.begin_without_head(client(), log.headers().len());
             kept.logged = Logged::Yes;
@@ -160,7 +162,9 @@ impl Exchange {
         names: &[String],
         worker: &Worker,
     ) {
-        let kept = self.kept.get_or_insert_with(|| worker.spare_kept.take());
+        let kept = self
+            .kept
+            .get_or_insert_with(|| Kept::take(&worker.spare_kept));
         kept.entry
             .get_or_insert_default()
             .begin(head, client, names);

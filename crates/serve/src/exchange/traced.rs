@@ -7,15 +7,16 @@ use onrush_engine::clock::Instant;
 use onrush_http::request::RequestHead;
 
 use super::Exchange;
-use crate::log::Loss;
+use super::kept::Kept;
+use crate::exchange::request_context::Source;
+use crate::exchange::settings::Settings;
 use crate::observe::access_log::entry::Way;
 use crate::observe::live::Destination;
+use crate::observe::log::Loss;
+use crate::observe::record::Class;
 use crate::observe::trace::span::{Span, Trace};
 use crate::observe::trace::{Asked, Forwards, Spoken};
 use crate::observe::traffic::{Ended, Traffic};
-use crate::record::Class;
-use crate::request_context::Source;
-use crate::settings::Settings;
 use crate::worker::Worker;
 
 impl Exchange {
@@ -45,7 +46,7 @@ impl Exchange {
         if let Some(trace) = tracing.begin(head, asked) {
             let kept = self
                 .kept
-                .get_or_insert_with(|| source.worker.spare_kept.take());
+                .get_or_insert_with(|| Kept::take(&source.worker.spare_kept));
             kept.trace = Some(Box::new(trace));
         }
     }

@@ -24,9 +24,9 @@ use onrush_config::plan::{self, LogField, LogFormat, LogPiece, LogSelect};
 use onrush_engine::Core;
 use onrush_engine::random::Random;
 
+use crate::observe::record::End;
 use crate::observe::trace::span::Trace;
 use crate::observe::traffic::Ended;
-use crate::record::End;
 use clock::Clock;
 use entry::{Entry, Way};
 use format::{Facts, Form};

@@ -46,7 +46,7 @@ impl Cuts {
         counter.set(counter.get() + 1);
     }
 
-    pub(super) fn view(&self) -> CutsView {
+    pub(crate) fn view(&self) -> CutsView {
         CutsView(std::array::from_fn(|kind| self.0[kind].get()))
     }
 }

@@ -6,7 +6,7 @@ use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
 
 use super::latency::{Histogram, Latencies, class};
-use crate::record::Class;
+use crate::observe::record::Class;
 
 /// Requests that were sent so many times at most are told apart; those with more are counted together.
 pub const ATTEMPTS_MAX: usize = 4;

@@ -28,7 +28,7 @@ impl Handshakes {
         counter.set(counter.get() + 1);
     }
 
-    pub(super) fn view(&self) -> HandshakesView {
+    pub(crate) fn view(&self) -> HandshakesView {
         HandshakesView {
             complete: std::array::from_fn(|kind| self.complete[kind].get()),
             failed: std::array::from_fn(|reason| self.failed[reason].get()),

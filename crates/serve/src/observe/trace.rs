@@ -34,7 +34,8 @@ use onrush_tls::Connector;
 
 use crate::observe::access_log::entry::{Entry, Way};
 use crate::observe::traffic::Ended;
-use crate::variables::About;
+use crate::routing::variables::About;
+use collector::Lookup;
 use exporter::Exporter;
 use limits::TRACE_STATE_KEPT_MAX;
 use sink::Sink;
@@ -74,6 +75,7 @@ impl Tracing {
         (headers, connector): (&[(String, String)], Option<&Arc<Connector>>),
         (cores, counts): (usize, &Arc<SpanCounts>),
         before: Option<&Arc<Tracing>>,
+        lookup: Lookup,
     ) -> io::Result<Arc<Tracing>> {
         let is_same =
             |before: &&Arc<Tracing>| before.sink.plan == *plan && before.sink.headers == headers;
@@ -87,7 +89,7 @@ impl Tracing {
             spans: Spans::new(cores, plan.queue, plan.batch),
             counts: Arc::clone(counts),
         });
-        let exporter = Exporter::start(&sink)?;
+        let exporter = Exporter::start(&sink, lookup)?;
         // Numbers of other processes are others: these are the system's randomness.
         let random = || RandomState::new().build_hasher().finish();
         Ok(Arc::new(Tracing {

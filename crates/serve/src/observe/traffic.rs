@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::effort::{Effort, EffortView};
 use super::latency::{Histogram, Latencies, class};
-use crate::record::{Class, End, Record};
+use crate::observe::record::{Class, End, Record};
 
 /// Of one listener, route or group. No other thread sees it.
 #[derive(Debug)]

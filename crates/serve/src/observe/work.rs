@@ -92,7 +92,7 @@ impl ProfileView {
 }
 
 /// How long a core that busy-polls had something to do.
-pub(super) fn had_work(core: &Core) -> Option<Duration> {
+pub(crate) fn had_work(core: &Core) -> Option<Duration> {
     core.busy_polls().then(|| core.worked())
 }
 

@@ -22,7 +22,7 @@ use self::hash::Ring;
 use self::random::Lots;
 use self::round_robin::Turns;
 use crate::limits::HASH_LOAD_PERCENT_MAX;
-use crate::time_slice::{TimeSlice, at_once};
+use crate::worker::time_slice::{TimeSlice, at_once};
 
 pub(crate) use member::{Member, Question};
 

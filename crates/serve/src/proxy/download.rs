@@ -11,9 +11,9 @@ use super::failure::Failure;
 use super::progress::ResponseSide;
 use super::relay::{Relay, Trailers};
 use super::splice::Ends;
+use crate::exchange::reply::Reply;
 use crate::limits::INTERIM_RESPONSES_MAX;
-use crate::meter::Message;
-use crate::reply::Reply;
+use crate::observe::meter::Message;
 
 /// Everything a response passes on its way.
 pub(crate) struct Download<'a> {

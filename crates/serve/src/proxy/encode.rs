@@ -11,9 +11,9 @@ use super::attempt::Attempt;
 use super::download::{Download, body_received};
 use super::failure::Failure;
 use super::relay::Relay;
-use crate::compress::Change;
-use crate::compress::encoding::Encoding;
+use crate::exchange::encoding::Encoding;
 use crate::limits::ENCODED_BYTES_PER_TURN;
+use crate::rules::compress::Change;
 
 impl Attempt<'_> {
     /// How the body behind `head` is encoded, and what that changes in the head.

@@ -10,7 +10,7 @@ use onrush_tls::Transport;
 
 use super::eject::Outcome;
 use super::unavailable::Unavailable;
-use crate::record::Class;
+use crate::observe::record::Class;
 
 /// What went wrong, and whose fault it was.
 #[derive(Clone, Copy, Debug)]

@@ -42,13 +42,13 @@ use super::progress::{Progress, ResponseSide};
 use super::tunnel::{ServerEnd, Tunnel};
 use super::unavailable::Unavailable;
 use super::upload::{Stopped, Upload};
-use crate::admit::key::Key;
-use crate::downstream::Downstream;
+use crate::exchange::downstream::Downstream;
+use crate::exchange::refuse::refuse;
+use crate::exchange::reply::Persistence;
 use crate::limits::UNREAD_REST_MAX;
 use crate::observe::live::Stage;
-use crate::reply::Persistence;
-use crate::respond::refuse::refuse;
 use crate::worker::Worker;
+use crate::worker::admit::key::Key;
 
 /// Forwards the request in hand and relays the response. Whatever happens, the client is left
 /// with a response, or with a connection that ends in the middle of one, or with a tunnel that is still to be run.

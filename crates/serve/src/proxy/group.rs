@@ -14,6 +14,7 @@ mod share;
 mod sticky;
 mod takeover;
 mod view;
+pub(crate) mod views;
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -26,12 +27,12 @@ use onrush_tls::Connector;
 
 use super::balance::Balancer;
 use super::budget::Budget;
-use super::client_counts::CoreClientCounts;
 use super::endpoints::Endpoints;
 use super::ewma::Decay;
 use super::queue::Queue;
 use super::retirement::Retirement;
 use super::suspects::Suspects;
+use crate::worker::client_counts::CoreClientCounts;
 use ejection::Ejection;
 
 pub(crate) use event::Event;

@@ -6,8 +6,8 @@ use onrush_http::request::RequestHead;
 
 use super::balance::hash;
 use super::group::Group;
-use crate::request_context::RequestContext;
-use crate::route::values;
+use crate::exchange::request_context::RequestContext;
+use crate::routing::route::values;
 
 /// That of the request with this `head`.
 #[inline]

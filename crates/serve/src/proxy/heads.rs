@@ -8,13 +8,13 @@ use super::failure::Failure;
 use super::progress::ResponseSide;
 use super::relay::{Relay, Trailers};
 use super::rewrite::{self, Onward};
-use super::rules::GROWTH_MAX;
 use super::upgrade;
-use crate::compress::encoding::Encoding;
-use crate::error_page::Form;
-use crate::hop::ConnectionFields;
-use crate::reply::fields::{BodyLength, MadeOf};
-use crate::reply::{Interim, Persistence, Reply, TooLarge};
+use crate::exchange::encoding::Encoding;
+use crate::exchange::reply::fields::{BodyLength, MadeOf};
+use crate::exchange::reply::{Interim, Persistence, Reply, TooLarge};
+use crate::rules::error_page::Form;
+use crate::rules::forwarding::GROWTH_MAX;
+use crate::worker::hop::ConnectionFields;
 
 /// A response whose head is written.
 pub(super) struct Opened {

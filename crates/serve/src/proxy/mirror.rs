@@ -23,11 +23,11 @@ use super::failure::Failure;
 use super::group::{FOREVER, Group, Reservation};
 use super::hash_key::hash_key;
 use super::{rewrite, upgrade};
-use crate::downstream::request_body::Arrived;
+use crate::exchange::downstream::request_body::Arrived;
+use crate::exchange::request_context::RequestContext;
 use crate::limits::{MIRROR_RESPONSE_BYTES_MAX, MIRRORED_MAX, SERVERS_TRIED_MAX};
-use crate::meter::MirrorOutcome;
+use crate::observe::meter::MirrorOutcome;
 use crate::observe::work::MIRROR;
-use crate::request_context::RequestContext;
 use crate::worker::Worker;
 
 /// A copy on its way. It counts among those of its core until it is dropped.

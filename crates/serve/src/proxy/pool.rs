@@ -9,7 +9,7 @@ use std::time::Duration;
 use onrush_engine::Instant;
 use onrush_tls::Transport;
 
-use super::kept::Kept;
+use crate::worker::kept::Kept;
 
 /// Connections that wait for their next request. The one used last is used next, so that a quiet hour lets the
 /// surplus expire.

@@ -12,7 +12,7 @@ use onrush_engine::{Core, Instant};
 
 use super::endpoints::Endpoints;
 use super::line::Position;
-use crate::admit::key::Key;
+use crate::worker::admit::key::Key;
 
 /// The requests of one core that wait for one group of one configuration. While some wait, the queue
 /// is in the line of all cores.

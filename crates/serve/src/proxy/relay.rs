@@ -5,11 +5,11 @@ use onrush_http::body::BodyReader;
 use onrush_http::{Framing, Limits};
 
 use super::failure::Failure;
-use crate::compress::Then;
-use crate::compress::encoding::Encoding;
-use crate::hop::ConnectionFields;
-use crate::portion::{self, Keeps};
-use crate::reply::{Passage, Reply};
+use crate::exchange::encoding::Encoding;
+use crate::exchange::portion::{self, Keeps};
+use crate::exchange::reply::{Passage, Reply};
+use crate::worker::compress::Then;
+use crate::worker::hop::ConnectionFields;
 
 /// What happens to the framing.
 enum Mode {

@@ -25,9 +25,9 @@ use onrush_tls::Transport;
 
 use super::group::Reservation;
 use super::multiplexed::TunnelStream;
-use crate::downstream::http1::Http1;
-use crate::downstream::http2::Stream;
 use crate::exchange::Exchange;
+use crate::exchange::downstream::http1::Http1;
+use crate::exchange::downstream::http2::Stream;
 use hearer::End;
 use idle_times::IdleTimes;
 

@@ -10,7 +10,7 @@ use onrush_http::write::HeadWriter;
 use onrush_http::{Framing, Header, Refusal, Version, header_is, upgrade};
 
 use super::failure::Failure;
-use crate::websocket::{self, Accept};
+use crate::exchange::websocket::{self, Accept};
 
 /// The protocol that passes (RFC 6455 4.1).
 pub(crate) const PROTOCOL: &str = "websocket";

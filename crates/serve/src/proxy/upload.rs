@@ -7,9 +7,9 @@ use onrush_tls::Transport;
 use super::attempt::Attempt;
 use super::failure::Failure;
 use super::splice::Ends;
-use crate::downstream::request_body::RequestBody;
-use crate::meter::Message;
-use crate::output::Output;
+use crate::exchange::downstream::request_body::RequestBody;
+use crate::exchange::output::Output;
+use crate::observe::meter::Message;
 
 /// Everything a request's body passes on its way.
 pub(crate) struct Upload<'a> {

@@ -6,7 +6,6 @@ mod condition;
 mod entry;
 mod form;
 mod listing;
-mod media;
 mod missing;
 mod pieces;
 mod plain;
@@ -21,10 +20,10 @@ use onrush_engine::{Error, Root};
 use onrush_http::Method;
 use onrush_http::request::RequestHead;
 
-use super::refuse::refuse;
-use crate::compress::Offer;
-use crate::error_page::Form;
-use crate::reply::Reply;
+use crate::exchange::refuse::refuse;
+use crate::exchange::reply::Reply;
+use crate::rules::compress::Offer;
+use crate::rules::error_page::Form;
 use cache::Cache;
 use entry::{Content, Entry};
 use form::Forms;
@@ -32,7 +31,7 @@ use listing::Above;
 use missing::Missing;
 use plain::{Varies, respond_with_entry};
 
-pub(crate) use media::media_type;
+pub(crate) use crate::routing::media::media_type;
 pub(crate) use pieces::Pieces;
 pub(crate) use single::Single;
 

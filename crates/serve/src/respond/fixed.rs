@@ -8,11 +8,12 @@ use onrush_http::request::RequestHead;
 use onrush_http::write::HeadWriter;
 use onrush_http::{Header, Method, Version, header_is};
 
-use crate::compress::{self, Change, Offer};
-use crate::rendered::Rendered;
-use crate::reply::Reply;
-use crate::reply::fields::{BodyLength, Fields};
-use crate::response_edits::ResponseEdits;
+use crate::exchange::rendered::Rendered;
+use crate::exchange::reply::Reply;
+use crate::exchange::reply::fields::{BodyLength, Fields};
+use crate::rules::compress::{self, Change, Offer};
+use crate::rules::response_edits::ResponseEdits;
+use crate::worker::compress::encode_whole;
 
 /// One configured response, prepared for one core.
 #[derive(Debug)]
@@ -138,7 +139,7 @@ impl Encoded {
             forms: Vec::new(),
         };
         for &coding in offer.codings() {
-            if let Some(body) = compress::encode_whole(coding, body) {
+            if let Some(body) = encode_whole(coding, body) {
                 let form = Fixed::plain(status, &body, named, Change::Encode(coding));
                 encoded.codings.push(coding);
                 encoded.forms.push(form);

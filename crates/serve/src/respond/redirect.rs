@@ -4,12 +4,12 @@ use onrush_config::plan::Template;
 use onrush_engine::Error;
 use onrush_http::request::RequestHead;
 
-use super::refuse::refuse;
-use crate::error_page::Form;
-use crate::location::{Location, Nowhere};
-use crate::reply::Reply;
-use crate::request_context::RequestContext;
-use crate::variables::Facts;
+use crate::exchange::refuse::refuse;
+use crate::exchange::reply::Reply;
+use crate::exchange::request_context::RequestContext;
+use crate::routing::variables::Facts;
+use crate::rules::error_page::Form;
+use crate::rules::location::{Location, Nowhere};
 
 /// A configured redirect.
 #[derive(Debug)]

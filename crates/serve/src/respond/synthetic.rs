@@ -11,12 +11,12 @@ use onrush_http::http2::code::Code;
 use onrush_http::request::RequestHead;
 use onrush_http::{Framing, Method, Refusal};
 
-use super::refuse::refuse;
-use crate::downstream::Downstream;
-use crate::error_page::Form;
+use crate::exchange::downstream::Downstream;
+use crate::exchange::refuse::refuse;
+use crate::exchange::reply::fields::BodyLength;
+use crate::exchange::reply::{Passage, Persistence, Reply};
 use crate::limits::SYNTHETIC_BYTES_PER_TURN;
-use crate::reply::fields::BodyLength;
-use crate::reply::{Passage, Persistence, Reply};
+use crate::rules::error_page::Form;
 use crate::worker::Worker;
 
 use head::{Request, write_head};

@@ -24,14 +24,14 @@ use super::hold::{Hold, managed, streams};
 use super::listening::Listeners;
 use super::parts::{Claiming, access_log, shares, tracing};
 use super::passing::others;
-use crate::accept::{self, Accepting, Arrival};
-use crate::check::Checked;
-use crate::generation::Generation;
-use crate::resolve::Resolver;
-use crate::service::Service;
+use crate::proxy::resolve::Resolver;
+use crate::site::accept::{self, Accepting, Arrival};
+use crate::site::check::Checked;
+use crate::site::service::Service;
+use crate::site::start_error::StartError;
 use crate::site::{Resources, Site};
-use crate::start_error::StartError;
-use crate::time_slice::TimeSlice;
+use crate::worker::generation::Generation;
+use crate::worker::time_slice::TimeSlice;
 
 /// A configuration that is in force.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ struct Report {
 }
 
 impl Server {
-    /// Puts another configuration in force, with its files as [`check`](crate::check()) has found them: requests that
+    /// Puts another configuration in force, with its files as [`check`](crate::site::check()) has found them: requests that
     /// begin from now on get their responses from it, those that have begun end as they began. Servers whose group and
     /// address are written as before keep their connections, health and counters. Addresses that it adds are listened
     /// on. Those that it has no more take whoever has connected already, and nobody after them; the connections stay.

@@ -4,8 +4,8 @@
 use onrush_config::plan::Listen;
 use onrush_engine::{Address, Claim, ClaimSockets, Io};
 
-use crate::accept::{Accepting, By};
-use crate::start_error::StartError;
+use crate::site::accept::{Accepting, By};
+use crate::site::start_error::StartError;
 
 /// What another process needs to go on where this one listens.
 #[derive(Debug)]

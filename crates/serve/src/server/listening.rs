@@ -9,14 +9,14 @@ use onrush_engine::{Address, Claim, DatagramClaim, Error, Handshakes, Kind, List
 use onrush_load_targets::{Port, Target};
 
 use super::hold::Hold;
-use crate::crowd::room::{is_want_of_room, wait_for_room};
+use crate::connection::listen;
 use crate::limits::{ACCEPT_PAUSE, ACCEPTS_PER_TURN, STOP_HANDSHAKES, STOP_LOOK};
-use crate::listen;
 use crate::observe::work::{ACCEPT, DATAGRAMS};
-use crate::service::Service;
 use crate::site::Site;
 use crate::site::place::Place;
+use crate::site::service::Service;
 use crate::worker::Worker;
+use crate::worker::crowd::room::{is_want_of_room, wait_for_room};
 
 /// The listener of one address.
 pub(super) struct Listening {

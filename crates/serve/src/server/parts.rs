@@ -8,15 +8,16 @@ use onrush_config::plan::{Address as PlanAddress, Io as PlanIo, Listen, Protocol
 use onrush_engine::{Address, Claim, DatagramClaim, Error, Io};
 
 use super::hold::Hold;
-use crate::accept::{Accepting, By};
-use crate::check::Found;
-use crate::descriptors::{Shares, needed};
 use crate::limits::{CLAIM_ATTEMPTS, CLAIM_PAUSE};
 use crate::observe::access_log::AccessLog;
 use crate::observe::trace::Tracing;
 use crate::observe::trace::spans::SpanCounts;
+use crate::proxy::resolve;
 use crate::site::Resources;
-use crate::start_error::StartError;
+use crate::site::accept::{Accepting, By};
+use crate::site::check::Found;
+use crate::site::start_error::StartError;
+use crate::worker::descriptors::{Shares, needed};
 
 pub(super) fn io_of(io: PlanIo) -> Io {
     match io {
@@ -75,7 +76,7 @@ pub(super) fn tracing(
         &*found.collector_fields,
         found.encryption.collector.as_ref(),
     );
-    let opened = Tracing::open(tracing, to, (cores, counts), before);
+    let opened = Tracing::open(tracing, to, (cores, counts), before, resolve::lookup);
     opened.map(Some).map_err(StartError::Tracing)
 }
 

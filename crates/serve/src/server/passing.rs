@@ -5,7 +5,7 @@ use onrush_config::plan::{Address as PlanAddress, Listen};
 use onrush_engine::{Address, Claim, Keeper, Passed};
 
 use super::handover::Handover;
-use crate::start_error::StartError;
+use crate::site::start_error::StartError;
 
 /// Sockets that were passed, until they are claimed.
 pub(super) struct Passing {

@@ -18,16 +18,16 @@ use super::hold::{Hold, managed, streams};
 use super::parts::{Claiming, access_log, io_of, shares, tracing};
 use super::passing::Passing;
 use super::serve_on;
-use crate::accept::{self, Accepting};
-use crate::check::{Checked, Found};
-use crate::cores::placement;
-use crate::crowd::Crowd;
-use crate::descriptors::Shares;
 use crate::observe::trace::spans::SpanCounts;
-use crate::permissions::{directory_of, is_of_root};
-use crate::resolve::Resolver;
+use crate::proxy::resolve::Resolver;
 use crate::site::Resources;
-use crate::start_error::StartError;
+use crate::site::accept::{self, Accepting};
+use crate::site::check::{Checked, Found};
+use crate::site::cores::placement;
+use crate::site::permissions::{directory_of, is_of_root};
+use crate::site::start_error::StartError;
+use crate::worker::crowd::Crowd;
+use crate::worker::descriptors::Shares;
 
 /// A server that has claimed its addresses, in a process that has no more threads than before.
 pub struct Prepared {
@@ -43,7 +43,7 @@ pub struct Prepared {
 }
 
 impl Server {
-    /// Starts what a plan says, with its files as [`check`](crate::check()) has found them. Connections are accepted when
+    /// Starts what a plan says, with its files as [`check`](crate::site::check()) has found them. Connections are accepted when
     /// it returns. The soft limit on open files is raised to the hard one: every connection is a file.
     ///
     /// # Errors

@@ -10,16 +10,16 @@ use super::place::Place;
 use super::resources::Resources;
 use super::target::Target;
 use super::{Site, by_number};
-use crate::admit::connections::Bounds;
-use crate::error_page::ErrorPages;
+use crate::exchange::settings::{Settings, Treatment};
 use crate::observe::registry::Kind;
 use crate::observe::traffic::Traffic;
 use crate::proxy::Group;
 use crate::proxy::retirement::Retirement;
-use crate::route::{Route, Routes};
-use crate::settings::{Settings, Treatment};
-use crate::time_slice::{TimeSlice, drop_in_slices};
+use crate::routing::route::{Route, Routes};
+use crate::rules::error_page::ErrorPages;
 use crate::worker::Worker;
+use crate::worker::admit::connections::Bounds;
+use crate::worker::time_slice::{TimeSlice, drop_in_slices};
 
 /// The prepared parts of a site. If the preparation fails, they are dropped in slices.
 struct Parts<'w> {

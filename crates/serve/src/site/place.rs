@@ -8,9 +8,9 @@ use onrush_engine::Stream;
 use onrush_load_targets::Target;
 use onrush_tls::Acceptor;
 
-use crate::admit::connections::Bounds;
-use crate::client_rules::ClientRules;
+use crate::site::client_rules::ClientRules;
 use crate::worker::Worker;
+use crate::worker::admit::connections::Bounds;
 
 /// What is spoken with those who connect.
 pub(crate) enum Spoken {

@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use onrush_config::Plan;
 
-use crate::access::ledger::Ledger;
-use crate::admit::connections::Counts;
-use crate::check::{Checked, Found};
-use crate::descriptors::Shares;
-use crate::encryption::Encryption;
-use crate::error_page::PageFiles;
-use crate::generation::Generation;
+use crate::exchange::access::ledger::Ledger;
 use crate::observe::access_log::AccessLog;
 use crate::observe::route_name::route_names;
 use crate::observe::trace::Tracing;
 use crate::proxy::endpoints::Endpoints;
-use crate::route::RouteIndex;
-use crate::trouble::Troubles;
+use crate::routing::route::RouteIndex;
+use crate::rules::error_page::PageFiles;
+use crate::site::check::{Checked, Found};
+use crate::site::encryption::Encryption;
+use crate::worker::admit::connections::Counts;
+use crate::worker::descriptors::Shares;
+use crate::worker::generation::Generation;
+use crate::worker::trouble::Troubles;
 
 pub(crate) struct Resources {
     pub(crate) plan: Plan,

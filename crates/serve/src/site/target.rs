@@ -4,13 +4,13 @@ use onrush_config::plan::{self, Action, FieldEdits, Mirror};
 use onrush_engine::{Error, Root};
 use onrush_http::header_is;
 
-use crate::access::Access;
-use crate::access::ledger::Ledger;
+use crate::exchange::access::Access;
+use crate::exchange::access::ledger::Ledger;
+use crate::exchange::settings::Treatment;
 use crate::proxy::split::Split;
 use crate::respond::file::{Files, Single};
 use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
-use crate::settings::Treatment;
 
 /// How a route treats its requests, prepared for one core.
 pub(crate) struct Target {

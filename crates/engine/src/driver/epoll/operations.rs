@@ -11,15 +11,15 @@ use rustix::net::sockopt::socket_error;
 
 use super::Epoll;
 use crate::address::{Address, Source};
-use crate::buffer::Pool;
+use crate::buffers::buffer::Pool;
+use crate::buffers::input::Input;
 use crate::clock::{self, Instant};
-use crate::datagram::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::driver::calls;
 use crate::driver::operations::{Accepting, Follows, LastSend, Operations, Sender, Stretch};
 use crate::error::{Error, Op};
 use crate::file::File;
-use crate::input::Input;
-use crate::pipe::Pipe;
+use crate::file::pipe::Pipe;
+use crate::socket::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::socket::key::Key;
 use crate::socket::{Ended, Socket, Sockets};
 

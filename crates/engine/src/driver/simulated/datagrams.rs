@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use rustix::io::Errno;
 
 use super::{Happening, Simulated};
-use crate::datagram::batch::{ReceiveBatch, Segmentation, SendBatch};
-use crate::datagram::control::Ecn;
 use crate::driver::event::{Event, Readiness};
 use crate::limits::{DATAGRAM_BYTES_MAX, SIMULATED_DATAGRAMS_MAX};
+use crate::socket::batch::{ReceiveBatch, Segmentation, SendBatch};
+use crate::socket::control::Ecn;
 use crate::socket::key::Key;
 use crate::socket::{Ended, Socket, Sockets};
 

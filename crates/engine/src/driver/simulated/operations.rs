@@ -10,15 +10,15 @@ use rustix::io::Errno;
 
 use super::{Happening, Simulated, peer};
 use crate::address::{Address, Source};
-use crate::buffer::Pool;
+use crate::buffers::buffer::Pool;
+use crate::buffers::input::Input;
 use crate::clock::Instant;
-use crate::datagram::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::driver::operations::{Accepting, Follows, LastSend, Operations, Sender, Stretch};
 use crate::error::{Error, Kind, Op};
 use crate::file::File;
-use crate::input::Input;
+use crate::file::pipe::Pipe;
 use crate::limits::BUFFER_BYTES;
-use crate::pipe::Pipe;
+use crate::socket::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::socket::key::Key;
 use crate::socket::{Socket, Sockets};
 

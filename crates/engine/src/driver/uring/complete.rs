@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::Ring;
 use super::operation::Operation;
 use super::outcome::outcome;
-use crate::buffer::Pool;
+use crate::buffers::buffer::Pool;
 use crate::clock;
 use crate::driver::calls;
 use crate::limits::{MESSAGES_FREE_MAX, RECEIVED_MAX};

@@ -9,7 +9,7 @@ use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 use rustix::io::Errno;
 
-use crate::buffer::{Buffer, Memory, Pool};
+use crate::buffers::buffer::{Buffer, Memory, Pool};
 use crate::limits::{BUFFER_BYTES, RING_BUFFERS};
 
 /// The ring of buffers from which the kernel takes one for each receive (io_uring_register_buf_ring(3)).

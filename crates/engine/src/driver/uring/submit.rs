@@ -7,16 +7,16 @@ use io_uring::{opcode, squeue};
 use rustix::io::Errno;
 
 use super::Ring;
-use super::message::Message;
 use super::operation::{Operation, user_data};
 use super::provided::Provided;
-use crate::buffer::Pool;
+use crate::buffers::buffer::Pool;
 use crate::clock::{self, Instant};
 use crate::driver::calls;
 use crate::driver::operations::Follows;
 use crate::error::{Error, Kind, Op};
 use crate::limits::{BUFFER_BYTES, MULTISHOT_BYTES, SEND_BYTES_MAX, SENT_AT_ONCE_FROM};
 use crate::socket::key::Key;
+use crate::socket::message::Message;
 use crate::socket::{Socket, Sockets};
 
 /// How many connections an accept takes until it ends.

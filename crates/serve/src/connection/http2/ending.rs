@@ -4,11 +4,11 @@ use onrush_engine::Error;
 use onrush_http::http2::code::{Code, ConnectionError};
 
 use super::{Http2, Rests, Stage, Waits};
-use crate::downstream::http2::limits::HTTP2_LEAVING_MAX;
-use crate::ending::Behind;
+use crate::connection::ending::Behind;
 use crate::limits::LINGER_BYTES;
-use crate::observe::connections::{ConnectionState, note};
+use crate::limits::http2::HTTP2_LEAVING_MAX;
 use crate::observe::cuts::Cut;
+use crate::worker::connections::{ConnectionState, note};
 
 impl Http2 {
     /// Tells the client that the connection is going to end. Requests that are on their way are taken until it has heard of it

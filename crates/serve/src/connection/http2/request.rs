@@ -9,26 +9,26 @@ use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::message::Rejection;
 use onrush_http::{HeaderSlots, Method, Refusal};
 
-use crate::chosen::{Responded, respond};
-use crate::downstream::http2::Stream;
-use crate::downstream::http2::flow::gone;
-use crate::downstream::http2::session::Session;
-use crate::downstream::{Downstream, Side};
-use crate::error_page::Form;
+use crate::dispatch::chosen::{Responded, respond};
 use crate::exchange::Exchange;
-use crate::observe::connections::note;
+use crate::exchange::downstream::http2::Stream;
+use crate::exchange::downstream::http2::flow::gone;
+use crate::exchange::downstream::http2::session::Session;
+use crate::exchange::downstream::{Downstream, Side};
+use crate::exchange::refuse::refuse;
+use crate::exchange::reply::Reply;
+use crate::exchange::request_context::Source;
 use crate::observe::live::Stage;
+use crate::observe::record::End;
 use crate::observe::work::{CLIENT, TUNNEL};
 use crate::proxy::forward;
 use crate::proxy::forward::request::Forward;
 use crate::proxy::forward::whole::{Passed, pass_whole};
-use crate::record::End;
-use crate::reply::Reply;
-use crate::request_context::Source;
-use crate::respond::refuse::refuse;
-use crate::service::Service;
+use crate::rules::error_page::Form;
 use crate::site::Site;
+use crate::site::service::Service;
 use crate::worker::Worker;
+use crate::worker::connections::note;
 
 use super::waiting::{finish_behind, wait};
 

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use onrush_engine::Instant;
 
 use super::Http2;
-use crate::downstream::http2::limits::HTTP2_STALLED_MIN;
-use crate::downstream::http2::stalled::Stalled;
+use crate::exchange::downstream::http2::stalled::Stalled;
+use crate::limits::http2::HTTP2_STALLED_MIN;
 
 impl Http2 {
     /// Updates the stalled streams of the connection and their deadline.

@@ -8,7 +8,7 @@ use onrush_http::http2::{Event, Stream};
 
 use super::request::Request;
 use super::{Http2, Left, Stage, Waits};
-use crate::downstream::http2::session::LEAVING;
+use crate::exchange::downstream::http2::session::LEAVING;
 use crate::observe::cuts::Cut;
 
 impl Http2 {

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::request::Request;
-use crate::chosen::Responded;
-use crate::downstream::http2::flow::gone;
+use crate::dispatch::chosen::Responded;
+use crate::exchange::downstream::http2::flow::gone;
 use crate::observe::live::Stage;
 use crate::proxy::forward::request::Forward;
-use crate::waiter::Parked;
+use crate::worker::waiter::Parked;
 
 /// None when it goes on.
 #[derive(Default)]

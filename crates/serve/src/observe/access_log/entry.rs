@@ -7,7 +7,7 @@ use std::time::Duration;
 use onrush_http::Version;
 use onrush_http::request::RequestHead;
 
-use crate::route::values;
+use crate::routing::route::values;
 
 /// Bytes of a part that are kept: longer ones are cut.
 const PART_MAX: usize = 2048;

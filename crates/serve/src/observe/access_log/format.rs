@@ -10,9 +10,9 @@ use onrush_http::trace_context::write_hexadecimal;
 use super::clock::{Clock, write_fraction, write_moment};
 use super::entry::{Entry, Way};
 use super::escape::{Escape, write_escaped};
+use crate::observe::record::End;
 use crate::observe::trace::span::Trace;
 use crate::observe::traffic::Ended;
-use crate::record::End;
 
 /// What is known of a request that has ended.
 pub(super) struct Facts<'a> {

@@ -1,5 +1,6 @@
 //! Who takes spans: a client of OTLP over HTTP. One message at a time, on a connection that is kept.
 
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +15,18 @@ use onrush_tls::Transport;
 use super::otlp;
 use super::sink::Sink;
 use crate::observe::trace::limits::COLLECTOR_RESPONSE_BYTES_MAX;
-use crate::resolve;
 
 /// Characters of what a collector says that are shown.
 const WORDS_SHOWN: usize = 200;
+
+/// Resolves a host name and waits at most that long. Returns why there is no address otherwise.
+pub(crate) type Lookup = fn(&str, Duration) -> Result<Vec<IpAddr>, String>;
 
 /// Sends messages.
 pub(super) struct Collector {
     core: Core,
     sink: Arc<Sink>,
+    lookup: Lookup,
     /// That of the message before.
     connection: Option<Transport>,
 }
@@ -69,10 +73,11 @@ struct Head {
 }
 
 impl Collector {
-    pub(super) fn new(core: &Core, sink: &Arc<Sink>) -> Self {
+    pub(super) fn new(core: &Core, sink: &Arc<Sink>, lookup: Lookup) -> Self {
         Self {
             core: core.clone(),
             sink: Arc::clone(sink),
+            lookup,
             connection: None,
         }
     }
@@ -120,7 +125,7 @@ impl Collector {
             ServerAddress::Ip(address) => (vec![*address], address.ip().to_string()),
             ServerAddress::Name { host, port } => {
                 let left = until.since(self.core.now_exact());
-                let found = resolve::lookup(host, left)?;
+                let found = (self.lookup)(host, left)?;
                 let addresses = found.into_iter().map(|address| (address, *port).into());
                 (addresses.collect(), host.clone())
             }

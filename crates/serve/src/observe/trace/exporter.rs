@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use onrush_engine::{Core, Handle, Instant, Io};
 
-use super::collector::{Again, Collector, Refusal};
+use super::collector::{Again, Collector, Lookup, Refusal};
 use super::otlp;
 use super::sink::Sink;
 use super::span::Finished;
@@ -45,7 +45,7 @@ impl Exporter {
     ///
     /// # Errors
     /// When there is no thread, or the kernel refuses what a core needs.
-    pub(super) fn start(sink: &Arc<Sink>) -> io::Result<Exporter> {
+    pub(super) fn start(sink: &Arc<Sink>, lookup: Lookup) -> io::Result<Exporter> {
         let sink = Arc::clone(sink);
         let (report, reports) = mpsc::channel();
         let (end, ended) = mpsc::channel();
@@ -56,7 +56,7 @@ impl Exporter {
                     Ok(core) => {
                         // Whoever started it waits for this.
                         let _ = report.send(Ok(core.handle()));
-                        run(&core, &sink);
+                        run(&core, &sink, lookup);
                     }
                     Err(error) => {
                         let _ = report.send(Err(error));
@@ -84,11 +84,11 @@ impl Exporter {
     }
 }
 
-fn run(core: &Core, sink: &Arc<Sink>) {
+fn run(core: &Core, sink: &Arc<Sink>, lookup: Lookup) {
     let left = Rc::new(Cell::new(0));
     let sender = Sender {
         core: core.clone(),
-        collector: Collector::new(core, sink),
+        collector: Collector::new(core, sink, lookup),
         sink: Arc::clone(sink),
         left: Rc::clone(&left),
         health: Health::Works,

@@ -10,8 +10,8 @@ use onrush_http::{Method, Version};
 
 use super::protobuf::{Value, Writer, fields};
 use super::span::{Attempt, Finished};
+use crate::observe::record::{Class, End};
 use crate::observe::trace::limits::USER_AGENT_TRACED_MAX;
-use crate::record::{Class, End};
 
 /// `SpanKind` of the protocol.
 const SERVER: u64 = 2;

@@ -11,8 +11,8 @@ use onrush_http::trace_context::{TraceParent, write_trace_state};
 use onrush_http::write::HeadWriter;
 
 use crate::observe::access_log::entry::Entry;
+use crate::observe::record::{Class, End};
 use crate::observe::trace::limits::ATTEMPTS_TRACED_MAX;
-use crate::record::{Class, End};
 
 /// A request's part of a trace.
 pub(crate) struct Trace {

@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Member;
 use crate::limits::{HASH_LOAD_FREE, HASH_WALK_MAX, RING_POINTS_MAX, RING_POINTS_PER_MEMBER};
-use crate::time_slice::TimeSlice;
+use crate::worker::time_slice::TimeSlice;
 
 /// What equal requests have in common, as a number; also what a server is on the ring.
 ///
@@ -242,9 +242,9 @@ mod tests {
     use super::super::simulation::{Draws, member};
     use super::super::{Balancer, Policy, State};
     use super::*;
-    use crate::harness::on_simulated_core;
     use crate::limits::{SLICE_ITEMS, WEIGHT_SCALE};
-    use crate::time_slice::at_once;
+    use crate::testing::harness::on_simulated_core;
+    use crate::worker::time_slice::at_once;
     use proptest::prelude::*;
     use std::cell::Cell;
     use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! What is told of a forwarded request that failed.
 
+use crate::observe::record::Record;
 use crate::proxy::failure::Failure;
-use crate::record::Record;
 use crate::worker::Worker;
 
 /// Tells the log and the record; what the client did wrong is no news of the server.

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use super::request::Forward;
-use crate::downstream::Downstream;
-use crate::downstream::request_body::RequestBody;
+use crate::exchange::downstream::Downstream;
+use crate::exchange::downstream::request_body::RequestBody;
+use crate::exchange::reply::Reply;
 use crate::proxy::attempt::Attempt;
 use crate::proxy::group::Group;
 use crate::proxy::progress::Progress;
-use crate::reply::Reply;
 
 /// An attempt at the server `to`, and where its request's body comes from and its response goes.
 pub(super) fn begin<'a>(

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::begin::begin;
 use super::request::Forward;
-use crate::downstream::Downstream;
+use crate::exchange::downstream::Downstream;
 use crate::proxy::download::{Done, Download};
 use crate::proxy::failure::Failure;
 use crate::proxy::group::Group;

@@ -13,18 +13,18 @@ use onrush_http::request::RequestHead;
 use onrush_http::{Framing, HeaderSlots, Method, Version};
 use onrush_tls::Transport;
 
-use crate::admit::key::Key;
-use crate::compress::Wish;
-use crate::downstream::Downstream;
-use crate::downstream::request_body::Arrived;
-use crate::error_page::Form;
 use crate::exchange::Exchange;
+use crate::exchange::downstream::Downstream;
+use crate::exchange::downstream::request_body::Arrived;
+use crate::exchange::request_context::RequestContext;
+use crate::exchange::websocket::Accept;
 use crate::proxy::group::{FOREVER, Group, Purpose, Reservation, Server};
 use crate::proxy::lease::{Lease, Queued};
 use crate::proxy::multiplexed::{self, Body, Patience, Submission};
 use crate::proxy::{rewrite, upgrade};
-use crate::request_context::RequestContext;
-use crate::websocket::Accept;
+use crate::rules::compress::Wish;
+use crate::rules::error_page::Form;
+use crate::worker::admit::key::Key;
 
 /// A request that goes to a server. Its head stays with its client until nobody can ask for it to be sent again.
 ///

@@ -3,7 +3,7 @@
 use onrush_engine::{Error, Instant, Kind};
 
 use super::request::Forward;
-use crate::downstream::Downstream;
+use crate::exchange::downstream::Downstream;
 use crate::limits::SERVERS_TRIED_MAX;
 use crate::proxy::attempt::Attempt;
 use crate::proxy::failure::Failure;

@@ -12,7 +12,7 @@ use onrush_http::HeaderSlots;
 use super::begin::begin;
 use super::request::Forward;
 use super::retry::try_again;
-use crate::downstream::Downstream;
+use crate::exchange::downstream::Downstream;
 use crate::limits::UNREAD_REST_MAX;
 use crate::observe::live::Stage;
 use crate::proxy::download::Done;

@@ -4,9 +4,9 @@ use onrush_http::Method;
 use onrush_http::response::ResponseHead;
 
 use super::request::Forward;
+use crate::exchange::websocket::Accept;
 use crate::proxy::failure::Failure;
 use crate::proxy::upgrade;
-use crate::websocket::Accept;
 
 impl Forward {
     /// Whether it is sent as an extended CONNECT (RFC 8441), of which any 2xx is the agreement.

@@ -6,7 +6,7 @@ use onrush_engine::Error;
 
 use super::begin::begin;
 use super::request::Forward;
-use crate::downstream::Downstream;
+use crate::exchange::downstream::Downstream;
 use crate::proxy::failure::Failure;
 use crate::proxy::lease::{Lease, Queued};
 use crate::proxy::progress::Progress;

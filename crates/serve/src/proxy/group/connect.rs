@@ -9,7 +9,7 @@ use onrush_tls::Transport;
 
 use super::{Group, Server};
 use crate::observe::registry::Kind;
-use crate::tls;
+use crate::proxy::tls;
 use crate::worker::Worker;
 
 impl Group {

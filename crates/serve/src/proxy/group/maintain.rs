@@ -12,11 +12,11 @@ use super::{FOREVER, Group, NO_SERVER, Server, Share, Tier};
 use crate::limits::POOL_SWEEP;
 use crate::proxy::balance::Member;
 use crate::proxy::endpoints::{Availability, Duty, Endpoint, Location, Presence};
-use crate::proxy::kept::Kept;
 use crate::proxy::retirement::Began;
 use crate::proxy::slow_start::SlowStart;
-use crate::time_slice::{TimeSlice, at_once};
 use crate::worker::Worker;
+use crate::worker::kept::Kept;
+use crate::worker::time_slice::{TimeSlice, at_once};
 
 impl Group {
     /// Takes over what has changed at the endpoints.

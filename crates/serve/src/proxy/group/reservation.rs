@@ -4,7 +4,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::{Group, Server};
-use crate::admit::concurrency::Place;
+use crate::worker::admit::concurrency::Place;
 
 /// A request's reservation of a server's capacity: it counts there until this is dropped.
 pub(crate) struct Reservation {

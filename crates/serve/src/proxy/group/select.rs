@@ -8,12 +8,12 @@ use onrush_engine::{Core, Instant};
 use onrush_http::Method;
 
 use super::{Group, NO_SERVER, Purpose, Reservation};
-use crate::admit::key::Key;
 use crate::limits::{SERVERS_TRIED_MAX, SHARE_LOOK, TRIAL_PATIENCE};
 use crate::proxy::balance::Question;
 use crate::proxy::endpoints::{Duty, Presence};
 use crate::proxy::queue::Ticket;
 use crate::proxy::unavailable::Unavailable;
+use crate::worker::admit::key::Key;
 
 /// Which servers are considered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,9 +6,9 @@ use onrush_config::plan::UpstreamProtocol;
 use onrush_engine::random::mix;
 
 use super::Group;
-use crate::admit::key::Key;
 use crate::limits::CLIENT_REQUESTS_PER_FREE;
 use crate::worker::Worker;
+use crate::worker::admit::key::Key;
 
 impl Group {
     /// Whether the capacity has a bound. Clients then have shares of it.
@@ -94,8 +94,8 @@ mod tests {
     use onrush_http::Method;
 
     use super::*;
-    use crate::proxy::client_counts::{ClientCounts, CoreClientCounts};
     use crate::proxy::endpoints::Endpoints;
+    use crate::worker::client_counts::{ClientCounts, CoreClientCounts};
 
     /// A group of one server that may have one request.
     fn group() -> Rc<Group> {

@@ -17,13 +17,13 @@ use super::{Group, NO_SERVER, Server};
 use crate::limits::LATENCY_MEMORY;
 use crate::proxy::balance::{Balancer, Member, Policy};
 use crate::proxy::budget::Budget;
-use crate::proxy::client_counts::CoreClientCounts;
 use crate::proxy::endpoints::Endpoints;
 use crate::proxy::ewma::Decay;
 use crate::proxy::queue::Queue;
 use crate::proxy::retirement::Retirement;
 use crate::proxy::suspects::Suspects;
-use crate::time_slice::TimeSlice;
+use crate::worker::client_counts::CoreClientCounts;
+use crate::worker::time_slice::TimeSlice;
 
 impl Group {
     /// Prepares a group in slices. `seed` differs between cores. Connections to unchanged servers, and what this core knows of
@@ -206,10 +206,10 @@ mod tests {
 
     use super::super::super::balance::hash;
     use super::super::super::eject::Outcome;
-    use super::super::super::kept::Kept;
     use super::super::Purpose;
     use super::*;
-    use crate::harness::{TestCore, on_simulated_core};
+    use crate::testing::harness::{TestCore, on_simulated_core};
+    use crate::worker::kept::Kept;
 
     impl Group {
         /// [`Group::prepare`] without slices.
@@ -221,7 +221,7 @@ mod tests {
             drawn: (u64, Instant),
             before: Option<&Group>,
         ) -> Rc<Self> {
-            crate::time_slice::at_once(async |slice| {
+            crate::worker::time_slice::at_once(async |slice| {
                 Self::prepare(
                     upstream, timeouts, endpoints, connector, drawn, before, slice,
                 )

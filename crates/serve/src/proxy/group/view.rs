@@ -1,7 +1,7 @@
 //! What a group says of its servers, on one core.
 
+use super::views::{GroupView, ServerState, ServerView};
 use super::{Group, Server};
-use crate::observe::view::{GroupView, ServerState, ServerView};
 use crate::proxy::endpoints::{Endpoint, Presence};
 
 impl Group {

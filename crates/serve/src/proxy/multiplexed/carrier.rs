@@ -14,10 +14,10 @@ use onrush_tls::Transport;
 
 use super::Multiplexed;
 use super::state::{NEVER, Stage};
-use crate::alarm::Alarm;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::{FOREVER, Group};
 use crate::worker::Worker;
+use crate::worker::alarm::Alarm;
 
 /// Connects to a server of `group` and carries requests and responses until the connection is of no more use.
 pub(crate) async fn run(

@@ -12,9 +12,9 @@ use onrush_http::http2::hpack::Sensitivity;
 use onrush_http::http2::{Content, End, Stream};
 
 use crate::limits::MULTIPLEXED_WINDOW;
-use crate::on_demand::OnDemand;
 use crate::proxy::failure::Failure;
-use crate::waiter::Waiter;
+use crate::worker::on_demand::OnDemand;
+use crate::worker::waiter::Waiter;
 
 /// The two directions of a stream.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use onrush_http::http2::{End, Stream};
 
 use super::flow::{Flow, Sending};
 use super::state::State;
+use crate::exchange::reply::fields::pairs_of;
 use crate::limits::MULTIPLEXED_UNSENT_MAX;
-use crate::reply::fields::pairs_of;
 
 impl State {
     /// Goes on with the request's body, of which more may be there.

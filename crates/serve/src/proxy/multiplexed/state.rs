@@ -20,8 +20,8 @@ use super::unsettled::Unsettled;
 use crate::limits::{MULTIPLEXED_SPARE_MAX, MULTIPLEXED_WINDOW};
 use crate::proxy::failure::Failure;
 use crate::proxy::upgrade::PROTOCOL;
-use crate::spare_fields::SpareFields;
-use crate::waiter::Parked;
+use crate::worker::spare_fields::SpareFields;
+use crate::worker::waiter::Parked;
 
 /// What a server has last said of the streams of a connection, for all of them.
 pub(super) type Said = Rc<Cell<Option<u32>>>;

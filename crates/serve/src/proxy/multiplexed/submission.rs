@@ -12,7 +12,7 @@ use onrush_http::http2::fields::FieldSection;
 use super::Multiplexed;
 use super::flow::{Flow, Sending};
 use crate::proxy::failure::Failure;
-use crate::waiter::Parked;
+use crate::worker::waiter::Parked;
 
 /// A request that was submitted. Dropping it ends its stream: with a reset where its response is not whole.
 pub(crate) struct Submission {

@@ -9,8 +9,8 @@ use onrush_engine::{Error, Input};
 use super::flow::Sending;
 use super::state::NEVER;
 use super::submission::Submission;
+use crate::exchange::stream_end::{StreamEnd, reset};
 use crate::proxy::failure::Failure;
-use crate::stream_end::{StreamEnd, reset};
 
 /// The server's end of a tunnel. Dropping it ends its stream: with a reset (CANCEL) where one side has not ended.
 pub(crate) struct TunnelStream {

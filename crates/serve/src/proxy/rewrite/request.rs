@@ -10,12 +10,12 @@ use onrush_http::{Framing, Header, Refusal, Version, header_is};
 
 use super::passing::{fields, is_named};
 use super::target;
+use crate::exchange::request_context::RequestContext;
 use crate::limits::HOPS_MAX;
-use crate::proxy::host::HOST_BYTES_MAX;
-use crate::proxy::rules::{Rules, is_untrue};
 use crate::proxy::upgrade;
-use crate::request_context::RequestContext;
-use crate::variables::Facts;
+use crate::routing::variables::Facts;
+use crate::rules::forwarding::{Rules, is_untrue};
+use crate::rules::host::HOST_BYTES_MAX;
 
 /// How Via names us, whichever of us it is (RFC 9110 7.6.3).
 const PSEUDONYM: &str = "onrush";

@@ -6,11 +6,11 @@ use onrush_http::response::ResponseHead;
 use onrush_http::{Version, header_is};
 
 use super::passing::fields;
-use crate::compress::Change;
-use crate::proxy::rules::GROWTH_MAX;
-use crate::reply::fields::{BodyLength, Fields, MadeOf};
-use crate::response_edits::Applied;
-use crate::websocket::Accept;
+use crate::exchange::reply::fields::{BodyLength, Fields, MadeOf};
+use crate::exchange::websocket::Accept;
+use crate::rules::compress::Change;
+use crate::rules::forwarding::GROWTH_MAX;
+use crate::rules::response_edits::Applied;
 use crate::worker::Worker;
 
 /// The field of a response that depends on `Accept` (RFC 9110 12.5.5).

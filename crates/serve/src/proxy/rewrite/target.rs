@@ -6,9 +6,9 @@ use onrush_config::plan::{Rewrite, TargetPart};
 use onrush_http::request::RequestHead;
 use onrush_http::write::HeadWriter;
 
-use crate::path::{self, Canonical};
-use crate::proxy::rules::{PathRule, Rules};
-use crate::variables::Facts;
+use crate::routing::path::{self, Canonical};
+use crate::routing::variables::Facts;
+use crate::rules::forwarding::{PathRule, Rules};
 
 /// Writes path and query.
 pub(super) fn write(rule: &PathRule, facts: &Facts<'_>, writer: &mut HeadWriter<'_>) {

@@ -11,9 +11,9 @@ use onrush_http::http2::message::{self, Follows, Rejection};
 use onrush_http::response::ResponseHead;
 use onrush_http::{HeaderSlots, Method};
 
-use crate::compress::Then;
+use crate::exchange::reply::Reply;
 use crate::limits::{ENCODED_BYTES_PER_TURN, INTERIM_RESPONSES_MAX};
-use crate::meter::Message;
+use crate::observe::meter::Message;
 use crate::proxy::attempt::Attempt;
 use crate::proxy::download::Done;
 use crate::proxy::failure::Failure;
@@ -21,7 +21,7 @@ use crate::proxy::heads::{Opened, Trailing};
 use crate::proxy::multiplexed::{Arrived, Submission};
 use crate::proxy::progress::ResponseSide;
 use crate::proxy::relay::Trailers;
-use crate::reply::Reply;
+use crate::worker::compress::Then;
 
 /// Everything a response passes on its way.
 pub(crate) struct StreamDownload<'a> {

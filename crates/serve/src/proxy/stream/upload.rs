@@ -3,7 +3,7 @@
 use onrush_engine::Instant;
 use onrush_http::Refusal;
 
-use crate::downstream::request_body::RequestBody;
+use crate::exchange::downstream::request_body::RequestBody;
 use crate::proxy::attempt::Attempt;
 use crate::proxy::failure::Failure;
 use crate::proxy::multiplexed::Submission;

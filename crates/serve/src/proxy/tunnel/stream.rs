@@ -18,10 +18,10 @@ use onrush_tls::Transport;
 use super::hearer::{End, Hearer};
 use super::idle_times::IdleTimes;
 use super::silence::Silence;
-use crate::downstream::http1::Http1;
-use crate::downstream::http2::Stream;
+use crate::exchange::downstream::http1::Http1;
+use crate::exchange::downstream::http2::Stream;
+use crate::exchange::stream_end::{StreamEnd, reset};
 use crate::proxy::multiplexed::TunnelStream;
-use crate::stream_end::{StreamEnd, reset};
 
 /// Passes bytes between a client on a stream and its server, beginning with the `input` of the server.
 ///

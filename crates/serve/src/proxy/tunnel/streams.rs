@@ -13,7 +13,7 @@ use onrush_engine::{Core, Error};
 
 use super::idle_times::IdleTimes;
 use super::silence::Silence;
-use crate::stream_end::{StreamEnd, reset};
+use crate::exchange::stream_end::{StreamEnd, reset};
 
 /// Passes on what comes until both have ended. Who has not heard all of the other is reset, and so are both when nothing moves for as
 /// long as `times` say.

@@ -13,10 +13,10 @@ use onrush_http::encoding::Coding;
 
 use super::codings::Codings;
 use super::entry::{Content, Entry, Found};
-use super::media::media_type;
 use super::missing::Missing;
 use crate::limits::{FILE_CHECK, FILE_IDLE, FILES_MAX, FILES_OPEN_MAX, LISTING_ENTRIES_MAX};
 use crate::observe::work::UPKEEP;
+use crate::routing::media::media_type;
 
 /// A root directory and what is known of its files.
 pub(crate) struct Cache {

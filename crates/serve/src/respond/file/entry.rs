@@ -8,9 +8,9 @@ use onrush_http::encoding::Coding;
 
 use super::codings::Codings;
 use super::condition::Validators;
+use crate::exchange::rendered::Rendered;
+use crate::exchange::reply::fields::{BodyLength, Fields};
 use crate::limits::{FILE_HELD_MAX, FILE_READS_MAX, FILE_SETTLED_SECONDS};
-use crate::rendered::Rendered;
-use crate::reply::fields::{BodyLength, Fields};
 
 /// A file ready to be sent.
 pub(crate) struct Entry {

@@ -15,11 +15,13 @@ use super::condition::{self, Validators, Verdict};
 use super::entry::{Content, Entry};
 use super::pieces::{Pieces, Ranges, What, send_ranges};
 use super::plain::{Varies, respond_to_failed_condition, respond_with_entry};
-use crate::compress::encoding::Encoding;
-use crate::compress::{self, Offer, head as change};
-use crate::rendered::Rendered;
-use crate::reply::Reply;
-use crate::reply::fields::{BodyLength, Fields};
+use crate::exchange::encoding::Encoding;
+use crate::exchange::encoding_head as change;
+use crate::exchange::rendered::Rendered;
+use crate::exchange::reply::Reply;
+use crate::exchange::reply::fields::{BodyLength, Fields};
+use crate::rules::compress::{self, Offer, VARY};
+use crate::worker::compress::encode_whole;
 
 /// The forms that a route offers of its files.
 pub(super) struct Forms {
@@ -135,7 +137,7 @@ impl Coded<'_> {
             Tag::Named => drop(head.header("ETag", self.named_tag().as_bytes())),
             Tag::Weak => change::write_weak_etag(head, self.entry.etag().as_bytes()),
         }
-        head.lines(change::VARY);
+        head.lines(VARY);
     }
 
     /// `"x-y"` of a file is `"x-y-br"` of what it is the encoding of.
@@ -225,9 +227,9 @@ fn respond_encoded(
     };
     if matches!(entry.content, Content::Held) {
         let rendered = entry.rendered_encoded(coding, || {
-            let encoded = entry.usual.with(reply.worker, |_, content| {
-                compress::encode_whole(coding, content)
-            })?;
+            let encoded = entry
+                .usual
+                .with(reply.worker, |_, content| encode_whole(coding, content))?;
             let coded = coded(Some(encoded.len() as u64));
             let rendered = Rendered::new(200, |head| coded.write(head), &encoded);
             Some(Box::new(rendered))

@@ -8,10 +8,10 @@ use onrush_engine::{Directory, Error, FileKind, Metadata};
 use onrush_http::request::RequestHead;
 use onrush_http::{Method, accept, date};
 
-use crate::json;
-use crate::path;
-use crate::reply::Reply;
-use crate::reply::fields::BodyLength;
+use crate::exchange::json;
+use crate::exchange::reply::Reply;
+use crate::exchange::reply::fields::BodyLength;
+use crate::routing::path;
 
 /// Responds with what lies in `directory`, which is the one that the request names.
 pub(super) fn respond(

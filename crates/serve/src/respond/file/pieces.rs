@@ -9,12 +9,12 @@ use onrush_engine::{Error, File, Kind};
 use onrush_http::Method;
 
 use super::entry::{Content, Entry};
-use crate::compress::Then;
-use crate::compress::encoding::Encoding;
-use crate::downstream::Downstream;
+use crate::exchange::downstream::Downstream;
+use crate::exchange::encoding::Encoding;
+use crate::exchange::reply::Reply;
 use crate::limits::ENCODED_BYTES_PER_TURN;
-use crate::reply::Reply;
 use crate::worker::Worker;
+use crate::worker::compress::Then;
 
 /// What of a large file has to be sent behind its head.
 pub(crate) struct Pieces {

@@ -11,11 +11,11 @@ use super::condition::{self, Verdict};
 use super::entry::Entry;
 use super::pieces::{Boundary, Pieces, Ranges, content_range, send_ranges};
 use super::range::Wanted;
-use crate::compress::head as change;
-use crate::error_page::Form;
-use crate::reply::Reply;
-use crate::reply::fields::{BodyLength, Fields};
-use crate::respond::refuse::refuse;
+use crate::exchange::refuse::refuse;
+use crate::exchange::reply::Reply;
+use crate::exchange::reply::fields::{BodyLength, Fields};
+use crate::rules::compress::VARY;
+use crate::rules::error_page::Form;
 
 /// Whether the same request could have got another form of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +69,7 @@ pub(super) fn respond_to_failed_condition(
 fn write_validators(head: &mut Fields<'_>, entry: &Entry, varies: Varies) {
     entry.write_validators(head);
     if varies == Varies::ByEncoding {
-        head.lines(change::VARY);
+        head.lines(VARY);
     }
 }
 

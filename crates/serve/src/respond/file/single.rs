@@ -10,15 +10,15 @@ use onrush_http::request::RequestHead;
 
 use super::entry::{Content, Entry, Found};
 use super::form::Forms;
-use super::media::media_type;
 use super::missing::Missing;
 use super::pieces::{Pieces, Ranges, send_ranges};
 use super::plain::{Varies, respond_with_entry};
 use super::{condition, refuse_missing};
-use crate::compress::Offer;
+use crate::exchange::reply::Reply;
+use crate::exchange::reply::fields::BodyLength;
 use crate::limits::FILE_CHECK;
-use crate::reply::Reply;
-use crate::reply::fields::BodyLength;
+use crate::routing::media::media_type;
+use crate::rules::compress::Offer;
 
 /// A file as a response, for one core.
 pub(crate) struct Single {

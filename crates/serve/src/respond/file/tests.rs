@@ -17,10 +17,10 @@ use onrush_config::Plan;
 use onrush_config::plan::{Action, OneLiner, PathMatch};
 
 use super::*;
-use crate::harness::{exchange, exchange_text, on_every_driver, on_simulated_cores};
 use crate::limits::{FILE_CHECK, FILE_HELD_MAX, FILE_IDLE, FILES_MAX, FILES_OPEN_MAX};
-use crate::service::Service;
+use crate::site::service::Service;
 use crate::site::target::Response;
+use crate::testing::harness::{exchange, exchange_text, on_every_driver, on_simulated_cores};
 
 const TIME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 /// Of a file of 10 bytes that changed then.

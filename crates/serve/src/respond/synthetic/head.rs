@@ -6,8 +6,8 @@ use onrush_engine::Error;
 use onrush_http::{Method, Version};
 
 use super::query::{Announced, Query};
-use crate::reply::Reply;
-use crate::reply::fields::{BodyLength, Fields};
+use crate::exchange::reply::Reply;
+use crate::exchange::reply::fields::{BodyLength, Fields};
 
 /// What is needed of a request once its head is gone.
 #[derive(Clone, Copy)]

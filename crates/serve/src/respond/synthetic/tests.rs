@@ -4,7 +4,7 @@ use onrush_config::Plan;
 use onrush_config::plan::OneLiner;
 
 use super::*;
-use crate::harness::{exchange, exchange_text, on_simulated_cores};
+use crate::testing::harness::{exchange, exchange_text, on_simulated_cores};
 
 fn plan() -> Plan {
     Plan::one_liner(OneLiner::Synthetic, Vec::new())

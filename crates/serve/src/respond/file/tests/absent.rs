@@ -1,7 +1,7 @@
 //! What is served where there is no file: another one, or the list of a directory; and a file that is the whole response.
 
 use super::*;
-use crate::harness::configured;
+use crate::testing::harness::configured;
 
 /// The files of `tree` below `/app/`, with more keys.
 fn plan(tree: &Tree, keys: &str) -> Plan {
@@ -238,8 +238,8 @@ fn a_file_that_is_the_response_is_compressed_as_files_are() {
 fn a_file_that_is_not_there_is_said_before_anything_is_served() {
     let tree = Tree::of(&["x"]);
     for (name, why) in [("gone", "there is none"), ("", "it is none")] {
-        let unusable = crate::check::read(&single(&tree, 200, name, ""));
-        let Err(crate::check::Unusable(wrong)) = unusable else {
+        let unusable = crate::site::check::read(&single(&tree, 200, name, ""));
+        let Err(crate::site::check::Unusable(wrong)) = unusable else {
             panic!("{name:?} can be served");
         };
         let message = wrong[0].to_string();

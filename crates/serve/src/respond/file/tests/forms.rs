@@ -4,7 +4,7 @@ use onrush_config::plan::{self, Compress};
 use onrush_http::encoding::Coding;
 
 use super::*;
-use crate::compress::decode::Received;
+use crate::worker::compress::decode::Received;
 
 const ALL: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
 const PLANNED: [plan::Coding; 3] = [plan::Coding::Zstd, plan::Coding::Brotli, plan::Coding::Gzip];

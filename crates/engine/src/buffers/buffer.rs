@@ -1,0 +1,471 @@
+//! Buffers of a core's pool, attached to a connection only while bytes are in flight: nearly all of one size, and wide ones
+//! for bulk.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+use crate::buffers::poison;
+use crate::error::{Error, Kind, Op};
+use crate::limits::{
+    BUFFER_BYTES, BUFFERS_FREE_MAX, BUFFERS_MAX, WIDE_BUFFER_BYTES, WIDE_BUFFERS_MAX,
+};
+
+/// A core's stock of buffers. Last in, first out: the one returned last is still in the cache.
+pub struct Pool {
+    /// Invariant: marked by `poison`.
+    free: RefCell<Vec<Memory>>,
+    /// Wide ones: with those in use [`WIDE_BUFFERS_MAX`] at most.
+    wide_free: RefCell<Vec<Memory>>,
+    wide_in_use: Cell<usize>,
+    /// Buffers of either size outside `free`: held by tasks or lent to the kernel. Invariant: `in_use <= BUFFERS_MAX`.
+    in_use: Cell<usize>,
+}
+
+impl Pool {
+    pub(crate) fn new() -> Rc<Self> {
+        Rc::new(Self {
+            free: RefCell::new(Vec::new()),
+            wide_free: RefCell::new(Vec::new()),
+            wide_in_use: Cell::new(0),
+            in_use: Cell::new(0),
+        })
+    }
+
+    /// Buffers now held by tasks or lent to the kernel.
+    pub fn in_use(&self) -> usize {
+        self.in_use.get()
+    }
+
+    /// Buffers that are kept for the next who needs one.
+    pub fn free(&self) -> usize {
+        self.free.borrow().len() + self.wide_free.borrow().len()
+    }
+
+    /// Whether the core's bound is reached.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.in_use.get() >= BUFFERS_MAX
+    }
+
+    /// An empty buffer; fails with [`Kind::NoBuffers`] when the core's bound is reached.
+    pub(crate) fn take(self: &Rc<Self>) -> Result<Buffer, Error> {
+        Ok(self.adopt(
+            self.take_memory()
+                .ok_or(Error::new(Op::Buffer, Kind::NoBuffers))?,
+        ))
+    }
+
+    /// Memory that goes to the kernel without a handle; it must come back through [`Pool::adopt`] or `put_memory`.
+    pub(crate) fn take_memory(&self) -> Option<Memory> {
+        if self.is_exhausted() {
+            return None;
+        }
+        self.in_use.set(self.in_use.get() + 1);
+        let recycled = self.free.borrow_mut().pop();
+        let Some(memory) = recycled else {
+            return Some(Memory::new(Width::Usual));
+        };
+        // SAFETY: it lay in `free`, where all of it is marked and nobody's.
+        unsafe { poison::take_out(memory.start(), BUFFER_BYTES) };
+        Some(memory)
+    }
+
+    /// An empty wide buffer, for bulk; `None` when the core has as many in use as it may.
+    pub(crate) fn take_wide(self: &Rc<Self>) -> Option<Buffer> {
+        if self.wide_in_use.get() >= WIDE_BUFFERS_MAX || self.is_exhausted() {
+            return None;
+        }
+        Some(self.take_wide_anyway())
+    }
+
+    /// An empty wide buffer for bytes that came out of one and fit no other, however many are in use.
+    pub(crate) fn take_wide_anyway(self: &Rc<Self>) -> Buffer {
+        let recycled = self.wide_free.borrow_mut().pop();
+        let memory = recycled.unwrap_or_else(|| Memory::new(Width::Wide));
+        self.wide_in_use.set(self.wide_in_use.get() + 1);
+        self.in_use.set(self.in_use.get() + 1);
+        self.adopt(memory)
+    }
+
+    /// Makes a handle of memory taken with `take_memory`.
+    pub(crate) fn adopt(self: &Rc<Self>, memory: Memory) -> Buffer {
+        Buffer {
+            memory: ManuallyDrop::new(memory),
+            start: 0,
+            end: 0,
+            pool: Rc::clone(self),
+        }
+    }
+
+    pub(crate) fn put_memory(&self, memory: Memory) {
+        self.in_use.set(self.in_use.get() - 1);
+        if memory.width() == Width::Wide {
+            self.wide_in_use.set(self.wide_in_use.get() - 1);
+            let mut free = self.wide_free.borrow_mut();
+            if free.len() + self.wide_in_use.get() < WIDE_BUFFERS_MAX {
+                free.push(memory);
+            }
+            return;
+        }
+        let mut free = self.free.borrow_mut();
+        if free.len() < BUFFERS_FREE_MAX {
+            // SAFETY: it is ours, and its last user has given it up.
+            unsafe { poison::put_in(memory.start(), BUFFER_BYTES) };
+            free.push(memory);
+        }
+    }
+
+    /// Returns all free buffers to the allocator.
+    pub(crate) fn drop_free(&self) {
+        for memory in self.free.take() {
+            // SAFETY: as in `take_memory`; it is dropped here.
+            unsafe { poison::take_out(memory.start(), BUFFER_BYTES) };
+        }
+        self.wide_free.take();
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.drop_free();
+    }
+}
+
+/// How many bytes a buffer has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Width {
+    /// [`BUFFER_BYTES`].
+    Usual,
+    /// [`WIDE_BUFFER_BYTES`].
+    Wide,
+}
+
+impl Width {
+    const fn layout(self) -> Layout {
+        let bytes = match self {
+            Width::Usual => BUFFER_BYTES,
+            Width::Wide => WIDE_BUFFER_BYTES,
+        };
+        // As malloc aligns; it leaves the low bits of addresses to us.
+        match Layout::from_size_align(bytes, 16) {
+            Ok(layout) => layout,
+            Err(_) => unreachable!(),
+        }
+    }
+}
+
+/// The bytes of a buffer. A `Box` would promise, each time it is moved, that nobody else knows their address; the kernel
+/// does as long as it reads or writes them.
+pub(crate) struct Memory(
+    /// Allocated with the layout of its width, and this one's alone. The lowest bit of the address is set for a wide one, so
+    /// that sockets, which have room for several buffers each, need none for their widths.
+    NonNull<u8>,
+);
+
+const WIDE_BIT: usize = 1;
+
+impl Memory {
+    fn new(width: Width) -> Self {
+        // SAFETY: neither layout is of size zero.
+        let bytes = unsafe { alloc_zeroed(width.layout()) };
+        let Some(bytes) = NonNull::new(bytes) else {
+            handle_alloc_error(width.layout());
+        };
+        Self(match width {
+            Width::Usual => bytes,
+            Width::Wide => bytes.map_addr(|address| address | WIDE_BIT),
+        })
+    }
+
+    #[inline]
+    fn width(&self) -> Width {
+        match self.0.addr().get() & WIDE_BIT {
+            0 => Width::Usual,
+            _ => Width::Wide,
+        }
+    }
+
+    #[inline]
+    fn start(&self) -> NonNull<u8> {
+        let address = self.address();
+        NonNull::new(address).expect("memory is somewhere else than at zero")
+    }
+
+    /// Where it is, for the kernel. It stays there, wherever its handle goes.
+    #[inline]
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.0.as_ptr().map_addr(|address| address & !WIDE_BIT)
+    }
+
+    #[inline]
+    fn bytes(&self) -> usize {
+        match self.width() {
+            Width::Usual => BUFFER_BYTES,
+            Width::Wide => WIDE_BUFFER_BYTES,
+        }
+    }
+}
+
+impl Deref for Memory {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the bytes are initialised and live as long as `self`; while the kernel writes to them, their handle is
+        // with the ring, which does not look at them.
+        unsafe { std::slice::from_raw_parts(self.address(), self.bytes()) }
+    }
+}
+
+impl DerefMut for Memory {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `self` is borrowed by nobody else. What the kernel reads stands in a queue of parts, and is
+        // not written to.
+        unsafe { std::slice::from_raw_parts_mut(self.address(), self.bytes()) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated with this layout, and this is its only end.
+        unsafe { dealloc(self.address(), self.width().layout()) };
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("in_use", &self.in_use.get())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Memory of one of the sizes, and the part of it that is filled. Returns to its pool when dropped.
+///
+/// ```text
+///   0        start          end                   size
+///   | consumed | filled (Deref) | spare          |
+/// ```
+pub struct Buffer {
+    /// Taken out only while being dropped.
+    memory: ManuallyDrop<Memory>,
+    /// Invariant: `start <= end <= memory.len()`.
+    start: u32,
+    end: u32,
+    pool: Rc<Pool>,
+}
+
+impl Buffer {
+    /// The memory behind the filled part.
+    pub fn spare(&mut self) -> &mut [u8] {
+        &mut self.memory[self.end as usize..]
+    }
+
+    /// The filled part, for whoever decrypts in place.
+    pub fn filled_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start as usize..self.end as usize]
+    }
+
+    /// Bytes that still fit.
+    pub fn room(&self) -> usize {
+        self.memory.bytes() - self.end as usize
+    }
+
+    /// Declares the first `count` bytes of the spare part filled.
+    ///
+    /// # Panics
+    /// When fewer bytes are spare.
+    pub fn fill(&mut self, count: usize) {
+        assert!(count <= self.room());
+        self.end += count as u32;
+    }
+
+    /// Appends all of `bytes`, or nothing and says `false` when they do not fit.
+    #[must_use]
+    pub fn put(&mut self, bytes: &[u8]) -> bool {
+        if bytes.len() > self.room() {
+            return false;
+        }
+        let end = self.end as usize;
+        self.memory[end..end + bytes.len()].copy_from_slice(bytes);
+        self.end += bytes.len() as u32;
+        true
+    }
+
+    /// Appends as many of `bytes` as fit and says how many.
+    pub fn put_some(&mut self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(self.room());
+        let fits = self.put(&bytes[..count]);
+        debug_assert!(fits);
+        count
+    }
+
+    /// Drops the first `count` filled bytes.
+    ///
+    /// # Panics
+    /// When fewer bytes are filled.
+    pub fn consume(&mut self, count: usize) {
+        assert!(count <= self.len());
+        self.start += count as u32;
+        if self.start == self.end {
+            self.clear();
+        }
+    }
+
+    /// Keeps only the first `count` filled bytes.
+    pub fn truncate(&mut self, count: usize) {
+        let count = count.min(self.len());
+        self.end = self.start + count as u32;
+    }
+
+    /// Drops all filled bytes.
+    pub fn clear(&mut self) {
+        self.start = 0;
+        self.end = 0;
+    }
+
+    /// Moves the filled bytes to the front, so that all consumed space becomes spare.
+    pub(crate) fn compact(&mut self) {
+        if self.start > 0 {
+            self.memory
+                .copy_within(self.start as usize..self.end as usize, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start as usize..self.end as usize]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: this is the end of the buffer, which uses it no more.
+        let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
+        self.pool.put_memory(memory);
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer")
+            .field("start", &self.start)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Pool {
+        /// Pretends that the rest of the buffers is in use, or no longer.
+        pub(crate) fn set_exhausted(&self, exhausted: bool) {
+            let in_use = self.in_use.get();
+            self.in_use.set(match exhausted {
+                true => in_use + BUFFERS_MAX,
+                false => in_use - BUFFERS_MAX,
+            });
+        }
+    }
+
+    #[test]
+    fn a_dropped_buffer_is_the_next_one_taken() {
+        let pool = Pool::new();
+        let mut first = pool.take().unwrap();
+        assert!(first.put(b"old"));
+        let address = first.memory.as_ptr();
+        drop(first);
+        let second = pool.take().unwrap();
+        assert_eq!(second.memory.as_ptr(), address);
+        assert!(second.is_empty(), "what was in it is not visible");
+        assert_eq!(pool.in_use(), 1);
+    }
+
+    #[test]
+    fn free_buffers_of_either_size_are_dropped() {
+        let pool = Pool::new();
+        let used = pool.take().unwrap();
+        drop((pool.take().unwrap(), pool.take_wide().unwrap()));
+        assert_eq!((pool.in_use(), pool.free()), (1, 2));
+        pool.drop_free();
+        assert_eq!((pool.in_use(), pool.free()), (1, 0));
+        drop(used);
+        assert_eq!(pool.free(), 1, "buffers are kept again");
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn what_was_in_a_buffer_is_not_in_it_when_it_is_taken_again() {
+        let pool = Pool::new();
+        let mut first = pool.take().unwrap();
+        assert!(first.put(&[1; BUFFER_BYTES]));
+        drop(first);
+        assert!(!pool.take().unwrap().spare().contains(&1));
+    }
+
+    /// Under a sanitizer the write itself is.
+    #[test]
+    #[cfg(all(debug_assertions, not(address_sanitizer)))]
+    #[should_panic(expected = "written to after it had been given back")]
+    fn a_write_to_a_buffer_that_was_given_back_is_found_out() {
+        let pool = Pool::new();
+        let late = pool.take().unwrap().memory.address();
+        // SAFETY: the pool keeps the memory, and nobody borrows it.
+        unsafe { late.write(1) };
+        let _ = pool.take();
+    }
+
+    #[test]
+    fn the_bound_on_buffers_is_an_error_and_not_a_panic() {
+        let pool = Pool::new();
+        pool.in_use.set(BUFFERS_MAX);
+        assert!(matches!(pool.take(), Err(error) if error.kind == Kind::NoBuffers));
+    }
+
+    #[test]
+    fn a_buffer_is_cut_to_any_length() {
+        let pool = Pool::new();
+        for (length, left) in [
+            (0, 0),
+            (3, 3),
+            (5, 4),
+            (u32::MAX as usize, 4),
+            (usize::MAX, 4),
+        ] {
+            let mut buffer = pool.take().unwrap();
+            assert!(buffer.put(b"abcde"));
+            buffer.consume(1);
+            buffer.truncate(length);
+            assert_eq!(&buffer[..], &b"bcde"[..left]);
+        }
+    }
+
+    #[test]
+    fn consumed_space_becomes_spare_again() {
+        let pool = Pool::new();
+        let mut buffer = pool.take().unwrap();
+        assert!(buffer.put(&vec![7; BUFFER_BYTES]));
+        assert!(!buffer.put(b"x"));
+        buffer.consume(BUFFER_BYTES - 2);
+        assert_eq!(buffer.room(), 0);
+        buffer.compact();
+        assert_eq!(
+            (&buffer[..], buffer.room()),
+            (&[7, 7][..], BUFFER_BYTES - 2)
+        );
+        buffer.consume(2);
+        assert_eq!(buffer.room(), BUFFER_BYTES);
+    }
+}

@@ -1,0 +1,245 @@
+//! Bytes a socket has still to send, in parts that are never copied together.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use crate::buffers::buffer::Buffer;
+use crate::limits::{QUEUE_CAPACITY_KEPT, QUEUES_FREE_MAX};
+
+/// One contiguous run of bytes, owned until it is sent.
+#[derive(Debug)]
+pub enum Part {
+    /// A buffer of the core's pool; it goes back when sent.
+    Buffer(Buffer),
+    /// Memory shared with others on this core, such as the content of a cached file, from an offset on.
+    Shared(Rc<[u8]>, usize),
+    /// Bytes that live as long as the program.
+    Static(&'static [u8]),
+}
+
+impl Part {
+    /// What is left of it to be sent.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Part::Buffer(buffer) => buffer,
+            Part::Shared(bytes, start) => &bytes[*start..],
+            Part::Static(bytes) => bytes,
+        }
+    }
+
+    /// Drops its first `count` bytes.
+    ///
+    /// # Panics
+    /// When it has fewer.
+    pub fn consume(&mut self, count: usize) {
+        match self {
+            Part::Buffer(buffer) => buffer.consume(count),
+            Part::Shared(_, start) => *start += count,
+            Part::Static(bytes) => *bytes = &bytes[count..],
+        }
+    }
+}
+
+impl From<Buffer> for Part {
+    fn from(buffer: Buffer) -> Self {
+        Part::Buffer(buffer)
+    }
+}
+
+impl From<Rc<[u8]>> for Part {
+    fn from(bytes: Rc<[u8]>) -> Self {
+        Part::Shared(bytes, 0)
+    }
+}
+
+impl From<&'static [u8]> for Part {
+    fn from(bytes: &'static [u8]) -> Self {
+        Part::Static(bytes)
+    }
+}
+
+/// A queue whose first element needs no heap: nearly always it is the only one. Memory for others is taken from a stock when
+/// there are any, and given back with the last of them: an idle connection has none.
+#[derive(Debug)]
+pub struct Queue<T: Queued> {
+    /// Invariant: `None` only when `rest` is empty.
+    first: Option<T>,
+    /// Invariant: never without an element.
+    rest: Option<Rest<T>>,
+}
+
+/// Boxed: every socket has several of these queues.
+type Rest<T> = Box<VecDeque<T>>;
+
+/// What stands in queues.
+pub trait Queued: Sized {
+    /// An empty queue of the stock, where there is a stock.
+    fn take_free() -> Option<Rest<Self>> {
+        None
+    }
+
+    /// Adds an empty queue to the stock.
+    fn put_free(_: Rest<Self>) {}
+}
+
+thread_local! {
+    static FREE: RefCell<Vec<Rest<Part>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Queued for Part {
+    #[inline]
+    fn take_free() -> Option<Rest<Part>> {
+        FREE.with_borrow_mut(Vec::pop)
+    }
+
+    #[inline]
+    fn put_free(rest: Rest<Part>) {
+        // At the end of a thread there may be no stock any more.
+        let _ = FREE.try_with(|free| {
+            let mut free = free.borrow_mut();
+            if free.len() < QUEUES_FREE_MAX && rest.capacity() <= QUEUE_CAPACITY_KEPT {
+                free.push(rest);
+            }
+        });
+    }
+}
+
+impl<T: Queued> Default for Queue<T> {
+    fn default() -> Self {
+        Self {
+            first: None,
+            rest: None,
+        }
+    }
+}
+
+impl<T: Queued> Queue<T> {
+    /// Adds an element behind all others.
+    #[inline]
+    pub fn push(&mut self, item: T) {
+        match self.first {
+            None => self.first = Some(item),
+            Some(_) => self.rest_mut().push_back(item),
+        }
+    }
+
+    /// Takes the first element.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        let next = match &mut self.rest {
+            None => None,
+            Some(_) => self.pop_rest(),
+        };
+        std::mem::replace(&mut self.first, next)
+    }
+
+    /// Adds an element before all others.
+    pub(crate) fn push_front(&mut self, item: T) {
+        if let Some(second) = self.first.replace(item) {
+            self.rest_mut().push_front(second);
+        }
+    }
+
+    fn rest_mut(&mut self) -> &mut VecDeque<T> {
+        self.rest
+            .get_or_insert_with(|| T::take_free().unwrap_or_default())
+    }
+
+    fn pop_rest(&mut self) -> Option<T> {
+        let mut rest = self.rest.take()?;
+        let next = rest.pop_front();
+        match rest.is_empty() {
+            true => T::put_free(rest),
+            false => self.rest = Some(rest),
+        }
+        next
+    }
+
+    /// The first element.
+    pub fn first(&self) -> Option<&T> {
+        self.first.as_ref()
+    }
+
+    /// The first element, to change it.
+    pub fn first_mut(&mut self) -> Option<&mut T> {
+        self.first.as_mut()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.rest.as_ref().map_or(0, |rest| rest.len())
+    }
+
+    /// All of them, the first one first.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.first
+            .iter()
+            .chain(self.rest.iter().flat_map(|rest| rest.iter()))
+    }
+
+    /// Empties the queue and gives its memory back.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Queue<Part> {
+    /// Drops the first `count` bytes and every part that is sent with them.
+    ///
+    /// # Panics
+    /// When fewer bytes are queued.
+    pub fn consume(&mut self, mut count: usize) {
+        while let Some(part) = self.first_mut() {
+            let length = part.bytes().len();
+            if count < length {
+                part.consume(count);
+                return;
+            }
+            count -= length;
+            self.pop();
+        }
+        assert_eq!(count, 0, "more bytes sent than queued");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_queue_has_no_memory_and_the_next_one_uses_what_it_had() {
+        let mut queue = Queue::default();
+        let parts = || (0..6).map(|_| Part::from(&b"part"[..]));
+        parts().for_each(|part| queue.push(part));
+        let rest: *const VecDeque<Part> = &**queue.rest.as_ref().unwrap();
+        queue.consume(6 * 4);
+        assert!(queue.is_empty() && queue.rest.is_none());
+        let mut other = Queue::default();
+        parts().for_each(|part| other.push(part));
+        assert!(std::ptr::eq(&**other.rest.as_ref().unwrap(), rest));
+        assert_eq!(other.len(), 6);
+    }
+
+    #[test]
+    fn a_short_send_leaves_exactly_the_rest() {
+        let parts: [&'static [u8]; 3] = [b"head", b"body", b"tail"];
+        for sent in 0..=12 {
+            let mut queue = Queue::default();
+            for part in parts {
+                queue.push(Part::from(part));
+            }
+            queue.consume(sent);
+            let rest: Vec<u8> = queue
+                .iter()
+                .flat_map(|part| part.bytes().to_vec())
+                .collect();
+            assert_eq!(rest, b"headbodytail"[sent..], "after {sent} bytes");
+        }
+    }
+}

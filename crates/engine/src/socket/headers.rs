@@ -1,0 +1,276 @@
+//! The vectors that sendmmsg(2) and recvmmsg(2) take. They point to memory of others only while a call lasts.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{RecvFlags, SendFlags, recvfrom, send, sendto};
+
+use crate::limits::DATAGRAMS_PER_CALL;
+use crate::socket::control::{
+    Control, Facts, Family, Name, Wishes, read_facts, read_name, write_name, write_wishes,
+};
+
+/// One message to send: one datagram, or several of one flow that the kernel parts.
+pub(crate) struct Run<'bytes> {
+    pub(crate) bytes: &'bytes [u8],
+    /// `None`: to the peer that the socket is connected to.
+    pub(crate) to: Option<SocketAddr>,
+    pub(crate) wishes: Wishes,
+}
+
+/// One message that was received.
+pub(crate) struct Arrival {
+    pub(crate) length: usize,
+    pub(crate) from: Option<SocketAddr>,
+    pub(crate) facts: Facts,
+    pub(crate) is_truncated: bool,
+}
+
+/// As many of each as one call takes messages. Invariant: all four have the same length, [`DATAGRAMS_PER_CALL`] at most.
+pub(crate) struct Headers {
+    headers: Box<[libc::mmsghdr]>,
+    vectors: Box<[libc::iovec]>,
+    names: Box<[Name]>,
+    controls: Box<[Control]>,
+}
+
+impl Headers {
+    /// For `messages` at a time.
+    pub(crate) fn new(messages: usize) -> Self {
+        assert!((1..=DATAGRAMS_PER_CALL).contains(&messages));
+        // SAFETY: mmsghdr is a C structure of integers and pointers, for which all zeros is a value.
+        let header = || unsafe { std::mem::zeroed::<libc::mmsghdr>() };
+        let vector = || libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
+        Self {
+            headers: (0..messages).map(|_| header()).collect(),
+            vectors: (0..messages).map(|_| vector()).collect(),
+            names: (0..messages).map(|_| [0; 28]).collect(),
+            controls: (0..messages).map(|_| Control::EMPTY).collect(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// Sends messages without a wait, as many as there is room for at most, and says how many left.
+    pub(crate) fn send<'bytes>(
+        &mut self,
+        descriptor: &OwnedFd,
+        family: Family,
+        mut runs: impl Iterator<Item = Run<'bytes>>,
+    ) -> Result<usize, Errno> {
+        let (first, second) = (runs.next(), runs.next());
+        match (&first, &second) {
+            (Some(only), None) if only.wishes.is_nothing() => send_one(descriptor, only),
+            _ => self.send_several(
+                descriptor,
+                family,
+                first.into_iter().chain(second).chain(runs),
+            ),
+        }
+    }
+
+    fn send_several<'bytes>(
+        &mut self,
+        descriptor: &OwnedFd,
+        family: Family,
+        runs: impl Iterator<Item = Run<'bytes>>,
+    ) -> Result<usize, Errno> {
+        let mut count = 0;
+        for (at, run) in runs.take(self.len()).enumerate() {
+            let name_length = run.to.map_or(0, |to| write_name(&mut self.names[at], to));
+            let control_length = write_wishes(&mut self.controls[at], &run.wishes, family);
+            let header = &mut self.headers[at].msg_hdr;
+            header.msg_namelen = name_length as libc::socklen_t;
+            header.msg_controllen = control_length;
+            self.vectors[at] = libc::iovec {
+                iov_base: run.bytes.as_ptr().cast_mut().cast(),
+                iov_len: run.bytes.len(),
+            };
+            count += 1;
+        }
+        self.link(count);
+        self.call(|headers| {
+            // SAFETY: there are as many headers as it is told; each points to a name, a vector and control messages of this
+            // value, and to bytes that are borrowed for this call, with their lengths. The kernel only reads them, but for
+            // the lengths it notes in the headers.
+            unsafe {
+                libc::sendmmsg(
+                    descriptor.as_raw_fd(),
+                    headers.as_mut_ptr(),
+                    count as libc::c_uint,
+                    libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+                )
+            }
+        })
+    }
+
+    /// Receives messages without a wait, each into memory of its own, and says how many: see [`Headers::arrival`].
+    pub(crate) fn recv<'bytes>(
+        &mut self,
+        descriptor: &OwnedFd,
+        memory: impl Iterator<Item = &'bytes mut [u8]>,
+    ) -> Result<usize, Errno> {
+        let mut count = 0;
+        for (at, bytes) in memory.take(self.len()).enumerate() {
+            let header = &mut self.headers[at].msg_hdr;
+            header.msg_namelen = size_of::<Name>() as libc::socklen_t;
+            header.msg_controllen = size_of::<Control>();
+            self.vectors[at] = libc::iovec {
+                iov_base: bytes.as_mut_ptr().cast(),
+                iov_len: bytes.len(),
+            };
+            count += 1;
+        }
+        self.link(count);
+        self.call(|headers| {
+            // SAFETY: there are as many headers as it is told; each points to a name, a vector and room for control messages
+            // of this value, and to bytes that are borrowed mutably for this call, with their lengths, and no two to the same.
+            unsafe {
+                libc::recvmmsg(
+                    descriptor.as_raw_fd(),
+                    headers.as_mut_ptr(),
+                    count as libc::c_uint,
+                    libc::MSG_DONTWAIT as _,
+                    std::ptr::null_mut(),
+                )
+            }
+        })
+    }
+
+    /// Receives one message without a wait: see [`Headers::arrival`]. Asks as often as it is told for one that has not come yet.
+    pub(crate) fn recv_one(
+        &mut self,
+        descriptor: &OwnedFd,
+        bytes: &mut [u8],
+        mut tries: usize,
+    ) -> Result<(), Errno> {
+        let header = &mut self.headers[0].msg_hdr;
+        header.msg_namelen = size_of::<Name>() as libc::socklen_t;
+        header.msg_controllen = size_of::<Control>();
+        self.vectors[0] = libc::iovec {
+            iov_base: bytes.as_mut_ptr().cast(),
+            iov_len: bytes.len(),
+        };
+        // A call that receives nothing leaves the header as it is.
+        self.link(1);
+        loop {
+            // SAFETY: the header points to a name, a vector and room for control messages of this value, and to bytes that are
+            // borrowed mutably for this call, with their lengths.
+            let length = unsafe {
+                libc::recvmsg(
+                    descriptor.as_raw_fd(),
+                    &raw mut self.headers[0].msg_hdr,
+                    libc::MSG_DONTWAIT,
+                )
+            };
+            let Ok(length) = u32::try_from(length) else {
+                match last_errno() {
+                    Errno::INTR => {}
+                    Errno::AGAIN if tries > 1 => tries -= 1,
+                    errno => return Err(errno),
+                }
+                continue;
+            };
+            self.headers[0].msg_len = length;
+            return Ok(());
+        }
+    }
+
+    /// What the last call has received as the message number `at`.
+    pub(crate) fn arrival(&self, at: usize) -> Arrival {
+        let header = &self.headers[at];
+        let control = &self.controls[at].0;
+        Arrival {
+            length: header.msg_len as usize,
+            from: read_name(&self.names[at]),
+            facts: read_facts(&control[..header.msg_hdr.msg_controllen.min(control.len())]),
+            is_truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+        }
+    }
+
+    /// Makes the first headers point to what belongs to them, behind the last change of it.
+    fn link(&mut self, count: usize) {
+        let names = self.names.as_mut_ptr();
+        let vectors = self.vectors.as_mut_ptr();
+        let controls = self.controls.as_mut_ptr();
+        for (at, header) in self.headers[..count].iter_mut().enumerate() {
+            header.msg_len = 0;
+            let header = &mut header.msg_hdr;
+            header.msg_name = match header.msg_namelen {
+                0 => std::ptr::null_mut(),
+                _ => names.wrapping_add(at).cast(),
+            };
+            header.msg_control = match header.msg_controllen {
+                0 => std::ptr::null_mut(),
+                _ => controls.wrapping_add(at).cast(),
+            };
+            header.msg_iov = vectors.wrapping_add(at);
+            header.msg_iovlen = 1;
+            header.msg_flags = 0;
+        }
+    }
+
+    /// Makes a call that says how many messages, until no signal interrupts it.
+    fn call(
+        &mut self,
+        mut call: impl FnMut(&mut [libc::mmsghdr]) -> libc::c_int,
+    ) -> Result<usize, Errno> {
+        loop {
+            match usize::try_from(call(&mut self.headers)) {
+                Ok(count) => return Ok(count),
+                Err(_) => match last_errno() {
+                    Errno::INTR => {}
+                    errno => return Err(errno),
+                },
+            }
+        }
+    }
+}
+
+/// Receives one datagram beside which nothing is said but who has sent it. The kernel reads no header for it, nor a vector: a call that
+/// finds nothing takes 0.6 of the time.
+pub(crate) fn recv_one(
+    descriptor: &OwnedFd,
+    bytes: &mut [u8],
+    mut tries: usize,
+) -> Result<Arrival, Errno> {
+    let room = bytes.len();
+    // TRUNC: the length is that of all of it.
+    let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
+    loop {
+        match recvfrom(descriptor, &mut *bytes, flags) {
+            Ok((_, length, from)) => {
+                return Ok(Arrival {
+                    length,
+                    from: from.and_then(|from| SocketAddr::try_from(from).ok()),
+                    facts: Facts::default(),
+                    is_truncated: length > room,
+                });
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if tries > 1 => tries -= 1,
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// Sends one datagram that nothing is wished for. The kernel reads no vectors for it: sendmmsg(2) costs the sender 8 %
+/// more, of 64 bytes over virtual Ethernet.
+fn send_one(descriptor: &OwnedFd, run: &Run<'_>) -> Result<usize, Errno> {
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    let sent = match run.to {
+        None => retry_on_intr(|| send(descriptor, run.bytes, flags)),
+        Some(to) => retry_on_intr(|| sendto(descriptor, run.bytes, flags, &to)),
+    };
+    sent.map(|_| 1)
+}

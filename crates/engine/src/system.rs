@@ -1,0 +1,11 @@
+//! What the kernel grants and tells this process: CPUs, descriptors, limits, confinement, randomness.
+
+pub(crate) mod allowance;
+pub(crate) mod confinement;
+pub mod cpu;
+pub mod descriptors;
+pub(crate) mod identity;
+pub(crate) mod network_namespace;
+pub mod random;
+pub(crate) mod seccomp;
+pub(crate) mod standard_output;

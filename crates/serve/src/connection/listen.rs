@@ -1,0 +1,299 @@
+//! A connection before its first request: who it is from, when a balancer before us says so (PROXY protocol), and whether
+//! TLS comes first.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use onrush_engine::{Core, Error, Input, Stream};
+use onrush_http::Parsed;
+use onrush_http::forwarded::Scheme;
+use onrush_http::proxy_protocol::{self, ProxyHeader};
+use onrush_tls::{Acceptor, HandshakeError, Transport};
+
+use crate::connection;
+use crate::connection::target_client::TargetClient;
+use crate::observe::work::{CLIENT, HANDSHAKE, INTRODUCTION};
+use crate::routing::client::{Client, Origin};
+use crate::site::place::{Place, Spoken};
+use crate::site::service::Service;
+use crate::worker::Worker;
+use crate::worker::admit::connections::Counted;
+use crate::worker::connections::{ConnectionState, note};
+
+/// Gives a connection, which came by `place`, a task of its own, unless there are as many as there may be.
+pub(crate) fn greet(stream: Stream, place: &Rc<Place>, service: &Rc<Service>) {
+    let worker = &service.worker;
+    let note = |state| stream.change_note(|_| note::begun(place.listener, state));
+    if place.expects_introduction(&stream) {
+        note(ConnectionState::Introduction);
+        let greeting = greet_introduced(stream, Rc::clone(place), Rc::clone(service));
+        worker.core.spawn_as(INTRODUCTION, greeting);
+        return;
+    }
+    let counted = match &place.bounds {
+        None => None,
+        Some(bounds) => match bounds.enter(&stream, worker) {
+            None => return,
+            counted => counted,
+        },
+    };
+    let service = Rc::clone(service);
+    match &place.acceptor {
+        None => {
+            let client = Client::new(Scheme::Http, Origin::OfSocket);
+            let stream = Transport::plain(stream);
+            serve_apart(stream, Input::default(), client, (place, service), counted);
+        }
+        Some(acceptor) => {
+            note(ConnectionState::Handshake);
+            let client = Client::new(Scheme::Https, Origin::OfSocket);
+            let acceptor = Arc::clone(acceptor);
+            let core = service.worker.core.clone();
+            let connection = (stream, Input::default(), counted);
+            let way = (Rc::clone(place), service);
+            core.spawn_as(HANDSHAKE, encrypted(connection, acceptor, client, way));
+        }
+    }
+}
+
+/// Shakes hands with a client, of whom `received` has come already, and serves it.
+async fn encrypted(
+    (stream, mut received, counted): (Stream, Input, Option<Counted>),
+    acceptor: Arc<Acceptor>,
+    client: Client,
+    (place, service): (Rc<Place>, Rc<Service>),
+) {
+    let worker = &service.worker;
+    let patience = service.site().settings.timeouts.tls_handshake;
+    let deadline = worker.core.now() + patience;
+    if received.is_empty()
+        && let Ok(0) = worker.first_bytes(&stream, &mut received, patience).await
+        && worker.is_ending()
+    {
+        // It has not begun, and will not.
+        worker.identities.forget(stream.place());
+        return;
+    }
+    let slot = stream.place();
+    // It cannot be asked any more once the handshake has failed.
+    let peer = client.peer_by(|| stream.peer());
+    let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
+    drop(acceptor);
+    match accepted {
+        Ok(transport) => {
+            transport.with_info(|info| worker.registry.handshakes.complete(info));
+            let way = (&place, service);
+            serve_apart(transport, Input::default(), client, way, counted);
+        }
+        Err(error) => {
+            worker.meter.handshake_failed();
+            worker.registry.handshakes.failed(&error);
+            worker.identities.forget(slot);
+            // Who comes and goes, or is too slow, need not be written about: scanners do nothing else.
+            if !matches!(error, HandshakeError::Connection(_) | HandshakeError::Ended) {
+                let from = shown_peer(peer.map(|(address, _)| address));
+                let listener = &place.name;
+                worker.log.failure(
+                    &worker.core,
+                    format_args!(
+                        "the client {from} of listener {listener} was not served: {error}"
+                    ),
+                );
+            }
+        }
+    }
+}
+
+/// The same for one that begins with the PROXY protocol.
+async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>) {
+    let mut counted = match &place.bounds {
+        None => None,
+        Some(bounds) => match bounds.enter_all(&stream, &service.worker) {
+            None => return,
+            counted => counted,
+        },
+    };
+    let introduction = match introduction(&stream, &service).await {
+        Ok(introduction) => introduction,
+        Err(why) => return why.account(&stream, &service.worker),
+    };
+    let Introduction {
+        origin,
+        spoke_tls,
+        rest,
+    } = introduction;
+    let scheme = if spoke_tls || place.acceptor.is_some() {
+        Scheme::Https
+    } else {
+        Scheme::Http
+    };
+    if let (Some(bounds), Some(counted)) = (&place.bounds, &mut counted) {
+        let address = match origin {
+            Origin::Address(address, _) => Some(address),
+            Origin::OfSocket => stream.peer().map(|peer| peer.ip()),
+            Origin::Nowhere => None,
+        };
+        if bounds
+            .enter_from(address, counted, &service.worker)
+            .is_none()
+        {
+            return;
+        }
+    }
+    if let Origin::Address(address, port) = origin {
+        let client = (address, port).into();
+        service.worker.identities.introduce(stream.place(), client);
+    }
+    let client = Client::new(scheme, origin);
+    let Some(acceptor) = place.acceptor.clone() else {
+        let transport = Transport::plain(stream);
+        return serve_apart(transport, rest, client, (&place, service), counted);
+    };
+    stream.core().works_as(HANDSHAKE);
+    stream.change_note(|note| note::at(note, ConnectionState::Handshake));
+    let connection = (stream, rest, counted);
+    encrypted(connection, acceptor, client, (place, service)).await;
+}
+
+/// Serves a connection in a task of its own: what came before its first request is given up with the present one. What is spoken
+/// there is asked here, once.
+fn serve_apart(
+    transport: Transport,
+    received: Input,
+    client: Client,
+    (place, service): (&Rc<Place>, Rc<Service>),
+    counted: Option<Counted>,
+) {
+    let core = transport.core().clone();
+    let way = (place.listener, service);
+    match &place.spoken {
+        Spoken::Http(versions) => {
+            let connection = (transport, *versions);
+            match counted {
+                None => {
+                    let served = connection::serve(connection, received, client, way, ());
+                    core.spawn_as(CLIENT, served);
+                }
+                Some(counted) => {
+                    let served = connection::serve(connection, received, client, way, counted);
+                    core.spawn_as(CLIENT, served);
+                }
+            }
+        }
+        Spoken::Target(target) => {
+            let client = TargetClient::begin(transport, received, way);
+            spawn_counted(&core, target.clone().serve(client), counted);
+        }
+    }
+}
+
+fn spawn_counted(
+    core: &Core,
+    served: impl Future<Output = ()> + 'static,
+    counted: Option<Counted>,
+) {
+    match counted {
+        None => core.spawn_as(CLIENT, served),
+        // In a task around it: where there is no bound, connections have no room for what counts.
+        Some(counted) => core.spawn_as(CLIENT, async move {
+            served.await;
+            drop(counted);
+        }),
+    }
+}
+
+/// What the header at the start of a connection says.
+struct Introduction {
+    origin: Origin,
+    /// The client spoke TLS with the balancer.
+    spoke_tls: bool,
+    /// What has arrived behind it.
+    rest: Input,
+}
+
+/// Why a connection has no such header.
+enum Unintroduced {
+    /// It ended before it said anything, as health checks do, or this server is about to.
+    Silent,
+    Connection(Error),
+    Refused(&'static str),
+}
+
+/// Reads the header, which must come as fast as a TLS handshake.
+async fn introduction(stream: &Stream, service: &Service) -> Result<Introduction, Unintroduced> {
+    let worker = &service.worker;
+    let patience = service.site().settings.timeouts.tls_handshake;
+    let deadline = worker.core.now() + patience;
+    let mut input = Input::default();
+    loop {
+        match proxy_protocol::parse(input.bytes()) {
+            Parsed::Complete(header) => {
+                let (origin, spoke_tls, bytes) =
+                    (origin(&header), spoke_tls(&header), header.bytes);
+                input.consume(bytes);
+                stream.set_deadline(None);
+                return Ok(Introduction {
+                    origin,
+                    spoke_tls,
+                    rest: input,
+                });
+            }
+            Parsed::Partial => {}
+            Parsed::Refused(refusal) => return Err(Unintroduced::Refused(refusal.reason)),
+        }
+        let is_silent = input.is_empty();
+        let received = if is_silent {
+            worker.first_bytes(stream, &mut input, patience).await
+        } else {
+            stream.set_deadline(Some(deadline));
+            stream.recv(&mut input).await
+        };
+        match received {
+            Ok(0) if is_silent => return Err(Unintroduced::Silent),
+            Ok(0) => {
+                return Err(Unintroduced::Refused("it ended within its header"));
+            }
+            Ok(_) => {}
+            Err(error) => return Err(Unintroduced::Connection(error)),
+        }
+    }
+}
+
+/// A client in a line of the log.
+fn shown_peer(address: Option<IpAddr>) -> String {
+    address.map_or("a Unix socket".to_owned(), |address| address.to_string())
+}
+
+fn origin(header: &ProxyHeader<'_>) -> Origin {
+    match header.origin {
+        proxy_protocol::Origin::Local | proxy_protocol::Origin::Unknown => Origin::OfSocket,
+        proxy_protocol::Origin::Ip { source, .. } => {
+            Origin::Address(source.ip().to_canonical(), source.port())
+        }
+        proxy_protocol::Origin::Unix { .. } => Origin::Nowhere,
+    }
+}
+
+fn spoke_tls(header: &ProxyHeader<'_>) -> bool {
+    header.origin != proxy_protocol::Origin::Local && header.tls.is_some_and(|tls| tls.spoken)
+}
+
+impl Unintroduced {
+    /// Tells the meter, and the log what its reader may have to mend. Nobody gets a response: a proxy has spoken.
+    fn account(self, stream: &Stream, worker: &Worker) {
+        worker.meter.connection();
+        let why = match &self {
+            Unintroduced::Silent => return,
+            Unintroduced::Connection(error) => error.to_string(),
+            Unintroduced::Refused(why) => (*why).to_owned(),
+        };
+        worker.meter.garbage();
+        let peer = stream.peer().map(|peer| peer.ip().to_canonical());
+        let peer = shown_peer(peer);
+        worker.log.failure(
+            &worker.core,
+            format_args!("a connection from {peer} did not begin with the PROXY protocol: {why}"),
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! Why a request has no place on its connection.
+
+use onrush_http::request::RequestHead;
+use onrush_http::{Method, Refusal};
+use onrush_tls::Info;
+
+use crate::exchange::request_context::Source;
+use crate::routing::route::host_of;
+use crate::site::Site;
+
+/// The refusal of a request that belongs on another connection, or on none. `listener` has accepted its connection.
+#[inline]
+pub(crate) fn misplaced(
+    head: &RequestHead<'_, '_>,
+    site: &Site,
+    source: Source<'_>,
+    listener: u16,
+) -> Option<Refusal> {
+    if head.method == Method::Connect {
+        return Some(Refusal::new(501, "CONNECT is not supported"));
+    }
+    // RFC 9110 4.2.1, RFC 9112 3.3: an empty host may mean a default host, but not with routes for several hosts.
+    if head.authority == Some("") && site.routes.know_hosts() {
+        return Some(Refusal::new(400, "an empty Host field"));
+    }
+    if let Some(authority) = head.authority
+        && is_misdirected(authority, source)
+    {
+        let reason = "the certificate of this connection is for other hosts";
+        return Some(Refusal::new(421, reason));
+    }
+    let host = host_of(head.authority.unwrap_or(""));
+    if site.misdirects(listener, source.stream, host) {
+        let reason =
+            "the host has another rule for certificates of clients than the name of the connection";
+        return Some(Refusal::new(421, reason));
+    }
+    None
+}
+
+/// Whether a request for this authority belongs on a connection with another certificate.
+#[inline]
+fn is_misdirected(authority: &str, source: Source<'_>) -> bool {
+    let misdirects = |info: &Info| info.misdirects(host_of(authority));
+    source.stream.with_info(misdirects) == Some(true)
+}

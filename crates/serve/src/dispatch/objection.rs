@@ -1,0 +1,50 @@
+//! Why a request may not be forwarded.
+
+use onrush_engine::Error;
+use onrush_http::Refusal;
+use onrush_http::request::RequestHead;
+
+use crate::exchange::request_context::RequestContext;
+use crate::proxy::{rewrite, upgrade};
+use crate::routing::route::Coming;
+use crate::site::Site;
+
+/// The reason not to forward the request to its group, if there is one. `path` is its normalized path, and `index` the index of
+/// its route.
+///
+/// # Errors
+/// When the core is out of buffers.
+pub(crate) fn objection(
+    (head, path): (&RequestHead<'_, '_>, &[u8]),
+    (site, index): (&Site, usize),
+    (context, coming): (RequestContext<'_>, &impl Coming),
+) -> Result<Option<Refusal>, Error> {
+    let group = &site.groups[context.exchange.group()];
+    if group.speaks_http2()
+        && upgrade::is_asked(head)
+        && let Some(refusal) = upgrade::objection(head)
+    {
+        return Ok(Some(refusal));
+    }
+    let treatment = context.treatment();
+    let treatment = treatment.expect("a request is forwarded by its route");
+    let others = rewrite::other_paths(head, &treatment.rules, (path, &treatment.prefix));
+    if let Some(refusal) = others_route(head, others, (site, index), coming) {
+        return Ok(Some(refusal));
+    }
+    rewrite::objection(head, &treatment.rules, context)
+}
+
+/// A refusal if the route of one of these paths is another one.
+pub(crate) fn others_route(
+    head: &RequestHead<'_, '_>,
+    paths: impl IntoIterator<Item = Vec<u8>>,
+    (site, index): (&Site, usize),
+    coming: &impl Coming,
+) -> Option<Refusal> {
+    let is_anothers = |path: Vec<u8>| site.routes.choose(head, &path, coming) != Some(index);
+    let reason =
+        "its route adds a slash to the path, and another route matches the path with that slash";
+    let is_refused = paths.into_iter().any(is_anothers);
+    is_refused.then(|| Refusal::new(400, reason))
+}

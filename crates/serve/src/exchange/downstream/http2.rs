@@ -1,0 +1,225 @@
+//! The client's side of one stream of HTTP/2 (RFC 9113): its request is there as decoded fields, and what comes of its body.
+
+mod arrival;
+mod body;
+pub(crate) mod flow;
+pub(crate) mod last_heads;
+pub(crate) mod output;
+mod rendered;
+pub(crate) mod session;
+pub(crate) mod stalled;
+mod tunnel;
+mod turn;
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use onrush_engine::Error;
+use onrush_engine::random::Random;
+use onrush_http::body::BodyReader;
+use onrush_http::http2::code::Code;
+use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::message::{self, Asks, ExtendedConnect, Follows, Rejection};
+use onrush_http::http2::{self, End};
+use onrush_http::request::RequestHead;
+use onrush_http::{Framing, HeaderSlots, Limits};
+use onrush_tls::Transport;
+
+use super::request_body::{Arrived, RequestBody};
+use crate::exchange::reply;
+use crate::exchange::reply::http2::Reply;
+use crate::exchange::websocket;
+use crate::limits::http2::HTTP2_WHOLE_MAX;
+use crate::worker::waiter::Parked;
+pub(crate) use body::Body;
+use flow::{Flow, Receiving};
+use session::Session;
+
+/// One request of a connection. Dropping it ends its stream: with a reset where its response is not whole.
+pub(crate) struct Stream {
+    session: Rc<Session>,
+    flow: Rc<Flow>,
+    /// None once this is dropped.
+    fields: Option<Box<FieldSection>>,
+    follows: Follows,
+    framing: Framing,
+    /// A small body that came with its head. It is here until nobody can ask for its request to be sent again.
+    whole: Vec<u8>,
+}
+
+impl Stream {
+    /// The request with these fields, which has opened `stream`.
+    pub(crate) fn new(
+        session: &Rc<Session>,
+        (stream, end): (http2::Stream, End),
+        fields: Box<FieldSection>,
+    ) -> Self {
+        let (follows, body) = match end {
+            End::Stream => (Follows::Nothing, Receiving::Whole),
+            End::Open => (Follows::More, Receiving::Open),
+        };
+        Self {
+            flow: session.open(stream, body),
+            session: Rc::clone(session),
+            fields: Some(fields),
+            follows,
+            framing: Framing::None,
+            whole: Vec::new(),
+        }
+    }
+
+    /// Which one it is, while more of its body may come with its head.
+    pub(crate) fn goes_on(&self) -> Option<http2::Stream> {
+        let incoming = &self.flow.incoming;
+        if incoming.state.get() != Receiving::Open || self.flow.is_reset.get() {
+            return None;
+        }
+        let is_small = incoming.body().bytes.borrow().len() <= HTTP2_WHOLE_MAX;
+        self.flow.stream.get().filter(|_| is_small)
+    }
+
+    /// Its head, which is looked at for the first time.
+    ///
+    /// # Errors
+    /// Why it is none.
+    #[inline]
+    pub(crate) fn judge<'h, 'b>(
+        &'b mut self,
+        slots: &'h mut HeaderSlots<'b>,
+        limits: &Limits,
+        chance: &Random,
+    ) -> Result<(RequestHead<'h, 'b>, Arrived<'b>, reply::To<'b>), Rejection> {
+        let key = || websocket::key(chance);
+        let Some(fields) = &mut self.fields else {
+            unreachable!("it is not dropped");
+        };
+        if message::as_upgrade(fields, key, limits)? == Asks::Tunnel {
+            self.follows = Follows::Nothing;
+        }
+        let unknown = ExtendedConnect::Unknown;
+        let request = message::request(fields, slots, self.follows, unknown, limits)?;
+        self.framing = request.head.framing;
+        if let Some(whole) = self.flow.take_whole(self.framing) {
+            self.whole = whole;
+        }
+        let arrived = arrived(self.framing, &self.whole);
+        let to = Reply::new(&self.session, &self.flow);
+        Ok((request.head, arrived, reply::To::Http2(to)))
+    }
+
+    pub(crate) fn transport(&self) -> &Transport {
+        self.session.transport()
+    }
+
+    pub(crate) fn head<'h, 'b>(
+        &'b self,
+        slots: &'h mut HeaderSlots<'b>,
+        limits: &Limits,
+    ) -> RequestHead<'h, 'b> {
+        let unknown = ExtendedConnect::Unknown;
+        let Some(fields) = &self.fields else {
+            unreachable!("it is not dropped");
+        };
+        match message::request(fields, slots, self.follows, unknown, limits) {
+            Ok(request) => request.head,
+            Err(_) => unreachable!("it was a request when its route was chosen"),
+        }
+    }
+
+    pub(super) fn arrived(&self) -> Arrived<'_> {
+        arrived(self.framing, &self.whole)
+    }
+
+    /// The head is not needed any more, and the body is read as if it had not come with it.
+    pub(crate) fn take_head(&mut self) {
+        if !self.whole.is_empty() {
+            let whole = std::mem::take(&mut self.whole);
+            self.flow.incoming.body().bytes.replace(whole);
+        }
+    }
+
+    /// Neither the head is needed any more nor the body that came with it.
+    pub(super) fn take_request(&mut self) {
+        if self.whole.is_empty() {
+            return;
+        }
+        let bytes = std::mem::take(&mut self.whole).len() as u32; // HTTP2_WHOLE_MAX at most
+        self.flow.incoming.state.set(Receiving::Whole);
+        self.session.release_quietly(&self.flow, bytes);
+    }
+
+    pub(super) fn cut_off(&mut self, code: Code) {
+        self.session.cut_off(&self.flow, code);
+    }
+
+    /// Bounds a body whose head has not said how many bytes it has.
+    pub(crate) fn limit_body(&mut self, bytes_max: u64) {
+        if self.framing == Framing::Chunked {
+            self.flow.incoming.body().bytes_max.set(bytes_max);
+        }
+    }
+
+    /// Whether nothing of what was written waits for the client's windows.
+    pub(crate) fn is_written(&self) -> bool {
+        self.flow.has_left()
+    }
+
+    /// It waits without a task: for its server, or the end of the stream.
+    pub(crate) fn park(&self, parked: Rc<dyn Parked>) {
+        self.flow.waiter.park(parked);
+    }
+
+    /// It is no request, for this reason.
+    pub(crate) fn reject(&mut self, reason: &'static str) {
+        if let Some(stream) = self.flow.stream.get() {
+            self.session.reject(stream, reason);
+        }
+    }
+
+    pub(crate) fn split(&mut self) -> (RequestBody<'_>, reply::To<'_>) {
+        let body = Body::new(&self.session, &self.flow, self.framing);
+        let to = Reply::new(&self.session, &self.flow);
+        (RequestBody::Http2(body), reply::To::Http2(to))
+    }
+
+    /// Where a response is written that is none of a route.
+    pub(crate) fn to(&self) -> reply::To<'_> {
+        reply::To::Http2(Reply::new(&self.session, &self.flow))
+    }
+
+    /// Bytes of the response.
+    pub(crate) fn written(&self) -> u64 {
+        self.flow.written()
+    }
+
+    /// Waits until what is written is on its way.
+    pub(crate) fn flush(&self) -> impl Future<Output = Result<(), Error>> + use<> {
+        self.session.flush(&self.flow)
+    }
+
+    /// Whether the stream is closed before its time.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.flow.is_reset.get()
+    }
+
+    pub(crate) fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
+        self.flow.poll_reset(context)
+    }
+}
+
+/// What came of a body that is framed so with its head: a `whole` one, or nothing.
+fn arrived(framing: Framing, whole: &[u8]) -> Arrived<'_> {
+    match whole {
+        b"" => Arrived::Framed(BodyReader::new(framing), b""),
+        whole => Arrived::Whole(framing, whole),
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.take_head();
+        if let Some(fields) = self.fields.take() {
+            self.session.leave(&self.flow, fields);
+        }
+    }
+}

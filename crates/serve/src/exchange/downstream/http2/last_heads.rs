@@ -1,0 +1,58 @@
+//! Heads of responses as they were written last on a connection: the next ones are often the same.
+
+use onrush_http::Method;
+use onrush_http::http2::hpack::{Encoder, Repeated};
+use onrush_http::response::ResponseHead;
+
+use crate::exchange::reply::fields::{BodyLength, MadeOf};
+use crate::limits::http2::HTTP2_REPEATED_MAX;
+
+/// The last one that was rendered, and the last one of a server.
+#[derive(Default)]
+pub(crate) struct LastHeads {
+    pub(super) rendered: Repeated,
+    forwarded: Repeated,
+    /// What the fields of the last one of a server follow from.
+    text: Vec<u8>,
+    length: Option<BodyLength>,
+}
+
+impl LastHeads {
+    /// Appends what `fields` makes of a head of a server, and returns what it has said of the length. It is called only where that may be
+    /// something else than last time.
+    pub(crate) fn forwarded(
+        &mut self,
+        (head, method, made_of): (&ResponseHead<'_, '_>, Method, MadeOf),
+        encoder: &mut Encoder,
+        out: &mut Vec<u8>,
+        fields: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> Option<BodyLength>,
+    ) -> Option<BodyLength> {
+        let MadeOf::Head { date, length } = made_of else {
+            return fields(encoder, out);
+        };
+        self.text.clear();
+        let (kind, bytes) = match length {
+            None => (0, 0),
+            Some(BodyLength::Unknown) => (1, 0),
+            Some(BodyLength::Known(bytes)) => (2, bytes),
+        };
+        self.text
+            .extend_from_slice(&[u8::from(method == Method::Head), kind]);
+        self.text.extend_from_slice(&head.status.to_be_bytes());
+        self.text.extend_from_slice(&bytes.to_be_bytes());
+        self.text.extend_from_slice(&date);
+        // Neither a name nor a value has these bytes.
+        for header in head.headers {
+            for (part, end) in [(header.name.as_bytes(), 0), (header.value, b'\n')] {
+                self.text.extend_from_slice(part);
+                self.text.push(end);
+            }
+        }
+        let text = (&*self.text, HTTP2_REPEATED_MAX);
+        let length = &mut self.length;
+        self.forwarded.write(text, encoder, out, |encoder, out| {
+            *length = fields(encoder, out);
+        });
+        self.length
+    }
+}

@@ -1,0 +1,57 @@
+//! Heads whose fields are looked at again before they are written: those that a route edits, in protocols that have no lines.
+
+use onrush_http::write::HeadWriter;
+
+use super::fields::{BodyLength, Fields, Pair, pairs_of};
+use crate::rules::cache_control::Said;
+use crate::rules::response_edits::Applied;
+use crate::worker::Worker;
+
+/// The fields of a response of our own, as `edits` leave them, and what is known of its body.
+pub(super) fn own(
+    worker: &Worker,
+    edits: Option<Applied<'_>>,
+    fields: impl FnOnce(&mut Fields<'_>),
+) -> (Vec<Pair>, Option<BodyLength>) {
+    let mut pairs = vec![("server".to_owned(), b"onrush".to_vec())];
+    let mut to = Fields::pairs(&mut pairs);
+    to.date(&worker.date());
+    fields(&mut to);
+    let length = to.body_length();
+    if let Some(edits) = edits {
+        pairs.retain(|(name, _)| !edits.drops_ours(name));
+        let edits = edits.knowing(|| {
+            let mut said = Said::default();
+            pairs
+                .iter()
+                .for_each(|(name, value)| said.field(name, value));
+            said
+        });
+        append(edits, &mut pairs);
+    }
+    (pairs, length)
+}
+
+/// The same of a server's response, of which `fields` leaves out what the edits take away.
+pub(super) fn forwarded(
+    edits: Option<Applied<'_>>,
+    fields: impl FnOnce(&mut Fields<'_>),
+) -> (Vec<Pair>, Option<BodyLength>) {
+    let mut pairs = Vec::new();
+    let mut to = Fields::pairs(&mut pairs);
+    fields(&mut to);
+    let length = to.body_length();
+    if let Some(edits) = edits {
+        append(edits, &mut pairs);
+    }
+    (pairs, length)
+}
+
+fn append(edits: Applied<'_>, pairs: &mut Vec<Pair>) {
+    let mut room = vec![0; edits.growth()];
+    let mut writer = HeadWriter::new(&mut room);
+    edits.write(&mut writer);
+    let bytes = writer.finish().expect("it says how much it writes");
+    let added = pairs_of(&room[..bytes]);
+    pairs.extend(added.map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec())));
+}

@@ -1,0 +1,159 @@
+//! Who asks: the client of a request, with what trusted proxies say of it, and the request's way.
+
+use std::cell::OnceCell;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use onrush_http::Header;
+use onrush_http::forwarded::Scheme;
+use onrush_http::proxy_protocol::Origin;
+use onrush_tls::{Info, Transport};
+
+use crate::exchange::Exchange;
+use crate::exchange::settings::{Settings, Treatment};
+use crate::routing::client::{Client, ClientOrigin};
+use crate::routing::variables::About;
+use crate::worker::Worker;
+
+/// Where requests come from: one for each request.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) client: &'a Client,
+    /// The client's connection.
+    pub(crate) stream: &'a Transport,
+    /// What [`RequestContext::origin`] has found out.
+    pub(crate) origin: &'a OnceCell<ClientOrigin>,
+}
+
+/// Who asks, and which way the request goes.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestContext<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) client: &'a Client,
+    /// The client's connection.
+    pub(crate) stream: &'a Transport,
+    pub(crate) exchange: &'a Exchange,
+    origin: &'a OnceCell<ClientOrigin>,
+}
+
+impl<'a> Source<'a> {
+    /// With what is known of the request.
+    #[inline]
+    pub(crate) fn of(self, exchange: &'a Exchange) -> RequestContext<'a> {
+        RequestContext {
+            worker: self.worker,
+            client: self.client,
+            stream: self.stream,
+            exchange,
+            origin: self.origin,
+        }
+    }
+}
+
+impl<'a> RequestContext<'a> {
+    pub(crate) fn settings(&self) -> &'a Settings {
+        self.exchange.settings()
+    }
+
+    /// The address at the other end of the connection.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        self.client.peer(self.stream).map(|(address, _)| address)
+    }
+
+    /// Whether what the peer says of others is believed.
+    #[inline]
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.client.is_trusted(&self.settings().trust, self.stream)
+    }
+
+    /// Where the request comes from: what its connection says, or what trusted proxies do. It is found out once.
+    pub(crate) fn origin(&self, headers: &[Header<'_>]) -> ClientOrigin {
+        *self.origin.get_or_init(|| match self.told(headers) {
+            Some(told) => ClientOrigin {
+                address: Some(told.address),
+                scheme: told.scheme.unwrap_or(self.client.scheme),
+            },
+            None => ClientOrigin {
+                address: self.peer(),
+                scheme: self.client.scheme,
+            },
+        })
+    }
+
+    /// The client's address: the peer's, or what trusted proxies say.
+    pub(crate) fn address(&self, headers: &[Header<'_>]) -> Option<IpAddr> {
+        self.origin(headers).address
+    }
+
+    /// The client's port, where it is known: behind a proxy it is not.
+    pub(crate) fn port(&self, headers: &[Header<'_>]) -> Option<u16> {
+        let (peer, port) = self.client.peer(self.stream)?;
+        (self.address(headers) == Some(peer)).then_some(port)
+    }
+
+    /// Whom a connection for this request is made for, in the words of the PROXY protocol.
+    pub(crate) fn introduction(&self, headers: &[Header<'_>]) -> Origin<'static> {
+        let Some(address) = self.address(headers) else {
+            return Origin::Unix {
+                source: b"",
+                destination: b"",
+            };
+        };
+        let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+        Origin::Ip {
+            source: SocketAddr::new(address, self.port(headers).unwrap_or(0)),
+            destination: self.stream.local().unwrap_or(nowhere),
+        }
+    }
+
+    /// The scheme of the client's request.
+    pub(crate) fn scheme(&self, headers: &[Header<'_>]) -> Scheme {
+        self.origin(headers).scheme
+    }
+
+    /// What a trusted proxy tells of its client.
+    pub(crate) fn told<'b>(
+        &self,
+        headers: &[Header<'b>],
+    ) -> Option<onrush_http::forwarded::Client<'b>> {
+        if !self.is_trusted() {
+            return None;
+        }
+        Some(self.settings().trust.client(self.peer()?, headers))
+    }
+
+    /// How its route treats it.
+    pub(crate) fn treatment(&self) -> Option<&'a Treatment> {
+        self.exchange.treatment()
+    }
+}
+
+impl About for RequestContext<'_> {
+    fn address(&self, headers: &[Header<'_>]) -> Option<IpAddr> {
+        RequestContext::address(self, headers)
+    }
+
+    fn port(&self, headers: &[Header<'_>]) -> Option<u16> {
+        RequestContext::port(self, headers)
+    }
+
+    fn scheme(&self, headers: &[Header<'_>]) -> Scheme {
+        RequestContext::scheme(self, headers)
+    }
+
+    fn prefix(&self) -> &str {
+        self.treatment().map_or("", |treatment| &treatment.prefix)
+    }
+
+    fn group_name(&self) -> &str {
+        self.exchange.group_name()
+    }
+
+    fn request_id(&self) -> &[u8] {
+        self.exchange.request_id()
+    }
+
+    fn with_tls(&self, take: &mut dyn FnMut(&Info)) {
+        self.stream.with_info(take);
+    }
+}

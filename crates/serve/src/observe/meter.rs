@@ -1,0 +1,376 @@
+//! What one core has done, in plain counters; and the sum over all cores.
+
+use std::cell::Cell;
+#[cfg(test)]
+use std::cell::RefCell;
+use std::fmt;
+use std::iter::Sum;
+use std::ops::AddAssign;
+
+use crate::observe::record::{Class, End, Kind, Record};
+
+/// Counters of one core. No other thread sees them.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    connections: Cell<u64>,
+    /// Of clients, past their handshakes.
+    open: Cell<u64>,
+    connections_refused: Cell<u64>,
+    handshakes_failed: Cell<u64>,
+    requests: Cell<u64>,
+    /// By the first digit of the status; 0 is unused.
+    statuses: [Cell<u64>; 6],
+    refused: Cell<u64>,
+    given_up: Cell<u64>,
+    /// By [`Class`].
+    failures: [Cell<u64>; Class::ALL.len()],
+    retried: Cell<u64>,
+    tunnels: Cell<u64>,
+    unfinished: Cell<u64>,
+    /// By [`MirrorOutcome`].
+    mirrored: [Cell<u64>; MirrorOutcome::ALL.len()],
+    /// By [`Message`].
+    trailers_dropped: [Cell<u64>; Message::ALL.len()],
+    #[cfg(test)]
+    seen: RefCell<Vec<Seen>>,
+}
+
+/// A record that was observed.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) status: Option<u16>,
+    pub(crate) failure: Option<Class>,
+    pub(crate) end: End,
+}
+
+fn add(counter: &Cell<u64>) {
+    counter.set(counter.get() + 1);
+}
+
+impl Meter {
+    pub(crate) fn connection(&self) {
+        add(&self.connections);
+    }
+
+    /// A client is served from now on.
+    pub(crate) fn connection_opens(&self) {
+        add(&self.connections);
+        add(&self.open);
+    }
+
+    pub(crate) fn connection_closes(&self) {
+        self.open.set(self.open.get() - 1);
+    }
+
+    pub(crate) fn connections_open(&self) -> u64 {
+        self.open.get()
+    }
+
+    /// A connection was closed since there were as many as there may be.
+    pub(crate) fn connection_refused(&self) {
+        add(&self.connections_refused);
+    }
+
+    /// A client and we could not agree on how to speak TLS.
+    pub(crate) fn handshake_failed(&self) {
+        add(&self.connections);
+        add(&self.handshakes_failed);
+    }
+
+    /// A request has ended.
+    #[inline]
+    pub(crate) fn observe(&self, record: &Record, end: End) {
+        if let Some(status) = record.status() {
+            add(&self.requests);
+            add(&self.statuses[usize::from(status / 100).min(5)]);
+        }
+        if !record.is_usual() || end != End::Complete {
+            self.observe_unusual(record, end);
+        }
+        #[cfg(test)]
+        self.seen.borrow_mut().push(Seen {
+            status: record.status(),
+            failure: record.failure(),
+            end,
+        });
+    }
+
+    fn observe_unusual(&self, record: &Record, end: End) {
+        match record.kind() {
+            Kind::Ordinary => {}
+            Kind::Refused => add(&self.refused),
+            Kind::Tunnel => add(&self.tunnels),
+        }
+        if let Some(class) = record.failure() {
+            add(&self.failures[class as usize]);
+        }
+        let retried = self.retried.get() + u64::from(record.retries());
+        self.retried.set(retried);
+        match end {
+            End::Complete | End::Partial | End::Broken => {}
+            End::GivenUp => add(&self.given_up),
+            End::CutOff => add(&self.unfinished),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn take_seen(&self) -> Vec<Seen> {
+        self.seen.take()
+    }
+
+    /// What was received was no request, and gets no response: it came before the first, or behind the last.
+    pub(crate) fn garbage(&self) {
+        add(&self.refused);
+    }
+
+    /// A request was to be copied to another group.
+    pub(crate) fn mirrored(&self, outcome: MirrorOutcome) {
+        add(&self.mirrored[outcome as usize]);
+    }
+
+    /// Trailers were dropped, because their message has a length on its next connection or ends with it.
+    pub(crate) fn trailers_dropped(&self, message: Message) {
+        add(&self.trailers_dropped[message as usize]);
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        Totals {
+            connections: self.connections.get(),
+            connections_refused: self.connections_refused.get(),
+            handshakes_failed: self.handshakes_failed.get(),
+            requests: self.requests.get(),
+            statuses: std::array::from_fn(|class| self.statuses[class].get()),
+            refused: self.refused.get(),
+            given_up: self.given_up.get(),
+            failures: std::array::from_fn(|class| self.failures[class].get()),
+            retried: self.retried.get(),
+            tunnels: self.tunnels.get(),
+            unfinished: self.unfinished.get(),
+            mirrored: std::array::from_fn(|outcome| self.mirrored[outcome].get()),
+            trailers_dropped: std::array::from_fn(|message| self.trailers_dropped[message].get()),
+            cut_off: 0,
+        }
+    }
+}
+
+/// What a server has done since its start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Connections accepted.
+    pub connections: u64,
+    /// Connections that were closed at once, since there were as many as clients may have.
+    pub connections_refused: u64,
+    /// Of `connections`: those whose TLS handshake failed.
+    pub handshakes_failed: u64,
+    /// Requests that got responses, refused ones included.
+    pub requests: u64,
+    /// Responses by the first digit of their status; index 0 is unused.
+    pub statuses: [u64; 6],
+    /// Of `requests`: input that was not a valid request.
+    pub refused: u64,
+    /// Requests whose client was gone before all of the response had been sent. Where the response had begun they are among
+    /// `requests` and `statuses`, too.
+    pub given_up: u64,
+    /// Of `requests`: forwarded requests that no server responded to, or not to the end, in the order of [`Class::ALL`].
+    pub failures: [u64; Class::ALL.len()],
+    /// Requests that were sent again on another connection.
+    pub retried: u64,
+    /// Connections that became tunnels; each was one of `requests`.
+    pub tunnels: u64,
+    /// Requests that were still under way when the time to finish was over. Where the response had begun they are among
+    /// `requests` and `statuses`, too.
+    pub unfinished: u64,
+    /// Requests that were to be copied to another group, in the order of [`MirrorOutcome::ALL`].
+    pub mirrored: [u64; MirrorOutcome::ALL.len()],
+    /// Messages whose trailers did not pass, in the order of [`Message::ALL`].
+    pub trailers_dropped: [u64; Message::ALL.len()],
+    /// Connections that were still busy when the time to finish was over.
+    pub cut_off: u64,
+}
+
+/// Outcome of copying a request to another group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MirrorOutcome {
+    /// A server has responded to the copy.
+    Answered,
+    /// No server has.
+    Failed,
+    /// There was no room for another copy, no server for it, or no time left.
+    Dropped,
+    /// It cannot be copied: its body did not come with its head, or has trailers.
+    Skipped,
+}
+
+impl MirrorOutcome {
+    /// All, in their order.
+    pub const ALL: [MirrorOutcome; 4] = [
+        MirrorOutcome::Answered,
+        MirrorOutcome::Failed,
+        MirrorOutcome::Dropped,
+        MirrorOutcome::Skipped,
+    ];
+
+    /// As metrics have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            MirrorOutcome::Answered => "answered",
+            MirrorOutcome::Failed => "failed",
+            MirrorOutcome::Dropped => "dropped",
+            MirrorOutcome::Skipped => "skipped",
+        }
+    }
+}
+
+/// A forwarded message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Message {
+    /// From a client.
+    Request,
+    /// From a server.
+    Response,
+}
+
+impl Message {
+    /// All, in their order.
+    pub const ALL: [Message; 2] = [Message::Request, Message::Response];
+
+    /// Label in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Message::Request => "request",
+            Message::Response => "response",
+        }
+    }
+}
+
+impl Totals {
+    /// Forwarded requests that no server responded to, or not to the end.
+    pub fn failed(&self) -> u64 {
+        self.failures.iter().sum()
+    }
+
+    /// Of those, the ones that failed in this way.
+    pub fn failures(&self, class: Class) -> u64 {
+        self.failures[class as usize]
+    }
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, other: Totals) {
+        self.connections += other.connections;
+        self.connections_refused += other.connections_refused;
+        self.handshakes_failed += other.handshakes_failed;
+        self.requests += other.requests;
+        for (sum, more) in self.statuses.iter_mut().zip(other.statuses) {
+            *sum += more;
+        }
+        self.refused += other.refused;
+        self.given_up += other.given_up;
+        for (sum, more) in self.failures.iter_mut().zip(other.failures) {
+            *sum += more;
+        }
+        self.retried += other.retried;
+        self.tunnels += other.tunnels;
+        self.unfinished += other.unfinished;
+        for (sum, more) in self.mirrored.iter_mut().zip(other.mirrored) {
+            *sum += more;
+        }
+        let dropped = self.trailers_dropped.iter_mut();
+        for (sum, more) in dropped.zip(other.trailers_dropped) {
+            *sum += more;
+        }
+        self.cut_off += other.cut_off;
+    }
+}
+
+impl Sum for Totals {
+    fn sum<I: Iterator<Item = Totals>>(totals: I) -> Totals {
+        totals.fold(Totals::default(), |mut sum, more| {
+            sum += more;
+            sum
+        })
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} requests on {} connections",
+            self.requests, self.connections
+        )?;
+        let classes = (1..=5).filter(|&class| self.statuses[class] > 0);
+        for (position, class) in classes.enumerate() {
+            write!(
+                f,
+                "{} {class}xx {}",
+                if position == 0 { ":" } else { "," },
+                self.statuses[class]
+            )?;
+        }
+        let also = |f: &mut fmt::Formatter<'_>, count: u64, what: &str| {
+            if count > 0 {
+                write!(f, "; {count} {what}")?;
+            }
+            Ok(())
+        };
+        also(f, self.connections_refused, "connections refused")?;
+        also(f, self.handshakes_failed, "TLS handshakes failed")?;
+        also(f, self.tunnels, "tunnels")?;
+        also(f, self.refused, "refused")?;
+        also(f, self.given_up, "given up by clients")?;
+        also(f, self.failed(), "failed upstream")?;
+        let mut separator = " (";
+        for class in Class::ALL
+            .into_iter()
+            .filter(|&class| self.failures(class) > 0)
+        {
+            write!(f, "{separator}{} {}", self.failures(class), class.name())?;
+            separator = ", ";
+        }
+        if self.failed() > 0 {
+            f.write_str(")")?;
+        }
+        also(f, self.retried, "retried")?;
+        also(f, self.cut_off, "connections cut off")?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_say_only_what_happened() {
+        let meter = Meter::default();
+        let observe = |status: u16, tell: &dyn Fn(&mut Record)| {
+            let mut record = Record::default();
+            record.respond(status);
+            tell(&mut record);
+            meter.observe(&record, End::Complete);
+        };
+        meter.connection();
+        for status in [200, 404, 200] {
+            observe(status, &|_| {});
+        }
+        assert_eq!(
+            meter.totals().to_string(),
+            "3 requests on 1 connections: 2xx 2, 4xx 1"
+        );
+        meter.garbage();
+        observe(101, &|record| record.tunnel());
+        let given_up = Record::default();
+        given_up.respond(200);
+        meter.observe(&given_up, End::GivenUp);
+        for class in [Class::Reset, Class::Timeout] {
+            observe(502, &|record| record.fail(class));
+        }
+        let sum: Totals = [meter.totals(), meter.totals()].into_iter().sum();
+        assert_eq!(
+            sum.to_string(),
+            "14 requests on 2 connections: 1xx 2, 2xx 6, 4xx 2, 5xx 4; 2 tunnels; 2 refused; 2 given up by clients; 4 failed upstream (2 timeout, 2 reset)"
+        );
+    }
+}

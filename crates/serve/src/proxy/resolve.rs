@@ -1,0 +1,306 @@
+//! Addresses of servers that are written as names: asked for at the start, and again whenever what was found has had its
+//! time, on a thread of their own. What is found goes to the endpoints; no request ever waits for a name.
+//!
+//! `directory.rs` asks, `known.rs` decides what a response changes.
+
+mod directory;
+mod known;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use onrush_config::limits::WEIGHT_MAX;
+use onrush_config::plan::{ServerAddress, Upstream};
+use onrush_engine::{Address, Instant, clock};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::task::LocalSet;
+
+use crate::limits::{ADDRESSES_SHOWN_MAX, FIRST_ANSWERS_WAIT};
+use crate::proxy::endpoints::{Endpoints, Location};
+use directory::{Directory, Question, Setting};
+use known::{Found, Known, News, Outcome};
+
+/// Resolves names until it is dropped.
+pub(crate) struct Resolver {
+    /// Ends the thread by being dropped.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Resolver {
+    /// Asks for all names of `upstreams` and gives what is found to `all_endpoints`. Returns when each has had its first
+    /// outcome, or a bounded time is over; what is missing then is asked for in the background. None without names.
+    ///
+    /// # Errors
+    /// When the system refuses the thread or what it needs.
+    pub(crate) fn start(
+        upstreams: &[Upstream],
+        all_endpoints: &[Arc<Endpoints>],
+    ) -> io::Result<Option<Self>> {
+        Self::start_with(Setting::System, upstreams, all_endpoints)
+    }
+
+    fn start_with(
+        setting: Setting,
+        upstreams: &[Upstream],
+        all_endpoints: &[Arc<Endpoints>],
+    ) -> io::Result<Option<Self>> {
+        let names = names(upstreams, all_endpoints);
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let all: Vec<String> = names.iter().map(Name::to_string).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (stop, stopped) = oneshot::channel();
+        let (first, firsts) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("names".into())
+            .spawn(move || run(&runtime, setting, names, &first, stopped))?;
+        let resolver = Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        };
+        for name in without_outcome(&all, &firsts) {
+            tracing::warn!("{name} is not resolved yet and down until it is");
+        }
+        Ok(Some(resolver))
+    }
+}
+
+impl Drop for Resolver {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported as one.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The addresses of a host, for a thread that may wait so long for them.
+///
+/// # Errors
+/// Why there are none.
+pub(crate) fn lookup(host: &str, patience: Duration) -> Result<Vec<IpAddr>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let question = Question::Host(host.to_owned());
+    let directory = Rc::new(Directory::new(Setting::System));
+    let asking = async { tokio::time::timeout(patience, directory.ask(&question)).await };
+    let outcome = LocalSet::new().block_on(&runtime, asking);
+    match outcome {
+        Ok(Outcome::Answered { targets, .. }) => {
+            let addresses = targets.into_iter().filter_map(|target| target.addresses);
+            Ok(addresses.flatten().collect())
+        }
+        Ok(Outcome::Denied(why) | Outcome::Failed(why)) => Err(format!("{host}: {why}")),
+        Err(_) => Err(format!("{host} is not resolved within {patience:?}")),
+    }
+}
+
+/// Waits for first outcomes, by their indexes, as long as that is worth it; returns those of `all` that had none.
+fn without_outcome<'a>(all: &'a [String], firsts: &mpsc::Receiver<usize>) -> Vec<&'a String> {
+    let deadline = clock::now() + FIRST_ANSWERS_WAIT;
+    let mut missing: Vec<Option<&String>> = all.iter().map(Some).collect();
+    while missing.iter().any(Option::is_some) {
+        match firsts.recv_timeout(deadline - clock::now()) {
+            Ok(index) => missing[index] = None,
+            Err(_) => break,
+        }
+    }
+    missing.into_iter().flatten().collect()
+}
+
+/// A name, and the servers of the configuration that are written with it.
+struct Name {
+    question: Question,
+    /// The shortest `resolve_retry` of its groups.
+    retry: Duration,
+    entries: Vec<Entry>,
+}
+
+/// A server of the configuration.
+struct Entry {
+    endpoints: Arc<Endpoints>,
+    server: usize,
+    group: String,
+    address: ServerAddress,
+    weight: u32,
+    backup: bool,
+}
+
+/// All names of `upstreams`, each once.
+fn names(upstreams: &[Upstream], all_endpoints: &[Arc<Endpoints>]) -> Vec<Name> {
+    let mut names: Vec<Name> = Vec::new();
+    for (upstream, endpoints) in upstreams.iter().zip(all_endpoints) {
+        for (index, server) in upstream.servers.iter().enumerate() {
+            let Some(question) = Question::of(&server.address) else {
+                continue;
+            };
+            let entry = Entry {
+                endpoints: Arc::clone(endpoints),
+                server: index,
+                group: upstream.name.clone(),
+                address: server.address.clone(),
+                weight: server.weight,
+                backup: server.backup,
+            };
+            match names.iter_mut().find(|name| name.question == question) {
+                Some(name) => {
+                    name.retry = name.retry.min(upstream.resolve_retry);
+                    name.entries.push(entry);
+                }
+                None => names.push(Name {
+                    question,
+                    retry: upstream.resolve_retry,
+                    entries: vec![entry],
+                }),
+            }
+        }
+    }
+    names
+}
+
+/// Follows all names until `stopped` hears that its sender has gone.
+fn run(
+    runtime: &Runtime,
+    setting: Setting,
+    names: Vec<Name>,
+    first: &mpsc::Sender<usize>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let tasks = LocalSet::new();
+    let directory = Rc::new(Directory::new(setting));
+    for (index, name) in names.into_iter().enumerate() {
+        let first = first.clone();
+        let had_first = move || {
+            // Nobody waits any more when the time for that is over.
+            let _ = first.send(index);
+        };
+        tasks.spawn_local(follow(name, Rc::clone(&directory), had_first));
+    }
+    // Nothing is ever sent.
+    let _ = runtime.block_on(tasks.run_until(stopped));
+}
+
+/// Asks for a name for ever.
+async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) {
+    let mut known = Known::new(name.retry);
+    let mut had_first = Some(had_first);
+    let mut left_out = 0;
+    let mut was_answered = false;
+    loop {
+        let outcome = directory.ask(&name.question).await;
+        was_answered |= !matches!(outcome, Outcome::Failed(_));
+        let step = known.learn(outcome);
+        // Servers that are there from the start have no slow one.
+        let since = match had_first {
+            Some(_) => Instant::default(),
+            None => clock::now(),
+        };
+        let left_out_before = left_out;
+        // Before there is an answer, what the configuration before has found stays.
+        if was_answered {
+            left_out = name.assign(known.found(), since);
+        }
+        if let Some(news) = step.news {
+            name.tell(&news, known.found());
+        }
+        if left_out_before == 0 && left_out > 0 {
+            tracing::warn!(
+                "{name} has {} addresses, and {left_out} of them get no requests: raise addresses_max",
+                known.found().len()
+            );
+        }
+        if let Some(had_first) = had_first.take() {
+            had_first();
+        }
+        tokio::time::sleep(step.pause).await;
+    }
+}
+
+impl Name {
+    /// Gives what was found to the endpoints of its servers; returns how many addresses found none.
+    fn assign(&self, found: &[Found], since: Instant) -> usize {
+        let assigned = self.entries.iter().map(|entry| {
+            let found: Vec<Location> = found.iter().map(|found| entry.location(found)).collect();
+            entry.endpoints.assign(entry.server, &found, since)
+        });
+        assigned.max().unwrap_or(0)
+    }
+
+    fn tell(&self, news: &News, found: &[Found]) {
+        match news {
+            News::Addresses => {
+                tracing::info!(event = "name_resolved", "{self} is {}", list(found));
+            }
+            News::Back => tracing::info!(event = "name_resolved", "{self} is resolved again"),
+            News::Failing(why) if found.is_empty() => {
+                tracing::warn!(
+                    event = "name_failing",
+                    "cannot resolve {self}: {why}; it is down until that changes"
+                );
+            }
+            News::Failing(why) => {
+                let found = list(found);
+                tracing::warn!(
+                    event = "name_failing",
+                    "cannot resolve {self}: {why}; it stays {found}"
+                );
+            }
+            News::Gone(why) => {
+                tracing::warn!(event = "name_gone", "{self} has gone and is down: {why}");
+            }
+        }
+    }
+}
+
+/// As people know it: its servers with their groups.
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Entry { address, group, .. }) in self.entries.iter().enumerate() {
+            let separator = if index > 0 { ", " } else { "" };
+            write!(f, "{separator}{address}")?;
+            // A group without a name of its own has that of its server.
+            if *group != address.to_string() {
+                write!(f, " of {group}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn list(found: &[Found]) -> String {
+    let addresses = found.iter().map(|found| match found.port {
+        Some(port) => SocketAddr::new(found.ip, port).to_string(),
+        None => found.ip.to_string(),
+    });
+    let shown: Vec<String> = addresses.take(ADDRESSES_SHOWN_MAX).collect();
+    shown.join(", ")
+}
+
+impl Entry {
+    fn location(&self, found: &Found) -> Location {
+        let port = match &self.address {
+            ServerAddress::Name { port, .. } => *port,
+            ServerAddress::Ip(_) | ServerAddress::Srv(_) | ServerAddress::Unix(_) => 0,
+        };
+        Location {
+            address: Address::Tcp(SocketAddr::new(found.ip, found.port.unwrap_or(port))),
+            weight: found.weight.saturating_mul(self.weight).min(WEIGHT_MAX),
+            backup: found.backup || self.backup,
+        }
+    }
+}

@@ -1,0 +1,544 @@
+//! Which route a request takes. Pure: routes and a request in, a route out.
+
+mod index;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use onrush_config::plan::{self, ValueMatch, When};
+use onrush_http::forwarded::Scheme;
+use onrush_http::request::RequestHead;
+use onrush_http::{Header, query};
+
+use crate::routing::client::ClientOrigin;
+use index::{Asks, Candidate, beginning};
+
+pub(crate) use index::RouteIndex;
+
+/// The conditions of a route and what stands behind them.
+#[derive(Debug)]
+pub(crate) struct Route<T> {
+    pub(crate) when: When,
+    pub(crate) target: T,
+}
+
+/// Where a request comes from, for those routes that ask.
+pub(crate) trait Coming {
+    /// The client, by its connection or by trusted proxies.
+    fn origin(&self) -> ClientOrigin;
+
+    /// The name of the listener that it came by.
+    fn listener(&self) -> &str;
+}
+
+/// The first condition of a route that a request does not fulfil. Of several of a kind its index says which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unmet {
+    Host,
+    Path,
+    Method,
+    Header(u32),
+    Query(u32),
+    From,
+    Scheme,
+    Listener,
+    /// All of these hold together, and must not.
+    Not(u32),
+}
+
+/// All routes, prepared so that hundreds of them cost a request little more than a handful does.
+#[derive(Debug)]
+pub(crate) struct Routes<T> {
+    /// In file order.
+    routes: Vec<Route<T>>,
+    index: Arc<RouteIndex>,
+}
+
+impl<T> Routes<T> {
+    /// `index` is that of `routes`, which are in file order.
+    pub(crate) fn new(routes: Vec<Route<T>>, index: &Arc<RouteIndex>) -> Self {
+        debug_assert_eq!(
+            index.all.len(),
+            routes.len(),
+            "the index is of these routes"
+        );
+        Self {
+            routes,
+            index: Arc::clone(index),
+        }
+    }
+
+    /// Takes the routes out, when no request needs them any more.
+    pub(crate) fn take(&mut self) -> Vec<Route<T>> {
+        std::mem::take(&mut self.routes)
+    }
+
+    /// All of them, in file order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Route<T>> {
+        self.routes.iter()
+    }
+
+    /// The first route that matches, by its index. `path` is the one of `head` normalized; where it comes from is only asked
+    /// when a route does.
+    #[inline]
+    pub(crate) fn choose(
+        &self,
+        head: &RequestHead<'_, '_>,
+        path: &[u8],
+        coming: &impl Coming,
+    ) -> Option<usize> {
+        let beginning = beginning(path);
+        let host = match self.index.knows_hosts {
+            true => host_of(head.authority.unwrap_or("")),
+            false => "",
+        };
+        // Of several lists the earliest match counts: in each, only routes before the best so far are looked at.
+        let mut end = self.routes.len();
+        let mut look = |candidates: &[Candidate]| {
+            let found = candidates
+                .iter()
+                .take_while(|candidate| (candidate.route as usize) < end)
+                .filter(|candidate| beginning & candidate.mask == candidate.beginning)
+                .find(|candidate| {
+                    let when = &self.routes[candidate.route as usize].when;
+                    let asked = (host.as_bytes(), path, candidate.asks);
+                    unmet(when, head, asked, coming).is_none()
+                });
+            end = found.map_or(end, |candidate| candidate.route as usize);
+        };
+        match &self.index.hosts {
+            None => look(&self.index.all),
+            Some(hosts) => hosts.each(host, look),
+        }
+        (end < self.routes.len()).then_some(end)
+    }
+
+    /// Why the route with this index does not match; `None` when it does.
+    pub(crate) fn why_not(
+        &self,
+        index: usize,
+        head: &RequestHead<'_, '_>,
+        path: &[u8],
+        coming: &impl Coming,
+    ) -> Option<Unmet> {
+        let host = host_of(head.authority.unwrap_or("")).as_bytes();
+        let when = &self.routes[index].when;
+        unmet(when, head, (host, path, Asks::of(when)), coming)
+    }
+
+    /// Whether the host that a request names decides its route, perhaps.
+    #[inline]
+    pub(crate) fn know_hosts(&self) -> bool {
+        self.index.knows_hosts
+    }
+
+    /// A route by its index.
+    #[inline]
+    pub(crate) fn route(&self, index: usize) -> &Route<T> {
+        &self.routes[index]
+    }
+}
+
+/// The first of the conditions that does not hold.
+#[inline]
+fn unmet(
+    when: &When,
+    head: &RequestHead<'_, '_>,
+    (host, path, asks): (&[u8], &[u8], Asks),
+    coming: &impl Coming,
+) -> Option<Unmet> {
+    if let unmet @ Some(_) = unmet_of_place(when, host, path) {
+        return unmet;
+    }
+    match asks {
+        Asks::HostAndPath => None,
+        Asks::More => unmet_beyond(when, head, (host, path), coming),
+    }
+}
+
+#[inline]
+fn unmet_of_place(when: &When, host: &[u8], path: &[u8]) -> Option<Unmet> {
+    if !when.hosts.is_empty() && !when.hosts.iter().any(|known| known.matches(host)) {
+        return Some(Unmet::Host);
+    }
+    (!when.path.matches(path)).then_some(Unmet::Path)
+}
+
+/// What few routes ask.
+fn unmet_beyond(
+    when: &When,
+    head: &RequestHead<'_, '_>,
+    (host, path): (&[u8], &[u8]),
+    coming: &dyn Coming,
+) -> Option<Unmet> {
+    let unmet = unmet_of_rest(when, head, coming);
+    unmet.or_else(|| {
+        let holds = |not: &When| {
+            unmet_of_place(not, host, path).is_none() && unmet_of_rest(not, head, coming).is_none()
+        };
+        let mut not = when.not.iter().zip(0..);
+        not.find(|(not, _)| holds(not))
+            .map(|(_, index)| Unmet::Not(index))
+    })
+}
+
+fn unmet_of_rest(when: &When, head: &RequestHead<'_, '_>, coming: &dyn Coming) -> Option<Unmet> {
+    let is_method = |method: &String| method == head.method_text;
+    if !when.methods.is_empty() && !when.methods.iter().any(is_method) {
+        return Some(Unmet::Method);
+    }
+    for ((name, wanted), index) in when.headers.iter().zip(0..) {
+        if !is_found(wanted, values(head, name)) {
+            return Some(Unmet::Header(index));
+        }
+    }
+    for ((name, wanted), index) in when.query.iter().zip(0..) {
+        if !is_found(wanted, parameters(head.query, name)) {
+            return Some(Unmet::Query(index));
+        }
+    }
+    if let Some(networks) = &when.from
+        && !coming
+            .origin()
+            .address
+            .is_some_and(|it| networks.contain(it))
+    {
+        return Some(Unmet::From);
+    }
+    if let Some(scheme) = when.scheme
+        && !is_scheme(scheme, coming.origin().scheme)
+    {
+        return Some(Unmet::Scheme);
+    }
+    let is_listener = |listener: &String| listener == coming.listener();
+    (!when.listeners.is_empty() && !when.listeners.iter().any(is_listener))
+        .then_some(Unmet::Listener)
+}
+
+fn is_scheme(wanted: plan::Scheme, scheme: Scheme) -> bool {
+    match wanted {
+        plan::Scheme::Http => scheme == Scheme::Http,
+        plan::Scheme::Https => scheme == Scheme::Https,
+    }
+}
+
+/// Whether one of `values` is as it should be, or none of them is there when none should.
+fn is_found<V: AsRef<[u8]>>(wanted: &ValueMatch, mut values: impl Iterator<Item = V>) -> bool {
+    match wanted {
+        ValueMatch::Present => values.next().is_some(),
+        ValueMatch::Absent => values.next().is_none(),
+        ValueMatch::Exact(exact) => values.any(|value| value.as_ref() == exact.as_bytes()),
+        ValueMatch::Regex(pattern) => values.any(|value| pattern.matches(value.as_ref())),
+    }
+}
+
+/// The values of all fields called `name`. The value of `Host` is the effective one: the host of the target replaces
+/// that of the field (RFC 9112 3.2.2), and HTTP/2 has `:authority` (RFC 9113 8.3.1).
+pub(crate) fn values<'b>(head: &RequestHead<'_, 'b>, name: &str) -> impl Iterator<Item = &'b [u8]> {
+    let is_host = name.eq_ignore_ascii_case("host");
+    let host = head.authority.filter(|_| is_host).map(str::as_bytes);
+    let named = move |header: &&Header<'b>| !is_host && header.name.eq_ignore_ascii_case(name);
+    let others = head.headers.iter().filter(named);
+    host.into_iter().chain(others.map(|header| header.value))
+}
+
+fn parameters<'q>(query: Option<&'q str>, name: &str) -> impl Iterator<Item = Cow<'q, [u8]>> {
+    query::parameters(query.unwrap_or(""))
+        .filter(move |(found, _)| found.is(name.as_bytes()))
+        .map(|(_, value)| value.decoded())
+}
+
+/// `host[:port]` without the port and the dot that a fully qualified name may end with; an IPv6 address keeps its
+/// brackets.
+pub(crate) fn host_of(authority: &str) -> &str {
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_config::plan::{Host, Network, Networks, PathMatch};
+    use onrush_config::value::parse_path;
+    use onrush_http::{HeaderSlots, Limits, Parsed, request};
+    use std::net::IpAddr;
+
+    #[test]
+    fn a_host_loses_its_port_and_its_last_dot_and_nothing_else() {
+        for (authority, host) in [
+            ("a.example", "a.example"),
+            ("a.example:80", "a.example"),
+            ("a.example:", "a.example"),
+            ("a.example.", "a.example"),
+            ("a.example.:80", "a.example"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("", ""),
+        ] {
+            assert_eq!(host_of(authority), host);
+        }
+    }
+
+    fn when(hosts: &[&str], path: PathMatch) -> When {
+        let host = |name: &&str| match name.strip_prefix('*') {
+            Some(suffix) => Host::Below(suffix.to_owned()),
+            None => Host::Exact((*name).to_owned()),
+        };
+        When {
+            hosts: hosts.iter().map(host).collect(),
+            path,
+            ..When::default()
+        }
+    }
+
+    fn prefix(path: &str) -> PathMatch {
+        PathMatch::Prefix(path.to_owned())
+    }
+
+    fn exact(path: &str) -> PathMatch {
+        PathMatch::Exact(path.to_owned())
+    }
+
+    fn routes(conditions: Vec<When>) -> Routes<()> {
+        let index = Arc::new(RouteIndex::new(conditions.iter()));
+        let route = |when| Route { when, target: () };
+        Routes::new(conditions.into_iter().map(route).collect(), &index)
+    }
+
+    /// The route that a request of these lines takes, over TLS and from a client at 192.0.2.1.
+    fn chosen(routes: &Routes<()>, request: &str) -> Option<usize> {
+        let text = format!("{}\r\n\r\n", request.replace('\n', "\r\n"));
+        let mut slots = HeaderSlots::new();
+        let Parsed::Complete(head) = request::parse(text.as_bytes(), &mut slots, &Limits::DEFAULT)
+        else {
+            panic!("{request:?} is no request");
+        };
+        let path = crate::routing::path::normalize(head.path).expect("a path that means something");
+        let chosen = routes.choose(&head, &path, &Somebody);
+        let why_not = |index| routes.why_not(index, &head, &path, &Somebody);
+        let first = (0..routes.routes.len()).find(|&index| why_not(index).is_none());
+        assert_eq!(chosen, first, "each route before it has a reason");
+        chosen
+    }
+
+    /// By the listener "public".
+    struct Somebody;
+
+    impl Coming for Somebody {
+        fn origin(&self) -> ClientOrigin {
+            ClientOrigin {
+                address: Some(IpAddr::from([192, 0, 2, 1])),
+                scheme: Scheme::Https,
+            }
+        }
+
+        fn listener(&self) -> &str {
+            "public"
+        }
+    }
+
+    fn get(host: &str, path: &str) -> String {
+        format!("GET {path} HTTP/1.1\nHost: {host}")
+    }
+
+    #[test]
+    fn the_first_match_in_file_order_wins() {
+        let routes = routes(vec![
+            when(&["a.example"], exact("/exact")),
+            when(&[], prefix("/p/")),
+            when(&["*.example"], prefix("/p")),
+            when(&[], PathMatch::Any),
+        ]);
+        for (host, path, route) in [
+            ("a.example", "/exact", 0),
+            ("A.EXAMPLE:8080", "/exact", 0),
+            ("a.example.", "/exact", 0),
+            ("b.example", "/exact", 3),
+            ("a.example", "/p/x", 1),
+            ("a.example", "/p", 2),
+            ("example", "/p", 3),
+            ("a.example", "/exact/", 3),
+            ("a.example", "//exact", 0),
+            ("a.example", "/x/..//p//x", 1),
+            ("a.example", "/%70/x", 1),
+        ] {
+            assert_eq!(
+                chosen(&routes, &get(host, path)),
+                Some(route),
+                "{host}{path}"
+            );
+        }
+        assert_eq!(chosen(&routes, "GET /p/ HTTP/1.0"), Some(1));
+        assert_eq!(
+            chosen(&routes, "OPTIONS * HTTP/1.1\nHost: a.example"),
+            Some(3)
+        );
+    }
+
+    #[test]
+    fn a_request_that_no_route_matches_has_none() {
+        let routes = routes(vec![when(&["a.example"], prefix("/p"))]);
+        assert_eq!(chosen(&routes, &get("a.example", "/")), None);
+        assert_eq!(chosen(&routes, &get("b.example", "/p")), None);
+    }
+
+    #[test]
+    fn what_must_not_hold_must_not_hold_as_a_whole() {
+        let not = |conditions: Vec<When>| When {
+            not: conditions,
+            ..when(&[], prefix("/"))
+        };
+        let get = |when: When| When {
+            methods: vec!["GET".to_owned()],
+            ..when
+        };
+        let private = || when(&["in.example"], prefix("/private/"));
+        let headers = vec![("x-a".to_owned(), ValueMatch::Present)];
+        let header = When {
+            headers,
+            ..When::default()
+        };
+        for (not, request, matches) in [
+            (
+                not(vec![private()]),
+                "GET /private/x HTTP/1.1\nHost: in.example",
+                false,
+            ),
+            (
+                not(vec![private()]),
+                "GET /x HTTP/1.1\nHost: in.example",
+                true,
+            ),
+            (
+                not(vec![private()]),
+                "GET /private/x HTTP/1.1\nHost: a",
+                true,
+            ),
+            (
+                not(vec![private()]),
+                "GET /public/..//private/x HTTP/1.1\nHost: IN.example.:80",
+                false,
+            ),
+            (
+                not(vec![get(private())]),
+                "PUT /private/x HTTP/1.1\nHost: in.example",
+                true,
+            ),
+            (
+                not(vec![get(private()), header.clone()]),
+                "PUT /private/x HTTP/1.1\nHost: in.example",
+                true,
+            ),
+            (
+                not(vec![get(private()), header.clone()]),
+                "PUT /private/x HTTP/1.1\nHost: in.example\nX-A:",
+                false,
+            ),
+            (not(vec![header]), "GET / HTTP/1.1\nHost: a", true),
+        ] {
+            let found = chosen(&routes(vec![not]), request).is_some();
+            assert_eq!(found, matches, "{request}");
+        }
+    }
+
+    #[test]
+    fn every_condition_has_to_hold() {
+        let equals = |value: &str| ValueMatch::Exact(value.to_owned());
+        let one = |name: &str, wanted| vec![(name.to_owned(), wanted)];
+        let network = |bits| Network::new([192, 0, 2, 0].into(), bits).expect("a prefix of it");
+        let with = |change: &dyn Fn(&mut When)| {
+            let mut when = when(&[], PathMatch::Any);
+            change(&mut when);
+            routes(vec![when])
+        };
+        let post = with(&|when| when.methods = vec!["POST".into(), "PURGE".into()]);
+        let header = with(&|when| when.headers = one("x-a", equals("1")));
+        let present = with(&|when| when.headers = one("X-A", ValueMatch::Present));
+        let absent = with(&|when| when.headers = one("x-a", ValueMatch::Absent));
+        let host = with(&|when| when.headers = one("Host", equals("a.example:80")));
+        let hostless = with(&|when| when.headers = one("Host", ValueMatch::Absent));
+        let regex = with(&|when| {
+            let Ok(PathMatch::Regex(pattern)) = parse_path("~^v[0-9]+$") else {
+                panic!("a pattern");
+            };
+            when.headers = one("x-a", ValueMatch::Regex(pattern));
+        });
+        let query = with(&|when| when.query = one("a b", equals("c&d")));
+        let near = with(&|when| when.from = Some(Networks(vec![network(24)])));
+        let far = with(&|when| when.from = Some(Networks(vec![network(32)])));
+        let plain = with(&|when| when.scheme = Some(plan::Scheme::Http));
+        let encrypted = with(&|when| when.scheme = Some(plan::Scheme::Https));
+        let here = with(&|when| when.listeners = vec!["x".into(), "public".into()]);
+        let elsewhere = with(&|when| when.listeners = vec!["x".into()]);
+        for (routes, request, holds) in [
+            (&post, "PURGE / HTTP/1.1\nHost: h", true),
+            (&post, "GET / HTTP/1.1\nHost: h", false),
+            (&header, "GET / HTTP/1.1\nHost: h\nX-A: 0\nX-A: 1", true),
+            (&header, "GET / HTTP/1.1\nHost: h\nX-A: 1, 2", false),
+            (&header, "GET / HTTP/1.1\nHost: h", false),
+            (&present, "GET / HTTP/1.1\nHost: h\nx-a:", true),
+            (&present, "GET / HTTP/1.1\nHost: h\nx-b: 1", false),
+            (&absent, "GET / HTTP/1.1\nHost: h\nx-b: 1", true),
+            (&absent, "GET / HTTP/1.1\nHost: h\nX-A: 1", false),
+            (&host, "GET / HTTP/1.1\nhost: a.example:80", true),
+            (&host, "GET http://a.example:80/ HTTP/1.1\nHost: h", true),
+            (&host, "GET http://h/ HTTP/1.1\nHost: a.example:80", false),
+            (&hostless, "GET / HTTP/1.0\nX-A: 1", true),
+            (&hostless, "GET http://h/ HTTP/1.0\nX-A: 1", false),
+            (&regex, "GET / HTTP/1.1\nHost: h\nX-A: v12", true),
+            (&regex, "GET / HTTP/1.1\nHost: h\nX-A: v", false),
+            (&query, "GET /?x&a+b=c%26d HTTP/1.1\nHost: h", true),
+            (&query, "GET /?a%20b=c HTTP/1.1\nHost: h", false),
+            (&query, "GET / HTTP/1.1\nHost: h", false),
+            (&near, "GET / HTTP/1.1\nHost: h", true),
+            (&far, "GET / HTTP/1.1\nHost: h", false),
+            (&plain, "GET / HTTP/1.1\nHost: h", false),
+            (&encrypted, "GET / HTTP/1.1\nHost: h", true),
+            (&here, "GET / HTTP/1.1\nHost: h", true),
+            (&elsewhere, "GET / HTTP/1.1\nHost: h", false),
+        ] {
+            assert_eq!(chosen(routes, request).is_some(), holds, "{request}");
+        }
+    }
+
+    /// What the index must not change: the first route whose conditions hold, looked at one after the other.
+    fn chosen_slowly(routes: &Routes<()>, host: &str, path: &str) -> Option<usize> {
+        let fits = |when: &When| {
+            (when.hosts.is_empty()
+                || when
+                    .hosts
+                    .iter()
+                    .any(|known| known.matches(host.as_bytes())))
+                && when.path.matches(path.as_bytes())
+        };
+        routes.routes.iter().position(|route| fits(&route.when))
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn many_routes_choose_as_few_do(
+            conditions in proptest::collection::vec(
+                (
+                    proptest::sample::subsequence(
+                        vec!["a.b.c", "*.b.c", "*.c", "b.c", "x.c", "*.a.b.c", "d"],
+                        0..3,
+                    ),
+                    proptest::sample::select(vec![
+                        prefix("/"), prefix("/aaaaaaa"), prefix("/aaaaaaaa"), prefix("/ab/"),
+                        exact("/"), exact("/aaaaaaaab"), exact("/ab"), PathMatch::Any,
+                    ]),
+                ),
+                0..40,
+            ),
+            host in proptest::sample::select(vec!["a.b.c", "b.c", "z.a.b.c", "x.c", "y.c", "d", "c", ".c", ""]),
+            path in proptest::sample::select(vec!["/", "/ab", "/ab/c", "/aaaaaaa", "/aaaaaaaa", "/aaaaaaaab", "/aaaaaaaac"]),
+        ) {
+            let routes = routes(conditions.iter().map(|(hosts, path)| when(hosts, path.clone())).collect());
+            let request = get(&host.to_ascii_uppercase(), path);
+            proptest::prop_assert_eq!(chosen(&routes, &request), chosen_slowly(&routes, host, path));
+        }
+    }
+}

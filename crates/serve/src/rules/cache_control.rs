@@ -1,0 +1,291 @@
+//! What a route's responses say of being kept by caches: `Cache-Control` by their status and type (RFC 9111).
+
+use onrush_config::plan::{CacheRule, OfServer};
+use onrush_http::{Header, header_is};
+
+use crate::rules::compress::is_of;
+
+/// The rules of a route, prepared.
+#[derive(Debug)]
+pub(crate) struct CacheControl(Vec<Rule>);
+
+#[derive(Debug)]
+struct Rule {
+    statuses: Vec<(u16, u16)>,
+    types: Option<Vec<String>>,
+    /// The whole line.
+    line: Vec<u8>,
+    of_server: OfServer,
+}
+
+/// What the head of a response says so far.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Said<'h> {
+    content_type: Option<&'h [u8]>,
+    is_of_caches: bool,
+}
+
+/// What one response is to say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Saying<'a> {
+    /// The line that comes; empty where none does.
+    pub(crate) line: &'a [u8],
+    /// What becomes of lines that are there.
+    pub(crate) of_server: OfServer,
+}
+
+/// What a response is.
+enum Content<'m> {
+    Typed(&'m [u8]),
+    /// It says none, and has none.
+    Untyped,
+    /// It says none, and stands for a response that may have one.
+    Unsaid,
+}
+
+impl<'h> Said<'h> {
+    /// Takes one field in.
+    pub(crate) fn field(&mut self, name: &str, value: &'h [u8]) {
+        match name.len() {
+            12 if header_is(name, "content-type") => self.content_type = Some(value),
+            6 | 7 | 13 if is_of_caches(name) => self.is_of_caches = true,
+            _ => {}
+        }
+    }
+
+    /// These fields.
+    pub(crate) fn of(headers: &[Header<'h>]) -> Said<'h> {
+        let mut said = Said::default();
+        for header in headers {
+            said.field(header.name, header.value);
+        }
+        said
+    }
+
+    /// A head of our own.
+    pub(crate) fn of_head(head: &'h [u8]) -> Said<'h> {
+        let mut said = Said::default();
+        // The first line has a colon at most behind a space, which is in no name.
+        said.lines(head);
+        said
+    }
+
+    /// Takes lines in.
+    pub(crate) fn lines(&mut self, lines: &'h [u8]) {
+        for line in lines.split(|byte| *byte == b'\n') {
+            let Some(colon) = memchr::memchr(b':', line) else {
+                continue;
+            };
+            let (name, value) = line.split_at(colon);
+            let name = str::from_utf8(name).unwrap_or_default();
+            self.field(name, value[1..].trim_ascii());
+        }
+    }
+}
+
+/// Whether a field says for how long a response may be kept (RFC 9111 5.2, 5.3, 5.4).
+pub(crate) fn is_of_caches(name: &str) -> bool {
+    ["cache-control", "expires", "pragma"]
+        .iter()
+        .any(|known| header_is(name, known))
+}
+
+impl CacheControl {
+    /// `None` when there is no rule.
+    pub(crate) fn new(rules: &[CacheRule]) -> Option<Self> {
+        let rule = |rule: &CacheRule| Rule {
+            statuses: rule.statuses.clone(),
+            types: rule.types.clone(),
+            line: format!("Cache-Control: {}\r\n", rule.value).into_bytes(),
+            of_server: rule.of_server,
+        };
+        (!rules.is_empty()).then(|| Self(rules.iter().map(rule).collect()))
+    }
+
+    /// Whether responses of this status may have something to say.
+    pub(crate) fn are_for(&self, status: u16) -> bool {
+        self.0.iter().any(|rule| rule.is_for(standing_for(status)))
+    }
+
+    /// What a response says whose head says as much as this; `media` is its type where the head does not say it.
+    pub(crate) fn saying(&self, status: u16, media: Option<&str>, said: Said<'_>) -> Saying<'_> {
+        let content = match (media, said.content_type) {
+            (Some(media), _) => Content::Typed(media.as_bytes()),
+            (None, Some(parts)) if status == 206 && is_of(parts, "multipart/byteranges") => {
+                Content::Unsaid
+            }
+            (None, Some(media)) => Content::Typed(media),
+            (None, None) if matches!(status, 206 | 304) => Content::Unsaid,
+            (None, None) => Content::Untyped,
+        };
+        let status = standing_for(status);
+        let mut rules = self.0.iter().filter(|rule| rule.is_for(status));
+        let found = rules.find(|rule| rule.types.is_none() || rule.may_be_of(&content));
+        let nothing = Saying {
+            line: b"",
+            of_server: OfServer::Stays,
+        };
+        let Some(rule) = found else {
+            return nothing;
+        };
+        if said.is_of_caches && rule.of_server == OfServer::Stays {
+            return nothing;
+        }
+        Saying {
+            // What has been kept keeps what it said (RFC 9111 3.2) when this says nothing.
+            line: match (&rule.types, content) {
+                (Some(_), Content::Unsaid) => b"",
+                _ => &rule.line,
+            },
+            of_server: rule.of_server,
+        }
+    }
+}
+
+impl Rule {
+    fn is_for(&self, status: u16) -> bool {
+        let mut statuses = self.statuses.iter();
+        statuses.any(|(first, last)| (*first..=*last).contains(&status))
+    }
+
+    fn may_be_of(&self, content: &Content<'_>) -> bool {
+        match content {
+            Content::Typed(media) => self.types.iter().flatten().any(|known| is_of(media, known)),
+            Content::Untyped => false,
+            Content::Unsaid => true,
+        }
+    }
+}
+
+/// A part of a response, and that it has not changed, say what all of it would (RFC 9110 15.3.7, 15.4.5).
+fn standing_for(status: u16) -> u16 {
+    match status {
+        206 | 304 => 200,
+        status => status,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Statuses, types, value, and what becomes of a server's.
+    type Written<'a> = (&'a [(u16, u16)], &'a [&'a str], &'a str, OfServer);
+
+    fn rules(written: &[Written<'_>]) -> CacheControl {
+        let rule = |(statuses, types, value, of_server): &Written<'_>| CacheRule {
+            statuses: statuses.to_vec(),
+            types: (!types.is_empty())
+                .then(|| types.iter().map(|known| (*known).to_owned()).collect()),
+            value: (*value).to_owned(),
+            of_server: *of_server,
+        };
+        let rules: Vec<_> = written.iter().map(rule).collect();
+        CacheControl::new(&rules).expect("there are some")
+    }
+
+    /// The value that a response with these lines gets, and whether it replaces others.
+    fn saying(rules: &CacheControl, status: u16, lines: &str) -> (String, bool) {
+        let head = format!("HTTP/1.1 {status} x\r\n{lines}\r\n");
+        let saying = rules.saying(status, None, Said::of_head(head.as_bytes()));
+        let line = String::from_utf8_lossy(saying.line);
+        let value = line.trim_end().trim_start_matches("Cache-Control: ");
+        (value.to_owned(), saying.of_server == OfServer::Replaced)
+    }
+
+    const OK: &[(u16, u16)] = &[(200, 299)];
+
+    #[test]
+    fn the_first_rule_for_a_status_and_a_type_says_it() {
+        let rules = rules(&[
+            (&[(404, 404), (410, 410)], &[], "no-store", OfServer::Stays),
+            (OK, &["text/html"], "no-cache", OfServer::Stays),
+            (OK, &["image/*", "font/*"], "max-age=9", OfServer::Stays),
+            (OK, &[], "max-age=1", OfServer::Stays),
+        ]);
+        for (status, lines, expected) in [
+            (404, "Content-Type: image/png\r\n", "no-store"),
+            (410, "", "no-store"),
+            (403, "", ""),
+            (
+                200,
+                "content-type:Text/HTML ; charset=utf-8\r\n",
+                "no-cache",
+            ),
+            (206, "Content-Type: image/png\r\n", "max-age=9"),
+            (
+                200,
+                "X: y\r\nContent-Type: FONT/woff2\r\nZ: z\r\n",
+                "max-age=9",
+            ),
+            (200, "Content-Type: text/css\r\n", "max-age=1"),
+            (200, "", "max-age=1"),
+            (204, "", "max-age=1"),
+            (301, "", ""),
+        ] {
+            assert_eq!(
+                saying(&rules, status, lines),
+                (expected.into(), false),
+                "{status} {lines}"
+            );
+        }
+        assert!(rules.are_for(304) && rules.are_for(404) && !rules.are_for(403));
+    }
+
+    #[test]
+    fn what_stands_for_another_response_says_what_that_would_say_or_nothing() {
+        let typed = rules(&[
+            (OK, &["text/html"], "no-cache", OfServer::Stays),
+            (OK, &[], "max-age=1", OfServer::Stays),
+        ]);
+        let parts = "Content-Type: multipart/byteranges; boundary=x\r\n";
+        assert_eq!(saying(&typed, 304, "ETag: \"x\"\r\n").0, "");
+        assert_eq!(saying(&typed, 206, parts).0, "");
+        assert_eq!(
+            saying(&typed, 304, "Content-Type: text/css\r\n").0,
+            "max-age=1"
+        );
+        let of_page = typed.saying(304, Some("text/html; charset=utf-8"), Said::default());
+        assert_eq!(of_page.line, b"Cache-Control: no-cache\r\n");
+        let of_parts = typed.saying(206, Some("text/css"), Said::of_head(parts.as_bytes()));
+        assert_eq!(of_parts.line, b"Cache-Control: max-age=1\r\n");
+        let any = rules(&[(OK, &[], "max-age=1", OfServer::Stays)]);
+        assert_eq!(saying(&any, 304, "").0, "max-age=1");
+    }
+
+    #[test]
+    fn what_is_said_already_stays_or_is_replaced() {
+        let stays = rules(&[(OK, &[], "max-age=1", OfServer::Stays)]);
+        let replaced = rules(&[
+            (OK, &["text/html"], "no-cache", OfServer::Replaced),
+            (OK, &[], "max-age=1", OfServer::Replaced),
+        ]);
+        for said in [
+            "CACHE-CONTROL: private\r\n",
+            "Expires: 0\r\n",
+            "Pragma: no-cache\r\n",
+        ] {
+            assert_eq!(saying(&stays, 200, said), (String::new(), false), "{said}");
+            assert_eq!(
+                saying(&replaced, 200, said),
+                ("max-age=1".into(), true),
+                "{said}"
+            );
+            // Which it would be is not known: neither is said.
+            assert_eq!(
+                saying(&replaced, 304, said),
+                (String::new(), true),
+                "{said}"
+            );
+            assert_eq!(
+                saying(&replaced, 404, said),
+                (String::new(), false),
+                "{said}"
+            );
+        }
+        assert_eq!(
+            saying(&stays, 200, "Age: 5\r\nX-Pragma: x\r\n").0,
+            "max-age=1"
+        );
+    }
+}

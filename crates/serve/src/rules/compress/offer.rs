@@ -1,0 +1,220 @@
+//! Who gets what compressed. Pure: a request and a response in, a coding out.
+
+use onrush_config::plan::{self, Compress, FieldEdits, Piece, Template};
+use onrush_http::encoding::{AcceptEncoding, Coding, is_encoded, is_no_transform};
+use onrush_http::request::RequestHead;
+use onrush_http::response::ResponseHead;
+use onrush_http::{Framing, Header, Method, Version, header_is};
+
+/// What a route offers.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    /// The favourite first.
+    codings: Vec<Coding>,
+    types: Vec<String>,
+    size_min: u64,
+    /// What every response is said to be, whoever gives it.
+    content_type: Option<Vec<u8>>,
+}
+
+impl Offer {
+    /// The offer of a route with these edits of its responses. They come first: what is encoded is a response as they leave
+    /// it. `None` when they make one that [`must_stay`] as it is, or give it a strong tag, which would have to be another
+    /// for each coding (RFC 9110 8.8.3.3). Of a value with variables only the text is looked at.
+    pub(crate) fn new(plan: &Compress, edits: &FieldEdits) -> Option<Self> {
+        let written: Vec<(&str, String)> = edits
+            .set
+            .iter()
+            .chain(&edits.add)
+            .map(|(name, template)| (name.as_str(), text_of(template)))
+            .collect();
+        let headers: Vec<Header<'_>> = written
+            .iter()
+            .map(|(name, value)| Header {
+                name,
+                value: value.as_bytes(),
+            })
+            .collect();
+        let has_strong_tag = headers
+            .iter()
+            .any(|header| header_is(header.name, "etag") && !header.value.starts_with(b"W/"));
+        // Whatever it says: a second line would be a second coding (RFC 9110 8.4).
+        let has_coding = headers
+            .iter()
+            .any(|header| header_is(header.name, "content-encoding"));
+        if must_stay(&headers) || has_strong_tag || has_coding {
+            return None;
+        }
+        Some(Self {
+            codings: plan.codings.iter().copied().map(coding).collect(),
+            types: plan.types.clone(),
+            // Nothing does not get shorter.
+            size_min: plan.size_min.max(1),
+            content_type: single(&headers, "content-type").map(<[u8]>::to_vec),
+        })
+    }
+
+    pub(crate) fn codings(&self) -> &[Coding] {
+        &self.codings
+    }
+
+    /// Whether content of this type and length is worth a coding; an unknown length may be any.
+    pub(crate) fn suits(&self, content_type: Option<&[u8]>, length: Option<u64>) -> bool {
+        let Some(content_type) = self.content_type.as_deref().or(content_type) else {
+            return false;
+        };
+        length.is_none_or(|length| length >= self.size_min)
+            && self.types.iter().any(|known| is_of(content_type, known))
+    }
+}
+
+/// A template without its variables.
+fn text_of(template: &Template) -> String {
+    let pieces = template.0.iter().map(|piece| match piece {
+        Piece::Text(text) => text.as_str(),
+        Piece::Variable(_) => "",
+    });
+    pieces.collect()
+}
+
+/// A coding of the plan as HTTP names it.
+pub(crate) fn coding(planned: plan::Coding) -> Coding {
+    match planned {
+        plan::Coding::Zstd => Coding::Zstd,
+        plan::Coding::Brotli => Coding::Brotli,
+        plan::Coding::Gzip => Coding::Gzip,
+    }
+}
+
+/// The coding of the response to a request if it is among `offered`, which begins with the favourite, and the response
+/// suits.
+pub(crate) fn choose(head: &RequestHead<'_, '_>, offered: &[Coding]) -> Option<Coding> {
+    // HTTP/1.0 knows no chunks, and the proxies of its time no Vary. A range is a part of the plain content, and a strong
+    // condition (RFC 9110 13.1.1) is about its tag. Who says no-transform (RFC 9111 5.2.1.6) means it.
+    let wants_plain = head.version == Version::Http10
+        || head.headers.iter().any(|header| match header.name.len() {
+            5 => header_is(header.name, "range"),
+            8 => header_is(header.name, "if-match"),
+            _ => false,
+        })
+        || is_no_transform(head.headers);
+    if wants_plain {
+        return None;
+    }
+    AcceptEncoding::of(head.headers).best(offered)
+}
+
+/// What a forwarded request wishes of its route's offer, kept until its response comes. Small: it is part of every
+/// connection's memory.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Wish {
+    /// The coding for its response, should that suit.
+    coding: Option<Coding>,
+    /// Whether the client asks if a version that it knows by a weak tag is still the current one.
+    knows_weak_tag: bool,
+}
+
+impl Wish {
+    pub(crate) fn of(head: &RequestHead<'_, '_>, offer: &Offer) -> Self {
+        let is_accept = |header: &Header<'_>| header_is(header.name, "accept-encoding");
+        if !head.headers.iter().any(is_accept) {
+            return Self::default();
+        }
+        let knows_weak_tag = head.headers.iter().any(|header| {
+            header_is(header.name, "if-none-match")
+                && memchr::memmem::find(header.value, b"W/").is_some()
+        });
+        Self {
+            coding: choose(head, offer.codings()),
+            knows_weak_tag,
+        }
+    }
+
+    /// What becomes of the response `head` to the request, which was of `method`.
+    pub(crate) fn change(
+        self,
+        offer: &Offer,
+        head: &ResponseHead<'_, '_>,
+        method: Method,
+    ) -> Change {
+        match (head.status, self.coding) {
+            (304, Some(_)) if self.knows_weak_tag => return Change::Weaken,
+            // These have nothing to encode, and 206 is a part (RFC 9110 15.3.7).
+            (100..=199 | 204..=206 | 304, _) => return Change::Nothing,
+            _ => {}
+        }
+        let length = match (method, head.framing) {
+            (Method::Head, _) => announced_length(head.headers),
+            (_, Framing::Length(length)) => Some(length),
+            (_, Framing::None) => Some(0),
+            (_, Framing::Chunked | Framing::UntilClose) => None,
+        };
+        let content_type = single(head.headers, "content-type");
+        if !offer.suits(content_type, length) || must_stay(head.headers) {
+            return Change::Nothing;
+        }
+        self.coding.map_or(Change::Vary, Change::Encode)
+    }
+}
+
+/// What becomes of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Nothing,
+    /// It stays as it is and says that others may get it encoded.
+    Vary,
+    /// It says that an encoded response which the client has is still the current one: its tag must be the tag of that.
+    Weaken,
+    /// It is encoded.
+    Encode(Coding),
+}
+
+/// Whether a response must be left as it is: it is encoded already, it is a part, it says so (RFC 9111 5.2.2.6), or it
+/// carries a checksum of its bytes (RFC 9530 and its forerunners), which would be another.
+pub(crate) fn must_stay(headers: &[Header<'_>]) -> bool {
+    is_encoded(headers)
+        || is_no_transform(headers)
+        || headers.iter().any(|header| match header.name.len() {
+            6 => header_is(header.name, "digest"),
+            11 => header_is(header.name, "content-md5") || header_is(header.name, "repr-digest"),
+            13 => header_is(header.name, "content-range"),
+            14 => header_is(header.name, "content-digest"),
+            _ => false,
+        })
+}
+
+/// Whether `type/subtype; parameters` is `known`, which may end in `/*`.
+pub(crate) fn is_of(content_type: &[u8], known: &str) -> bool {
+    let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
+    let media = content_type[..end].trim_ascii();
+    match known.strip_suffix('*') {
+        Some(kind) => media
+            .get(..kind.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(kind.as_bytes())),
+        None => media.eq_ignore_ascii_case(known.as_bytes()),
+    }
+}
+
+/// The value of a field that stands there once.
+fn single<'b>(headers: &[Header<'b>], name: &str) -> Option<&'b [u8]> {
+    let mut values = headers
+        .iter()
+        .filter(|header| header_is(header.name, name))
+        .map(|header| header.value);
+    values.next().filter(|_| values.next().is_none())
+}
+
+/// What the response to a HEAD says that GET would send.
+fn announced_length(headers: &[Header<'_>]) -> Option<u64> {
+    let value = single(headers, "content-length")?;
+    str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// Says that the response depends on what codings the client takes (RFC 9110 12.5.5).
+pub(crate) const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
+
+/// Whether a line of a head of our own says how the content is encoded or on what that depends: what is true of the body
+/// cannot be edited.
+pub(crate) fn is_about_coding(line: &[u8]) -> bool {
+    line == VARY || line.starts_with(b"Content-Encoding: ")
+}

@@ -1,0 +1,218 @@
+//! Changes of header fields: remove, set, add. Prepared once, applied to heads as they are written.
+
+use onrush_config::plan::{FieldEdits, Piece, Template, Variable};
+use onrush_http::hop::is_alike;
+use onrush_http::write::HeadWriter;
+
+use crate::routing::variables::Facts;
+use crate::rules::location::Location;
+
+/// The edits of one kind of message.
+#[derive(Debug, Default)]
+pub(crate) struct Edits {
+    /// Fields that go, because they are removed or set anew.
+    dropped: Names,
+    /// Fields that come.
+    written: Vec<(String, Template)>,
+}
+
+/// What counts as the same name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    /// Names that differ only in case and in the marks between their letters, too: many servers see no other difference.
+    #[default]
+    Loose,
+    /// Names that differ in case only (RFC 9110 5.1).
+    Exact,
+}
+
+/// Names of fields, in lower case.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// With hyphens for all marks, where the spelling is loose.
+    names: Vec<String>,
+    spelling: Spelling,
+    /// Bit n: one of them has n bytes, or for the last bit that many or more. Nearly every field that passes is told
+    /// apart by this.
+    lengths: u64,
+}
+
+impl Names {
+    /// A set of these names.
+    pub(crate) fn of(names: &[String], spelling: Spelling) -> Names {
+        let mut all = Names {
+            spelling,
+            ..Names::default()
+        };
+        names.iter().for_each(|name| all.push(name));
+        all
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    fn push(&mut self, name: &str) {
+        self.lengths |= length_bit(name);
+        let plain = |letter: char| match self.spelling {
+            Spelling::Loose if !letter.is_ascii_alphanumeric() => '-',
+            Spelling::Loose | Spelling::Exact => letter.to_ascii_lowercase(),
+        };
+        self.names.push(name.chars().map(plain).collect());
+    }
+
+    /// Takes the name out that is `name`, but for case.
+    fn take(&mut self, name: &str) {
+        self.names.retain(|known| !known.eq_ignore_ascii_case(name));
+        self.lengths = self
+            .names
+            .iter()
+            .fold(0, |lengths, known| lengths | length_bit(known));
+    }
+
+    /// Whether the set contains this name.
+    #[inline]
+    pub(crate) fn contain(&self, name: &str) -> bool {
+        self.lengths & length_bit(name) != 0
+            && self.names.iter().any(|known| match self.spelling {
+                Spelling::Loose => is_alike(name, known),
+                Spelling::Exact => name.eq_ignore_ascii_case(known),
+            })
+    }
+}
+
+#[inline]
+fn length_bit(name: &str) -> u64 {
+    1 << name.len().min(63)
+}
+
+impl Edits {
+    pub(crate) fn new(plan: &FieldEdits, spelling: Spelling) -> Self {
+        let mut dropped = Names::of(&plan.remove, spelling);
+        let set = plan.set.iter().map(|(name, _)| name);
+        set.for_each(|name| dropped.push(name));
+        Self {
+            dropped,
+            written: plan.set.iter().chain(&plan.add).cloned().collect(),
+        }
+    }
+
+    /// Has a field of this name go, too.
+    pub(crate) fn also_drop(&mut self, name: &str) {
+        self.dropped.push(name);
+    }
+
+    /// Whether a field of this name goes.
+    #[inline]
+    pub(crate) fn drops(&self, name: &str) -> bool {
+        self.dropped.contain(name)
+    }
+
+    /// Whether one of these fields goes.
+    pub(crate) fn drops_one_of(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.drops(name))
+    }
+
+    /// Takes the field called `name` out, so that it neither goes nor comes by these edits any more: whether it went, and
+    /// what came for it.
+    pub(crate) fn take(&mut self, name: &str) -> (bool, Option<Template>) {
+        let dropped = self.drops(name);
+        let is_it = |field: &(String, Template)| field.0.eq_ignore_ascii_case(name);
+        let at = self.written.iter().position(is_it);
+        let template = at.map(|at| self.written[at].1.clone());
+        self.written.retain(|field| !is_it(field));
+        self.dropped.take(name);
+        (dropped, template)
+    }
+
+    /// Takes the places out that depend on the request: fields called Location. They still go by these edits.
+    pub(crate) fn take_locations(&mut self) -> Vec<Location> {
+        let is_place = |(name, template): &mut (String, Template)| {
+            name.eq_ignore_ascii_case("location") && template.as_text().is_none()
+        };
+        let taken = self.written.extract_if(.., is_place);
+        taken.map(|(_, place)| Location::new(&place)).collect()
+    }
+
+    /// How many variables stand in the fields that come, and how many bytes the rest of them has.
+    pub(crate) fn extent(&self) -> (usize, usize) {
+        let (mut variables, mut bytes) = (0, 0);
+        for (name, template) in &self.written {
+            bytes += name.len() + ": \r\n".len();
+            for piece in &template.0 {
+                match piece {
+                    Piece::Text(text) => bytes += text.len(),
+                    Piece::Variable(_) => variables += 1,
+                }
+            }
+        }
+        (variables, bytes)
+    }
+
+    /// Whether `{request_id}` stands in a field that comes.
+    pub(crate) fn needs_request_id(&self) -> bool {
+        let pieces = self.written.iter().flat_map(|(_, template)| &template.0);
+        pieces
+            .into_iter()
+            .any(|piece| *piece == Piece::Variable(Variable::RequestId))
+    }
+
+    /// Hands `put` the fields that come, piece by piece.
+    pub(crate) fn render(&self, facts: &Facts<'_>, put: &mut impl FnMut(&[u8])) {
+        for (name, template) in &self.written {
+            put(name.as_bytes());
+            put(b": ");
+            facts.render(template, put);
+            put(b"\r\n");
+        }
+    }
+
+    /// The fields that come, if they are always the same.
+    pub(crate) fn text(&self) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
+        for (name, template) in &self.written {
+            text.extend_from_slice(name.as_bytes());
+            text.extend_from_slice(b": ");
+            text.extend_from_slice(template.as_text()?.as_bytes());
+            text.extend_from_slice(b"\r\n");
+        }
+        Some(text)
+    }
+
+    /// Takes the fields that go out of `head`, but for lines of which `stays` says so; returns its new length.
+    pub(crate) fn strip(&self, head: &mut [u8], stays: fn(&[u8]) -> bool) -> usize {
+        let line_end = |from: &[u8]| memchr::memchr(b'\n', from).map_or(from.len(), |at| at + 1);
+        let mut read = line_end(head);
+        let mut written = read;
+        while read < head.len() {
+            let line = read..read + line_end(&head[read..]);
+            read = line.end;
+            let name = head[line.clone()].split(|&byte| byte == b':').next();
+            let goes = name
+                .and_then(|name| str::from_utf8(name).ok())
+                .is_some_and(|name| self.drops(name));
+            if !goes || stays(&head[line.clone()]) {
+                head.copy_within(line.clone(), written);
+                written += line.len();
+            }
+        }
+        written
+    }
+
+    /// Rewrites a request's head, which is the start of `room`: what goes goes, what comes comes last. Its new length,
+    /// if it fits.
+    pub(crate) fn rewrite(
+        &self,
+        room: &mut [u8],
+        length: usize,
+        facts: &Facts<'_>,
+    ) -> Option<usize> {
+        let length = self.strip(&mut room[..length], |_| false);
+        let end = length.checked_sub(b"\r\n".len())?;
+        let mut writer = HeadWriter::new(&mut room[end..]);
+        self.render(facts, &mut |bytes| {
+            writer.raw(bytes);
+        });
+        writer.end().finish().map(|written| end + written)
+    }
+}

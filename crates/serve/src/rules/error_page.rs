@@ -1,0 +1,170 @@
+//! What stands in the place of a line of reason where a request gets an error.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use onrush_config::Plan;
+use onrush_config::plan::{self, FilePath, PageContent};
+use onrush_http::{Header, accept};
+
+use crate::limits::ERROR_PAGE_BYTES_MAX;
+use crate::respond::file::media_type;
+use crate::worker::trouble::{Trouble, Troubles};
+
+/// What the files of error pages contain, read at the start and at each reload: an error may be that files cannot be read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PageFiles(HashMap<PathBuf, Arc<[u8]>>);
+
+impl PageFiles {
+    /// Reads those of a plan.
+    pub(crate) fn read(plan: &Plan, troubles: &mut Troubles) -> Self {
+        let of_routes = plan.routes.iter().map(|route| &route.error_pages);
+        let all = of_routes.chain([&plan.error_pages]);
+        let mut files = Self::default();
+        for page in all.flat_map(|pages| &pages.pages) {
+            if let Some(PageContent::File { file, .. }) = &page.content {
+                files.read_one(file, troubles);
+            }
+        }
+        files
+    }
+
+    fn read_one(&mut self, path: &FilePath, troubles: &mut Troubles) {
+        if self.0.contains_key(&**path) {
+            return;
+        }
+        match onrush_file::read(path, ERROR_PAGE_BYTES_MAX) {
+            Ok(content) => {
+                self.0.insert(path.to_path_buf(), content.into());
+            }
+            Err(error) => {
+                let message = format!("cannot read the error page {}: {error}", path.display());
+                troubles.wrong.push(Trouble::with(path, message));
+            }
+        }
+    }
+}
+
+/// The error pages of a route, or of requests without one, prepared for one core.
+#[derive(Debug)]
+pub(crate) struct ErrorPages {
+    /// The first that is for a status counts.
+    pages: Vec<ErrorPage>,
+    /// Whether they take the place of servers' responses, too.
+    intercept: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct ErrorPage {
+    statuses: (u16, u16),
+    content: Option<Content>,
+    /// Seconds, for `Retry-After`.
+    pub(crate) retry_after: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) content_type: String,
+    pub(crate) body: Rc<[u8]>,
+    is_json: bool,
+}
+
+/// What an error is told in where there is no page for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Form {
+    /// A line of text.
+    #[default]
+    Text,
+    /// Problem details (RFC 9457).
+    Json,
+}
+
+impl Form {
+    /// What a request with these fields would rather have.
+    pub(crate) fn of(headers: &[Header<'_>]) -> Self {
+        match accept::prefers_json(headers) {
+            true => Form::Json,
+            false => Form::Text,
+        }
+    }
+}
+
+impl ErrorPages {
+    /// `None` when there are none.
+    pub(crate) fn new(plan: &plan::ErrorPages, files: &PageFiles) -> Option<Rc<Self>> {
+        if plan.pages.is_empty() {
+            return None;
+        }
+        let page = |page: &plan::ErrorPage| ErrorPage {
+            statuses: page.statuses,
+            content: page.content.as_ref().map(|it| Content::new(it, files)),
+            retry_after: page.retry_after.map(|time| time.as_secs().to_string()),
+        };
+        Some(Rc::new(Self {
+            pages: plan.pages.iter().map(page).collect(),
+            intercept: plan.intercept,
+        }))
+    }
+
+    /// What goes with this status.
+    pub(crate) fn of(&self, status: u16) -> Option<&ErrorPage> {
+        let is_for = |page: &&ErrorPage| {
+            let (first, last) = page.statuses;
+            (first..=last).contains(&status)
+        };
+        self.pages.iter().find(is_for)
+    }
+
+    /// Whether servers' responses may be intercepted.
+    pub(crate) fn may_intercept(&self) -> bool {
+        self.intercept
+    }
+
+    /// Whether there is something better than what a server has said with this status. Not for 401: without the server's
+    /// challenge nobody could log in.
+    pub(crate) fn intercepts(&self, status: u16, form: Form) -> bool {
+        let page = self.of(status);
+        self.intercept && status != 401 && page.is_some_and(|page| page.content_for(form).is_some())
+    }
+}
+
+impl ErrorPage {
+    /// The page for who would rather have errors in `form`: those who want JSON do not get pages for people.
+    pub(crate) fn content_for(&self, form: Form) -> Option<&Content> {
+        let content = self.content.as_ref();
+        content.filter(|content| form == Form::Text || content.is_json)
+    }
+}
+
+impl Content {
+    /// Whether the content is JSON. Clients that prefer JSON get it only then.
+    pub(crate) fn is_json(&self) -> bool {
+        self.is_json
+    }
+
+    fn new(plan: &PageContent, files: &PageFiles) -> Self {
+        let (content_type, body) = match plan {
+            PageContent::Body { text, content_type } => {
+                (content_type.clone(), Rc::from(text.as_bytes()))
+            }
+            PageContent::File { file, content_type } => {
+                let name = file.as_os_str().as_encoded_bytes();
+                let content_type = content_type.clone();
+                let body = files.0.get(&**file).map(|bytes| &**bytes);
+                (
+                    content_type.unwrap_or_else(|| media_type(name)),
+                    Rc::from(body.expect("it was read before the plan was accepted")),
+                )
+            }
+        };
+        let media = content_type.split(';').next().unwrap_or("").trim();
+        let is_json = media.eq_ignore_ascii_case("application/json") || media.ends_with("+json");
+        Self {
+            is_json,
+            content_type,
+            body,
+        }
+    }
+}

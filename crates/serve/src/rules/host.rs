@@ -1,0 +1,92 @@
+//! What a server gets to see as Host (RFC 9112 3.2).
+
+use onrush_config::plan::{Piece, Template, Variable};
+use onrush_http::is_authority;
+use onrush_http::write::HeadWriter;
+
+use crate::routing::variables::Facts;
+use crate::rules::edits::Edits;
+
+/// Which one that is.
+#[derive(Debug)]
+pub(crate) enum HostRule {
+    /// What the client asked for.
+    Client,
+    /// Its own address.
+    Server,
+    Set(Template),
+}
+
+/// The longest Host that is sent: a host name and a port.
+pub(crate) const HOST_BYTES_MAX: usize = 300;
+
+impl HostRule {
+    /// Takes it out of the edits of a route.
+    pub(crate) fn take(edits: &mut Edits) -> Self {
+        match edits.take("host") {
+            (_, Some(template)) => HostRule::Set(template),
+            (true, None) => HostRule::Server,
+            (false, None) => HostRule::Client,
+        }
+    }
+
+    /// How many variables stand in it, and how many bytes the rest of it has.
+    pub(crate) fn extent(&self) -> (usize, usize) {
+        let HostRule::Set(template) = self else {
+            return (0, HOST_BYTES_MAX);
+        };
+        let text = |piece: &Piece| match piece {
+            Piece::Text(text) => text.len(),
+            Piece::Variable(_) => 0,
+        };
+        (template.0.len(), template.0.iter().map(text).sum())
+    }
+
+    /// Whether `{request_id}` stands in it.
+    pub(crate) fn needs_request_id(&self) -> bool {
+        let id = Piece::Variable(Variable::RequestId);
+        matches!(self, HostRule::Set(template) if template.0.contains(&id))
+    }
+
+    /// Whether a host is what comes of it. Variables can be empty, and a field of the client can have any text in it; who
+    /// routes by Host must not be sent what has none (RFC 9110 7.2).
+    #[inline]
+    pub(crate) fn is_host(&self, facts: &Facts<'_>) -> bool {
+        match self {
+            HostRule::Client | HostRule::Server => true,
+            // The configuration has been checked.
+            HostRule::Set(template) if template.as_text().is_some() => true,
+            HostRule::Set(template) => {
+                let mut room = [0; HOST_BYTES_MAX];
+                let mut writer = HeadWriter::new(&mut room);
+                facts.render(template, &mut |bytes| {
+                    writer.raw(bytes);
+                });
+                writer
+                    .finish()
+                    .is_some_and(|length| is_authority(&room[..length]))
+            }
+        }
+    }
+
+    /// Writes it; `asked` is what the client asked for, if anything, and `own` is the server's own.
+    pub(crate) fn write(
+        &self,
+        asked: Option<&str>,
+        own: &str,
+        facts: &Facts<'_>,
+        writer: &mut HeadWriter<'_>,
+    ) {
+        match self {
+            HostRule::Client => {
+                writer.raw(asked.unwrap_or(own).as_bytes());
+            }
+            HostRule::Server => {
+                writer.raw(own.as_bytes());
+            }
+            HostRule::Set(template) => facts.render(template, &mut |bytes| {
+                writer.raw(bytes);
+            }),
+        }
+    }
+}

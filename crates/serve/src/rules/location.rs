@@ -1,0 +1,301 @@
+//! Where a redirect leads: a template of a URI reference (RFC 3986 4.1), and what a request makes of it.
+//!
+//! A template's own text says the scheme and the host, or that there is none and the place is on this host. Variables say
+//! the rest, and never more than that: two slashes at the start of a reference name a host (RFC 3986 4.2), browsers take a
+//! backslash for a slash, and `https://example.com` with `.evil.example` behind it is another host. The host may be made of
+//! variables where the template says so, as in `https://{host}{uri}`; then it has to be one.
+
+use onrush_config::plan::{Piece, Template, Variable};
+use onrush_http::is_authority;
+
+use crate::limits::LOCATION_BYTES_MAX;
+use crate::routing::variables::{Facts, SERVER_TO_COME};
+
+/// A place that depends on the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Location {
+    /// None for a place on this host.
+    base: Option<Base>,
+    /// Path, query and fragment.
+    rest: Template,
+}
+
+/// Scheme and authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Base {
+    /// Without its colon; nothing where the scheme is that of the request.
+    scheme: Template,
+    authority: Template,
+}
+
+/// Why a request has no place to be sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nowhere {
+    /// It has more than [`LOCATION_BYTES_MAX`] bytes.
+    TooLong,
+    /// What should be its scheme or its host is none.
+    NoHost,
+}
+
+/// What a variable may say of a place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Says {
+    /// A part of a host: nothing in it ends one.
+    Host,
+    /// A path or a query, of any letters.
+    Path,
+    /// Either, of any letters.
+    Anything,
+}
+
+impl Says {
+    fn of(variable: &Variable) -> Self {
+        match variable {
+            Variable::Path | Variable::PathRest | Variable::Query | Variable::Uri => Says::Path,
+            Variable::Header(_) | Variable::Method | Variable::TlsClientSubject => Says::Anything,
+            Variable::ClientAddress
+            | Variable::ClientPort
+            | Variable::Scheme
+            | Variable::Host
+            | Variable::HostName
+            | Variable::TlsVersion
+            | Variable::TlsCipher
+            | Variable::TlsServerName
+            | Variable::Upstream
+            | Variable::Server
+            | Variable::RequestId => Says::Host,
+        }
+    }
+}
+
+impl Location {
+    pub(crate) fn new(template: &Template) -> Self {
+        match split_scheme(&template.0) {
+            Some((scheme, behind)) => {
+                let (authority, rest) = split_authority(&behind);
+                let [scheme, authority, rest] = [scheme, authority, rest].map(Template);
+                Self {
+                    base: Some(Base { scheme, authority }),
+                    rest,
+                }
+            }
+            None => Self {
+                base: None,
+                rest: template.clone(),
+            },
+        }
+    }
+
+    /// The place for a request with these facts.
+    ///
+    /// # Errors
+    /// When there is none that could be said.
+    pub(crate) fn render(&self, facts: &Facts<'_>) -> Result<String, Nowhere> {
+        let mut location = match &self.base {
+            Some(base) => base.render(facts)?,
+            None => String::new(),
+        };
+        let rest_at = location.len();
+        put(&self.rest, facts, &mut location);
+        let rest = &location[rest_at..];
+        let slashes = rest.len() - rest.trim_start_matches(['/', '\\']).len();
+        if self.base.is_none() {
+            location.replace_range(..slashes, "/");
+        } else if !rest.is_empty() && !rest.starts_with(['/', '?', '#']) {
+            // The host ends here, whatever comes behind it.
+            location.insert(rest_at, '/');
+        }
+        match location.len() <= LOCATION_BYTES_MAX {
+            true => Ok(location),
+            false => Err(Nowhere::TooLong),
+        }
+    }
+}
+
+impl Base {
+    fn render(&self, facts: &Facts<'_>) -> Result<String, Nowhere> {
+        let mut base = String::new();
+        put(&self.scheme, facts, &mut base);
+        let is_http = ["http", "https"]
+            .iter()
+            .any(|http| base.eq_ignore_ascii_case(http));
+        if self.scheme.as_text().is_none() && !is_http {
+            return Err(Nowhere::NoHost);
+        }
+        base.push_str(if base.is_empty() { "//" } else { "://" });
+        let authority_at = base.len();
+        put(&self.authority, facts, &mut base);
+        let authority = &base[authority_at..];
+        // The server that responds is named by the configuration.
+        let is_ours = self.authority.as_text().is_some() || authority.contains('\0');
+        match !authority.is_empty() && (is_ours || is_authority(authority.as_bytes())) {
+            true => Ok(base),
+            false => Err(Nowhere::NoHost),
+        }
+    }
+}
+
+/// Appends what `template` makes of the request.
+fn put(template: &Template, facts: &Facts<'_>, location: &mut String) {
+    facts.render(template, &mut |bytes| {
+        // Counted before it is added: one field may stand in a template several times.
+        if location.len() <= LOCATION_BYTES_MAX {
+            bytes.iter().for_each(|&byte| push(byte, location));
+        }
+    });
+}
+
+/// A byte as it may stand in a URI (RFC 3986 2). What is encoded already stays so. Browsers drop tabs and line ends
+/// wherever they stand, so that none must be left.
+fn push(byte: u8, location: &mut String) {
+    if byte.is_ascii_graphic() || byte == SERVER_TO_COME[0] {
+        return location.push(char::from(byte));
+    }
+    let digit = |value: u8| char::from(b"0123456789ABCDEF"[usize::from(value)]);
+    location.extend(['%', digit(byte >> 4), digit(byte & 0xf)]);
+}
+
+/// The scheme (empty in front of a mere `//`), and what stands behind the two slashes; `None` for a place on this host.
+fn split_scheme(pieces: &[Piece]) -> Option<(Vec<Piece>, Vec<Piece>)> {
+    let is_of_scheme = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+    };
+    let behind = |text: &str, at: usize| [text_piece(text), pieces[at + 1..].to_vec()].concat();
+    let mut scheme = Vec::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Variable(variable) if Says::of(variable) == Says::Path => return None,
+            Piece::Variable(_) => scheme.push(piece.clone()),
+            Piece::Text(text) => {
+                if at == 0
+                    && let Some(after) = text.strip_prefix("//")
+                {
+                    return Some((scheme, behind(after, at)));
+                }
+                match text.split_once("://") {
+                    Some((before, after)) if is_of_scheme(before) => {
+                        scheme.extend(text_piece(before));
+                        return (!scheme.is_empty()).then(|| (scheme, behind(after, at)));
+                    }
+                    None if is_of_scheme(text) => scheme.push(piece.clone()),
+                    Some(_) | None => return None,
+                }
+            }
+        }
+    }
+    None
+}
+
+/// The authority at the start of `pieces`, and what stands behind it (RFC 3986 3.2).
+fn split_authority(pieces: &[Piece]) -> (Vec<Piece>, Vec<Piece>) {
+    let mut authority = Vec::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Text(text) => {
+                if let Some(end) = text.find(AUTHORITY_ENDS) {
+                    authority.extend(text_piece(&text[..end]));
+                    let rest = [text_piece(&text[end..]), pieces[at + 1..].to_vec()];
+                    return (authority, rest.concat());
+                }
+            }
+            Piece::Variable(variable) => {
+                let ends = match Says::of(variable) {
+                    Says::Host => false,
+                    Says::Path => true,
+                    Says::Anything => is_behind_host(&authority) && ends_host(&pieces[at + 1..]),
+                };
+                if ends {
+                    return (authority, pieces[at..].to_vec());
+                }
+            }
+        }
+        authority.push(piece.clone());
+    }
+    (authority, Vec::new())
+}
+
+/// What stands behind an authority begins with one of these; browsers take a backslash for a slash.
+const AUTHORITY_ENDS: [char; 4] = ['/', '?', '#', '\\'];
+
+/// Whether the host that a template says is complete: something is there, and it does not want a port.
+fn is_behind_host(authority: &[Piece]) -> bool {
+    match authority.last() {
+        None => false,
+        Some(Piece::Text(text)) => !text.ends_with(':'),
+        Some(Piece::Variable(_)) => true,
+    }
+}
+
+/// Whether no text of the template goes on with the host: in `https://{header:X-Tenant}.example.com/` it does.
+fn ends_host(behind: &[Piece]) -> bool {
+    for piece in behind {
+        match piece {
+            Piece::Text(text) => return text.starts_with(AUTHORITY_ENDS),
+            Piece::Variable(variable) if Says::of(variable) == Says::Path => return true,
+            Piece::Variable(_) => {}
+        }
+    }
+    true
+}
+
+fn text_piece(text: &str) -> Vec<Piece> {
+    let is_something = !text.is_empty();
+    let piece = is_something.then(|| Piece::Text(text.to_owned()));
+    piece.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_config::value::parse_template;
+
+    /// Scheme, authority and rest of a template, with `|` between them.
+    fn split(template: &str) -> String {
+        let text = |template: &Template| {
+            let piece = |piece: &Piece| match piece {
+                Piece::Text(text) => text.clone(),
+                Piece::Variable(Variable::Header(name)) => format!("{{{name}}}"),
+                Piece::Variable(variable) => format!("{{{variable:?}}}"),
+            };
+            template.0.iter().map(piece).collect::<String>()
+        };
+        let location = Location::new(&parse_template(template).expect(template));
+        let rest = text(&location.rest);
+        match &location.base {
+            Some(base) => format!("{}|{}|{rest}", text(&base.scheme), text(&base.authority)),
+            None => rest,
+        }
+    }
+
+    #[test]
+    fn the_template_says_where_its_host_ends() {
+        for (template, parts) in [
+            ("/new{uri}", "/new{Uri}"),
+            ("{path}", "{Path}"),
+            ("{query}://x/", "{Query}://x/"),
+            ("{path}?from=https://a/", "{Path}?from=https://a/"),
+            ("/?to=https://a/{path}", "/?to=https://a/{Path}"),
+            ("://a/", "://a/"),
+            ("//cdn.example{uri}", "|cdn.example|{Uri}"),
+            ("https://a.example", "https|a.example|"),
+            ("https://{host}{uri}", "https|{Host}|{Uri}"),
+            ("{scheme}://{host}/{query}", "{Scheme}|{Host}|/{Query}"),
+            ("{header:P}://a/", "{P}|a|/"),
+            ("http{header:S}://a/", "http{S}|a|/"),
+            ("https://a.example{path.rest}", "https|a.example|{PathRest}"),
+            ("https://a.example{header:X}", "https|a.example|{X}"),
+            ("https://a.example{header:X}?q", "https|a.example|{X}?q"),
+            ("https://{host}{header:X}{uri}", "https|{Host}|{X}{Uri}"),
+            ("https://{header:X}.example/", "https|{X}.example|/"),
+            ("https://t-{header:X}.example", "https|t-{X}.example|"),
+            ("https://{header:X}{uri}", "https|{X}|{Uri}"),
+            ("https://a:{header:X}/", "https|a:{X}|/"),
+            ("https://a?{query}", "https|a|?{Query}"),
+            ("https://a\\{path}", "https|a|\\{Path}"),
+            ("https://{path}.example/", "https||{Path}.example/"),
+        ] {
+            assert_eq!(split(template), parts, "{template}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Directories that the files of a plan are in, for a server that is confined to them (Landlock), and whether it still is
+//! where the files of the next plan are: the kernel is asked, by opening them.
+//!
+//! The kernel allows what lies beneath a directory, not a name. A file is replaced by another one under its name, so the
+//! directory that it is in is meant, and the one in which it is when links have been followed. Of a file in the root directory
+//! only it itself is meant, and of a device: all that lies beside it would be meant otherwise.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use onrush_config::Plan;
+use onrush_config::plan::{Action, Address, Admin, LogTarget};
+use rustix::fs::{Access, Mode, OFlags, access, open};
+use rustix::io::Errno;
+
+use crate::site::permissions::{directory_of, tls_files};
+
+/// Directories of a plan, and files that are meant by themselves.
+#[derive(Debug, Default)]
+pub struct Used {
+    /// Files are read there.
+    pub read: BTreeSet<PathBuf>,
+    /// Files and sockets are made there.
+    pub write: BTreeSet<PathBuf>,
+}
+
+/// Where this thread may not go although its user may.
+#[derive(Debug, Default)]
+pub struct Closed {
+    /// Directories that it may not read.
+    pub read: Vec<PathBuf>,
+    /// Directories that it may not make files in.
+    pub write: Vec<PathBuf>,
+}
+
+/// The directories that a server works with by a plan.
+pub fn used(plan: &Plan) -> Used {
+    let mut used = Used::default();
+    for file in tls_files(plan).chain(plan.files_read()) {
+        used.reads(file);
+    }
+    for route in &plan.routes {
+        match &route.action {
+            Action::RespondFile { file, .. } => used.reads(file),
+            Action::Files(files) => drop(used.read.insert(files.root.to_path_buf())),
+            _ => {}
+        }
+    }
+    for listen in &plan.listen {
+        if let Address::Unix(path) = &listen.address {
+            used.writes(path);
+        }
+    }
+    match &plan.admin {
+        Admin::Unix(path) => used.writes(path),
+        Admin::Tcp { token_file, .. } => used.reads(token_file),
+        Admin::Default | Admin::Off => {}
+    }
+    if let Some(LogTarget::File(path)) = plan.access_log.as_ref().map(|log| &log.to) {
+        used.writes(path);
+    }
+    if let Some(landlock) = &plan.process.landlock {
+        used.read.extend(landlock.read.iter().cloned());
+        used.write.extend(landlock.write.iter().cloned());
+    }
+    used
+}
+
+impl Used {
+    /// With a file that is read.
+    pub fn reads(&mut self, file: &Path) {
+        self.read.extend(directories_of(file));
+    }
+
+    /// With a file or a socket that is made and removed.
+    pub fn writes(&mut self, file: &Path) {
+        self.write.extend(directories_of(file));
+    }
+
+    /// Those of them where this thread may not go although its user may.
+    pub fn closed(&self) -> Closed {
+        let closed = |directories: &BTreeSet<PathBuf>, how: Access, flags: OFlags| {
+            let closed = directories
+                .iter()
+                .filter(|directory| is_closed(directory, how, flags));
+            closed.cloned().collect()
+        };
+        Closed {
+            // A pipe is not waited for.
+            read: closed(
+                &self.read,
+                Access::READ_OK,
+                OFlags::NONBLOCK.union(OFlags::NOCTTY),
+            ),
+            // A file without a name, which is gone when it is closed.
+            write: closed(
+                &self.write,
+                Access::WRITE_OK.union(Access::EXEC_OK),
+                OFlags::TMPFILE.union(OFlags::WRONLY),
+            ),
+        }
+    }
+}
+
+impl Closed {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.write.is_empty()
+    }
+}
+
+/// What access(2) says is about the user alone; opening is what Landlock refuses.
+fn is_closed(directory: &Path, how: Access, flags: OFlags) -> bool {
+    let mode = Mode::RUSR.union(Mode::WUSR);
+    let opened = open(directory, flags.union(OFlags::CLOEXEC), mode);
+    opened.err() == Some(Errno::ACCESS) && access(directory, how).is_ok()
+}
+
+/// The directory of a file by its name, and that in which it is when links have been followed; or the file itself.
+fn directories_of(file: &Path) -> BTreeSet<PathBuf> {
+    let end = file.canonicalize().ok();
+    let ways = [Some(file), end.as_deref()];
+    let kind = fs::metadata(file).map(|found| found.file_type());
+    let is_device =
+        kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device() || kind.is_fifo());
+    let meant = |file: &Path| {
+        let directory = directory_of(file);
+        let is_root = directory
+            .canonicalize()
+            .is_ok_and(|whole| whole == Path::new("/"));
+        match is_root || is_device {
+            true => file.to_path_buf(),
+            false => directory.to_path_buf(),
+        }
+    };
+    ways.into_iter().flatten().map(meant).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_of_a_file_is_meant_but_for_devices_and_the_root() {
+        let of = |file: &str| directories_of(Path::new(file));
+        let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
+        assert_eq!(of("/etc/passwd"), paths(&["/etc"]));
+        assert_eq!(of("/no-such-file"), paths(&["/no-such-file"]));
+        assert_eq!(of("/etc/../no-such-file"), paths(&["/etc/../no-such-file"]));
+        assert_eq!(of("/dev/null"), paths(&["/dev/null"]));
+        assert_eq!(of("onrush.toml"), paths(&["."]));
+        let scratch = tempfile::tempdir().expect("a directory");
+        let whole = scratch.path().canonicalize().expect("it is there");
+        fs::create_dir(whole.join("live")).expect("it is ours");
+        fs::create_dir(whole.join("archive")).expect("it is ours");
+        fs::write(whole.join("archive/1.pem"), "").expect("it is ours");
+        std::os::unix::fs::symlink("../archive/1.pem", whole.join("live/site.pem"))
+            .expect("it is ours");
+        let found = directories_of(&whole.join("live/site.pem"));
+        assert_eq!(found, [whole.join("live"), whole.join("archive")].into());
+    }
+}

@@ -1,0 +1,100 @@
+//! Which server of a group a request goes to, as far as that can be said of a group whose servers are all up and have nothing to
+//! do.
+
+use std::rc::Rc;
+
+use onrush_config::plan::{Balance, HashKey, Server, Upstream};
+use onrush_http::request::RequestHead;
+
+use crate::exchange::request_context::RequestContext;
+use crate::proxy::Group;
+use crate::proxy::group::NO_SERVER;
+use crate::proxy::hash_key::hash_key;
+
+/// The server that a request goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// This one.
+    Exactly {
+        /// As it is written.
+        server: String,
+        /// By what it is chosen.
+        by: String,
+    },
+    /// One of several.
+    OneOf {
+        /// As they are written.
+        servers: Vec<String>,
+        /// By what one is chosen.
+        by: String,
+    },
+}
+
+impl Choice {
+    pub(super) fn of(
+        group: &Rc<Group>,
+        head: &RequestHead<'_, '_>,
+        context: RequestContext<'_>,
+    ) -> Choice {
+        let plan = &group.plan;
+        let stuck = group.sticks_to(head);
+        if stuck != NO_SERVER {
+            let cookie = plan.sticky.as_ref().map_or("", |sticky| &sticky.cookie);
+            return Choice::Exactly {
+                server: group.server(stuck).name.clone(),
+                by: format!("the cookie {cookie:?}"),
+            };
+        }
+        let servers = in_service(plan);
+        let by = policy(&plan.balance);
+        let is_settled = matches!(plan.balance, Balance::Hash(_) | Balance::First);
+        let name = |server: &&Server| server.address.to_string();
+        let are_known = !servers.iter().any(|server| server.address.may_be_several());
+        if let ([only], true) = (&*servers, are_known) {
+            return Choice::Exactly {
+                server: name(only),
+                by: "there is no other".to_owned(),
+            };
+        }
+        let key = hash_key(group, head, context);
+        match group.reserve(key, &[], context.worker.core.now()) {
+            Ok(reservation) if is_settled && are_known => Choice::Exactly {
+                server: reservation.server().name.clone(),
+                by,
+            },
+            _ => Choice::OneOf {
+                servers: servers.iter().map(name).collect(),
+                by,
+            },
+        }
+    }
+}
+
+/// Those that get requests while all are up.
+pub(super) fn in_service(plan: &Upstream) -> Vec<&Server> {
+    let primary: Vec<&Server> = plan.servers.iter().filter(|it| !it.backup).collect();
+    match primary.is_empty() {
+        true => plan.servers.iter().collect(),
+        false => primary,
+    }
+}
+
+fn policy(balance: &Balance) -> String {
+    let name = match balance {
+        Balance::RoundRobin => "round_robin",
+        Balance::Random => "random",
+        Balance::PowerOfTwo => "power_of_two",
+        Balance::LeastConnections => "least_connections",
+        Balance::PeakEwma => "peak_ewma",
+        Balance::First => "first",
+        Balance::Hash(key) => {
+            return match key {
+                HashKey::Address => "hash of the address".to_owned(),
+                HashKey::Path => "hash of the path".to_owned(),
+                HashKey::Header(name) => format!("hash of the header {name}"),
+                HashKey::Cookie(name) => format!("hash of the cookie {name}"),
+            };
+        }
+    };
+    name.to_owned()
+}

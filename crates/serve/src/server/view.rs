@@ -1,0 +1,201 @@
+//! What a core says of itself, and the sum of what all say.
+
+use std::time::Duration;
+
+use onrush_engine::clock::{ThreadTime, thread_time};
+use onrush_load_targets::DatagramView;
+
+use crate::observe::cuts::CutsView;
+use crate::observe::handshakes::HandshakesView;
+use crate::observe::live::Stage;
+use crate::observe::meter::Totals;
+use crate::observe::registry::Kind;
+use crate::observe::traffic::TrafficView;
+use crate::observe::work::had_work;
+use crate::proxy::group::views::{GroupView, ServerView};
+use crate::site::service::Service;
+
+/// One core at a moment.
+#[derive(Clone, Debug)]
+pub struct CoreView {
+    /// Its number.
+    pub core: usize,
+    /// The number of the configuration in force.
+    pub generation: u64,
+    /// What it has had of its CPU.
+    pub time: ThreadTime,
+    /// How long it had something to do, where it busy-polls and the time on its CPU does not say so.
+    pub had_work: Option<Duration>,
+    /// The longest time since its start for which it did not look at the kernel.
+    pub busy_max: Duration,
+    /// What it has done since its start.
+    pub totals: Totals,
+    /// Open connections of clients, TLS handshakes left out.
+    pub connections: u64,
+    /// Requests whose head has come and that have not ended.
+    pub in_flight: u64,
+    /// Buffers in use.
+    pub buffers: u64,
+    /// Buffers that are kept for the next use.
+    pub buffers_free: u64,
+    /// TLS handshakes of clients.
+    pub handshakes: HandshakesView,
+    /// Connections of HTTP/2 that were ended for what their clients did.
+    pub cuts: CutsView,
+    /// Requests whose response takes more than one turn, by where they are, in the order of [`Stage::ALL`].
+    pub stages: [u64; Stage::ALL.len()],
+    /// One for each address that it listens or has listened on.
+    pub listeners: Vec<TrafficView>,
+    /// One for each listener that has or has had datagrams.
+    pub datagrams: Vec<DatagramView>,
+    /// One for each route of this configuration and earlier ones.
+    pub routes: Vec<TrafficView>,
+    /// One for each group, likewise.
+    pub group_traffic: Vec<TrafficView>,
+    /// The groups of the configuration in force.
+    pub groups: Vec<GroupView>,
+}
+
+impl CoreView {
+    /// What the calling thread, which is the core's, knows.
+    pub(crate) fn of(service: &Service) -> Self {
+        let (worker, site) = (&service.worker, service.site());
+        let registry = &worker.registry;
+        Self {
+            core: worker.core.id(),
+            generation: site.settings.generation(),
+            // Before the time that it is part of.
+            had_work: had_work(&worker.core),
+            time: thread_time(),
+            busy_max: worker.core.busy_max(),
+            totals: worker.meter.totals(),
+            connections: worker.meter.connections_open(),
+            in_flight: registry.in_flight(),
+            buffers: worker.core.pool().in_use() as u64,
+            buffers_free: worker.core.pool().free() as u64,
+            handshakes: registry.handshakes.view(),
+            cuts: registry.cuts.view(),
+            stages: worker.live.stages(),
+            listeners: registry.views(Kind::Listener),
+            datagrams: registry.datagram_views(),
+            routes: registry.views(Kind::Route),
+            group_traffic: registry.views(Kind::Group),
+            groups: site.groups.iter().map(|group| group.view()).collect(),
+        }
+    }
+}
+
+/// Adds up what several cores say of things of the same names, in the order of the first one that has them.
+pub fn sum_traffic<'v>(views: impl IntoIterator<Item = &'v [TrafficView]>) -> Vec<TrafficView> {
+    let mut sums: Vec<TrafficView> = Vec::new();
+    for view in views.into_iter().flatten() {
+        match sums.iter_mut().find(|sum| sum.name == view.name) {
+            Some(sum) => *sum += view,
+            None => sums.push(view.clone()),
+        }
+    }
+    sums
+}
+
+/// The same for the datagrams of listeners.
+pub fn sum_datagrams<'v>(views: impl IntoIterator<Item = &'v [DatagramView]>) -> Vec<DatagramView> {
+    let mut sums: Vec<DatagramView> = Vec::new();
+    for view in views.into_iter().flatten() {
+        match sums.iter_mut().find(|sum| sum.name == view.name) {
+            Some(sum) => *sum += view,
+            None => sums.push(view.clone()),
+        }
+    }
+    sums
+}
+
+/// Adds up what several cores say of the groups. Of one with another configuration than the first, groups and servers that
+/// the first does not have are left out: it is about to have the same.
+pub fn sum_groups<'v>(views: impl IntoIterator<Item = &'v [GroupView]>) -> Vec<GroupView> {
+    let mut views = views.into_iter();
+    let mut sums = views.next().map_or_else(Vec::new, <[GroupView]>::to_vec);
+    for group in views.flatten() {
+        let Some(sum) = sums.iter_mut().find(|sum| sum.name == group.name) else {
+            continue;
+        };
+        sum.in_flight += group.in_flight;
+        sum.queued += group.queued;
+        for server in &group.servers {
+            let is_same =
+                |sum: &&mut ServerView| sum.name == server.name && sum.address == server.address;
+            if let Some(sum) = sum.servers.iter_mut().find(is_same) {
+                sum.add(server);
+            }
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::latency::Histogram;
+    use crate::proxy::endpoints::Duty;
+    use crate::proxy::group::views::ServerState;
+
+    fn server(name: &str, address: &str, requests: u64) -> ServerView {
+        ServerView {
+            name: name.to_owned(),
+            address: address.to_owned(),
+            state: ServerState::Up,
+            duty: Duty::Serve,
+            weight: 2,
+            is_weighed: false,
+            is_backup: false,
+            in_flight: 1,
+            connections_max: Some(8),
+            idle: 3,
+            statuses: [0, 0, requests, 0, 0, 0],
+            first_byte: Histogram::default(),
+            duration: Histogram::default(),
+            ejections: 1,
+        }
+    }
+
+    #[test]
+    fn servers_at_one_address_become_one() {
+        let ejected = ServerView {
+            state: ServerState::Ejected,
+            ..server("b:80", "10.0.0.1:80", 20)
+        };
+        let resting = ServerView {
+            duty: Duty::Rest,
+            connections_max: None,
+            is_backup: true,
+            ..server("c:80", "10.0.0.1:80", 300)
+        };
+        let other = server("d:80", "10.0.0.2:80", 7);
+        let up = server("a:80", "10.0.0.1:80", 1);
+        for servers in [
+            [&ejected, &other, &resting, &up],
+            [&up, &resting, &ejected, &other],
+            [&resting, &up, &other, &ejected],
+        ] {
+            let mut group = GroupView {
+                name: "app".to_owned(),
+                in_flight: 0,
+                queued: 0,
+                queue_max: 0,
+                servers: servers.map(Clone::clone).to_vec(),
+            };
+            group.merge_by_address();
+            let [one, two] = ["10.0.0.1:80", "10.0.0.2:80"].map(|address| {
+                let mut its = group.servers.iter().filter(|one| one.address == address);
+                let only = its.next().expect("it is there");
+                assert!(its.next().is_none(), "{address} twice");
+                only
+            });
+            assert_eq!((one.state, one.duty), (ServerState::Up, Duty::Serve));
+            assert_eq!(one.statuses[2], 321);
+            assert_eq!((one.in_flight, one.idle, one.ejections), (3, 9, 3));
+            assert_eq!(one.weight, 4, "one of three gets nothing");
+            assert_eq!((one.connections_max, one.is_backup), (None, false));
+            assert_eq!((two.weight, two.statuses[2]), (2, 7));
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! What speaks TLS with clients and servers: from the plan to what shakes hands.
+
+use std::sync::Arc;
+
+use onrush_config::Plan;
+use onrush_config::plan::{
+    self, Certificate, ClientAuthorities, ClientCertificates, FilePath, HttpVersions, Protocol,
+    Tls, TlsProfile, UpstreamProtocol, UpstreamTls,
+};
+use onrush_tls::{
+    Acceptor, Authorities, ClientSetup, Clients, Connector, Identity, Misdirected, NamedClients,
+    Profile, Reloaded, ServerSetup, Subject, Verify, Watch, Watched,
+};
+
+use crate::site::client_rules;
+use crate::worker::trouble::{Trouble, Troubles};
+
+/// What the addresses and the groups of a plan speak TLS with, in their order; `None` where they do not.
+#[derive(Clone, Default)]
+pub(crate) struct Encryption {
+    pub(crate) acceptors: Vec<Option<Arc<Acceptor>>>,
+    pub(crate) connectors: Vec<Option<Arc<Connector>>>,
+    /// The same for the collector of traces.
+    pub(crate) collector: Option<Arc<Connector>>,
+}
+
+impl Encryption {
+    /// Reads all certificates of a plan. Where they cannot be used there is nothing; what is wrong with them goes to
+    /// `troubles`.
+    pub(crate) fn of(plan: &Plan, troubles: &mut Troubles) -> Self {
+        let acceptors = plan.listen.iter().map(|listen| {
+            let tls = listen.tls.as_ref()?;
+            let made = Acceptor::new(server_setup(tls, &listen.protocol));
+            keep(made, |subject| server_file(tls, subject), troubles)
+        });
+        let acceptors = acceptors.collect();
+        let connectors = plan.upstreams.iter().map(|upstream| {
+            let tls = upstream.tls.as_ref()?;
+            let mut setup = client_setup(tls);
+            if let UpstreamProtocol::Http2(_) = upstream.protocol {
+                setup.protocols = vec!["h2"];
+            }
+            let made = Connector::new(setup);
+            keep(made, |subject| client_file(tls, subject), troubles)
+        });
+        let connectors = connectors.collect();
+        let collector = collector_tls(plan).and_then(|tls| {
+            let made = Connector::new(client_setup(tls));
+            keep(made, |subject| client_file(tls, subject), troubles)
+        });
+        Self {
+            acceptors,
+            connectors,
+            collector,
+        }
+    }
+
+    /// Takes over from `before`, which is of the plan `before_plan`, what `plan` says in the same words: session tickets stay
+    /// good, and so do connections to servers.
+    pub(crate) fn carry(&mut self, plan: &Plan, before: &Encryption, before_plan: &Plan) {
+        for (listen, acceptor) in plan.listen.iter().zip(&mut self.acceptors) {
+            let known = before_plan.listen.iter().position(|it| it == listen);
+            if let Some(known) = known {
+                acceptor.clone_from(&before.acceptors[known]);
+            }
+        }
+        for (upstream, connector) in plan.upstreams.iter().zip(&mut self.connectors) {
+            let is_same = |it: &plan::Upstream| {
+                (&it.name, &it.tls, it.protocol)
+                    == (&upstream.name, &upstream.tls, upstream.protocol)
+            };
+            let known = before_plan.upstreams.iter().position(is_same);
+            if let Some(known) = known {
+                connector.clone_from(&before.connectors[known]);
+            }
+        }
+        if collector_tls(plan) == collector_tls(before_plan) {
+            self.collector.clone_from(&before.collector);
+        }
+    }
+
+    /// Follows changes of the files.
+    pub(crate) fn watch(&self) -> Option<Watch> {
+        let acceptors = self.acceptors.iter().flatten().cloned();
+        let connectors = self.connectors.iter().chain([&self.collector]);
+        let connectors = connectors.flatten().cloned();
+        let watched = acceptors
+            .map(Watched::Acceptor)
+            .chain(connectors.map(Watched::Connector));
+        Watch::start(watched.collect(), |reloaded| match reloaded {
+            Reloaded::Taken(warnings) => {
+                tracing::info!(
+                    event = "certificates_changed",
+                    "certificates have changed; new connections get the new ones"
+                );
+                for warning in &warnings {
+                    tracing::warn!("{warning}");
+                }
+            }
+            Reloaded::Refused(wrong) => {
+                for trouble in wrong {
+                    tracing::warn!(
+                        event = "certificates_refused",
+                        "certificates have changed and cannot be used; the old ones stay: {trouble}"
+                    );
+                }
+            }
+            Reloaded::Denied(files) => {
+                for file in files {
+                    tracing::warn!(
+                        event = "certificates_denied",
+                        "{} cannot be looked at (permission denied): that it changes is not noticed; make its directory one that the user of this process can enter",
+                        file.display()
+                    );
+                }
+            }
+        })
+    }
+}
+
+/// How the collector of traces is spoken to.
+fn collector_tls(plan: &Plan) -> Option<&UpstreamTls> {
+    plan.tracing.as_ref()?.collector.tls.as_ref()
+}
+
+/// What was made of files; `file` says which of them is meant.
+fn keep<'p, T>(
+    made: Result<(T, Vec<onrush_tls::Trouble>), Vec<onrush_tls::Trouble>>,
+    file: impl Fn(Subject) -> Option<&'p FilePath>,
+    troubles: &mut Troubles,
+) -> Option<Arc<T>> {
+    let placed = |trouble: onrush_tls::Trouble| Trouble {
+        place: file(trouble.subject).and_then(|file| file.place().cloned()),
+        message: trouble.message,
+    };
+    match made {
+        Ok((made, warnings)) => {
+            troubles.warnings.extend(warnings.into_iter().map(placed));
+            Some(Arc::new(made))
+        }
+        Err(wrong) => {
+            troubles.wrong.extend(wrong.into_iter().map(placed));
+            None
+        }
+    }
+}
+
+/// The file of a listener's setup that is meant.
+fn server_file(tls: &Tls, subject: Subject) -> Option<&FilePath> {
+    let files = |index: usize| match &tls.certificates[index] {
+        Certificate::SelfSigned => None,
+        Certificate::Files {
+            certificate,
+            key,
+            staple,
+        } => Some((certificate, key, staple.as_ref())),
+    };
+    match subject {
+        Subject::Certificate(index) => files(index).map(|(certificate, ..)| certificate),
+        Subject::Key(index) => files(index).map(|(_, key, _)| key),
+        Subject::Staple(index) => files(index).and_then(|(.., staple)| staple),
+        Subject::Authorities => tls.clients.authorities().map(|by| &by.file),
+        Subject::RevocationList(index) => {
+            let authorities = tls.clients.authorities();
+            authorities.map(|by| &by.revocation_lists[index])
+        }
+        Subject::Setup => None,
+    }
+}
+
+/// The file of a group's setup that is meant; it shows one certificate at most.
+fn client_file(tls: &UpstreamTls, subject: Subject) -> Option<&FilePath> {
+    match subject {
+        Subject::Certificate(_) => tls.certificate.as_ref().map(|(certificate, _)| certificate),
+        Subject::Key(_) => tls.certificate.as_ref().map(|(_, key)| key),
+        Subject::Authorities => match &tls.verify {
+            plan::Verify::File(file) => Some(file),
+            plan::Verify::System | plan::Verify::Nothing => None,
+        },
+        Subject::Staple(_) | Subject::RevocationList(_) | Subject::Setup => None,
+    }
+}
+
+fn server_setup(tls: &Tls, protocol: &Protocol) -> ServerSetup {
+    let identity = |certificate: &Certificate| match certificate {
+        Certificate::SelfSigned => Identity::SelfSigned,
+        Certificate::Files {
+            certificate,
+            key,
+            staple,
+        } => Identity::Files {
+            certificate: certificate.to_path_buf(),
+            key: key.to_path_buf(),
+            staple: staple.as_ref().map(|staple| staple.to_path_buf()),
+        },
+    };
+    ServerSetup {
+        certificates: tls.certificates.iter().map(identity).collect(),
+        profile: match tls.profile {
+            TlsProfile::Modern => Profile::Modern,
+            TlsProfile::Intermediate => Profile::Intermediate,
+        },
+        clients: clients(&tls.clients),
+        misdirected: match tls.misdirected {
+            plan::Misdirected::Refuse => Misdirected::Refuse,
+            plan::Misdirected::Serve => Misdirected::Serve,
+        },
+        named_clients: tls
+            .names
+            .iter()
+            .map(|rule| NamedClients {
+                names: client_rules::names(&rule.hosts),
+                clients: clients(&rule.clients),
+            })
+            .collect(),
+        // Old clients offer HTTP/1.0 alone; whoever offers both means the newer one.
+        protocols: match protocol {
+            Protocol::Http(HttpVersions::Both) => vec!["h2", "http/1.1", "http/1.0"],
+            Protocol::Http(HttpVersions::Http1) => vec!["http/1.1", "http/1.0"],
+            Protocol::Http(HttpVersions::Http2) => vec!["h2"],
+            // Whoever offers HTTP is told that it is not spoken there (RFC 7301 3.2).
+            Protocol::Memcached(..)
+            | Protocol::Echo(_)
+            | Protocol::Sink(_)
+            | Protocol::Responder(_) => Vec::new(),
+        },
+    }
+}
+
+fn clients(plan: &ClientCertificates) -> Clients {
+    match plan {
+        ClientCertificates::Ignored => Clients::Ignored,
+        ClientCertificates::Optional(by) => Clients::Optional(authorities(by)),
+        ClientCertificates::Required(by) => Clients::Required(authorities(by)),
+    }
+}
+
+fn authorities(by: &ClientAuthorities) -> Authorities {
+    let lists = by.revocation_lists.iter();
+    Authorities {
+        file: by.file.to_path_buf(),
+        revocation_lists: lists.map(|list| list.to_path_buf()).collect(),
+    }
+}
+
+fn client_setup(tls: &UpstreamTls) -> ClientSetup {
+    ClientSetup {
+        verify: match &tls.verify {
+            plan::Verify::System => Verify::System,
+            plan::Verify::File(file) => Verify::File(file.to_path_buf()),
+            plan::Verify::Nothing => Verify::Nothing,
+        },
+        name: tls.name.clone(),
+        certificate: tls
+            .certificate
+            .as_ref()
+            .map(|(certificate, key)| (certificate.to_path_buf(), key.to_path_buf())),
+        ..ClientSetup::default()
+    }
+}

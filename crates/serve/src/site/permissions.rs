@@ -1,0 +1,218 @@
+//! What a server may not do with the files of its plan once it is another user: the kernel is asked, with the rights that the
+//! thread has that asks.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use onrush_config::Plan;
+use onrush_config::plan::{
+    Action, Address, Admin, Certificate, ClientAuthorities, FilePath, LogTarget, ServerAddress,
+    Verify,
+};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
+use crate::worker::trouble::{Trouble, say_once};
+
+/// What may not be done with the files of a plan.
+#[derive(Default)]
+pub struct Denied {
+    /// What a server does not start without.
+    pub wrong: Vec<Trouble>,
+    /// Files that a reload cannot read, which is refused then.
+    pub unread: Vec<Trouble>,
+    /// What else does not work.
+    pub warnings: Vec<Trouble>,
+}
+
+/// Whether this thread may not read a file. One that is not there is not meant.
+pub fn is_unreadable(path: &Path) -> bool {
+    is_denied(path, Access::READ_OK)
+}
+
+/// Whether this thread may not use a file in this way. What cannot be used for another reason is not meant.
+fn is_denied(path: &Path, how: Access) -> bool {
+    matches!(
+        access(path, how),
+        Err(Errno::ACCESS | Errno::PERM | Errno::ROFS)
+    )
+}
+
+/// Asks for all files of a plan with the rights of this thread; sentences call its user `who`. The files of `managed` sockets are a
+/// service manager's affair.
+pub fn denied(plan: &Plan, who: &str, managed: &[PathBuf]) -> Denied {
+    let mut denied = Denied::default();
+    for file in tls_files(plan).chain(plan.files_read()) {
+        if is_denied(file, Access::READ_OK) {
+            let message = format!("{who} may not read {}", file.display());
+            denied.unread.push(Trouble::with(file, message));
+        }
+    }
+    for route in &plan.routes {
+        if let Action::RespondFile { file, .. } = &route.action
+            && is_denied(file, Access::READ_OK)
+        {
+            let shown = file.display();
+            let message = format!("{who} may not read {shown}: requests for it will be refused");
+            denied.warnings.push(Trouble::with(file, message));
+        }
+    }
+    for route in &plan.routes {
+        if let Action::Files(files) = &route.action
+            && is_denied(&files.root, Access::EXEC_OK)
+        {
+            let shown = files.root.display();
+            let message =
+                format!("{who} may not look into {shown}: requests for its files will be refused");
+            denied.warnings.push(Trouble::with(&files.root, message));
+        }
+    }
+    of_sockets(plan, who, managed, &mut denied);
+    of_log(plan, who, &mut denied);
+    say_once(&mut denied.unread);
+    say_once(&mut denied.warnings);
+    denied
+}
+
+/// Certificates, their keys and OCSP responses, authorities, and revocation lists.
+pub(crate) fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
+    let tls = plan.listen.iter().filter_map(|listen| listen.tls.as_ref());
+    let of_clients = tls.flat_map(|tls| {
+        let pairs = tls.certificates.iter().filter_map(|pair| match pair {
+            Certificate::Files {
+                certificate,
+                key,
+                staple,
+            } => Some([Some(certificate), Some(key), staple.as_ref()]),
+            Certificate::SelfSigned => None,
+        });
+        let pairs = pairs.flatten();
+        let of_authorities = tls.authorities().flat_map(ClientAuthorities::files);
+        pairs.flatten().chain(of_authorities)
+    });
+    let collector = plan.tracing.iter().map(|tracing| &tracing.collector);
+    let of_groups = plan.upstreams.iter().filter_map(|group| group.tls.as_ref());
+    let tls = of_groups.chain(collector.filter_map(|collector| collector.tls.as_ref()));
+    let of_servers = tls.flat_map(|tls| {
+        let pair = tls.certificate.iter();
+        let authorities = match &tls.verify {
+            Verify::File(file) => Some(file),
+            Verify::System | Verify::Nothing => None,
+        };
+        let pair = pair.flat_map(|(certificate, key)| [certificate, key]);
+        pair.chain(authorities)
+    });
+    of_clients.chain(of_servers)
+}
+
+/// Files of Unix sockets: those of servers are connected to, our own are removed at the end.
+fn of_sockets(plan: &Plan, who: &str, managed: &[PathBuf], denied: &mut Denied) {
+    let mut warn = |message: String| {
+        let place = None;
+        denied.warnings.push(Trouble { place, message });
+    };
+    for server in plan.upstreams.iter().flat_map(|group| &group.servers) {
+        if let ServerAddress::Unix(path) = &server.address
+            && is_denied(path, Access::WRITE_OK)
+        {
+            let shown = path.display();
+            warn(format!(
+                "{who} may not connect to unix:{shown}: requests for this server will fail"
+            ));
+        }
+    }
+    let ours = plan
+        .listen
+        .iter()
+        .filter_map(|listen| match &listen.address {
+            Address::Unix(path) => Some(path),
+            Address::Tcp(_) => None,
+        });
+    for path in ours.filter(|path| !managed.contains(path)) {
+        if is_denied(directory_of(path), WRITE_INTO) {
+            let shown = path.display();
+            warn(format!(
+                "{who} may not write to the directory of unix:{shown}: the file of the socket will be left behind at the end; give it a directory of that user"
+            ));
+        }
+    }
+    match &plan.admin {
+        Admin::Unix(path) if is_denied(directory_of(path), WRITE_INTO) => {
+            let shown = path.display();
+            warn(format!(
+                "{who} may not write to the directory of [admin] unix:{shown}: there will be no admin interface behind an upgrade; give it a directory of that user"
+            ));
+        }
+        Admin::Tcp { token_file, .. } if is_denied(token_file, Access::READ_OK) => {
+            let shown = token_file.display();
+            warn(format!(
+                "{who} may not read [admin] token_file {shown}: an upgrade will fail"
+            ));
+        }
+        Admin::Default | Admin::Off | Admin::Unix(_) | Admin::Tcp { .. } => {}
+    }
+}
+
+/// What making and removing a file in a directory takes.
+const WRITE_INTO: Access = Access::WRITE_OK.union(Access::EXEC_OK);
+
+fn of_log(plan: &Plan, who: &str, denied: &mut Denied) {
+    let trouble = |message| Trouble {
+        place: None,
+        message,
+    };
+    match plan.access_log.as_ref().map(|log| &log.to) {
+        Some(LogTarget::File(path)) => {
+            let shown = path.display();
+            let is_there = access(path, Access::EXISTS) != Err(Errno::NOENT);
+            let directory = directory_of(path);
+            let cannot_make = is_denied(directory, WRITE_INTO);
+            let is_nobodys = !is_there && cannot_make && !is_of_root(directory);
+            if is_nobodys || is_there && is_denied(path, Access::WRITE_OK) {
+                denied.wrong.push(trouble(format!(
+                    "{who} may not write the access log {shown}; give it to that user (chown)"
+                )));
+            } else if cannot_make {
+                denied.warnings.push(trouble(format!(
+                    "{who} may not make files in the directory of the access log {shown}: whoever moves it away (logrotate) has to make the next one for that user"
+                )));
+            }
+        }
+        Some(LogTarget::SyslogUnix(path)) if is_denied(path, Access::WRITE_OK) => {
+            let shown = path.display();
+            denied.warnings.push(trouble(format!(
+                "{who} may not send to the syslog {shown}: lines will be lost"
+            )));
+        }
+        _ => {}
+    }
+}
+
+/// Whether nobody but root can make or move anything in a directory, or put another one in its place: no part of its path
+/// is a link, and each directory on the way is root's.
+pub(crate) fn is_of_root(directory: &Path) -> bool {
+    let Ok(whole) = std::path::absolute(directory) else {
+        return false;
+    };
+    let of_root = |part: &Path| {
+        let found = std::fs::symlink_metadata(part).ok();
+        let found = found.filter(|found| found.is_dir() && found.uid() == 0);
+        found.map(|found| found.mode())
+    };
+    let is_closed = |mode: u32| mode & 0o022 == 0;
+    // In one with the sticky bit, such as /tmp, what is root's stays where it is.
+    let is_kept = |mode: u32| is_closed(mode) || mode & 0o1000 != 0;
+    of_root(&whole).is_some_and(is_closed)
+        && whole
+            .ancestors()
+            .skip(1)
+            .all(|part| of_root(part).is_some_and(is_kept))
+}
+
+/// The directory that a file is in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(directory) if directory != Path::new("") => directory,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,57 @@
+//! What one core serves with: its worker, and the site in force.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+use crate::site::Site;
+use crate::worker::Worker;
+use crate::worker::kept::Keeper;
+use crate::worker::time_slice::{TimeSlice, at_once};
+
+pub(crate) struct Service {
+    pub(crate) worker: Rc<Worker>,
+    site: RefCell<Rc<Site>>,
+}
+
+impl Service {
+    /// Puts `site` in force.
+    pub(crate) fn new(worker: Rc<Worker>, site: Rc<Site>) -> Rc<Self> {
+        worker.set_keeper(keeper(&site));
+        site.begin(&worker);
+        at_once(async |slice| site.begin_upkeep(&worker, slice).await);
+        let service = Rc::new(Self {
+            worker,
+            site: RefCell::new(site),
+        });
+        let weak: Weak<Service> = Rc::downgrade(&service);
+        service.worker.core.attach(weak);
+        service
+    }
+
+    /// The site in force, for a request that begins.
+    #[inline]
+    pub(crate) fn site(&self) -> Rc<Site> {
+        Rc::clone(&self.site.borrow())
+    }
+
+    /// Puts `site` in force and returns the replaced one. Requests that have begun keep theirs. [`Service::change_upkeep`]
+    /// has to follow.
+    #[must_use]
+    pub(crate) fn take_over(&self, site: &Rc<Site>) -> Rc<Site> {
+        self.worker.set_keeper(keeper(site));
+        let before = self.site.replace(Rc::clone(site));
+        site.begin(&self.worker);
+        before
+    }
+
+    /// Ends the upkeep of the site `before` and starts that of the site in force.
+    pub(crate) async fn change_upkeep(&self, before: Rc<Site>, slice: &mut TimeSlice) {
+        before.retire(slice).await;
+        self.site().begin_upkeep(&self.worker, slice).await;
+    }
+}
+
+fn keeper(site: &Rc<Site>) -> Weak<dyn Keeper> {
+    let keeper: Rc<dyn Keeper> = Rc::clone(site) as Rc<dyn Keeper>;
+    Rc::downgrade(&keeper)
+}

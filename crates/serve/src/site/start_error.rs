@@ -1,0 +1,223 @@
+//! Why a server did not start.
+
+use std::fmt;
+use std::io;
+
+use onrush_config::plan::LogTarget;
+use onrush_engine::{Address, Errno, Error, Kind};
+
+use crate::site::check::cannot_serve;
+
+/// Why a server did not start. Nothing of it is left.
+#[derive(Debug)]
+pub enum StartError {
+    /// The driver that was asked for is refused here.
+    Driver(String),
+    /// CPUs were asked for that this process may not use.
+    Cpus(String),
+    /// Connections cannot go to cores by CPU, which was asked for.
+    Accept(String),
+    /// An address cannot be listened on.
+    Listen(Address, Error),
+    /// The access log cannot be written there.
+    AccessLog(LogTarget, io::Error),
+    /// There is no thread to send spans.
+    Tracing(io::Error),
+    /// There is no thread to check passwords with.
+    Thread(io::Error),
+    /// A directory that could be opened a moment ago cannot be opened any more.
+    Directory(String, Error),
+    /// This process may not have as many open files as its cores need before the first connection comes.
+    Descriptors {
+        /// How many they need.
+        needed: u64,
+        /// How many it may have.
+        limit: u64,
+    },
+    /// The process whose place it is to take listens in another manner: what differs.
+    Handover(&'static str),
+    /// A service manager has passed sockets that the plan has no use for.
+    Passed {
+        /// Where they listen, and what the manager calls them.
+        unwanted: Vec<(Address, String)>,
+        /// What the plan listens on without a socket of the manager.
+        without: Vec<String>,
+    },
+    /// The kernel refuses what resolving the names of servers needs.
+    Resolver(io::Error),
+    /// The kernel refuses what a core needs.
+    Core(Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Driver(why) | StartError::Cpus(why) => f.write_str(why),
+            StartError::Accept(why) => write!(
+                f,
+                "connections cannot go to cores by CPU, which accept = \"cpu\" asks for: {why}"
+            ),
+            StartError::Listen(address, error) => {
+                write!(f, "cannot listen on {address}: ")?;
+                match why_not_listening(address, error) {
+                    Some(why) => f.write_str(why),
+                    None => error.fmt(f),
+                }
+            }
+            StartError::Directory(path, error) => f.write_str(&cannot_serve(path, error)),
+            StartError::AccessLog(target, error) => match target {
+                LogTarget::File(path) => {
+                    write!(f, "cannot write the access log {}: {error}", path.display())
+                }
+                _ => write!(f, "cannot start the access log: {error}"),
+            },
+            StartError::Tracing(error) => {
+                write!(f, "cannot start a thread to send spans: {error}")
+            }
+            StartError::Thread(error) => {
+                write!(f, "cannot start a thread to check passwords: {error}")
+            }
+            StartError::Descriptors { needed, limit } => write!(
+                f,
+                "too few file descriptors: {needed} are needed before the first connection, and this process may have {limit}; raise the limit (ulimit -n) or use fewer --threads"
+            ),
+            StartError::Handover(what) => write!(
+                f,
+                "cannot take the place of a server that runs: {what} would differ; stop that one and start this one"
+            ),
+            StartError::Passed { unwanted, without } => f.write_str(&not_wanted(unwanted, without)),
+            StartError::Resolver(error) => {
+                write!(f, "cannot resolve the names of servers: {error}")
+            }
+            StartError::Core(error) => write!(f, "cannot start: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// Sockets that no `[[listen]]` has the address of, and those of them that have no socket: one is most likely meant for the other.
+fn not_wanted(unwanted: &[(Address, String)], without: &[String]) -> String {
+    let sockets: Vec<String> = unwanted
+        .iter()
+        .map(|(address, name)| format!("{address} ({name})"))
+        .collect();
+    let (sockets, these) = match &sockets[..] {
+        [one] => (format!("the socket {one}"), "this address"),
+        several => (
+            format!("the sockets {}", several.join(", ")),
+            "these addresses",
+        ),
+    };
+    let without = match without {
+        [] => {
+            return format!(
+                "the service manager has passed {sockets}, and every [[listen]] has a socket already: take it out of the .socket unit"
+            );
+        }
+        [one] => format!(
+            "the [[listen]] {one} has no socket: give both the same address, here or in the .socket unit"
+        ),
+        several => format!(
+            "of [[listen]] {} have no socket: give one of them the same address, here or in the .socket unit",
+            several.join(", ")
+        ),
+    };
+    // ListenStream=80 means that.
+    let is_port_alone = |address: &Address| match address {
+        Address::Tcp(address) => address.is_ipv6() && address.ip().is_unspecified(),
+        Address::Unix(_) => false,
+    };
+    let hint = match unwanted.iter().any(|(address, _)| is_port_alone(address)) {
+        true => " (a port alone is [::] in a .socket unit)",
+        false => "",
+    };
+    format!(
+        "the service manager has passed {sockets}, and no [[listen]] has {these}{hint}; {without}"
+    )
+}
+
+/// What the kernel's answer means here, and what the user can do.
+fn why_not_listening(address: &Address, error: &Error) -> Option<&'static str> {
+    let Kind::Os(errno) = error.kind else {
+        return None;
+    };
+    match (address, errno) {
+        (Address::Tcp(_), Errno::ADDRINUSE) => {
+            Some("another program does; stop it or choose another --listen address")
+        }
+        (Address::Unix(_), Errno::ADDRINUSE) => Some(
+            "another program does, or a file that is no socket has this name; choose another --listen address",
+        ),
+        (Address::Tcp(_), Errno::ADDRNOTAVAIL) => {
+            Some("this machine does not have that address; 0.0.0.0 stands for all it has")
+        }
+        (Address::Tcp(_), Errno::ACCESS) => {
+            Some("permission denied; ports below 1024 need CAP_NET_BIND_SERVICE")
+        }
+        (Address::Unix(_), Errno::NOENT | Errno::NOTDIR) => {
+            Some("the directory of the socket does not exist")
+        }
+        (Address::Unix(_), Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
+            Some("the directory of the socket cannot be written to")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onrush_engine::Op;
+
+    #[test]
+    fn a_start_that_failed_says_why_and_what_to_do() {
+        let listen = |address: Address, errno| {
+            StartError::Listen(address, Error::new(Op::Listen, Kind::Os(errno))).to_string()
+        };
+        let tcp = || Address::Tcp(([10, 0, 0, 1], 80).into());
+        let unix = || Address::Unix("/run/a.sock".into());
+        let passed = |addresses: &[&str], without: &[&str]| {
+            let address = |text: &&str| Address::Tcp(text.parse().expect("an address"));
+            let named = addresses
+                .iter()
+                .map(|text| (address(text), "web".to_owned()));
+            StartError::Passed {
+                unwanted: named.collect(),
+                without: without.iter().map(|&text| text.to_owned()).collect(),
+            }
+            .to_string()
+        };
+        for (said, part) in [
+            (
+                passed(&["[::]:80"], &["0.0.0.0:80"]),
+                "the socket [::]:80 (web), and no [[listen]] has this address (a port alone is [::] in a .socket unit); the [[listen]] 0.0.0.0:80 has no socket",
+            ),
+            (
+                passed(&["10.0.0.1:1", "10.0.0.1:2"], &["10.0.0.1:3", "10.0.0.1:4"]),
+                "the sockets 10.0.0.1:1 (web), 10.0.0.1:2 (web), and no [[listen]] has these addresses; of [[listen]] 10.0.0.1:3, 10.0.0.1:4 have no socket",
+            ),
+            (
+                passed(&["10.0.0.1:1"], &[]),
+                "the socket 10.0.0.1:1 (web), and every [[listen]] has a socket already",
+            ),
+            (
+                listen(tcp(), Errno::ADDRINUSE),
+                "cannot listen on 10.0.0.1:80: another program does",
+            ),
+            (
+                listen(tcp(), Errno::ADDRNOTAVAIL),
+                "does not have that address",
+            ),
+            (listen(tcp(), Errno::ACCESS), "CAP_NET_BIND_SERVICE"),
+            (listen(tcp(), Errno::NOBUFS), "listen: "),
+            (listen(unix(), Errno::ACCESS), "cannot be written to"),
+            (
+                listen(unix(), Errno::NOENT),
+                "directory of the socket does not exist",
+            ),
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! More clients than there are descriptors for: nobody is refused, and nobody waits for those who do nothing.
+
+use crate::testing::harness::Step;
+use crate::testing::harness::{on_every_driver, send};
+use crate::worker::descriptors::Shares;
+use onrush_config::Plan;
+use onrush_config::plan::OneLiner;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+fn fixed() -> Plan {
+    let what = OneLiner::Respond {
+        status: 200,
+        body: b"ok".to_vec(),
+    };
+    Plan::one_liner(what, Vec::new())
+}
+
+/// Room for so many clients, and for one idle connection to a server.
+fn room_for(clients: usize) -> Shares {
+    Shares {
+        pipes_per_core: 0,
+        limit: Some(64),
+        clients,
+        per_client: 2,
+        admins: 1,
+        kept_per_core: 1,
+        keepers: 1,
+    }
+}
+
+#[test]
+fn all_of_more_clients_than_there_is_room_for_get_responses() {
+    on_every_driver(|site| async move {
+        let (address, service) = site.serve_within(&fixed(), room_for(3));
+        let mut clients = Vec::new();
+        for _ in 0..10 {
+            let client = site.connect(&address).await;
+            client.send(GET.as_bytes()).await;
+            clients.push(client);
+        }
+        // Those who are accepted first do not go away.
+        for client in &mut clients {
+            let response = client.receive_message().await;
+            assert!(response.ends_with("\r\n\r\nok"), "{response}");
+            assert!(service.worker.crowd.allowance.held() <= 4);
+        }
+    });
+}
+
+#[test]
+fn of_idle_clients_the_one_that_was_idle_longest_gives_way() {
+    on_every_driver(|site| async move {
+        let (address, _) = site.serve_within(&fixed(), room_for(2));
+        let mut idle = Vec::new();
+        for _ in 0..2 {
+            let mut client = site.connect(&address).await;
+            client.send(GET.as_bytes()).await;
+            client.receive_message().await;
+            idle.push(client);
+        }
+        let mut late = site.connect(&address).await;
+        late.send(GET.as_bytes()).await;
+        let response = late.receive_message().await;
+        assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
+        assert_eq!(idle[0].receive_all_or_reset().await, (Vec::new(), false));
+    });
+}
+
+#[test]
+fn a_stopping_server_accepts_those_who_wait_for_room() {
+    on_every_driver(|site| async move {
+        let (address, _) = site.serve_within(&fixed(), room_for(1));
+        let mut clients = Vec::new();
+        for _ in 0..4 {
+            let client = site.connect(&address).await;
+            client.send(GET.as_bytes()).await;
+            clients.push(client);
+        }
+        site.core.stop(std::time::Duration::from_secs(200));
+        for client in &mut clients {
+            let response = String::from_utf8(client.receive_all().await).unwrap();
+            assert!(response.ends_with("\r\n\r\nok"), "{response}");
+        }
+    });
+}
+
+#[test]
+fn no_more_idle_connections_to_servers_are_kept_than_there_is_room_for() {
+    on_every_driver(|site| async move {
+        let once: &[Step] = &[Step::Read, send(OK), Step::WaitForEnd];
+        let upstream = site.upstream(&[once, once, once]);
+        let (address, service) = site.serve_within(&upstream.plan(), room_for(3));
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            let client = site.connect(&address).await;
+            client.send(GET.as_bytes()).await;
+            clients.push(client);
+        }
+        for client in &mut clients {
+            client.receive_message().await;
+        }
+        let idle: usize = service
+            .site()
+            .groups
+            .iter()
+            .map(|group| group.give_up_idle())
+            .sum();
+        assert!(idle <= 1, "{idle} are kept");
+    });
+}

@@ -1,0 +1,836 @@
+//! Header fields that a route removes, sets and adds, on requests and on responses of all kinds.
+
+use std::fs::File;
+use std::io::Write;
+use std::num::NonZeroU32;
+use std::time::{Duration, SystemTime};
+
+use onrush_config::plan::{
+    Action, FieldEdits, Files, OneLiner, PathEdit, PathMatch, Piece, Plan, ResponsesEdited,
+    Template, UpstreamHeaders, Variable,
+};
+
+use crate::testing::harness::{Step, exchange_text, forward_with, on_every_driver, send};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+pub(super) fn text(text: &str) -> Template {
+    Template(vec![Piece::Text(text.to_owned())])
+}
+
+fn variable(variable: Variable) -> Template {
+    Template(vec![Piece::Variable(variable)])
+}
+
+pub(super) fn edits(
+    remove: &[&str],
+    set: &[(&str, Template)],
+    add: &[(&str, Template)],
+) -> FieldEdits {
+    let owned = |fields: &[(&str, Template)]| {
+        let field = |(name, value): &(&str, Template)| ((*name).to_owned(), value.clone());
+        fields.iter().map(field).collect()
+    };
+    FieldEdits {
+        remove: remove.iter().map(|name| (*name).to_owned()).collect(),
+        set: owned(set),
+        add: owned(add),
+    }
+}
+
+/// What the server gets of a request without its end of line characters.
+fn at_server(change: &dyn Fn(&mut Plan), request: &str) -> String {
+    let request = request.replace('\n', "\r\n");
+    let outcome = forward_with(change, &[&[Step::Read, send(OK)]], &request);
+    assert!(
+        outcome.response.starts_with("HTTP/1.1 200 OK\n"),
+        "{outcome:?}"
+    );
+    outcome.requests.concat().concat()
+}
+
+/// What the client gets of a response to a request with `X-A: 1`.
+fn at_client(change: &dyn Fn(&mut Plan), response: &str) -> String {
+    let request = "GET /p?q HTTP/1.1\r\nHost: h:80\r\nX-A: 1\r\n\r\n";
+    let response = send(&response.replace('\n', "\r\n"));
+    forward_with(change, &[&[Step::Read, response]], request).response
+}
+
+#[test]
+fn fields_of_requests_are_removed_set_and_added_in_that_order() {
+    let change = |plan: &mut Plan| {
+        plan.routes[0].edits.request = edits(
+            &["x-gone", "x-again"],
+            &[("X-Set", text("new"))],
+            &[("X-Again", text("1")), ("X-Kept", text("2"))],
+        );
+    };
+    assert_eq!(
+        at_server(
+            &change,
+            "GET / HTTP/1.1\nHost: h\nX-Gone: 1\nX-SET: old\nX-Set: old\nX-Kept: 1\nX-Again: 0\n\n"
+        ),
+        "GET / HTTP/1.1\nHost: h\nX-Kept: 1\nVia: 1.1 onrush\nX-Set: new\nX-Again: 1\nX-Kept: 2\n\n"
+    );
+}
+
+#[test]
+fn variables_stand_for_what_the_request_says() {
+    for (name, value) in [
+        (Variable::ClientAddress, "127.0.0.1"),
+        (Variable::Scheme, "http"),
+        (Variable::Method, "GET"),
+        (Variable::Host, "H.example:80"),
+        (Variable::HostName, "H.example"),
+        (Variable::Path, "/p//x%20y"),
+        (Variable::PathRest, "/x%20y"),
+        (Variable::Query, "a=b"),
+        (Variable::Uri, "/p//x%20y?a=b"),
+        (Variable::Header("x-a".into()), "one"),
+        (Variable::Header("x-none".into()), ""),
+        (Variable::Upstream, "SERVER"),
+        (Variable::TlsVersion, ""),
+    ] {
+        let change = |plan: &mut Plan| {
+            plan.routes[0].when.path = PathMatch::Prefix("/p".into());
+            let template = Template(vec![
+                Piece::Text("<".into()),
+                Piece::Variable(name.clone()),
+                Piece::Text(">".into()),
+            ]);
+            plan.routes[0].edits.request = edits(&[], &[("X-V", template)], &[]);
+        };
+        let request = "GET /p//x%20y?a=b HTTP/1.1\nHost: H.example:80\nX-A: one\nX-A: two\n\n";
+        let got = at_server(&change, request);
+        let line = format!("\nX-V: <{value}>\n\n");
+        assert!(got.ends_with(&line), "{name:?}: {got}");
+    }
+}
+
+#[test]
+fn a_request_has_one_number_in_all_its_places() {
+    let change = |plan: &mut Plan| {
+        let id = || variable(Variable::RequestId);
+        plan.routes[0].edits.request = edits(&[], &[("X-Id", id())], &[("X-Id-2", id())]);
+    };
+    let scripts: &[&[Step]] = &[&[Step::Read, send(OK), Step::Read, send(OK)]];
+    on_every_driver(|site| {
+        let upstream = site.upstream(scripts);
+        let mut plan = upstream.plan();
+        change(&mut plan);
+        async move {
+            let address = site.serve(&plan);
+            let mut client = site.connect(&address).await;
+            let mut seen = Vec::new();
+            for turn in 0..2 {
+                client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+                client.receive_text().await;
+                let request = String::from_utf8(upstream.request(0, turn)).expect("text");
+                let of = |name: &str| {
+                    let line = request.lines().find_map(|line| line.strip_prefix(name));
+                    line.expect("a number").to_owned()
+                };
+                let number = of("X-Id: ");
+                assert_eq!(number.len(), 32, "{number}");
+                assert_eq!(number, of("X-Id-2: "));
+                seen.push(number);
+            }
+            assert_ne!(seen[0], seen[1]);
+        }
+    });
+}
+
+#[test]
+fn a_route_decides_what_the_server_sees_as_host() {
+    for (change, host) in [
+        (edits(&[], &[("host", text("internal"))], &[]), "internal"),
+        (edits(&["Host"], &[], &[]), "SERVER"),
+        (edits(&[], &[("X-A", text("1"))], &[]), "h"),
+    ] {
+        let change = |plan: &mut Plan| plan.routes[0].edits.request = change.clone();
+        let got = at_server(&change, "GET / HTTP/1.1\nHost: h\nX-A: 1\n\n");
+        assert!(
+            got.starts_with(&format!("GET / HTTP/1.1\nHost: {host}\n")),
+            "{got}"
+        );
+        assert_eq!(got.matches("Host: ").count(), 1, "{got}");
+    }
+}
+
+#[test]
+fn the_host_that_a_route_decides_stays_beside_edits_of_what_is_added_here() {
+    let upgrade = "GET / HTTP/1.1\nHost: h\nConnection: upgrade\nUpgrade: websocket\n\n";
+    let get = "GET / HTTP/1.1\nHost: h\n\n";
+    let host = || ("Host", text("internal"));
+    for name in [
+        "X-Forwarded-For",
+        "X-Forwarded-Proto",
+        "X-Forwarded-Host",
+        "Forwarded",
+        "Via",
+    ] {
+        let also = (name, text("v"));
+        for (change, host, value) in [
+            (edits(&[name], &[host()], &[]), "internal", None),
+            (edits(&[], &[host(), also], &[]), "internal", Some("v")),
+            (edits(&["Host", name], &[], &[]), "SERVER", None),
+        ] {
+            for (request, depth) in [(upgrade, 0), (get, 0), (get, 8)] {
+                let change = |plan: &mut Plan| {
+                    plan.routes[0].edits.request = change.clone();
+                    plan.forwarded.x_forwarded = true;
+                    plan.upstreams[0].pipeline = NonZeroU32::new(depth);
+                };
+                let got = at_server(&change, request);
+                let start = format!("GET / HTTP/1.1\nHost: {host}\n");
+                assert!(got.starts_with(&start), "{name}: {got}");
+                assert_eq!(got.matches("\nHost: ").count(), 1, "{name}: {got}");
+                let start = format!("{name}: ");
+                let values: Vec<_> = got
+                    .lines()
+                    .filter_map(|line| line.strip_prefix(&start))
+                    .collect();
+                assert_eq!(values, Vec::from_iter(value), "{name}: {got}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_prefix_is_replaced_and_its_boundary_stays_one() {
+    for (prefix, by, path, at_server_path) in [
+        ("/api", "/", "/api/x", "/x"),
+        ("/api/", "/", "/api/x", "/x"),
+        ("/api", "/", "/api", "/"),
+        ("/api", "/", "/apix?q=/api", "/x?q=/api"),
+        ("/api/", "/v2", "/api/x", "/v2/x"),
+        ("/api", "/v2", "/api/x", "/v2/x"),
+        ("/api", "/v2", "/api", "/v2"),
+        ("/api/", "/v2/", "/api/a%2Fb%20c", "/v2/a%2Fb%20c"),
+        ("/api/", "/", "//api/./x/../y", "/y"),
+        ("/api/", "/v2/", "/api%2fa%2Fb", "/v2/a%2Fb"),
+        ("/api", "/", "/api%2fa", "/a"),
+        ("/", "/v2", "/x", "/v2/x"),
+        ("/a b", "/", "/a%20b/c", "/c"),
+    ] {
+        let change = |plan: &mut Plan| {
+            plan.routes[0].when.path = PathMatch::Prefix(prefix.into());
+            plan.routes[0].path_edit = PathEdit::ReplacePrefix(by.into());
+        };
+        let got = at_server(&change, &format!("GET {path} HTTP/1.1\nHost: h\n\n"));
+        let line = got.split(" HTTP/1.1\n").next();
+        assert_eq!(
+            line,
+            Some(&*format!("GET {at_server_path}")),
+            "{prefix} by {by}"
+        );
+    }
+    let change = |plan: &mut Plan| {
+        plan.routes[0].path_edit = PathEdit::ReplacePrefix("/v2".into());
+    };
+    let got = at_server(&change, "OPTIONS * HTTP/1.1\nHost: h\n\n");
+    assert!(got.starts_with("OPTIONS * HTTP/1.1\n"), "{got}");
+}
+
+#[test]
+fn a_path_is_rewritten_by_the_first_rule_that_is_found_in_it() {
+    let plan = crate::testing::harness::configured(
+        r#"
+        [[route]]
+        forward = "http://127.0.0.1:1"
+        rewrite = [
+            { match = "^/u/([^/]+)$", to = "/users?id=$1" },
+            { match = "^/(?<lang>[a-z]{2})/(.*)$", to = "/$2/${lang}" },
+        ]
+        "#,
+    );
+    let edit = plan.routes[0].path_edit.clone();
+    for (path, at_server_path) in [
+        ("/u/7", "/users?id=7"),
+        ("/u/7?a=b", "/users?id=7&a=b"),
+        ("/u/7&admin=1;x+y", "/users?id=7%26admin%3D1%3Bx%2By"),
+        ("/%75/a%20b%26c", "/users?id=a%20b%26c"),
+        ("/x/..//u/7", "/users?id=7"),
+        ("/de/a%2Fb/c?d", "/a%2Fb/c/de?d"),
+        ("/other", "/other"),
+        ("/other//%6f?x", "/other//%6f?x"),
+        ("//other/./%6f?x", "/other/%6f?x"),
+        ("/u%2f7", "/users?id=7"),
+    ] {
+        let change = |plan: &mut Plan| plan.routes[0].path_edit = edit.clone();
+        let got = at_server(&change, &format!("GET {path} HTTP/1.1\nHost: h\n\n"));
+        let line = got.split(" HTTP/1.1\n").next();
+        assert_eq!(line, Some(&*format!("GET {at_server_path}")), "{path}");
+    }
+    let change = |plan: &mut Plan| plan.routes[0].path_edit = edit.clone();
+    let got = at_server(&change, "OPTIONS * HTTP/1.1\nHost: h\n\n");
+    assert!(got.starts_with("OPTIONS * HTTP/1.1\n"), "{got}");
+}
+
+#[test]
+fn a_path_that_grows_too_long_is_refused() {
+    let to = format!("/x?{}", "a=$1&".repeat(8));
+    let plan = crate::testing::harness::configured(&format!(
+        "[[route]]\nforward = \"http://127.0.0.1:1\"\nrewrite = {{ match = \"(.*)\", to = {to:?} }}"
+    ));
+    let path = "/=".repeat(1000);
+    let response = crate::testing::harness::exchange_text(
+        &plan,
+        &format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n"),
+    );
+    assert!(response.starts_with("HTTP/1.1 431 "), "{response}");
+}
+
+#[test]
+fn the_only_path_of_a_route_is_replaced_as_a_whole() {
+    let change = |plan: &mut Plan| {
+        plan.routes[0].when.path = PathMatch::Exact("/old/page".into());
+        plan.routes[0].path_edit = PathEdit::ReplacePrefix("/new".into());
+    };
+    for (path, at_server_path) in [
+        ("/old/page", "/new"),
+        ("/old/page?q=/old", "/new?q=/old"),
+        ("//old/./%70age", "/new"),
+    ] {
+        let got = at_server(&change, &format!("GET {path} HTTP/1.1\nHost: h\n\n"));
+        let line = got.split(" HTTP/1.1\n").next();
+        assert_eq!(line, Some(&*format!("GET {at_server_path}")), "{path}");
+    }
+}
+
+#[test]
+fn fields_of_forwarded_responses_are_edited() {
+    let change = |plan: &mut Plan| {
+        plan.routes[0].edits.response = edits(
+            &["server"],
+            &[("Cache-Control", text("no-store"))],
+            &[
+                ("X-Server", variable(Variable::Server)),
+                ("X-Was", variable(Variable::Uri)),
+            ],
+        );
+    };
+    let response = at_client(
+        &change,
+        "HTTP/1.1 200 OK\nServer: x\nCache-Control: public\nDate: -----------------------------\nX-Was: 0\nContent-Length: 2\n\nok",
+    );
+    assert_eq!(
+        response,
+        "HTTP/1.1 200 OK\nDate: -----------------------------\nX-Was: 0\nContent-Length: 2\n\
+         Cache-Control: no-store\nX-Server: SERVER\nX-Was: /p?q\n\nok"
+    );
+}
+
+/// A route with `action` whose responses lose Server and get a fixed field and one of the request.
+fn plan(action: Action) -> Plan {
+    let mut plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
+    plan.routes[0].action = action;
+    let path = variable(Variable::Path);
+    plan.routes[0].edits.response =
+        edits(&["Server"], &[("X-Set", text("1"))], &[("X-Path", path)]);
+    plan
+}
+
+#[test]
+fn responses_of_our_own_are_edited() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (name, bytes) in [("small", 2), ("large", 64 * 1024)] {
+        let mut file = File::create(directory.path().join(name)).expect("a new file");
+        file.write_all(&vec![b'x'; bytes])
+            .expect("it can be written");
+        // A file that has just changed is not told of as others are.
+        file.set_modified(SystemTime::UNIX_EPOCH)
+            .expect("its owner may");
+    }
+    let files = || Action::Files(Files::beneath(directory.path()));
+    let respond = |body: &str| Action::Respond {
+        status: 200,
+        body: body.into(),
+        headers: vec![("X-Set".into(), "0".into())],
+    };
+    let redirect = || Action::Redirect {
+        status: 302,
+        location: text("/x"),
+    };
+    for (action, path, status) in [
+        (respond("ok"), "/a", 200),
+        (respond(&"x".repeat(32 * 1024)), "/a", 200),
+        (redirect(), "/a", 302),
+        (files(), "/small", 200),
+        (files(), "/large", 200),
+        (Action::Synthetic, "/a", 200),
+        (Action::Synthetic, "/a?s=20k", 200),
+        (Action::Synthetic, "/a?P=1", 200),
+    ] {
+        // Twice, since what is cached takes another way.
+        let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").repeat(2);
+        let target = path.split('?').next().unwrap_or(path);
+        let responses = exchange_text(&plan(action.clone()), &request);
+        let lines = format!("\r\nX-Set: 1\r\nX-Path: {target}\r\n\r\n");
+        assert_eq!(
+            responses.matches(&lines).count(),
+            2,
+            "{action:?}: {responses}"
+        );
+        assert_eq!(
+            responses.matches("\r\nX-Set: ").count(),
+            2,
+            "{action:?}: {responses}"
+        );
+        assert_eq!(responses.matches(&format!("HTTP/1.1 {status} ")).count(), 2);
+        assert!(!responses.contains("\r\nServer: "), "{responses}");
+    }
+}
+
+#[test]
+fn no_field_of_a_response_of_our_own_escapes_the_edits() {
+    let removed = |names: &[&str]| edits(names, &[("X-Frame-Options", text("DENY"))], &[]);
+    let respond = |status| Action::Respond {
+        status,
+        body: b"ok".to_vec(),
+        headers: [
+            ("X-Frame-Options", "ALLOWALL"),
+            ("x_frame_options", "ALLOWALL"),
+            ("X-Powered-By", "v1"),
+            ("Content-Encoding", "x-own"),
+            ("Vary", "Accept-Encoding"),
+            ("X-Kept", "1"),
+        ]
+        .map(|(name, value)| (name.into(), value.into()))
+        .to_vec(),
+    };
+    let ours = &["X-Powered-By", "Content-Encoding", "Vary"];
+    // HEAD and the end of the connection take another way.
+    let all = [
+        "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+        "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET / HTTP/1.0\r\n\r\n",
+    ];
+    for (action, on, names, edited) in [
+        (respond(200), ResponsesEdited::OfRoute, &ours[..], true),
+        (respond(503), ResponsesEdited::OfRoute, ours, true),
+        (
+            respond(200),
+            ResponsesEdited::Statuses(vec![(200, 299)]),
+            ours,
+            true,
+        ),
+        (
+            respond(404),
+            ResponsesEdited::Statuses(vec![(200, 299)]),
+            ours,
+            false,
+        ),
+        (
+            Action::Synthetic,
+            ResponsesEdited::OfRoute,
+            &["X-req", "X_RSP"],
+            true,
+        ),
+    ] {
+        let mut plan = plan(action.clone());
+        plan.routes[0].edits.response = removed(names);
+        plan.routes[0].edits.response_on = on.clone();
+        for request in all {
+            let response = exchange_text(&plan, &request.replace("/ ", "/?R=1 "));
+            let has = |start: &str| {
+                response.lines().any(|line| {
+                    line.to_ascii_lowercase()
+                        .replace('_', "-")
+                        .starts_with(start)
+                })
+            };
+            for name in names {
+                let start = format!("{}: ", name.to_ascii_lowercase().replace('_', "-"));
+                assert_eq!(
+                    has(&start),
+                    !edited,
+                    "{name} of {action:?} on {on:?}: {response}"
+                );
+            }
+            assert_eq!(response.contains("ALLOWALL"), !edited, "{response}");
+            assert_eq!(
+                response.matches("\r\nX-Frame-Options: DENY\r\n").count(),
+                usize::from(edited),
+                "{response}"
+            );
+            assert_eq!(
+                response.contains("\r\nX-Kept: 1\r\n"),
+                action != Action::Synthetic,
+                "{response}"
+            );
+        }
+    }
+}
+
+#[test]
+fn fixed_fields_are_added_to_responses_of_our_own() {
+    let mut plan = plan(Action::Respond {
+        status: 200,
+        body: b"ok".to_vec(),
+        headers: Vec::new(),
+    });
+    plan.routes[0].edits.response = edits(&[], &[("X-Set", text("1"))], &[]);
+    let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n".repeat(2);
+    assert_eq!(
+        exchange_text(&plan, &request),
+        "HTTP/1.1 200 OK\r\nServer: onrush\r\nDate: -----------------------------\r\n\
+         Content-Type: text/plain; charset=utf-8\r\nContent-Length: 2\r\nX-Set: 1\r\n\r\nok"
+            .repeat(2)
+    );
+}
+
+#[test]
+fn what_a_failed_server_leaves_to_us_is_edited_where_the_route_says_so() {
+    for (on, edited) in [
+        (ResponsesEdited::OfRoute, false),
+        (ResponsesEdited::Always, true),
+        (ResponsesEdited::Statuses(vec![(500, 599)]), true),
+        (
+            ResponsesEdited::Statuses(vec![(200, 299), (503, 504)]),
+            false,
+        ),
+    ] {
+        let change = |plan: &mut Plan| {
+            plan.routes[0].edits.response = edits(
+                &["server"],
+                &[("X-Host", variable(Variable::HostName))],
+                &[],
+            );
+            plan.routes[0].edits.response_on = on.clone();
+            plan.timeouts.upstream_first_byte = Duration::from_secs(1);
+        };
+        let response = at_client(&change, "garbage\n\n");
+        assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
+        assert_eq!(
+            response.contains("\nX-Host: h\n"),
+            edited,
+            "{on:?}: {response}"
+        );
+        assert_eq!(
+            response.contains("\nServer: "),
+            !edited,
+            "{on:?}: {response}"
+        );
+    }
+}
+
+#[test]
+fn relayed_responses_are_edited_by_their_status() {
+    let classes = ResponsesEdited::Statuses(vec![(200, 299), (404, 404)]);
+    for (on, status, edited) in [
+        (ResponsesEdited::OfRoute, 200, true),
+        (ResponsesEdited::OfRoute, 304, true),
+        (ResponsesEdited::OfRoute, 500, true),
+        (ResponsesEdited::Always, 500, true),
+        (classes.clone(), 206, true),
+        (classes.clone(), 404, true),
+        (classes.clone(), 304, false),
+        (classes, 500, false),
+    ] {
+        let change = |plan: &mut Plan| {
+            plan.routes[0].edits.response = edits(&["x-gone"], &[("X-Set", text("1"))], &[]);
+            plan.routes[0].edits.response_on = on.clone();
+        };
+        let response = format!(
+            "HTTP/1.1 {status} X\nTransfer-Encoding: chunked\nX-Gone: 1\n\n0\nX-Gone: 2\nX-Kept: 3\n\n"
+        );
+        let response = at_client(&change, &response);
+        assert!(
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{response}"
+        );
+        assert_eq!(
+            response.contains("\nX-Set: 1\n"),
+            edited,
+            "{on:?}: {response}"
+        );
+        assert_eq!(
+            response.contains("\nX-Gone: 1\n"),
+            !edited,
+            "{on:?}: {response}"
+        );
+        // Nor does it come behind the body; a 304 has none.
+        let has_body = status != 304;
+        assert_eq!(
+            response.contains("\nX-Gone: 2\n"),
+            !edited && has_body,
+            "{on:?}: {response}"
+        );
+        assert_eq!(
+            response.contains("\nX-Kept: 3\n"),
+            has_body,
+            "{on:?}: {response}"
+        );
+    }
+}
+
+#[test]
+fn errors_of_our_own_are_edited_where_the_route_says_so() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(directory.path().join("sub")).expect("a new directory");
+    let mut file = File::create(directory.path().join("x")).expect("a new file");
+    file.write_all(b"x").expect("it can be written");
+    file.set_modified(SystemTime::UNIX_EPOCH)
+        .expect("its owner may");
+    let files = || Action::Files(Files::beneath(directory.path()));
+    let fixed = |status| Action::Respond {
+        status,
+        body: b"no".to_vec(),
+        headers: Vec::new(),
+    };
+    for (action, request, status, is_of_route) in [
+        (fixed(503), "GET / HTTP/1.1\r\nHost: h\r\n\r\n", 503, true),
+        (files(), "GET /x HTTP/1.1\r\nHost: h\r\n\r\n", 200, true),
+        (files(), "GET /sub HTTP/1.1\r\nHost: h\r\n\r\n", 301, true),
+        (files(), "OPTIONS /x HTTP/1.1\r\nHost: h\r\n\r\n", 204, true),
+        (
+            files(),
+            "GET /x HTTP/1.1\r\nHost: h\r\nIf-None-Match: *\r\n\r\n",
+            304,
+            true,
+        ),
+        (files(), "GET /none HTTP/1.1\r\nHost: h\r\n\r\n", 404, false),
+        (files(), "PUT /x HTTP/1.1\r\nHost: h\r\n\r\n", 405, false),
+        (
+            files(),
+            "GET /x HTTP/1.1\r\nHost: h\r\nIf-Match: \"y\"\r\n\r\n",
+            412,
+            false,
+        ),
+        (
+            files(),
+            "GET /x HTTP/1.1\r\nHost: h\r\nRange: bytes=9-\r\n\r\n",
+            416,
+            false,
+        ),
+        (
+            Action::Synthetic,
+            "GET /?r=99 HTTP/1.1\r\nHost: h\r\n\r\n",
+            400,
+            false,
+        ),
+        (
+            Action::Synthetic,
+            "GET /?r=500 HTTP/1.1\r\nHost: h\r\n\r\n",
+            500,
+            true,
+        ),
+    ] {
+        for (on, edited) in [
+            (ResponsesEdited::OfRoute, is_of_route),
+            (ResponsesEdited::Always, true),
+            (ResponsesEdited::Statuses(vec![(status, status)]), true),
+            (ResponsesEdited::Statuses(vec![(599, 599)]), false),
+        ] {
+            let mut plan = plan(action.clone());
+            plan.routes[0].edits.response_on = on.clone();
+            let response = exchange_text(&plan, request);
+            assert!(
+                response.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{request}: {response}"
+            );
+            let is_edited = response.contains("\r\nX-Set: 1\r\n");
+            assert_eq!(is_edited, edited, "{on:?}: {request}: {response}");
+            assert_eq!(response.contains("\r\nServer: "), !edited, "{response}");
+        }
+    }
+}
+
+/// A request with fields and trailers that CGI would take for those that a route sets or removes.
+const TWINS: &str = "POST / HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\nX_User: 1\nx-user: 1\nX_USER: 1\nX.User: 1\n\
+                     X_Long-User_Name: 1\nX-Users: 2\nUser_Id: 2\nx_gone: 1\nX_Real_IP: 1\ncontent_length: 1\n\
+                     X_Forwarded_For: 1\nX-Forwarded_Proto: 1\nTransfer_Encoding: 1\n\n\
+                     1\nx\n0\nX_User: 1\nX-Gone: 1\nContent_Length: 1\nX-Forwarded-Port: 1\nX-Sum: 2\n\n";
+
+fn user(plan: &mut Plan) {
+    plan.routes[0].edits.request = edits(
+        &["X-Gone"],
+        &[("X-User", text("me")), ("X-Long-User-Name", text("it"))],
+        &[],
+    );
+}
+
+#[test]
+fn what_a_route_sets_or_removes_cannot_be_sent_in_another_spelling() {
+    let wanted = "POST / HTTP/1.1\nHost: h\nX-Users: 2\nUser_Id: 2\nTransfer-Encoding: chunked\nVia: 1.1 onrush\n\
+                  X-User: me\nX-Long-User-Name: it\n\n1\nx\n0\nX-Sum: 2\n\n";
+    assert_eq!(at_server(&user, TWINS), wanted);
+    // Where the route changes nothing, only what could pass for a field of framing or forwarding goes.
+    let got = at_server(&|_| {}, TWINS);
+    assert!(got.contains("\nX_User: 1\nx-user: 1\n"), "{got}");
+    assert!(
+        got.ends_with("\n\n1\nx\n0\nX_User: 1\nX-Gone: 1\nX-Sum: 2\n\n"),
+        "{got}"
+    );
+}
+
+#[test]
+fn a_route_may_keep_all_spellings() {
+    let change = |plan: &mut Plan| {
+        user(plan);
+        plan.routes[0].edits.keeps_underscores = true;
+    };
+    let got = at_server(&change, TWINS);
+    for name in [
+        "X_User",
+        "X_USER",
+        "X.User",
+        "X_Long-User_Name",
+        "User_Id",
+        "x_gone",
+        "X_Real_IP",
+        "content_length",
+        "X_Forwarded_For",
+        "X-Forwarded_Proto",
+        "Transfer_Encoding",
+    ] {
+        assert!(got.contains(&format!("\n{name}: ")), "{name}: {got}");
+    }
+    for name in ["x-user", "X-Gone", "X-Forwarded-Port"] {
+        assert!(!got.contains(&format!("\n{name}: 1")), "{name}: {got}");
+    }
+}
+
+#[test]
+fn a_client_cannot_name_away_what_the_route_sets() {
+    let change = |plan: &mut Plan| {
+        user(plan);
+        plan.forwarded.x_forwarded = true;
+    };
+    let got = at_server(
+        &change,
+        "GET / HTTP/1.1\nHost: h\nConnection: X-User, x-long-user-name, Host, Via, X-Forwarded-For, X-Own\nX-Own: 1\n\n",
+    );
+    assert_eq!(
+        got,
+        "GET / HTTP/1.1\nHost: h\nX-Forwarded-For: 127.0.0.1\nX-Forwarded-Proto: http\nX-Forwarded-Host: h\n\
+         Via: 1.1 onrush\nX-User: me\nX-Long-User-Name: it\n\n"
+    );
+}
+
+#[test]
+fn fields_of_responses_are_removed_in_every_spelling() {
+    let change = |plan: &mut Plan| {
+        plan.routes[0].edits.response = edits(&["X-Powered-By"], &[("X-Set", text("1"))], &[]);
+    };
+    let response = at_client(
+        &change,
+        "HTTP/1.1 200 OK\nX_Powered_By: x\nx-powered_by: x\nx_set: 0\nX_Kept: 2\nContent-Length: 0\n\n",
+    );
+    assert_eq!(
+        response,
+        "HTTP/1.1 200 OK\nX_Kept: 2\nContent-Length: 0\nDate: -----------------------------\nX-Set: 1\n\n"
+    );
+}
+
+#[test]
+fn a_request_that_outgrows_its_bounds_on_the_way_is_refused() {
+    let long = "v".repeat(9 * 1024);
+    let request = format!("GET / HTTP/1.1\r\nHost: h\r\nX-A: {long}\r\n\r\n");
+    let twice = || variable(Variable::Header("X-A".into()));
+    let on_request = |plan: &mut Plan| {
+        plan.routes[0].edits.request = edits(&[], &[], &[("X-B", twice())]);
+    };
+    let on_response = |plan: &mut Plan| {
+        plan.routes[0].edits.response = edits(&[], &[], &[("X-B", twice())]);
+    };
+    for change in [&on_request as &dyn Fn(&mut Plan), &on_response] {
+        let outcome = forward_with(change, &[&[Step::Read, send(OK)]], &request.repeat(2));
+        let refused = outcome.response.matches("HTTP/1.1 431 ").count();
+        assert_eq!((refused, outcome.requests.len()), (2, 0), "{outcome:?}");
+    }
+    // Twice that is no longer a head.
+    let host = "h".repeat(onrush_engine::BUFFER_BYTES / 2);
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    let told = |plan: &mut Plan| plan.forwarded.x_forwarded = true;
+    let outcome = forward_with(&told, &[&[Step::Read, send(OK)]], &request);
+    assert!(outcome.response.starts_with("HTTP/1.1 431 "), "{outcome:?}");
+    let fits = |plan: &mut Plan| {
+        plan.routes[0].edits.request = edits(&[], &[("X-A", twice())], &[]);
+    };
+    let request = format!("GET / HTTP/1.1\r\nHost: h\r\nX-A: {long}\r\n\r\n");
+    let outcome = forward_with(&fits, &[&[Step::Read, send(OK)]], &request);
+    assert!(outcome.response.starts_with("HTTP/1.1 200 "), "{outcome:?}");
+}
+
+#[test]
+fn a_response_that_outgrows_its_bounds_on_the_way_is_a_502() {
+    let change = |plan: &mut Plan| {
+        let long = text(&"v".repeat(3 * 1024));
+        plan.routes[0].edits.response = edits(&[], &[("X-B", long)], &[]);
+    };
+    let response = format!(
+        "HTTP/1.1 200 OK\nX-A: {}\nContent-Length: 0\n\n",
+        "v".repeat(14 * 1024)
+    );
+    let response = at_client(&change, &response);
+    assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
+}
+
+/// A plan whose first route hides and refuses these fields of servers.
+fn of_servers(plan: &mut Plan, hide: &[&str], refuse: &[&str]) {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    plan.routes[0].edits.upstream = UpstreamHeaders {
+        hide: owned(hide),
+        refuse: owned(refuse),
+    };
+}
+
+#[test]
+fn fields_of_servers_are_hidden_whatever_the_status_is() {
+    for status in ["200 OK", "404 Not Found"] {
+        let change = |plan: &mut Plan| {
+            of_servers(plan, &["server", "Date", "X-Accel-Charset", "x-a"], &[]);
+            plan.routes[0].edits.response = edits(&[], &[], &[("X-A", text("ours"))]);
+            plan.routes[0].edits.response_on = ResponsesEdited::Statuses(vec![(200, 200)]);
+        };
+        let response = format!(
+            "HTTP/1.1 103 Early Hints\nX-A: 0\nLink: </a>\n\nHTTP/1.1 {status}\nServer: theirs\nDate: Thu, 01 Jan 1970 00:00:00 GMT\nX_Accel_Charset: a\nX-A: 1\nX-B: 2\nTransfer-Encoding: chunked\n\n2\nok\n0\nX-A: 3\nX-C: 4\n\n"
+        );
+        let got = at_client(&change, &response);
+        let added = if status == "200 OK" {
+            "X-A: ours\n"
+        } else {
+            ""
+        };
+        assert_eq!(
+            got,
+            format!(
+                "HTTP/1.1 103 Early Hints\nLink: </a>\n\nHTTP/1.1 {status}\nX-B: 2\nServer: onrush\nDate: -----------------------------\nTransfer-Encoding: chunked\n{added}\n2\nok\n0\nX-C: 4\n\n"
+            )
+        );
+    }
+}
+
+#[test]
+fn responses_with_a_refused_field_are_502() {
+    let change = |plan: &mut Plan| of_servers(plan, &[], &["X-Accel-Redirect"]);
+    for (field, status) in [("X-ACCEL-redirect", 502), ("X-Accel", 200)] {
+        let response = format!("HTTP/1.1 200 OK\n{field}: /secret\nContent-Length: 5\n\nwrong");
+        let got = at_client(&change, &response);
+        assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{got}");
+        assert_eq!(got.contains("wrong"), status == 200, "{got}");
+        let interim = format!("HTTP/1.1 103 Early Hints\n{field}: /secret\n\n");
+        let got = at_client(
+            &change,
+            &(interim + "HTTP/1.1 200 OK\nContent-Length: 0\n\n"),
+        );
+        assert_eq!(got.contains("HTTP/1.1 502 "), status == 502, "{got}");
+        assert_eq!(got.contains("/secret"), status == 200, "{got}");
+    }
+}
+
+#[test]
+fn a_server_that_this_route_sets_is_its_own() {
+    let change = |plan: &mut Plan| {
+        of_servers(plan, &["Server"], &[]);
+        plan.routes[0].edits.response = edits(&[], &[("Server", text("mine"))], &[]);
+    };
+    let got = at_client(
+        &change,
+        "HTTP/1.1 200 OK\nServer: theirs\nContent-Length: 0\n\n",
+    );
+    assert_eq!(got.matches("Server: ").count(), 1, "{got}");
+    assert!(got.contains("\nServer: mine\n"), "{got}");
+}

@@ -1,0 +1,118 @@
+//! Copies of requests for another group.
+
+use onrush_config::plan::{Action, Mirror, Plan};
+
+use crate::testing::harness::{Step, TestCore, Upstream, on_every_driver, on_kernel_cores, send};
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+const BAD: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 3\r\n\r\nbad";
+
+/// Forwards everything to one server, and `share` of ten thousand copies to another.
+fn plan(main: &Upstream, other: &Upstream, share: u16) -> Plan {
+    let mut plan = main.plan();
+    plan.upstreams.extend(other.plan().upstreams);
+    let Action::Forward { mirror, .. } = &mut plan.routes[0].action else {
+        unreachable!("it forwards");
+    };
+    *mirror = Some(Mirror { upstream: 1, share });
+    plan
+}
+
+/// Sends the requests, and waits for the copy of each.
+async fn is_copied(site: TestCore, requests: [&'static str; 2]) {
+    let main = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+    let other = site.upstream(&[&[Step::Read, send(BAD), Step::Again]]);
+    let (address, service) = site.serve_worker(&plan(&main, &other, 10_000));
+    let mut client = site.connect(&address).await;
+    for (turn, request) in requests.into_iter().enumerate() {
+        client.send(request.as_bytes()).await;
+        let response = client.receive_text().await;
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+        site.until("a copy", || other.requests().concat().len() > turn)
+            .await;
+    }
+    assert_eq!(main.requests().concat(), other.requests().concat());
+    let mirrored = || service.worker.meter.totals().mirrored;
+    site.until("the ends of the copies", || mirrored() == [2, 0, 0, 0])
+        .await;
+}
+
+#[test]
+fn another_group_gets_the_same_requests_and_its_responses_are_dropped() {
+    on_every_driver(|site| is_copied(site, [GET, GET]));
+}
+
+#[test]
+fn a_body_that_came_with_its_head_is_copied_with_it() {
+    // Simulated networks tear them apart.
+    let post = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody";
+    on_kernel_cores(|site| is_copied(site, [post, GET]));
+    let chunks = "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0\r\nX: y\r\n\r\n";
+    on_kernel_cores(|site| is_copied(site, [chunks, GET]));
+}
+
+#[test]
+fn the_copies_of_a_group_share_its_connections() {
+    on_every_driver(|site| async move {
+        let main = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let other = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let (address, service) = site.serve_worker(&plan(&main, &other, 10_000));
+        let mut client = site.connect(&address).await;
+        for turn in 0..3 {
+            client.send(GET.as_bytes()).await;
+            client.receive_text().await;
+            site.until("the end of a copy", || {
+                other.requests().concat().len() > turn && service.worker.mirrored.get() == 0
+            })
+            .await;
+        }
+        assert_eq!(other.connections(), 1);
+    });
+}
+
+#[test]
+fn what_goes_wrong_with_a_copy_does_not_concern_the_client() {
+    on_every_driver(|site| async move {
+        let main = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        for script in [
+            vec![Step::Read, send("garbage\r\n\r\n")],
+            vec![Step::Read, Step::Reset],
+            vec![],
+            vec![
+                Step::Read,
+                send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1"),
+            ],
+        ] {
+            let other = site.upstream(&[&script]);
+            let (address, service) = site.serve_worker(&plan(&main, &other, 10_000));
+            let mut client = site.connect(&address).await;
+            client.send(GET.as_bytes()).await;
+            let response = client.receive_text().await;
+            assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+            site.until("the end of a copy", || {
+                other.connections() > 0 && service.worker.mirrored.get() == 0
+            })
+            .await;
+            assert_eq!(service.worker.meter.totals().failed(), 0);
+        }
+    });
+}
+
+#[test]
+fn a_body_that_streams_and_what_chance_leaves_out_are_not_copied() {
+    on_every_driver(|site| async move {
+        let main = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let other = site.upstream(&[&[]]);
+        let body = "b".repeat(50_000);
+        let post = format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 50000\r\n\r\n{body}");
+        for (share, request) in [(10_000, post.as_str()), (0, GET)] {
+            let address = site.serve(&plan(&main, &other, share));
+            let mut client = site.connect(&address).await;
+            client.send(request.as_bytes()).await;
+            let response = client.receive_text().await;
+            assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+        }
+        assert_eq!(other.connections(), 0);
+    });
+}

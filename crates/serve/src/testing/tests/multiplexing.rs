@@ -1,0 +1,709 @@
+//! Servers that speak HTTP/2: requests of many clients are streams of few connections, and each client gets its response,
+//! whatever the others do.
+
+mod bodies;
+mod capacity;
+mod codes;
+mod lateness;
+mod server;
+mod shares;
+mod stalled;
+mod stopping;
+mod whole;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use onrush_config::Plan;
+use onrush_engine::Input;
+use onrush_http::http2::code::Code;
+use onrush_http::http2::{Cause, End};
+
+use self::server::{Asked, Done, Response, serve};
+use super::http2::Asking;
+use crate::observe::record::{self, Class};
+use crate::testing::harness::{
+    Peer, TestCore, configured, on_every_driver, on_simulated_cores, send_bytes,
+};
+
+/// Forwards everything to the server, with `more` said of its group.
+fn plan(server: std::net::SocketAddr, more: &str) -> Plan {
+    configured(&format!(
+        "[[route]]\npath = \"/\"\nforward = \"up\"\n\
+         [upstream.up]\nservers = [\"{server}\"]\nprotocol = \"h2\"\n{more}\n"
+    ))
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")
+}
+
+fn echo_path(asked: &Asked) -> Done {
+    Done::Respond(Response::ok(asked.path()))
+}
+
+/// Sends a request of HTTP/1 to a server of `plan` and returns all that comes until the connection ends, which it is asked to.
+async fn ask(site: &TestCore, plan: &Plan, request: &str) -> String {
+    let address = site.serve(plan);
+    let mut client = site.connect(&address).await;
+    let received = client.exchange(request.as_bytes()).await;
+    String::from_utf8(received).expect("text")
+}
+
+/// So many clients of HTTP/1 ask at the same time; returns the bodies of their responses.
+async fn ask_all(site: &TestCore, plan: &Plan, clients: usize) -> Vec<String> {
+    let address = site.serve(plan);
+    let mut connections: Vec<Peer> = Vec::new();
+    for number in 0..clients {
+        let client = site.connect(&address).await;
+        client.send(get(&format!("/{number}")).as_bytes()).await;
+        connections.push(client);
+    }
+    let mut bodies = Vec::new();
+    for client in &mut connections {
+        let response = client.receive_text().await;
+        let (head, body) = response.split_once("\r\n\r\n").expect("a head");
+        bodies.push(format!("{} {body}", &head[9..12]));
+    }
+    bodies
+}
+
+/// The body of a response in chunks, which stands behind its head.
+fn payload(response: &str) -> String {
+    let (_, mut rest) = response.split_once("\r\n\r\n").expect("a head");
+    let mut payload = String::new();
+    while let Some((size, behind)) = rest.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        if size == 0 {
+            break;
+        }
+        payload.push_str(&behind[..size]);
+        rest = &behind[size + 2..];
+    }
+    payload
+}
+
+#[test]
+fn clients_of_http_1_share_a_connection_and_each_gets_its_response() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, |asked| {
+            Done::Respond(
+                Response::ok(asked.path()).with("content-length", &asked.path().len().to_string()),
+            )
+        });
+        let bodies = ask_all(&site, &plan(server, ""), 20).await;
+        let expected: Vec<String> = (0..20).map(|number| format!("200 /{number}")).collect();
+        assert_eq!(bodies, expected);
+        assert_eq!(seen.connections.get(), 1);
+    });
+}
+
+#[test]
+fn no_more_streams_are_open_than_either_side_allows() {
+    for (theirs, ours, most, connections) in [(3, 100, 3, 1), (100, 2, 2, 1), (100, 4, 4, 2)] {
+        on_every_driver(move |site| async move {
+            let (server, seen) = serve(&site, theirs, |asked| {
+                Done::Respond(
+                    Response::ok(asked.path())
+                        .with("content-length", &asked.path().len().to_string()),
+                )
+            });
+            let more = format!("streams_max = {ours}\nconnections_shared_max = {connections}");
+            let bodies = ask_all(&site, &plan(server, &more), 20).await;
+            let expected: Vec<String> = (0..20).map(|number| format!("200 /{number}")).collect();
+            assert_eq!(bodies, expected);
+            assert!(seen.connections.get() <= connections);
+            assert!(seen.streams_most.get() <= most);
+        });
+    }
+}
+
+#[test]
+fn a_head_and_a_body_go_to_the_server_in_the_words_of_http_2() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, |asked| {
+            let body = String::from_utf8(asked.body.clone()).expect("text");
+            Done::Respond(Response::ok(&body).trailer("x-sum", "7"))
+        });
+        let plan = plan(server, "");
+        for (request, body, trailers) in [
+            (
+                "POST /a?b=c HTTP/1.1\r\nHost: h:1\r\nContent-Length: 5\r\nConnection: close\r\n\r\nquick",
+                "quick",
+                &[][..],
+            ),
+            (
+                "PUT / HTTP/1.1\r\nHost: h:1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2;x=y\r\nqu\r\n3\r\nick\r\n0\r\n\r\n",
+                "quick",
+                &[],
+            ),
+            (
+                "PUT / HTTP/1.1\r\nHost: h:1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nquick\r\n0\r\nX-End: 1\r\n\r\n",
+                "quick",
+                &[("x-end", "1")],
+            ),
+            (
+                "POST / HTTP/1.1\r\nHost: h:1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                "",
+                &[],
+            ),
+        ] {
+            let response = ask(&site, &plan, request).await;
+            assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+            assert_eq!(payload(&response), body);
+            assert!(response.ends_with("0\r\nx-sum: 7\r\n\r\n"), "{response}");
+            let asked = seen.asked.borrow_mut().pop().expect("a request");
+            assert_eq!(
+                (
+                    &asked.fields[":authority"][..],
+                    &asked.fields[":scheme"][..]
+                ),
+                ("h:1", "http")
+            );
+            assert_eq!(asked.body, body.as_bytes());
+            for name in ["connection", "transfer-encoding", "host"] {
+                assert!(!asked.fields.contains_key(name), "{asked:?}");
+            }
+            let expected: Vec<_> = trailers
+                .iter()
+                .map(|&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned()))
+                .collect();
+            assert_eq!(asked.trailers, expected);
+        }
+    });
+}
+
+#[test]
+fn large_bodies_pass_both_ways() {
+    on_every_driver(|site| async move {
+        let (server, _) = serve(&site, 100, |asked| {
+            let response = Response {
+                status: 200,
+                body: asked.body.clone(),
+                ..Response::default()
+            };
+            Done::Respond(response)
+        });
+        let body: String = (0..300_000)
+            .map(|at| char::from(b'a' + (at * 7 % 26) as u8))
+            .collect();
+        let request = format!(
+            "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        let response = ask(&site, &plan(server, ""), &request).await;
+        assert!(payload(&response) == body);
+    });
+}
+
+#[test]
+fn streams_that_are_reset_behind_data_take_nothing_of_the_connections_window() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, |asked| {
+            let response = Response::ok(&"x".repeat(60_000));
+            match asked.path() {
+                "/whole" => Done::Respond(response),
+                _ => Done::Cut(response, Code::INTERNAL_ERROR),
+            }
+        });
+        // The connection's window is that of one stream.
+        let plan = plan(server, "streams_max = 1\nconnections_shared_max = 1");
+        let address = site.serve(&plan);
+        for _ in 0..3 {
+            let mut client = site.connect(&address).await;
+            let cut = client.exchange(get("/cut").as_bytes()).await;
+            assert!(!cut.ends_with(b"0\r\n\r\n"));
+        }
+        let mut client = site.connect(&address).await;
+        let request = get("/whole").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+        let response = client.exchange(request.as_bytes()).await;
+        assert_eq!(
+            payload(&String::from_utf8(response).expect("text")).len(),
+            60_000
+        );
+        assert_eq!(seen.connections.get(), 1);
+    });
+}
+
+#[test]
+fn a_response_without_a_body_says_so_to_clients_of_http_1() {
+    on_every_driver(|site| async move {
+        let (server, _) = serve(&site, 100, |asked| {
+            let status = match asked.path() {
+                "/204" => 204,
+                "/304" => 304,
+                _ => 200,
+            };
+            Done::Respond(Response {
+                status,
+                ..Response::default()
+            })
+        });
+        let plan = plan(server, "");
+        for (method, path, length) in [
+            ("GET", "/", true),
+            ("HEAD", "/", false),
+            ("GET", "/204", false),
+            ("GET", "/304", false),
+        ] {
+            let request =
+                format!("{method} {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+            let response = ask(&site, &plan, &request).await;
+            let head = response.to_ascii_lowercase();
+            assert_eq!(head.contains("content-length: 0\r\n"), length, "{head}");
+            assert!(head.ends_with("\r\n\r\n"), "{head}");
+            assert!(!head.contains("chunked"), "{head}");
+        }
+    });
+}
+
+#[test]
+fn interim_responses_pass() {
+    on_every_driver(|site| async move {
+        let (server, _) = serve(&site, 100, |_| {
+            let mut response = Response::ok("x");
+            response.interim = vec![103, 103];
+            Done::Respond(response)
+        });
+        let request = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        let response = ask(&site, &plan(server, ""), request).await;
+        assert_eq!(
+            response
+                .matches("HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n")
+                .count(),
+            2,
+            "{response}"
+        );
+        assert!(response.contains("HTTP/1.1 200 OK\r\n"));
+    });
+}
+
+#[test]
+fn what_the_server_did_nothing_for_is_sent_again() {
+    for method in ["GET", "POST"] {
+        on_every_driver(move |site| async move {
+            let (server, seen) =
+                serve(&site, 100, |asked| match (asked.path(), asked.connection) {
+                    ("/goes", 0) => Done::GoAway,
+                    _ => echo_path(asked),
+                });
+            let request = format!(
+                "{method} /goes HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+            let response = ask(&site, &plan(server, ""), &request).await;
+            assert_eq!(payload(&response), "/goes", "{response}");
+            assert_eq!(seen.connections.get(), 2);
+        });
+    }
+}
+
+#[test]
+fn a_refused_stream_is_sent_again_and_not_for_ever() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, |_| Done::Reset(Code::REFUSED_STREAM));
+        let request =
+            "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let response = ask(&site, &plan(server, "eject = false"), request).await;
+        assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
+        let times = seen.asked.borrow().len();
+        assert!((2..=4).contains(&times), "{times}");
+    });
+}
+
+#[test]
+fn a_stream_that_is_reset_before_its_response_is_asked_for_at_another_server() {
+    for code in [Code::INTERNAL_ERROR, Code::CANCEL, Code::NO_ERROR] {
+        on_every_driver(|site| async move {
+            let (breaking, _) = serve(&site, 100, move |_| Done::Reset(code));
+            let (good, _) = serve(&site, 100, echo_path);
+            let plan = configured(&format!(
+                "[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{breaking}\", \"{good}\"]\n\
+                 protocol = \"h2\"\neject = false\n"
+            ));
+            let address = site.serve(&plan);
+            for _ in 0..4 {
+                let mut client = Asking::connect(&site, &address, 65_535).await;
+                assert_eq!(client.get("/fine").await.status, 200, "{code:?}");
+                let stream = client.open(("POST", "/once"), &[], End::Stream);
+                let response = client.response(stream).await;
+                let is_told = matches!(response.status, 200 | 502)
+                    || code == Code::CANCEL && response.reset == Some(Cause::Peer(code));
+                assert!(is_told, "{code:?}: {response:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_body_that_follows_goes_to_another_server_where_none_listens_at_the_first() {
+    on_every_driver(|site| async move {
+        let (listener, nobody) = site.listen();
+        drop(listener);
+        let (good, _) = serve(&site, 100, |asked| {
+            Done::Respond(Response::ok(&asked.body.len().to_string()))
+        });
+        let plan = configured(&format!(
+            "[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{nobody}\", \"{good}\"]\n\
+             protocol = \"h2\"\neject = false\n"
+        ));
+        let address = site.serve(&plan);
+        for bytes in [3, 100_000, 3, 100_000] {
+            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let stream = client.open(("POST", "/"), &[], End::Open);
+            client.send_body(stream, &vec![b'x'; bytes]).await;
+            let response = client.response(stream).await;
+            assert_eq!(
+                (response.status, &*response.body),
+                (200, bytes.to_string().as_bytes())
+            );
+        }
+    });
+}
+
+#[test]
+fn trailers_stand_behind_a_body_whose_length_was_said() {
+    on_every_driver(|site| async move {
+        let (server, _) = serve(&site, 100, |asked| {
+            let body = "x".repeat(asked.path().len() * 10_000);
+            let response = Response::ok(&body).with("content-length", &body.len().to_string());
+            Done::Respond(match asked.path().ends_with("none") {
+                true => response,
+                false => response.trailer("x-sum", "7"),
+            })
+        });
+        let address = site.serve(&plan(server, ""));
+        for (path, trailers) in [("/", 1), ("/long", 1), ("/none", 0), ("/long/none", 0)] {
+            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let response = client.get(path).await;
+            assert_eq!(response.body.len(), path.len() * 10_000);
+            assert_eq!(
+                response.fields["content-length"],
+                response.body.len().to_string()
+            );
+            assert_eq!(response.trailers.len(), trailers, "{path}");
+            assert!(response.is_whole, "{path}");
+        }
+    });
+}
+
+#[test]
+fn what_a_server_breaks_is_told_to_its_client_alone() {
+    on_every_driver(|site| async move {
+        let (server, _) = serve(&site, 100, |asked| match asked.path() {
+            "/cut" => Done::Cut(Response::ok("part"), Code::INTERNAL_ERROR),
+            "/reset" => Done::Reset(Code::INTERNAL_ERROR),
+            "/more" => Done::Respond(Response::ok("more than that").with("content-length", "3")),
+            "/close" => Done::Close,
+            _ => echo_path(asked),
+        });
+        let plan = plan(server, "eject = false");
+        let (address, service) = site.serve_worker(&plan);
+        for (method, path, expected) in [
+            ("GET", "/reset", "HTTP/1.1 502 "),
+            ("POST", "/close", "HTTP/1.1 502 "),
+            ("GET", "/fine", "HTTP/1.1 200 "),
+        ] {
+            let request =
+                format!("{method} {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+            let mut client = site.connect(&address).await;
+            let response = client.exchange(request.as_bytes()).await;
+            assert!(
+                response.starts_with(expected.as_bytes()),
+                "{path}: {}",
+                response.escape_ascii()
+            );
+        }
+        service.worker.meter.take_seen();
+        for path in ["/cut", "/more"] {
+            let mut client = site.connect(&address).await;
+            client.send(get(path).as_bytes()).await;
+            let received = client.receive_all().await;
+            let text = String::from_utf8_lossy(&received);
+            assert!(!text.ends_with("0\r\n\r\n"), "{path}: {text}");
+            assert!(!text.contains("more than"), "{path}: {text}");
+            let seen = service.worker.meter.take_seen();
+            let seen: Vec<_> = seen.iter().map(|it| (it.failure, it.end)).collect();
+            assert_eq!(seen, [(Some(Class::Cut), record::End::Partial)], "{path}");
+        }
+    });
+}
+
+#[test]
+fn a_client_that_leaves_has_its_stream_reset() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, |asked| match asked.path() {
+            "/held" => Done::Hold,
+            _ => echo_path(asked),
+        });
+        let address = site.serve(&plan(server, ""));
+        let client = site.connect(&address).await;
+        client.send(get("/held").as_bytes()).await;
+        while seen.asked.borrow().is_empty() {
+            site.core.yield_now().await;
+        }
+        client.stream.reset_when_dropped();
+        drop(client);
+        while seen.resets.borrow().is_empty() {
+            site.core.yield_now().await;
+        }
+        assert_eq!(*seen.resets.borrow(), [Code::CANCEL]);
+        let mut other = site.connect(&address).await;
+        let request = b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        assert!(other.exchange(request).await.starts_with(b"HTTP/1.1 200 "));
+        assert_eq!(seen.connections.get(), 1);
+    });
+}
+
+#[test]
+fn the_stream_of_a_client_that_leaves_is_the_next_ones() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 1, |asked| match asked.path() {
+            "/held" => Done::Hold,
+            _ => echo_path(asked),
+        });
+        let more = "streams_max = 1\nconnections_shared_max = 1";
+        let address = site.serve(&plan(server, more));
+        let holder = site.connect(&address).await;
+        holder.send(get("/held").as_bytes()).await;
+        while seen.asked.borrow().is_empty() {
+            site.core.yield_now().await;
+        }
+        let mut waiting = site.connect(&address).await;
+        let request = "GET /next HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        waiting.send(request.as_bytes()).await;
+        holder.stream.reset_when_dropped();
+        drop(holder);
+        let response = String::from_utf8(waiting.receive_all().await).expect("text");
+        assert_eq!(payload(&response), "/next", "{response}");
+        assert_eq!(seen.connections.get(), 1);
+    });
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_up_no_other() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, |asked| match asked.path() {
+            "/large" => Done::Respond(Response {
+                status: 200,
+                body: vec![b'x'; 8 << 20],
+                ..Response::default()
+            }),
+            _ => echo_path(asked),
+        });
+        let address = site.serve(&plan(server, ""));
+        let mut stalled = Vec::new();
+        for _ in 0..4 {
+            let client = site.connect(&address).await;
+            client.send(get("/large").as_bytes()).await;
+            stalled.push(client);
+        }
+        for number in 0..20 {
+            let mut client = site.connect(&address).await;
+            let request = format!("GET /{number} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+            let response = client.exchange(request.as_bytes()).await;
+            let response = String::from_utf8(response).expect("text");
+            assert_eq!(payload(&response), format!("/{number}"));
+        }
+        assert_eq!(seen.connections.get(), 1);
+        let end = |client: &Peer| client.stream.reset_when_dropped();
+        stalled.iter().for_each(end);
+    });
+}
+
+#[test]
+fn clients_that_do_not_read_leave_others_room_in_the_window_of_their_connection() {
+    const BYTES: usize = 2 << 20;
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 10, |_| {
+            Done::Respond(Response {
+                status: 200,
+                body: vec![b'x'; BYTES],
+                ..Response::default()
+            })
+        });
+        let address = site.serve(&plan(
+            server,
+            "streams_max = 10\nconnections_shared_max = 1",
+        ));
+        let mut stalled = Vec::new();
+        for _ in 0..8 {
+            let client = site.connect(&address).await;
+            client.send(get("/").as_bytes()).await;
+            stalled.push(client);
+        }
+        // The first may be under way before all the others stand still.
+        for _ in 0..3 {
+            let mut client = Asking::connect(&site, &address, 65_535).await;
+            assert_eq!(client.get("/").await.body.len(), BYTES);
+        }
+        assert_eq!(seen.connections.get(), 1);
+        let end = |client: &Peer| client.stream.reset_when_dropped();
+        stalled.iter().for_each(end);
+    });
+}
+
+#[test]
+fn a_server_that_takes_few_streams_refuses_none() {
+    for streams_max in [1, 3] {
+        on_every_driver(move |site| async move {
+            let (server, seen) = serve(&site, streams_max, echo_path);
+            let address = site.serve(&plan(server, "connections_shared_max = 2"));
+            for _ in 0..3 {
+                let mut client = Asking::connect(&site, &address, 65_535).await;
+                let paths: Vec<String> = (0..40).map(|number| format!("/{number}")).collect();
+                let asked = paths
+                    .iter()
+                    .map(|path| (client.open(("GET", path), &[], End::Stream), path));
+                let asked: Vec<_> = asked.collect();
+                for (stream, path) in asked {
+                    let response = client.response(stream).await;
+                    assert_eq!(response.body, path.as_bytes());
+                }
+            }
+            assert!(seen.streams_most.get() <= streams_max as usize);
+            assert_eq!(seen.asked.borrow().len(), 120, "none was sent twice");
+        });
+    }
+}
+
+#[test]
+fn calls_of_grpc_pass_with_their_trailers() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, |asked| {
+            let answer = Response {
+                body: asked.body.clone(),
+                ..Response::ok("")
+            };
+            let answer = answer.with("content-type", "application/grpc");
+            Done::Respond(match asked.path() {
+                "/s/Fails" => Response::ok("")
+                    .with("content-type", "application/grpc")
+                    .with("grpc-status", "5"),
+                _ => answer.trailer("grpc-status", "0"),
+            })
+        });
+        let address = site.serve(&plan(server, ""));
+        let mut client = Asking::connect(&site, &address, 65_535).await;
+        let more = [
+            ("content-type", "application/grpc"),
+            ("te", "trailers"),
+            ("grpc-timeout", "5S"),
+        ];
+        let message = b"\0\0\0\0\x05quick";
+        let call = client.open(("POST", "/s/Echo"), &more, End::Open);
+        client.send_body(call, message).await;
+        let response = client.response(call).await;
+        assert_eq!((response.status, &response.body[..]), (200, &message[..]));
+        assert_eq!(
+            response.trailers,
+            [("grpc-status".to_owned(), "0".to_owned())]
+        );
+        let call = client.open(("POST", "/s/Fails"), &more, End::Open);
+        client.send_body(call, message).await;
+        let response = client.response(call).await;
+        assert_eq!(response.fields["grpc-status"], "5");
+        assert!(response.ends_with_head, "clients take it for trailers only");
+        for asked in &*seen.asked.borrow() {
+            assert_eq!(asked.fields["te"], "trailers");
+            assert_eq!(asked.fields["grpc-timeout"], "5S");
+            assert_eq!(asked.body, message);
+        }
+    });
+}
+
+#[test]
+fn a_server_is_checked_in_its_own_protocol() {
+    for (health, path) in [
+        (
+            r#"{ path = "/well", body = "yes", interval = "50ms" }"#,
+            "/well",
+        ),
+        (
+            r#"{ grpc = "shop.Orders", interval = "50ms" }"#,
+            "/grpc.health.v1.Health/Check",
+        ),
+    ] {
+        on_simulated_cores(move |site| async move {
+            let is_well = Rc::new(Cell::new(false));
+            let known = Rc::clone(&is_well);
+            let (server, seen) = serve(&site, 100, move |asked| {
+                let response = match (asked.path(), known.get()) {
+                    ("/well", true) => Response::ok("yes"),
+                    ("/well", false) => Response::ok("no"),
+                    ("/grpc.health.v1.Health/Check", is_well) => Response {
+                        body: vec![0, 0, 0, 0, 2, 8, 2 - u8::from(is_well)],
+                        ..Response::ok("")
+                    }
+                    .trailer("grpc-status", "0"),
+                    _ => Response::ok("page").with("content-length", "4"),
+                };
+                Done::Respond(response)
+            });
+            let plan = plan(server, &format!("health = {health}"));
+            let (_, service) = site.serve_worker(&plan);
+            let is_up = || service.group(0).endpoints().all()[0].is_healthy();
+            site.until("failures", || !is_up()).await;
+            is_well.set(true);
+            site.until("checks that pass", is_up).await;
+            let asked = seen.asked.borrow();
+            assert!(asked.iter().any(|asked| asked.path() == path));
+        });
+    }
+}
+
+#[test]
+fn a_copy_goes_to_servers_of_http_2_too() {
+    on_every_driver(|site| async move {
+        let (server, _) = serve(&site, 100, echo_path);
+        let (other, seen) = serve(&site, 100, echo_path);
+        let plan = configured(&format!(
+            "[[route]]\npath = \"/\"\nforward = \"up\"\nmirror = \"copies\"\n\
+             [upstream.up]\nservers = [\"{server}\"]\nprotocol = \"h2\"\n\
+             [upstream.copies]\nservers = [\"{other}\"]\nprotocol = \"h2\"\n"
+        ));
+        let request = "GET /copied HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        let response = ask(&site, &plan, request).await;
+        assert_eq!(payload(&response), "/copied");
+        while seen.asked.borrow().is_empty() {
+            site.core.yield_now().await;
+        }
+        assert_eq!(seen.asked.borrow()[0].path(), "/copied");
+    });
+}
+
+#[test]
+fn no_websocket_is_passed_to_servers_of_http_2() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 100, echo_path);
+        let plan = plan(server, "");
+        let request = "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+        let response = ask(&site, &plan, request).await;
+        assert!(response.starts_with("HTTP/1.1 501 "), "{response}");
+        let address = site.serve(&plan);
+        let mut client = Asking::connect(&site, &address, 65_535).await;
+        let more = [(":protocol", "websocket"), ("sec-websocket-version", "13")];
+        let stream = client.open(("CONNECT", "/"), &more, End::Open);
+        assert_eq!(client.response(stream).await.status, 501);
+        assert!(seen.asked.borrow().is_empty());
+    });
+}
+
+#[test]
+fn a_server_that_speaks_http_1_is_told_from_one_that_is_broken() {
+    on_every_driver(|site| async move {
+        let (listener, old) = site.listen();
+        site.core.spawn(async move {
+            let stream = listener.accept().await.expect("a client");
+            let refused = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+            let _ = send_bytes(&stream, refused).await;
+            let _ = stream.shutdown().await;
+            let mut input = Input::default();
+            while let Ok(1..) = stream.recv(&mut input).await {
+                input.consume(input.bytes().len());
+            }
+        });
+        let request = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        let response = ask(&site, &plan(old, "eject = false"), request).await;
+        assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
+    });
+}

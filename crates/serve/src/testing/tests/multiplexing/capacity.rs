@@ -1,0 +1,120 @@
+//! Streams as the capacity of a server: who waits for one is said to, and nobody does while another server has some.
+
+use onrush_http::http2::End;
+use onrush_http::http2::code::Code;
+
+use super::server::{Done, Response, serve};
+use super::{echo_path, plan};
+use crate::observe::live::Stage;
+use crate::testing::harness::{configured, on_every_driver};
+use crate::testing::tests::http2::Asking;
+
+const WINDOW: u32 = 65_535;
+
+#[test]
+fn nobody_waits_for_a_stream_while_another_server_has_one() {
+    on_every_driver(|site| async move {
+        let (full, seen) = serve(&site, 100, |_| Done::Hold);
+        let (idle, idle_seen) = serve(&site, 100, echo_path);
+        for balance in [
+            "round_robin",
+            "random",
+            "least_connections",
+            "first",
+            "power_of_two",
+        ] {
+            let plan = configured(&format!(
+                "[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{full}\", \"{idle}\"]\n\
+                 protocol = \"h2\"\nbalance = \"{balance}\"\nstreams_max = 1\nconnections_shared_max = 1\n"
+            ));
+            let address = site.serve(&plan);
+            let mut client = Asking::connect(&site, &address, WINDOW).await;
+            seen.asked.borrow_mut().clear();
+            let served = idle_seen.asked.borrow().len();
+            let mut held = client.open(("GET", "/held"), &[], End::Stream);
+            for other in 1.. {
+                client.flush().await;
+                let is_served = || idle_seen.asked.borrow().len() == served + other;
+                let is_held = || !seen.asked.borrow().is_empty();
+                site.until("a server has it", || is_served() || is_held())
+                    .await;
+                if is_held() {
+                    break;
+                }
+                assert_eq!(client.response(held).await.body, b"/held");
+                held = client.open(("GET", "/held"), &[], End::Stream);
+            }
+            for _ in 0..6 {
+                assert_eq!(client.get("/other").await.body, b"/other", "{balance}");
+            }
+            client.http.reset(held, Code::CANCEL, &mut client.out);
+            client.flush().await;
+        }
+    });
+}
+
+#[test]
+fn who_waits_for_a_stream_is_said_to() {
+    on_every_driver(|site| async move {
+        let (server, seen) = serve(&site, 1, |asked| match asked.path() {
+            "/held" => Done::Hold,
+            _ => echo_path(asked),
+        });
+        let more = "streams_max = 1\nconnections_shared_max = 1";
+        let (address, service) = site.serve_worker(&plan(server, more));
+        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        assert_eq!(client.get("/first").await.status, 200);
+        let held = client.open(("GET", "/held"), &[], End::Stream);
+        client.flush().await;
+        site.until("it is held", || seen.asked.borrow().len() == 2)
+            .await;
+        let whole = client.open(("GET", "/whole"), &[], End::Stream);
+        let follows = client.open(("POST", "/follows"), &[], End::Open);
+        client.flush().await;
+        let stage = |stage: Stage| service.worker.live.stages()[stage as usize];
+        site.until("both wait", || stage(Stage::Queued) == 2).await;
+        assert_eq!(stage(Stage::Waiting), 1);
+        let site_in_force = service.site();
+        let group = &site_in_force.groups[0];
+        assert_eq!(group.view().queued, 2);
+        client.http.reset(held, Code::CANCEL, &mut client.out);
+        client.send_body(follows, b"the end").await;
+        for (stream, body) in [(whole, "/whole"), (follows, "/follows")] {
+            assert_eq!(client.response(stream).await.body, body.as_bytes());
+        }
+        assert_eq!((stage(Stage::Queued), group.view().queued), (0, 0));
+        let traffic = service
+            .worker
+            .registry
+            .views(crate::observe::registry::Kind::Group);
+        assert_eq!(traffic[0].effort.queued.count(), 2);
+    });
+}
+
+#[test]
+fn who_waits_for_a_stream_waits_on_when_the_connection_takes_no_more() {
+    on_every_driver(|site| async move {
+        // One at a time, and one for each connection.
+        let (server, seen) = serve(&site, 1, |asked| {
+            Done::RespondLast(Response::ok(asked.path()).with("content-length", "2"))
+        });
+        let more = "connections_shared_max = 1\neject = false\nretries = { count = 0 }";
+        let address = site.serve(&plan(server, more));
+        let mut clients = Vec::new();
+        for number in 0..6 {
+            let client = site.connect(&address).await;
+            let request =
+                format!("POST /{number} HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+            client.send(request.as_bytes()).await;
+            clients.push(client);
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            let response = client.receive_text().await;
+            assert!(
+                response.ends_with(&format!("\r\n\r\n/{number}")),
+                "{response}"
+            );
+        }
+        assert_eq!(seen.asked.borrow().len(), 6);
+    });
+}

@@ -1,0 +1,390 @@
+//! A server of HTTP/2 that does what a test says.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use onrush_engine::{Input, Stream};
+use onrush_http::http2::code::Code;
+use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::hpack::{Encoder, Sensitivity};
+use onrush_http::http2::{self, Connection, End, Event, LocalSettings, Role};
+
+use crate::testing::harness::{PATIENCE, TestCore, send_bytes};
+use crate::testing::tests::http2::indexing_of;
+
+/// A request as the server sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) fields: BTreeMap<String, String>,
+    pub(super) sensitivity: Sensitivity,
+    pub(super) body: Vec<u8>,
+    pub(super) trailers: Vec<(String, String)>,
+    /// Which of the connections it came on, from 0.
+    pub(super) connection: usize,
+}
+
+impl Asked {
+    pub(super) fn path(&self) -> &str {
+        &self.fields[":path"]
+    }
+}
+
+/// What becomes of one.
+pub(super) enum Done {
+    /// A response.
+    Respond(Response),
+    /// The same, and the connection takes no more.
+    RespondLast(Response),
+    /// The same, after responses to all requests whose streams were reset: the server had them before it received the resets.
+    RespondAfterReset(Response),
+    /// The same, and its stream is reset behind the data.
+    Cut(Response, Code),
+    /// Its stream is reset.
+    Reset(Code),
+    /// The connection takes no more, and nothing was done for this one.
+    GoAway,
+    /// The connection ends.
+    Close,
+    /// Nothing.
+    Hold,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Response {
+    pub(super) interim: Vec<u16>,
+    pub(super) status: u16,
+    pub(super) fields: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+    pub(super) trailers: Vec<(String, String)>,
+}
+
+impl Response {
+    pub(super) fn ok(body: &str) -> Response {
+        Response {
+            status: 200,
+            body: body.into(),
+            ..Response::default()
+        }
+    }
+
+    pub(super) fn with(mut self, name: &str, value: &str) -> Response {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+
+    pub(super) fn trailer(mut self, name: &str, value: &str) -> Response {
+        self.trailers.push((name.into(), value.into()));
+        self
+    }
+}
+
+type Decide = Rc<dyn Fn(&Asked) -> Done>;
+
+/// What is known of it.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) connections: Cell<usize>,
+    /// How many of them have ended.
+    pub(super) ended: Cell<usize>,
+    /// Streams that were open on one connection at a time.
+    pub(super) streams_most: Cell<usize>,
+    pub(super) asked: RefCell<Vec<Asked>>,
+    /// Streams that the other side has reset.
+    pub(super) resets: RefCell<Vec<Code>>,
+}
+
+/// Starts one that allows so many streams at a time.
+pub(super) fn serve(
+    site: &TestCore,
+    streams_max: u32,
+    decide: impl Fn(&Asked) -> Done + 'static,
+) -> (SocketAddr, Rc<Seen>) {
+    let (listener, address) = site.listen();
+    let (seen, decide): (Rc<Seen>, Decide) = (Rc::default(), Rc::new(decide));
+    let (core, known) = (site.core.clone(), Rc::clone(&seen));
+    site.core.spawn(async move {
+        while let Ok(stream) = listener.accept().await {
+            stream.set_deadline(Some(core.now_exact() + PATIENCE));
+            let mut one = One::new(stream, streams_max, &known, &decide);
+            core.spawn(async move {
+                while one.step().await.is_some() {}
+                one.seen.ended.set(one.seen.ended.get() + 1);
+            });
+        }
+    });
+    (address, seen)
+}
+
+/// One connection.
+struct One {
+    stream: Stream,
+    http: Connection,
+    out: Vec<u8>,
+    received: Vec<u8>,
+    asked: BTreeMap<u32, Asked>,
+    /// What is still to be sent of responses.
+    sending: Vec<(http2::Stream, Done, Vec<u8>)>,
+    /// Streams that were reset.
+    reset: Vec<u32>,
+    number: usize,
+    seen: Rc<Seen>,
+    decide: Decide,
+}
+
+impl One {
+    fn new(stream: Stream, streams_max: u32, seen: &Rc<Seen>, decide: &Decide) -> One {
+        let settings = LocalSettings {
+            concurrent_streams_max: streams_max,
+            ..LocalSettings::DEFAULT
+        };
+        let number = seen.connections.get();
+        seen.connections.set(number + 1);
+        let mut out = Vec::new();
+        One {
+            stream,
+            http: Connection::new(Role::Server, settings, &mut out),
+            out,
+            received: Vec::new(),
+            asked: BTreeMap::new(),
+            sending: Vec::new(),
+            reset: Vec::new(),
+            number,
+            seen: Rc::clone(seen),
+            decide: Rc::clone(decide),
+        }
+    }
+
+    /// Sends what there is, and receives something; `None` at the end.
+    async fn step(&mut self) -> Option<()> {
+        self.send_bodies();
+        let out = std::mem::take(&mut self.out);
+        if !out.is_empty() {
+            send_bytes(&self.stream, &out).await.ok()?;
+            self.http.sent();
+        }
+        let mut input = Input::default();
+        if self.stream.recv(&mut input).await.ok()? == 0 {
+            return None;
+        }
+        self.received.extend_from_slice(input.bytes());
+        let received = std::mem::take(&mut self.received);
+        let mut at = 0;
+        while at < received.len() {
+            let bytes = self.take(&received[at..])?;
+            if bytes == 0 {
+                break;
+            }
+            at += bytes;
+        }
+        self.received = received[at..].to_vec();
+        Some(())
+    }
+
+    /// One step over what has come; `None` when the connection is to end.
+    fn take(&mut self, received: &[u8]) -> Option<usize> {
+        let step = self.http.receive(received, &mut self.out);
+        let step = step.expect("it is HTTP/2");
+        let bytes = step.bytes;
+        let mut whole = None;
+        match step.event {
+            Event::Head {
+                stream,
+                fields,
+                end,
+            } => {
+                let asked = Asked {
+                    fields: pairs(fields).into_iter().collect(),
+                    sensitivity: fields.sensitivity(),
+                    connection: self.number,
+                    ..Asked::default()
+                };
+                let is_early = asked.path().starts_with("/early");
+                self.asked.insert(stream.id(), asked);
+                let most = self.seen.streams_most.get();
+                self.seen.streams_most.set(most.max(self.asked.len()));
+                whole = (end == End::Stream || is_early).then_some(stream);
+            }
+            Event::Data {
+                stream,
+                bytes: data,
+                end,
+            } => {
+                if let Some(asked) = self.asked.get_mut(&stream.id()) {
+                    asked.body.extend_from_slice(data);
+                }
+                whole = (end == End::Stream).then_some(stream);
+                let count = data.len() as u32;
+                self.http.release(stream, count, &mut self.out);
+            }
+            Event::Trailers { stream, fields } => {
+                let trailers = pairs(fields);
+                if let Some(asked) = self.asked.get_mut(&stream.id()) {
+                    asked.trailers = trailers;
+                }
+                whole = Some(stream);
+            }
+            Event::Reset { stream, cause } => {
+                self.asked.remove(&stream.id());
+                self.sending.retain(|(other, ..)| *other != stream);
+                if let http2::Cause::Peer(code) = cause {
+                    self.reset.push(stream.id());
+                    self.seen.resets.borrow_mut().push(code);
+                }
+            }
+            Event::NeedMore(_) => return Some(0),
+            Event::DataOfClosed(_)
+            | Event::GoAway { .. }
+            | Event::Window(_)
+            | Event::Settings
+            | Event::Pong(_)
+            | Event::Nothing => {}
+        }
+        if let Some(stream) = whole {
+            self.done(stream)?;
+        }
+        Some(bytes)
+    }
+
+    /// A request is whole.
+    fn done(&mut self, stream: http2::Stream) -> Option<()> {
+        let Some(asked) = self.asked.remove(&stream.id()) else {
+            return Some(());
+        };
+        let done = (self.decide)(&asked);
+        if matches!(done, Done::Hold) {
+            self.asked.insert(stream.id(), asked.clone());
+        }
+        self.seen.asked.borrow_mut().push(asked);
+        match done {
+            Done::Respond(response) => self.respond(stream, response, None),
+            Done::RespondAfterReset(response) => {
+                self.respond_late();
+                self.respond(stream, response, None);
+            }
+            Done::RespondLast(response) => {
+                self.respond(stream, response, None);
+                self.go_away(stream.id());
+            }
+            Done::Cut(response, code) => self.respond(stream, response, Some(code)),
+            Done::Reset(code) => self.http.reset(stream, code, &mut self.out),
+            Done::GoAway => {
+                // As a server does that has not looked at it: the frame names the stream before.
+                self.go_away(stream.id().saturating_sub(2));
+            }
+            Done::Close => return None,
+            Done::Hold => {}
+        }
+        Some(())
+    }
+
+    /// Nothing was done for streams above `last`.
+    fn go_away(&mut self, last: u32) {
+        self.out.extend([0, 0, 8, 7, 0, 0, 0, 0, 0]);
+        self.out.extend(last.to_be_bytes());
+        self.out.extend([0, 0, 0, 0]);
+    }
+
+    /// Writes responses to streams that were reset: a head with status 200, and a body.
+    fn respond_late(&mut self) {
+        for id in std::mem::take(&mut self.reset) {
+            for (kind, flags, payload) in [(1, 4, &b"\x88"[..]), (0, 1, b"hello")] {
+                self.out.extend([0, 0, payload.len() as u8, kind, flags]);
+                self.out.extend(id.to_be_bytes());
+                self.out.extend(payload);
+            }
+        }
+    }
+
+    fn respond(&mut self, stream: http2::Stream, response: Response, cut: Option<Code>) {
+        for status in &response.interim {
+            self.head(stream, End::Open, *status, &[("link", "</a>")]);
+        }
+        let fields: Vec<_> = response
+            .fields
+            .iter()
+            .map(|(name, value)| (&**name, &**value))
+            .collect();
+        let is_all = response.body.is_empty() && response.trailers.is_empty();
+        let end = match is_all && cut.is_none() {
+            true => End::Stream,
+            false => End::Open,
+        };
+        self.head(stream, end, response.status, &fields);
+        if end == End::Open {
+            let body = response.body.clone();
+            let done = match cut {
+                Some(code) => Done::Cut(response, code),
+                None => Done::Respond(response),
+            };
+            self.sending.push((stream, done, body));
+        }
+    }
+
+    fn head(&mut self, stream: http2::Stream, end: End, status: u16, fields: &[(&str, &str)]) {
+        let write = |encoder: &mut Encoder, out: &mut Vec<u8>| {
+            encoder.status(status, out);
+            put(fields.iter().copied(), encoder, out);
+        };
+        // Who has reset it wants none.
+        let _ = self.http.head(stream, end, &mut self.out, write);
+    }
+
+    /// Writes bodies as far as their windows are open.
+    fn send_bodies(&mut self) {
+        let sending = std::mem::take(&mut self.sending);
+        for (stream, done, mut body) in sending {
+            while !body.is_empty() && self.http.sendable(stream) > 0 {
+                let count = self.http.sendable(stream).min(body.len());
+                let written = self.http.data(stream, count, End::Open, &mut self.out);
+                written.expect("it is open");
+                self.out.extend(body.drain(..count));
+            }
+            if !body.is_empty() && self.http.is_open(stream) {
+                self.sending.push((stream, done, body));
+                continue;
+            }
+            match done {
+                Done::Cut(_, code) => self.http.reset(stream, code, &mut self.out),
+                Done::Respond(response) if response.trailers.is_empty() => {
+                    let _ = self.http.data(stream, 0, End::Stream, &mut self.out);
+                    // Nobody wants the rest of a request that has its response (RFC 9113 8.1).
+                    self.http.reset(stream, Code::NO_ERROR, &mut self.out);
+                }
+                Done::Respond(response) => {
+                    let trailers = response.trailers.iter();
+                    let trailers = trailers.map(|(name, value)| (&**name, &**value));
+                    let write = |encoder: &mut Encoder, out: &mut Vec<u8>| {
+                        put(trailers, encoder, out);
+                    };
+                    let _ = self.http.trailers(stream, &mut self.out, write);
+                }
+                Done::RespondAfterReset(_)
+                | Done::RespondLast(_)
+                | Done::Reset(_)
+                | Done::GoAway
+                | Done::Close
+                | Done::Hold => {}
+            }
+        }
+    }
+}
+
+fn put<'a>(
+    fields: impl Iterator<Item = (&'a str, &'a str)>,
+    encoder: &mut Encoder,
+    out: &mut Vec<u8>,
+) {
+    for (name, value) in fields {
+        encoder.field(name.as_bytes(), value.as_bytes(), indexing_of(name), out);
+    }
+}
+
+fn pairs(fields: &FieldSection) -> Vec<(String, String)> {
+    let text = |value: &[u8]| String::from_utf8(value.to_vec()).expect("text");
+    let fields = fields.iter();
+    fields
+        .map(|(name, value)| (name.to_owned(), text(value)))
+        .collect()
+}

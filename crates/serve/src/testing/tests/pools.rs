@@ -1,0 +1,261 @@
+//! Idle connections to servers: reused, bounded, and given up in time.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::testing::harness::{
+    Peer, Step, TestCore, on_every_driver, on_simulated_core, on_simulated_cores, send,
+};
+use onrush_engine::Address;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+async fn get(client: &mut Peer) {
+    client.send(GET.as_bytes()).await;
+    let response = client.receive_text().await;
+    assert!(response.ends_with("\r\n\r\nok"), "{response}");
+}
+
+/// Gets responses to `count` requests at the same time, from a server whose script waits for as many connections.
+async fn get_at_once(site: &TestCore, address: &Address, count: usize) -> Vec<Peer> {
+    let mut clients = Vec::new();
+    for _ in 0..count {
+        let client = site.connect(address).await;
+        client.send(GET.as_bytes()).await;
+        clients.push(client);
+    }
+    for client in &mut clients {
+        let response = client.receive_text().await;
+        assert!(response.ends_with("\r\n\r\nok"), "{response}");
+    }
+    clients
+}
+
+/// What a server does that responds to nobody before it has five connections.
+fn responding_to_five_at_once() -> [Step; 4] {
+    [
+        Step::WaitForConnections(5),
+        Step::Read,
+        send(OK),
+        Step::Again,
+    ]
+}
+
+#[test]
+fn one_connection_serves_one_client_after_the_other() {
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let address = site.serve(&upstream.plan());
+        for _ in 0..5 {
+            let mut client = site.connect(&address).await;
+            get(&mut client).await;
+            get(&mut client).await;
+        }
+        assert_eq!(upstream.connections(), 1);
+    });
+}
+
+#[test]
+fn no_more_idle_connections_are_kept_than_the_plan_says() {
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&responding_to_five_at_once()]);
+        let mut plan = upstream.plan();
+        plan.upstreams[0].connections_idle_max = 2;
+        let address = site.serve(&plan);
+        let mut clients = get_at_once(&site, &address, 5).await;
+        site.until("two are kept", || upstream.open() == 2).await;
+        get(&mut clients[0]).await;
+        assert_eq!((upstream.connections(), upstream.open()), (5, 2));
+    });
+}
+
+#[test]
+fn what_a_burst_has_opened_serves_the_next_one() {
+    const CLIENTS: usize = 1_500;
+    on_simulated_core(1, |site| async move {
+        let script = [
+            Step::WaitForConnections(CLIENTS),
+            Step::Read,
+            send(OK),
+            Step::Again,
+        ];
+        let upstream = site.upstream(&[&script]);
+        let address = site.serve(&upstream.plan());
+        let mut clients = get_at_once(&site, &address, CLIENTS).await;
+        for client in &mut clients {
+            client.send(GET.as_bytes()).await;
+        }
+        for client in &mut clients {
+            let response = client.receive_text().await;
+            assert!(response.ends_with("\r\n\r\nok"), "{response}");
+        }
+        assert_eq!(upstream.connections(), CLIENTS);
+    });
+}
+
+#[test]
+fn none_is_kept_when_the_plan_says_so() {
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let mut plan = upstream.plan();
+        plan.upstreams[0].connections_idle_max = 0;
+        let address = site.serve(&plan);
+        let mut client = site.connect(&address).await;
+        get(&mut client).await;
+        get(&mut client).await;
+        assert_eq!(upstream.connections(), 2);
+        site.until("none is kept", || upstream.open() == 0).await;
+    });
+}
+
+#[test]
+fn a_connection_that_was_idle_too_long_is_closed() {
+    on_simulated_cores(|site| async move {
+        let script = [
+            Step::WaitForConnections(3),
+            Step::Read,
+            send(OK),
+            Step::Again,
+        ];
+        let upstream = site.upstream(&[&script]);
+        let mut plan = upstream.plan();
+        plan.timeouts.upstream_idle = Duration::from_secs(10);
+        let address = site.serve(&plan);
+        let mut clients = get_at_once(&site, &address, 3).await;
+        for _ in 0..8 {
+            site.core.sleep(Duration::from_secs(2)).await;
+            get(&mut clients[0]).await;
+        }
+        // The one used last is used next: the others were idle all the time.
+        assert_eq!((upstream.connections(), upstream.open()), (3, 1));
+        site.core.sleep(Duration::from_secs(15)).await;
+        assert_eq!(upstream.open(), 0);
+    });
+}
+
+#[test]
+fn a_connection_with_bytes_left_over_is_not_used_again() {
+    for surplus in ["x", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"] {
+        let together = vec![
+            Step::Read,
+            send(&format!("{OK}{surplus}")),
+            Step::WaitForEnd,
+        ];
+        let later = vec![Step::Read, send(OK), send(surplus), Step::WaitForEnd];
+        for script in [together, later] {
+            on_every_driver(move |site| {
+                let upstream = site.upstream(&[&script, &[Step::Read, send(OK), Step::Again]]);
+                async move {
+                    let address = site.serve(&upstream.plan());
+                    let mut client = site.connect(&address).await;
+                    get(&mut client).await;
+                    site.until("it is given up", || upstream.open() == 0).await;
+                    get(&mut client).await;
+                    assert_eq!(upstream.connections(), 2);
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_the_server_closes_while_it_is_idle_is_not_used_again() {
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, send(OK)]]);
+        let (address, service) = site.serve_worker(&upstream.plan());
+        let mut client = site.connect(&address).await;
+        for _ in 0..3 {
+            get(&mut client).await;
+            // Its end reaches the proxy sooner or later; a request that comes before that is sent again.
+            site.core.yield_now().await;
+        }
+        assert_eq!(upstream.connections(), 3);
+        assert_eq!(service.worker.meter.totals().failed(), 0);
+    });
+}
+
+#[test]
+fn a_connection_whose_server_says_close_is_not_used_again() {
+    for response in [
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    ] {
+        on_every_driver(move |site| async move {
+            let upstream = site.upstream(&[&[Step::Read, send(response), Step::WaitForEnd]]);
+            let address = site.serve(&upstream.plan());
+            let mut client = site.connect(&address).await;
+            get(&mut client).await;
+            get(&mut client).await;
+            assert_eq!(upstream.connections(), 2);
+        });
+    }
+}
+
+#[test]
+fn a_connection_kept_by_a_server_of_http_1_0_is_used_again() {
+    on_every_driver(|site| async move {
+        let kept = send("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok");
+        let upstream = site.upstream(&[&[Step::Read, kept, Step::Again]]);
+        let address = site.serve(&upstream.plan());
+        let mut client = site.connect(&address).await;
+        get(&mut client).await;
+        get(&mut client).await;
+        assert_eq!(upstream.connections(), 1);
+    });
+}
+
+#[test]
+fn idle_connections_hold_no_buffers() {
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&responding_to_five_at_once()]);
+        let address = site.serve(&upstream.plan());
+        let before = site.core.pool().in_use();
+        let _clients = get_at_once(&site, &address, 5).await;
+        // With io_uring the kernel is lent up to 256, whatever is in flight.
+        let is_ring = site.core.pool().in_use() > before + 20;
+        let held_max = if is_ring { 256 } else { before };
+        site.until("all are given back", || {
+            site.core.pool().in_use() <= held_max
+        })
+        .await;
+    });
+}
+
+#[test]
+fn connections_are_made_before_they_are_needed_where_the_plan_says_so() {
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let mut plan = upstream.plan();
+        plan.upstreams[0].connections_ready = 3;
+        let address = site.serve(&plan);
+        site.until("three connections", || upstream.connections() == 3)
+            .await;
+        let mut client = site.connect(&address).await;
+        get(&mut client).await;
+        assert_eq!(upstream.connections(), 3);
+    });
+}
+
+#[test]
+fn a_group_of_a_configuration_that_is_not_in_force_any_more_keeps_nothing() {
+    for depth in [None, NonZeroU32::new(4)] {
+        on_every_driver(move |site| async move {
+            let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+            let mut plan = upstream.plan();
+            plan.upstreams[0].pipeline = depth;
+            let (address, service) = site.serve_worker(&plan);
+            let mut client = site.connect(&address).await;
+            get(&mut client).await;
+            assert_eq!(upstream.open(), 1);
+            service.group(0).retire_at_once();
+            site.until("it is closed", || upstream.open() == 0).await;
+            // It has begun before.
+            get(&mut client).await;
+            site.until("it is closed, too", || upstream.open() == 0)
+                .await;
+            assert_eq!(upstream.connections(), 2);
+            assert_eq!(service.worker.meter.totals().failed(), 0);
+        });
+    }
+}

@@ -1,0 +1,377 @@
+//! Everybody who lets others wait is cut, each in his own way. The time is virtual, but for what only a kernel can do.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::testing::harness::{Step, on_simulated_cores, send, send_bytes};
+use onrush_config::Plan;
+use onrush_config::plan::OneLiner;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const LONG: Duration = Duration::from_secs(100);
+
+fn fixed() -> Plan {
+    let what = OneLiner::Respond {
+        status: 200,
+        body: b"ok".to_vec(),
+    };
+    Plan::one_liner(what, Vec::new())
+}
+
+#[test]
+fn a_client_that_stalls_in_a_head_gets_408() {
+    on_simulated_cores(|site| async move {
+        let address = site.serve(&fixed());
+        let mut client = site.connect(&address).await;
+        client.send(b"GET / HTTP/1.1\r\nHo").await;
+        let response = String::from_utf8(client.receive_all().await).unwrap();
+        assert!(
+            response.starts_with("HTTP/1.1 408 Request Timeout\r\n"),
+            "{response}"
+        );
+        assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
+    });
+}
+
+#[test]
+fn a_head_that_dribbles_in_gets_no_more_time_than_one_that_stalls() {
+    on_simulated_cores(|site| async move {
+        let address = site.serve(&fixed());
+        let mut client = site.connect(&address).await;
+        client.send(GET.as_bytes()).await;
+        client.receive_text().await;
+        let (core, stream) = (site.core.clone(), Rc::clone(&client.stream));
+        site.core.spawn(async move {
+            for byte in GET.as_bytes() {
+                if send_bytes(&stream, &[*byte]).await.is_err() {
+                    return;
+                }
+                core.sleep(Duration::from_secs(3)).await;
+            }
+        });
+        let response = client.receive_text().await;
+        assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
+    });
+}
+
+#[test]
+fn a_client_that_sends_nothing_is_closed_without_a_response() {
+    on_simulated_cores(|site| async move {
+        let address = site.serve(&fixed());
+        let mut silent = site.connect(&address).await;
+        assert_eq!(silent.receive_all_or_reset().await, (Vec::new(), false));
+        let mut idle = site.connect(&address).await;
+        idle.send(GET.as_bytes()).await;
+        idle.receive_text().await;
+        assert_eq!(idle.receive_all_or_reset().await, (Vec::new(), false));
+    });
+}
+
+#[test]
+fn an_empty_line_behind_a_request_leaves_the_connection_idle() {
+    on_simulated_cores(|site| async move {
+        let address = site.serve(&fixed());
+        let mut client = site.connect(&address).await;
+        client.send(&[GET.as_bytes(), b"\r\n"].concat()).await;
+        client.receive_text().await;
+        // Longer than a head may take, shorter than a connection may be idle.
+        site.core.sleep(Duration::from_secs(30)).await;
+        client.send(GET.as_bytes()).await;
+        let response = client.receive_text().await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    });
+}
+
+#[test]
+fn a_client_that_stalls_in_a_body_nobody_wants_is_closed_behind_its_response() {
+    on_simulated_cores(|site| async move {
+        let address = site.serve(&fixed());
+        let mut client = site.connect(&address).await;
+        client
+            .send(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc")
+            .await;
+        assert!(client.receive_text().await.starts_with("HTTP/1.1 200 "));
+        assert_eq!(client.receive_all().await, b"");
+    });
+}
+
+#[test]
+fn a_client_that_stalls_in_a_forwarded_body_frees_the_server_and_disturbs_nobody() {
+    on_simulated_cores(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read], &[Step::Read, send(OK)]]);
+        let address = site.serve(&upstream.plan());
+        let mut stalling = site.connect(&address).await;
+        stalling
+            .send(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc")
+            .await;
+        site.until("the first is at the server", || upstream.connections() == 1)
+            .await;
+        let mut other = site.connect(&address).await;
+        other.send(GET.as_bytes()).await;
+        assert!(other.receive_text().await.starts_with("HTTP/1.1 200 "));
+        stalling.receive_all().await;
+        site.until("the server is free", || upstream.open() == 0)
+            .await;
+    });
+}
+
+#[test]
+fn a_server_that_never_responds_is_a_504_and_the_client_goes_on() {
+    for script in [
+        vec![Step::WaitForEnd],
+        vec![Step::Read, Step::WaitForEnd],
+        vec![Step::Read, send("HTTP/1.1 200"), Step::WaitForEnd],
+        vec![
+            Step::Read,
+            send("HTTP/1.1 102 Processing\r\n\r\n"),
+            Step::WaitForEnd,
+        ],
+    ] {
+        on_simulated_cores(move |site| {
+            let upstream = site.upstream(&[&script, &[Step::Read, send(OK)]]);
+            async move {
+                let (address, service) = site.serve_worker(&upstream.plan());
+                let mut client = site.connect(&address).await;
+                client.send(GET.repeat(2).as_bytes()).await;
+                let mut response = client.receive_text().await;
+                if response.starts_with("HTTP/1.1 102 ") {
+                    response = client.receive_text().await;
+                }
+                assert!(
+                    response.ends_with("504 Gateway Timeout: the server did not respond in time\n"),
+                    "{response}"
+                );
+                assert!(client.receive_text().await.starts_with("HTTP/1.1 200 "));
+                assert_eq!(service.worker.meter.totals().failed(), 1);
+                assert_eq!(service.worker.meter.totals().retried, 0);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_reused_connection_on_which_no_response_comes_is_a_504_and_not_sent_again() {
+    on_simulated_cores(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, send(OK), Step::WaitForEnd]]);
+        let (address, service) = site.serve_worker(&upstream.plan());
+        let mut client = site.connect(&address).await;
+        client.send(GET.repeat(2).as_bytes()).await;
+        assert!(client.receive_text().await.starts_with("HTTP/1.1 200 "));
+        assert!(client.receive_text().await.starts_with("HTTP/1.1 504 "));
+        assert_eq!(service.worker.meter.totals().retried, 0);
+    });
+}
+
+#[test]
+fn a_server_that_stalls_in_its_response_cuts_the_clients_connection() {
+    on_simulated_cores(|site| async move {
+        let half = send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
+        let upstream = site.upstream(&[&[Step::Read, half, Step::WaitForEnd]]);
+        let address = site.serve(&upstream.plan());
+        let mut client = site.connect(&address).await;
+        client.send(GET.as_bytes()).await;
+        let response = String::from_utf8(client.receive_all().await).unwrap();
+        assert!(response.ends_with("\r\n\r\nabc"), "{response}");
+        site.until("the server is left", || upstream.open() == 0)
+            .await;
+    });
+}
+
+#[test]
+fn a_response_that_keeps_coming_slowly_is_not_cut() {
+    on_simulated_cores(|site| async move {
+        let mut script = vec![
+            Step::Read,
+            send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"),
+        ];
+        for _ in 0..10 {
+            script.extend([Step::Wait(Duration::from_secs(8)), send("x")]);
+        }
+        let upstream = site.upstream(&[&script]);
+        let mut plan = upstream.plan();
+        plan.timeouts.upstream_body = Duration::from_secs(10);
+        let address = site.serve(&plan);
+        let mut client = site.connect(&address).await;
+        client.send(GET.as_bytes()).await;
+        assert!(client.receive_text().await.ends_with("xxxxxxxxxx"));
+    });
+}
+
+#[test]
+fn a_server_that_takes_no_more_of_a_body_is_a_504() {
+    on_simulated_cores(|site| async move {
+        let upstream = site.upstream(&[&[Step::ReadHead, Step::Wait(LONG)]]);
+        let address = site.serve(&upstream.plan());
+        let mut client = site.connect(&address).await;
+        let stream = Rc::clone(&client.stream);
+        site.core.spawn(async move {
+            let head = b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 10000000\r\n\r\n".to_vec();
+            let _ = send_bytes(&stream, &[head, vec![b'x'; 10_000_000]].concat()).await;
+        });
+        let response = client.receive_text().await;
+        assert!(response.starts_with("HTTP/1.1 504 "), "{response}");
+        assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
+    });
+}
+
+#[test]
+fn a_client_that_does_not_take_its_response_is_cut_and_the_server_freed() {
+    on_simulated_cores(|site| async move {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n";
+        let script = [Step::Read, send(head), Step::Send(vec![b'x'; 10_000_000])];
+        let upstream = site.upstream(&[&script]);
+        let address = site.serve(&upstream.plan());
+        let mut client = site.connect(&address).await;
+        client.send(GET.as_bytes()).await;
+        client.receive_until(b"\r\n\r\n").await;
+        site.core.sleep(LONG).await;
+        site.until("the server is left", || upstream.open() == 0)
+            .await;
+        assert!(client.receive_all().await.len() < 10_000_000);
+    });
+}
+
+#[test]
+fn the_time_to_take_a_response_does_not_shorten_the_time_to_send_a_body() {
+    on_simulated_cores(|site| async move {
+        let script = [
+            Step::ReadHead,
+            send("HTTP/1.1 100 Continue\r\n\r\n"),
+            Step::ReadBytes(5),
+            send(OK),
+        ];
+        let upstream = site.upstream(&[&script]);
+        let mut plan = upstream.plan();
+        plan.timeouts.client_send = Duration::from_secs(1);
+        let address = site.serve(&plan);
+        let mut client = site.connect(&address).await;
+        client
+            .send(
+                b"POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+            )
+            .await;
+        client.receive_text().await;
+        site.core.sleep(Duration::from_secs(10)).await;
+        client.send(b"hello").await;
+        assert!(client.receive_text().await.starts_with("HTTP/1.1 200 "));
+    });
+}
+
+#[test]
+fn a_slow_upload_does_not_run_into_the_time_for_the_response() {
+    on_simulated_cores(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, send(OK)]]);
+        let address = site.serve(&upstream.plan());
+        let mut client = site.connect(&address).await;
+        client
+            .send(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n")
+            .await;
+        for _ in 0..10 {
+            site.core.sleep(Duration::from_secs(12)).await;
+            client.send(b"x").await;
+        }
+        assert!(client.receive_text().await.starts_with("HTTP/1.1 200 "));
+    });
+}
+
+/// A configuration that forwards to `upstream`, and these keys of its route.
+fn forwarding(upstream: &crate::testing::harness::Upstream, keys: &str) -> Plan {
+    crate::testing::harness::configured(&format!(
+        "[timeouts]\nupstream_first_byte = \"1h\"\nclient_send = \"1h\"\ntunnel_idle = \"1h\"\n[upstream.app]\nservers = [\"{}\"]\nconnections_max = 1\npipeline = 4\n[[route]]\nforward = \"app\"\n{keys}",
+        upstream.address
+    ))
+}
+
+#[test]
+fn a_route_may_wait_for_its_server_for_another_time() {
+    for (script, timeouts) in [
+        (
+            vec![Step::Read, Step::WaitForEnd],
+            "upstream_first_byte = \"2s\"",
+        ),
+        (vec![Step::Read, Step::WaitForEnd], "request = \"2s\""),
+    ] {
+        on_simulated_cores(|site| {
+            let upstream = site.upstream(&[&script]);
+            async move {
+                let keys = format!("timeouts = {{ {timeouts} }}");
+                let address = site.serve(&forwarding(&upstream, &keys));
+                let since = site.core.now_exact();
+                let mut client = site.connect(&address).await;
+                client.send(GET.as_bytes()).await;
+                let response = client.receive_text().await;
+                assert!(response.starts_with("HTTP/1.1 504 "), "{response}");
+                assert!(site.core.now_exact().since(since) < LONG);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_route_may_have_its_own_time_in_the_queue() {
+    on_simulated_cores(|site| {
+        let upstream = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
+        async move {
+            let plan = forwarding(&upstream, "timeouts = { queue = \"20s\" }");
+            let address = site.serve(&plan);
+            let first = site.connect(&address).await;
+            first.send(GET.as_bytes()).await;
+            site.until("the server is busy", || upstream.connections() == 1)
+                .await;
+            let since = site.core.now_exact();
+            let mut second = site.connect(&address).await;
+            second.send(GET.as_bytes()).await;
+            let response = second.receive_text().await;
+            assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
+            let waited = site.core.now_exact().since(since);
+            let own = Duration::from_secs(20);
+            assert!(waited >= own && waited < own + LONG, "{waited:?}");
+        }
+    });
+}
+
+#[test]
+fn requests_that_wait_for_another_time_wait_behind_nobody() {
+    on_simulated_cores(|site| {
+        // The first connection hangs, the second responds.
+        let echo = [Step::Read, Step::Echo, Step::Again];
+        let upstream = site.upstream(&[&[Step::Read, Step::WaitForEnd], &echo]);
+        async move {
+            let text = format!(
+                "[timeouts]\nupstream_first_byte = \"1h\"\n[upstream.app]\nservers = [\"{}\"]\npipeline = 4\n[[route]]\npath = \"/own\"\nforward = \"app\"\ntimeouts = {{ request = \"5s\" }}\n[[route]]\nforward = \"app\"",
+                upstream.address
+            );
+            let address = site.serve(&crate::testing::harness::configured(&text));
+            let first = site.connect(&address).await;
+            first.send(GET.as_bytes()).await;
+            site.until("the server hangs", || {
+                !upstream.requests().concat().is_empty()
+            })
+            .await;
+            let mut second = site.connect(&address).await;
+            second.send(b"GET /own HTTP/1.1\r\nHost: h\r\n\r\n").await;
+            let response = second.receive_text().await;
+            assert!(response.ends_with("\r\n\r\n/own"), "{response}");
+        }
+    });
+}
+
+#[test]
+fn a_route_may_have_its_own_time_for_its_client() {
+    on_simulated_cores(|site| {
+        let upstream = site.upstream(&[&[Step::ReadHead, Step::WaitForEnd]]);
+        async move {
+            let plan = forwarding(&upstream, "timeouts = { client_body = \"3s\" }");
+            let address = site.serve(&plan);
+            let since = site.core.now_exact();
+            let mut client = site.connect(&address).await;
+            client
+                .send(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nb")
+                .await;
+            assert_eq!(client.receive_all().await, b"");
+            let waited = site.core.now_exact().since(since);
+            assert!(waited < Duration::from_secs(20), "{waited:?}");
+        }
+    });
+}

@@ -1,0 +1,391 @@
+//! One content being encoded, whatever the coding: bytes in, encoded bytes out, into room that the caller has.
+
+use brotli::enc::StandardAlloc;
+use brotli::enc::encode::{
+    BrotliEncoderOperation, BrotliEncoderParameter, BrotliEncoderStateStruct,
+};
+use flate2::{Compress, Compression, FlushCompress, Status};
+use onrush_http::encoding::Coding;
+use zstd::stream::raw::{CParameter, InBuffer, Operation, OutBuffer};
+
+use crate::worker::compress::level;
+
+/// The state between the bytes of one content. What it costs is in [`crate::worker::compress::level`].
+pub struct Encoder {
+    coding: Coding,
+    level: u32,
+    codec: Codec,
+    /// Whether bytes have come in since the last flush: without any there is nothing to flush, but a codec would write
+    /// an empty block.
+    is_behind: bool,
+}
+
+enum Codec {
+    Gzip(Compress),
+    Brotli(Box<BrotliEncoderStateStruct<StandardAlloc>>),
+    Zstd(zstd::stream::raw::Encoder<'static>),
+}
+
+/// What comes behind the bytes that are pushed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Then {
+    /// More of them: the encoder may keep back what it likes.
+    More,
+    /// A pause: whoever decodes must be able to have all bytes so far.
+    Flush,
+    /// Nothing.
+    Finish,
+}
+
+/// What one push came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pushed {
+    /// So many bytes of the input are done with.
+    pub consumed: usize,
+    /// So many bytes of the room are filled.
+    pub written: usize,
+    /// Whether all of the input is consumed, and written as far as was asked for. Otherwise there was too little room:
+    /// the rest of the input must be pushed again, with the same that comes behind it.
+    pub is_done: bool,
+}
+
+/// The window of gzip, which is also its most: 32 KiB.
+const GZIP_WINDOW_BITS: u8 = 15;
+
+/// The windows of the others: 128 KiB, more than most of what is worth compressing, and memory that hundreds of slow
+/// clients may hold at a time. Brotli and zstd take windows up to 16 and 8 MiB (RFC 7932 9.1, RFC 9659).
+const WINDOW_BITS: u32 = 17;
+
+/// The least room for a flush. The mark of a flush takes six bytes in gzip, and where a room is just full of it nothing tells
+/// that it was the last one: with less room each push would write another (zlib.h, deflate).
+const FLUSH_ROOM_MIN: usize = 7;
+
+impl Encoder {
+    /// For one content at a level of the coding's own scale: 1 to 9 for gzip, 0 to 11 for Brotli, 1 to 19 for zstd.
+    pub fn new(coding: Coding, level: u32) -> Self {
+        let codec = match coding {
+            Coding::Gzip => Codec::Gzip(Compress::new_gzip(
+                Compression::new(level),
+                GZIP_WINDOW_BITS,
+            )),
+            Coding::Brotli => Codec::Brotli(brotli(level)),
+            Coding::Zstd => Codec::Zstd(zstd(level)),
+        };
+        Self {
+            coding,
+            level,
+            codec,
+            is_behind: false,
+        }
+    }
+
+    /// The coding it was made for.
+    pub fn coding(&self) -> Coding {
+        self.coding
+    }
+
+    /// Whether a reset encoder is cheaper than a new one.
+    pub(crate) fn keeps_memory(&self) -> bool {
+        match self.codec {
+            Codec::Gzip(_) | Codec::Zstd(_) => true,
+            // Its tables would have to be cleared in any case, and its buffers do not outlive a content.
+            Codec::Brotli(_) => false,
+        }
+    }
+
+    /// Makes it ready for another content, whatever became of the last one.
+    pub fn reset(&mut self) {
+        self.is_behind = false;
+        match &mut self.codec {
+            Codec::Gzip(gzip) => gzip.reset(),
+            Codec::Brotli(state) => *state = brotli(self.level),
+            Codec::Zstd(zstd) => zstd
+                .reinit()
+                .expect("a session can be reset at any time (ZSTD_reset_session_only)"),
+        }
+    }
+
+    /// Encodes bytes of `input` into `out`, which is not empty, and has at least seven bytes for a flush.
+    pub fn push(&mut self, input: &[u8], then: Then, out: &mut [u8]) -> Pushed {
+        debug_assert!(!out.is_empty());
+        debug_assert!(then != Then::Flush || out.len() >= FLUSH_ROOM_MIN);
+        self.is_behind |= !input.is_empty();
+        if !self.is_behind && then != Then::Finish {
+            return Pushed {
+                consumed: 0,
+                written: 0,
+                is_done: true,
+            };
+        }
+        let pushed = match &mut self.codec {
+            Codec::Gzip(gzip) => push_gzip(gzip, input, then, out),
+            Codec::Brotli(state) => push_brotli(state, input, then, out),
+            Codec::Zstd(zstd) => push_zstd(zstd, input, then, out),
+        };
+        if pushed.is_done && then != Then::More {
+            self.is_behind = false;
+        }
+        pushed
+    }
+}
+
+fn push_gzip(gzip: &mut Compress, input: &[u8], then: Then, out: &mut [u8]) -> Pushed {
+    let flush = match then {
+        Then::More => FlushCompress::None,
+        Then::Flush => FlushCompress::Sync,
+        Then::Finish => FlushCompress::Finish,
+    };
+    let (total_in, total_out) = (gzip.total_in(), gzip.total_out());
+    let status = gzip
+        .compress(input, out, flush)
+        .expect("it is not used beyond its end");
+    let consumed = (gzip.total_in() - total_in) as usize;
+    let written = (gzip.total_out() - total_out) as usize;
+    let is_done = match then {
+        Then::More => consumed == input.len(),
+        // Room that is left says that nothing more wanted it.
+        Then::Flush => consumed == input.len() && written < out.len(),
+        Then::Finish => status == Status::StreamEnd,
+    };
+    Pushed {
+        consumed,
+        written,
+        is_done,
+    }
+}
+
+fn brotli(quality: u32) -> Box<BrotliEncoderStateStruct<StandardAlloc>> {
+    use BrotliEncoderParameter::{
+        BROTLI_PARAM_LGWIN, BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT,
+    };
+    let mut state = Box::new(BrotliEncoderStateStruct::new(StandardAlloc::default()));
+    for (parameter, value) in [
+        (BROTLI_PARAM_QUALITY, quality),
+        (BROTLI_PARAM_LGWIN, WINDOW_BITS),
+        // Larger hints choose larger tables.
+        (BROTLI_PARAM_SIZE_HINT, 1 << WINDOW_BITS),
+    ] {
+        let is_set = state.set_parameter(parameter, value);
+        debug_assert!(is_set);
+    }
+    state
+}
+
+fn push_brotli(
+    state: &mut BrotliEncoderStateStruct<StandardAlloc>,
+    input: &[u8],
+    then: Then,
+    out: &mut [u8],
+) -> Pushed {
+    let operation = match then {
+        Then::More => BrotliEncoderOperation::BROTLI_OPERATION_PROCESS,
+        Then::Flush => BrotliEncoderOperation::BROTLI_OPERATION_FLUSH,
+        Then::Finish => BrotliEncoderOperation::BROTLI_OPERATION_FINISH,
+    };
+    let (mut available_in, mut consumed) = (input.len(), 0);
+    let (mut available_out, mut written) = (out.len(), 0);
+    let succeeded = state.compress_stream(
+        operation,
+        &mut available_in,
+        input,
+        &mut consumed,
+        &mut available_out,
+        out,
+        &mut written,
+        &mut None,
+        &mut |_, _, _, _| (),
+    );
+    assert!(succeeded, "it is not used beyond its end");
+    let is_done = match then {
+        Then::More | Then::Flush => available_in == 0 && !state.has_more_output(),
+        Then::Finish => state.is_finished(),
+    };
+    Pushed {
+        consumed,
+        written,
+        is_done,
+    }
+}
+
+fn zstd(level: u32) -> zstd::stream::raw::Encoder<'static> {
+    const KNOWN: &str = "the parameter and its value are within what zstd 1.4 and later know";
+    let mut zstd = zstd::stream::raw::Encoder::new(level as i32).expect(KNOWN);
+    let window = CParameter::WindowLog(WINDOW_BITS);
+    zstd.set_parameter(window).expect(KNOWN);
+    zstd
+}
+
+fn push_zstd(
+    zstd: &mut zstd::stream::raw::Encoder<'_>,
+    input: &[u8],
+    then: Then,
+    out: &mut [u8],
+) -> Pushed {
+    const MEMORY: &str = "out of memory is the only error there is";
+    let mut from = InBuffer::around(input);
+    let mut to = OutBuffer::around(out);
+    while from.pos() < input.len() && to.pos() < to.capacity() {
+        zstd.run(&mut from, &mut to).expect(MEMORY);
+    }
+    let consumed = from.pos();
+    let mut is_done = consumed == input.len();
+    if is_done && then != Then::More && to.pos() < to.capacity() {
+        let left = match then {
+            Then::Finish => zstd.finish(&mut to, true),
+            Then::Flush | Then::More => zstd.flush(&mut to),
+        };
+        is_done = left.expect(MEMORY) == 0;
+    } else {
+        is_done &= then == Then::More;
+    }
+    Pushed {
+        consumed,
+        written: to.pos(),
+        is_done,
+    }
+}
+
+/// All of `content` encoded once for many responses; `None` when that makes it no shorter.
+pub(crate) fn encode_whole(coding: Coding, content: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = Encoder::new(coding, level::kept(coding));
+    let mut encoded = vec![0; content.len()];
+    let (mut rest, mut filled) = (content, 0);
+    while filled < encoded.len() {
+        let pushed = encoder.push(rest, Then::Finish, &mut encoded[filled..]);
+        rest = &rest[pushed.consumed..];
+        filled += pushed.written;
+        if pushed.is_done {
+            encoded.truncate(filled);
+            return (filled < content.len()).then_some(encoded);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::worker::compress::decode::{decode, decode_prefix};
+    use crate::worker::compress::level;
+
+    const CODINGS: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
+
+    /// Pushes all of `input` into room of `room` bytes at a time.
+    fn push_all(encoder: &mut Encoder, mut input: &[u8], then: Then, room: usize) -> Vec<u8> {
+        let mut encoded = Vec::new();
+        let mut out = vec![0; room];
+        loop {
+            let pushed = encoder.push(input, then, &mut out);
+            encoded.extend_from_slice(&out[..pushed.written]);
+            input = &input[pushed.consumed..];
+            if pushed.is_done {
+                assert!(input.is_empty());
+                return encoded;
+            }
+            assert!(pushed.consumed + pushed.written > 0, "{pushed:?}");
+        }
+    }
+
+    fn text(bytes: usize) -> Vec<u8> {
+        let mut text = Vec::new();
+        for number in 0.. {
+            if text.len() >= bytes {
+                text.truncate(bytes);
+                break;
+            }
+            text.extend_from_slice(format!("line {number} of {}, ", number * 7919).as_bytes());
+        }
+        text
+    }
+
+    #[test]
+    fn what_is_decoded_is_what_was_encoded_at_every_level_and_size() {
+        let levels = [
+            (Coding::Gzip, 1..=9),
+            (Coding::Brotli, 0..=9),
+            (Coding::Zstd, 1..=12),
+        ];
+        for (coding, levels) in levels {
+            for level in levels {
+                for bytes in [0, 1, 100, 65_536, 300_000] {
+                    let content = text(bytes);
+                    let mut encoder = Encoder::new(coding, level);
+                    let encoded = push_all(&mut encoder, &content, Then::Finish, 16 * 1024);
+                    assert!(
+                        decode(coding, &encoded) == content,
+                        "{coding:?} {level} {bytes}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn behind_a_flush_everything_so_far_can_be_decoded() {
+        for coding in CODINGS {
+            let mut encoder = Encoder::new(coding, level::passing(coding));
+            let (mut content, mut encoded) = (Vec::new(), Vec::new());
+            for number in 0..50 {
+                let event = format!("data: {number}\n\n").repeat(number);
+                content.extend_from_slice(event.as_bytes());
+                encoded.extend(push_all(&mut encoder, event.as_bytes(), Then::More, 100));
+                encoded.extend(push_all(&mut encoder, b"", Then::Flush, 7));
+                let mut decoded = Vec::new();
+                let unfinished = decode_prefix(coding, &encoded, &mut decoded);
+                assert!(unfinished.is_err(), "{coding:?} has not come to its end");
+                assert!(decoded == content, "{coding:?} {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_flush_with_nothing_behind_it_writes_nothing() {
+        for coding in CODINGS {
+            let mut encoder = Encoder::new(coding, level::passing(coding));
+            assert!(push_all(&mut encoder, b"", Then::Flush, 100).is_empty());
+            assert!(!push_all(&mut encoder, b"x", Then::Flush, 100).is_empty());
+            assert!(push_all(&mut encoder, b"", Then::Flush, 100).is_empty());
+        }
+    }
+
+    #[test]
+    fn an_encoder_that_was_left_in_the_middle_begins_anew() {
+        for coding in CODINGS {
+            let content = text(100_000);
+            let mut encoder = Encoder::new(coding, level::passing(coding));
+            let first = push_all(&mut encoder, &content, Then::Finish, 1000);
+            encoder.reset();
+            push_all(&mut encoder, &content[..70_000], Then::More, 1000);
+            encoder.push(&content, Then::Flush, &mut [0; 10]);
+            encoder.reset();
+            let again = push_all(&mut encoder, &content, Then::Finish, 1000);
+            assert!(again == first, "{coding:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        #[test]
+        fn content_cut_and_flushed_anywhere_is_decoded_whole(
+            pieces in vec((vec(any::<u8>(), 0..50), 0..5000usize, prop::bool::ANY), 0..12),
+            room in FLUSH_ROOM_MIN..5000usize,
+        ) {
+            for coding in CODINGS {
+                let mut encoder = Encoder::new(coding, level::passing(coding));
+                let (mut content, mut encoded) = (Vec::new(), Vec::new());
+                for (noise, bytes, flushes) in &pieces {
+                    let piece = [noise.clone(), text(*bytes)].concat();
+                    let then = if *flushes { Then::Flush } else { Then::More };
+                    encoded.extend(push_all(&mut encoder, &piece, then, room));
+                    content.extend(piece);
+                }
+                encoded.extend(push_all(&mut encoder, b"", Then::Finish, room));
+                prop_assert!(decode(coding, &encoded) == content, "{coding:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The encoders of a core: lent for one response each, used again, and bounded in what they cost together.
+
+use std::cell::{Cell, RefCell};
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+use onrush_http::encoding::Coding;
+
+use crate::limits::{ENCODERS_BYTES_MAX, ENCODERS_IDLE_MAX};
+use crate::worker::compress::Encoder;
+use crate::worker::compress::level;
+
+/// A core's stock.
+#[derive(Default)]
+pub(crate) struct Pool {
+    /// Reset, the one returned last at the end.
+    idle: RefCell<Vec<Encoder>>,
+    /// What those cost that are lent. Invariant: `<= ENCODERS_BYTES_MAX`.
+    lent_bytes: Cell<usize>,
+}
+
+impl Pool {
+    /// An encoder for one response; `None` when there are as many as memory is meant for.
+    pub(crate) fn lend(self: &Rc<Self>, coding: Coding) -> Option<Lent> {
+        let bytes = self.lent_bytes.get() + level::memory_max(coding);
+        if bytes > ENCODERS_BYTES_MAX {
+            return None;
+        }
+        self.lent_bytes.set(bytes);
+        let mut idle = self.idle.borrow_mut();
+        let found = idle.iter().rposition(|encoder| encoder.coding() == coding);
+        let encoder = match found {
+            Some(at) => idle.swap_remove(at),
+            None => Encoder::new(coding, level::passing(coding)),
+        };
+        Some(Lent {
+            encoder: Some(encoder),
+            pool: Rc::clone(self),
+        })
+    }
+
+    fn take_back(&self, mut encoder: Encoder) {
+        let bytes = level::memory_max(encoder.coding());
+        self.lent_bytes.set(self.lent_bytes.get() - bytes);
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() < ENCODERS_IDLE_MAX && encoder.keeps_memory() {
+            encoder.reset();
+            idle.push(encoder);
+        }
+    }
+
+    /// How many wait to be used again.
+    #[cfg(test)]
+    pub(crate) fn idle(&self) -> usize {
+        self.idle.borrow().len()
+    }
+}
+
+/// An encoder that goes back to its pool when dropped.
+pub(crate) struct Lent {
+    /// `None` only while being dropped.
+    encoder: Option<Encoder>,
+    pool: Rc<Pool>,
+}
+
+impl Deref for Lent {
+    type Target = Encoder;
+
+    fn deref(&self) -> &Encoder {
+        self.encoder.as_ref().expect("taken only when dropped")
+    }
+}
+
+impl DerefMut for Lent {
+    fn deref_mut(&mut self) -> &mut Encoder {
+        self.encoder.as_mut().expect("taken only when dropped")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(encoder) = self.encoder.take() {
+            self.pool.take_back(encoder);
+        }
+    }
+}

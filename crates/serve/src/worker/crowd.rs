@@ -1,0 +1,64 @@
+//! When more clients come than there are descriptors for: what all cores know of it.
+
+pub(crate) mod room;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use onrush_engine::{Allowance, Instant};
+
+use crate::limits::CROWD_OVER;
+use crate::worker::client_counts::ClientCounts;
+use crate::worker::descriptors::Shares;
+
+/// What the cores of a server know of it together.
+pub(crate) struct Crowd {
+    /// Of the configuration in force.
+    shares: Mutex<Shares>,
+    pub(crate) allowance: Arc<Allowance>,
+    /// Requests in flight of clients of groups.
+    pub(crate) group_clients: ClientCounts,
+    /// Clients wait to be accepted: responses end their connections, so that everybody has his turn.
+    is_short: AtomicBool,
+    /// When somebody last had to wait, in nanoseconds of the cores' clock.
+    waited_at: AtomicU64,
+}
+
+impl Crowd {
+    pub(crate) fn new(shares: Shares) -> Arc<Self> {
+        Arc::new(Self {
+            shares: Mutex::new(shares),
+            allowance: Allowance::new(shares.clients),
+            group_clients: ClientCounts::default(),
+            is_short: AtomicBool::new(false),
+            waited_at: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn shares(&self) -> Shares {
+        // Numbers are never half changed.
+        *self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another configuration has room for so much. Who is connected stays.
+    pub(crate) fn share_anew(&self, shares: Shares) {
+        *self.shares.lock().unwrap_or_else(PoisonError::into_inner) = shares;
+        self.allowance.bound(shares.clients);
+    }
+
+    #[inline]
+    pub(crate) fn is_short(&self) -> bool {
+        // Relaxed: a response more or less is no matter.
+        self.is_short.load(Ordering::Relaxed)
+    }
+
+    fn has_waited(&self, now: Instant) -> bool {
+        let now = now.nanoseconds();
+        let waited_at = self.waited_at.load(Ordering::Relaxed);
+        now.saturating_sub(waited_at) < CROWD_OVER.as_nanos() as u64
+    }
+
+    fn note_waiting(&self, now: Instant) {
+        self.waited_at.store(now.nanoseconds(), Ordering::Relaxed);
+    }
+}

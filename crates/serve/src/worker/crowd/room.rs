@@ -1,0 +1,79 @@
+//! When there is no room for another client: who waits is not refused, room is made, and the log hears of the beginning
+//! and of the end.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use onrush_engine::{Error, Kind};
+
+use crate::limits::{CROWD_LOOK, CROWD_OVER, IDLE_ENDED_PER_LOOK};
+use crate::observe::work::UPKEEP;
+use crate::worker::Worker;
+use crate::worker::descriptors::Shares;
+
+/// Whether `error` says that connections cannot be accepted for want of room.
+pub(crate) fn is_want_of_room(error: &Error) -> bool {
+    error.kind == Kind::Full || error.is_out_of_descriptors()
+}
+
+/// A client waits and cannot be accepted, as `error` says: makes room, and waits a moment.
+pub(crate) async fn wait_for_room(worker: &Rc<Worker>, error: Error) {
+    let crowd = &worker.crowd;
+    crowd.note_waiting(worker.core.now());
+    if !crowd.is_short.swap(true, Ordering::Relaxed) {
+        tell(worker, error);
+        worker.spawn_aside(UPKEEP, tell_of_the_end(Rc::clone(worker)));
+    }
+    worker.core.end_idle(IDLE_ENDED_PER_LOOK);
+    if error.kind != Kind::Full {
+        // Something takes more than it was given.
+        worker.give_up_kept();
+    }
+    worker.core.sleep(CROWD_LOOK).await;
+}
+
+/// While other cores have no room, this one makes some, too, until it stops.
+pub(crate) async fn help_others(worker: Rc<Worker>) {
+    while !worker.core.is_stopping() {
+        worker.core.sleep_unless_stopping(CROWD_OVER).await;
+        if worker.crowd.is_short() {
+            worker.core.end_idle(IDLE_ENDED_PER_LOOK);
+        }
+    }
+}
+
+fn tell(worker: &Worker, error: Error) {
+    let Shares {
+        limit, per_client, ..
+    } = worker.crowd.shares();
+    let held = worker.crowd.allowance.held();
+    let why = match (error.kind, limit) {
+        (Kind::Full, Some(limit)) => {
+            let each = match per_client {
+                1 => String::new(),
+                _ => format!(" and each may need {per_client}"),
+            };
+            format!("the limit of {limit} open files has room for no more{each}")
+        }
+        _ => error.to_string(),
+    };
+    tracing::warn!(
+        event = "clients_wait",
+        "clients wait to be accepted: {held} are connected, {why}; until there is room, idle connections are closed and responses end theirs; raise the limit on open files (ulimit -n)"
+    );
+}
+
+/// Says so when nobody has had to wait for a while.
+async fn tell_of_the_end(worker: Rc<Worker>) {
+    while worker.crowd.has_waited(worker.core.now()) {
+        worker.core.sleep_unless_stopping(CROWD_OVER).await;
+        if worker.core.is_stopping() {
+            return;
+        }
+    }
+    worker.crowd.is_short.store(false, Ordering::Relaxed);
+    tracing::info!(
+        event = "clients_accepted",
+        "clients are accepted again as they come"
+    );
+}

@@ -1,0 +1,253 @@
+//! What the limit on open files has room for. Descriptors for the servers' side, for files and for the server itself are
+//! set aside, and clients get the rest: who has been accepted must not fail for want of a descriptor.
+
+use std::fmt;
+
+use onrush_config::Plan;
+use onrush_config::plan::{Action, Admin, ServerAddress, Upstream};
+
+use crate::limits::{
+    ADMIN_CONNECTIONS_MAX, ADMIN_SHARE, DESCRIPTORS_OF_ADMIN, DESCRIPTORS_OF_PROGRAM,
+    DESCRIPTORS_OF_RESOLVER, DESCRIPTORS_PER_CORE, KEPT_SHARE, PIPES_PER_CORE_MAX, PIPES_SHARE,
+};
+use crate::observe::trace::limits::DESCRIPTORS_OF_EXPORTER;
+
+/// How the descriptors of a process are shared out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shares {
+    /// How many there are; `None` when there is no limit.
+    pub limit: Option<u64>,
+    /// Connections of clients that may be open at a time.
+    pub clients: usize,
+    /// Descriptors that each of them may need: its own, and what its request takes.
+    pub per_client: u64,
+    /// Connections to the admin interface that may be open at a time.
+    pub admins: usize,
+    /// Idle connections to servers and open files that one core may keep.
+    pub(crate) kept_per_core: usize,
+    /// Parts of that: one for each route that serves files, and one for all pools.
+    pub(crate) keepers: usize,
+    /// Pipes that one core may have, of two descriptors each.
+    pub(crate) pipes_per_core: usize,
+}
+
+impl Shares {
+    /// Those of a process that has no limit.
+    pub(crate) const UNLIMITED: Shares = Shares {
+        limit: None,
+        clients: usize::MAX,
+        per_client: 1,
+        admins: ADMIN_CONNECTIONS_MAX,
+        pipes_per_core: usize::MAX,
+        kept_per_core: usize::MAX,
+        keepers: 1,
+    };
+
+    /// What `limit` has room for with `plan` on so many cores.
+    ///
+    /// Of what is left beside the server itself a twentieth is for pipes, where requests are forwarded. Of the rest a fifth is
+    /// for what is kept while nobody uses it (connections to servers, open files), or more where connections to servers are
+    /// to be ready. What is left then is divided by what one client may
+    /// need at a time: its connection; one to a server where any route forwards, and one more where any mirrors; a file
+    /// where any route serves them.
+    pub(crate) fn new(limit: Option<u64>, plan: &Plan, cores: usize) -> Self {
+        let Some(limit) = limit else {
+            return Self::UNLIMITED;
+        };
+        let per_client = 1 + plan
+            .routes
+            .iter()
+            .map(|route| of_request(&route.action))
+            .max()
+            .unwrap_or(0);
+        let file_routes = count_file_routes(plan);
+        let keepers = file_routes + usize::from(!plan.upstreams.is_empty());
+        let left = limit.saturating_sub(of_server(plan, cores, per_client));
+        // One has its descriptor in any case.
+        let admins = match plan.admin {
+            Admin::Off => 0,
+            _ => (left / ADMIN_SHARE).min(ADMIN_CONNECTIONS_MAX as u64 - 1),
+        };
+        let left = left - admins;
+        let pipes = match plan.upstreams.is_empty() {
+            true => 0,
+            false => (left / PIPES_SHARE / 2 / cores.max(1) as u64).min(PIPES_PER_CORE_MAX),
+        };
+        let left = left - pipes * 2 * cores as u64;
+        let kept = match keepers {
+            0 => 0,
+            _ => (left / KEPT_SHARE).max(of_ready(plan, cores).min(left / 2)),
+        };
+        Self {
+            limit: Some(limit),
+            pipes_per_core: pipes as usize,
+            clients: ((left - kept) / per_client).max(1) as usize,
+            per_client,
+            admins: 1 + admins as usize,
+            kept_per_core: kept as usize / cores.max(1),
+            keepers: keepers.max(1),
+        }
+    }
+
+    /// What one keeper may keep on one core.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept_per_core / self.keepers
+    }
+}
+
+impl fmt::Display for Shares {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limit {
+            None => f.write_str("room for any number of clients (no limit on open files)"),
+            Some(limit) => write!(
+                f,
+                "room for {} {} at a time ({limit} open files)",
+                self.clients,
+                if self.clients == 1 {
+                    "client"
+                } else {
+                    "clients"
+                },
+            ),
+        }
+    }
+}
+
+/// Descriptors of a server without connections, and of one connection to a client and one to a server for each core.
+pub(crate) fn needed(plan: &Plan, cores: usize) -> u64 {
+    of_idle_server(plan, cores) + 2 * cores as u64
+}
+
+fn of_idle_server(plan: &Plan, cores: usize) -> u64 {
+    let transports = || plan.listen.iter().map(|listen| listen.protocol.transport());
+    let listens = transports().filter(|it| it.has_tcp()).count() as u64;
+    let ports = transports().filter(|it| it.has_udp()).count() as u64;
+    // Each listener has a descriptor more, for a process that takes over.
+    let of_core = DESCRIPTORS_PER_CORE + 2 * listens + ports + count_file_routes(plan) as u64;
+    let of_names = descriptors_of_names(&plan.upstreams);
+    let of_admin = match plan.admin {
+        Admin::Off => 0,
+        _ => DESCRIPTORS_OF_ADMIN,
+    };
+    let of_exporter = match &plan.tracing {
+        None => 0,
+        Some(tracing) => DESCRIPTORS_OF_EXPORTER + descriptors_of_name(&tracing.collector.address),
+    };
+    DESCRIPTORS_OF_PROGRAM + of_admin + of_exporter + of_names + listens + cores as u64 * of_core
+}
+
+/// The same with health checks, and with those clients that listeners accept before they see that there is no room: they are
+/// served, too.
+fn of_server(plan: &Plan, cores: usize, per_client: u64) -> u64 {
+    let checked = plan.upstreams.iter().filter(|group| group.health.is_some());
+    let checks: usize = checked.map(|group| group.servers.len()).sum();
+    let surplus = plan.listen.len() * cores;
+    of_idle_server(plan, cores) + checks as u64 + surplus as u64 * per_client
+}
+
+/// Connections to servers that are to be ready.
+fn of_ready(plan: &Plan, cores: usize) -> u64 {
+    let ready =
+        |group: &onrush_config::plan::Upstream| group.connections_ready * group.servers.len();
+    let ready: usize = plan.upstreams.iter().map(ready).sum();
+    (ready * cores) as u64
+}
+
+fn count_file_routes(plan: &Plan) -> usize {
+    let is_of_files =
+        |action: &Action| matches!(action, Action::Files(_) | Action::RespondFile { .. });
+    let routes = plan.routes.iter();
+    routes.filter(|route| is_of_files(&route.action)).count()
+}
+
+/// What a request takes beside its client's connection.
+fn of_request(action: &Action) -> u64 {
+    match action {
+        Action::Respond { .. } | Action::Synthetic | Action::Redirect { .. } => 0,
+        Action::Files(_) | Action::RespondFile { .. } => 1,
+        Action::Forward { mirror, .. } => 1 + u64::from(mirror.is_some()),
+    }
+}
+
+/// Descriptors that resolving the names of `upstreams` takes.
+fn descriptors_of_names(upstreams: &[Upstream]) -> u64 {
+    let servers = upstreams.iter().flat_map(|upstream| &upstream.servers);
+    let needed = servers.map(|server| descriptors_of_name(&server.address));
+    needed.max().unwrap_or(0)
+}
+
+/// Descriptors that resolving this address once takes.
+fn descriptors_of_name(address: &ServerAddress) -> u64 {
+    match address {
+        ServerAddress::Name { .. } | ServerAddress::Srv(_) => DESCRIPTORS_OF_RESOLVER,
+        ServerAddress::Ip(_) | ServerAddress::Unix(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use onrush_config::plan::{OneLiner, ServerAddress};
+
+    use super::*;
+
+    fn plan(what: OneLiner) -> Plan {
+        Plan::one_liner(what, Vec::new())
+    }
+
+    fn forwarding() -> Plan {
+        let server = ServerAddress::Ip(SocketAddr::from(([127, 0, 0, 1], 1)));
+        plan(OneLiner::Forward(vec![server]))
+    }
+
+    fn all_needed(shares: Shares, plan: &Plan, cores: usize) -> u64 {
+        of_server(plan, cores, shares.per_client)
+            + shares.clients as u64 * shares.per_client
+            + shares.admins as u64
+            - 1
+            + ((shares.kept_per_core + 2 * shares.pipes_per_core) * cores) as u64
+    }
+
+    #[test]
+    fn what_is_shared_out_is_what_there_is_at_most() {
+        for what in [plan(OneLiner::Synthetic), forwarding()] {
+            for cores in [1, 2, 16, 128] {
+                for more in [4, 20, 64, 1_000, 1_000_000] {
+                    let limit = needed(&what, cores) + more + cores as u64;
+                    let shares = Shares::new(Some(limit), &what, cores);
+                    assert!(all_needed(shares, &what, cores) <= limit, "{shares:?}");
+                    assert!(shares.clients >= 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_forwards_keeps_a_descriptor_for_the_server_of_each_client() {
+        let responding = Shares::new(Some(1_024), &plan(OneLiner::Synthetic), 2);
+        let forwarding = Shares::new(Some(1_024), &forwarding(), 2);
+        assert_eq!((responding.per_client, forwarding.per_client), (1, 2));
+        assert!(
+            responding.clients > 2 * forwarding.clients,
+            "{forwarding:?}"
+        );
+        assert!(forwarding.kept() > 0);
+        assert_eq!(responding.pipes_per_core, 0);
+        assert!((1..=25).contains(&forwarding.pipes_per_core));
+    }
+
+    #[test]
+    fn without_a_limit_there_is_none() {
+        let shares = Shares::new(None, &forwarding(), 2);
+        assert_eq!(shares, Shares::UNLIMITED);
+    }
+
+    #[test]
+    fn connections_that_are_to_be_ready_have_their_room() {
+        let mut plan = forwarding();
+        plan.upstreams[0].connections_ready = 30;
+        let shares = Shares::new(Some(200), &plan, 2);
+        assert!(shares.kept_per_core >= 30, "{shares:?}");
+    }
+}

@@ -1,0 +1,50 @@
+//! How many idle connections to servers one core may keep, over all pools.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// The bound and the count.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    max: Cell<usize>,
+    count: Cell<usize>,
+}
+
+/// What keeps connections and files open that are not in use.
+pub(crate) trait Keeper {
+    /// Closes them; how many there were.
+    fn give_up(&self) -> usize;
+
+    /// Frees the objects that open connections keep for reuse and returns their number.
+    fn free_spare(&self) -> usize;
+}
+
+impl Kept {
+    pub(crate) fn new(max: usize) -> Rc<Self> {
+        Rc::new(Self {
+            max: Cell::new(max),
+            count: Cell::new(0),
+        })
+    }
+
+    /// So many from now on. Those that are open stay until they are used, or too old.
+    pub(crate) fn bound(&self, max: usize) {
+        self.max.set(max);
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.count.get() < self.max.get()
+    }
+
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.count.get() > self.max.get()
+    }
+
+    pub(crate) fn add(&self, count: usize) {
+        self.count.set(self.count.get() + count);
+    }
+
+    pub(crate) fn subtract(&self, count: usize) {
+        self.count.set(self.count.get() - count);
+    }
+}
