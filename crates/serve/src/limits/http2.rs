@@ -40,9 +40,13 @@ pub(crate) const HTTP2_CONNECTION_WINDOW: u32 = 256 * 1024;
 /// The listing of a large directory is longer; its stream counts as several stalled streams. Memory that responses share is not counted.
 pub(crate) const HTTP2_STREAM_HELD_MAX: usize = 64 * 1024;
 
-/// Bytes of held responses dropped unsent after which free memory is returned to the system: the data of 16 stalled streams.
+/// Bytes dropped unsent after which free memory is returned to the system: the data of 16 stalled streams, or 256 streams without data.
 /// Otherwise the allocator keeps it, because of allocations in between that are in use.
 pub(crate) const HTTP2_DROPPED_MAX: usize = 1024 * 1024;
+
+/// Memory that a stream leaves behind if its connection ends first: its request and its way to a server take 1.5 KB, and 3.6 KB of resident
+/// memory were measured for each of 12,800 streams without responses. Counts as dropped bytes.
+pub(crate) const HTTP2_STREAM_BYTES: usize = 4096;
 
 /// Delay before the memory is returned. Returning takes some microseconds per free part, so it is done once for many streams.
 pub(crate) const HTTP2_DROPPED_KEPT: Duration = Duration::from_secs(5);

@@ -5,6 +5,7 @@ use onrush_http::http2::{End, Stream};
 use super::flow::{Arriving, Flow, Receiving, Sending};
 use super::output::State;
 use super::session::Session;
+use crate::limits::http2::HTTP2_STREAM_BYTES;
 
 impl Session {
     /// DATA of a stream, or its end, has come.
@@ -105,6 +106,7 @@ impl Session {
             flow.is_reset.set(true);
             flow.outgoing.state.set(Sending::Ended);
             state.drop_held(&flow);
+            state.dropped += HTTP2_STREAM_BYTES;
             flow.wake();
         }
     }

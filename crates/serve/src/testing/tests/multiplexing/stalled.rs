@@ -134,6 +134,37 @@ fn memory_kept_for_reuse_is_freed_after_stalled_streams_end() {
 }
 
 #[test]
+fn memory_of_streams_without_responses_is_freed_after_their_connections_end() {
+    for is_due in [false, true] {
+        on_simulated_cores(move |site| async move {
+            let silent = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
+            let servers = (silent.address, silent.address);
+            let (address, service) = site.serve_worker(&plan(servers, ""));
+            let mut clients = Vec::new();
+            for _ in 0..3 {
+                let mut client = connect(&site, &address).await;
+                for _ in 0..100 {
+                    client.open(("GET", "/h1"), &[], End::Stream);
+                }
+                client.flush().await;
+                clients.push(client);
+            }
+            let live = || service.worker.live.views(1000, site.core.now()).len();
+            site.until("the requests", || live() == 300).await;
+            drop(clients);
+            let around = Duration::from_millis(100);
+            let wait = match is_due {
+                false => HTTP2_DROPPED_KEPT - around,
+                true => HTTP2_DROPPED_KEPT + around,
+            };
+            site.core.sleep(wait).await;
+            let objects = service.worker.return_memory();
+            assert_eq!(objects > 100, !is_due, "{objects}");
+        });
+    }
+}
+
+#[test]
 fn untaken_responses_do_not_use_up_the_connection_window_of_the_server() {
     const REQUESTS: usize = 60;
     // Less than the window of a stream, so that the server ends it.
