@@ -5,16 +5,22 @@ use onrush_serve::ConnectionQuery;
 use serde_json::{Value, json};
 
 use crate::authority::Audience;
+use crate::connections;
 use crate::desk::Desk;
+use crate::desk::operator::Order;
+use crate::desk::readiness::Phase;
+use crate::feed;
 use crate::feed::Feed;
-use crate::operator::Order;
+use crate::json;
+use crate::live;
+use crate::metrics;
 use crate::parameters::{check_listener, check_parameters, events_from, only};
-use crate::readiness::Phase;
+use crate::profile;
 use crate::request::Request;
 use crate::response::Response;
+use crate::response::page;
 use crate::server_change::changes;
 use crate::views::{self, PATIENCE, Views, within};
-use crate::{connections, feed, json, live, metrics, page, profile};
 
 /// The same for programs (OpenAPI 3.1).
 pub(crate) const OPENAPI: &str = include_str!("../openapi.json");

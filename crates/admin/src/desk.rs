@@ -1,15 +1,20 @@
 //! What responses are made of.
 
+pub(crate) mod journal;
+pub(crate) mod operator;
+pub(crate) mod readiness;
+pub(crate) mod setup;
+
 use std::cell::Cell;
 
 use onrush_engine::{Claim, Core};
 use onrush_serve::Inspector;
 
 use crate::authority::CurrentToken;
-use crate::journal::Journal;
-use crate::operator::Operator;
-use crate::readiness::Readiness;
-use crate::setup::{Facts, Setup};
+use crate::desk::journal::Journal;
+use crate::desk::operator::Operator;
+use crate::desk::readiness::Readiness;
+use crate::desk::setup::{Facts, Setup};
 
 /// What responses need.
 pub(crate) struct Desk {

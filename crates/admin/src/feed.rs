@@ -9,7 +9,7 @@ use onrush_engine::{Error, Input, Stream};
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
-use crate::journal::Journal;
+use crate::desk::journal::Journal;
 use crate::live::{self, Before};
 use crate::response::{Response, send};
 

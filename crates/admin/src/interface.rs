@@ -8,8 +8,8 @@ use std::time::Duration;
 use onrush_engine::{Address, Core, Handle, Io, Listener};
 
 use crate::desk::Desk;
+use crate::desk::setup::Setup;
 use crate::exchange;
-use crate::setup::Setup;
 
 /// An admin interface; it ends when this is dropped.
 pub struct Admin {

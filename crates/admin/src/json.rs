@@ -13,8 +13,8 @@ use time::macros::format_description;
 
 use crate::connections;
 use crate::desk::Desk;
-use crate::journal::{Event, Journal};
-use crate::setup::Facts;
+use crate::desk::journal::{Event, Journal};
+use crate::desk::setup::Facts;
 use crate::views::Views;
 
 pub(crate) fn status(views: &Views, desk: &Desk) -> Value {

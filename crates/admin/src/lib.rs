@@ -12,34 +12,28 @@ mod api;
 mod authority;
 pub mod client;
 mod connections;
-mod cpus;
 mod desk;
 mod exchange;
 mod feed;
 mod interface;
-mod journal;
 mod json;
 mod live;
 pub mod location;
 mod metrics;
-mod operator;
-mod page;
 mod parameters;
 mod profile;
-mod readiness;
 mod request;
 mod response;
 mod server_change;
-mod setup;
 mod strangers;
 mod views;
 
 pub use authority::{CurrentToken, Token, TokenError};
+pub use desk::journal::{Event, Journal};
+pub use desk::operator::{Operator, Order, Outcome};
+pub use desk::readiness::{Phase, Readiness};
+pub use desk::setup::{Facts, Setup};
 pub use interface::Admin;
-pub use journal::{Event, Journal};
-pub use operator::{Operator, Order, Outcome};
-pub use readiness::{Phase, Readiness};
-pub use setup::{Facts, Setup};
 
 /// The description of the interface (OpenAPI 3.1).
 pub const OPENAPI: &str = api::OPENAPI;

@@ -1,5 +1,7 @@
 //! How a server is doing: what has come since a moment ago, with what is under way now.
 
+pub(crate) mod cpus;
+
 use std::time::Duration;
 
 use onrush_engine::{Core, Instant};
@@ -7,8 +9,8 @@ use onrush_serve::{GroupView, ServerView, TrafficView, sum_groups, sum_traffic};
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
+use crate::json;
 use crate::views::{self, Views};
-use crate::{cpus, json};
 
 /// How often it is said.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);

@@ -17,9 +17,9 @@ use self::family::Families;
 use self::process::{PROCESS, Process};
 use self::tables::{CORE, DATAGRAMS, GROUP, GROUP_TRAFFIC, SERVER, TRAFFIC};
 use self::text::Dialect;
-use crate::readiness::Phase;
+use crate::desk::readiness::Phase;
+use crate::desk::setup::Facts;
 use crate::response::Response;
-use crate::setup::Facts;
 use crate::views::Views;
 
 pub(crate) fn respond(views: &Views, facts: &Facts, phase: Phase, accept: &str) -> Response {

@@ -1,5 +1,7 @@
 //! The response to a request for administration.
 
+pub(crate) mod page;
+
 use std::rc::Rc;
 use std::time::Duration;
 

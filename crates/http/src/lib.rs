@@ -15,8 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod body;
-pub mod date;
-pub mod hop;
+mod headers;
 pub mod http2;
 pub mod limits;
 pub mod obs_fold;
@@ -24,13 +23,7 @@ pub mod request;
 pub mod response;
 pub mod write;
 
-pub mod accept;
-pub mod basic_auth;
-pub mod cookie;
-pub mod encoding;
-pub mod forwarded;
 pub mod query;
-pub mod trace_context;
 pub mod upgrade;
 
 pub mod proxy_protocol;
@@ -46,9 +39,17 @@ mod version;
 
 pub use field::{Header, HeaderSlots, header_is, is_field_value, is_token, token_list};
 pub use framing::Framing;
+pub use headers::accept;
+pub use headers::basic_auth;
+pub use headers::cookie;
+pub use headers::encoding;
+pub use headers::forwarded;
+pub use headers::hop;
+pub use headers::trace_context;
 pub use limits::{Codings, Limits};
 pub use method::Method;
 pub use refusal::{Parsed, Place, Refusal};
 pub use status::reason;
 pub use target::is_authority;
 pub use version::Version;
+pub use write::date;

@@ -2,7 +2,7 @@
 //! whether a server's 101 is a response to that. What the new protocol says is nobody's business here.
 
 use crate::field::{Header, header_is, is_token, token_list};
-use crate::hop::connection_names;
+use crate::headers::hop::connection_names;
 use crate::refusal::Refusal;
 use crate::request::RequestHead;
 use crate::response::ResponseHead;
@@ -98,7 +98,12 @@ fn is_well_formed(protocol: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HeaderSlots, Limits, Method, Parsed, request, response};
+    use crate::HeaderSlots;
+    use crate::Limits;
+    use crate::Method;
+    use crate::Parsed;
+    use crate::request;
+    use crate::response;
 
     fn asked_by(version: &str, fields: &str) -> Option<Vec<String>> {
         let text = format!("GET / HTTP/{version}\r\nHost: a\r\n{fields}\r\n");

@@ -1,11 +1,13 @@
 //! Writing heads and chunk lines into room the caller has. What is written is the caller's responsibility: names and
 //! values from outside have passed a parser or [`is_field_value`](crate::is_field_value).
 
+pub mod date;
+
 use std::fmt::{self, Write};
 use std::net::IpAddr;
 
-use crate::date::DATE_BYTES;
 use crate::status;
+use crate::write::date::DATE_BYTES;
 
 /// What ends a chunked body without trailers.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -100,7 +102,7 @@ impl<'a> HeadWriter<'a> {
         self.raw(b"Content-Length: ").number(length).raw(b"\r\n")
     }
 
-    /// `Date`, from [`date::format`](crate::date::format).
+    /// `Date`, from [`date::format`](crate::write::date::format).
     #[inline]
     pub fn date(&mut self, date: &[u8; DATE_BYTES]) -> &mut Self {
         self.raw(b"Date: ").raw(date).raw(b"\r\n")
@@ -233,7 +235,7 @@ mod tests {
         let mut out = [0; 256];
         let mut head = HeadWriter::new(&mut out);
         head.status_line(200)
-            .date(&crate::date::format(0))
+            .date(&crate::write::date::format(0))
             .content_length(12)
             .header("X-A", b"b")
             .end();

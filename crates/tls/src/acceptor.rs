@@ -1,5 +1,11 @@
 //! The server's side: which certificate for which name, which versions, whose clients. Shared by all cores.
 
+pub(crate) mod client_names;
+pub(crate) mod clients;
+pub(crate) mod decrypter;
+pub(crate) mod resolver;
+pub(crate) mod ticketer;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,17 +15,16 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ProducesTickets};
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
+use crate::acceptor::client_names::{ByName, ClientNames, NamedClients};
+use crate::acceptor::clients::{Clients, Trusted};
+use crate::acceptor::resolver::Resolver;
+use crate::acceptor::ticketer::Ticketer;
+use crate::certificate::names::{Misdirected, Names};
+use crate::certificate::stamps::Stamps;
 use crate::certificate::{self, Identity};
-use crate::client_names::{ByName, ClientNames, NamedClients};
-use crate::clients::{Clients, Trusted};
-use crate::decrypter;
 use crate::error::{Subject, Trouble};
 use crate::key_log::Listener;
 use crate::limits::{EARLY_DATA_BYTES_MAX, TICKETS};
-use crate::names::{Misdirected, Names};
-use crate::resolver::Resolver;
-use crate::stamps::Stamps;
-use crate::ticketer::Ticketer;
 
 /// Which versions and cipher suites; the names are those of Mozilla's recommendations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

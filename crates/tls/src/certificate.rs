@@ -1,5 +1,11 @@
 //! Certificates and their keys: read from PEM files or made on request, and checked before anybody relies on them.
 
+pub(crate) mod names;
+pub(crate) mod pem;
+pub(crate) mod revocation;
+pub(crate) mod stamps;
+pub(crate) mod staple;
+
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -18,10 +24,10 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
+use crate::certificate::pem::Wanted;
+use crate::certificate::staple::{NoStaple, Staple};
 use crate::error::{Subject, Trouble, both};
 use crate::limits::{PEM_BYTES_MAX, SELF_SIGNED_DAYS};
-use crate::pem::{self, Wanted};
-use crate::staple::{self, NoStaple, Staple};
 
 /// Where a certificate comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]

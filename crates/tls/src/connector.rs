@@ -18,11 +18,11 @@ pub use self::believer::Verify;
 use self::believer::verifier;
 use crate::acceptor::Profile;
 use crate::certificate;
+use crate::certificate::stamps::Stamps;
 use crate::cipher::Cipher;
 use crate::error::{HandshakeError, Subject, Trouble, both};
 use crate::key_log::Listener;
 use crate::limits::SESSIONS_MAX;
-use crate::stamps::Stamps;
 use crate::version::Version;
 
 /// What a client needs to speak TLS.

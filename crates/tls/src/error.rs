@@ -1,11 +1,13 @@
 //! What can go wrong before a connection is one: with a handshake, and with the files that it needs.
 
+pub(crate) mod alert;
+
 use std::fmt;
 
 use onrush_engine::{Error, Kind};
 use rustls::{AlertDescription, PeerIncompatible, PeerMisbehaved};
 
-use crate::alert::Alert;
+use crate::error::alert::Alert;
 
 /// Why there is no TLS connection.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::mem;
 
-use crate::names::Served;
+use crate::certificate::names::Served;
 use crate::secret::HeardSecrets;
 
 /// What has been heard in one handshake.

@@ -2,9 +2,10 @@
 
 use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 
-use crate::names::Served;
+use crate::certificate;
+use crate::certificate::names::Served;
+use crate::cipher;
 use crate::version::Version;
-use crate::{certificate, cipher};
 
 /// What was agreed on in a handshake.
 #[derive(Clone, PartialEq, Eq, Debug)]

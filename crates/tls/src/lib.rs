@@ -13,26 +13,15 @@ mod heard;
 mod key_log;
 mod session;
 
-mod alert;
 mod record;
 mod secret;
 
 mod acceptor;
 mod connector;
-mod ticketer;
 mod verify;
 
 mod certificate;
 mod cipher;
-mod client_names;
-mod clients;
-mod decrypter;
-mod names;
-mod pem;
-mod resolver;
-mod revocation;
-mod stamps;
-mod staple;
 mod watch;
 
 mod error;
@@ -40,16 +29,16 @@ mod failure;
 mod info;
 mod version;
 
+pub use acceptor::client_names::{ClientNames, NamedClients};
+pub use acceptor::clients::{Authorities, Clients};
 pub use acceptor::{Acceptor, Profile, ServerSetup};
 pub use certificate::Identity;
+pub use certificate::names::Misdirected;
 pub use cipher::Cipher;
-pub use client_names::{ClientNames, NamedClients};
-pub use clients::{Authorities, Clients};
 pub use connector::{ClientSetup, Connector, Group, Resume, Verify};
 pub use error::{HandshakeError, Subject, Trouble};
 pub use failure::Failure;
 pub use info::Info;
-pub use names::Misdirected;
 pub use transport::Transport;
 pub use version::Version;
 pub use watch::{Reloaded, Watch, Watched};

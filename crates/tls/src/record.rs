@@ -20,7 +20,7 @@ use std::ops::Range;
 use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
 use rustls::{ConnectionTrafficSecrets, ProtocolVersion};
 
-use crate::alert::Alert;
+use crate::error::alert::Alert;
 use crate::limits::{CIPHERTEXT_MAX, PLAINTEXT_MAX};
 use crate::secret::Secret;
 use form::{Form, HEADER_BYTES, TAG_BYTES};

@@ -9,7 +9,7 @@ use onrush_engine::{Buffer, Core, Error, Input, Op, Part, Queue};
 use rustls::client::ClientConnectionData;
 use rustls::kernel::KernelConnection;
 
-use crate::alert::Alert;
+use crate::error::alert::Alert;
 use crate::info::{Info, Side};
 use crate::limits::{IDLE_RECORDS_MAX, PLAINTEXT_MAX, RECORDS_PER_SEND, SCHEDULES_PER_TURN};
 use crate::record::{Content, Opener, Sealer};

@@ -14,9 +14,9 @@ use x509_parser::public_key::PublicKey;
 use x509_parser::time::ASN1Time;
 
 use crate::certificate;
+use crate::certificate::pem;
 use crate::heard;
 use crate::limits::{NAME_CHARS_MAX, NAMES_SHOWN_MAX, RSA_BITS_TAKEN};
-use crate::pem;
 
 /// Judges clients as another does, and notes what came of it: until when the session may be resumed, or why it is none.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use std::thread::{self, JoinHandle};
 use onrush_file::{Look, Stamp, stamp};
 
 use crate::acceptor::Acceptor;
+use crate::certificate::stamps::Stamps;
 use crate::connector::Connector;
 use crate::error::Trouble;
 use crate::limits::WATCH_INTERVAL;
-use crate::stamps::Stamps;
 
 /// What reads files that may change.
 #[derive(Clone)]

@@ -4,8 +4,8 @@ use onrush_serve::SpansView;
 
 use super::family::Kind::{Counter, Gauge};
 use super::family::{Row, Value, by, one};
-use crate::readiness::Phase;
-use crate::setup::Facts;
+use crate::desk::readiness::Phase;
+use crate::desk::setup::Facts;
 use crate::views::Views;
 
 /// The process.

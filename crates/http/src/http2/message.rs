@@ -19,8 +19,10 @@ pub use trailers::{request_trailers, response_trailers};
 pub use upgrade::{Asks, as_upgrade};
 
 use super::fields::FieldSection;
+use crate::Framing;
+use crate::Limits;
+use crate::Refusal;
 use crate::framing;
-use crate::{Framing, Limits, Refusal};
 
 /// Why a field section is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

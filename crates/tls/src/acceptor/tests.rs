@@ -8,7 +8,7 @@ use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, ClientConfig, ClientConnection, RootCertStore, ServerConnection};
 
 use super::*;
-use crate::clients::Authorities;
+use crate::acceptor::clients::Authorities;
 
 /// Writes a certificate for `names` and its key; returns where.
 fn write(directory: &Path, name: &str, names: &[&str], days: (i32, i32)) -> Identity {

@@ -8,7 +8,7 @@ use rustls::{PeerIncompatible, ProtocolVersion};
 use super::incoming::Incoming;
 use super::outbox::Outbox;
 use super::side::Side;
-use crate::alert::Alert;
+use crate::error::alert::Alert;
 use crate::limits::{REFUSAL_LINGER, REFUSAL_LINGER_BYTES};
 
 /// What a client is told that speaks HTTP where TLS is spoken.

@@ -3,7 +3,7 @@
 use onrush_engine::{Buffer, Core, Error};
 
 use super::Session;
-use crate::alert::Alert;
+use crate::error::alert::Alert;
 use crate::info::Side;
 use crate::limits::{KEY_UPDATES_MAX, MESSAGE_BYTES_MAX, RENEGOTIATIONS_MAX};
 use crate::record::Content;

@@ -11,10 +11,21 @@ use onrush_engine::{
     Stream,
 };
 
-use crate::{
-    Acceptor, Authorities, Cipher, ClientSetup, Clients, Connector, Group, HandshakeError,
-    Identity, Misdirected, Profile, ServerSetup, Transport, Verify, Version,
-};
+use crate::Acceptor;
+use crate::Authorities;
+use crate::Cipher;
+use crate::ClientSetup;
+use crate::Clients;
+use crate::Connector;
+use crate::Group;
+use crate::HandshakeError;
+use crate::Identity;
+use crate::Misdirected;
+use crate::Profile;
+use crate::ServerSetup;
+use crate::Transport;
+use crate::Verify;
+use crate::Version;
 
 mod alerts;
 mod refusals;

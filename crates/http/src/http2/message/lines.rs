@@ -5,7 +5,7 @@ use memchr::{memchr, memmem};
 
 use super::write::field;
 use crate::field::{header_is, token_list};
-use crate::hop::is_hop_by_hop;
+use crate::headers::hop::is_hop_by_hop;
 use crate::http2::hpack::{Encoder, Indexing};
 
 /// The head of a request, as it lies in its text.

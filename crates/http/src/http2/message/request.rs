@@ -4,11 +4,18 @@ use super::{
     Follows, LATE_PSEUDO, REPEATED_PSEUDO, Rejection, UNKNOWN_PSEUDO, announced, check,
     check_count, line_bytes, note_length,
 };
+use crate::Framing;
+use crate::Header;
+use crate::HeaderSlots;
+use crate::Limits;
+use crate::Method;
+use crate::Refusal;
+use crate::Version;
+use crate::field;
 use crate::http2::fields::FieldSection;
 use crate::http2::hpack::static_table::Known;
 use crate::request::{RequestHead, expectation};
 use crate::target::{self, Authority, Target};
-use crate::{Framing, Header, HeaderSlots, Limits, Method, Refusal, Version, field};
 
 /// A request, borrowed from its section.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,18 @@
 use super::{
     Follows, LATE_PSEUDO, REPEATED_PSEUDO, Rejection, UNKNOWN_PSEUDO, announced, check, check_count,
 };
+use crate::Framing;
+use crate::Header;
+use crate::HeaderSlots;
+use crate::Limits;
+use crate::Method;
+use crate::Refusal;
+use crate::Version;
+use crate::field;
+use crate::framing;
 use crate::http2::fields::FieldSection;
 use crate::http2::hpack::static_table::Known;
 use crate::response::ResponseHead;
-use crate::{Framing, Header, HeaderSlots, Limits, Method, Refusal, Version, field, framing};
 
 /// Reads a response out of a section; whether it has a body also depends on the method of its request. A body whose length
 /// nobody has said has `Framing::Chunked`; its end is END_STREAM. Behind a 1xx follows another section.

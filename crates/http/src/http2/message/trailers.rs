@@ -1,10 +1,11 @@
 //! Trailers (RFC 9113 8.1): fields behind a body. What must not be one is treated as in HTTP/1, since it may go on as that.
 
 use super::{Rejection, check, line_bytes};
+use crate::Limits;
+use crate::Refusal;
 use crate::body::is_forbidden;
 use crate::framing::Sender;
 use crate::http2::fields::FieldSection;
-use crate::{Limits, Refusal};
 
 /// The fields of a section behind the body of a request.
 ///

@@ -2,10 +2,12 @@
 //! who chooses a route or writes to a server need not know two.
 
 use super::{ExtendedConnect, Follows, Rejection, request};
+use crate::HeaderSlots;
+use crate::Limits;
+use crate::Refusal;
 use crate::http2::fields::FieldSection;
 use crate::http2::flaw::judge;
 use crate::http2::hpack::static_table::Name;
-use crate::{HeaderSlots, Limits, Refusal};
 
 /// What the request of a section is, once [`as_upgrade`] has looked at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

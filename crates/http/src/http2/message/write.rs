@@ -1,10 +1,11 @@
 //! Heads of requests and responses, and trailers, as header blocks. Names of any case become lower case (RFC 9113 8.2.1),
 //! and fields that are about a connection of HTTP/1 are left out (RFC 9113 8.2.2).
 
+use crate::Header;
+use crate::Method;
 use crate::field::header_is;
-use crate::hop::{accepts_trailers, connection_fields, is_hop_by_hop};
+use crate::headers::hop::{accepts_trailers, connection_fields, is_hop_by_hop};
 use crate::http2::hpack::{Encoder, Indexing};
-use crate::{Header, Method};
 
 /// What a request has in pseudo-fields.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use x509_parser::time::ASN1Time;
 
 use super::alerts::client_of;
 use super::*;
-use crate::client_names::NamedClients;
+use crate::acceptor::client_names::NamedClients;
 use crate::error::Subject;
 
 type Authority = CertifiedIssuer<'static, KeyPair>;

@@ -1,7 +1,7 @@
 //! Media types that a client accepts (RFC 9110 12.5.1): whether it would rather have JSON than text.
 
-use crate::encoding::{WEIGHT_MAX, Weight, weight};
 use crate::field::{self, Header, header_is};
+use crate::headers::encoding::{WEIGHT_MAX, Weight, weight};
 
 /// How much a client wants something: the weight first, then how exactly it said so, then how early.
 type Rank = (Weight, u8, std::cmp::Reverse<usize>);

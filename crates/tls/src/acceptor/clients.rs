@@ -11,8 +11,8 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 
 use crate::certificate;
+use crate::certificate::revocation;
 use crate::error::{Subject, Trouble};
-use crate::revocation;
 use crate::verify::Watchful;
 
 /// Whether clients show certificates.

@@ -6,9 +6,9 @@ use onrush_engine::Claim;
 use onrush_serve::Inspector;
 
 use crate::authority::CurrentToken;
-use crate::journal::Journal;
-use crate::operator::Operator;
-use crate::readiness::Readiness;
+use crate::desk::journal::Journal;
+use crate::desk::operator::Operator;
+use crate::desk::readiness::Readiness;
 
 /// What is always true of a process.
 #[derive(Clone, Debug)]

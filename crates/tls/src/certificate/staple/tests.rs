@@ -12,9 +12,9 @@ use tempfile::TempDir;
 use x509_parser::prelude::FromDer as _;
 
 use super::*;
+use crate::certificate::names::Names;
 use crate::certificate::{self, Identity};
 use crate::error::Subject;
-use crate::names::Names;
 
 /// An authority, and certificates with the serial numbers 7 and 8 in files `7.pem` and `8.pem`.
 struct Made {

@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-use crate::clients::Clients;
+use crate::acceptor::clients::Clients;
 use crate::heard;
 
 /// A rule for clients that ask for one of these names.

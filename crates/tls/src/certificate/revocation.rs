@@ -10,8 +10,8 @@ use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
 use x509_parser::time::ASN1Time;
 
+use crate::certificate::pem::{self, Wanted};
 use crate::limits::REVOCATION_LIST_BYTES_MAX;
-use crate::pem::{self, Wanted};
 
 /// The lists in a file, at least one.
 ///

@@ -2,7 +2,7 @@
 //! has come (RFC 9110 7.6.3).
 
 use crate::field::{Header, header_is, token_list};
-use crate::forwarded::describes_client_by;
+use crate::headers::forwarded::describes_client_by;
 
 /// Whether a field always stays on its connection, named in Connection or not. Trailer is not one of them any more
 /// (RFC 9110 6.6.2), nor are the Proxy-Auth… fields (RFC 9110 11.7).

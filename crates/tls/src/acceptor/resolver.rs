@@ -6,8 +6,8 @@ use onrush_engine::clock;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use crate::certificate::names::{Misdirected, Names, Served};
 use crate::heard;
-use crate::names::{Misdirected, Names, Served};
 
 /// Answers rustls.
 #[derive(Debug)]

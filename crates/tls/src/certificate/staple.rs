@@ -8,8 +8,8 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::der_parser::asn1_rs::{Any, FromDer};
 use x509_parser::time::ASN1Time;
 
+use crate::certificate::pem;
 use crate::limits::STAPLE_BYTES_MAX;
-use crate::pem;
 
 /// An OCSP response with the status `good` for a certificate.
 #[derive(Clone, PartialEq, Eq, Debug)]

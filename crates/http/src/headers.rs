@@ -1,0 +1,9 @@
+//! Single fields that routes, responses and proxies look into.
+
+pub mod accept;
+pub mod basic_auth;
+pub mod cookie;
+pub mod encoding;
+pub mod forwarded;
+pub mod hop;
+pub mod trace_context;
