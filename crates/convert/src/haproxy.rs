@@ -18,6 +18,7 @@ mod moved;
 mod passwords;
 mod protocol;
 mod proxy;
+mod raw;
 mod refusal;
 mod rule;
 mod sample;

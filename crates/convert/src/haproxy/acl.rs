@@ -1,6 +1,7 @@
 //! Conditions behind `if` and `unless`: named and anonymous ACLs, "and", "or" and "not".
 
 use super::proxy::Proxy;
+use super::raw::Effect;
 use super::sample;
 use super::state::State;
 use super::userlist::Userlist;
@@ -34,6 +35,8 @@ pub(super) struct View<'s> {
     pub(super) state: &'s State,
     pub(super) passwords: Passwords,
     pub(super) phase: Phase,
+    /// Effect of the rule on the request.
+    pub(super) effect: Effect,
 }
 
 /// The condition of a line, always where it has none.
@@ -50,6 +53,12 @@ pub(super) fn condition(
     let Some(at) = at else {
         return Formula::always();
     };
+    let is_if = line.words[at] == "if";
+    let effect = match is_if {
+        true => view.effect,
+        false => view.effect.opposite(),
+    };
+    let view = View { effect, ..view };
     let mut reader = Reader {
         work,
         proxy,
@@ -57,9 +66,9 @@ pub(super) fn condition(
         view,
     };
     let formula = reader.any(&line.words[at + 1..]);
-    match line.words[at].as_str() {
-        "if" => formula,
-        _ => Formula::Not(Box::new(formula)),
+    match is_if {
+        true => formula,
+        false => Formula::Not(Box::new(formula)),
     }
 }
 
@@ -83,6 +92,10 @@ impl Reader<'_, '_, '_> {
                 None => (word.as_str(), false),
             };
             is_negated ^= negated;
+            let effect = match is_negated {
+                true => self.view.effect.opposite(),
+                false => self.view.effect,
+            };
             let formula = match bare {
                 "" => continue,
                 "||" | "or" | "OR" => {
@@ -95,9 +108,9 @@ impl Reader<'_, '_, '_> {
                         .take_while(|word| *word != "}")
                         .cloned()
                         .collect();
-                    self.sample(self.line, &inside)
+                    self.sample(self.line, &inside, effect)
                 }
-                name => self.named(name),
+                name => self.named(name, effect),
             };
             all.push(match is_negated {
                 true => Formula::Not(Box::new(formula)),
@@ -114,7 +127,7 @@ impl Reader<'_, '_, '_> {
     }
 
     /// What all lines of this name say.
-    fn named(&mut self, name: &str) -> Formula {
+    fn named(&mut self, name: &str, effect: Effect) -> Formula {
         let lines: Vec<&Directive> = self.proxy.all(&["acl", name]).collect();
         if lines.is_empty() {
             let unknown = || Formula::Unknown(format!("Onrush has no condition for ACL {name:?}"));
@@ -122,7 +135,7 @@ impl Reader<'_, '_, '_> {
         }
         let mut any = Vec::new();
         for line in lines {
-            let formula = self.sample(line, &line.words[2..]);
+            let formula = self.sample(line, &line.words[2..], effect);
             match &formula {
                 Formula::Unknown(why) => self.work.notes.left_out(line, why),
                 _ => self.work.notes.carried(line),
@@ -132,7 +145,7 @@ impl Reader<'_, '_, '_> {
         Formula::Any(any)
     }
 
-    fn sample(&mut self, line: &Directive, words: &[String]) -> Formula {
+    fn sample(&mut self, line: &Directive, words: &[String], effect: Effect) -> Formula {
         let name = words.first().map_or("", String::as_str);
         if let Some(list) = Userlist::of(words) {
             return self.password(&list);
@@ -146,7 +159,7 @@ impl Reader<'_, '_, '_> {
             let why = "a client may send another name in Host than in the handshake (SNI)";
             return Formula::Unknown(why.to_owned());
         }
-        match sample::formula(self.work, words, &self.view.state.changed) {
+        match sample::formula(self.work, words, &self.view.state.changed, effect) {
             Ok(formula) => {
                 if let Some(how) = sample::difference(words) {
                     self.work.notes.approximated(line, how);

@@ -3,6 +3,7 @@
 use super::act::Act;
 use super::action::status_of;
 use super::proxy::{Kind, Proxy, words};
+use super::raw::Effect;
 use crate::directive::Directive;
 
 /// Note on a rule that refuses requests.
@@ -43,6 +44,23 @@ pub(super) fn of(act: &Act<'_>, proxies: &[Proxy<'_>]) -> Refusal {
         Act::Monitor(_) => Refusal::No,
         Act::Use(_) => of_backend(line.argument(0), proxies),
         Act::Mapped(_, _, name) => of_backend(name, proxies),
+    }
+}
+
+/// Effect of a rule on the requests for which its condition holds. Redirects and responses without an error do not refuse.
+pub(super) fn effect(act: &Act<'_>, proxies: &[Proxy<'_>]) -> Effect {
+    let line = act.line();
+    let refused = match (act, line.argument(0), line.argument(1)) {
+        (Act::Request(_), "allow", _) | (Act::Tcp(_), _, "accept") => return Effect::Admitted,
+        (Act::Request(_), "return", _) => status_of(&words(line, 2), &["status"], 200) >= 400,
+        (Act::Request(_), "auth", _) => true,
+        (Act::Request(_), ..) => denied(line).is_some(),
+        (Act::Tcp(_) | Act::Use(_) | Act::Mapped(..), ..) => of(act, proxies) != Refusal::No,
+        (Act::Response(_) | Act::Redirect(_) | Act::Monitor(_), ..) => false,
+    };
+    match refused {
+        true => Effect::Refused,
+        false => Effect::Other,
     }
 }
 

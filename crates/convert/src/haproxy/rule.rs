@@ -7,6 +7,7 @@ use super::backend;
 use super::moved::narrowed;
 use super::passwords::auth;
 use super::proxy::{Kind, Proxy};
+use super::raw::Effect;
 use super::refusal::{self, Refusal};
 use super::sample;
 use super::settings;
@@ -174,6 +175,7 @@ impl<'a> Rules<'_, '_, 'a> {
             state,
             passwords,
             phase,
+            effect: refusal::effect(act, self.proxies),
         };
         match act {
             Act::Request(_) | Act::Response(_) if state.allowed.contains(&line.name()) => {
@@ -189,7 +191,8 @@ impl<'a> Rules<'_, '_, 'a> {
             }
             Act::Mapped(_, words, _) if words.is_empty() => Formula::always(),
             Act::Mapped(_, words, _) => {
-                sample::formula(self.work, words, &state.changed).unwrap_or_else(Formula::Unknown)
+                sample::formula(self.work, words, &state.changed, view.effect)
+                    .unwrap_or_else(Formula::Unknown)
             }
             Act::Request(_) => {
                 let formula = condition(self.work, self.proxy, line, view);
@@ -214,6 +217,7 @@ impl<'a> Rules<'_, '_, 'a> {
                 state,
                 passwords: Passwords::Given,
                 phase: Phase::Request,
+                effect: Effect::Refused,
             };
             let formula = condition(self.work, self.proxy, line, view);
             if !given.excludes(&formula) {

@@ -2,6 +2,7 @@
 
 use super::changed::{Changed, Part};
 use super::fetch::{Case, Counts, Fetch, Method, Of, Subject, Truth, Values, fetch, method};
+use super::raw::{Effect, doubted};
 use super::value_pattern::{one_pattern, pattern_of_cookie, pattern_of_listed};
 use super::work::Work;
 use crate::condition::{Atom, Path, Scheme, Test, network};
@@ -17,6 +18,7 @@ pub(super) fn formula(
     work: &Work<'_, '_>,
     words: &[String],
     changed: &Changed,
+    effect: Effect,
 ) -> Result<Formula, String> {
     let Some((name, rest)) = words.split_first() else {
         return Err("expected a sample such as path_beg".to_owned());
@@ -52,15 +54,17 @@ pub(super) fn formula(
         return Err("a rule before it changes the port".to_owned());
     }
     fetch.ignore_converted_case(&values)?;
+    let written = values.clone();
     if fetch.method == Method::Pattern {
         let carried = values.iter().map(|value| carried(value));
         values = carried.collect::<Result<_, _>>()?;
     }
     let formula = compare(&fetch, &values, &work.listeners)?;
-    Ok(match fetch.of {
+    let formula = match fetch.of {
         Of::Current => changed.seen(formula),
         Of::Received => formula,
-    })
+    };
+    Ok(doubted(formula, effect, &fetch, &written))
 }
 
 /// Whether a sample of these words is the name of the TLS handshake.

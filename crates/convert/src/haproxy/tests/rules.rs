@@ -284,3 +284,75 @@ backend app from base
     let routes = format!("[[route]]; {a}[[route]]; {b}[[route]]; {APP}");
     assert!(text.ends_with(&routes), "{text}");
 }
+
+/// Whether a frontend with this rule refuses every request, with a note.
+fn is_closed(rule: &str) -> bool {
+    let (routes, conversion) = routes_of(rule, Guards::Closed);
+    let is_closed = !routes.iter().any(|route| route.contains(APP));
+    assert_eq!(is_closed, !conversion.is_complete(), "{rule}");
+    is_closed
+}
+
+#[test]
+fn guards_on_raw_paths_refuse() {
+    for condition in [
+        "{ path_sub // }",
+        "{ path_sub //secret }",
+        "{ path_beg //admin }",
+        "{ url_beg //admin }",
+        "{ path_end // }",
+        "{ path_end /. }",
+        "{ path_dir .. }",
+        "{ path_sub .. }",
+        "{ path_sub ../ }",
+        "{ path_sub /./ }",
+        "{ path_sub %2e }",
+        "{ path_sub -i %2f }",
+        "{ path,lower -m sub %2f }",
+        "{ path_sub % }",
+        "{ path_reg // }",
+        "{ path_reg ^//+admin }",
+        "{ path_reg ^/{2}admin }",
+        "{ path_reg /\\.\\./ }",
+        "{ path_reg -i %2f|%5c }",
+        "{ path_reg -i \\x2500 }",
+        "{ path_reg [^a-z/.] }",
+        "!{ path_reg ^/[a-z/]*$ }",
+    ] {
+        for action in ["deny", "tarpit", "silent-drop", "return status 403"] {
+            let rule = format!(" http-request {action} if {condition}");
+            assert!(is_closed(&rule), "{rule}");
+        }
+    }
+    for rule in [
+        " acl ok path_reg ^/[a-z/]*$\n http-request deny unless ok",
+        " acl ok path_reg ^/[a-z/]*$\n http-request allow if ok\n http-request deny",
+        " acl bad path_sub ..\n use_backend none if bad",
+        " tcp-request content reject if { path_sub // }",
+    ] {
+        assert!(is_closed(rule), "{rule}");
+    }
+    let (open, _) = routes_of(" http-request deny if { path_sub // }", Guards::Open);
+    assert_eq!(open.last().map(String::as_str), Some(APP));
+    let (routes, _) = routes_of(
+        " http-request deny if { path_sub // } { src 10.0.0.0/8 }",
+        Guards::Closed,
+    );
+    assert_eq!(routes.last().map(String::as_str), Some(APP));
+}
+
+#[test]
+fn guards_on_normalized_paths_are_carried() {
+    for rule in [
+        " http-request deny if { path_beg /admin }",
+        " http-request deny if { path_sub /. }",
+        " http-request deny if { path_end .php }",
+        " http-request deny if { path_reg ^/[^/]+/admin }",
+        " http-request deny if { path_reg -i \\.(php|sql)$ }",
+        " http-request deny unless { path_beg /api }",
+        " http-request deny unless { path_reg ^/(api|static)/ }",
+        " http-request set-header X-A 1 if { path_reg [^a-z/] }",
+    ] {
+        assert!(!is_closed(rule), "{rule}");
+    }
+}
