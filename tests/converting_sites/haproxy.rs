@@ -154,15 +154,53 @@ pub(super) const HAPROXY: &[Site] = &[
         ],
     },
     Site {
-        lines: "http-request deny if { urlp(x) 1 }\n http-request deny if { cook(x) 1 }\n server one $A",
+        lines: "http-request deny if { urlp(x) 1 }\n server one $A",
+        fields: &[],
+        requests: &[
+            ("GET /?x=1&x=2", Same),
+            ("GET /?x=2&x=1", Same),
+            ("GET /?X=1", Status("403", "divides parameters at ;")),
+            ("GET /?x=1;y=2", Same),
+            ("GET /?y=2;x=1", Same),
+            ("GET /?x=%31", Status("403", "compared decoded")),
+        ],
+    },
+    Site {
+        lines: "http-request deny unless { urlp(x) 1 }\n server one $A",
         fields: &[],
         requests: &[
             ("GET /?x=1&x=2", Same),
             ("GET /?x=2&x=1", Same),
             ("GET /?X=1", Same),
-            ("GET /?x=1;y=2", Status("200", "HAProxy divides them at ;")),
-            ("GET /?y=2;x=1", Status("200", "HAProxy divides them at ;")),
-            ("GET /?x=%31", Status("403", "compared decoded")),
+            ("GET /?x=1;y=2", Status("403", "HAProxy divides them at ;")),
+            ("GET /?x=%31", Status("200", "compared decoded")),
+        ],
+    },
+    Site {
+        lines: "http-request deny if { path_sub // }\n http-request deny if { path_reg [^a-z/.] }\n server one $A",
+        fields: &[],
+        requests: &[
+            ("GET /a//secret", Same),
+            ("GET //secret", Same),
+            ("GET /a/..%2fsecret", Same),
+            ("GET /secret", Status("403", "as the client writes them")),
+        ],
+    },
+    Site {
+        lines: "http-request deny unless { path_reg ^/[a-z/]*$ }\n server one $A",
+        fields: &[],
+        requests: &[
+            ("GET /%61", Same),
+            ("GET /a/%2e%2e/b", Same),
+            ("GET /secret", Status("403", "as the client writes them")),
+        ],
+    },
+    Site {
+        lines: "http-request deny if { cook(x) 1 }\n http-request deny if { path_beg /admin }\n server one $A",
+        fields: &[],
+        requests: &[
+            ("GET /admin/x", Same),
+            ("GET /other", Same),
             ("GET /\nCookie: x=1; x=2", Same),
             ("GET /\nCookie: x=2; x=1", Same),
             ("GET /\nCookie: y=2, x=1", Same),

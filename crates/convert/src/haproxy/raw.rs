@@ -25,6 +25,7 @@ impl Effect {
 }
 
 const PATH: &str = "paths are compared decoded and normalized, and HAProxy compares them as the client writes them";
+const QUERY: &str = "HAProxy also divides parameters at ;";
 
 /// Adds the unknown part to a condition: it may refuse more requests, or admit fewer, than its counterpart in Onrush.
 pub(super) fn doubted(
@@ -35,6 +36,11 @@ pub(super) fn doubted(
 ) -> Formula {
     let is_raw = match (&fetch.subject, effect) {
         (_, Effect::Other) => false,
+        (Subject::Query(_), Effect::Refused) => true,
+        (Subject::Query(_), Effect::Admitted) => {
+            let is_whole = matches!(fetch.method, Method::Same | Method::Begin);
+            !is_whole || values.iter().any(|value| value.contains(';'))
+        }
         (Subject::Path, Effect::Refused) => values.iter().any(|value| is_raw(fetch.method, value)),
         (Subject::Path, Effect::Admitted) => values
             .iter()
@@ -44,7 +50,11 @@ pub(super) fn doubted(
     if !is_raw {
         return formula;
     }
-    let parts = vec![formula, Formula::Unknown(PATH.to_owned())];
+    let why = match fetch.subject {
+        Subject::Query(_) => QUERY,
+        _ => PATH,
+    };
+    let parts = vec![formula, Formula::Unknown(why.to_owned())];
     match effect {
         Effect::Admitted => Formula::All(parts),
         Effect::Refused | Effect::Other => Formula::Any(parts),

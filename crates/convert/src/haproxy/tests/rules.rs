@@ -356,3 +356,23 @@ fn guards_on_normalized_paths_are_carried() {
         assert!(!is_closed(rule), "{rule}");
     }
 }
+
+#[test]
+fn guards_on_parameters_refuse() {
+    for condition in [
+        "{ url_param(k) v }",
+        "!{ url_param(k) -m sub v }",
+        "!{ url_param(k) a;b }",
+        "{ urlp(k) -m found }",
+        "{ url_param(k) -m sub %2e }",
+    ] {
+        let rule = format!(" http-request deny if {condition}");
+        assert!(is_closed(&rule), "{rule}");
+    }
+    for rule in [
+        " http-request deny unless { url_param(token) secret }",
+        " use_backend other if { url_param(k) v }",
+    ] {
+        assert!(!is_closed(rule), "{rule}");
+    }
+}
