@@ -8,6 +8,7 @@ use super::handler;
 use super::location::{Asks, Location, REFUSED_EVERYWHERE, locations};
 use super::real_ip;
 use super::rewrite::run;
+use super::scope::Scope;
 use super::server::{Server, named};
 use super::variable::{Constants, UNDERSCORES};
 use super::work::{Spot, State, Work};
@@ -29,6 +30,11 @@ pub(super) fn serve<'a>(
     given: &Given,
     known: &Constants,
 ) -> Result<(), TooMany> {
+    let default = owners.first().map(|owner| &servers[*owner].scope);
+    let mut known = known.clone();
+    if default.is_some_and(keeps_underscores) {
+        known.push((UNDERSCORES.to_owned(), String::new()));
+    }
     for (owner, atom) in named(servers, owners) {
         let server = &servers[owner];
         let unclear = atom.as_ref().and_then(|atom| server.unclear(atom));
@@ -49,7 +55,7 @@ pub(super) fn serve<'a>(
                 work.notes.left_out(said, why);
                 misdirected(work, server, given)?;
             }
-            None => one(work, server, given, known)?,
+            None => one(work, server, given, &known)?,
         }
     }
     Ok(())
@@ -84,7 +90,7 @@ fn one<'a>(
         return work.push(route);
     }
     let mut constants = constants(server, known, &work.trusted);
-    if keeps_underscores(work.http) {
+    if keeps_underscores(&server.scope) {
         constants.push((UNDERSCORES.to_owned(), String::new()));
     }
     let found: Rc<[Location<'a>]> =
@@ -259,15 +265,10 @@ fn revocation<'a>(server: &Server<'a>) -> Option<&'a Directive> {
     directive.filter(|directive| verifies && directive.argument(0) != "off")
 }
 
-/// Whether any server accepts field names with underscores. nginx applies the setting of an address's default server to all its
-/// servers, so every server is checked.
-fn keeps_underscores(level: &[Directive]) -> bool {
-    level.iter().any(|said| match said.name() {
-        "underscores_in_headers" => said.argument(0) == "on",
-        "ignore_invalid_headers" => said.argument(0) == "off",
-        "server" => keeps_underscores(said.inside()),
-        _ => false,
-    })
+/// Whether a server accepts field names with underscores. nginx applies the setting of an address's default server to fields
+/// before Host, and the setting of the named server to those after it, so a server accepts them if either does.
+fn keeps_underscores(scope: &Scope<'_>) -> bool {
+    scope.value("underscores_in_headers") == "on" || scope.value("ignore_invalid_headers") == "off"
 }
 
 /// Variables with the same value in all requests of a server.

@@ -604,3 +604,25 @@ fn fields_with_underscores_are_seen_where_nginx_takes_them() {
         assert!(!text.contains("User_Agent"), "{text}");
     }
 }
+
+#[test]
+fn fields_with_underscores_are_accepted_by_server() {
+    const ON: &str = "underscores_in_headers on;";
+    for (first, second, address, expected) in [
+        (ON, "", "80", [true, true]),
+        ("", ON, "80", [false, true]),
+        ("", "", "80", [false, false]),
+        ("", ON, "81", [false, true]),
+        (ON, "", "81", [true, false]),
+    ] {
+        let server = |listen: &str, setting: &str, field: &str| {
+            format!(
+                "server {{ listen {listen}; server_name {field}.org; {setting} if ($http_{field}_key = \"\") {{ return 403; }} return 200; }}"
+            )
+        };
+        let servers = server("80", first, "a") + &server(address, second, "b");
+        let text = lines(&converted(&format!("http {{ {servers} }}"))).join("\n");
+        let found = ["A_Key", "B_Key"].map(|name| text.contains(name));
+        assert_eq!(found, expected, "{first:?} {second:?} {address}: {text}");
+    }
+}
