@@ -191,7 +191,7 @@ const PREFIX: Kind<String> = Kind {
     expected: "a path such as \"/api\"",
     parse: |text| {
         let is_bad = |letter: char| letter.is_control() || matches!(letter, '?' | '#' | ' ');
-        if !text.starts_with('/') || text.contains(is_bad) {
+        if !text.starts_with('/') || text.starts_with("//") || text.contains(is_bad) {
             return Err(Invalid::new(format!(
                 "{text:?} is not the beginning of a path: expected one such as \"/api\""
             )));

@@ -1208,6 +1208,10 @@ fn paths_that_no_request_has_are_refused() {
             &["4:18: path \"/./\" contains the segment \".\": write the path that it leads to"],
         ),
         (
+            "[[route]]\npath = \"/a\"\nforward = \"http://10.0.0.1\"\nreplace_prefix = \"//admin\"",
+            &["4:18: \"//admin\" is not the beginning of a path: expected one such as \"/api\""],
+        ),
+        (
             "[[route]]\nforward = \"http://10.0.0.1\"\nrewrite = { match = \"(a)\", to = \"/../$1\" }",
             &["3:33: path \"/../$1\" contains the segment \"..\": write the path that it leads to"],
         ),
