@@ -386,6 +386,9 @@ pub const CONNECTIONS_IDLE_MAX_MAX: u32 = 65_535;
 /// counts as a match.
 pub(crate) const AUTOMATON_BYTES_MAX: usize = 1 << 20;
 
+/// Limit of the pairs of states that a search over all paths visits: about 10 ms. A search that needs more counts as a match.
+pub(crate) const AUTOMATON_PAIRS_MAX: usize = 2048;
+
 /// The file names tried for a directory when nothing is said.
 pub fn index_default() -> Vec<String> {
     vec!["index.html".to_owned()]

@@ -20,6 +20,7 @@ mod guards;
 mod health;
 mod listen;
 mod log;
+mod moved_paths;
 mod process;
 mod protocol;
 mod reach;

@@ -1,8 +1,8 @@
 //! Edits of paths with which a server may get a path that an earlier route refuses.
 
-use super::automaton::may_begin_with;
+use super::moved_paths::may_lead_past;
 use crate::diagnostic::{Findings, Span};
-use crate::plan::{Action, Host, PathEdit, PathMatch, Pattern, Route, When};
+use crate::plan::{Action, Host, PathMatch, Route, When};
 
 /// Warns of every route that may edit a path into a path that an earlier route refuses. Routes are chosen by the path before
 /// the edit, so no route refuses the edited path.
@@ -54,54 +54,11 @@ pub(super) fn warn_of_encoded_slashes(routes: &[(Route, Span)], findings: &mut F
 
 /// Whether `guard` refuses a path that `editing` may request from its server, for hosts and listeners that both apply to.
 fn is_passed(guard: &Route, editing: &Route) -> bool {
-    let is_reached = || match &guard.when.path {
-        PathMatch::Any => false,
-        PathMatch::Prefix(path) | PathMatch::Exact(path) => gets_path(editing, guard, path),
-        PathMatch::Regex(pattern) => gets_match(editing, pattern),
-    };
     let (refusing, edited) = (&guard.when, &editing.when);
     refuses_for(guard, editing)
         && have_common_host(&refusing.hosts, &edited.hosts)
         && have_common_listener(&refusing.listeners, &edited.listeners)
-        && is_reached()
-}
-
-/// Whether the path edit of `editing` may produce `path`, or a path that begins with it.
-fn gets_path(editing: &Route, guard: &Route, path: &str) -> bool {
-    let of_client = editing.when.path.prefix();
-    let is_client_path = match editing.path_edit {
-        // Every path below the new prefix comes from exactly one path of a client.
-        PathEdit::ReplacePrefix(_) => path.starts_with(of_client),
-        PathEdit::Keep | PathEdit::Rewrite(_) => of_client != "/" && path.starts_with(of_client),
-    };
-    let may_become = |beginning: &str| match &guard.when.path {
-        PathMatch::Exact(exact) => exact.starts_with(beginning),
-        _ => path.starts_with(beginning) || beginning.starts_with(path),
-    };
-    (!is_client_path || of_client.is_empty()) && beginnings(editing).iter().any(|it| may_become(it))
-}
-
-/// Whether the path edit of `editing` may produce a path that `pattern` matches, from a path that it does not match.
-fn gets_match(editing: &Route, pattern: &Pattern) -> bool {
-    let of_client = match editing.when.path.prefix() {
-        // The route applies to every path: `/~` is one that expressions rarely match.
-        "" | "/" => "/~",
-        prefix => prefix,
-    };
-    let may_become = |beginning| {
-        may_begin_with(pattern.as_str(), beginning) && !may_begin_with(pattern.as_str(), of_client)
-    };
-    match &editing.path_edit {
-        PathEdit::Keep => false,
-        PathEdit::ReplacePrefix(by) => match &editing.when.path {
-            PathMatch::Exact(_) => pattern.matches(by.as_bytes()),
-            PathMatch::Any | PathMatch::Prefix(_) | PathMatch::Regex(_) => may_become(by),
-        },
-        PathEdit::Rewrite(rules) => rules.iter().any(|rule| match rule.extent() {
-            (0, _, _) => pattern.matches(rule.beginning().as_bytes()),
-            _ => may_become(rule.beginning()),
-        }),
-    }
+        && may_lead_past(editing, &guard.when.path)
 }
 
 /// Whether `other` takes the requests for the path of `guard` that meet the conditions of `editing`.
@@ -170,13 +127,4 @@ fn have_common_host(hosts: &[Host], others: &[Host]) -> bool {
 fn have_common_listener(listeners: &[String], others: &[String]) -> bool {
     let is_both = |name| others.contains(name);
     listeners.is_empty() || others.is_empty() || listeners.iter().any(is_both)
-}
-
-/// Prefixes of the edited paths of a route.
-fn beginnings(route: &Route) -> Vec<&str> {
-    match &route.path_edit {
-        PathEdit::Keep => Vec::new(),
-        PathEdit::ReplacePrefix(by) => vec![by],
-        PathEdit::Rewrite(rules) => rules.iter().map(|rule| rule.beginning()).collect(),
-    }
 }

@@ -1102,8 +1102,8 @@ fn an_edit_that_may_make_a_refused_path_is_warned_of() {
         ),
         ("path = \"/admin\"\nrespond = { status = 200 }", STRIPPED),
         (
-            "path = \"/api/admin\"\nrespond = { status = 403 }",
-            STRIPPED,
+            "path = \"/api/v2/admin\"\nrespond = { status = 403 }",
+            "path = \"/api\"\nreplace_prefix = \"/api/v3\"",
         ),
         (
             "host = \"a.example\"\npath = \"/admin\"\nrespond = { status = 403 }",
@@ -1144,6 +1144,139 @@ fn edit_into_path_that_expression_refuses_is_warned_of() {
     }
     let fixed = "rewrite = { match = \"^/shop\", to = \"/index.php?q=1\" }";
     assert_eq!(two(r"~\.php$", fixed).len(), 1);
+}
+
+/// Whether an edit of the second route is warned of where the first one refuses `guard`.
+fn is_edit_warned_of(guard: &str, path: &str, edit: &str) -> bool {
+    let found = warnings(&format!(
+        "[[route]]\npath = {guard:?}\nrespond = {{ status = 403 }}\n[[route]]\nforward = \"http://10.0.0.1\"\npath = {path:?}\n{edit}"
+    ));
+    found
+        .iter()
+        .any(|warning| warning.contains("may edit a path"))
+}
+
+#[test]
+fn edit_into_refused_path_below_own_prefix_is_warned_of() {
+    for (guard, path, edit) in [
+        ("/api/v2/admin", "/api", "replace_prefix = \"/api/v2\""),
+        ("~^/api/v2/admin", "/api", "replace_prefix = \"/api/v2\""),
+        ("/admin", "/a", "strip_prefix = true"),
+        ("/admin", "/ad", "strip_prefix = true"),
+        ("/api/admin", "/api", "strip_prefix = true"),
+        ("=/api/admin", "/api", "strip_prefix = true"),
+        ("/internal", "/in", "replace_prefix = \"/internal\""),
+        ("/base/admin", "/", "replace_prefix = \"/base\""),
+        (
+            "/x/admin",
+            "/x",
+            "rewrite = { match = \"^/x/v1/(.*)$\", to = \"/x/$1\" }",
+        ),
+        (
+            "=/x/admin",
+            "/x",
+            "rewrite = { match = \"^/x/v1/(.*)$\", to = \"/x/$1\" }",
+        ),
+        (
+            "/admin",
+            "/",
+            "rewrite = { match = \"/foo/(.*)\", to = \"/$1\" }",
+        ),
+    ] {
+        assert!(
+            is_edit_warned_of(guard, path, edit),
+            "{guard} {path} {edit}"
+        );
+    }
+    for (guard, path, edit) in [
+        // The client's path begins with the refused path.
+        ("/admin", "/admin/v1", "replace_prefix = \"/admin/v2\""),
+        ("/api/", "/api/v1", "strip_prefix = \"/api\""),
+        (
+            "/x/admin",
+            "/x",
+            "rewrite = { match = \"^/x/(.*)$\", to = \"/x/$1?v=1\" }",
+        ),
+        (
+            "/v2/admin",
+            "/x",
+            "rewrite = { match = \"^/(.*)$\", to = \"/v2/$1\" }",
+        ),
+        // No path of a client becomes the refused path.
+        ("=/admin", "=/x", "replace_prefix = \"/y\""),
+        ("=/admin", "/x/", "replace_prefix = \"/admin/\""),
+        ("/Admin", "/u", "replace_prefix = \"/admin/\""),
+    ] {
+        assert!(
+            !is_edit_warned_of(guard, path, edit),
+            "{guard} {path} {edit}"
+        );
+    }
+}
+
+#[test]
+fn edit_that_brings_refused_text_in_is_warned_of() {
+    for (guard, path, edit) in [
+        ("~[.]php$", "/x", "replace_prefix = \"/index.php\""),
+        ("~n$", "/api", "replace_prefix = \"/admin\""),
+        ("~admin", "/x", "replace_prefix = \"/admin\""),
+        ("~/private/", "/x", "replace_prefix = \"/private/\""),
+        ("~/private/", "/x", "replace_prefix = \"/private\""),
+        ("~(?i)ADMIN", "/x", "replace_prefix = \"/Admin/\""),
+        ("~^/[^/]+/secret$", "/api", "strip_prefix = true"),
+        ("~^/$", "/api", "strip_prefix = true"),
+        (
+            "~[.]git$",
+            "/x",
+            "rewrite = { match = \"^/x/(.+)$\", to = \"/r/$1.git\" }",
+        ),
+        (
+            "~[.]git(/|$)",
+            "/x",
+            "rewrite = { match = \"^/x/([a-z]+)/([a-z]+)$\", to = \"/$1/$2.git\" }",
+        ),
+        (
+            "~/private/",
+            "/x",
+            "rewrite = { match = \"/([a-z]+)/([a-z]+)$\", to = \"/$1/private/$2\" }",
+        ),
+        // Too large to decide.
+        (r"~^/\badmin\b", "/x", "strip_prefix = true"),
+    ] {
+        assert!(
+            is_edit_warned_of(guard, path, edit),
+            "{guard} {path} {edit}"
+        );
+    }
+    for (guard, path, edit) in [
+        // The client's path contains the text as well.
+        (r"~/\.git", "/api", "strip_prefix = true"),
+        ("~[.]php$", "/api", "strip_prefix = true"),
+        ("~admin", "/api", "strip_prefix = true"),
+        ("~/admin(/|$)", "/api", "replace_prefix = \"/v2\""),
+        ("~/admin", "/admin/v1", "replace_prefix = \"/admin/v2\""),
+        ("~^/(x/)?admin", "/x", "strip_prefix = true"),
+        ("~^/x/admin", "/x/", "strip_prefix = true"),
+        ("~^/[^p]", "/x", "strip_prefix = true"),
+        // No path of a client becomes a refused path.
+        ("~^/[a-c]dmin", "/api", "replace_prefix = \"/q\""),
+        ("~/admin$", "/x/admin", "replace_prefix = \"/pub/\""),
+        (
+            "~[.]php$",
+            "/x",
+            "rewrite = { match = \"^/x/([a-z]+)$\", to = \"/r/$1.html\" }",
+        ),
+        (
+            "~/admin",
+            "/",
+            "rewrite = { match = \"^/admin/(.*)/x$\", to = \"/admin/v2/$1\" }",
+        ),
+    ] {
+        assert!(
+            !is_edit_warned_of(guard, path, edit),
+            "{guard} {path} {edit}"
+        );
+    }
 }
 
 #[test]
