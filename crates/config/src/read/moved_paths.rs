@@ -92,8 +92,8 @@ fn brings_match(rule: &Rewrite, edit: &Edit, guard: &PathMatch, prefix: &str) ->
         Edit::Begun { .. } => prefix,
     };
     let is_found = |(at, piece): (usize, &RewritePiece)| match piece {
-        RewritePiece::Text(text) if at == 0 => pattern.matches(text.as_bytes()),
-        RewritePiece::Text(text) => pattern.matches(format!("/~{}", text).as_bytes()),
+        RewritePiece::Text(text) if at == 0 => pattern.matches(decoded(text).as_bytes()),
+        RewritePiece::Text(text) => pattern.matches(format!("/~{}", decoded(text)).as_bytes()),
         RewritePiece::Group(_) => false,
     };
     let is_client_refused = pattern.matches(client.as_bytes()) || pattern.matches(b"/~");
@@ -101,7 +101,7 @@ fn brings_match(rule: &Rewrite, edit: &Edit, guard: &PathMatch, prefix: &str) ->
 }
 
 fn replaced(path: &PathMatch, by: &str) -> Edit {
-    let to = by.to_owned();
+    let to = decoded(by);
     let PathMatch::Prefix(prefix) = path else {
         return Edit::Fixed(to);
     };
@@ -115,7 +115,7 @@ fn replaced(path: &PathMatch, by: &str) -> Edit {
 }
 
 fn rewritten(rule: &Rewrite) -> Edit {
-    let to = rule.beginning().to_owned();
+    let to = decoded(rule.beginning());
     let (is_group_first, others) = match rule.path.as_slice() {
         [RewritePiece::Text(_)] => return Edit::Fixed(to),
         [RewritePiece::Text(_), RewritePiece::Group(1), others @ ..] => (true, others),
@@ -126,7 +126,7 @@ fn rewritten(rule: &Rewrite) -> Edit {
         Some((from, is_whole)) => {
             let tail = match others {
                 [] => Some(String::new()),
-                [RewritePiece::Text(text)] => Some(text.clone()),
+                [RewritePiece::Text(text)] => Some(decoded(text)),
                 _ => None,
             };
             let tail = tail.filter(|_| is_whole);
@@ -146,4 +146,18 @@ fn moved_part(pattern: &str) -> Option<(&str, bool)> {
     let is_whole = end.find([')', '(']) == Some(end.len().wrapping_sub(1));
     let is_known = is_plain && is_capturing && (is_whole || !group.contains('|'));
     is_known.then_some((literal, is_whole))
+}
+
+/// `text` with percent-encoded bytes decoded, as paths are when they are compared.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|digits| str::from_utf8(digits).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }

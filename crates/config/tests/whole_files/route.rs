@@ -1280,6 +1280,22 @@ fn edit_that_brings_refused_text_in_is_warned_of() {
 }
 
 #[test]
+fn edit_is_compared_decoded() {
+    for edit in [
+        "replace_prefix = \"/%61dmin\"",
+        "rewrite = { match = \"^/u/(.*)$\", to = \"/%61dmin/$1\" }",
+        "rewrite = { match = \"^/u$\", to = \"/%61dmin\" }",
+    ] {
+        for guard in ["/admin", "~^/admin"] {
+            assert!(is_edit_warned_of(guard, "/u", edit), "{guard} {edit}");
+        }
+    }
+    for edit in ["replace_prefix = \"/%2\"", "replace_prefix = \"/100%\""] {
+        assert!(!is_edit_warned_of("/admin", "/u", edit), "{edit}");
+    }
+}
+
+#[test]
 fn edit_is_warned_of_only_where_listeners_meet() {
     let two = |guard: &str, editing: &str| {
         warnings(&format!(
