@@ -52,12 +52,17 @@ pub(super) fn warn_of_encoded_slashes(routes: &[(Route, Span)], findings: &mut F
     }
 }
 
-/// Whether `guard` refuses a path that `editing` may request from its server, for hosts and listeners that both apply to.
+/// Whether `guard` refuses a path that `editing` may request from its server, for hosts, listeners, methods and schemes that
+/// both apply to.
 fn is_passed(guard: &Route, editing: &Route) -> bool {
     let (refusing, edited) = (&guard.when, &editing.when);
     refuses_for(guard, editing)
         && have_common_host(&refusing.hosts, &edited.hosts)
-        && have_common_listener(&refusing.listeners, &edited.listeners)
+        && have_common_name(&refusing.listeners, &edited.listeners)
+        && have_common_name(&refusing.methods, &edited.methods)
+        && (refusing.scheme == edited.scheme
+            || refusing.scheme.is_none()
+            || edited.scheme.is_none())
         && may_lead_past(editing, &guard.when.path)
 }
 
@@ -123,8 +128,8 @@ fn have_common_host(hosts: &[Host], others: &[Host]) -> bool {
     hosts.is_empty() || others.is_empty() || hosts.iter().any(meet)
 }
 
-/// Whether both have a listener in common. An empty list is every listener.
-fn have_common_listener(listeners: &[String], others: &[String]) -> bool {
+/// Whether both lists have a listener or a method in common. An empty list is every one.
+fn have_common_name(names: &[String], others: &[String]) -> bool {
     let is_both = |name| others.contains(name);
-    listeners.is_empty() || others.is_empty() || listeners.iter().any(is_both)
+    names.is_empty() || others.is_empty() || names.iter().any(is_both)
 }

@@ -1313,6 +1313,31 @@ fn edit_is_warned_of_only_where_listeners_meet() {
 }
 
 #[test]
+fn edit_is_warned_of_only_where_methods_and_schemes_meet() {
+    let two = |guard: &str, editing: &str| {
+        warnings(&format!(
+            "[[route]]\n{guard}\npath = \"/admin\"\nrespond = {{ status = 403 }}\n\
+             [[route]]\n{editing}\npath = \"/api\"\nstrip_prefix = true\nforward = \"http://10.0.0.1\""
+        ))
+        .len()
+    };
+    const POST: &str = "method = \"POST\"";
+    const HTTP: &str = "scheme = \"http\"";
+    for (guard, editing, wanted) in [
+        (POST, "method = \"GET\"", 0),
+        (POST, "method = [\"GET\", \"POST\"]", 1),
+        (POST, "", 1),
+        ("", POST, 1),
+        (HTTP, "scheme = \"https\"", 0),
+        (HTTP, HTTP, 1),
+        (HTTP, "", 1),
+        ("", HTTP, 1),
+    ] {
+        assert_eq!(two(guard, editing), wanted, "{guard} {editing}");
+    }
+}
+
+#[test]
 fn an_edit_is_not_warned_of_where_the_same_requests_are_refused_before() {
     let of = |other: &str| {
         warnings(&format!(
