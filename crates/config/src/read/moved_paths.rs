@@ -54,6 +54,9 @@ fn leads_past(edit: &Edit, guard: &PathMatch, prefix: &str) -> bool {
                 true => rest.strip_suffix(end).unwrap_or(rest),
                 false => rest,
             };
+            if repeats(from, rest) {
+                return false;
+            }
             let client = format!("{from}{rest}");
             let is_of_route = client.starts_with(prefix) || prefix.starts_with(&client);
             is_of_route
@@ -61,6 +64,14 @@ fn leads_past(edit: &Edit, guard: &PathMatch, prefix: &str) -> bool {
                 && !guard.matches(client.as_bytes())
         }
     }
+}
+
+/// Whether a client repeats the segments of a prefix, as in `/api/api/admin`. The server of the route calls what the guard of `/api/admin`
+/// refuses `/admin`, so its own `/api/admin` is something else.
+fn repeats(from: &str, rest: &str) -> bool {
+    let prefix = from.trim_matches('/');
+    let rest = rest.trim_start_matches('/').strip_prefix(prefix);
+    !prefix.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn leads_to_match(edit: &Edit, pattern: &Pattern, prefix: &str) -> bool {
