@@ -96,11 +96,9 @@ fn a_quick_run_measures_and_reports() {
         &path,
         "--out",
         &out.display().to_string(),
-    ]);
-    // The client reports its own figures as invalid if the machine of the test gave it no CPU.
-    let is_starved = finished.err.contains("INVALID") && finished.err.contains("waited for a CPU");
-    let code = if is_starved { 3 } else { 0 };
-    assert_eq!(finished.code, Some(code), "{finished:?}");
+    ])
+    .on_any_machine();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.out.contains("requests per second"), "{finished:?}");
     let result = results(&out, &finished);
     let trial = &result["works"][0]["variants"][0]["trials"][0];
@@ -141,7 +139,8 @@ fn the_summary_goes_to_standard_output_where_that_is_asked_for() {
         &out.display().to_string(),
         "--markdown",
         "-",
-    ]);
+    ])
+    .on_any_machine();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let summary = fs::read_to_string(out.join("summary.md")).expect("it is there");
     assert_eq!(finished.out, summary);
