@@ -123,7 +123,7 @@ struct Report {
 }
 
 impl Server {
-    /// Puts another configuration in force, with its files as [`check`](crate::site::check()) has found them: requests that
+    /// Puts another configuration in force, with its files as [`check`](crate::site::check::check()) has found them: requests that
     /// begin from now on get their responses from it, those that have begun end as they began. Servers whose group and
     /// address are written as before keep their connections, health and counters. Addresses that it adds are listened
     /// on. Those that it has no more take whoever has connected already, and nobody after them; the connections stay.

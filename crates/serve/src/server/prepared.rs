@@ -43,7 +43,7 @@ pub struct Prepared {
 }
 
 impl Server {
-    /// Starts what a plan says, with its files as [`check`](crate::site::check()) has found them. Connections are accepted when
+    /// Starts what a plan says, with its files as [`check`](crate::site::check::check()) has found them. Connections are accepted when
     /// it returns. The soft limit on open files is raised to the hard one: every connection is a file.
     ///
     /// # Errors
