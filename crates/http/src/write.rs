@@ -102,7 +102,7 @@ impl<'a> HeadWriter<'a> {
         self.raw(b"Content-Length: ").number(length).raw(b"\r\n")
     }
 
-    /// `Date`, from [`date::format`](crate::write::date::format).
+    /// `Date`, from [`date::format`].
     #[inline]
     pub fn date(&mut self, date: &[u8; DATE_BYTES]) -> &mut Self {
         self.raw(b"Date: ").raw(date).raw(b"\r\n")
