@@ -24,6 +24,7 @@ mod sources;
 mod written;
 
 pub mod address;
+pub mod automaton;
 pub mod value;
 
 pub mod diagnostic;

@@ -3,7 +3,6 @@
 
 mod access;
 mod admin;
-mod automaton;
 mod balance;
 mod cache_control;
 mod clients;
@@ -20,6 +19,7 @@ mod guards;
 mod health;
 mod listen;
 mod log;
+mod moved_match;
 mod moved_paths;
 mod process;
 mod protocol;

@@ -2,14 +2,7 @@
 
 use std::collections::HashSet;
 
-use regex_automata::Anchored;
-use regex_automata::hybrid::LazyStateID;
-use regex_automata::hybrid::dfa::{Cache, DFA};
-use regex_automata::nfa::thompson;
-use regex_automata::util::start;
-use regex_automata::util::syntax;
-
-use crate::limits::AUTOMATON_MAX;
+use onrush_config::automaton::{Automaton, State};
 
 /// Whether there may be a directory beneath `below` in whose path the expression is not found, and with `name` behind it
 /// it is. The paths of directories end with a slash.
@@ -19,45 +12,24 @@ pub(crate) fn may_come_with(pattern: &str, below: &str, name: &str) -> bool {
     };
     paths
         .any(below, &mut |paths, state| {
-            if paths.ends(state)? {
+            if paths.automaton.is_match_at_end(state)? {
                 return Some(false);
             }
-            let mut state = state;
-            for byte in name.bytes() {
-                state = paths.next(state, byte)?;
-                if state.is_match() {
-                    return Some(true);
-                }
-            }
-            paths.ends(state)
+            let state = paths.automaton.read(state, name)?;
+            paths.automaton.is_match_at_end(state)
         })
         .unwrap_or(true)
-}
-
-/// Whether there may be a path that begins with `prefix` and in which the expression is found.
-pub(crate) fn may_begin_with(pattern: &str, prefix: &str) -> bool {
-    let Some(mut paths) = Paths::new(pattern) else {
-        return true;
-    };
-    paths.outlives(prefix).unwrap_or(true)
 }
 
 /// Whether the expression is found in what follows `prefix` as if nothing stood before it: no part of the prefix may be part of
 /// what is found.
 pub(crate) fn is_fresh_behind(pattern: &str, prefix: &str) -> bool {
-    let fresh = |paths: &mut Paths| {
-        let begin = start::Config::new().anchored(Anchored::No);
-        let last = prefix.bytes().last();
-        let none = paths
-            .automaton
-            .start_state(&mut paths.cache, &begin.clone().look_behind(last));
-        let mut state = paths.automaton.start_state(&mut paths.cache, &begin).ok()?;
-        for byte in prefix.bytes() {
-            state = paths.next(state, byte)?;
-        }
-        Some(state == none.ok()?)
+    let fresh = |mut automaton: Automaton| {
+        let none = automaton.start_after(prefix.bytes().last())?;
+        let start = automaton.start()?;
+        Some(automaton.read(start, prefix)? == none)
     };
-    Paths::new(pattern).is_some_and(|mut paths| fresh(&mut paths).unwrap_or(false))
+    Automaton::new(pattern).and_then(fresh).unwrap_or(false)
 }
 
 /// Differences between an expression that is looked for in a target, with its query, and in the path of that target.
@@ -87,59 +59,34 @@ pub(crate) fn may_be_in_directory(pattern: &str) -> bool {
     let Some(mut paths) = Paths::new(pattern) else {
         return true;
     };
-    let found = paths.any("/", &mut |paths, state| paths.ends(state));
+    let found = paths.any("/", &mut |paths, state| {
+        paths.automaton.is_match_at_end(state)
+    });
     found.unwrap_or(true) || paths.is_open
 }
 
 /// All paths, by the states that they bring the automaton to.
 struct Paths {
-    automaton: DFA,
-    cache: Cache,
+    automaton: Automaton,
     /// Whether the expression is found in paths whatever is behind.
     is_open: bool,
 }
 
 impl Paths {
-    /// None where the expression is too large, or asks for more than an automaton knows.
     fn new(pattern: &str) -> Option<Paths> {
-        let config = DFA::config()
-            .cache_capacity(AUTOMATON_MAX)
-            // What does not fit is in doubt.
-            .minimum_cache_clear_count(Some(0));
-        let automaton = DFA::builder()
-            .configure(config)
-            .syntax(syntax::Config::new().utf8(false))
-            .thompson(thompson::Config::new().utf8(false))
-            .build(pattern)
-            .ok()?;
-        Some(Paths {
-            cache: automaton.create_cache(),
+        Automaton::new(pattern).map(|automaton| Paths {
             automaton,
             is_open: false,
         })
     }
 
-    /// Whether the expression is found in `prefix`, or may be in what follows it.
-    fn outlives(&mut self, prefix: &str) -> Option<bool> {
-        let begin = start::Config::new().anchored(Anchored::No);
-        let mut state = self.automaton.start_state(&mut self.cache, &begin).ok()?;
-        for byte in prefix.bytes() {
-            state = self.next(state, byte)?;
-            if state.is_match() {
-                return Some(true);
-            }
-        }
-        Some(!state.is_dead())
-    }
-
     /// All targets, with a path in visible letters. None where that cannot be told.
     fn with_queries(&mut self) -> Option<Beyond> {
-        let begin = start::Config::new().anchored(Anchored::No);
-        let begin = self.automaton.start_state(&mut self.cache, &begin).ok()?;
+        let begin = self.automaton.start()?;
         let mut beyond = Beyond::default();
         // Each state with whether the expression is found in the path, where that has ended.
         let (mut seen, mut waiting) = (HashSet::new(), Vec::new());
-        waiting.push((self.next(begin, b'/')?, None));
+        waiting.push((self.automaton.next(begin, b'/')?, None));
         while let Some((state, in_path)) = waiting.pop() {
             if state.is_match() {
                 beyond.is_found |= in_path == Some(false);
@@ -152,30 +99,19 @@ impl Paths {
             if !seen.insert((state, in_path)) {
                 continue;
             }
-            let at_end = self.ends(state)?;
+            let at_end = self.automaton.is_match_at_end(state)?;
             match in_path {
                 Some(in_path) => {
                     beyond.is_found |= at_end && !in_path;
                     beyond.is_lost |= !at_end && in_path;
                 }
-                None => waiting.push((self.next(state, b'?')?, Some(at_end))),
+                None => waiting.push((self.automaton.next(state, b'?')?, Some(at_end))),
             }
             for byte in (b'!'..=u8::MAX).filter(|byte| in_path.is_some() || *byte != b'?') {
-                waiting.push((self.next(state, byte)?, in_path));
+                waiting.push((self.automaton.next(state, byte)?, in_path));
             }
         }
         Some(beyond)
-    }
-
-    fn next(&mut self, state: LazyStateID, byte: u8) -> Option<LazyStateID> {
-        let next = self.automaton.next_state(&mut self.cache, state, byte);
-        next.ok().filter(|next| !next.is_quit())
-    }
-
-    /// Whether the expression is found in the path that ends here, and not before.
-    fn ends(&mut self, state: LazyStateID) -> Option<bool> {
-        let end = self.automaton.next_eoi_state(&mut self.cache, state);
-        end.ok().map(|end| end.is_match())
     }
 
     /// Whether `holds` of any directory beneath `below`, in which the expression is not found before its last slash. None where
@@ -183,16 +119,13 @@ impl Paths {
     fn any(
         &mut self,
         below: &str,
-        holds: &mut dyn FnMut(&mut Paths, LazyStateID) -> Option<bool>,
+        holds: &mut dyn FnMut(&mut Paths, State) -> Option<bool>,
     ) -> Option<bool> {
-        let begin = start::Config::new().anchored(Anchored::No);
-        let mut state = self.automaton.start_state(&mut self.cache, &begin).ok()?;
-        for byte in below.bytes() {
-            state = self.next(state, byte)?;
-            if state.is_match() {
-                self.is_open = true;
-                return Some(false);
-            }
+        let start = self.automaton.start()?;
+        let state = self.automaton.read(start, below)?;
+        if state.is_match() {
+            self.is_open = true;
+            return Some(false);
         }
         let mut seen = HashSet::new();
         let mut waiting = vec![(state, below.ends_with('/'))];
@@ -204,7 +137,7 @@ impl Paths {
                 return Some(true);
             }
             for byte in 1..=u8::MAX {
-                let next = self.next(state, byte)?;
+                let next = self.automaton.next(state, byte)?;
                 match next.is_match() {
                     true => self.is_open = true,
                     false if next.is_dead() => {}
@@ -219,6 +152,7 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onrush_config::automaton::may_begin_with;
 
     #[test]
     fn expressions_may_be_found_in_an_index_file() {

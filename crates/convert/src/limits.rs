@@ -34,10 +34,6 @@ pub(crate) const PREFIX_MAX: usize = 200;
 /// Bytes of the reasons that are said of one directive: three sentences; the line is to be read.
 pub(crate) const REASONS_MAX: usize = 480;
 
-/// Bytes of the states of an automaton that is asked for all paths: hundreds of literals fit; an expression that needs more is
-/// taken for one that may be found.
-pub(crate) const AUTOMATON_MAX: usize = 1 << 20;
-
 /// Entries of a map whose keys are compared without regard to case, each by an expression: longer ones would cost each
 /// request too much.
 pub(crate) const KEYS_MAX: usize = 100;

@@ -1,8 +1,9 @@
 //! Conditions on a path, and what two of them are together.
 
+use onrush_config::automaton::may_begin_with;
 use onrush_config::value;
 
-use crate::automaton::{is_fresh_behind, may_begin_with};
+use crate::automaton::is_fresh_behind;
 use crate::dialect::carried;
 use crate::limits::PREFIX_MAX;
 use crate::parts::choices;

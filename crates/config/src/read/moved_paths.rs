@@ -1,6 +1,7 @@
 //! Compares paths that an edit produces with the conditions of earlier routes.
 
-use super::automaton::{may_begin_with, may_match_after_move};
+use super::moved_match::may_match_after_move;
+use crate::automaton::may_begin_with;
 use crate::plan::{PathEdit, PathMatch, Pattern, Rewrite, RewritePiece, Route};
 
 /// Effect of an edit on a path.
