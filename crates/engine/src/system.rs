@@ -1,4 +1,4 @@
-//! What the kernel grants and tells this process: CPUs, descriptors, limits, confinement, randomness.
+//! The process: CPUs, descriptors, limits, confinement, randomness.
 
 pub(crate) mod allowance;
 pub(crate) mod confinement;

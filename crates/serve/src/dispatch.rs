@@ -1,4 +1,4 @@
-//! What a request gets: the action of its route, or the reason why it gets none.
+//! The action of a request's route, or the reason for a refusal.
 
 pub(crate) mod chosen;
 pub(crate) mod misplaced;

@@ -1,4 +1,4 @@
-//! What routes do to messages: access, admission, CORS, edits, caching, compression, error pages.
+//! Changes that routes make to messages: edits, CORS, caching, compression, error pages.
 
 pub(crate) mod cache_control;
 pub(crate) mod compress;

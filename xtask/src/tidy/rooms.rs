@@ -23,7 +23,7 @@ const STATED: &[(&str, usize, usize)] = &[("bench", 18, 4), ("convert", 27, 1), 
 /// Path of this file.
 const OWN_PATH: &str = "xtask/src/tidy/rooms.rs";
 
-/// What a crate has.
+/// Rooms and lines of a crate.
 #[derive(Debug)]
 struct Plan<'tree> {
     root: &'tree str,
@@ -112,7 +112,7 @@ fn plans<'tree>(tree: &Tree, syntax: &Syntax<'tree>) -> Vec<Plan<'tree>> {
     syntax.roots().map(plan).collect()
 }
 
-/// Which rooms use which.
+/// The rooms that each room uses.
 fn by_room<'tree>(uses: &Uses<'tree>) -> Uses<'tree> {
     let mut rooms = Uses::new();
     for (file, used) in uses {

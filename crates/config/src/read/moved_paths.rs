@@ -19,7 +19,7 @@ enum Edit {
     Begun { to: String },
 }
 
-/// Whether `editing` may edit a path into one that `guard` matches, from a path that `guard` does not match.
+/// Whether `editing` may turn a path that does not match `guard` into one that matches it.
 pub(super) fn may_lead_past(editing: &Route, guard: &PathMatch) -> bool {
     if guard.covers(&editing.when.path) {
         return false;
@@ -93,7 +93,7 @@ fn leads_to_match(edit: &Edit, pattern: &Pattern, prefix: &str) -> bool {
     may_begin_with(pattern.as_str(), to) && !may_begin_with(pattern.as_str(), client)
 }
 
-/// Whether a text of the rule matches `guard` by itself, for an edit of which only parts are known.
+/// Whether a literal of the rule matches `guard` by itself, if the edit is known only in part.
 fn brings_match(rule: &Rewrite, edit: &Edit, guard: &PathMatch, prefix: &str) -> bool {
     let PathMatch::Regex(pattern) = guard else {
         return false;

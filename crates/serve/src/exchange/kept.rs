@@ -70,7 +70,7 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// Takes one of those that the core keeps for reuse.
+    /// Takes a box from the core's spare ones, or makes one.
     pub(super) fn take(spare: &Spare) -> Box<Kept> {
         spare.take().unwrap_or_default()
     }

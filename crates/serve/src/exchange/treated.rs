@@ -1,4 +1,4 @@
-//! What the route of a request does to it and to its response.
+//! Settings that the route of a request applies to it and to its response.
 
 use super::{Exchange, NONE};
 use crate::exchange::settings::Treatment;

@@ -19,7 +19,7 @@ use crate::observe::trace::limits::COLLECTOR_RESPONSE_BYTES_MAX;
 /// Characters of what a collector says that are shown.
 const WORDS_SHOWN: usize = 200;
 
-/// Resolves a host name and waits at most that long. Returns why there is no address otherwise.
+/// Resolves a host name within a time limit. The error is the reason for the log.
 pub(crate) type Lookup = fn(&str, Duration) -> Result<Vec<IpAddr>, String>;
 
 /// Sends messages.

@@ -1,4 +1,4 @@
-//! What a server reports of a group and its servers.
+//! Counters and states of a group and its servers, for the admin interface.
 
 use std::ops::SubAssign;
 
