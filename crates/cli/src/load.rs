@@ -79,7 +79,7 @@ fn refuse_unknown_steps<'a>(
 ) -> Result<(), Error> {
     for condition in conditions {
         let checked = match journeys {
-            Some(journeys) => journeys.check_condition(condition),
+            Some(journeys) => condition.check_journeys(journeys),
             None if condition.scope().is_some() || condition.is_about_checks() => {
                 Err("there are no journeys: give them with --journeys FILE".to_owned())
             }

@@ -14,16 +14,16 @@ use onrush_measure::histogram::Histogram;
 use onrush_measure::{percentile, units};
 use serde::Serialize;
 
-use crate::figures::Kind;
 use crate::limits::SHIFT_SHARE_MIN;
 use crate::merge::part::Part;
-use crate::merge::times::times_of;
-use crate::provenance;
+use crate::record::figures::Kind;
+use crate::record::provenance;
+use crate::record::unanswered::{Censored, Unanswered};
 use crate::report::Report;
+use crate::report::exact::times_of;
 use crate::report::histograms::Histograms;
 use crate::report::latency::Latency;
 use crate::report::rows::SecondRow;
-use crate::unanswered::{Censored, Unanswered};
 use crate::verdict::reason::State;
 
 /// How surely all figures of a comparison hold together.

@@ -1,6 +1,15 @@
 //! One connection's part of a run, from its first request to its last: wait for the pace -> send -> receive -> record
 //! from the intended start. The mirror image of the server's connection.
 
+pub(crate) mod core_run;
+pub(crate) mod duplex;
+pub(crate) mod http2;
+pub(crate) mod outcome;
+pub(crate) mod socket;
+pub(crate) mod stream;
+pub(crate) mod user;
+pub(crate) mod work;
+
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -8,15 +17,14 @@ use std::task::Poll;
 use onrush_engine::{Input, Instant};
 use onrush_tls::Transport;
 
-use crate::core_run::CoreRun;
-use crate::core_run::recorder::Received;
-use crate::duplex::send_while_receiving;
-use crate::failure::Lost;
+use crate::connection::core_run::CoreRun;
+use crate::connection::core_run::recorder::Received;
+use crate::connection::duplex::send_while_receiving;
+use crate::connection::work::Work;
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN, DROPPED_MIN};
-use crate::protocol::request::Last;
-use crate::protocol::response::{Stage, Step};
-use crate::stream;
-use crate::work::Work;
+use crate::protocol::failure::Lost;
+use crate::requests::request::Last;
+use crate::requests::response::{Stage, Step};
 
 /// Makes connection `index` of the core, number `number` of the run, and makes it again whenever it ends, until there is
 /// nothing left to send.

@@ -10,17 +10,14 @@
 //! A mix sends what follows from the number of a request; of a journey only the first request does. So a user is a task of
 //! its own, and goes the way of a connection only where both are the same: who dials, when to begin, what is recorded.
 
-mod check;
+pub(crate) mod check;
 mod file;
 mod json;
-mod link;
-mod redirect;
-mod response;
-mod take;
+pub(crate) mod redirect;
+pub(crate) mod response;
+pub(crate) mod take;
 
-pub(crate) mod record;
 pub(crate) mod steps;
-pub(crate) mod user;
 
 pub use file::{Found, parse};
 pub use steps::Journeys;

@@ -1,88 +1,60 @@
-//! Makes HTTP/1.1 requests and tells the truth about the responses: how many, how fast, how late, and whether this
-//! program was itself the limit.
+//! Load generator: sends requests over HTTP/1.1, HTTP/2, gRPC, memcached or plain TCP and reports how many, how fast and how late
+//! the responses were, and whether this program itself was the limit.
 //!
 //! ```text
-//!  Options ──> plan::Plan ──> run::start ──> part.rs, once per core ──> report::Report
+//!  Options ──> plan::Plan ──> run::start ──> run/part.rs, once per core ──> report::Report
 //!                                              └─ connection.rs, once per connection:
 //!                                                 wait for the pace -> send -> receive -> record
-//!                                                 (socket.rs, where requests are datagrams)
 //! ```
 //!
-//! Each core counts for itself; once a second it sends a copy of its counters to the thread that waits in
-//! [`run::Running::finish`]. Policy ([`pace`], [`stop`]) is pure: state and `now` in, a choice out.
+//! Each core has its own counters; once a second it sends a copy of them to the thread that waits in
+//! [`run::Running::finish`]. [`pace`] is pure: from its state and the time it decides what to send and when to stop.
+//!
+//! A room uses only rooms below it:
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `run` | starts the cores of a run and follows it; live view and metrics |
+//! | `dialect` | command lines of wrk, ab, oha and others |
+//! | `compare`, `merge` | several results |
+//! | `packets` | the generator of test packets, with its own plan and report |
+//! | `report` | a result as JSON, text, HTML and CSV |
+//! | `connection` | tasks that send requests and receive responses, and what they share on a core |
+//! | `verdict` | whether a result is valid, and the user's thresholds |
+//! | `record` | counters and histograms of a core; what the machine did meanwhile |
+//! | `plan` | checked options |
+//! | `journey` | journeys of users as a file describes them |
+//! | `protocol` | bytes of each protocol: requests out, responses in |
+//! | `requests` | which requests are sent: URLs, templates, data, gRPC calls, memcached keys |
+//! | `pace` | when requests are due, when a run stops, clocks and the target |
+//! | `limits` | bounds with their reasons |
 #![forbid(unsafe_code)]
 
-pub mod bytes;
-pub mod plan;
-pub mod reach;
-pub mod target;
-
-pub mod pace;
-pub mod stop;
-
-pub mod moment;
-mod part;
-pub mod populate;
-pub mod run;
-mod seconds;
-
-pub mod grpc;
-pub mod memcached;
-pub mod requests;
-
-mod connection;
-mod core_run;
-mod duplex;
-mod http2;
-pub mod journey;
-mod protocol;
-mod socket;
-mod stream;
-
-pub mod packets;
-
-mod backlog;
-mod dispatch;
-mod gate;
-
-mod failure;
-mod greeting;
-mod record;
-mod rows;
-mod silence;
-mod standing;
-mod work;
-
-pub mod history;
-mod host;
-pub mod times;
-pub mod unanswered;
-pub mod wall_clock;
-
-mod certainty;
 pub mod compare;
-pub mod csv;
+mod connection;
 pub mod dialect;
-pub mod evidence;
-pub mod exposition;
-pub mod figures;
-pub mod find_max;
-pub mod hdr;
-pub mod html;
-pub mod live;
+pub mod journey;
+pub mod limits;
 pub mod merge;
-mod ordered;
-mod provenance;
+pub mod pace;
+pub mod packets;
+pub mod plan;
+mod protocol;
+mod record;
 pub mod report;
-pub mod threshold;
+pub mod requests;
+pub mod run;
 pub mod verdict;
 
-pub mod selftest;
-pub mod untrusted;
+pub use pace::{error, stop, target, wall_clock};
+pub use plan::reach;
+pub use protocol::{bytes, untrusted};
+pub use record::{evidence, figures, history, times, unanswered};
+pub use report::{csv, find_max, hdr, html, moment};
+pub use requests::{grpc, memcached};
+pub use run::{exposition, live, populate, selftest};
+pub use verdict::threshold;
 
-pub mod error;
-pub mod limits;
-
-// For whoever fills in `Options` without depending on the engine and on TLS.
+// For callers that fill in `Options`.
 pub use onrush_engine::Io;
 pub use onrush_tls::{Cipher, ClientSetup, Group, Resume, Verify, Version};

@@ -1,5 +1,11 @@
 //! Every bound of the load generator, each with its reason.
 
+pub(crate) mod http1;
+pub(crate) mod http2;
+pub(crate) mod ordered;
+pub(crate) mod scrape;
+pub(crate) mod socket;
+
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -163,12 +169,6 @@ pub const DESCRIPTORS_PER_CORE: u64 = 8;
 
 /// Descriptors the program needs besides its cores: standard streams, output files, the resolver.
 pub const DESCRIPTORS_OF_PROGRAM: u64 = 16;
-
-/// How long a scraper may take to ask and to take its metrics: it has one packet to send, and others wait behind it.
-pub const SCRAPE_PATIENCE: Duration = Duration::from_secs(2);
-
-/// Pieces in which a scraper's request may arrive: it has a few hundred bytes.
-pub const SCRAPE_PIECES_MAX: usize = 16;
 
 // Bounds of the verdict on a run (verdict.rs).
 

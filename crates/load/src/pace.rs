@@ -1,4 +1,12 @@
-//! When requests should start. Pure: numbers and `now` in, an instant out.
+//! When requests are due and when a run stops, and what that depends on: clocks, the start of all cores, the target.
+
+pub(crate) mod backlog;
+pub(crate) mod dispatch;
+pub mod error;
+pub(crate) mod gate;
+pub mod stop;
+pub mod target;
+pub mod wall_clock;
 
 pub mod arrivals;
 pub mod profile;

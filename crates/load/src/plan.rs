@@ -1,6 +1,6 @@
 //! From what the user asked for to what the cores do: checked, divided and rendered once, before anything starts.
 
-pub mod header;
+pub mod reach;
 
 mod check;
 mod shard;
@@ -12,26 +12,24 @@ use onrush_engine::{Address, Instant, Io};
 use onrush_measure::units;
 use onrush_tls::Connector;
 
-use crate::bytes;
-use crate::error::Error;
-use crate::grpc::descriptors::Descriptors;
 use crate::journey::Journeys;
-use crate::journey::record::JourneysRecord;
 use crate::limits::{BATCH_BYTES_MAX, TIMEOUT_DEFAULT};
-use crate::memcached::filled::Filled;
-use crate::memcached::workload::Workload;
-use crate::memcached::{self, Carrier};
 use crate::pace::arrivals::{ArrivalPlan, Share};
+use crate::pace::error::Error;
+use crate::pace::stop::{Budget, Stop};
+use crate::pace::target::{Scheme, Target};
+use crate::pace::wall_clock::WallTime;
 use crate::pace::{Pace, Start};
+use crate::plan::reach::Reach;
 use crate::protocol::Protocol;
-use crate::protocol::request::RequestKind;
-use crate::reach::Reach;
-use crate::record::Record;
+use crate::protocol::bytes;
+use crate::requests::grpc::descriptors::Descriptors;
+use crate::requests::memcached::filled::Filled;
+use crate::requests::memcached::workload::Workload;
+use crate::requests::memcached::{self, Carrier};
 use crate::requests::mix::Mix;
+use crate::requests::request::RequestKind;
 use crate::requests::{Asks, Request, calls};
-use crate::stop::{Budget, Stop};
-use crate::target::{Scheme, Target};
-use crate::wall_clock::WallTime;
 use check::{check, check_datagrams};
 pub use shard::Shard;
 
@@ -258,15 +256,6 @@ impl Plan {
     /// The kinds of requests.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &RequestKind> {
         (0..self.protocol.kinds()).map(|place| self.protocol.kind(place))
-    }
-
-    /// Empty counters of a core.
-    pub(crate) fn record(&self) -> Record {
-        let outcomes = self.protocol.outcomes();
-        match &self.journeys {
-            None => Record::of(outcomes, self.protocol.kinds()),
-            Some((journeys, _)) => Record::of_journeys(outcomes, JourneysRecord::of(journeys)),
-        }
     }
 
     /// Whether each request of an open loop has a connection of its own.

@@ -6,26 +6,29 @@
 //!                                 └──── one per request ──> Incoming ── received bytes ──> Partial | Done | Refused
 //! ```
 
+pub mod bytes;
+pub(crate) mod failure;
+pub(crate) mod flight;
+pub mod untrusted;
+
 pub(crate) mod echo;
 pub(crate) mod grpc;
 pub(crate) mod http1;
 pub(crate) mod http2;
 pub(crate) mod memcached;
 pub(crate) mod queue;
-pub(crate) mod request;
-pub(crate) mod response;
 
 use std::sync::Arc;
 
 use onrush_tls::Transport;
 
-use crate::memcached::Carrier;
-use crate::memcached::workload::Workload;
+use crate::pace::target::Scheme;
+use crate::requests::memcached::Carrier;
+use crate::requests::memcached::workload::Workload;
 use crate::requests::mix::Mix;
-use crate::target::Scheme;
+use crate::requests::request::{Last, RequestKind};
+use crate::requests::response::{Alike, Outcomes, Response, Step};
 pub(crate) use memcached::counts::{Counts, DatagramCounts};
-use request::{Last, RequestKind};
-use response::{Alike, Outcomes, Response, Step};
 
 /// What a run speaks, and the requests that it makes. The cores share it.
 #[derive(Clone, Debug)]

@@ -1,6 +1,19 @@
 //! What one core has counted. Written at every response, so it allocates nothing after its making; read once a second
 //! and at the end.
 
+pub mod evidence;
+pub mod figures;
+pub mod history;
+pub(crate) mod host;
+pub(crate) mod journeys;
+pub(crate) mod kind;
+pub(crate) mod provenance;
+pub(crate) mod rows;
+pub(crate) mod silence;
+pub(crate) mod standing;
+pub mod times;
+pub mod unanswered;
+
 pub(crate) mod class_times;
 mod handshakes;
 mod limits;
@@ -10,18 +23,19 @@ mod tcp;
 
 use class_times::ClassTimes;
 use onrush_engine::TcpInfo;
-use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Tally;
 use onrush_tls::Info;
 
 use onrush_http::http2::code::Code;
 
-use crate::failure::{Failure, NotConnected};
-use crate::journey::record::JourneysRecord;
 use crate::limits::KINDS_SHOWN_MAX;
-use crate::protocol::response::{Met, Outcome, Outcomes};
-use crate::times::{ResponseTimes, Times};
-use crate::unanswered::Unanswered;
+use crate::plan::Plan;
+use crate::protocol::failure::{Failure, NotConnected};
+use crate::record::journeys::JourneysRecord;
+use crate::record::kind::KindRecord;
+use crate::record::times::{ResponseTimes, Times};
+use crate::record::unanswered::Unanswered;
+use crate::requests::response::{Met, Outcome, Outcomes};
 pub(crate) use handshakes::{Handshakes, Took};
 use recent::Recent;
 pub(crate) use tcp::TcpTotal;
@@ -55,7 +69,7 @@ pub(crate) struct Record {
     /// What they can say, and how often each was said.
     outcomes: &'static Outcomes,
     said: Box<[u64]>,
-    /// See [`Evidence::unaccepted`](crate::evidence::Evidence::unaccepted).
+    /// See [`Evidence::unaccepted`](crate::record::evidence::Evidence::unaccepted).
     pub(crate) unaccepted: u64,
     /// In the order of [`Failure::ALL`]. Invariant: their sum is `tally.errors`.
     failures: [u64; Failure::ALL.len()],
@@ -86,32 +100,19 @@ pub(crate) struct Record {
     pub(crate) journeys: Option<Box<JourneysRecord>>,
 }
 
-/// What came of the requests of one kind.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct KindRecord {
-    pub(crate) responses: u64,
-    /// Of these, others than expected.
-    pub(crate) unexpected: u64,
-    /// Response times.
-    pub(crate) response: Histogram,
-    /// How long those without a response had waited.
-    pub(crate) unanswered: Histogram,
-}
-
-impl KindRecord {
-    /// Adds the record of another core or result.
-    pub(crate) fn merge(&mut self, other: &KindRecord) {
-        self.responses += other.responses;
-        self.unexpected += other.unexpected;
-        self.response.merge(&other.response);
-        self.unanswered.merge(&other.unanswered);
-    }
-}
-
 impl Record {
     /// For a run with one kind of request, whose responses can be these.
     pub(crate) fn new(outcomes: &'static Outcomes) -> Record {
         Record::of(outcomes, 1)
+    }
+
+    /// Empty counters of a core for this plan.
+    pub(crate) fn of_plan(plan: &Plan) -> Record {
+        let outcomes = plan.protocol.outcomes();
+        match &plan.journeys {
+            None => Record::of(outcomes, plan.protocol.kinds()),
+            Some((journeys, _)) => Record::of_journeys(outcomes, JourneysRecord::of(journeys)),
+        }
     }
 
     /// For a run with so many kinds of requests.

@@ -1,5 +1,13 @@
 //! What a run came to: the figures, what speaks against them, as JSON (`docs/load-result.schema.json`) and as text.
 
+pub(crate) mod certainty;
+pub mod csv;
+pub(crate) mod exact;
+pub mod find_max;
+pub mod hdr;
+pub mod html;
+pub mod moment;
+
 pub mod asked;
 pub mod classes;
 pub mod histograms;
@@ -20,24 +28,24 @@ use std::collections::BTreeMap;
 use onrush_measure::second::{Second, Tally};
 use serde::{Deserialize, Serialize};
 
-use crate::certainty::Blocks;
-use crate::evidence::Evidence;
-use crate::failure::Failure;
-use crate::figures::{Figures, Kind};
-use crate::history::History;
 use crate::journey::Journeys;
-use crate::journey::record::JourneysRecord;
+use crate::pace::target::Target;
+use crate::pace::target::lookup::Lookup;
+use crate::pace::wall_clock::ClockRow;
 use crate::plan::Plan;
 use crate::protocol;
+use crate::protocol::failure::Failure;
 use crate::record::Record;
-use crate::target::Target;
-use crate::target::lookup::Lookup;
-use crate::threshold;
-use crate::times::Times;
-use crate::unanswered::{Censored, Unanswered};
+use crate::record::evidence::Evidence;
+use crate::record::figures::{Figures, Kind};
+use crate::record::history::History;
+use crate::record::journeys::JourneysRecord;
+use crate::record::times::Times;
+use crate::record::unanswered::{Censored, Unanswered};
+use crate::report::certainty::Blocks;
 use crate::verdict::Verdict;
 use crate::verdict::reason::Reason;
-use crate::wall_clock::ClockRow;
+use crate::verdict::threshold;
 use asked::Asked;
 use classes::ClassRow;
 use found::{Found, Window, evidence, silence};

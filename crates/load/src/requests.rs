@@ -8,6 +8,12 @@
 //! and its random numbers. So threads and generators that share a run need not talk to each other, and a request that
 //! must be sent again is the same.
 
+pub mod grpc;
+pub mod header;
+pub mod memcached;
+pub(crate) mod request;
+pub(crate) mod response;
+
 pub mod access_log;
 pub mod data;
 pub mod har;
@@ -22,8 +28,8 @@ pub(crate) mod template;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use crate::grpc::code;
-use crate::target::{Scheme, Target};
+use crate::pace::target::{Scheme, Target};
+use crate::requests::grpc::code;
 use data::Data;
 use template::Names;
 

@@ -1,31 +1,39 @@
 //! A run from its start to its report: one core per thread, and one thread that waits for what they tell it.
 
+pub mod exposition;
+pub(crate) mod greeting;
+pub mod live;
+pub(crate) mod part;
+pub mod populate;
+pub(crate) mod seconds;
+pub mod selftest;
+
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
 
 use onrush_engine::{Address, Choice, Core, Cores, Handle, Setup, cpu, descriptors};
 use onrush_measure::units;
 
-use crate::error::Error;
-use crate::gate::Gate;
-use crate::greeting;
-use crate::history::History;
-use crate::host::HostTime;
-use crate::host::ports::Ports;
+use crate::connection::outcome::Outcome;
 use crate::limits::{DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, SOFT_STOP, START_AHEAD_MAX};
-use crate::memcached::Carrier;
-use crate::moment::Moment;
-use crate::part::{Message, Outcome, run_core};
+use crate::pace::error::Error;
+use crate::pace::gate::Gate;
+use crate::pace::stop::{Patience, Prospect};
+use crate::pace::target::lookup::Lookup;
+use crate::pace::wall_clock::WallTime;
 use crate::plan::Plan;
-use crate::reach;
+use crate::plan::reach;
+use crate::record::history::History;
+use crate::record::host::HostTime;
+use crate::record::host::ports::Ports;
+use crate::record::rows::{Row, Rows};
+use crate::record::standing::{Thread, View};
 use crate::report::Report;
 use crate::report::found::Found;
-use crate::rows::{Row, Rows};
-use crate::seconds::Seconds;
-use crate::standing::{Thread, View};
-use crate::stop::{Patience, Prospect};
-use crate::target::lookup::Lookup;
-use crate::wall_clock::WallTime;
+use crate::report::moment::Moment;
+use crate::requests::memcached::Carrier;
+use crate::run::part::{Message, run_core};
+use crate::run::seconds::Seconds;
 
 /// Starts what `plan` says.
 ///

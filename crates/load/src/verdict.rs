@@ -3,6 +3,8 @@
 //! A reason says what was seen, what the bound is and what to do about it. What makes the figures wrong is invalid;
 //! what makes them say something else than they seem to is suspect.
 
+pub mod threshold;
+
 pub mod reason;
 
 mod generator;
@@ -12,7 +14,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::Evidence;
+use crate::record::evidence::Evidence;
 use generator::{
     connections, cpu, fairness, own, ports, rate, retransmits, run_delay, stalls, start, steal,
     throttling,

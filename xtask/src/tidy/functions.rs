@@ -14,7 +14,7 @@ const LINES_MAX: usize = 70;
 
 /// Functions that are longer, by file and name.
 const LONG: &[(&str, &str)] = &[
-    ("crates/load/src/live.rs", "draw_times"),
+    ("crates/load/src/run/live.rs", "draw_times"),
     ("crates/load/src/report.rs", "new"),
 ];
 

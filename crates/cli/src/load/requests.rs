@@ -12,8 +12,8 @@ use onrush_load::limits::{ACCESS_LOG_BYTES_MAX, BODY_BYTES_MAX, REQUESTS_BYTES_M
 use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
 use onrush_load::plan::Options;
-use onrush_load::plan::header::parse_header;
 use onrush_load::requests::data::Data;
+use onrush_load::requests::header::parse_header;
 use onrush_load::requests::{Asks, Body, Expect, Order, Request, Statuses, access_log, har, lines};
 use onrush_load::target::Target;
 

@@ -1,12 +1,12 @@
 //! Differences are found where there are some, and only there.
 
 use super::*;
-use crate::certainty::BlockTimes;
+use crate::record::times::Times;
+use crate::record::unanswered::Unanswered;
+use crate::report::certainty::BlockTimes;
 use crate::report::histograms::Histograms;
 use crate::report::latency::Interval;
 use crate::report::latency::Latency;
-use crate::times::Times;
-use crate::unanswered::Unanswered;
 
 /// Seconds of a run.
 const SECONDS: usize = 30;

@@ -15,13 +15,13 @@ use std::time::Duration;
 use onrush_engine::{Address, Claim, Core, Input, Io, Listener, Simulation, Stream};
 
 use super::run;
-use crate::core_run::CoreRun;
-use crate::failure::Failure;
-use crate::gate::Gate;
-use crate::part::{Message, run_core};
+use crate::connection::core_run::CoreRun;
+use crate::pace::gate::Gate;
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
+use crate::protocol::failure::Failure;
 use crate::record::Record;
+use crate::run::part::{Message, run_core};
 
 const SEEDS: std::ops::Range<u64> = 0..20;
 

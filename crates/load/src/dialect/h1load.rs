@@ -8,9 +8,9 @@ use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Second;
 use onrush_measure::units::{Brief, BriefTime};
 
-use crate::figures::Kind;
-use crate::moment::Moment;
+use crate::record::figures::Kind;
 use crate::report::Report;
+use crate::report::moment::Moment;
 
 /// How a line is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -123,7 +123,7 @@ fn buckets(times: &Histogram) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::KindRecord;
+    use crate::record::kind::KindRecord;
     use crate::report::asked::Asked;
 
     fn times(us: &[u64]) -> Histogram {

@@ -8,10 +8,10 @@ use std::time::Duration;
 use onrush_measure::histogram::Histogram;
 use onrush_measure::second::Second;
 
-use crate::figures::Kind;
 use crate::limits::RATE_SAMPLES_MAX;
-use crate::moment::Moment;
+use crate::record::figures::Kind;
 use crate::report::Report;
+use crate::report::moment::Moment;
 use units::{BINARY, METRIC, SECONDS, cell, scaled, time};
 
 /// For how long wrk2 looks before it measures, in a run that is longer.

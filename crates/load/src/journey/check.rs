@@ -13,13 +13,13 @@ use crate::requests::Statuses;
 #[derive(Clone, Debug)]
 pub(crate) struct Check {
     pub(crate) name: String,
-    pub(super) severity: Severity,
-    pub(super) test: Test,
+    pub(crate) severity: Severity,
+    pub(crate) test: Test,
 }
 
 /// What a failed check means for the journey.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Severity {
+pub(crate) enum Severity {
     /// It ends.
     Required,
     /// It goes on.
@@ -28,7 +28,7 @@ pub(super) enum Severity {
 
 /// What is looked at, and what must be true of it.
 #[derive(Clone, Debug)]
-pub(super) enum Test {
+pub(crate) enum Test {
     Status(Box<[Statuses]>),
     /// The first field with this name.
     Header(String, Condition),
@@ -39,7 +39,7 @@ pub(super) enum Test {
 
 /// What must be true.
 #[derive(Clone, Debug)]
-pub(super) enum Condition {
+pub(crate) enum Condition {
     /// It is there.
     Exists,
     /// It is this: a text, or in JSON any value.
@@ -50,7 +50,7 @@ pub(super) enum Condition {
 
 impl Test {
     /// Whether it looks into the body.
-    pub(super) fn is_of_body(&self) -> bool {
+    pub(crate) fn is_of_body(&self) -> bool {
         match self {
             Test::Json(..) | Test::Body(_) => true,
             Test::Status(_) | Test::Header(..) => false,
@@ -58,12 +58,12 @@ impl Test {
     }
 
     /// Whether it tests the status of a response.
-    pub(super) fn is_of_status(&self) -> bool {
+    pub(crate) fn is_of_status(&self) -> bool {
         matches!(self, Test::Status(_))
     }
 
     /// Whether `response` is so.
-    pub(super) fn holds(&self, response: &Response) -> bool {
+    pub(crate) fn holds(&self, response: &Response) -> bool {
         match self {
             Test::Status(statuses) => {
                 let is_one = |of: &Statuses| (of.from..=of.to).contains(&response.status);

@@ -10,10 +10,10 @@ use onrush_measure::amount;
 use super::steps::{Connection, Journey, Journeys, Lifetime, Step, Think};
 use super::take::{Take, Used, Value};
 use crate::limits::{BODY_BYTES_MAX, STEPS_MAX, THINK_MAX};
-use crate::plan::header::check_header;
+use crate::pace::target::Target;
+use crate::requests::header::check_header;
 use crate::requests::template::names;
 use crate::requests::{Body, Expect, Request, lines, place};
-use crate::target::Target;
 use table::{FileTable, StepTable, named, texts};
 
 /// What came of a file of journeys.

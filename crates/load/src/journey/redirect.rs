@@ -6,30 +6,30 @@ use memchr::memmem;
 use onrush_http::Method;
 
 use super::response::Response;
+use crate::pace::target::Target;
 use crate::requests::cookies::Jar;
-use crate::target::Target;
 
 /// A request as it is sent.
 #[derive(Clone, Debug)]
-pub(super) struct Written {
-    pub(super) method: Method,
+pub(crate) struct Written {
+    pub(crate) method: Method,
     /// Its head, and its body where that was copied behind it.
-    pub(super) text: Vec<u8>,
+    pub(crate) text: Vec<u8>,
     /// A body that is too large to be copied.
-    pub(super) body: Option<Rc<[u8]>>,
+    pub(crate) body: Option<Rc<[u8]>>,
     /// Its connection ends with it.
-    pub(super) closes: bool,
+    pub(crate) closes: bool,
 }
 
 /// Whether `response` says that what was asked for is elsewhere.
-pub(super) fn is_redirect(response: &Response) -> bool {
+pub(crate) fn is_redirect(response: &Response) -> bool {
     matches!(response.status, 301 | 302 | 303 | 307 | 308)
 }
 
 impl Written {
     /// The request that follows `response`, the response to this one, with the cookies of `jar`; `None` where it says no
     /// place, or one that is not at the server of `target`.
-    pub(super) fn follow(
+    pub(crate) fn follow(
         &self,
         response: &Response,
         target: &Target,

@@ -7,25 +7,25 @@ use onrush_http::body::BodyReader;
 use onrush_http::response::ResponseHead;
 use onrush_http::{Framing, Method, Parsed, header_is};
 
-use crate::failure::Failure;
 use crate::limits::BODY_KEPT_MAX;
+use crate::limits::http1::RESPONSE_LIMITS;
+use crate::protocol::failure::Failure;
 use crate::protocol::http1::held_head::{HeldHead, parse};
-use crate::protocol::http1::limits::RESPONSE_LIMITS;
 use crate::requests::cookies::Cookie;
 
 /// Whether a body is looked into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wants {
+pub(crate) enum Wants {
     Body,
     HeadAlone,
 }
 
 /// A whole response.
 #[derive(Debug, Default)]
-pub(super) struct Response {
-    pub(super) status: u16,
+pub(crate) struct Response {
+    pub(crate) status: u16,
     /// Whether the connection can carry another request.
-    pub(super) keep_alive: bool,
+    pub(crate) keep_alive: bool,
     fields: Vec<(String, Vec<u8>)>,
     body: Vec<u8>,
     /// Bytes of it that came; more than `body` has where it is longer than is kept.
@@ -34,19 +34,19 @@ pub(super) struct Response {
 
 impl Response {
     /// The values of the fields with this name, in their order.
-    pub(super) fn fields(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn fields(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         let named = self.fields.iter();
         let named = named.filter(move |(field, _)| field.eq_ignore_ascii_case(name));
         named.map(|(_, value)| value.as_slice())
     }
 
     /// The cookies that it sets or takes back.
-    pub(super) fn cookies(&self) -> impl Iterator<Item = Cookie> {
+    pub(crate) fn cookies(&self) -> impl Iterator<Item = Cookie> {
         self.fields("set-cookie").filter_map(Cookie::parse)
     }
 
     /// Its body, without codings once [`decode`](Self::decode) has been there.
-    pub(super) fn body(&self) -> &[u8] {
+    pub(crate) fn body(&self) -> &[u8] {
         &self.body
     }
 
@@ -54,7 +54,7 @@ impl Response {
     ///
     /// # Errors
     /// When it is longer than what is kept, or is coded in a way that is not read here.
-    pub(super) fn decode(&mut self) -> Result<(), Failure> {
+    pub(crate) fn decode(&mut self) -> Result<(), Failure> {
         if self.body_bytes > self.body.len() as u64 {
             return Err(Failure::BodyTooLong);
         }
@@ -93,7 +93,7 @@ impl Response {
 
 /// What received bytes come to.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// More must be received.
     ExpectHead,
     /// More must be received, of the body.
@@ -105,7 +105,7 @@ pub(super) enum Step {
 
 /// The response to one request, as far as it has come.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     method: Method,
     wants: Wants,
     held: HeldHead,
@@ -116,7 +116,7 @@ pub(super) struct Incoming {
 
 impl Incoming {
     /// The response to a request with this method.
-    pub(super) fn new(method: Method, wants: Wants) -> Incoming {
+    pub(crate) fn new(method: Method, wants: Wants) -> Incoming {
         Incoming {
             method,
             wants,
@@ -128,7 +128,7 @@ impl Incoming {
 
     /// Steps over what `input` has of the response. Returns how many bytes that are, and what they come to; what is left of
     /// the input is to be shown again, with more behind it.
-    pub(super) fn step(&mut self, input: &[u8]) -> (usize, Step) {
+    pub(crate) fn step(&mut self, input: &[u8]) -> (usize, Step) {
         let mut at = 0;
         let step = self.advance(input, &mut at);
         (at, step.unwrap_or_else(Step::Refused))
@@ -198,7 +198,7 @@ impl Incoming {
     }
 
     /// The response, where the end of the connection completes it.
-    pub(super) fn end(&mut self) -> Option<Response> {
+    pub(crate) fn end(&mut self) -> Option<Response> {
         self.body.as_ref()?.end_of_input().ok()?;
         let mut response = std::mem::take(&mut self.response);
         response.keep_alive = false;

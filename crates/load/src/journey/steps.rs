@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::check::Check;
 use super::take::{Take, Value};
 use crate::requests::mix::choose;
-use crate::threshold::{Place, Threshold};
 
 /// What users do.
 #[derive(Clone, Debug)]
@@ -84,48 +83,8 @@ impl Journeys {
         self.values.iter().map(|value| value.name.clone()).collect()
     }
 
-    /// Refuses a condition about a journey or a step that is not among these, and about checks where there are none.
-    ///
-    /// # Errors
-    /// Says which there are.
-    pub fn check_condition(&self, condition: &Threshold) -> Result<(), String> {
-        let all = self.all();
-        let place = match condition.scope() {
-            None => None,
-            Some(scope) => {
-                let named = all.iter().map(|(name, steps)| {
-                    let steps = steps.iter().map(|step| step.name.as_str());
-                    (*name, steps.collect())
-                });
-                Some(scope.find(&named.collect::<Vec<(&str, Vec<&str>)>>())?)
-            }
-        };
-        if !condition.is_about_checks() {
-            return Ok(());
-        }
-        let steps: Vec<&Step> = match place {
-            None => self
-                .journeys
-                .iter()
-                .flat_map(|journey| &journey.steps)
-                .collect(),
-            Some(Place {
-                journey,
-                step: None,
-            }) => all[journey].1.iter().collect(),
-            Some(Place {
-                journey,
-                step: Some(step),
-            }) => vec![&all[journey].1[step]],
-        };
-        match steps.iter().any(|step| !step.checks.is_empty()) {
-            true => Ok(()),
-            false => Err("nothing is checked there: give its steps check = [ ... ]".to_owned()),
-        }
-    }
-
     /// What users do before they begin, where that is something, and the journeys: as a result lists them.
-    fn all(&self) -> Vec<(&str, &[Step])> {
+    pub(crate) fn all(&self) -> Vec<(&str, &[Step])> {
         let setup = self.has_setup().then_some(("setup", &self.setup[..]));
         let journeys = self.journeys.iter();
         let journeys = journeys.map(|journey| (journey.name.as_str(), &journey.steps[..]));

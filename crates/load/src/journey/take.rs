@@ -26,15 +26,15 @@ pub(crate) enum Used {
 #[derive(Clone, Debug)]
 pub(crate) struct Take {
     /// Its number.
-    pub(super) value: usize,
-    pub(super) source: Source,
+    pub(crate) value: usize,
+    pub(crate) source: Source,
     /// What it is where the response has none.
-    pub(super) default: Option<String>,
+    pub(crate) default: Option<String>,
 }
 
 /// Where in a response a value stands.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// The first field with this name.
     Header(String),
     /// The cookie with this name that is set.
@@ -47,7 +47,7 @@ pub(super) enum Source {
 
 impl Source {
     /// Whether it looks into the body.
-    pub(super) fn is_of_body(&self) -> bool {
+    pub(crate) fn is_of_body(&self) -> bool {
         match self {
             Source::Json(_) | Source::Regex(_) => true,
             Source::Header(_) | Source::Cookie(_) => false,
@@ -76,7 +76,7 @@ impl Source {
 
 impl Take {
     /// The value in `response`; `None` where it has none that can be sent where it is `used`.
-    pub(super) fn find(&self, response: &Response, used: Used) -> Option<Vec<u8>> {
+    pub(crate) fn find(&self, response: &Response, used: Used) -> Option<Vec<u8>> {
         let found = self.source.find(response);
         let value = found.or(self.default.clone().map(String::into_bytes))?;
         let is_fit = match used {

@@ -2,8 +2,8 @@
 
 use super::part::Part;
 use super::span::Span;
+use crate::pace::wall_clock::{ClockRow, WallTime};
 use crate::verdict::reason::{Reason, State};
-use crate::wall_clock::{ClockRow, WallTime};
 
 /// What is known of all clocks: as much as of the worst.
 pub(super) fn clock(parts: &[Part], span: &Span) -> ClockRow {

@@ -130,9 +130,9 @@ fn silent_s(parts: &[Part], rows: &[SecondRow]) -> f64 {
 mod tests {
     use super::super::merge;
     use super::*;
+    use crate::record::times::Times;
+    use crate::record::unanswered::Unanswered;
     use crate::report::histograms::Histograms;
-    use crate::times::Times;
-    use crate::unanswered::Unanswered;
 
     /// A generator that began at `began`, warmed up for `warm_up_s` and then had 100 responses of 5 bytes in each second of
     /// `measured_s`.

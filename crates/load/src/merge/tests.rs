@@ -4,8 +4,8 @@ use crate::report::asked::ShardRow;
 use crate::report::rows::SecondRow;
 
 use super::*;
-use crate::unanswered::Unanswered;
-use crate::wall_clock::ClockRow;
+use crate::pace::wall_clock::ClockRow;
+use crate::record::unanswered::Unanswered;
 
 /// A generator that began at `began` and measured `values` (in microseconds), one in each hundredth of a second.
 fn part(name: &str, began: f64, values: impl IntoIterator<Item = u64>) -> Part {

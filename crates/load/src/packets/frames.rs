@@ -15,7 +15,7 @@ use super::limits::{NEIGHBOUR_LOOK, NEIGHBOUR_TIMEOUT};
 use super::path::{self, Path};
 use super::plan::Options;
 use super::task::Task;
-use crate::error::Error;
+use crate::pace::error::Error;
 
 /// The frames of a flow.
 pub(super) struct Frames {

@@ -22,10 +22,10 @@ use super::path;
 use super::schedule::{Schedule, SharedBudget};
 use super::sending::Sending;
 use super::task::{FarEnd, FlowOutcome, Task};
-use crate::gate::{Gate, Signal};
-use crate::host::ThreadTime;
 use crate::limits::{BEAT, DATAGRAM_BYTES_MAX, LANDING_LOOKS, MESSAGES_PER_CALL};
-use crate::stop::Stop;
+use crate::pace::gate::{Gate, Signal};
+use crate::pace::stop::Stop;
+use crate::record::host::ThreadTime;
 
 /// What a core tells the thread that waits.
 pub(crate) enum Message {

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::link::{Hop, Link};
 use super::plan::Options;
-use crate::error::Error;
-use crate::reach::unspecified;
+use crate::pace::error::Error;
+use crate::plan::reach::unspecified;
 
 /// One of the interfaces of a run, and the way to the target by it.
 #[derive(Clone, PartialEq, Eq, Debug)]

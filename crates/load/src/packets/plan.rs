@@ -8,16 +8,16 @@ use onrush_packet::header::HEADER_BYTES;
 use super::departure::Departure;
 use super::limits::{FRAME_FLOWS_MAX, INTERFACES_MAX};
 use super::size::Sizes;
-use crate::error::Error;
 use crate::limits::{
     DURATION_MAX, ECHO_TIMEOUT_DEFAULT, FLIGHT_ALL_MAX, FLIGHT_MAX, FLOWS_MAX, RATE_MAX,
     SEGMENTS_MAX, THREADS_MAX,
 };
 use crate::pace::Pace;
 use crate::pace::arrivals::Share;
-use crate::reach::Sources;
-use crate::stop::Stop;
-use crate::target::Target;
+use crate::pace::error::Error;
+use crate::pace::stop::Stop;
+use crate::pace::target::Target;
+use crate::plan::reach::Sources;
 
 /// Which way datagrams go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -19,16 +19,16 @@ use super::plan::Way;
 use super::run::Second;
 use super::task::Task;
 use super::verdict;
-use crate::figures::Figures;
-use crate::host::HostTime;
-use crate::provenance;
+use crate::pace::target::lookup::Lookup;
+use crate::pace::wall_clock::WallTime;
+use crate::record::figures::Figures;
+use crate::record::host::HostTime;
+use crate::record::provenance;
+use crate::record::times::Times;
+use crate::record::unanswered::Unanswered;
 use crate::report::latency::Latency;
-use crate::target::lookup::Lookup;
-use crate::threshold::{self, Threshold};
-use crate::times::Times;
-use crate::unanswered::Unanswered;
 use crate::verdict::Verdict;
-use crate::wall_clock::WallTime;
+use crate::verdict::threshold::{self, Threshold};
 
 /// What is known behind a run.
 pub(crate) struct Found<'a> {

@@ -20,13 +20,13 @@ use super::path::{self, Path};
 use super::plan::{Plan, Way};
 use super::report::{Found, Report};
 use super::task::{FarEnd, Task};
-use crate::error::Error;
-use crate::gate::Gate;
-use crate::host::HostTime;
 use crate::limits::{QUESTIONS_MAX, REPORT_TIMEOUT, SOFT_STOP};
-use crate::target::Place;
-use crate::target::lookup::Lookup;
-use crate::wall_clock::WallTime;
+use crate::pace::error::Error;
+use crate::pace::gate::Gate;
+use crate::pace::target::Place;
+use crate::pace::target::lookup::Lookup;
+use crate::pace::wall_clock::WallTime;
+use crate::record::host::HostTime;
 
 /// Starts what `plan` says.
 ///

@@ -8,7 +8,7 @@ use onrush_engine::Instant;
 
 use crate::pace::Pace;
 use crate::pace::arrivals::{Arrivals, Share};
-use crate::stop::Budget;
+use crate::pace::stop::Budget;
 
 /// What a core may still send, shared by its flows.
 pub(super) type SharedBudget = Rc<Cell<Budget>>;
@@ -127,7 +127,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     use super::*;
-    use crate::stop::Stop;
+    use crate::pace::stop::Stop;
 
     const WHOLE: Share = Share {
         first: 0,

@@ -7,7 +7,7 @@ use onrush_packet::tally::Tally;
 
 use super::path::Path;
 use super::plan::{Plan, Way};
-use crate::target::lookup::Lookup;
+use crate::pace::target::lookup::Lookup;
 
 /// What all cores of a run know.
 #[derive(Debug)]

@@ -4,16 +4,16 @@ use onrush_measure::units;
 use onrush_packet::memcached::FRAME_BYTES;
 
 use super::{Options, Shard};
-use crate::http2::limits::STREAMS_MAX;
+use crate::limits::http2::STREAMS_MAX;
+use crate::limits::socket::IDS_PER_REQUEST;
 use crate::limits::{
     CONNECTIONS_MAX, DATAGRAM_BYTES_MAX, DURATION_MAX, RATE_MAX, START_MAX, THREADS_MAX,
 };
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
+use crate::pace::target::{Place, Scheme};
+use crate::protocol::flight::ids_of;
 use crate::requests::mix::says_close;
-use crate::socket::flight::ids_of;
-use crate::socket::limits::IDS_PER_REQUEST;
-use crate::target::{Place, Scheme};
 
 pub(super) fn check(options: &Options) -> Result<(), String> {
     let Options {

@@ -1,8 +1,8 @@
 //! Options become plans, or are refused with a reason.
 
-use super::header::parse_header;
 use super::*;
-use crate::protocol::request::Last;
+use crate::requests::header::parse_header;
+use crate::requests::request::Last;
 use std::num::NonZeroU64;
 
 /// One connection that asks `url` for one response; tests change what they are about.

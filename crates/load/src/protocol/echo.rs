@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use onrush_tls::Transport;
 
-use super::request::RequestKind;
-use super::response::{Met, Outcome, Outcomes, Response, Stage, Step};
+use crate::requests::request::RequestKind;
+use crate::requests::response::{Met, Outcome, Outcomes, Response, Stage, Step};
 
 /// There is one thing that an echo says.
 pub(crate) static OUTCOMES: Outcomes = Outcomes {

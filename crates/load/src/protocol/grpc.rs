@@ -7,9 +7,9 @@ use onrush_http::header_is;
 use onrush_http::http2::End;
 use onrush_http::http2::fields::FieldSection;
 
-use super::response::{Outcome, Outcomes};
-use crate::grpc::code;
-use crate::grpc::message::Unary;
+use crate::requests::grpc::code;
+use crate::requests::grpc::message::{Unary, is_grpc};
+use crate::requests::response::{Outcome, Outcomes};
 
 /// Codes, and above them statuses of HTTP other than 200, by their own numbers.
 pub(crate) static OUTCOMES: Outcomes = Outcomes {
@@ -137,13 +137,4 @@ fn values<'f>(fields: &'f FieldSection, wanted: &str) -> impl Iterator<Item = &'
     let fields = fields.iter();
     let fields = fields.filter(move |(name, _)| header_is(name, wanted));
     fields.map(|(_, value)| value)
-}
-
-/// Whether a content type is `application/grpc`, with a format behind it or not (Content-Type).
-pub(crate) fn is_grpc(content_type: &[u8]) -> bool {
-    const WANTED: &[u8] = b"application/grpc";
-    let Some((begin, rest)) = content_type.split_at_checked(WANTED.len()) else {
-        return false;
-    };
-    begin.eq_ignore_ascii_case(WANTED) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
 }

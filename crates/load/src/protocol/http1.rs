@@ -4,7 +4,6 @@
 mod heads;
 pub(crate) mod held_head;
 mod incoming;
-pub(crate) mod limits;
 mod sending;
 
 use std::cell::RefCell;
@@ -12,10 +11,10 @@ use std::sync::Arc;
 
 use onrush_tls::Transport;
 
-use super::request::Last;
-use super::response::Outcomes;
 use crate::requests::cookies::Jar;
 use crate::requests::mix::Mix;
+use crate::requests::request::Last;
+use crate::requests::response::Outcomes;
 use heads::Heads;
 pub(crate) use incoming::Incoming;
 use incoming::STATUS_MIN;

@@ -14,12 +14,12 @@ use onrush_http::http2::{CannotOpen, Connection, Content, End, Stream};
 use onrush_http::{HeaderSlots, Method, header_is};
 
 use super::http1::Bodies;
-use super::request::Last;
-use crate::http2::limits::PATHS_KEPT_MAX;
-use crate::protocol::http1::limits::RESPONSE_LIMITS;
+use crate::limits::http1::RESPONSE_LIMITS;
+use crate::limits::http2::PATHS_KEPT_MAX;
+use crate::pace::target::Scheme;
 use crate::requests::cookies::{Cookie, Jar};
 use crate::requests::mix::{Mix, Recipe};
-use crate::target::Scheme;
+use crate::requests::request::Last;
 use lines::{Fields, Lines};
 
 /// What writes a core's requests and reads the heads of the responses.

@@ -19,9 +19,9 @@ use onrush_packet::memcached::Frame;
 use onrush_tls::Transport;
 
 use super::queue::queue_bytes;
-use super::response::{Alike, Outcomes};
-use crate::memcached::Carrier;
-use crate::memcached::workload::Workload;
+use crate::requests::memcached::Carrier;
+use crate::requests::memcached::workload::Workload;
+use crate::requests::response::{Alike, Outcomes};
 use answer::Said;
 use assembly::Messages;
 use counts::{Counts, DatagramCounts};

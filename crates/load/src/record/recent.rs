@@ -3,7 +3,7 @@
 //! requests that were sent at once, are one of them.
 
 use super::limits::TIMES_HELD;
-use crate::times::{ResponseTimes, Times, Took};
+use crate::record::times::{ResponseTimes, Times, Took};
 
 /// The latest response times.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Responses counted by status, or what takes its place in other protocols.
 
 use super::Record;
-use crate::protocol::response::Outcome;
+use crate::requests::response::Outcome;
 
 impl Record {
     /// Responses by outcome name, without outcomes that did not occur.

@@ -1,5 +1,7 @@
 //! Counters and their sums.
 
+use onrush_measure::histogram::Histogram;
+
 use super::*;
 use crate::protocol::http1::OUTCOMES;
 

@@ -4,7 +4,7 @@ use onrush_engine::Io;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Plan, Shard};
-use crate::provenance::secret::{HIDDEN, is_secret};
+use crate::record::provenance::secret::{HIDDEN, is_secret};
 
 /// What was asked for, with defaults filled in.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -7,22 +7,22 @@ use onrush_measure::second::Tally;
 use onrush_measure::units;
 
 use super::number::{microseconds, rounded, share_of};
-use crate::core_run::End;
-use crate::evidence::{Evidence, OwnPart, ThreadEvidence};
-use crate::failure::Failure;
-use crate::history::History;
-use crate::host::HostTime;
-use crate::host::ports::Ports;
-use crate::part::Outcome;
+use crate::connection::core_run::End;
+use crate::connection::outcome::Outcome;
+use crate::pace::stop::Prospect;
+use crate::pace::target::lookup::Lookup;
+use crate::pace::wall_clock::WallTime;
 use crate::plan::Plan;
+use crate::protocol::failure::Failure;
 use crate::record::Record;
-use crate::silence::Silence;
-use crate::standing::response_mean_us;
-use crate::stop::Prospect;
-use crate::target::lookup::Lookup;
-use crate::times::Times;
-use crate::unanswered::Unanswered;
-use crate::wall_clock::WallTime;
+use crate::record::evidence::{Evidence, OwnPart, ThreadEvidence};
+use crate::record::history::History;
+use crate::record::host::HostTime;
+use crate::record::host::ports::Ports;
+use crate::record::silence::Silence;
+use crate::record::standing::response_mean_us;
+use crate::record::times::Times;
+use crate::record::unanswered::Unanswered;
 
 /// What a report is made of.
 pub(crate) struct Found<'a> {

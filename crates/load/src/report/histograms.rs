@@ -3,9 +3,9 @@
 use onrush_measure::histogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::figures::Kind;
-use crate::times::Times;
-use crate::unanswered::Unanswered;
+use crate::record::figures::Kind;
+use crate::record::times::Times;
+use crate::record::unanswered::Unanswered;
 
 /// Histograms in nanoseconds as HdrHistogram V2, compressed, in Base64; three significant digits, as they were recorded.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -8,10 +8,10 @@ use onrush_measure::units;
 use serde::{Deserialize, Serialize};
 
 use super::latency::Latency;
-use crate::failure::Failure;
 use crate::journey::Journeys;
-use crate::journey::record::{JourneyRecord, JourneysRecord, StepRecord};
 use crate::journey::steps::Step;
+use crate::protocol::failure::Failure;
+use crate::record::journeys::{JourneyRecord, JourneysRecord, StepRecord};
 
 /// What came of the users of one journey, or of what users do before they begin.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

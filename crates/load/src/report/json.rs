@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::limits::{KINDS_SHOWN_MAX, STEPS_MAX};
-use crate::provenance;
+use crate::record::provenance;
 
 impl Report {
     /// Reads what [`to_json`](Self::to_json) wrote.

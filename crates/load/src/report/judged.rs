@@ -4,9 +4,9 @@ use onrush_measure::histogram::Histogram;
 
 use super::Report;
 use super::journeys::{JourneyRow, StepRow};
-use crate::figures::{Checks, Figures, Kind};
-use crate::threshold::{Outcome, Scope, Threshold};
-use crate::unanswered::Censored;
+use crate::record::figures::{Checks, Figures, Kind};
+use crate::record::unanswered::Censored;
+use crate::verdict::threshold::{Outcome, Scope, Threshold};
 
 impl Report {
     /// Times of one kind, with waits of requests without a response as lower bounds.
@@ -124,7 +124,7 @@ impl Users<'_> {
 mod tests {
     use super::*;
     use crate::report::journeys::CheckRow;
-    use crate::threshold::Fate::{self, Failed, Passed, Undecided};
+    use crate::verdict::threshold::Fate::{self, Failed, Passed, Undecided};
 
     /// 1,000 users came to a step, of which 990 could go on after 1 to 990 ms, 4 failed and 6 are at it.
     fn report() -> Report {

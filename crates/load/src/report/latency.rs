@@ -5,9 +5,9 @@ use onrush_measure::{percentile, units};
 use serde::{Deserialize, Serialize};
 
 use super::number::rounded;
-use crate::certainty::EffectiveRow;
-use crate::ordered;
-use crate::unanswered::{Bounds, Censored};
+use crate::limits::ordered;
+use crate::record::unanswered::{Bounds, Censored};
+use crate::report::certainty::EffectiveRow;
 
 /// How surely the intervals of percentiles hold the true ones.
 pub const CONFIDENCE: f64 = 0.95;

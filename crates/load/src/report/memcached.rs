@@ -6,8 +6,8 @@ use std::fmt;
 use onrush_measure::units;
 use serde::{Deserialize, Serialize};
 
-use crate::memcached::filled::Filled;
 use crate::protocol::{Counts, DatagramCounts};
+use crate::requests::memcached::filled::Filled;
 
 /// Commands, keys and values of a run: of all answers that came, those shortly behind its end among them, for the server has
 /// counted them, too.

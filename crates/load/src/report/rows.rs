@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::asked::ShardRow;
 use super::latency::Latency;
 use super::number::{per_second, rounded, share_of};
-use crate::host::ports::Ports;
-use crate::part::Outcome;
+use crate::connection::outcome::Outcome;
 use crate::plan::Plan;
-use crate::record::{Handshakes, KindRecord};
-use crate::rows::Row;
+use crate::record::Handshakes;
+use crate::record::host::ports::Ports;
+use crate::record::kind::KindRecord;
+use crate::record::rows::Row;
 
 /// One result that a sum is made of.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -7,11 +7,11 @@ use onrush_measure::units;
 use super::Report;
 use super::memcached::MemcachedRow;
 use super::number::rounded;
-use crate::failure::Failure;
 use crate::limits::{PORTS_SHARE_MAX, RATE_MISSED_SHARE};
+use crate::pace::stop::Prospect;
 use crate::plan::Plan;
+use crate::protocol::failure::Failure;
 use crate::record::Record;
-use crate::stop::Prospect;
 
 /// What a reader must know before believing the figures.
 pub(super) fn warnings(

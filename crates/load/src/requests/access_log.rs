@@ -19,8 +19,8 @@ use time::macros::format_description;
 
 use super::har::{encoded, literal};
 use super::{Body, Expect, Request};
-use crate::plan::header::check_header;
-use crate::target::Target;
+use crate::pace::target::Target;
+use crate::requests::header::check_header;
 
 /// What came of an access log.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,10 +2,9 @@
 //! sent.
 
 use super::{Body, Request};
-use crate::grpc::descriptors::Descriptors;
-use crate::grpc::message::framed;
 use crate::limits::BODY_BYTES_MAX;
-use crate::protocol::grpc::is_grpc;
+use crate::requests::grpc::descriptors::Descriptors;
+use crate::requests::grpc::message::{framed, is_grpc};
 
 /// Fields of all calls that do not have them: those without which a server takes no call, and that no message is to be compressed.
 const FIELDS: [(&str, &str); 3] = [

@@ -5,8 +5,8 @@ use onrush_http::Refusal;
 use onrush_http::body::BodyReader;
 
 use super::{Expect, Statuses};
-use crate::protocol::http1::limits::RESPONSE_LIMITS;
-use crate::protocol::response::Met;
+use crate::limits::http1::RESPONSE_LIMITS;
+use crate::requests::response::Met;
 
 /// What a response must be like, made ready.
 #[derive(Clone, Debug)]

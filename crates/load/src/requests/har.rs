@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::{Body, Expect, Request, place};
-use crate::plan::header::check_header;
-use crate::target::Target;
+use crate::pace::target::Target;
+use crate::requests::header::check_header;
 
 #[derive(Deserialize)]
 struct Archive {

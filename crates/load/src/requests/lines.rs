@@ -17,8 +17,8 @@ use serde_json::value::RawValue;
 
 use super::{Body, Expect, Request, Statuses, place};
 use crate::limits::BODY_BYTES_MAX;
-use crate::plan::header::check_header;
-use crate::target::Target;
+use crate::pace::target::Target;
+use crate::requests::header::check_header;
 
 /// What stands in a line.
 #[derive(Deserialize)]

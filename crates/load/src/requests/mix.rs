@@ -11,7 +11,7 @@ use super::expect::Expected;
 use super::template::{Names, Place, Template, Values};
 use super::{Asks, Body, Order, Request};
 use crate::limits::{BODY_BYTES_MAX, BODY_COPIED_MAX, REQUEST_BYTES_MAX};
-use crate::protocol::request::{Last, RequestKind};
+use crate::requests::request::{Last, RequestKind};
 
 /// All requests of a run.
 #[derive(Debug)]

@@ -3,13 +3,13 @@
 use onrush_measure::units;
 
 use super::reason::{Judge, Reason, invalid, per_cent, suspect};
-use crate::evidence::{Evidence, OwnPart, ThreadEvidence};
 use crate::limits::{
     BUSY_DURATION_MIN, CONNECTIONS_SHARE_MIN, CPU_SHARE_INVALID, CPU_SHARE_SUSPECT, FAIRNESS_MIN,
     MISSED_SHARE_INVALID, OWN_MIN_US, OWN_PERCENTILE_INVALID, OWN_SHARE_INVALID, OWN_SHARE_SUSPECT,
     RATE_MISSED_SHARE, RETRANSMIT_SHARE_MAX, SEGMENTS_MIN, STALLED_SHARE_INVALID,
     STALLED_SHARE_SUSPECT, START_LATE_MAX, STEAL_SHARE_MAX, THROTTLED_SHARE_MAX,
 };
+use crate::record::evidence::{Evidence, OwnPart, ThreadEvidence};
 
 /// The worst thread by `figure`; none in a run too short for shares of its time to mean anything.
 pub(super) fn worst(evidence: &Evidence, figure: fn(&ThreadEvidence) -> f64) -> Option<f64> {

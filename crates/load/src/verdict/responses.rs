@@ -3,10 +3,10 @@
 use onrush_measure::units;
 
 use super::reason::{Judge, Reason, invalid, per_cent, suspect};
-use crate::evidence::Evidence;
 use crate::limits::{
     FAILED_SHARE_INVALID, RESENT_SHARE_MAX, UNANSWERED_SHARE_INVALID, UNANSWERED_SHARE_SUSPECT,
 };
+use crate::record::evidence::Evidence;
 
 pub(super) fn counts(evidence: &Evidence) -> Option<Reason> {
     let accounted = evidence.responses + evidence.failures + evidence.unfinished;

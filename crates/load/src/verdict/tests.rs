@@ -1,7 +1,7 @@
 //! What speaks against a run, and how much.
 
 use super::*;
-use crate::evidence::{OwnPart, ThreadEvidence};
+use crate::record::evidence::{OwnPart, ThreadEvidence};
 
 /// A closed loop against which nothing speaks.
 fn good() -> Evidence {

@@ -9,7 +9,8 @@ use std::thread;
 use onrush_load::journey;
 use onrush_load::plan::Options;
 
-use crate::{options, run};
+use crate::options;
+use crate::run;
 
 /// Starts a server that sends `response` to each request, and closes the connection after it if `ends` is yes.
 fn server(response: Vec<u8>, ends: Ends) -> String {

@@ -16,7 +16,10 @@ use onrush_load::report::Report;
 use onrush_load::stop::Stop;
 use serde_json::Value;
 
-use crate::{options, respond_to_all, run, server};
+use crate::options;
+use crate::respond_to_all;
+use crate::run;
+use crate::server;
 
 #[path = "schema/calls.rs"]
 mod calls;

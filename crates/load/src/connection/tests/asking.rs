@@ -6,13 +6,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::{OK, Outcome, Reply, Then, play, reply};
-use crate::failure::Failure;
 use crate::limits::BATCH_BYTES_MAX;
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
+use crate::pace::target::Target;
 use crate::plan::Options;
+use crate::protocol::failure::Failure;
 use crate::requests::{Asks, Body, Expect, Order, Request, Statuses};
-use crate::target::Target;
 
 fn request(method: &str, path: &str) -> Request {
     let target = Target::parse("http://server/").unwrap();

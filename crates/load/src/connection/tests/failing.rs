@@ -8,9 +8,9 @@ use std::time::Duration;
 use onrush_engine::{Address, Claim, Core, Listener, Simulation};
 
 use super::{OK, Outcome, SEEDS, Script, Then, listen, load, play, play_simulated, reply};
-use crate::failure::Failure;
 use crate::pace::Pace;
 use crate::plan::Options;
+use crate::protocol::failure::Failure;
 
 /// Each of ten requests fails, as `failure`, when the response to it is `bytes` and `then`.
 #[track_caller]

@@ -14,16 +14,16 @@ use std::time::Duration;
 use onrush_engine::{Address, Claim, Core, Input, Io, Listener, Simulation, Stream};
 
 use super::SEEDS;
-use crate::failure::Failure;
-use crate::gate::Gate;
 use crate::merge::merge;
 use crate::merge::part::Part;
 use crate::pace::Pace;
-use crate::part::run_core;
+use crate::pace::gate::Gate;
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
+use crate::protocol::failure::Failure;
 use crate::record::Record;
 use crate::run;
+use crate::run::part::run_core;
 
 fn plan(change: impl Fn(&mut Options), url: &str) -> Plan {
     let mut options = options(url);
@@ -222,7 +222,7 @@ fn reports_and_sums_have_the_names_of_the_protocol() {
     );
     let text = report.to_string();
     assert!(text.contains("hit: ") && text.contains("miss: "), "{text}");
-    assert!(crate::html::page(report).contains("<th scope=\"row\">hit</th>"));
+    assert!(crate::report::html::page(report).contains("<th scope=\"row\">hit</th>"));
     let sum = merge(&parts).unwrap();
     let all = named(&[("hit", 400), ("miss", 200), ("server_error", 200)]);
     assert_eq!(Vec::from_iter(sum.statuses), all);

@@ -10,11 +10,11 @@ use std::time::Duration;
 use onrush_engine::{Address, Claim, Core, Listener, Simulation};
 
 use super::{OK, SEEDS, Script, Then, listen, play, play_simulated, reply};
-use crate::gate::Gate;
 use crate::pace::Pace;
-use crate::part::run_core;
+use crate::pace::gate::Gate;
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
+use crate::run::part::run_core;
 
 /// One run, and what was due in it by its pace alone.
 fn play_counted(
@@ -22,7 +22,7 @@ fn play_counted(
     change: &impl Fn(&mut Options),
     script: &Script,
     asked: &RefCell<Option<u64>>,
-) -> crate::part::Outcome {
+) -> crate::connection::outcome::Outcome {
     let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
     let listener = Listener::new(&core, &claim).unwrap();
     core.spawn(listen(

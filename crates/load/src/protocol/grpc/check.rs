@@ -6,8 +6,8 @@ use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::{Decoder, Encoder};
 
 use super::{Call, OUTCOMES};
-use crate::grpc::descriptors::Descriptors;
-use crate::protocol::response::Outcome;
+use crate::requests::grpc::descriptors::Descriptors;
+use crate::requests::response::Outcome;
 
 /// More than any section here.
 const LIST_BYTES_MAX: u32 = 1 << 20;

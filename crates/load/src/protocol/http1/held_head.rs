@@ -4,7 +4,7 @@ use onrush_http::obs_fold::unfolded;
 use onrush_http::response::{self, ResponseHead};
 use onrush_http::{HeaderSlots, Limits, Method, Parsed, Refusal};
 
-use crate::protocol::http1::limits::RESPONSE_LIMITS;
+use crate::limits::http1::RESPONSE_LIMITS;
 
 /// Beginning of a head that is larger than a receive buffer.
 #[derive(Debug, Default)]

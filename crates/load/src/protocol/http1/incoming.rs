@@ -7,11 +7,11 @@ use onrush_http::body::BodyReader;
 
 use super::heads::{Head, Heads};
 use super::held_head::HeldHead;
-use crate::protocol::http1::limits::RESPONSE_LIMITS;
-use crate::protocol::response::{Met, Outcome, Response, Stage, Step};
+use crate::limits::http1::RESPONSE_LIMITS;
 use crate::requests::cookies::Jar;
 use crate::requests::expect::{Expected, Search};
 use crate::requests::mix::Recipe;
+use crate::requests::response::{Met, Outcome, Response, Stage, Step};
 
 /// The lowest status: all have three digits (RFC 9112 4).
 pub(super) const STATUS_MIN: u16 = 100;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use onrush_engine::{Core, Part};
 use onrush_tls::Transport;
 
-use crate::protocol::request::Last;
 use crate::requests::cookies::Jar;
 use crate::requests::mix::Mix;
+use crate::requests::request::Last;
 
 /// What a core needs to send requests.
 pub(super) enum Sending {

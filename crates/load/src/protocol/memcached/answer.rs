@@ -1,8 +1,8 @@
 //! What an answer says: a line of the text or the meta protocol in, what it means out (memcached, doc/protocol.txt). Pure.
 
 use super::line::{Words, number};
-use crate::memcached::opaque::Opaque;
-use crate::memcached::ratio::Command;
+use crate::requests::memcached::opaque::Opaque;
+use crate::requests::memcached::ratio::Command;
 
 /// What became of a request, over all of its keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

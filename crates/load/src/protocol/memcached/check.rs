@@ -6,12 +6,12 @@ use onrush_packet::memcached::Frame;
 
 use super::assembly::{Assembly, Messages, Placed};
 use super::{Codec, OUTCOMES};
-use crate::memcached::keys::Distribution;
-use crate::memcached::ratio::Ratio;
-use crate::memcached::sizes::Sizes;
-use crate::memcached::workload::Workload;
-use crate::memcached::{Asks, Dialect, Verify};
-use crate::protocol::response::{Met, Response, Step};
+use crate::requests::memcached::keys::Distribution;
+use crate::requests::memcached::ratio::Ratio;
+use crate::requests::memcached::sizes::Sizes;
+use crate::requests::memcached::workload::Workload;
+use crate::requests::memcached::{Asks, Dialect, Verify};
+use crate::requests::response::{Met, Response, Step};
 
 /// One connection that asks for keys of five bytes in their order, with values of four bytes.
 pub(super) fn codec(change: impl FnOnce(&mut Asks)) -> Codec {

@@ -9,9 +9,9 @@ use super::Sent;
 use super::answer::Said;
 use super::line;
 use super::reading::Reading;
-use crate::memcached::ratio::Command;
-use crate::memcached::{Dialect, Verify, Versions};
-use crate::protocol::response::{Alike, Met, Outcome, Response};
+use crate::requests::memcached::ratio::Command;
+use crate::requests::memcached::{Dialect, Verify, Versions};
+use crate::requests::response::{Alike, Met, Outcome, Response};
 
 /// A hit, whose value is what it should be, or is not looked into.
 const HIT: Response = Response {

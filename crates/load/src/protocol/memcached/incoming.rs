@@ -8,10 +8,10 @@ use super::answer::{self, Answer, Said};
 use super::line::{self, Found};
 use super::reading::Reading;
 use super::value::Value;
-use crate::memcached::ratio::Command;
-use crate::memcached::workload::Key;
-use crate::memcached::{Dialect, Verify};
-use crate::protocol::response::{Met, Outcome, Response, Stage, Step};
+use crate::requests::memcached::ratio::Command;
+use crate::requests::memcached::workload::Key;
+use crate::requests::memcached::{Dialect, Verify};
+use crate::requests::response::{Met, Outcome, Response, Stage, Step};
 
 /// The answer to one request, as far as it has come.
 pub(crate) struct Incoming<'c> {

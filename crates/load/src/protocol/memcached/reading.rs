@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::counts::{Counts, DatagramCounts};
-use crate::memcached::Carrier;
-use crate::memcached::workload::Workload;
+use crate::requests::memcached::Carrier;
+use crate::requests::memcached::workload::Workload;
 
 /// What the answers of a core's connections are read with.
 pub(super) struct Reading {

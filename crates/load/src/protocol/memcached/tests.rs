@@ -2,10 +2,10 @@
 
 use super::check::{codec, said_in_pieces};
 use super::*;
-use crate::memcached::ratio::{Command, Ratio};
-use crate::memcached::sizes::Sizes;
-use crate::memcached::{Asks, Dialect, Verify, Versions};
-use crate::protocol::response::Step;
+use crate::requests::memcached::ratio::{Command, Ratio};
+use crate::requests::memcached::sizes::Sizes;
+use crate::requests::memcached::{Asks, Dialect, Verify, Versions};
+use crate::requests::response::Step;
 
 /// What it comes to, in whatever pieces.
 #[track_caller]
@@ -185,7 +185,7 @@ fn a_value_that_is_looked_at_proves_its_key() {
     let codec = codec(verified);
     let value = |key: u64, length: usize| {
         let mut out = Vec::new();
-        crate::memcached::value::Values::new().write(key, length, &mut out);
+        crate::requests::memcached::value::Values::new().write(key, length, &mut out);
         String::from_utf8(out).unwrap()
     };
     assert_eq!(codec.reading.workload.command(0), Command::Get);

@@ -1,8 +1,8 @@
 //! A value of an answer, as far as it has come.
 
 use super::reading::Reading;
-use crate::memcached::Verify;
-use crate::memcached::workload::Key;
+use crate::requests::memcached::Verify;
+use crate::requests::memcached::workload::Key;
 
 /// A value on its way.
 pub(super) struct Value {

@@ -1,8 +1,8 @@
 //! Requests as bytes, and what cannot be one.
 
 use super::*;
+use crate::pace::target::Target;
 use crate::requests::cookies::Cookie;
-use crate::target::Target;
 use std::num::NonZeroU32;
 
 fn request(path: &str) -> Request {

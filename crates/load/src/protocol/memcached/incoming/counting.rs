@@ -2,7 +2,7 @@
 
 use super::super::answer::Said;
 use super::Incoming;
-use crate::memcached::ratio::Command;
+use crate::requests::memcached::ratio::Command;
 
 impl Incoming<'_> {
     /// The answer is complete, and this was said.

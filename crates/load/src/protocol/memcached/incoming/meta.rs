@@ -1,10 +1,10 @@
 //! Lines of the meta protocol (memcached, doc/protocol.txt): which of a request's answers one is, by its opaque.
 
 use super::{Incoming, Next};
-use crate::memcached::opaque::Opaque;
-use crate::memcached::ratio::Command;
 use crate::protocol::memcached::answer::{self, Answer, Said};
 use crate::protocol::memcached::line;
+use crate::requests::memcached::opaque::Opaque;
+use crate::requests::memcached::ratio::Command;
 
 const OTHER_OPAQUE: &str = "an answer with the opaque of another command";
 

@@ -1,0 +1,155 @@
+//! What makes a core's connections: over TCP or a Unix socket, and TLS where the target speaks it; and its sockets for datagrams.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::Duration;
+
+use onrush_engine::{Address, Core, Datagram, Instant, Stream};
+use onrush_tls::{Connector, Transport};
+
+use crate::limits::{CONNECT_AHEAD, CONNECT_TIMEOUT};
+use crate::pace::gate::Signal;
+use crate::pace::wall_clock::WallTime;
+use crate::plan::reach::Way;
+use crate::plan::{Connecting, Plan};
+use crate::protocol::failure::NotConnected;
+use crate::record::{Record, Took};
+
+/// Makes the connections of one core, and counts them in its record.
+pub(crate) struct Dialer {
+    core: Core,
+    plan: Arc<Plan>,
+    way: Way,
+    timeout: Duration,
+    /// Connections that are being made before the beginning, and that all of them have been.
+    opening: Cell<usize>,
+    opened: Signal,
+}
+
+impl Dialer {
+    /// For so many connections to `address`.
+    pub(super) fn new(
+        core: &Core,
+        plan: &Arc<Plan>,
+        connections: usize,
+        address: Address,
+    ) -> Dialer {
+        let options = &plan.options;
+        let is_before = options.connecting == Connecting::Before;
+        Dialer {
+            core: core.clone(),
+            plan: Arc::clone(plan),
+            way: Way::new(plan, core.id(), address),
+            timeout: options.timeout.min(CONNECT_TIMEOUT),
+            opening: Cell::new(if is_before { connections } else { 0 }),
+            opened: Signal::default(),
+        }
+    }
+
+    /// Waits until all connections are made, or have failed to be, that are to be made before the beginning.
+    pub(crate) async fn opened(&self) {
+        if self.opening.get() > 0 {
+            self.opened.given().await;
+        }
+    }
+
+    /// Makes a connection before the run, where that is wanted; `None` where it is not or cannot be made.
+    pub(crate) async fn connect_before(&self, record: &RefCell<Record>) -> Option<Transport> {
+        let made = self.connect_ahead(record).await;
+        self.ready();
+        made
+    }
+
+    /// The same, and the run does not begin before [`ready`](Self::ready) is said, too.
+    pub(crate) async fn connect_ahead(&self, record: &RefCell<Record>) -> Option<Transport> {
+        if self.plan.options.connecting == Connecting::AtStart {
+            return None;
+        }
+        if let Some(at) = self.plan.options.start_at {
+            let left = at.since(WallTime::now());
+            self.core.sleep(left.saturating_sub(CONNECT_AHEAD)).await;
+        }
+        match self.connect(record).await {
+            Ok(stream) => Some(stream),
+            Err(error) => {
+                record.borrow_mut().connect_failed(&error);
+                None
+            }
+        }
+    }
+
+    /// One of those who connect before the run is ready for it.
+    pub(crate) fn ready(&self) {
+        if self.plan.options.connecting == Connecting::AtStart {
+            return;
+        }
+        self.opening.set(self.opening.get() - 1);
+        if self.opening.get() == 0 {
+            self.opened.give();
+        }
+    }
+
+    /// Makes a socket for datagrams to the target.
+    pub(crate) fn open_datagrams(
+        &self,
+        record: &RefCell<Record>,
+    ) -> Result<Datagram, NotConnected> {
+        record.borrow_mut().tally.connections += 1;
+        let socket = self.way.open_datagrams(&self.core)?;
+        record.borrow_mut().opened();
+        Ok(socket)
+    }
+
+    /// Makes a connection.
+    pub(crate) async fn connect(
+        &self,
+        record: &RefCell<Record>,
+    ) -> Result<Transport, NotConnected> {
+        record.borrow_mut().tally.connections += 1;
+        let begin = self.core.now_exact();
+        let deadline = begin + self.timeout;
+        let stream = self.way.connect(&self.core, deadline).await?;
+        let took = self.took_since(begin);
+        let transport = match &self.plan.connector {
+            None => Transport::plain(stream),
+            // Boxed: connections without TLS need not have room for it.
+            Some(connector) => {
+                Box::pin(self.shake_hands(record, stream, connector, deadline)).await?
+            }
+        };
+        record.borrow_mut().connected(took);
+        Ok(transport)
+    }
+
+    /// How long what began at `begin`, and has just been seen to end, took: behind the turn before, and behind what was done of
+    /// this one, its end may have waited to be seen.
+    fn took_since(&self, begin: Instant) -> Took {
+        let now = self.core.now_exact();
+        let all_ns = now.nanoseconds_since(begin);
+        let late = self.core.lateness().as_nanos() as u64 + now.nanoseconds_since(self.core.now());
+        Took {
+            all_ns,
+            own_ns: late.min(all_ns),
+        }
+    }
+
+    async fn shake_hands(
+        &self,
+        record: &RefCell<Record>,
+        stream: Stream,
+        connector: &Connector,
+        deadline: Instant,
+    ) -> Result<Transport, NotConnected> {
+        let begin = self.core.now_exact();
+        let name = self.plan.options.target.name();
+        let transport = Transport::connect(stream, connector, name, deadline).await?;
+        let took = self.took_since(begin);
+        if let Some(info) = transport.info() {
+            record.borrow_mut().shaken(&info, took);
+            if self.plan.protocol.is_http2() && info.protocol.as_deref() != Some(b"h2") {
+                return Err(NotConnected::NoHttp2(info.protocol.clone()));
+            }
+        }
+        Ok(transport)
+    }
+}

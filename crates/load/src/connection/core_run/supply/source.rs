@@ -1,0 +1,42 @@
+//! Where the intended starts of a core's requests come from.
+
+use std::time::Duration;
+
+use onrush_engine::random::Random;
+
+use crate::pace::Pace;
+use crate::pace::arrivals::Arrivals;
+use crate::pace::dispatch::Dispatch;
+use crate::plan::Plan;
+
+/// Where intended starts come from.
+pub(super) enum Source {
+    /// The moment itself.
+    Closed,
+    /// The moment, after a pause of about so long.
+    Think(Duration, Random),
+    /// The core's arrivals.
+    Open(Box<Dispatch>),
+    /// Each connection's own schedule.
+    Own,
+}
+
+impl Source {
+    /// That of core `core` with so many connections, in turns of `turn` requests.
+    pub(super) fn new(plan: &Plan, core: usize, connections: usize, turn: u64) -> Source {
+        let options = &plan.options;
+        match &options.pace {
+            Pace::Closed => Source::Closed,
+            Pace::Think(time) => {
+                let stream = plan.share_of(core).first;
+                Source::Think(*time, Random::stream(options.seed, stream))
+            }
+            Pace::Open(arrivals) => {
+                let arrivals = Arrivals::new(arrivals, plan.share_of(core), turn);
+                let dispatch = Dispatch::new(arrivals, turn, connections, options.catch_up);
+                Source::Open(Box::new(dispatch))
+            }
+            Pace::EachConnection(_) => Source::Own,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! One connection's part of a run over HTTP/2. Where a connection of HTTP/1.1 waits for responses in the order of its requests,
+//! here several requests are on their way that have nothing to do with each other: each has a lane, a task that waits for the
+//! pace, opens a stream, waits for its response, and records. One more task makes the connection, sends and receives for all
+//! of them.
+//!
+//! ```text
+//!   lane ── stream, request ──> Link ──> Session ── frames of all lanes ──> connection
+//!   lane <── response ───────── Link <── Session <──────────────────────────── bytes
+//! ```
+//!
+//! What a connection of HTTP/1.1 is to the pace, a lane is here; a closed loop has as many requests on their way as there
+//! are lanes on all connections.
+
+mod lane;
+mod link;
+mod session;
+
+use std::rc::Rc;
+
+use crate::connection::core_run::CoreRun;
+use crate::connection::work::Work;
+use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN};
+use lane::End;
+pub(crate) use lane::Untouched;
+use link::Link;
+
+/// Makes connection `index` of the core, number `number` of the run, and makes it again whenever it ends and somebody has
+/// something to ask.
+pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
+    let lanes = core_run.lanes_of_connection();
+    let link = Rc::new(Link::new(&core_run, index, lanes));
+    for place in 0..lanes {
+        let (core_run, link) = (Rc::clone(&core_run), Rc::clone(&link));
+        let core = core_run.core.clone();
+        core.spawn(async move {
+            let lane = index * lanes as u32 + place as u32;
+            let mut work = core_run.work_of(lane, number).await;
+            ask_all(&core_run, &link, place, &mut work).await;
+            core_run.finished(&mut work);
+        });
+    }
+    let record = &core_run.recorder.record;
+    let mut made = core_run.dialer.connect_before(record).await;
+    let mut work = Work::new(index, core_run.core.now_exact());
+    let mut back_off = BACK_OFF_MIN;
+    loop {
+        let stream = match made.take() {
+            Some(stream) => Ok(stream),
+            None => {
+                link.wanted().await;
+                core_run.dialer.connect(record).await
+            }
+        };
+        let has_responded = match stream {
+            Ok(stream) => {
+                let has_responded = link.carry(&stream, &mut work).await;
+                core_run.link_ended(&stream, &work);
+                has_responded
+            }
+            Err(error) => {
+                core_run.connect_failed(&error);
+                false
+            }
+        };
+        if has_responded {
+            back_off = BACK_OFF_MIN;
+        } else {
+            // Accepted and dropped is as good as refused: no reason to hammer.
+            core_run.core.sleep(back_off).await;
+            back_off = (back_off * 2).min(BACK_OFF_MAX);
+        }
+    }
+}
+
+/// Makes the requests of a lane, one behind the other.
+async fn ask_all(core_run: &CoreRun, link: &Link, place: usize, work: &mut Work) {
+    let mut now = core_run.core.now_exact();
+    while core_run.supply.take(work, &mut now, 0).await {
+        let kind = core_run.kind_of(work.number);
+        match link.ask(place, kind, work).await {
+            End::Answered {
+                received,
+                written,
+                at,
+            } => {
+                core_run.responded(work, received, written, at);
+                // The request may have been whole later.
+                now = at.max(core_run.core.now());
+                continue;
+            }
+            End::Untouched(untouched) => core_run.untouched(work, untouched),
+            End::NoStream => core_run.stream_refused(work),
+            End::Lost(failure) => core_run.unanswered_for(work, failure),
+            End::Cancelled(failure, code) => core_run.cancelled(work, failure, code),
+            End::Refused(reason) => core_run.refused(work, reason),
+        }
+        now = core_run.core.now_exact();
+    }
+}
+
+#[cfg(test)]
+mod tests;

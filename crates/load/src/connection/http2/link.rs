@@ -1,0 +1,382 @@
+//! What the lanes of a connection share: the connection that is there, if one is, and who waits for it. Lanes write their
+//! requests into it; one task, the driver's, sends what they have written and steps over what comes for all of them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use onrush_engine::{Input, Instant};
+use onrush_http::http2::code::Code;
+use onrush_tls::Transport;
+
+use super::lane::{End, Lane, Passed, State};
+use super::session::Session;
+use crate::connection::core_run::CoreRun;
+use crate::connection::work::Work;
+use crate::limits::http2::VAIN_CONNECTIONS_MAX;
+use crate::protocol::failure::{Failure, Lost};
+
+/// A connection, made again whenever it ends, and its lanes.
+pub(super) struct Link {
+    core_run: Rc<CoreRun>,
+    /// The connection's number on the core.
+    index: u32,
+    shared: RefCell<Shared>,
+    driver: RefCell<Option<Waker>>,
+    /// It was woken and has not run.
+    is_called: Cell<bool>,
+}
+
+/// How many of a `line` have a stream before who comes now, by when each was first sent, if it was: all, but who is sent again comes only
+/// behind others that were sent before it. Otherwise, where each connection serves a few requests, it would have a stream that is not
+/// served again and again.
+fn turn(line: impl Iterator<Item = Option<Instant>>, sent: Option<Instant>) -> usize {
+    match sent {
+        None => line.count(),
+        Some(sent) => {
+            let is_before = |other: &Option<Instant>| other.is_some_and(|other| other <= sent);
+            line.take_while(is_before).count()
+        }
+    }
+}
+
+struct Shared {
+    session: Option<Session>,
+    /// How many there were, and when the last one was made.
+    sessions: u64,
+    made: Instant,
+    lanes: Box<[Lane]>,
+    /// Lanes that wait for a stream, the one that has waited longest first.
+    waiting: VecDeque<u32>,
+    /// Lanes that may open one and have not yet.
+    invited: u32,
+}
+
+impl Link {
+    pub(super) fn new(core_run: &Rc<CoreRun>, index: u32, lanes: usize) -> Link {
+        let now = core_run.core.now_exact();
+        Link {
+            core_run: Rc::clone(core_run),
+            index,
+            shared: RefCell::new(Shared {
+                session: None,
+                sessions: 0,
+                made: now,
+                lanes: (0..lanes).map(|_| Lane::new(now)).collect(),
+                waiting: VecDeque::with_capacity(lanes),
+                invited: 0,
+            }),
+            driver: RefCell::default(),
+            is_called: Cell::new(false),
+        }
+    }
+
+    /// Makes the request of `work` for the lane at `place`, and waits for what comes of it.
+    pub(super) async fn ask(&self, place: usize, kind: usize, work: &mut Work) -> End {
+        poll_fn(|context| self.poll_ask((place, kind), work, context)).await
+    }
+
+    fn poll_ask(
+        &self,
+        (place, kind): (usize, usize),
+        work: &mut Work,
+        context: &mut Context<'_>,
+    ) -> Poll<End> {
+        let shared = &mut *self.shared.borrow_mut();
+        let lane = &mut shared.lanes[place];
+        match lane.state {
+            State::Ended(end) => {
+                lane.state = State::Idle;
+                return Poll::Ready(end);
+            }
+            State::Waiting | State::Open(_) => {}
+            State::Idle => {
+                (lane.number, lane.kind) = (work.number, kind);
+                if !work.is_sent {
+                    (lane.vain, lane.sent) = (0, None);
+                }
+                lane.waits_since = shared.sessions;
+                let turn = shared.turn(place);
+                if turn > 0 || !self.opens(shared, place, work) {
+                    shared.lanes[place].state = State::Waiting;
+                    shared.waiting.insert(turn, place as u32);
+                }
+                self.call();
+            }
+            State::Invited => {
+                shared.invited -= 1;
+                if !self.opens(shared, place, work) {
+                    shared.lanes[place].state = State::Waiting;
+                    shared.waiting.push_front(place as u32);
+                }
+                self.call();
+            }
+        }
+        shared.lanes[place].await_more(context);
+        Poll::Pending
+    }
+
+    /// Opens a stream for the request of `work`, where there can be one; whether there was.
+    fn opens(&self, shared: &mut Shared, place: usize, work: &mut Work) -> bool {
+        let Some(session) = &mut shared.session else {
+            return false;
+        };
+        if session.room() <= shared.invited {
+            return false;
+        }
+        let lane = &mut shared.lanes[place];
+        let Some(bytes) = session.open(&self.core_run, self.index, (place, lane)) else {
+            return false;
+        };
+        if lane.waits_since < shared.sessions {
+            self.core_run.supply.starts(work, shared.made);
+        }
+        work.queued(bytes);
+        true
+    }
+
+    /// Wakes the driver.
+    fn call(&self) {
+        if self.is_called.replace(true) {
+            return;
+        }
+        if let Some(driver) = &*self.driver.borrow() {
+            driver.wake_by_ref();
+        }
+    }
+
+    /// The driver runs: it is woken from now on by what happens here.
+    fn is_driven(&self, context: &Context<'_>) {
+        self.is_called.set(false);
+        match &mut *self.driver.borrow_mut() {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+    }
+
+    /// Waits until a lane waits for a connection.
+    pub(super) async fn wanted(&self) {
+        poll_fn(|context| {
+            self.is_driven(context);
+            let shared = &mut *self.shared.borrow_mut();
+            shared.give_up_if(&self.core_run);
+            match shared.waiting.is_empty() {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+
+    /// Sends and receives over `stream` until either side has had enough of it. Returns whether a response has come; `work` is
+    /// the connection's own.
+    pub(super) async fn carry(&self, stream: &Transport, work: &mut Work) -> bool {
+        stream.set_deadline(None);
+        let now = self.core_run.core.now_exact();
+        {
+            let shared = &mut *self.shared.borrow_mut();
+            shared.session = Some(Session::new(shared.lanes.len(), now));
+            shared.sessions += 1;
+            shared.made = now;
+            shared.invite(&self.core_run);
+        }
+        let mut input = Input::default();
+        let end = poll_fn(|context| self.poll_carry(stream, &mut input, work, context)).await;
+        self.shared.borrow_mut().end(&self.core_run, end)
+    }
+
+    fn poll_carry(
+        &self,
+        stream: &Transport,
+        input: &mut Input,
+        work: &mut Work,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Lost>> {
+        self.is_driven(context);
+        let shared = &mut *self.shared.borrow_mut();
+        let moved = self.move_on(shared, stream, input, work);
+        let session = shared.session.as_mut().expect("it is being carried");
+        if moved.is_err() {
+            session.send_last(stream);
+            return Poll::Ready(moved);
+        }
+        if session.is_over() {
+            return Poll::Ready(Ok(()));
+        }
+        if session.is_unsent() {
+            // Behind the lanes that were woken, so that what they write leaves with it.
+            self.call();
+        }
+        Poll::Pending
+    }
+
+    /// Sends what was written, and then takes what has come.
+    fn move_on(
+        &self,
+        shared: &mut Shared,
+        stream: &Transport,
+        input: &mut Input,
+        work: &mut Work,
+    ) -> Result<(), Lost> {
+        let core_run = &*self.core_run;
+        let Shared { session, lanes, .. } = shared;
+        let session = session.as_mut().expect("it is being carried");
+        // A server that takes nothing any more may have said why.
+        let sent = session.send(core_run, stream, lanes);
+        while let Poll::Ready(received) = stream.poll_recv(input) {
+            let count = received?;
+            if count == 0 {
+                return Err(Lost::Ended);
+            }
+            let now = core_run.received(stream, count);
+            let what = (stream, input.bytes());
+            let done = session.take(core_run, self.index, what, lanes, now)?;
+            input.consume(done);
+            core_run.recorder.sample_once(stream, work);
+        }
+        shared.invite(core_run);
+        if let (Some(session), false) = (&mut shared.session, shared.waiting.is_empty()) {
+            session.await_room(core_run, stream);
+        }
+        sent
+    }
+}
+
+impl Shared {
+    /// How many of the lanes that wait have a stream before the one at `place`.
+    fn turn(&self, place: usize) -> usize {
+        let line = self.waiting.iter();
+        let line = line.map(|&place| self.lanes[place as usize].sent);
+        turn(line, self.lanes[place].sent)
+    }
+
+    /// Tells lanes that wait that there is a stream for them.
+    fn invite(&mut self, core_run: &CoreRun) {
+        self.give_up_if(core_run);
+        let room = self.session.as_ref().map_or(0, Session::room);
+        while self.invited < room
+            && let Some(place) = self.waiting.pop_front()
+        {
+            let lane = &mut self.lanes[place as usize];
+            lane.state = State::Invited;
+            lane.wake();
+            self.invited += 1;
+        }
+    }
+
+    /// When the run is over, nothing starts any more that was not sent.
+    fn give_up_if(&mut self, core_run: &CoreRun) {
+        if self.waiting.is_empty() || !core_run.is_over() {
+            return;
+        }
+        for place in self.waiting.drain(..) {
+            self.lanes[place as usize].end(End::Lost(Failure::Other));
+        }
+    }
+
+    /// The server has gone away because of `code` and has responded to nobody: who waits for a stream does not so for ever.
+    fn wait_in_vain(&mut self, core_run: &CoreRun, code: Code) {
+        let now = core_run.core.now_exact();
+        let Shared {
+            waiting,
+            lanes,
+            sessions,
+            ..
+        } = self;
+        waiting.retain(|&place| {
+            let lane = &mut lanes[place as usize];
+            if lane.waits_since == *sessions {
+                // It came to wait as the server went away, and may have been passed over before.
+                return true;
+            }
+            lane.vain += 1;
+            let since = *lane.sent.get_or_insert(now);
+            let end = match () {
+                () if lane.vain >= VAIN_CONNECTIONS_MAX => End::Cancelled(Failure::GoneAway, code),
+                () if now >= since + core_run.timeout() => End::Lost(Failure::Timeout),
+                () => return true,
+            };
+            lane.end(end);
+            false
+        });
+    }
+
+    /// The connection has ended. Returns whether a response had come over it.
+    fn end(&mut self, core_run: &CoreRun, end: Result<(), Lost>) -> bool {
+        let session = self.session.take().expect("it was carried");
+        let gone = session.gone_for();
+        let mut is_in_vain = false;
+        for (place, lane) in self.lanes.iter_mut().enumerate() {
+            match lane.state {
+                State::Open(_) => {
+                    is_in_vain = true;
+                    lane.end(lost(lane, end, gone));
+                }
+                State::Invited => {
+                    lane.state = State::Waiting;
+                    self.waiting.push_front(place as u32);
+                }
+                State::Idle | State::Waiting | State::Ended(_) => {}
+            }
+        }
+        self.invited = 0;
+        if let (Some(code), Passed::Everybody) = (session.gone(), session.passed()) {
+            self.wait_in_vain(core_run, code);
+        }
+        if let (false, Err(Lost::Failed(error))) = (is_in_vain, end)
+            && Failure::of_exchange(error) == Failure::Timeout
+        {
+            // The server has no stream for anybody.
+            for place in self.waiting.drain(..) {
+                self.lanes[place as usize].end(End::Lost(Failure::Timeout));
+            }
+        }
+        if let (false, Err(Lost::Refused(reason))) = (is_in_vain, end) {
+            core_run.broke(reason);
+        }
+        session.has_responded()
+    }
+}
+
+/// What becomes of the request of `lane`, whose connection has ended so.
+fn lost(lane: &Lane, end: Result<(), Lost>, gone: Option<Code>) -> End {
+    let failure = match end {
+        Err(Lost::Refused(reason)) => return End::Refused(reason),
+        Err(Lost::Failed(error)) if lane.has_begun() => Failure::of_exchange(error),
+        Ok(()) | Err(Lost::Ended) if lane.has_begun() => Failure::EarlyClose,
+        Err(lost) => Failure::of_lost(lost),
+        Ok(()) => Failure::ClosedUnanswered,
+    };
+    match (failure, gone) {
+        (Failure::Timeout, _) | (_, None) => End::Lost(failure),
+        (_, Some(code)) => End::Cancelled(Failure::GoneAway, code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_sent_first_comes_first_and_who_was_not_sent_last() {
+        let at = |nanoseconds| Some(Instant::from_nanoseconds(nanoseconds));
+        for (line, sent, wanted) in [
+            (&[][..], None, 0),
+            (&[], at(1), 0),
+            (&[None, None], None, 2),
+            (&[None, None], at(1), 0),
+            (&[at(1), at(2), None], at(2), 2),
+            (&[at(1), at(3), None], at(2), 1),
+            (&[at(2), at(3), None], at(1), 0),
+            (&[at(1), at(2), None], None, 3),
+        ] {
+            assert_eq!(
+                turn(line.iter().copied(), sent),
+                wanted,
+                "{line:?} {sent:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What comes: all of it is stepped over at once, and each frame belongs to a lane or to the connection.
+
+use onrush_engine::Instant;
+use onrush_http::http2::code::Code;
+use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::message::response_trailers;
+use onrush_http::http2::{Cause, End as Ends, Event, Stream};
+use onrush_tls::Transport;
+
+use super::{Session, codec_of};
+use crate::connection::core_run::CoreRun;
+use crate::connection::core_run::recorder::Received;
+use crate::connection::http2::lane::{End, Lane, State};
+use crate::limits::http1::RESPONSE_LIMITS;
+use crate::limits::http2::LOOKS_PER_TIMEOUT;
+use crate::protocol::failure::{Failure, Lost};
+use crate::protocol::grpc::Call;
+use crate::protocol::http1::outcome;
+use crate::protocol::http2::{Codec, Speaks};
+use crate::requests::response::{Met, Response};
+
+impl Session {
+    /// Steps over all that has come at `now`, and returns how many bytes of `input` that are.
+    ///
+    /// # Errors
+    /// When what came ends the connection.
+    pub(in crate::connection::http2) fn take(
+        &mut self,
+        core_run: &CoreRun,
+        index: u32,
+        (stream, input): (&Transport, &[u8]),
+        lanes: &mut [Lane],
+        now: Instant,
+    ) -> Result<usize, Lost> {
+        self.note_written(stream, lanes);
+        if !self.is_settled && input.starts_with(b"HTTP/") {
+            return Err(Lost::Refused(match codec_of(core_run).speaks() {
+                Speaks::Http => {
+                    "the server speaks HTTP/1: leave --http2 out, or ask where HTTP/2 is spoken (https:// as a rule)"
+                }
+                Speaks::Grpc => {
+                    "the server speaks HTTP/1, and gRPC is spoken over HTTP/2: ask where that is spoken (grpcs:// where there is TLS)"
+                }
+            }));
+        }
+        let codec = codec_of(core_run);
+        let mut at = 0;
+        while let Some(bytes) = self.hear(codec, index, &input[at..], lanes, now)? {
+            at += bytes;
+            if self.is_exceeded {
+                self.is_exceeded = false;
+                core_run.unasked();
+            }
+        }
+        self.expire(core_run, lanes, now);
+        if !self.is_flushing {
+            // Windows may have room again.
+            self.fill(lanes, now);
+        }
+        if self.connection.open_streams() == 0 {
+            self.is_timed = false;
+            stream.set_deadline(None);
+        }
+        Ok(at)
+    }
+
+    /// Makes one step over `input`. Returns how many bytes of it are done with; `None` when more has to come first.
+    fn hear(
+        &mut self,
+        codec: &Codec,
+        index: u32,
+        input: &[u8],
+        lanes: &mut [Lane],
+        now: Instant,
+    ) -> Result<Option<usize>, Lost> {
+        let step = self.connection.receive(input, &mut self.out);
+        let step = step.map_err(|error| Lost::Refused(error.reason))?;
+        let done = step.bytes;
+        let lane_of_slot = &self.lane_of_slot;
+        let lane_of = |stream: Stream| lane_of_slot[stream.slot()] as usize;
+        match step.event {
+            Event::NeedMore(_) => return Ok(None),
+            Event::Head {
+                stream,
+                fields,
+                end,
+            } => {
+                let lane = &mut lanes[lane_of(stream)];
+                lane.at = now;
+                let method = codec.recipe(lane.kind).method;
+                let status = codec.status(index, method, fields, end);
+                let begun = begin(codec, lane, status, (fields, end));
+                self.take_head(codec, (lane, stream), begun, end);
+            }
+            Event::Data { stream, bytes, end } => {
+                let lane = &mut lanes[lane_of(stream)];
+                lane.at = now;
+                let taken = look(codec, lane, bytes);
+                let bytes = bytes.len() as u32; // of one receive
+                self.connection.release(stream, bytes, &mut self.out);
+                match (taken, end) {
+                    (Err(reason), _) => self.refuse(lane, stream, reason),
+                    (Ok(()), Ends::Stream) => self.answer(codec, lane, stream),
+                    (Ok(()), Ends::Open) => {}
+                }
+            }
+            Event::Trailers { stream, fields } => {
+                let lane = &mut lanes[lane_of(stream)];
+                lane.at = now;
+                match end(codec, lane, fields) {
+                    Ok(()) => self.answer(codec, lane, stream),
+                    Err(reason) => self.refuse(lane, stream, reason),
+                }
+            }
+            Event::Reset { stream, cause } => {
+                let lane = &mut lanes[lane_of(stream)];
+                if let Cause::Local(_) = cause {
+                    // A response that was whole before its request, and then went on.
+                    lane.answer = None;
+                }
+                lane.end(reset(lane, cause));
+            }
+            Event::DataOfClosed(_) => self.is_exceeded = true,
+            Event::GoAway { last, code } => self.go(lanes, last, code),
+            Event::Settings => self.is_settled = true,
+            Event::Window(_) | Event::Pong(_) | Event::Nothing => {}
+        }
+        Ok(Some(done))
+    }
+
+    /// The head of a response has come, or something that should be one.
+    fn take_head(
+        &mut self,
+        codec: &Codec,
+        (lane, stream): (&mut Lane, Stream),
+        status: Result<u16, &'static str>,
+        end: Ends,
+    ) {
+        match status {
+            Err(reason) => self.refuse(lane, stream, reason),
+            // It is not the response yet (RFC 9110 15.2).
+            Ok(..200) => {}
+            Ok(status) => {
+                (lane.status, lane.first_byte) = (status, lane.at);
+                let expected = codec.recipe(lane.kind).expected.as_ref();
+                lane.search = expected.and_then(|expected| expected.search());
+                if end == Ends::Stream {
+                    self.answer(codec, lane, stream);
+                }
+            }
+        }
+    }
+
+    /// The response to the request of `lane` is whole.
+    fn answer(&mut self, codec: &Codec, lane: &mut Lane, stream: Stream) {
+        let outcome = match codec.speaks() {
+            Speaks::Http => outcome(lane.status),
+            Speaks::Grpc => match lane.call.outcome() {
+                Ok(outcome) => {
+                    lane.status = outcome.number;
+                    outcome
+                }
+                Err(reason) => return self.refuse(lane, stream, reason),
+            },
+        };
+        let met = match &codec.recipe(lane.kind).expected {
+            Some(expected) => expected.judge(lane.status, lane.search.as_deref()),
+            None => Met::Yes,
+        };
+        let response = Response {
+            outcome,
+            keep_alive: true,
+            met,
+        };
+        let mut received = Received::new(response, lane.first_byte);
+        received.is_first = !std::mem::replace(&mut self.has_responded, true);
+        let end = End::Answered {
+            received,
+            written: lane.written,
+            at: lane.at,
+        };
+        match self.connection.is_open(stream) {
+            false => lane.end(end),
+            // The rest of the request is sent, as long as the server does not end the stream.
+            true => lane.answer = Some(end),
+        }
+    }
+
+    /// What has come for the request of `lane` is no response.
+    fn refuse(&mut self, lane: &mut Lane, stream: Stream, reason: &'static str) {
+        let code = Code::PROTOCOL_ERROR;
+        self.connection.reset(stream, code, &mut self.out);
+        lane.end(End::Refused(reason));
+    }
+
+    /// The server takes no new streams, and has done nothing for those above `last`.
+    fn go(&mut self, lanes: &mut [Lane], last: u32, code: Code) {
+        self.is_leaving = true;
+        self.gone = Some(code);
+        let passed = self.passed();
+        for lane in lanes {
+            if let State::Open(stream) = lane.state
+                && stream.id() > last
+            {
+                lane.pass_over(code, passed);
+            }
+        }
+    }
+
+    /// Streams on which nothing has happened for too long are given up.
+    fn expire(&mut self, core_run: &CoreRun, lanes: &mut [Lane], now: Instant) {
+        let passed = now.since(self.told);
+        if passed.as_secs() > 0 {
+            self.connection.elapsed(passed);
+            self.told = now;
+        }
+        let timeout = core_run.timeout();
+        if now < self.looked + timeout / LOOKS_PER_TIMEOUT {
+            return;
+        }
+        self.looked = now;
+        for lane in lanes {
+            if let State::Open(stream) = lane.state
+                && lane.at + timeout <= now
+            {
+                self.connection.reset(stream, Code::CANCEL, &mut self.out);
+                lane.end(End::Lost(Failure::Timeout));
+            }
+        }
+    }
+}
+
+/// A head has come, and says `status`, or is none: what it says where it begins a response of what is spoken, or why it does not.
+fn begin(
+    codec: &Codec,
+    lane: &mut Lane,
+    status: Result<u16, &'static str>,
+    (fields, end): (&FieldSection, Ends),
+) -> Result<u16, &'static str> {
+    if let (Speaks::Grpc, Ok(known @ 200..)) = (codec.speaks(), status) {
+        lane.call = Call::begin(known, fields, end)?;
+    }
+    status
+}
+
+/// Bytes of a body have come: why they are not that of a response of what is spoken, if they are not.
+fn look(codec: &Codec, lane: &mut Lane, bytes: &[u8]) -> Result<(), &'static str> {
+    let expected = &codec.recipe(lane.kind).expected;
+    if let (Some(search), Some(expected)) = (&mut lane.search, expected) {
+        expected.look(search, bytes);
+    }
+    match codec.speaks() {
+        Speaks::Http => Ok(()),
+        Speaks::Grpc => lane.call.take(bytes),
+    }
+}
+
+/// Trailers have come: why they do not end a response of what is spoken, if they do not.
+fn end(codec: &Codec, lane: &mut Lane, fields: &FieldSection) -> Result<(), &'static str> {
+    if response_trailers(fields, &RESPONSE_LIMITS).is_err() {
+        return Err("malformed trailers");
+    }
+    match codec.speaks() {
+        Speaks::Http => Ok(()),
+        Speaks::Grpc => lane.call.end(fields),
+    }
+}
+
+/// What becomes of the request of `lane`, whose stream was reset.
+fn reset(lane: &Lane, cause: Cause) -> End {
+    match cause {
+        // Before it has said how many streams it takes (RFC 9113 8.7).
+        Cause::Peer(Code::REFUSED_STREAM) if lane.is_early => End::NoStream,
+        Cause::Peer(code) => End::Cancelled(Failure::StreamReset, code),
+        Cause::Local(error) => End::Refused(error.reason),
+    }
+}

@@ -1,0 +1,147 @@
+//! What is said: requests of all lanes, and bodies as windows have room for them, in one send.
+
+use std::task::Poll;
+
+use onrush_engine::Instant;
+use onrush_http::http2::code::Code;
+use onrush_http::http2::{CannotOpen, End as Ends};
+use onrush_tls::Transport;
+
+use super::{Session, codec_of};
+use crate::connection::core_run::CoreRun;
+use crate::connection::http2::lane::Lane;
+use crate::limits::http2::UNSENT_BYTES_MAX;
+use crate::protocol::failure::Lost;
+use crate::protocol::queue::queue_bytes;
+use crate::requests::request::Last;
+
+impl Session {
+    /// Opens a stream for the request of `lane`, which is at `place` of connection `index`. Returns how many bytes that are;
+    /// `None` when there can be none.
+    pub(in crate::connection::http2) fn open(
+        &mut self,
+        core_run: &CoreRun,
+        index: u32,
+        (place, lane): (usize, &mut Lane),
+    ) -> Option<u64> {
+        let before = self.out.len();
+        let request = (lane.number, lane.kind);
+        let opened = codec_of(core_run).open(&mut self.connection, index, request, &mut self.out);
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(CannotOpen::Full) => return None,
+            Err(CannotOpen::GoingAway | CannotOpen::Exhausted) => {
+                self.is_leaving = true;
+                return None;
+            }
+        };
+        let stream = opened.stream;
+        self.lane_of_slot[stream.slot()] = place as u32;
+        self.unsent.push(place as u32);
+        lane.begin(stream, core_run.core.now());
+        lane.is_early = !self.is_settled;
+        if let Some(body) = opened.body {
+            lane.body = Some((body, 0));
+            self.connection.ready(stream);
+        }
+        self.opened += 1;
+        if core_run.supply.is_last(self.opened) == Last::Yes {
+            self.is_leaving = true;
+            self.connection.go_away(Code::NO_ERROR, &mut self.out);
+        }
+        Some((self.out.len() - before) as u64)
+    }
+
+    /// Sends what waits, as far as the kernel takes it.
+    ///
+    /// # Errors
+    /// When it takes nothing any more.
+    pub(in crate::connection::http2) fn send(
+        &mut self,
+        core_run: &CoreRun,
+        stream: &Transport,
+        lanes: &mut [Lane],
+    ) -> Result<(), Lost> {
+        loop {
+            if !self.is_flushing {
+                self.fill(lanes, core_run.core.now());
+                if self.out.is_empty() {
+                    return Ok(());
+                }
+                self.note_written(stream, lanes);
+                std::mem::swap(&mut self.unsent, &mut self.sent);
+                self.flushed = core_run.core.now_exact();
+                queue_bytes(stream, &self.out);
+                self.out.clear();
+                self.is_flushing = true;
+                if !self.is_timed && self.connection.open_streams() > 0 {
+                    self.is_timed = true;
+                    core_run.extend_deadline(stream, self.flushed);
+                }
+            }
+            match stream.poll_flush() {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(flushed) => flushed?,
+            }
+            self.is_flushing = false;
+            self.connection.sent();
+        }
+    }
+
+    /// Nothing is on its way, and somebody waits for a stream: something has to come for him, too.
+    pub(in crate::connection::http2) fn await_room(
+        &mut self,
+        core_run: &CoreRun,
+        stream: &Transport,
+    ) {
+        if !self.is_timed && self.connection.open_streams() == 0 {
+            self.is_timed = true;
+            core_run.extend_deadline(stream, core_run.core.now_exact());
+        }
+    }
+
+    /// Queues the last frame, if there is one, of a connection that is given up.
+    pub(in crate::connection::http2) fn send_last(&mut self, stream: &Transport) {
+        queue_bytes(stream, &self.out);
+        self.out.clear();
+        // Whether it arrives changes nothing.
+        let _ = stream.poll_flush();
+    }
+
+    /// Writes as much of bodies as windows and memory have room for.
+    pub(super) fn fill(&mut self, lanes: &mut [Lane], now: Instant) {
+        while self.out.len() < UNSENT_BYTES_MAX
+            && let Some(stream) = self.connection.next_ready()
+        {
+            let lane = &mut lanes[self.lane_of_slot[stream.slot()] as usize];
+            let (body, from) = lane.body.take().expect("ready is who has a body");
+            let left = &body[from..];
+            let count = self.connection.sendable(stream).min(left.len());
+            let end = match count == left.len() {
+                true => Ends::Stream,
+                false => Ends::Open,
+            };
+            let begun = self.connection.data(stream, count, end, &mut self.out);
+            begun.expect("ready is who is open");
+            self.out.extend_from_slice(&left[..count]);
+            lane.at = now;
+            match (end, lane.answer) {
+                (Ends::Open, _) => lane.body = Some((body, from + count)),
+                (Ends::Stream, Some(answer)) => lane.end(answer),
+                (Ends::Stream, None) => {}
+            }
+        }
+    }
+
+    /// It is known when the requests of the last flush were written.
+    pub(super) fn note_written(&mut self, stream: &Transport, lanes: &mut [Lane]) {
+        if self.sent.is_empty() {
+            return;
+        }
+        let known = stream.written().unwrap_or(self.flushed);
+        let written = known.max(self.flushed);
+        for place in self.sent.drain(..) {
+            lanes[place as usize].written = written;
+        }
+    }
+}

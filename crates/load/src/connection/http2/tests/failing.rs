@@ -1,0 +1,319 @@
+//! What goes wrong over HTTP/2 has a name, and costs only the requests that it is about.
+
+use std::time::Duration;
+
+use onrush_http::http2::LocalSettings;
+use onrush_http::http2::code::Code;
+
+use super::server::{Answer, Early, Server, play, upload};
+use crate::limits::http2::VAIN_CONNECTIONS_MAX;
+use crate::pace::Pace;
+use crate::pace::arrivals::ArrivalPlan;
+use crate::protocol::failure::Failure;
+
+#[test]
+fn a_stream_that_is_reset_costs_its_request() {
+    play(
+        |options| {
+            options.stop.count = Some(30);
+            options.streams = Some(4);
+        },
+        Server::new(|asked| match asked.number % 3 {
+            0 => Answer::Reset(Code::INTERNAL_ERROR),
+            _ => Answer::Body(b"ok"),
+        }),
+        |outcome, _| {
+            assert_eq!(outcome.failures(), [(Failure::StreamReset, 10)]);
+            assert_eq!(outcome.record.responses(), 20);
+            assert_eq!(outcome.record.cancelled, Some(Code::INTERNAL_ERROR));
+            assert_eq!(outcome.record.established, 1);
+        },
+    );
+}
+
+#[test]
+fn what_a_server_that_goes_away_has_not_touched_is_sent_again_whatever_it_asks() {
+    for method in ["GET", "POST"] {
+        play(
+            |options| {
+                options.stop.count = Some(40);
+                options.streams = Some(6);
+                options.method = method.to_owned();
+            },
+            Server::new(|asked| match asked.on_connection {
+                9 => Answer::LastOne(Code::NO_ERROR),
+                _ => Answer::Body(b"ok"),
+            }),
+            |outcome, _| {
+                outcome.has_responses(40);
+                assert!(outcome.record.established >= 4);
+                // They wait for other connections, which refused streams do not.
+                assert!(outcome.record.resent > 0 && outcome.record.refused == 0);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_server_that_goes_away_for_a_reason_is_told_by_it() {
+    play(
+        |options| options.stop.count = Some(3),
+        Server::new(|_| Answer::Gone(Code::ENHANCE_YOUR_CALM)),
+        |outcome, _| {
+            assert_eq!(outcome.failures(), [(Failure::GoneAway, 3)]);
+            assert_eq!(outcome.record.cancelled, Some(Code::ENHANCE_YOUR_CALM));
+        },
+    );
+}
+
+/// SETTINGS, and GOAWAY with this code and no stream that anything was done for (RFC 9113 6.8).
+const fn goes_away_at_once(code: u8) -> [u8; 26] {
+    [
+        0, 0, 0, 4, 0, 0, 0, 0, 0, //
+        0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, code,
+    ]
+}
+
+const GOES_AWAY: [u8; 26] = goes_away_at_once(0x0);
+const IS_NOT_CALM: [u8; 26] = goes_away_at_once(0xb);
+
+#[test]
+fn a_server_that_goes_away_whenever_it_is_asked_fails_all_requests() {
+    // As many lanes as may have a stream before the settings are known, and more, which wait in vain.
+    for (bytes, code, streams) in [
+        (&GOES_AWAY, Code::NO_ERROR, 5),
+        (&IS_NOT_CALM, Code::ENHANCE_YOUR_CALM, 5),
+        (&GOES_AWAY, Code::NO_ERROR, 300),
+        (&IS_NOT_CALM, Code::ENHANCE_YOUR_CALM, 300),
+    ] {
+        play(
+            |options| {
+                options.stop.count = Some(2 * streams);
+                options.streams = Some(streams);
+            },
+            Server {
+                instead: Some(bytes),
+                ..Server::new(|_| Answer::Never)
+            },
+            |outcome, _| {
+                assert_eq!(outcome.failures(), [(Failure::GoneAway, 2 * streams)]);
+                assert_eq!(outcome.record.cancelled, Some(code));
+                let again = u64::from(VAIN_CONNECTIONS_MAX - 1);
+                assert!(outcome.record.resent <= 2 * streams * again);
+                if code != Code::NO_ERROR {
+                    assert_eq!(outcome.record.resent, 0);
+                }
+            },
+        );
+    }
+}
+
+#[test]
+fn a_request_that_is_sent_in_vain_again_and_again_times_out() {
+    play(
+        |options| {
+            options.stop.count = Some(4);
+            options.streams = Some(2);
+            // Shorter than the pauses between as many connections as a request may be sent over.
+            options.timeout = Duration::from_millis(60);
+        },
+        Server {
+            instead: Some(&GOES_AWAY),
+            ..Server::new(|_| Answer::Never)
+        },
+        |outcome, _| {
+            assert_eq!(outcome.failures(), [(Failure::Timeout, 4)]);
+            assert!(outcome.record.resent > 0);
+        },
+    );
+}
+
+#[test]
+fn what_is_no_response_costs_its_request_alone() {
+    for (answer, reason) in [
+        (Answer::NoStatus, "response without a status"),
+        (Answer::LargeHead, "response head too large"),
+        (Answer::TooShort, "less data than Content-Length says"),
+    ] {
+        play(
+            |options| {
+                options.stop.count = Some(20);
+                options.streams = Some(4);
+            },
+            Server::new(move |asked| match asked.number % 4 {
+                0 => answer,
+                _ => Answer::Body(b"ok"),
+            }),
+            |outcome, _| {
+                assert_eq!(outcome.failures(), [(Failure::Protocol, 5)]);
+                assert_eq!(outcome.record.protocol_error, Some(reason));
+                assert_eq!(outcome.record.responses(), 15);
+                assert_eq!(outcome.record.established, 1);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_response_that_never_comes_times_out_alone() {
+    // With others on their way and without.
+    for (size, every) in [(1, 4), (60, 1)] {
+        play(
+            |options| {
+                options.stop.count = Some(60);
+                options.streams = Some(5);
+                options.timeout = Duration::from_millis(40);
+                options.pace = Pace::Open(ArrivalPlan::Bursts {
+                    size,
+                    every: Duration::from_millis(every),
+                });
+            },
+            Server::new(|asked| match asked.number {
+                0 => Answer::Never,
+                _ => Answer::Body(b"ok"),
+            }),
+            |outcome, _| {
+                assert_eq!(outcome.failures(), [(Failure::Timeout, 1)]);
+                assert_eq!(outcome.record.responses(), 59);
+            },
+        );
+    }
+}
+
+#[test]
+fn data_behind_the_end_of_a_response_is_an_error_and_spoils_no_other() {
+    for streams in [1, 4] {
+        play(
+            |options| {
+                options.stop.count = Some(20);
+                options.streams = Some(streams);
+            },
+            Server::new(|asked| match asked.number % 4 {
+                0 => Answer::Twice,
+                _ => Answer::Body(b"ok"),
+            }),
+            |outcome, _| {
+                let record = &outcome.record;
+                assert_eq!(outcome.failures(), [(Failure::UnexpectedBytes, 5)]);
+                assert_eq!((record.responses(), record.tally.unexpected), (20, 5));
+                assert_eq!(record.established, 1);
+            },
+        );
+    }
+}
+
+#[test]
+fn data_behind_the_end_of_a_response_costs_its_request_where_that_is_not_whole() {
+    play(
+        |options| {
+            options.stop.count = Some(6);
+            options.streams = Some(2);
+            upload(options, 200_000);
+        },
+        Server {
+            early: Some(Early::Twice),
+            ..Server::new(|_| Answer::Never)
+        },
+        |outcome, _| {
+            assert_eq!(outcome.failures(), [(Failure::Protocol, 6)]);
+            assert_eq!(outcome.record.responses(), 0);
+            let reason = "frame of a stream that has ended";
+            assert_eq!(outcome.record.protocol_error, Some(reason));
+        },
+    );
+}
+
+#[test]
+fn a_response_behind_its_timeout_is_no_other_error() {
+    play(
+        |options| {
+            options.stop.count = Some(60);
+            options.streams = Some(5);
+            options.timeout = Duration::from_millis(40);
+            options.pace = Pace::Open(ArrivalPlan::Bursts {
+                size: 1,
+                every: Duration::from_millis(4),
+            });
+        },
+        Server::new(|asked| match asked.number {
+            0 => Answer::Late,
+            _ => Answer::Body(b"ok"),
+        }),
+        |outcome, _| {
+            assert_eq!(outcome.failures(), [(Failure::Timeout, 1)]);
+            assert_eq!(outcome.record.responses(), 59);
+            assert_eq!(outcome.record.established, 1);
+        },
+    );
+}
+
+#[test]
+fn a_body_that_nobody_takes_times_out() {
+    play(
+        |options| {
+            options.timeout = Duration::from_millis(40);
+            upload(options, 1000);
+        },
+        Server {
+            settings: LocalSettings {
+                stream_window: 0,
+                ..LocalSettings::DEFAULT
+            },
+            ..Server::new(|_| Answer::Never)
+        },
+        |outcome, _| assert_eq!(outcome.failures(), [(Failure::Timeout, 1)]),
+    );
+}
+
+#[test]
+fn a_server_without_streams_times_out() {
+    play(
+        |options| {
+            options.stop.count = Some(3);
+            options.streams = Some(2);
+            options.timeout = Duration::from_millis(40);
+        },
+        Server {
+            settings: LocalSettings {
+                concurrent_streams_max: 0,
+                ..LocalSettings::DEFAULT
+            },
+            ..Server::new(|_| Answer::Never)
+        },
+        |outcome, _| {
+            assert_eq!(outcome.failures(), [(Failure::Timeout, 3)]);
+            assert_eq!(outcome.seen, 0);
+        },
+    );
+}
+
+#[test]
+fn a_server_that_speaks_something_else_is_told_so() {
+    let http1 = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+    for (bytes, failure, reason) in [
+        (
+            &http1[..],
+            Failure::Protocol,
+            Some("the server speaks HTTP/1"),
+        ),
+        (
+            b"+OK ready to talk\r\n",
+            Failure::Protocol,
+            Some("the first frame is not SETTINGS"),
+        ),
+        (b"", Failure::ClosedUnanswered, None),
+    ] {
+        play(
+            |options| options.stop.count = Some(2),
+            Server {
+                instead: Some(bytes),
+                ..Server::new(|_| Answer::Never)
+            },
+            |outcome, _| {
+                assert_eq!(outcome.failures(), [(failure, 2)]);
+                let said = outcome.record.protocol_error.unwrap_or_default();
+                assert!(said.starts_with(reason.unwrap_or_default()), "{said}");
+            },
+        );
+    }
+}

@@ -1,0 +1,371 @@
+//! One UDP socket's part of a run. Where a connection waits for its answers in the order of its requests, here several requests are
+//! on their way that have nothing to do with each other: each has a lane, a task that waits for the pace, sends, waits for its
+//! answer or gives it up, and records. One more task receives for all of them.
+//!
+//! ```text
+//!   lane ── id, request ──> socket                 flight.rs: ids, and what became of their requests
+//!   lane <── answer, in order ── receive <── datagrams        (assembly.rs puts them in order)
+//! ```
+//!
+//! An answer that does not come within the timeout is lost, and only its lane has waited for it.
+
+mod wait;
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use onrush_engine::{
+    Buffer, Core, Datagram, Error, Instant, Kind, Message, Part, ReceiveBatch, Received as Arrived,
+    SendBatch,
+};
+use onrush_packet::memcached::{Frame, WrongFrame};
+
+use crate::connection::core_run::CoreRun;
+use crate::connection::core_run::recorder::Received;
+use crate::connection::work::Work;
+use crate::limits::socket::HELD_BYTES_MAX;
+use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN, DATAGRAM_BYTES_MAX, MESSAGES_PER_CALL};
+use crate::protocol::failure::{Failure, NotConnected};
+use crate::protocol::flight::{Fate, Flight};
+use crate::protocol::memcached::Codec;
+use crate::protocol::memcached::assembly::Placed;
+use crate::requests::response::{Stage, Step};
+use wait::{NoAnswer, Wait};
+
+/// What the sockets of a core share: memory in which nothing stays.
+pub(crate) struct Room {
+    arrived: RefCell<ReceiveBatch>,
+    leaving: RefCell<SendBatch>,
+    /// A request as it is written.
+    text: RefCell<Vec<u8>>,
+    /// Bytes that datagrams may have which wait for those before them.
+    held: RefCell<usize>,
+}
+
+impl Room {
+    pub(crate) fn new() -> Room {
+        Room {
+            arrived: RefCell::new(ReceiveBatch::new(MESSAGES_PER_CALL, DATAGRAM_BYTES_MAX)),
+            leaving: RefCell::default(),
+            text: RefCell::default(),
+            held: RefCell::new(HELD_BYTES_MAX),
+        }
+    }
+}
+
+/// Makes socket `index` of the core, number `number` of the run, and asks over it until there is nothing left to send.
+pub(crate) async fn run(core_run: Rc<CoreRun>, room: Rc<Room>, index: u32, number: u64) {
+    let made = core_run.dialer.open_datagrams(&core_run.recorder.record);
+    let lanes = core_run.lanes();
+    let socket = match made {
+        Ok(datagram) => Some(Rc::new(Socket::new(&core_run, room, datagram, lanes.count))),
+        Err(error) => {
+            core_run.connect_failed(&error);
+            None
+        }
+    };
+    core_run.dialer.ready();
+    for place in 0..lanes.count {
+        let lane = Lane {
+            index: index * lanes.count as u32 + place as u32,
+            place,
+        };
+        let (core_run, socket) = (Rc::clone(&core_run), socket.clone());
+        let core = core_run.core.clone();
+        core.spawn(async move {
+            let mut work = core_run.work_of(lane.index, number).await;
+            if let Some(socket) = socket {
+                socket.ask_all(lane, &mut work).await;
+            }
+            core_run.finished(&mut work);
+        });
+    }
+    if let Some(socket) = socket {
+        socket.receive().await;
+    }
+}
+
+/// One of those who ask over a socket: its number on the core and on the socket.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    index: u32,
+    place: usize,
+}
+
+struct Socket {
+    core_run: Rc<CoreRun>,
+    room: Rc<Room>,
+    datagram: Datagram,
+    flight: RefCell<Flight>,
+    /// What has come for the request of each lane.
+    waits: Box<[RefCell<Wait>]>,
+    /// Requests that the kernel had no room for yet; the task that receives sends them on.
+    queue: RefCell<VecDeque<Rc<[u8]>>>,
+    /// That task.
+    receiver: OnceCell<Waker>,
+    has_responded: Cell<bool>,
+}
+
+/// An answer.
+struct Answer {
+    received: Received,
+    /// When its request was written, and when the last of it came.
+    written: Instant,
+    at: Instant,
+    /// Whether more came than it has.
+    has_more: bool,
+}
+
+impl Socket {
+    fn new(core_run: &Rc<CoreRun>, room: Rc<Room>, datagram: Datagram, lanes: usize) -> Socket {
+        let now = core_run.core.now_exact();
+        let ids = core_run.lanes().ids;
+        Socket {
+            core_run: Rc::clone(core_run),
+            room,
+            datagram,
+            flight: RefCell::new(Flight::new(lanes, ids, core_run.timeout(), now)),
+            waits: (0..lanes).map(|_| RefCell::new(Wait::new(now))).collect(),
+            queue: RefCell::default(),
+            receiver: OnceCell::new(),
+            has_responded: Cell::new(false),
+        }
+    }
+
+    fn core(&self) -> &Core {
+        &self.core_run.core
+    }
+
+    fn codec(&self) -> &Codec {
+        let codec = self.core_run.codec.over_datagrams();
+        codec.expect("there are sockets where the protocol is spoken over datagrams")
+    }
+
+    /// Makes the requests of a lane, one behind the other.
+    async fn ask_all(&self, lane: Lane, work: &mut Work) {
+        let core_run = &self.core_run;
+        let mut back_off = BACK_OFF_MIN;
+        let mut now = self.core().now_exact();
+        while core_run.supply.take(work, &mut now, 0).await {
+            match self.ask(lane, work).await {
+                Ok(mut answer) => {
+                    back_off = BACK_OFF_MIN;
+                    answer.received.is_first = !self.has_responded.replace(true);
+                    now = answer.at;
+                    core_run.responded(work, answer.received, answer.written, now);
+                    if answer.has_more {
+                        core_run.unasked();
+                    }
+                    continue;
+                }
+                Err(NoAnswer::Lost) => core_run.unanswered_for(work, Failure::LostAnswer),
+                Err(NoAnswer::Refused(reason)) => core_run.refused(work, reason),
+                Err(NoAnswer::Unreached) => {
+                    // Nobody has it, so it is still due; and there is no reason to hammer.
+                    self.core().sleep(back_off).await;
+                    back_off = (back_off * 2).min(BACK_OFF_MAX);
+                    core_run.supply.starts(work, self.core().now_exact());
+                }
+            }
+            now = self.core().now_exact();
+        }
+    }
+
+    /// Sends the request of `work` and waits for its answer.
+    async fn ask(&self, lane: Lane, work: &mut Work) -> Result<Answer, NoAnswer> {
+        let (codec, number) = (self.codec(), work.number);
+        let written = self.core().now_exact();
+        let messages = codec.messages_of(number);
+        self.waits[lane.place]
+            .borrow_mut()
+            .begin(messages, &mut self.room.held.borrow_mut());
+        let id = self.flight.borrow_mut().begin(lane.place, written);
+        work.queued(self.send(lane, number, id));
+        let mut incoming = codec.incoming(lane.index, number);
+        let mut first_byte = Instant::default();
+        let answer = poll_fn(|context| {
+            let wait = &mut *self.waits[lane.place].borrow_mut();
+            if let Some(end) = wait.end.take() {
+                return Poll::Ready(Err(end));
+            }
+            let (bytes, step) = incoming.step(&wait.input);
+            wait.input.drain(..bytes);
+            if first_byte == Instant::default() && step != Step::Partial(Stage::Head) {
+                first_byte = wait.at;
+            }
+            match step {
+                Step::Done(response) => Poll::Ready(Ok(Answer {
+                    received: Received::new(response, first_byte),
+                    written,
+                    at: wait.at,
+                    has_more: !wait.input.is_empty() || wait.assembly.is_within_message(),
+                })),
+                Step::Refused(reason) => Poll::Ready(Err(NoAnswer::Refused(reason))),
+                Step::Partial(_) if wait.assembly.is_whole() => {
+                    Poll::Ready(Err(NoAnswer::Refused("an answer that ends too early")))
+                }
+                Step::Partial(_) => {
+                    wait.await_more(context);
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+        self.flight.borrow_mut().land(lane.place);
+        answer
+    }
+
+    /// Sends request `number`, and returns how many bytes that are.
+    fn send(&self, lane: Lane, number: u64, id: u16) -> u64 {
+        let text = &mut *self.room.text.borrow_mut();
+        self.codec().write_datagram(lane.index, number, id, text);
+        let is_first = self.queue.borrow().is_empty();
+        if !is_first || !self.hand_over(part_of(self.core(), text)) {
+            self.queue.borrow_mut().push_back(Rc::from(&text[..]));
+            if let Some(receiver) = self.receiver.get() {
+                receiver.wake_by_ref();
+            }
+        }
+        text.len() as u64
+    }
+
+    /// Sends what waits for room, as far as there is some.
+    fn send_queued(&self) {
+        loop {
+            let first = self.queue.borrow().front().cloned();
+            let Some(first) = first else { return };
+            if !self.hand_over(first.into()) {
+                return;
+            }
+            self.queue.borrow_mut().pop_front();
+        }
+    }
+
+    /// Gives a datagram to the kernel; whether it took it, or refused it for good.
+    fn hand_over(&self, part: Part) -> bool {
+        let leaving = &mut *self.room.leaving.borrow_mut();
+        leaving.clear();
+        let pushed = leaving.push(Message::new(part));
+        debug_assert!(pushed.is_ok(), "the batch is empty");
+        match self.datagram.poll_send(leaving) {
+            Poll::Ready(Ok(_)) => true,
+            Poll::Ready(Err(error)) if matches!(error.kind, Kind::Os(_)) => {
+                self.unreached(error);
+                true
+            }
+            // The deadline is that of answers, and whoever receives sets it anew.
+            Poll::Pending | Poll::Ready(Err(_)) => false,
+        }
+    }
+
+    /// Receives until the core ends.
+    async fn receive(&self) {
+        loop {
+            let due = self.flight.borrow().due();
+            self.datagram.set_deadline(Some(due));
+            let received = poll_fn(|context| self.poll_receive(context)).await;
+            match received {
+                Ok(()) => {}
+                Err(error) => match error.kind {
+                    Kind::TimedOut => {}
+                    Kind::Os(_) => self.unreached(error),
+                    _ => return,
+                },
+            }
+            self.expire();
+        }
+    }
+
+    /// Takes what has arrived; it is looked at here, so that all sockets of the core have one room for it.
+    fn poll_receive(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.receiver.get_or_init(|| context.waker().clone());
+        self.send_queued();
+        let arrived = &mut *self.room.arrived.borrow_mut();
+        match self.datagram.poll_recv(arrived) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(_)) => {
+                let now = self.core().now_exact();
+                arrived
+                    .iter()
+                    .for_each(|datagram| self.take(&datagram, now));
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+
+    /// A datagram has arrived.
+    fn take(&self, datagram: &Arrived<'_>, now: Instant) {
+        self.core_run.received_datagram(datagram.bytes.len());
+        let frame = match datagram.is_truncated {
+            false => Frame::read(datagram.bytes),
+            true => Err(WrongFrame::Truncated),
+        };
+        let placed = frame.map(
+            |(frame, payload)| match self.flight.borrow().fate(frame.id) {
+                Fate::Waiting(lane) => Ok(self.place(lane, frame, payload, now)),
+                other => Err(other),
+            },
+        );
+        self.codec().count_datagrams(|counts| {
+            counts.received += 1;
+            match placed {
+                Ok(Ok(Placed::Next | Placed::Held)) => {}
+                Ok(Ok(Placed::Duplicated) | Err(Fate::Answered)) => counts.duplicated += 1,
+                Ok(Ok(Placed::NoRoom)) => counts.no_room += 1,
+                Ok(Err(Fate::Lost | Fate::LostLongAgo)) => counts.late += 1,
+                Ok(Err(Fate::Unused | Fate::Waiting(_))) => counts.foreign += 1,
+                Ok(Ok(Placed::WrongSequence)) | Err(WrongFrame::Sequence) => {
+                    counts.wrong_sequence += 1;
+                }
+                Err(WrongFrame::Truncated) => counts.truncated += 1,
+                Err(WrongFrame::Reserved) => counts.wrong_frame += 1,
+            }
+        });
+    }
+
+    /// It belongs to the request of `lane`.
+    fn place(&self, lane: usize, frame: Frame, payload: &[u8], now: Instant) -> Placed {
+        let wait = &mut *self.waits[lane].borrow_mut();
+        let held = &mut *self.room.held.borrow_mut();
+        let placed = wait.assembly.place(frame, payload, &mut wait.input, held);
+        if placed == Placed::Next {
+            wait.at = now;
+            wait.wake();
+        }
+        placed
+    }
+
+    /// Answers that have been waited for too long are lost.
+    fn expire(&self) {
+        let now = self.core().now_exact();
+        let flight = &mut *self.flight.borrow_mut();
+        flight.expire(now, |lane| {
+            self.waits[lane].borrow_mut().end(NoAnswer::Lost)
+        });
+    }
+
+    /// A datagram has met nobody, or the kernel does not let it go. Of several on their way nobody says which: none of them is waited
+    /// for.
+    fn unreached(&self, error: Error) {
+        self.core_run.connect_failed(&NotConnected::Failed(error));
+        self.queue.borrow_mut().clear();
+        let flight = &mut *self.flight.borrow_mut();
+        for (lane, wait) in self.waits.iter().enumerate() {
+            if flight.lose(lane) {
+                wait.borrow_mut().end(NoAnswer::Unreached);
+            }
+        }
+    }
+}
+
+/// `bytes` as one part: in a buffer of the core, where one is free that has room for all of them.
+fn part_of(core: &Core, bytes: &[u8]) -> Part {
+    let buffer = core.buffer_for(bytes.len() as u64).ok();
+    let fits = |buffer: &mut Buffer| buffer.put(bytes);
+    let filled = buffer.and_then(|mut buffer| fits(&mut buffer).then_some(buffer));
+    filled.map_or_else(|| Rc::<[u8]>::from(bytes).into(), Part::from)
+}

@@ -1,0 +1,72 @@
+//! One connection's part of a run whose bytes nobody answers: wait for the pace -> send -> record when the kernel has taken
+//! them. Where the peer does not read, the kernel takes no more, and the next bytes wait.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use onrush_engine::Input;
+use onrush_tls::Transport;
+
+use crate::connection::core_run::CoreRun;
+use crate::connection::core_run::recorder::Received;
+use crate::connection::work::Work;
+use crate::protocol::echo::DONE;
+use crate::protocol::failure::Lost;
+use crate::requests::request::Last;
+
+/// Sends on one connection until either side has had enough of it; see [`crate::connection::run`].
+pub(crate) async fn exchange(
+    core_run: &CoreRun,
+    stream: &Transport,
+    work: &mut Work,
+    responses: &mut u64,
+) -> Result<(), Lost> {
+    let mut input = Input::default();
+    let mut now = core_run.core.now_exact();
+    core_run.supply.starts(work, now);
+    loop {
+        if !core_run.supply.take(work, &mut now, *responses).await {
+            return Ok(());
+        }
+        core_run.extend_deadline(stream, now);
+        let last = core_run.supply.is_last(*responses + work.due);
+        core_run.queue(stream, work, last);
+        send(stream, &mut input).await?;
+        now = core_run.core.now_exact();
+        core_run.taken(work);
+        let written = stream.written().unwrap_or(now);
+        while work.due > 0 {
+            let mut received = Received::new(DONE, now);
+            received.is_first = *responses == 0;
+            *responses += 1;
+            work.begins(true);
+            core_run.responded(work, received, written, now);
+        }
+        core_run.recorder.sample_once(stream, work);
+        if last == Last::Yes {
+            return Ok(());
+        }
+    }
+}
+
+/// Sends what is queued. While the kernel takes no more, looks whether the peer has ended the connection, or says something,
+/// which nobody who only takes bytes does.
+async fn send(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
+    let mut sending = pin!(stream.flush());
+    poll_fn(|context| {
+        if let Poll::Ready(sent) = sending.as_mut().poll(context) {
+            return Poll::Ready(sent.map_err(Lost::from));
+        }
+        stream.poll_recv(input).map(|come| {
+            Err(match come {
+                Ok(0) => Lost::Ended,
+                Ok(_) => Lost::Refused(
+                    "bytes came back: what is there is no sink, leave --one-way out for an echo",
+                ),
+                Err(error) => Lost::Failed(error),
+            })
+        })
+    })
+    .await
+}

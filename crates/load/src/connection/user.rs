@@ -1,0 +1,299 @@
+//! One user: waits for the pace, goes a journey step by step, and begins again.
+
+mod asking;
+mod judging;
+pub(crate) mod link;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use onrush_engine::Instant;
+
+use crate::connection::core_run::CoreRun;
+use crate::connection::core_run::stepping::Counted;
+use crate::connection::user::link::Link;
+use crate::connection::work::Work;
+use crate::journey::steps::{Connection, Journeys, Lifetime, Step, Think};
+use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN};
+use crate::pace::target::Target;
+use crate::plan::Plan;
+use crate::protocol::http1::Bodies;
+use crate::record::journeys::{End, StepRecord};
+use crate::requests::cookies::Jar;
+use crate::requests::mix::Mix;
+use crate::requests::template::Values;
+
+/// What the users of a core have in common.
+pub(crate) struct Users {
+    journeys: Arc<Journeys>,
+    mix: Arc<Mix>,
+    bodies: Bodies,
+    target: Target,
+    seed: u64,
+}
+
+impl Users {
+    /// Those of `plan`; `None` where it has no journeys.
+    pub(crate) fn of(plan: &Plan) -> Option<Rc<Users>> {
+        let (journeys, mix) = plan.journeys.as_ref()?;
+        Some(Rc::new(Users {
+            journeys: Arc::clone(journeys),
+            mix: Arc::clone(mix),
+            bodies: Bodies::default(),
+            target: plan.options.target.clone(),
+            seed: plan.options.seed,
+        }))
+    }
+}
+
+/// Goes journeys as user `index` of the core, number `number` of the run, until there is none left to begin.
+pub(crate) async fn run(users: Rc<Users>, core_run: Rc<CoreRun>, index: u32, number: u64) {
+    let now = core_run.core.now_exact();
+    let mut user = User {
+        work: Work::new(index, now),
+        link: None,
+        number,
+        readiness: Readiness::None,
+        jar: Jar::default(),
+        taken: Vec::new(),
+        has_heard: false,
+        users,
+        core_run: Rc::clone(&core_run),
+    };
+    user.get_ready().await;
+    let admitted = core_run.work_of(index, number).await;
+    (user.work.start, user.work.ready) = (admitted.start, admitted.ready);
+    let mut back_off = BACK_OFF_MIN;
+    let mut now = core_run.core.now_exact();
+    while core_run.supply.take(&mut user.work, &mut now, 0).await {
+        user.has_heard = false;
+        user.walk().await;
+        core_run.supply.landed(&mut user.work, 1);
+        if user.has_heard {
+            back_off = BACK_OFF_MIN;
+        } else {
+            // No response at all: no reason to hammer.
+            core_run.core.sleep(back_off).await;
+            back_off = (back_off * 2).min(BACK_OFF_MAX);
+        }
+        now = core_run.core.now_exact();
+    }
+    user.unlink();
+    core_run.finished(&mut user.work);
+}
+
+/// One user.
+struct User {
+    users: Rc<Users>,
+    core_run: Rc<CoreRun>,
+    work: Work,
+    link: Option<Link>,
+    /// Its number in the run.
+    number: u64,
+    readiness: Readiness,
+    /// The cookies that it was given on this journey and before.
+    jar: Jar,
+    /// The values that it has taken, by their numbers; empty where it has not.
+    taken: Vec<Vec<u8>>,
+    /// Whether there was a response on this journey.
+    has_heard: bool,
+}
+
+/// Whether a user has done what it does before it begins, and what came of it.
+enum Readiness {
+    None,
+    Ready { jar: Jar, taken: Vec<Vec<u8>> },
+}
+
+/// Which step it is.
+#[derive(Clone, Copy)]
+enum Of {
+    Setup(usize),
+    /// Of the journey at the first place, that at the second.
+    Journey(usize, usize),
+}
+
+impl Of {
+    fn counted(self) -> Counted {
+        match self {
+            Of::Setup(_) => Counted::No,
+            Of::Journey(..) => Counted::Yes,
+        }
+    }
+}
+
+/// Why a user does not go on. What failed has been counted.
+enum Halt {
+    Failed,
+    /// The run is over.
+    Over,
+}
+
+impl User {
+    /// What it does before the run begins, where that is wanted.
+    async fn get_ready(&mut self) {
+        let core_run = Rc::clone(&self.core_run);
+        let record = &core_run.recorder.record;
+        if let Some(stream) = core_run.dialer.connect_ahead(record).await {
+            self.work.connected();
+            self.work.begins(true);
+            self.link = Some(Link::new(stream));
+            // Whoever could not is not asked twice: it tries again when it is to begin.
+            let _ = self.set_up().await;
+        }
+        core_run.dialer.ready();
+    }
+
+    /// Does what comes before all journeys.
+    async fn set_up(&mut self) -> Result<(), Halt> {
+        let users = Rc::clone(&self.users);
+        (self.jar, self.taken) = (
+            Jar::default(),
+            vec![Vec::new(); users.journeys.values.len()],
+        );
+        let values = users.mix.values(self.number);
+        let mut at = self.core_run.core.now_exact();
+        if !users.journeys.setup.is_empty() {
+            self.core_run.journeys(|record| record.setup.begun += 1);
+        }
+        for (index, step) in users.journeys.setup.iter().enumerate() {
+            let due = at + pause(step.think, &values);
+            match self.step(Of::Setup(index), step, due, &values).await {
+                Ok(end) => at = end,
+                Err(halt) => {
+                    self.core_run
+                        .journeys(|record| record.setup.ended(End::Failed));
+                    return Err(halt);
+                }
+            }
+        }
+        if !users.journeys.setup.is_empty() {
+            let done = End::Completed(None);
+            self.core_run.journeys(|record| record.setup.ended(done));
+        }
+        self.readiness = Readiness::Ready {
+            jar: self.jar.clone(),
+            taken: self.taken.clone(),
+        };
+        Ok(())
+    }
+
+    /// Goes the journey of its turn, from when that was due.
+    async fn walk(&mut self) {
+        let users = Rc::clone(&self.users);
+        let (due, number) = (self.work.start, self.work.number);
+        let place = users.journeys.choose(users.seed, number);
+        self.core_run
+            .journeys(|record| record.journeys[place].begun += 1);
+        let end = self.walk_to_end(&users, place, due).await;
+        if users.journeys.lifetime == Lifetime::PerJourney {
+            self.unlink();
+        }
+        let end = match end {
+            Ok(at) => End::Completed(self.measured(due, at)),
+            Err(Halt::Failed) => End::Failed,
+            Err(Halt::Over) => return,
+        };
+        self.core_run
+            .journeys(|record| record.journeys[place].ended(end));
+    }
+
+    async fn walk_to_end(
+        &mut self,
+        users: &Users,
+        place: usize,
+        due: Instant,
+    ) -> Result<Instant, Halt> {
+        if matches!(self.readiness, Readiness::None) {
+            self.set_up().await?;
+        }
+        if let Readiness::Ready { jar, taken } = &self.readiness {
+            self.jar.clone_from(jar);
+            self.taken.clone_from(taken);
+        }
+        let values = users.mix.values(self.work.number);
+        let steps = &users.journeys.journeys[place].steps;
+        let mut at = due;
+        for (index, step) in steps.iter().enumerate() {
+            let due = at + pause(step.think, &values);
+            at = self
+                .step(Of::Journey(place, index), step, due, &values)
+                .await?;
+        }
+        Ok(at)
+    }
+
+    /// Does one step that is due at `due`. Returns when its response was there.
+    async fn step(
+        &mut self,
+        of: Of,
+        step: &Step,
+        due: Instant,
+        values: &Values<'_>,
+    ) -> Result<Instant, Halt> {
+        let mut now = self.core_run.core.now_exact();
+        if due > now {
+            self.core_run.core.sleep_until(due).await;
+            now = self.core_run.core.now_exact();
+        }
+        self.check_over()?;
+        if !matches!(of, Of::Journey(_, 0)) {
+            self.work.own = now.nanoseconds_since(due);
+        }
+        self.core_run.step_begins(&mut self.work, due, now);
+        if step.connection == Connection::New {
+            self.unlink();
+        }
+        self.count(of, |record| record.begun += 1);
+        let end = match self.ask(of, step, values).await {
+            Ok(arrived) => {
+                let judged = self.judge(of, step, arrived.response);
+                judged.map(|()| arrived.at)
+            }
+            Err(halt) => Err(halt),
+        };
+        match &end {
+            Ok(at) => {
+                let done = match of.counted() {
+                    Counted::Yes => End::Completed(self.measured(due, *at)),
+                    Counted::No => End::Completed(None),
+                };
+                self.count(of, |record| record.ended(done));
+            }
+            Err(Halt::Failed) => self.count(of, |record| record.ended(End::Failed)),
+            Err(Halt::Over) => {}
+        }
+        end
+    }
+
+    fn check_over(&self) -> Result<(), Halt> {
+        match self.core_run.is_over() {
+            true => Err(Halt::Over),
+            false => Ok(()),
+        }
+    }
+
+    fn count(&self, of: Of, change: impl FnOnce(&mut StepRecord)) {
+        self.core_run.journeys(|record| {
+            change(match of {
+                Of::Setup(step) => &mut record.setup.steps[step],
+                Of::Journey(journey, step) => &mut record.journeys[journey].steps[step],
+            });
+        });
+    }
+
+    /// How long it was from `due` to `at`, in nanoseconds, where that is measured.
+    fn measured(&self, due: Instant, at: Instant) -> Option<u64> {
+        let is_measured = due >= self.core_run.recorder.measured_from();
+        is_measured.then(|| at.nanoseconds_since(due))
+    }
+}
+
+fn pause(think: Think, values: &Values<'_>) -> Duration {
+    let Think { shortest, longest } = think;
+    if shortest == longest {
+        return shortest;
+    }
+    shortest + (longest - shortest).mul_f64(values.random.unit())
+}

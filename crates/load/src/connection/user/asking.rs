@@ -1,0 +1,182 @@
+//! How a user sends a request and takes its response: over which connection, once more, and where a redirect leads.
+
+use std::rc::Rc;
+
+use super::judging::wants;
+use super::{Halt, Of, User};
+use crate::connection::core_run::recorder::Received;
+use crate::connection::core_run::stepping::{Counted, Repeatable};
+use crate::connection::user::link::{Arrived, Link};
+use crate::journey::redirect::{Written, is_redirect};
+use crate::journey::response::Wants;
+use crate::journey::steps::Step;
+use crate::protocol::failure::{Failure, Lost};
+use crate::protocol::http1::outcome;
+use crate::requests::request::Last;
+use crate::requests::response::{Met, Response as Said};
+use crate::requests::template::Values;
+
+impl User {
+    /// Sends the step's request, and those that follow redirects; the last response.
+    pub(super) async fn ask(
+        &mut self,
+        of: Of,
+        step: &Step,
+        values: &Values<'_>,
+    ) -> Result<Arrived, Halt> {
+        let users = Rc::clone(&self.users);
+        let recipe = &users.mix.recipes()[step.recipe];
+        let repeatable = match recipe.kind.is_repeatable {
+            true => Repeatable::Yes,
+            false => Repeatable::No,
+        };
+        let mut text = Vec::new();
+        let ending = (Last::No, Some(&self.jar));
+        let body = users
+            .mix
+            .write_recipe(step.recipe, values, &self.taken, ending, &mut text);
+        let mut written = Written {
+            method: recipe.method,
+            text,
+            body: body.map(|body| users.bodies.own(body)),
+            closes: recipe.closes,
+        };
+        let mut left = step.redirects;
+        loop {
+            let arrived = self.exchange(of, &written, wants(step), repeatable).await?;
+            arrived
+                .response
+                .cookies()
+                .for_each(|cookie| self.jar.take(&cookie));
+            if step.redirects == 0 || !is_redirect(&arrived.response) {
+                if !step.checks.iter().any(|check| check.test.is_of_status()) {
+                    let outcome = outcome(arrived.response.status);
+                    self.core_run.step_unlisted(outcome, of.counted());
+                }
+                return Ok(arrived);
+            }
+            let next = written.follow(&arrived.response, &users.target, &self.jar);
+            let Some(next) = next.filter(|_| left > 0) else {
+                let what = || match left {
+                    0 => format!(
+                        "more than {} redirects in step {:?}",
+                        step.redirects, step.name
+                    ),
+                    _ => format!(
+                        "a redirect to another server or to nowhere in step {:?}",
+                        step.name
+                    ),
+                };
+                return Err(self.wrong(of, Failure::RedirectRefused, what));
+            };
+            written = next;
+            left -= 1;
+            // The next begins when this one has ended.
+            self.work.own = 0;
+            self.core_run
+                .step_begins(&mut self.work, arrived.at, arrived.at);
+        }
+    }
+
+    /// Sends one request over the user's connection, or a new one, and takes its response.
+    async fn exchange(
+        &mut self,
+        of: Of,
+        written: &Written,
+        wants: Wants,
+        repeatable: Repeatable,
+    ) -> Result<Arrived, Halt> {
+        let core_run = Rc::clone(&self.core_run);
+        loop {
+            let mut link = self.linked(of).await?;
+            self.check_over()?;
+            let bytes = link.queue(written);
+            core_run.step_sends(&link.stream, &mut self.work, bytes, of.counted());
+            self.count(of, |record| record.requests += 1);
+            match link.exchange(&core_run, written, wants, of.counted()).await {
+                Ok(mut arrived) => {
+                    arrived.response.keep_alive &= !written.closes;
+                    self.arrived(of, link, &arrived);
+                    self.check_over()?;
+                    return Ok(arrived);
+                }
+                Err(lost) => {
+                    let manner = (of.counted(), repeatable);
+                    let failure = core_run.step_lost(&link.stream, &self.work, lost, manner);
+                    core_run.link_ended(&link.stream, &self.work);
+                    self.check_over()?;
+                    if let Some(failure) = failure {
+                        return Err(self.failed(of, failure));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A response has come over `link`, which is kept where it can be.
+    fn arrived(&mut self, of: Of, link: Link, arrived: &Arrived) {
+        let response = Said {
+            outcome: outcome(arrived.response.status),
+            keep_alive: arrived.response.keep_alive,
+            met: Met::Yes,
+        };
+        if of.counted() == Counted::Yes {
+            let received = Received {
+                is_first: link.responses == 1,
+                ..Received::new(response, arrived.first_byte)
+            };
+            self.core_run
+                .step_responded(&link.stream, &mut self.work, received, arrived.at);
+        }
+        self.has_heard = true;
+        self.work.begins(true);
+        if !link.input.is_empty() {
+            self.core_run.link_unasked();
+            self.core_run.link_ended(&link.stream, &self.work);
+        } else if response.keep_alive {
+            self.link = Some(link);
+        } else {
+            self.core_run.link_ended(&link.stream, &self.work);
+        }
+    }
+
+    /// Its connection, or a new one where it has none that can be used.
+    async fn linked(&mut self, of: Of) -> Result<Link, Halt> {
+        if let Some(mut link) = self.link.take() {
+            // The pause may have been longer than what a response may take.
+            let now = self.core_run.core.now_exact();
+            self.core_run.extend_deadline(&link.stream, now);
+            match link.look().await {
+                Ok(()) => return Ok(link),
+                Err(lost) => {
+                    if lost == Lost::Unasked {
+                        self.core_run.link_unasked();
+                    }
+                    self.core_run.link_ended(&link.stream, &self.work);
+                }
+            }
+        }
+        let core_run = Rc::clone(&self.core_run);
+        match core_run.dialer.connect(&core_run.recorder.record).await {
+            Ok(stream) => {
+                self.work.connected();
+                self.work.begins(false);
+                self.work.ready = self.work.ready.max(core_run.core.now_exact());
+                Ok(Link::new(stream))
+            }
+            Err(error) => {
+                let failure = core_run.link_failed(&error);
+                self.check_over()?;
+                self.count(of, |record| record.failures[failure as usize] += 1);
+                Err(Halt::Failed)
+            }
+        }
+    }
+
+    /// Ends its connection, if it has one.
+    pub(super) fn unlink(&mut self) {
+        if let Some(link) = self.link.take() {
+            self.core_run.link_ended(&link.stream, &self.work);
+        }
+    }
+}

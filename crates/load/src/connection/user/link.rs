@@ -1,0 +1,134 @@
+//! A user's connection: one request out, one response in.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use onrush_engine::{Input, Instant};
+use onrush_tls::Transport;
+
+use crate::connection::core_run::CoreRun;
+use crate::connection::core_run::stepping::Counted;
+use crate::connection::duplex::send_while_receiving;
+use crate::journey::redirect::Written;
+use crate::journey::response::{Incoming, Response, Step, Wants};
+use crate::protocol::failure::Lost;
+use crate::protocol::http1::part;
+
+/// A connection that is open.
+pub(crate) struct Link {
+    pub(crate) stream: Transport,
+    pub(crate) input: Input,
+    /// Responses that it has carried.
+    pub(crate) responses: u64,
+}
+
+/// A response, and when what it says was known.
+pub(crate) struct Arrived {
+    pub(crate) response: Response,
+    pub(crate) first_byte: Instant,
+    /// When its last byte came.
+    pub(crate) at: Instant,
+}
+
+impl Link {
+    pub(crate) fn new(stream: Transport) -> Link {
+        Link {
+            stream,
+            input: Input::default(),
+            responses: 0,
+        }
+    }
+
+    /// Looks at what has come since the last response: nothing, or else the connection cannot be used.
+    pub(crate) async fn look(&mut self) -> Result<(), Lost> {
+        if !self.stream.is_spent() {
+            return Ok(());
+        }
+        let Link { stream, input, .. } = self;
+        let found = poll_fn(|_| Poll::Ready(stream.poll_recv(input))).await;
+        match found {
+            Poll::Pending => Ok(()),
+            Poll::Ready(Ok(0) | Err(_)) => Err(Lost::Unwritten),
+            Poll::Ready(Ok(_)) => Err(Lost::Unasked),
+        }
+    }
+
+    /// Queues `written`. Returns how many bytes that are.
+    pub(crate) fn queue(&self, written: &Written) -> u64 {
+        let mut bytes = written.text.len();
+        self.stream.queue(part(self.stream.core(), &written.text));
+        if let Some(body) = &written.body {
+            bytes += body.len();
+            self.stream.queue(body.clone());
+        }
+        bytes as u64
+    }
+
+    /// Sends what is queued and takes the response to it, at the same time.
+    pub(crate) async fn exchange(
+        &mut self,
+        core_run: &CoreRun,
+        written: &Written,
+        wants: Wants,
+        counted: Counted,
+    ) -> Result<Arrived, Lost> {
+        let Link { stream, input, .. } = self;
+        let incoming = Incoming::new(written.method, wants);
+        let receiving = receive(core_run, stream, input, incoming, counted);
+        let arrived = send_while_receiving(stream, receiving, |arrived| {
+            &mut arrived.response.keep_alive
+        })
+        .await?;
+        self.responses += 1;
+        Ok(arrived)
+    }
+}
+
+/// Takes one whole response from `stream`.
+async fn receive(
+    core_run: &CoreRun,
+    stream: &Transport,
+    input: &mut Input,
+    mut incoming: Incoming,
+    counted: Counted,
+) -> Result<Arrived, Lost> {
+    let mut has_begun = false;
+    let mut first_byte = Instant::default();
+    let mut now = core_run.core.now_exact();
+    loop {
+        has_begun |= !input.is_empty();
+        let (bytes, step) = incoming.step(input.bytes());
+        input.consume(bytes);
+        if first_byte == Instant::default() && !matches!(step, Step::ExpectHead) {
+            first_byte = now;
+        }
+        match step {
+            Step::Done(response) => {
+                return Ok(Arrived {
+                    response,
+                    first_byte,
+                    at: now,
+                });
+            }
+            Step::Refused(reason) => return Err(Lost::Refused(reason)),
+            Step::ExpectHead | Step::ExpectBody => {}
+        }
+        match stream.recv(input).await {
+            Ok(0) => {
+                now = core_run.step_received(stream, 0, counted);
+                return match incoming.end() {
+                    Some(response) => Ok(Arrived {
+                        response,
+                        first_byte,
+                        at: now,
+                    }),
+                    None if has_begun => Err(Lost::Cut),
+                    None => Err(Lost::Ended),
+                };
+            }
+            Ok(count) => now = core_run.step_received(stream, count, counted),
+            Err(error) if has_begun => return Err(Lost::Broken(error)),
+            Err(error) => return Err(Lost::Failed(error)),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The requests of a core's open loop that are still to come: one after the other, or many at once where nobody can make
+//! them all. Pure.
+
+use std::time::Duration;
+
+use onrush_engine::Instant;
+
+use crate::pace::arrivals::Arrivals;
+use crate::pace::stop::Budget;
+
+/// When there are no more arrivals.
+pub(crate) const NEVER: Instant = Instant::from_nanoseconds(u64::MAX);
+
+/// What is taken at once is this part of all that is due: times are then told as exactly as a histogram keeps them, and a
+/// billion of turns takes some ten thousand steps.
+pub(crate) const PIECES: u64 = 1000;
+
+/// A turn that was taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Taken {
+    /// When it is intended to start.
+    pub(crate) start: Instant,
+    /// Its number in the whole run.
+    pub(crate) number: u64,
+    /// Its requests.
+    pub(crate) count: u64,
+}
+
+/// One core's arrivals within its budget.
+#[derive(Clone, Debug)]
+pub(crate) struct Backlog {
+    arrivals: Arrivals,
+    begin: Instant,
+    /// No arrival counts from then on.
+    end: Option<Instant>,
+    /// Requests of a turn.
+    turn: u64,
+    /// Requests that are still to come, those that are missed among them; `None` without a bound.
+    left: Option<u64>,
+    /// When the next arrival is due, or `NEVER`.
+    due: Instant,
+}
+
+impl Backlog {
+    /// In turns of `turn` requests.
+    pub(crate) fn new(arrivals: Arrivals, turn: u64) -> Backlog {
+        Backlog {
+            arrivals,
+            begin: Instant::default(),
+            end: None,
+            turn,
+            left: None,
+            due: NEVER,
+        }
+    }
+
+    /// The run begins, and has this budget.
+    pub(crate) fn begin(&mut self, begin: Instant, budget: Budget) {
+        (self.begin, self.end, self.left) = (begin, budget.end(), budget.left());
+        self.look();
+    }
+
+    /// When the next arrival is due, or [`NEVER`].
+    pub(crate) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Whether nothing comes any more, however long the run is.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.arrivals.peek().is_none() || self.left == Some(0)
+    }
+
+    /// Takes the next arrival, whenever it is due.
+    pub(crate) fn next(&mut self) -> Taken {
+        let count = self.left.map_or(self.turn, |left| left.min(self.turn));
+        let taken = Taken {
+            start: self.due,
+            number: self.arrivals.number(),
+            count,
+        };
+        self.left = self.left.map(|left| left - count);
+        self.arrivals.skip(1);
+        self.look();
+        taken
+    }
+
+    /// Takes all that is due more than `late` before `now`, and tells of so many requests at once how long they have been
+    /// due: the shortest of their times.
+    pub(crate) fn take_late(
+        &mut self,
+        late: Duration,
+        now: Instant,
+        mut tell: impl FnMut(Duration, u64),
+    ) {
+        let is_late = |due: Instant| due != NEVER && due + late < now;
+        if !is_late(self.due) {
+            return;
+        }
+        let mut about = self.turns_before(now.since(self.begin).saturating_sub(late));
+        while is_late(self.due) {
+            let piece = (about / PIECES).max(1);
+            let skipped = self.skip(piece - 1);
+            let Taken { start, count, .. } = self.next();
+            tell(now.since(start), skipped + count);
+            about = about.saturating_sub(piece);
+        }
+    }
+
+    /// About how many turns come before `after` has passed.
+    fn turns_before(&self, after: Duration) -> u64 {
+        let turns = self.arrivals.turns_before(after);
+        self.left
+            .map_or(turns, |left| turns.min(left.div_ceil(self.turn)))
+    }
+
+    /// Passes over `turns`, but leaves one that may be taken; their requests.
+    fn skip(&mut self, turns: u64) -> u64 {
+        let turns = self
+            .left
+            .map_or(turns, |left| turns.min(left.saturating_sub(1) / self.turn));
+        if turns == 0 {
+            return 0;
+        }
+        let requests = turns * self.turn;
+        self.left = self.left.map(|left| left - requests);
+        self.arrivals.skip(turns);
+        self.look();
+        requests
+    }
+
+    fn look(&mut self) {
+        let due = self
+            .arrivals
+            .peek()
+            .map(|after| self.begin + Duration::from_nanos(after));
+        let is_left = self.left != Some(0);
+        let within = due.filter(|due| is_left && self.end.is_none_or(|end| *due < end));
+        self.due = within.unwrap_or(NEVER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pace::arrivals::{ArrivalPlan, Share, Spacing};
+    use crate::pace::profile::Profile;
+    use crate::pace::stop::Stop;
+    use std::num::NonZeroU64;
+
+    const BEGIN: Instant = Instant::from_nanoseconds(5_000_000_000);
+
+    fn spaced(per_second: u64, spacing: Spacing) -> ArrivalPlan {
+        ArrivalPlan::Spaced {
+            profile: Profile::steady(NonZeroU64::new(per_second).expect("above 0")),
+            spacing,
+            seed: 3,
+        }
+    }
+
+    fn backlog(plan: &ArrivalPlan, share: Share, turn: u64, stop: Stop) -> Backlog {
+        let mut backlog = Backlog::new(Arrivals::new(plan, share, turn), turn);
+        backlog.begin(BEGIN, stop.of_core(share, BEGIN));
+        backlog
+    }
+
+    const ALONE: Share = Share {
+        first: 0,
+        stride: 1,
+    };
+
+    #[test]
+    fn what_is_taken_at_once_is_what_one_after_the_other_would_be() {
+        let after = |seconds| Stop {
+            after: Some(Duration::from_secs(seconds)),
+            count: None,
+        };
+        let count = Stop {
+            after: None,
+            count: Some(77_777),
+        };
+        let second_of_three = Share {
+            first: 1,
+            stride: 3,
+        };
+        let bursts = ArrivalPlan::Bursts {
+            size: 7,
+            every: Duration::from_micros(100),
+        };
+        let listed: Vec<u64> = (0..50_000).map(|number| number * 20_000).collect();
+        for plan in [
+            spaced(100_000, Spacing::Even),
+            spaced(100_000, Spacing::Jittered),
+            bursts,
+            ArrivalPlan::Listed(listed.into()),
+        ] {
+            for (share, turn, stop) in [
+                (ALONE, 1, after(1)),
+                (second_of_three, 4, after(1)),
+                (ALONE, 5, count),
+            ] {
+                let now = BEGIN + Duration::from_millis(990);
+                let late = Duration::from_millis(10);
+                let mut single = backlog(&plan, share, turn, stop);
+                let mut expected = 0;
+                while single.due() != NEVER && single.due() + late < now {
+                    expected += single.next().count;
+                }
+                let mut taken = backlog(&plan, share, turn, stop);
+                let (mut requests, mut steps, mut before) = (0, 0, Duration::MAX);
+                taken.take_late(late, now, |wait, count| {
+                    assert!(wait > late && wait <= before, "{plan:?}");
+                    before = wait;
+                    requests += count;
+                    steps += 1;
+                });
+                assert_eq!(requests, expected, "{share:?} {turn}");
+                assert_eq!((taken.due(), taken.left), (single.due(), single.left));
+                assert!(requests < 20_000 || steps < requests / turn, "{steps}");
+            }
+        }
+    }
+
+    #[test]
+    fn independent_gaps_come_to_their_mean_when_many_are_taken_at_once() {
+        let mut taken = backlog(
+            &spaced(1_000_000, Spacing::Exponential),
+            ALONE,
+            1,
+            Stop::default(),
+        );
+        let mut requests = 0;
+        let now = BEGIN + Duration::from_secs(10);
+        taken.take_late(Duration::ZERO, now, |_, count| requests += count);
+        assert!(requests.abs_diff(10_000_000) < 1000, "{requests}");
+        assert!(taken.due() >= now);
+    }
+
+    #[test]
+    fn a_billion_turns_are_some_ten_thousand_steps() {
+        let plan = spaced(1_000_000_000, Spacing::Even);
+        let mut taken = backlog(&plan, ALONE, 1, Stop::default());
+        let (mut requests, mut steps) = (0, 0);
+        let now = BEGIN + Duration::from_secs(10);
+        taken.take_late(Duration::ZERO, now, |_, count| {
+            requests += count;
+            steps += 1;
+        });
+        assert_eq!(requests, 10_000_000_000);
+        assert!(steps < 30_000, "{steps}");
+    }
+}

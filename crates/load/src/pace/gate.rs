@@ -1,0 +1,142 @@
+//! Where the cores of a run wait for each other, so that they begin at the same moment and their schedules fit together.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use onrush_engine::{Core, Instant};
+
+use crate::limits::{START_DELAY, START_SETTLED};
+use crate::pace::wall_clock::WallTime;
+
+/// Shared by all cores of a run.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// Cores that are not ready yet.
+    missing: AtomicUsize,
+    /// When the run begins, in the clock's nanoseconds; 0 before that is known.
+    begin: AtomicU64,
+    /// The same by the wall clock; 0 before that is known.
+    began: AtomicU64,
+    /// Cores that are ready and wait for the others.
+    waiting: Mutex<Vec<Waker>>,
+    /// From the last core's readiness to the beginning.
+    delay: Duration,
+    /// The moment before which it does not begin.
+    start_at: Option<WallTime>,
+}
+
+impl Gate {
+    pub(crate) fn new(cores: usize, start_at: Option<WallTime>) -> Gate {
+        let delay = if cores > 1 {
+            START_DELAY
+        } else {
+            Duration::ZERO
+        };
+        Gate {
+            missing: AtomicUsize::new(cores),
+            begin: AtomicU64::new(0),
+            began: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            delay,
+            start_at,
+        }
+    }
+
+    /// When the run began by the wall clock, if it has.
+    pub(crate) fn began(&self) -> Option<WallTime> {
+        match self.began.load(Ordering::Acquire) {
+            0 => None,
+            began => Some(WallTime::of_nanoseconds(began)),
+        }
+    }
+
+    /// This core is ready: waits until all are and returns the moment of the beginning, which is the same for all.
+    pub(crate) async fn pass(&self, core: &Core) -> Instant {
+        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            if let Some(start_at) = self.start_at {
+                settle(core, start_at).await;
+            }
+            self.decide(core);
+        }
+        let begin = poll_fn(|context| self.poll_begin(context.waker())).await;
+        core.sleep_until(begin).await;
+        begin
+    }
+
+    fn poll_begin(&self, waker: &Waker) -> Poll<Instant> {
+        // Under the lock: who decides takes the list behind storing the moment.
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.begin.load(Ordering::Acquire) {
+            0 => {
+                if !waiting.iter().any(|known| known.will_wake(waker)) {
+                    waiting.push(waker.clone());
+                }
+                Poll::Pending
+            }
+            begin => Poll::Ready(Instant::from_nanoseconds(begin)),
+        }
+    }
+
+    /// Says when the run begins, by both clocks.
+    fn decide(&self, core: &Core) {
+        let (now, wall) = (core.now_exact(), WallTime::now());
+        let left = self.start_at.map_or(Duration::ZERO, |at| at.since(wall));
+        let wait = self.delay.max(left);
+        let began = wall.nanoseconds() + wait.as_nanos() as u64;
+        self.began.store(began, Ordering::Release);
+        self.begin
+            .store((now + wait).nanoseconds(), Ordering::Release);
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.drain(..).for_each(Waker::wake);
+    }
+}
+
+/// Waits until shortly before `at`. What the monotonic clock has left until then is asked again on the way, since the wall
+/// clock may be put right meanwhile.
+async fn settle(core: &Core, at: WallTime) {
+    loop {
+        let left = at.since(WallTime::now());
+        if left <= START_SETTLED {
+            return;
+        }
+        core.sleep((left - START_SETTLED).min(START_SETTLED * 50))
+            .await;
+    }
+}
+
+/// Something that happens once, and the tasks of a core that wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    is_given: Cell<bool>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Signal {
+    pub(crate) fn give(&self) {
+        self.is_given.set(true);
+        self.waiting.take().into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) fn is_given(&self) -> bool {
+        self.is_given.get()
+    }
+
+    /// Waits until it has been given.
+    pub(crate) async fn given(&self) {
+        poll_fn(|context| {
+            if self.is_given.get() {
+                return Poll::Ready(());
+            }
+            let mut waiting = self.waiting.borrow_mut();
+            if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+                waiting.push(context.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}

@@ -1,0 +1,401 @@
+//! How connections reach their server: where they go, whatever the URL says, where they come from, and what they say
+//! before the first request. What is chosen is chosen by numbers, so that the parts of a run divide it exactly.
+
+mod source;
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
+
+use onrush_engine::{Address, Core, Datagram, Instant, Source, Stream};
+use onrush_http::proxy_protocol::{Origin, write_v1, write_v2};
+use onrush_measure::units;
+use onrush_tls::{ClientSetup, Connector};
+
+pub use source::Sources;
+use source::source_of;
+pub(crate) use source::unspecified;
+
+use crate::limits::{INTRODUCTION_BYTES_MAX, SOURCES_CHECKED_MAX};
+use crate::pace::arrivals::Share;
+use crate::pace::error::Error;
+use crate::pace::target::lookup::Lookup;
+use crate::pace::target::{Place, Target};
+use crate::plan::{Plan, Shard};
+
+/// How connections reach their server.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reach {
+    /// Where to connect to, instead of where the URL says. `Host` and the name in TLS stay the URL's.
+    pub connect_to: Option<Place>,
+    /// The addresses of this machine that connections come from, in turn; none leaves them to the kernel.
+    pub sources: Sources,
+    /// The ports that they come from; of several generators each has its part.
+    pub source_ports: Option<RangeInclusive<u16>>,
+    /// The PROXY protocol's version, where each connection begins with its header, which tells the connection's own
+    /// addresses.
+    pub proxy_protocol: Option<ProxyVersion>,
+    /// How TLS is spoken; for `https://`.
+    pub tls: ClientSetup,
+}
+
+/// A version of the PROXY protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProxyVersion {
+    /// A line of text.
+    V1,
+    /// A binary header.
+    V2,
+}
+
+impl ProxyVersion {
+    /// As it is written on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProxyVersion::V1 => "v1",
+            ProxyVersion::V2 => "v2",
+        }
+    }
+}
+
+impl Reach {
+    /// Refuses what makes no sense together.
+    pub(crate) fn check(&self, target: &Target) -> Result<(), String> {
+        let place = self.place(target);
+        let comes_from = !self.sources.is_empty() || self.source_ports.is_some();
+        if let (true, Place::Unix(path)) = (comes_from, place) {
+            return Err(format!(
+                "connections to the Unix socket {} come from no address: leave out --source and --source-ports",
+                path.display()
+            ));
+        }
+        match &self.source_ports {
+            Some(ports) if ports.is_empty() || *ports.start() == 0 => Err(format!(
+                "there are no source ports from {} to {}: expected a range such as 40000-60000",
+                ports.start(),
+                ports.end()
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn place<'a>(&'a self, target: &'a Target) -> &'a Place {
+        self.connect_to.as_ref().unwrap_or(&target.place)
+    }
+
+    /// The address to connect to: of those that a name has, one that the sources can reach.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn resolve(&self, target: &Target) -> Result<(Address, Option<Lookup>), Error> {
+        let place = self.place(target);
+        let (address, lookup) = place.resolve(|address| self.sources.has_family_of(address))?;
+        let address = address.ok_or_else(|| self.without_address(place))?;
+        Ok((address, lookup))
+    }
+
+    /// The addresses that datagrams may go to: those of the target that the sources can reach, one at least.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn resolve_datagrams(
+        &self,
+        target: &Target,
+    ) -> Result<(Vec<SocketAddr>, Option<Lookup>), Error> {
+        let place = self.place(target);
+        let (fit, lookup) = place.resolve_all(|address| self.sources.has_family_of(address))?;
+        match fit.is_empty() {
+            false => Ok((fit, lookup)),
+            true => Err(self.without_address(place)),
+        }
+    }
+
+    /// Where the first datagram of generator `shard` to `target` comes from.
+    pub(crate) fn source_of_datagrams(&self, target: &SocketAddr, shard: Shard) -> SocketAddr {
+        let sources = self.sources.of_family_of(target);
+        source_of(sources.nth(shard.index), target)
+    }
+
+    fn without_address(&self, place: &Place) -> Error {
+        Error::Invalid(format!(
+            "{place} has no address of the family of --source {}: give addresses of the other one, IPv4 or IPv6",
+            self.sources
+        ))
+    }
+
+    /// What makes TLS connections, when the target speaks it.
+    pub(crate) fn connector(&self, target: &Target) -> Result<Option<Connector>, String> {
+        if !target.scheme.has_tls() {
+            return Ok(None);
+        }
+        match Connector::new(self.tls.clone()) {
+            Ok((connector, _)) => Ok(Some(connector)),
+            Err(wrong) => {
+                let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+                Err(wrong.join("; "))
+            }
+        }
+    }
+
+    /// The ports of generator `shard` of `shards`; none when there are fewer than generators.
+    fn ports_of(&self, shard: u64, shards: u64) -> Option<RangeInclusive<u16>> {
+        let ports = self.source_ports.as_ref()?;
+        let (first, count) = (u64::from(*ports.start()), ports.len() as u64);
+        let at = |shard: u64| first + (u128::from(count * shard) / u128::from(shards)) as u64;
+        let last = at(shard + 1).checked_sub(1)?;
+        // Within the range, which is one of such numbers.
+        Some(at(shard) as u16..=last as u16)
+    }
+}
+
+/// Where the kernel keeps the ports that it gives to connections.
+const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+
+/// Refuses before the run what would only fail within it: addresses of other machines, and too few ports.
+///
+/// # Errors
+/// [`Error::Invalid`] with what this machine lacks and how to add it.
+pub(crate) fn check_host(plan: &Plan, address: &Address) -> Result<(), Error> {
+    let Address::Tcp(target) = address else {
+        return Ok(());
+    };
+    let sources = plan.options.reach.sources.of_family_of(target);
+    let Shard { index, count } = plan.options.shard;
+    let numbers = (index..).step_by(count as usize);
+    let numbers = numbers.take(sources.count().min(SOURCES_CHECKED_MAX) as usize);
+    let addresses: BTreeSet<IpAddr> = numbers.filter_map(|number| sources.nth(number)).collect();
+    for address in &addresses {
+        if let Err(error) = UdpSocket::bind(SocketAddr::new(*address, 0)) {
+            return Err(Error::Invalid(format!(
+                "--source {address} cannot be used ({error}): this machine needs it, for example by ip address add {address} dev lo, or by ip route add local with its network; or leave it out"
+            )));
+        }
+    }
+    let Some(allowed) = local_ports() else {
+        // Without /proc nothing can be said ahead.
+        return Ok(());
+    };
+    let ports = plan.options.reach.ports_of(index, count);
+    let connections = plan.connections() as u64;
+    check_ports(ports, &allowed, connections, addresses.len() as u64, target)
+        .map_err(Error::Invalid)
+}
+
+/// Two numbers, such as 32768 and 60999.
+fn parse_range(text: String) -> Option<RangeInclusive<u16>> {
+    let mut numbers = text.split_ascii_whitespace().map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(low)), Some(Ok(high))) => Some(low..=high),
+        _ => None,
+    }
+}
+
+/// The ports that the kernel gives to connections; `None` where it does not say.
+pub(crate) fn local_ports() -> Option<RangeInclusive<u16>> {
+    fs::read_to_string(PORT_RANGE).ok().and_then(parse_range)
+}
+
+fn check_ports(
+    ports: Option<RangeInclusive<u16>>,
+    allowed: &RangeInclusive<u16>,
+    connections: u64,
+    addresses: u64,
+    target: &SocketAddr,
+) -> Result<(), String> {
+    let ports = ports.unwrap_or_else(|| allowed.clone());
+    if !allowed.contains(ports.start()) || !allowed.contains(ports.end()) {
+        return Err(format!(
+            "--source-ports: this machine gives connections the ports {}-{} only, and no others of {}-{}: widen net.ipv4.ip_local_port_range (sysctl), or stay within it",
+            allowed.start(),
+            allowed.end(),
+            ports.start(),
+            ports.end()
+        ));
+    }
+    let each = ports.len() as u64;
+    let there_are = each * addresses.max(1);
+    if connections <= there_are {
+        return Ok(());
+    }
+    Err(format!(
+        "{} connections to {target} need as many local ports, and there are {} ({} on each of {}): use --source with {} addresses of this machine, or widen net.ipv4.ip_local_port_range",
+        units::count(connections),
+        units::count(there_are),
+        units::count(each),
+        match addresses {
+            0 | 1 => "one address".to_owned(),
+            more => format!("{more} addresses"),
+        },
+        connections.div_ceil(each),
+    ))
+}
+
+/// How the connections of one core reach their server.
+#[derive(Debug)]
+pub(crate) struct Way {
+    address: Address,
+    sources: Sources,
+    ports: Option<RangeInclusive<u16>>,
+    proxy_protocol: Option<ProxyVersion>,
+    /// Which of the run's connections are made here, those that are made anew counted behind the first ones.
+    share: Share,
+    /// How many have been.
+    made: Cell<u64>,
+}
+
+impl Way {
+    /// That of core `core` to `address`.
+    pub(crate) fn new(plan: &Plan, core: usize, address: Address) -> Way {
+        let reach = &plan.options.reach;
+        let shard = plan.options.shard;
+        Way {
+            sources: match &address {
+                Address::Tcp(address) => reach.sources.of_family_of(address),
+                Address::Unix(_) => Sources::default(),
+            },
+            address,
+            ports: reach.ports_of(shard.index, shard.count),
+            proxy_protocol: reach.proxy_protocol,
+            share: plan.share_of(core),
+            made: Cell::new(0),
+        }
+    }
+
+    /// Where the next connection comes from.
+    fn source(&self) -> Source {
+        let number = self.share.first + self.made.get() * self.share.stride;
+        self.made.set(self.made.get() + 1);
+        Source {
+            address: self.sources.nth(number),
+            ports: self.ports.clone(),
+        }
+    }
+
+    /// A socket for datagrams to the target.
+    ///
+    /// # Errors
+    /// As [`Datagram::bind`] and [`Datagram::connect`].
+    pub(crate) fn open_datagrams(&self, core: &Core) -> Result<Datagram, onrush_engine::Error> {
+        let Address::Tcp(target) = self.address else {
+            unreachable!("no plan sends datagrams to a Unix socket");
+        };
+        let socket = Datagram::bind(core, source_of(self.source().address, &target))?;
+        socket.connect(target)?;
+        Ok(socket)
+    }
+
+    /// Connects, and queues what comes before the first request: it leaves with whatever is sent first.
+    ///
+    /// # Errors
+    /// As [`Stream::connect_from`].
+    pub(crate) async fn connect(
+        &self,
+        core: &Core,
+        deadline: Instant,
+    ) -> Result<Stream, onrush_engine::Error> {
+        let source = self.source();
+        let stream = Stream::connect_from(core, &source, &self.address, Some(deadline)).await?;
+        if let Some(version) = self.proxy_protocol {
+            stream.queue(introduction(version, &origin(&stream, &self.address)));
+        }
+        Ok(stream)
+    }
+}
+
+/// Whom a connection is made for: nobody else, so its own addresses are told.
+fn origin<'a>(stream: &Stream, address: &'a Address) -> Origin<'a> {
+    match (stream.local(), stream.peer(), address) {
+        (.., Address::Unix(path)) => Origin::Unix {
+            source: b"",
+            destination: path.as_os_str().as_bytes(),
+        },
+        (Some(source), Some(destination), _) => Origin::Ip {
+            source,
+            destination,
+        },
+        // It has failed already, and whatever is sent says so.
+        _ => Origin::Unknown,
+    }
+}
+
+/// A header of the PROXY protocol.
+fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
+    let mut room = [0; INTRODUCTION_BYTES_MAX];
+    let bytes = match version {
+        ProxyVersion::V1 => write_v1(origin, &mut room),
+        ProxyVersion::V2 => write_v2(origin, None, &mut room),
+    };
+    room[..bytes.expect("there is room for the longest")].into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ports(of: (u16, u16), connections: u64, addresses: u64) -> Result<(), String> {
+        let target = ([127, 0, 0, 1], 80).into();
+        let ports = Some(of.0..=of.1);
+        check_ports(ports, &(32768..=60999), connections, addresses, &target)
+    }
+
+    #[test]
+    fn as_many_connections_fit_as_there_are_ports_on_all_addresses() {
+        assert_eq!(ports((40000, 49999), 10_000, 0), Ok(()));
+        assert_eq!(ports((40000, 49999), 30_000, 3), Ok(()));
+        let refused = ports((40000, 49999), 30_001, 3).unwrap_err();
+        assert!(refused.contains("30,001 connections"), "{refused}");
+        assert!(refused.contains("10,000 on each of 3"), "{refused}");
+        assert!(refused.contains("with 4 addresses"), "{refused}");
+    }
+
+    #[test]
+    fn ports_that_the_kernel_would_not_give_are_refused() {
+        for range in [(1024, 40000), (40000, 61000), (1, 2)] {
+            let refused = ports(range, 1, 0).unwrap_err();
+            assert!(refused.contains("32768-60999 only"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn generators_divide_the_ports_between_them_to_the_last() {
+        for (range, shards) in [(40000..=40009, 3), (1..=65535, 7), (5..=5, 1)] {
+            let reach = Reach {
+                source_ports: Some(range.clone()),
+                ..Reach::default()
+            };
+            let parts = (0..shards).map(|shard| reach.ports_of(shard, shards).unwrap());
+            let all: Vec<u16> = parts.flatten().collect();
+            assert_eq!(all, range.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_unix_socket_has_no_sources() {
+        let target = Target::parse("unix:/run/a.sock").unwrap();
+        let mut reach = Reach {
+            sources: Sources::parse("127.0.0.2").unwrap(),
+            ..Reach::default()
+        };
+        let refused = reach.check(&target).unwrap_err();
+        assert!(refused.contains("/run/a.sock"), "{refused}");
+        reach.connect_to = Some(Place::Tcp("127.0.0.1".to_owned(), 80));
+        assert_eq!(reach.check(&target), Ok(()));
+    }
+
+    #[test]
+    fn a_connection_to_a_unix_socket_introduces_itself_by_its_path() {
+        let origin = Origin::Unix {
+            source: b"",
+            destination: b"/run/a.sock",
+        };
+        assert_eq!(
+            &*introduction(ProxyVersion::V1, &origin),
+            b"PROXY UNKNOWN\r\n"
+        );
+        assert_eq!(introduction(ProxyVersion::V2, &origin).len(), 16 + 2 * 108);
+    }
+}

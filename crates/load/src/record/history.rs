@@ -1,0 +1,281 @@
+//! What each second of a run was like, kept in the same memory however long the run is. When that is full, neighbours
+//! are joined and from then on two, four, eight seconds are one entry.
+
+use onrush_measure::histogram::Histogram;
+
+use crate::limits::{HISTORY_BYTES, HISTORY_ENTRIES};
+use crate::record::rows::Row;
+
+/// The seconds of a run.
+#[derive(Clone, Debug)]
+pub struct History {
+    entries: Vec<Entry>,
+    /// Packed histograms, for each entry that of response times and then that of service times.
+    arena: Vec<u8>,
+    /// How many bytes of it may be used.
+    bytes_max: usize,
+    entries_max: usize,
+    /// Seconds in one entry.
+    step: u64,
+    /// Seconds that the last entry holds so far.
+    filled: u64,
+    scratch: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    row: Row,
+    /// Where its histograms begin in the arena, where the second of them does, and where they end.
+    begin: usize,
+    middle: usize,
+    end: usize,
+}
+
+/// One or several seconds of a run.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    /// When it began, in seconds since the start of the run.
+    pub begin_s: f64,
+    /// When it ended.
+    pub end_s: f64,
+    /// The times of its responses, in nanoseconds.
+    pub response: Histogram,
+    /// Their service times.
+    pub service: Histogram,
+}
+
+impl Default for History {
+    /// One that is empty and stays so: that of a run which somebody else has made.
+    fn default() -> History {
+        History::with(0, 0)
+    }
+}
+
+impl History {
+    /// An empty one. It takes all its memory now, so that a run's does not grow.
+    pub(crate) fn new() -> History {
+        History::with(HISTORY_ENTRIES, HISTORY_BYTES)
+    }
+
+    fn with(entries_max: usize, bytes_max: usize) -> History {
+        // Written to, for the kernel to hand it out: zeros that nobody has written are no memory yet.
+        let mut arena = vec![0xff; bytes_max];
+        arena.clear();
+        History {
+            entries: Vec::with_capacity(entries_max),
+            arena,
+            bytes_max,
+            entries_max,
+            step: 1,
+            filled: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Adds the next second.
+    pub(crate) fn keep(&mut self, row: Row, response: &Histogram, service: &Histogram) {
+        while !self.try_keep(row, response, service) {
+            // Not even one fits: there is room for hundreds of the largest (limits.rs).
+            assert!(self.entries.len() > 1, "room for more than one second");
+            self.halve();
+        }
+    }
+
+    /// Adds a second, to the last entry while that is not full; `false`, and nothing is changed, without room for it.
+    fn try_keep(&mut self, row: Row, response: &Histogram, service: &Histogram) -> bool {
+        match self.entries.last().copied() {
+            Some(last) if self.filled < self.step => {
+                let (mut response, mut service) = (response.clone(), service.clone());
+                self.unpack(&last, &mut response, &mut service);
+                let row = last.row.joined(&row);
+                let index = self.entries.len() - 1;
+                let kept = self.put(index, last.begin, row, &response, &service);
+                self.filled += u64::from(kept);
+                kept
+            }
+            _ => {
+                let (index, begin) = (self.entries.len(), self.arena.len());
+                let kept = self.put(index, begin, row, response, service);
+                self.filled = if kept { 1 } else { self.filled };
+                kept
+            }
+        }
+    }
+
+    /// Makes one entry of each two.
+    fn halve(&mut self) {
+        let count = self.entries.len();
+        let arena_end = self.arena.len();
+        let mut begin = 0;
+        for index in (0..count).step_by(2) {
+            let pair = index..(index + 2).min(count);
+            let (first, last) = (self.entries[index], self.entries[pair.end - 1]);
+            let (mut response, mut service) = (Histogram::new(), Histogram::new());
+            for index in pair {
+                let entry = self.entries[index];
+                self.unpack(&entry, &mut response, &mut service);
+            }
+            let row = first.row.joined(&last.row);
+            // No longer than both were, so it ends before the next pair begins.
+            self.put(index / 2, begin, row, &response, &service);
+            begin = self.entries[index / 2].end;
+            debug_assert!(begin <= last.end && self.arena.len() == arena_end);
+        }
+        self.entries.truncate(count.div_ceil(2));
+        self.arena.truncate(begin);
+        if count.is_multiple_of(2) {
+            self.filled += self.step;
+        }
+        self.step *= 2;
+    }
+
+    /// Makes entry `index`, or a new one behind the last, with its histograms from `begin` on in the arena. `false`, and
+    /// nothing is changed, without room for them.
+    fn put(
+        &mut self,
+        index: usize,
+        begin: usize,
+        row: Row,
+        response: &Histogram,
+        service: &Histogram,
+    ) -> bool {
+        self.scratch.clear();
+        response.pack(&mut self.scratch);
+        let middle = begin + self.scratch.len();
+        service.pack(&mut self.scratch);
+        let end = begin + self.scratch.len();
+        if end > self.bytes_max || index == self.entries_max {
+            return false;
+        }
+        let is_last = index + 1 >= self.entries.len();
+        if is_last {
+            self.arena.resize(end, 0);
+        }
+        self.arena[begin..end].copy_from_slice(&self.scratch);
+        let entry = Entry {
+            row,
+            begin,
+            middle,
+            end,
+        };
+        match self.entries.get_mut(index) {
+            Some(place) => *place = entry,
+            None => self.entries.push(entry),
+        }
+        true
+    }
+
+    fn unpack(&self, entry: &Entry, response: &mut Histogram, service: &mut Histogram) {
+        let of_response = response.unpack(&self.arena[entry.begin..entry.middle]);
+        let of_service = service.unpack(&self.arena[entry.middle..entry.end]);
+        assert!(
+            of_response.is_some() && of_service.is_some(),
+            "packed above"
+        );
+    }
+
+    /// How many seconds one entry holds; the last may hold less.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.entries.iter().map(|entry| &entry.row)
+    }
+
+    /// The seconds, or however many are together, with their latencies.
+    pub fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
+        self.entries.iter().map(|entry| {
+            let mut interval = Interval {
+                begin_s: entry.row.elapsed_before.as_secs_f64(),
+                end_s: entry.row.elapsed.as_secs_f64(),
+                response: Histogram::new(),
+                service: Histogram::new(),
+            };
+            self.unpack(entry, &mut interval.response, &mut interval.service);
+            interval
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pace::stop::Progress;
+    use onrush_measure::second::Tally;
+    use std::time::Duration;
+
+    /// The row of second `number`, in which one response came.
+    fn row(number: u64) -> Row {
+        let tally = |responses| Tally {
+            last_bytes: responses,
+            ..Tally::default()
+        };
+        Row {
+            before: tally(number),
+            elapsed_before: Duration::from_secs(number),
+            now: tally(number + 1),
+            elapsed: Duration::from_secs(number + 1),
+            progress: Progress::default(),
+        }
+    }
+
+    fn histogram(value: u64) -> Histogram {
+        let mut histogram = Histogram::new();
+        histogram.record(value);
+        histogram
+    }
+
+    /// A history with second `n` having one response of `n` and one service of `2 n` microseconds; `n` goes up to 7 and
+    /// then begins anew.
+    fn history(seconds: u64, entries_max: usize, bytes_max: usize) -> History {
+        let mut history = History::with(entries_max, bytes_max);
+        for number in 0..seconds {
+            let value = number % 8 * 1000;
+            let (response, service) = (histogram(value), histogram(value * 2));
+            history.keep(row(number), &response, &service);
+        }
+        history
+    }
+
+    #[test]
+    fn each_second_is_an_entry_while_there_is_room() {
+        let history = history(5, 8, 10_000);
+        assert_eq!(history.step(), 1);
+        for (number, interval) in (0..).zip(history.intervals()) {
+            assert_eq!(interval.begin_s, number as f64);
+            assert_eq!(interval.response.max(), number * 1000);
+            assert_eq!(interval.service.max(), number * 2000);
+        }
+        assert_eq!(history.rows().count(), 5);
+    }
+
+    #[test]
+    fn a_long_run_is_kept_whole_in_the_same_memory() {
+        for (entries_max, bytes_max) in [(8, 1 << 20), (1000, 300), (7, 400)] {
+            for seconds in 1..200 {
+                let history = history(seconds, entries_max, bytes_max);
+                assert!(
+                    history.arena.capacity() == bytes_max && history.entries.len() <= entries_max
+                );
+                let mut end = 0.0;
+                let mut response = Histogram::new();
+                for interval in history.intervals() {
+                    assert_eq!(interval.begin_s, end, "no gaps");
+                    let length = interval.end_s - interval.begin_s;
+                    assert_eq!(interval.response.count() as f64, length);
+                    assert_eq!(interval.service.count() as f64, length);
+                    let is_last = interval.end_s == seconds as f64;
+                    assert!(length == history.step() as f64 || is_last, "{length}");
+                    end = interval.end_s;
+                    response.merge(&interval.response);
+                }
+                assert_eq!(end, seconds as f64);
+                assert_eq!(
+                    (response.count(), response.max()),
+                    (seconds, (seconds - 1).min(7) * 1000)
+                );
+            }
+        }
+    }
+}

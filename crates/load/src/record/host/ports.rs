@@ -1,0 +1,49 @@
+//! What of this machine's local ports is taken, as the kernel tells it.
+
+use std::fs;
+
+use crate::plan::reach::local_ports;
+
+/// At one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ports {
+    /// How many the kernel gives to connections from one address.
+    pub(crate) local: u64,
+    /// Connections that have ended less than a minute ago and keep their port, of all programs.
+    pub(crate) time_wait: u64,
+}
+
+impl Ports {
+    /// Now; `None` where the kernel does not say.
+    pub(crate) fn now() -> Option<Ports> {
+        let sockets = fs::read_to_string("/proc/net/sockstat").ok()?;
+        Some(Ports {
+            local: local_ports()?.len() as u64,
+            time_wait: time_wait(&sockets)?,
+        })
+    }
+}
+
+/// Of `TCP: inuse 5 orphan 0 tw 12 alloc 9 mem 2` the number behind `tw`, which is of IPv6, too.
+fn time_wait(sockets: &str) -> Option<u64> {
+    let line = sockets.lines().find_map(|line| line.strip_prefix("TCP:"))?;
+    let mut words = line.split_ascii_whitespace();
+    words.find(|word| *word == "tw")?;
+    words.next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_read_of_its_line() {
+        let text =
+            "sockets: used 200\nTCP: inuse 5 orphan 0 tw 12 alloc 9 mem 2\nUDP: inuse 1 mem 0\n";
+        assert_eq!(time_wait(text), Some(12));
+        assert_eq!(time_wait("TCP: inuse 5\n"), None);
+        assert_eq!(time_wait(""), None);
+        let here = Ports::now().expect("Linux says it");
+        assert!(here.local > 0);
+    }
+}

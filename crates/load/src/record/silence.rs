@@ -1,0 +1,118 @@
+//! The seconds in which a target sent no response though it was asked: it was dead. Pure.
+
+use std::time::Duration;
+
+use crate::limits::SILENCE_MIN;
+use crate::record::rows::Row;
+
+/// For how long a run had no responses.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Silence {
+    /// From its last response to its end, where that was an end of responses.
+    pub(crate) at_end: Duration,
+    /// Before, in whole rows in which there were only errors.
+    pub(crate) within: Duration,
+}
+
+impl Silence {
+    /// Of a run of `elapsed` with these rows whose last response came at `last`. It is silent at its end only if something
+    /// had been asked for: there were errors meanwhile, or so many requests are `open`; and for longer than
+    /// responses usually take, `longest` at most.
+    pub(crate) fn of<'a>(
+        rows: impl Iterator<Item = &'a Row>,
+        elapsed: Duration,
+        last: Option<Duration>,
+        open: u64,
+        longest: Duration,
+    ) -> Silence {
+        let Some(last) = last else {
+            return Silence::default();
+        };
+        let mut silence = Silence::default();
+        let mut errors_at_end = 0;
+        for row in rows {
+            let errors = row.now.errors - row.before.errors;
+            let has_responses = row.now.last_bytes > row.before.last_bytes;
+            if row.elapsed > last {
+                errors_at_end += errors;
+            } else if !has_responses && errors > 0 && row.before.last_bytes > 0 {
+                silence.within += row.elapsed.saturating_sub(row.elapsed_before);
+            }
+        }
+        let at_end = elapsed.saturating_sub(last);
+        let was_asked = errors_at_end + open > 0;
+        if was_asked && at_end >= SILENCE_MIN && at_end > longest * 2 {
+            silence.at_end = at_end;
+        }
+        silence
+    }
+
+    /// The time that no rate is of, where so many requests were due by the clock; none in a closed loop. What is due while
+    /// a target sends no response is sent when it responds again, and counts: without that time the rate would be higher
+    /// than what was asked for.
+    pub(crate) fn left_out(&self, due: Option<f64>) -> Duration {
+        match due {
+            Some(_) => self.at_end,
+            None => self.at_end + self.within,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pace::stop::Progress;
+    use onrush_measure::second::Tally;
+
+    /// Rows of a second each, with so many responses and errors.
+    fn silence(seconds: &[(u64, u64)], last_ms: u64, open: u64, longest_ms: u64) -> [f64; 2] {
+        let mut rows = Vec::new();
+        let mut before = Tally::default();
+        for (number, (responses, errors)) in (0..).zip(seconds) {
+            let mut now = before;
+            now.last_bytes += responses;
+            now.errors += errors;
+            rows.push(Row {
+                before,
+                elapsed_before: Duration::from_secs(number),
+                now,
+                elapsed: Duration::from_secs(number + 1),
+                progress: Progress::default(),
+            });
+            before = now;
+        }
+        let elapsed = Duration::from_secs(seconds.len() as u64);
+        let [last, longest] = [last_ms, longest_ms].map(Duration::from_millis);
+        let silence = Silence::of(rows.iter(), elapsed, Some(last), open, longest);
+        [silence.at_end, silence.within].map(|time| time.as_secs_f64())
+    }
+
+    #[test]
+    fn a_target_that_dies_is_silent_from_its_last_response_on() {
+        let rows = [(100, 0), (50, 4), (0, 9), (0, 9)];
+        assert_eq!(silence(&rows, 1500, 0, 10), [2.5, 0.0]);
+    }
+
+    #[test]
+    fn who_was_asked_nothing_or_is_slow_is_not_silent() {
+        assert_eq!(silence(&[(1, 0), (0, 0), (0, 0)], 500, 0, 10), [0.0, 0.0]);
+        assert_eq!(silence(&[(1, 0), (0, 0), (0, 0)], 500, 1, 2000), [0.0, 0.0]);
+        assert_eq!(silence(&[(1, 0), (0, 0), (0, 0)], 500, 1, 10), [2.5, 0.0]);
+    }
+
+    #[test]
+    fn a_pause_is_in_the_rate_where_what_was_due_in_it_is_sent_afterwards() {
+        let silence = Silence {
+            at_end: Duration::from_secs(1),
+            within: Duration::from_secs(2),
+        };
+        assert_eq!(silence.left_out(None), Duration::from_secs(3));
+        assert_eq!(silence.left_out(Some(999.0)), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn seconds_of_errors_alone_between_responses_are_silent_too() {
+        let rows = [(0, 5), (100, 0), (0, 7), (0, 7), (80, 0)];
+        assert_eq!(silence(&rows, 4990, 0, 10), [0.0, 2.0]);
+    }
+}

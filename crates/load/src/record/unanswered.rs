@@ -1,0 +1,150 @@
+//! Requests without a response. Their times are right-censored: longer than they had waited when the wait ended. Pure.
+
+use onrush_measure::blocks::Effective;
+use onrush_measure::histogram::Histogram;
+use onrush_measure::percentile;
+
+use crate::record::figures::Kind;
+
+/// How long requests without a response had waited, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub struct Unanswered {
+    /// Since their intended start.
+    pub response: Histogram,
+    /// Since a connection was free for them; those that were never sent are not among them.
+    pub service: Histogram,
+}
+
+impl Unanswered {
+    /// `count` requests have waited for so long.
+    pub(crate) fn record(&mut self, response: u64, service: u64, count: u64) {
+        self.response.record_many(response, count);
+        self.service.record_many(service, count);
+    }
+
+    /// Forgets everything, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        self.response.clear();
+        self.service.clear();
+    }
+
+    /// Adds what others have waited.
+    pub fn merge(&mut self, other: &Unanswered) {
+        for (sum, more) in [
+            (&mut self.response, &other.response),
+            (&mut self.service, &other.service),
+        ] {
+            if more.count() > 0 {
+                sum.merge(more);
+            }
+        }
+    }
+
+    /// The waits that bound times of this kind; none for those of connections.
+    pub fn of(&self, kind: Kind) -> Option<&Histogram> {
+        match kind {
+            Kind::Response => Some(&self.response),
+            Kind::Service | Kind::FirstByte => Some(&self.service),
+            Kind::SendLag | Kind::Connect | Kind::Tls => None,
+        }
+    }
+}
+
+/// Between which values a figure lies, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Bounds {
+    /// At least.
+    pub low: f64,
+    /// At most; infinite where nothing bounds it.
+    pub high: f64,
+}
+
+/// Two values closer than this share are one: bins are 0.1 % wide.
+const BIN_SHARE: f64 = 0.002;
+
+impl Bounds {
+    /// Whether more than the lower one is known.
+    pub fn is_known(self) -> bool {
+        self.high <= self.low * (1.0 + BIN_SHARE)
+    }
+}
+
+/// Times of requests, some of them right-censored: a request without a response takes longer than it had waited, by an
+/// unknown amount.
+///
+/// Figures are order statistics of all requests. The lower bound of the value at a rank takes each wait as the time of its
+/// request, the upper bound takes that time as infinite. No assumption links waits and times, so the bounds hold where the
+/// Kaplan-Meier estimate (Kaplan & Meier, JASA 53, 1958) does not: a server that stalls makes waits long because times are
+/// long. Where every wait exceeds the value, both bounds and Kaplan-Meier's quantile are equal.
+#[derive(Clone, Debug)]
+pub struct Censored<'a> {
+    times: &'a Histogram,
+    /// Times and waits together; none without waits.
+    all: Option<Histogram>,
+}
+
+impl<'a> Censored<'a> {
+    /// Combines the `times` of responses with the `waits` of requests that got no response.
+    pub fn new(times: &'a Histogram, waits: &Histogram) -> Censored<'a> {
+        let all = (waits.count() > 0).then(|| {
+            let mut all = times.clone();
+            all.merge(waits);
+            all
+        });
+        Censored { times, all }
+    }
+
+    /// The times with each wait as the time of its request: the least that they can be.
+    pub fn least(&self) -> &Histogram {
+        self.all.as_ref().unwrap_or(self.times)
+    }
+
+    /// Requests, with and without a response.
+    pub fn count(&self) -> u64 {
+        self.least().count()
+    }
+
+    /// Where `percentile` of all requests lies.
+    pub fn at(&self, percentile: f64) -> Bounds {
+        self.at_ranks(percentile::rank(self.count(), percentile), None)
+    }
+
+    /// Interval that contains the true percentile with `confidence`, for any distribution (order statistics; see
+    /// [`percentile::interval_ranks`]). `effective` is the number of independent requests that would give the same certainty,
+    /// if it is known. `None` where there are too few requests.
+    pub fn interval(
+        &self,
+        percentile: f64,
+        confidence: f64,
+        effective: Option<Effective>,
+    ) -> Option<Bounds> {
+        let (low, high) = match effective {
+            None => percentile::interval_ranks(self.count(), percentile, confidence)?,
+            Some(effective) => effective.ranks(self.count(), percentile, confidence)?,
+        };
+        Some(self.at_ranks(low, Some(high)))
+    }
+
+    /// From the smallest possible value at rank `low` to the largest possible value at rank `high` (`None`: at `low`).
+    fn at_ranks(&self, low: u64, high: Option<u64>) -> Bounds {
+        let high = high.unwrap_or(low);
+        Bounds {
+            low: self.least().value_at_rank(low) as f64,
+            high: match high <= self.times.count() {
+                true => self.times.value_at_rank(high) as f64,
+                false => f64::INFINITY,
+            },
+        }
+    }
+
+    /// The values of every percentile of a curve, as far as the count of requests supports it; see [`percentile::curve`].
+    pub fn curve(&self) -> Vec<(f64, Bounds)> {
+        let listed = percentile::curve(self.count());
+        listed
+            .map(|percentile| (percentile, self.at(percentile)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

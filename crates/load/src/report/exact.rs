@@ -1,0 +1,30 @@
+//! The times of a report: its histograms with the exact means and maxima.
+
+use crate::record::figures::Kind;
+use crate::record::times::Times;
+use crate::report::Report;
+
+/// The times of a result, with the exact means and largest values beside the bins.
+///
+/// # Errors
+/// When the result has none, or they are not what their key says.
+pub(crate) fn times_of(report: &Report) -> Result<Times, String> {
+    let histograms = report.histograms.as_ref().ok_or(
+        "it has no histograms, so an older onrush wrote it; percentiles alone neither add up nor compare",
+    )?;
+    let mut times = histograms.times()?;
+    for kind in Kind::ALL {
+        let latency = report.latency_of(kind);
+        if let (Some(mean), Some(max)) = (latency.mean, latency.max) {
+            let bins = std::mem::take(times.of_mut(kind));
+            let max = (max * 1000.0).round() as u64;
+            let max = match latency.is_at_least("max") {
+                // That of a request without a response, which had waited longer, is not one of theirs.
+                true => max.min(bins.max()),
+                false => max,
+            };
+            *times.of_mut(kind) = bins.with_exact(mean * 1000.0, max);
+        }
+    }
+    Ok(times)
+}

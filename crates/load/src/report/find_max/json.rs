@@ -1,0 +1,26 @@
+//! A search as JSON.
+
+use serde::Serialize;
+
+use super::undecided::{self, Undecided};
+use super::{Answer, Trial};
+use crate::record::provenance;
+
+/// A search as JSON: `condition`, `answer` (null when it was ended before), `undecided` (rates with trials that could not tell,
+/// and how many) and `trials`.
+pub fn to_json(condition: &str, answer: Option<&Answer>, trials: &[Trial]) -> String {
+    #[derive(Serialize)]
+    struct Whole<'a> {
+        condition: &'a str,
+        answer: Option<&'a Answer>,
+        undecided: Vec<Undecided>,
+        trials: &'a [Trial],
+    }
+    let whole = Whole {
+        condition,
+        answer,
+        undecided: undecided::of(trials),
+        trials,
+    };
+    provenance::to_json(&whole)
+}

@@ -1,0 +1,140 @@
+//! Messages as they stand in bodies: a byte that says whether one is compressed, its length in four bytes, and itself
+//! (Length-Prefixed-Message).
+
+/// Bytes before a message.
+const PREFIX_BYTES: usize = 5;
+
+/// `message` with its prefix, not compressed; none where its length has no four bytes.
+pub(crate) fn framed(message: &[u8]) -> Option<Vec<u8>> {
+    let length = u32::try_from(message.len()).ok()?;
+    let mut bytes = Vec::with_capacity(PREFIX_BYTES + message.len());
+    bytes.push(0);
+    bytes.extend_from_slice(&length.to_be_bytes());
+    bytes.extend_from_slice(message);
+    Some(bytes)
+}
+
+/// The body of a response that has one message, as far as it has come. What the message says is not looked at and not kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Unary {
+    prefix: [u8; PREFIX_BYTES],
+    /// How much of the prefix has come.
+    prefix_bytes: u8,
+    /// Bytes of the message that are still to come, once the prefix is there.
+    left: u32,
+}
+
+impl Unary {
+    /// Steps over the next `bytes` of the body.
+    ///
+    /// # Errors
+    /// Why it is not the body of a response with one message.
+    pub(crate) fn take(&mut self, mut bytes: &[u8]) -> Result<(), &'static str> {
+        while let Some((&byte, rest)) = bytes.split_first() {
+            let at = usize::from(self.prefix_bytes);
+            if at == PREFIX_BYTES {
+                let count = (self.left as usize).min(bytes.len());
+                if count == 0 {
+                    return Err("more than one message, or bytes behind it: the call is unary");
+                }
+                self.left -= count as u32; // of at most as many
+                bytes = &bytes[count..];
+                continue;
+            }
+            self.prefix[at] = byte;
+            self.prefix_bytes += 1;
+            bytes = rest;
+            match (at, byte) {
+                (0, 0) => {}
+                (0, 1) => {
+                    return Err("a compressed message, where only identity was accepted");
+                }
+                (0, _) => return Err("a message begins with a byte that is neither 0 nor 1"),
+                _ => {}
+            }
+            if at + 1 == PREFIX_BYTES {
+                let [_, length @ ..] = self.prefix;
+                self.left = u32::from_be_bytes(length);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is a message, and all of it.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub(crate) fn end(&self) -> Result<(), &'static str> {
+        match (usize::from(self.prefix_bytes), self.left) {
+            (0, _) => Err("the status is OK and there is no message"),
+            (PREFIX_BYTES, 0) => Ok(()),
+            (PREFIX_BYTES, _) => Err("the message is shorter than its length says"),
+            _ => Err("the body ends within the prefix of a message"),
+        }
+    }
+}
+
+/// Whether a content type is `application/grpc`, with a format behind it or not (Content-Type).
+pub(crate) fn is_grpc(content_type: &[u8]) -> bool {
+    const WANTED: &[u8] = b"application/grpc";
+    let Some((begin, rest)) = content_type.split_at_checked(WANTED.len()) else {
+        return false;
+    };
+    begin.eq_ignore_ascii_case(WANTED) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(pieces: &[&[u8]]) -> Result<(), &'static str> {
+        let mut unary = Unary::default();
+        for piece in pieces {
+            unary.take(piece)?;
+        }
+        unary.end()
+    }
+
+    #[track_caller]
+    fn refused(expected: &str, body: &[u8]) {
+        let sentence = read(&[body]).unwrap_err();
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+
+    #[test]
+    fn one_message_is_what_a_response_has() {
+        assert_eq!(framed(b"ab").unwrap(), b"\0\0\0\0\x02ab");
+        for body in [&b"\0\0\0\0\0"[..], b"\0\0\0\0\x01a"] {
+            assert_eq!(read(&[body]), Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_said_by_name() {
+        refused("no message", b"");
+        refused("within the prefix", b"\0\0\0\0");
+        refused("shorter than its length", b"\0\0\0\0\x02a");
+        refused("compressed", b"\x01\0\0\0\x01a");
+        refused("neither 0 nor 1", b"\x02");
+        refused("more than one message", b"\0\0\0\0\x01ab");
+        refused("more than one message", b"\0\0\0\0\0\0\0\0\0\0");
+    }
+
+    proptest! {
+        #[test]
+        fn where_pieces_end_changes_nothing(
+            body in prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..12),
+                proptest::collection::vec(any::<u8>(), 0..12).prop_map(|message| framed(&message).unwrap()),
+            ],
+            cuts in proptest::collection::vec(0usize..16, 0..5),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(body.len())).collect();
+            cuts.extend([0, body.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &body[cut[0]..cut[1]]).collect();
+            prop_assert_eq!(read(&pieces), read(&[&body]));
+        }
+    }
+}

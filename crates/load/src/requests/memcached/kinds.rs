@@ -1,0 +1,31 @@
+//! The kinds of requests, in the words of what is spoken. Pure.
+
+use super::ratio::Command;
+use super::{Asks, Dialect, Versions};
+use crate::requests::request::RequestKind;
+
+/// What requests with `command` have in common.
+pub(super) fn kind(asks: &Asks, command: Command) -> RequestKind {
+    let name = match (asks.dialect, command, asks.versions) {
+        (Dialect::Text, Command::Get, Versions::No) => "get",
+        (Dialect::Text, Command::Get, Versions::Yes) => "gets",
+        (Dialect::Text, Command::Set, _) => "set",
+        (Dialect::Text, Command::Delete, _) => "delete",
+        (Dialect::Text, Command::Increment, _) => "incr",
+        (Dialect::Meta | Dialect::MetaQuiet, Command::Get, _) => "mg",
+        (Dialect::Meta | Dialect::MetaQuiet, Command::Set, _) => "ms",
+        (Dialect::Meta | Dialect::MetaQuiet, Command::Delete, _) => "md",
+        (Dialect::Meta | Dialect::MetaQuiet, Command::Increment, _) => "ma",
+    };
+    RequestKind {
+        name: match (command, asks.multiget) {
+            (Command::Get, 2..) => format!("{name} of {} keys", asks.multiget),
+            (Command::Get | Command::Set | Command::Delete | Command::Increment, _) => {
+                name.to_owned()
+            }
+        },
+        // Storing the same value twice is storing it, and what is gone is gone.
+        is_repeatable: command != Command::Increment,
+        lists_outcomes: false,
+    }
+}

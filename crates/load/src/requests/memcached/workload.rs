@@ -1,0 +1,487 @@
+//! The requests of a run, checked and made ready: the number of a request in, its command, keys and bytes out. Pure.
+
+pub(crate) mod gets;
+mod lines;
+
+use onrush_engine::random::{Random, scaled};
+
+use super::check::{REST_BYTES_MAX, check, digits, get_bytes};
+use super::keys::Picker;
+use super::kinds::kind;
+use super::opaque::Opaque;
+use super::ratio::{Command, Ratio};
+use super::sizes::Sizes;
+use super::value::Values;
+use super::{Asks, Carrier, Dialect, Verify, Versions};
+use crate::limits::KEY_BYTES_MAX;
+use crate::requests::request::RequestKind;
+use gets::Gets;
+
+/// What keeps sequences of random numbers apart that belong to one seed.
+const OF_COMMANDS: u64 = 0x636f_6d6d_616e_6473;
+const OF_KEY_SIZES: u64 = 0x6b65_7973_697a_6573;
+const OF_VALUE_SIZES: u64 = 0x7661_6c75_6573_697a;
+
+/// All requests of a run.
+#[derive(Debug)]
+pub(crate) struct Workload {
+    dialect: Dialect,
+    carrier: Carrier,
+    /// The commands that come.
+    commands: Box<[Command]>,
+    kinds: Box<[RequestKind]>,
+    /// The sum of their weights up to and with each.
+    weights: Box<[u64]>,
+    order: Order,
+    keys: u64,
+    /// The share of keys of gets that are among those with values.
+    hit_ratio: Option<f64>,
+    key_sizes: Sizes,
+    value_sizes: Sizes,
+    values: Values,
+    expiry: u64,
+    multiget: u64,
+    versions: Versions,
+    verify: Verify,
+    seed: u64,
+    gets: Option<Gets>,
+}
+
+/// Which key a request is about.
+#[derive(Debug)]
+enum Order {
+    /// By a distribution.
+    Drawn(Picker),
+    /// Request `n` stores the one that stands at `n` from here on: first all with values, then the counters.
+    Filling(u64),
+}
+
+/// A key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Key {
+    space: Space,
+    number: u64,
+}
+
+/// Keys that have nothing to do with each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Space {
+    /// They have values.
+    Stored,
+    /// Nobody ever stores them.
+    Absent,
+    /// They count.
+    Counter,
+}
+
+impl Space {
+    /// The first letter of its keys.
+    fn letter(self) -> u8 {
+        match self {
+            Space::Stored => b'k',
+            Space::Absent => b'a',
+            Space::Counter => b'c',
+        }
+    }
+}
+
+impl Workload {
+    /// Checks `asks`.
+    ///
+    /// # Errors
+    /// A sentence with what cannot be, and what would work.
+    pub(crate) fn new(asks: &Asks, seed: u64) -> Result<Workload, String> {
+        check(asks)?;
+        let (commands, weights): (Vec<Command>, Vec<u64>) = asks.ratio.weights().unzip();
+        let sums = weights.iter().scan(0, |sum, weight| {
+            *sum += weight;
+            Some(*sum)
+        });
+        let kinds = commands.iter().map(|command| kind(asks, *command));
+        let mut workload = Workload {
+            dialect: asks.dialect,
+            carrier: asks.carrier,
+            kinds: kinds.collect(),
+            commands: commands.into(),
+            weights: sums.collect(),
+            order: Order::Drawn(Picker::new(asks.distribution, asks.keys)),
+            keys: asks.keys,
+            hit_ratio: asks.hit_ratio,
+            key_sizes: asks.key_sizes.clone(),
+            value_sizes: asks.value_sizes.clone(),
+            values: Values::new(),
+            expiry: asks.expiry.map_or(0, |expiry| expiry.as_secs().max(1)),
+            multiget: asks.multiget,
+            versions: asks.versions,
+            verify: asks.verify,
+            seed,
+            gets: None,
+        };
+        workload.gets = Gets::of(&workload);
+        Ok(workload)
+    }
+
+    /// What stores everything that `asks` are about: how many requests that takes, and which are those of part `index` of
+    /// `count`.
+    pub(crate) fn filling(
+        asks: &Asks,
+        seed: u64,
+        (index, count): (u64, u64),
+    ) -> Result<(Workload, u64), String> {
+        let counters = match asks.ratio.has(Command::Increment) {
+            true => asks.keys,
+            false => 0,
+        };
+        let all = asks.keys + counters;
+        let [from, to] = [index, index + 1].map(|part| all * part / count);
+        let sets = Asks {
+            ratio: Ratio::SETS,
+            dialect: Dialect::Text,
+            hit_ratio: None,
+            multiget: 1,
+            versions: Versions::No,
+            ..asks.clone()
+        };
+        let workload = Workload {
+            order: Order::Filling(from),
+            ..Workload::new(&sets, seed)?
+        };
+        Ok((workload, to - from))
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    pub(crate) fn carrier(&self) -> Carrier {
+        self.carrier
+    }
+
+    pub(crate) fn versions(&self) -> Versions {
+        self.versions
+    }
+
+    pub(crate) fn verify(&self) -> Verify {
+        self.verify
+    }
+
+    /// Its requests, where they are gets that differ in digits only.
+    #[inline]
+    pub(crate) fn gets(&self) -> Option<&Gets> {
+        self.gets.as_ref()
+    }
+
+    /// The kinds of requests, one for each command.
+    pub(crate) fn kinds(&self) -> &[RequestKind] {
+        &self.kinds
+    }
+
+    /// The place of the kind of request `number` of the run.
+    #[inline]
+    pub(crate) fn kind_of(&self, number: u64) -> usize {
+        match self.commands.len() {
+            1 => 0,
+            kinds => {
+                let bits = Random::stream(self.seed ^ OF_COMMANDS, number).bits();
+                let point = scaled(bits, self.weights[kinds - 1]);
+                self.weights.partition_point(|end| *end <= point)
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn command(&self, number: u64) -> Command {
+        self.commands[self.kind_of(number)]
+    }
+
+    /// How many keys a request with `command` is about.
+    #[inline]
+    pub(crate) fn keys_of(&self, command: Command) -> u64 {
+        match command {
+            Command::Get => self.multiget,
+            Command::Set | Command::Delete | Command::Increment => 1,
+        }
+    }
+
+    /// Key `index` of request `number`, which has `command`.
+    #[inline]
+    pub(crate) fn key(&self, command: Command, number: u64, index: u64) -> Key {
+        let place = match self.multiget {
+            1 => number,
+            keys => number.wrapping_mul(keys).wrapping_add(index),
+        };
+        let picker = match &self.order {
+            Order::Drawn(picker) => picker,
+            Order::Filling(from) => return self.filled(from + number),
+        };
+        let random = Random::stream(self.seed, place);
+        let key = picker.pick(&random, place, self.keys);
+        let space = match (command, self.hit_ratio) {
+            (Command::Increment, _) => Space::Counter,
+            (Command::Get, Some(share)) if random.unit() >= share => Space::Absent,
+            (Command::Get | Command::Set | Command::Delete, _) => Space::Stored,
+        };
+        Key { space, number: key }
+    }
+
+    /// What is stored as number `place` of all.
+    fn filled(&self, place: u64) -> Key {
+        match place.checked_sub(self.keys) {
+            None => Key {
+                space: Space::Stored,
+                number: place,
+            },
+            Some(number) => Key {
+                space: Space::Counter,
+                number,
+            },
+        }
+    }
+
+    fn key_bytes(&self, number: u64) -> usize {
+        let bytes = self.key_sizes.of(self.seed ^ OF_KEY_SIZES, number);
+        match self.key_sizes {
+            Sizes::FacebookKeys => bytes.clamp(1 + digits(number), KEY_BYTES_MAX),
+            Sizes::Fixed(_) | Sizes::Range(..) | Sizes::Weighted(_) | Sizes::FacebookValues => {
+                bytes
+            }
+        }
+    }
+
+    /// Bytes of the value of `key`.
+    #[inline]
+    pub(crate) fn value_bytes(&self, key: Key) -> usize {
+        match key.space {
+            Space::Stored | Space::Absent => {
+                self.value_sizes.of(self.seed ^ OF_VALUE_SIZES, key.number)
+            }
+            Space::Counter => COUNTER.len(),
+        }
+    }
+
+    /// Whether `bytes` are those that the value of `key` has from byte `from` on.
+    pub(crate) fn has(&self, key: Key, from: usize, bytes: &[u8]) -> bool {
+        self.values.has(key.number, from, bytes)
+    }
+
+    /// What the answer about key `index` of request `number` carries in the meta protocols.
+    #[inline]
+    pub(crate) fn opaque(&self, number: u64, index: u64) -> Opaque {
+        Opaque::of(number.wrapping_mul(self.multiget).wrapping_add(index))
+    }
+
+    /// How many opaques lie between those of two requests that follow each other.
+    pub(crate) fn opaques_of_request(&self) -> u64 {
+        self.multiget
+    }
+
+    /// Bytes that no request has more of.
+    pub(crate) fn bytes_max(&self) -> usize {
+        let key = 1 + self.key_sizes.max();
+        let largest = self.commands.iter().map(|command| match command {
+            Command::Get => get_bytes(self.dialect, key, self.multiget as usize),
+            Command::Delete | Command::Increment => REST_BYTES_MAX + key,
+            Command::Set => REST_BYTES_MAX + key + self.value_sizes.max().max(COUNTER.len()),
+        });
+        largest.max().unwrap_or(REST_BYTES_MAX)
+    }
+}
+
+/// What a counter begins with.
+const COUNTER: &[u8] = b"0";
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::requests::memcached::keys::Distribution;
+
+    fn asks(change: impl FnOnce(&mut Asks)) -> Asks {
+        let mut asks = Asks {
+            keys: 100,
+            key_sizes: Sizes::Fixed(5),
+            value_sizes: Sizes::Fixed(4),
+            ..Asks::default()
+        };
+        change(&mut asks);
+        asks
+    }
+
+    fn workload(change: impl FnOnce(&mut Asks)) -> Workload {
+        Workload::new(&asks(change), 0).unwrap()
+    }
+
+    fn written(workload: &Workload, numbers: std::ops::Range<u64>) -> String {
+        let mut out = Vec::new();
+        for number in numbers {
+            let before = out.len();
+            workload.write(number, &mut out);
+            assert!(out.len() - before <= workload.bytes_max());
+        }
+        String::from_utf8(out).unwrap()
+    }
+
+    /// A request that is about the first key.
+    fn first(dialect: Dialect, ratio: &str, change: impl FnOnce(&mut Asks)) -> String {
+        let workload = workload(|asks| {
+            asks.dialect = dialect;
+            asks.ratio = Ratio::parse(ratio).unwrap();
+            asks.distribution = Distribution::Sequential;
+            change(asks);
+        });
+        written(&workload, 0..1)
+    }
+
+    #[test]
+    fn requests_are_those_of_memcacheds_protocols() {
+        let mark = {
+            let mut out = Vec::new();
+            Values::new().write(0, 4, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        let same = |_: &mut Asks| ();
+        for (dialect, ratio, expected) in [
+            (Dialect::Text, "1", "get k0000\r\n".to_owned()),
+            (
+                Dialect::Text,
+                "0:1",
+                format!("set k0000 0 0 4\r\n{mark}\r\n"),
+            ),
+            (Dialect::Text, "0:0:1", "delete k0000\r\n".to_owned()),
+            (Dialect::Text, "0:0:0:1", "incr c0000 1\r\n".to_owned()),
+            (Dialect::Meta, "1", "mg k0000 v Oaaaa\r\n".to_owned()),
+            (
+                Dialect::Meta,
+                "0:1",
+                format!("ms k0000 4 Oaaaa\r\n{mark}\r\n"),
+            ),
+            (Dialect::Meta, "0:0:1", "md k0000 Oaaaa\r\n".to_owned()),
+            (Dialect::Meta, "0:0:0:1", "ma c0000 Oaaaa\r\n".to_owned()),
+            (Dialect::MetaQuiet, "1", "mg k0000 v q Oaaaa\r\n".to_owned()),
+        ] {
+            assert_eq!(first(dialect, ratio, same), expected);
+        }
+        assert_eq!(
+            first(Dialect::Text, "1", |asks| {
+                asks.multiget = 3;
+                asks.versions = Versions::Yes;
+            }),
+            "gets k0000 k0001 k0002\r\n"
+        );
+        assert_eq!(
+            first(Dialect::Text, "0:1", |asks| {
+                asks.expiry = Some(Duration::from_secs(60));
+            }),
+            format!("set k0000 0 60 4\r\n{mark}\r\n")
+        );
+        assert_eq!(
+            first(Dialect::Meta, "0:1", |asks| {
+                asks.expiry = Some(Duration::from_secs(60));
+            }),
+            format!("ms k0000 4 T60 Oaaaa\r\n{mark}\r\n")
+        );
+        assert_eq!(
+            first(Dialect::Meta, "1", |asks| asks.versions = Versions::Yes),
+            "mg k0000 v c Oaaaa\r\n"
+        );
+    }
+
+    #[test]
+    fn a_request_is_the_same_whenever_it_is_written() {
+        let workload = workload(|asks| {
+            asks.ratio = Ratio::parse("5:3:1:1").unwrap();
+            asks.distribution = Distribution::Zipf(0.99);
+            asks.value_sizes = Sizes::of_values("facebook").unwrap();
+            asks.key_sizes = Sizes::FacebookKeys;
+            asks.hit_ratio = Some(0.5);
+        });
+        let once = written(&workload, 0..500);
+        assert_eq!(once, written(&workload, 0..500));
+        for word in ["get k", "get a", "set k", "delete k", "incr c"] {
+            assert!(once.contains(word), "{word}");
+        }
+        assert_ne!(once, written(&workload, 500..1000));
+    }
+
+    #[test]
+    fn commands_come_as_often_as_their_ratio_says() {
+        let workload = workload(|asks| asks.ratio = Ratio::parse("8:1:1").unwrap());
+        let mut counts = [0_u64; 3];
+        for number in 0..100_000 {
+            counts[workload.kind_of(number)] += 1;
+        }
+        // Five standard deviations of a binomial with n = 100,000 and p = 0.1 are 474.
+        assert!(counts[0].abs_diff(80_000) < 633, "{counts:?}");
+        assert!(counts[1].abs_diff(10_000) < 474, "{counts:?}");
+    }
+
+    #[test]
+    fn a_meta_get_of_many_keys_is_a_command_for_each() {
+        let two = |asks: &mut Asks| asks.multiget = 2;
+        let text = first(Dialect::Meta, "1", two);
+        assert_eq!(text, "mg k0000 v Oaaaa\r\nmg k0001 v Oaaab\r\n");
+        let workload = workload(|asks| (asks.multiget, asks.dialect) = (2, Dialect::MetaQuiet));
+        assert!(written(&workload, 5..6).ends_with(" q Oaaal\r\n"));
+    }
+
+    #[test]
+    fn a_hit_ratio_is_the_share_of_keys_that_have_values() {
+        for share in [0.0, 0.3, 1.0] {
+            let workload = workload(|asks| asks.hit_ratio = Some(share));
+            let keys = (0..10_000).map(|number| workload.key(Command::Get, number, 0));
+            let stored = keys.filter(|key| key.space == Space::Stored).count();
+            assert!(
+                (stored as f64 / 1e4 - share).abs() < 0.025,
+                "{share}: {stored}"
+            );
+        }
+    }
+
+    #[test]
+    fn filling_stores_every_key_once_over_all_parts() {
+        let asks = asks(|asks| asks.ratio = Ratio::parse("1:0:0:1").unwrap());
+        let mut keys = Vec::new();
+        for index in 0..3 {
+            let (workload, count) = Workload::filling(&asks, 0, (index, 3)).unwrap();
+            for number in 0..count {
+                let text = written(&workload, number..number + 1);
+                keys.push(text.split(' ').nth(1).unwrap().to_owned());
+            }
+        }
+        keys.sort();
+        let expected =
+            ["c", "k"].map(|letter| (0..100).map(move |key| format!("{letter}{key:04}")));
+        assert_eq!(keys, expected.into_iter().flatten().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_reason() {
+        type Change = fn(&mut Asks);
+        let cases: [(Change, &str); 7] = [
+            (|asks| asks.keys = 0, "--keys 0 is out of range"),
+            (|asks| asks.multiget = 0, "--multiget 0 is out of range"),
+            (
+                |asks| (asks.multiget, asks.dialect) = (1000, Dialect::Meta),
+                "use 468 keys at most",
+            ),
+            (
+                |asks| asks.keys = 100_000,
+                "--key-size 5 is too short to tell 100000 keys apart: expected 6 bytes",
+            ),
+            (
+                |asks| asks.expiry = Some(Duration::from_secs(31 * 86_400)),
+                "30 days at most",
+            ),
+            (|asks| asks.hit_ratio = Some(1.5), "is no share"),
+            (
+                |asks| (asks.hit_ratio, asks.ratio) = (Some(0.5), Ratio::SETS),
+                "--ratio has none",
+            ),
+        ];
+        for (change, part) in cases {
+            let error = Workload::new(&asks(change), 0).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

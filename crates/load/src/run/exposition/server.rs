@@ -1,0 +1,145 @@
+//! Hands the text of the last second to whoever asks for `/metrics`: a thread of its own, which the cores do not know.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use onrush_http::{HeaderSlots, Limits, Method, Parsed, request};
+
+use crate::limits::scrape::{SCRAPE_PATIENCE, SCRAPE_PIECES_MAX};
+
+/// What is handed out, shared with the thread that waits for the run's seconds.
+#[derive(Clone, Debug, Default)]
+pub struct Page(Arc<Mutex<String>>);
+
+impl Page {
+    /// From now on it is this.
+    pub fn set(&self, text: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+
+    fn text(&self) -> String {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// Listens at `address` and hands out `page` until the program ends, one scrape after the other. Returns where it listens.
+///
+/// # Errors
+/// A sentence that says why it cannot listen there.
+pub fn start(address: SocketAddr, page: Page) -> Result<SocketAddr, String> {
+    let cannot = |error| format!("--metrics {address}: nobody can listen there: {error}");
+    let listener = TcpListener::bind(address).map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    let serve = move || {
+        for stream in listener.incoming().flatten() {
+            // Whoever goes away before the end has not lost what others want.
+            let _ = serve(stream, &page);
+        }
+    };
+    let thread = thread::Builder::new().name("metrics".to_owned());
+    let started = thread.spawn(serve);
+    started.map_err(|error| format!("--metrics: no thread can be started: {error}"))?;
+    Ok(address)
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asked {
+    Metrics,
+    SomethingElse,
+    /// By another method than GET.
+    Otherwise,
+    /// It is no HTTP.
+    Nonsense,
+}
+
+fn serve(mut stream: TcpStream, page: &Page) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(SCRAPE_PATIENCE))?;
+    stream.set_write_timeout(Some(SCRAPE_PATIENCE))?;
+    let Some(asked) = asked(&mut stream)? else {
+        return Ok(());
+    };
+    let (status, text) = match asked {
+        Asked::Metrics => ("200 OK", page.text()),
+        Asked::SomethingElse => ("404 Not Found", "there is only /metrics\n".to_owned()),
+        Asked::Otherwise => (
+            "405 Method Not Allowed",
+            "GET is the only method\n".to_owned(),
+        ),
+        Asked::Nonsense => (
+            "400 Bad Request",
+            "this is no request of HTTP/1\n".to_owned(),
+        ),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        text.len()
+    );
+    stream.write_all((head + &text).as_bytes())
+}
+
+/// Reads one head; `None` where its sender goes away before its end.
+fn asked(stream: &mut TcpStream) -> std::io::Result<Option<Asked>> {
+    let mut input = Vec::new();
+    let mut piece = [0; 4096];
+    for _ in 0..SCRAPE_PIECES_MAX {
+        let count = stream.read(&mut piece)?;
+        if count == 0 {
+            return Ok(None);
+        }
+        input.extend_from_slice(&piece[..count]);
+        let mut slots = HeaderSlots::new();
+        match request::parse(&input, &mut slots, &Limits::DEFAULT) {
+            Parsed::Partial => {}
+            Parsed::Refused(_) => return Ok(Some(Asked::Nonsense)),
+            Parsed::Complete(head) => {
+                return Ok(Some(match (head.method, head.path) {
+                    (Method::Get, "/metrics") => Asked::Metrics,
+                    (Method::Get, _) => Asked::SomethingElse,
+                    _ => Asked::Otherwise,
+                }));
+            }
+        }
+    }
+    Ok(Some(Asked::Nonsense))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_what_was_set_last_and_anything_else_is_refused() {
+        let page = Page::default();
+        let address = start("127.0.0.1:0".parse().unwrap(), page.clone()).unwrap();
+        let ask = |request: &str| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut response = String::new();
+            stream.read_to_string(&mut response).unwrap();
+            response
+        };
+        page.set("a 1\n".to_owned());
+        page.set("a 2\n".to_owned());
+        let got = ask("GET /metrics?x HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got}");
+        assert!(got.ends_with("\r\n\r\na 2\n"), "{got}");
+        for (request, status) in [
+            ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", "404"),
+            ("POST /metrics HTTP/1.1\r\nHost: a\r\n\r\n", "405"),
+            ("nonsense\r\n\r\n", "400"),
+        ] {
+            let got = ask(request);
+            assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{got}");
+        }
+        drop(TcpStream::connect(address).unwrap());
+        assert!(ask("GET /metrics HTTP/1.0\r\n\r\n").ends_with("a 2\n"));
+        let taken = start(address, Page::default()).unwrap_err();
+        assert!(taken.contains("nobody can listen there"), "{taken}");
+    }
+}

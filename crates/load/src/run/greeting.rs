@@ -1,0 +1,106 @@
+//! Whether a server answers over UDP: it is asked for its version before a run, since no connection would say that nobody is there.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, UdpSocket};
+
+use onrush_packet::memcached::{FRAME_BYTES, Frame};
+
+use crate::limits::ERROR_BYTES_MAX;
+use crate::limits::socket::{ASKED_FOR, ASKED_TIMES};
+use crate::pace::error::Error;
+use crate::pace::target::lookup::Lookup;
+use crate::plan::Plan;
+use crate::protocol::memcached::line;
+
+const QUESTION: &[u8] = b"version\r\n";
+const ANSWER: &[u8] = b"VERSION ";
+
+/// The address of the target that answers over UDP: of several that a name has, the first that does.
+///
+/// # Errors
+/// [`Error::Unreachable`] with what came of the last when none does.
+pub(crate) fn find(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
+    let (addresses, lookup) = plan.options.reach.resolve_datagrams(&plan.options.target)?;
+    let mut why = String::new();
+    for address in addresses {
+        match greet(plan, address) {
+            Ok(()) => return Ok((address, lookup)),
+            Err(reason) => why = reason,
+        }
+    }
+    Err(Error::Unreachable(why))
+}
+
+fn greet(plan: &Plan, address: SocketAddr) -> Result<(), String> {
+    let failed = |error: io::Error| match error.kind() {
+        ErrorKind::ConnectionRefused => format!(
+            "nobody listens at {address} over UDP (the port is refused): memcached has UDP off unless it is given -U PORT"
+        ),
+        _ => format!("nothing could be sent to {address} over UDP: {error}"),
+    };
+    let from = plan
+        .options
+        .reach
+        .source_of_datagrams(&address, plan.options.shard);
+    let socket = UdpSocket::bind(from).map_err(failed)?;
+    socket.connect(address).map_err(failed)?;
+    let patience = ASKED_FOR.min(plan.options.timeout);
+    socket.set_read_timeout(Some(patience)).map_err(failed)?;
+    let mut answer = [0; FRAME_BYTES + ERROR_BYTES_MAX];
+    for id in 0..ASKED_TIMES {
+        let question = [&Frame::only(id as u16).bytes()[..], QUESTION].concat();
+        socket.send(&question).map_err(failed)?;
+        match receive(&socket, &mut answer) {
+            Ok(bytes) => return judge(address, &answer[..bytes]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Err(format!(
+        "nothing answers at {address} over UDP: it was asked for its version {ASKED_TIMES} times; memcached has UDP off unless it is given -U PORT, and a packet filter may be on the way"
+    ))
+}
+
+/// A signal is no reason to give up.
+fn receive(socket: &UdpSocket, room: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match socket.recv(room) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            received => return received,
+        }
+    }
+}
+
+fn judge(address: SocketAddr, answer: &[u8]) -> Result<(), String> {
+    let payload = Frame::read(answer).map(|(_, payload)| payload);
+    match payload {
+        Ok(payload) if payload.starts_with(ANSWER) => Ok(()),
+        Ok(payload) => Err(format!(
+            "what answers at {address} over UDP is no memcached: asked for its version it says {:?}",
+            line::shown(payload, ERROR_BYTES_MAX)
+        )),
+        Err(_) => Err(format!(
+            "what answers at {address} over UDP is no memcached: its datagrams do not begin with the frame of 8 bytes"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_no_memcached_is_told_by_what_it_says() {
+        let address = ([127, 0, 0, 1], 1).into();
+        let judge = |payload: &[u8]| {
+            let datagram = [&Frame::only(0).bytes()[..], payload].concat();
+            judge(address, &datagram)
+        };
+        assert_eq!(judge(b"VERSION 1.6.18\r\n"), Ok(()));
+        // An echo.
+        let error = judge(QUESTION).unwrap_err();
+        assert!(error.contains("it says \"version??\""), "{error}");
+        let error = super::judge(address, b"hello").unwrap_err();
+        assert!(error.contains("frame of 8 bytes"), "{error}");
+    }
+}

@@ -1,0 +1,122 @@
+//! Storing all keys before a run: a run of its own, which nobody measures, over connections to the same server.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::limits::socket::{FILL_DATAGRAM_BYTES, FILL_DATAGRAMS};
+use crate::limits::{BATCH_BYTES_MAX, FILL_BATCH, FILL_SILENCE_S};
+use crate::pace::error::Error;
+use crate::pace::stop::Stop;
+use crate::pace::target::Scheme;
+use crate::pace::{Pace, Start};
+use crate::plan::{Connecting, Options, Plan, Shard};
+use crate::protocol::Protocol;
+use crate::report::Report;
+use crate::requests::memcached::filled::Filled;
+use crate::requests::memcached::workload::Workload;
+use crate::requests::memcached::{Carrier, Populate};
+use crate::run;
+
+/// Stores all keys of the run that `plan` is of, where that is asked for, and keeps what came of it for the run's report. Of
+/// several generators each stores its part of the keys.
+///
+/// # Errors
+/// As [`run::start`] and [`run::Running::finish`]; and [`Error::Unreachable`] when nothing could be stored.
+pub fn populate(plan: &mut Plan) -> Result<Option<&Filled>, Error> {
+    match plan.options.target.scheme {
+        Scheme::Http | Scheme::Https | Scheme::Grpc | Scheme::Grpcs | Scheme::Udp | Scheme::Tcp => {
+            return Ok(None);
+        }
+        Scheme::Memcached | Scheme::Memcacheds => {}
+    }
+    if plan.options.memcached.populate == Populate::No {
+        return Ok(None);
+    }
+    let filled = fill(&plan.options)?;
+    if filled.keys > 0 && filled.stored == 0 {
+        let complaint = filled.complaint().unwrap_or_default();
+        return Err(Error::Unreachable(complaint));
+    }
+    Ok(Some(plan.filled.insert(filled)))
+}
+
+fn fill(options: &Options) -> Result<Filled, Error> {
+    let Options {
+        shard: Shard { index, count },
+        seed,
+        ..
+    } = *options;
+    let filling = Workload::filling(&options.memcached, seed, (index, count));
+    let (workload, keys) = filling.map_err(Error::Invalid)?;
+    if keys == 0 {
+        return Ok(Filled::default());
+    }
+    let protocol = Protocol::Memcached(Arc::new(workload));
+    let own = options.shard.share().count_of(options.connections as u64);
+    let bytes = protocol.request_bytes() as u64;
+    let (connections, pipeline) = match protocol.carrier() {
+        Carrier::Streams => {
+            let fitting = BATCH_BYTES_MAX as u64 / bytes;
+            (own.clamp(1, keys), fitting.clamp(1, FILL_BATCH))
+        }
+        Carrier::Datagrams => (1, (FILL_DATAGRAM_BYTES / bytes).clamp(1, FILL_DATAGRAMS)),
+    };
+    let options = Options {
+        // One thread takes turns one behind the other: no key is left out.
+        threads: 1,
+        connections: connections as usize,
+        cpus: options.cpus.first().copied().into_iter().collect(),
+        shard: Shard::default(),
+        pipeline,
+        stop: Stop {
+            after: None,
+            count: Some(keys),
+        },
+        pace: Pace::Closed,
+        start: Start::default(),
+        warm_up: Duration::ZERO,
+        connecting: Connecting::AtStart,
+        catch_up: None,
+        start_at: None,
+        skip_first: false,
+        requests_per_connection: None,
+        busy_poll: false,
+        ..options.clone()
+    };
+    let running = run::start(Plan::of(options, protocol)?)?;
+    let stopper = running.stopper();
+    let (mut answers, mut silent) = (0, 0);
+    let report = running.finish(|moment| {
+        silent = if moment.responses > answers {
+            0
+        } else {
+            silent + 1
+        };
+        answers = moment.responses;
+        // Each of what waits would have its timeout one behind the other.
+        if silent >= FILL_SILENCE_S {
+            stopper.stop_because("nothing was stored any more");
+        }
+    })?;
+    Ok(filled(keys, &report))
+}
+
+fn filled(keys: u64, report: &Report) -> Filled {
+    let row = report.memcached.as_ref();
+    let mut errors: BTreeMap<String, u64> = row.map(|row| row.errors.clone()).unwrap_or_default();
+    // Error lines are told by their words already.
+    let kinds = report.errors_by_kind.iter();
+    let kinds = kinds.filter(|(kind, count)| **count > 0 && *kind != "unexpected_status");
+    errors.extend(kinds.map(|(kind, count)| (kind.replace('_', " "), *count)));
+    let said = report.statuses.iter();
+    let said = said.filter(|(said, _)| *said == "not_stored" || *said == "exists");
+    errors.extend(said.map(|(said, count)| (said.replace('_', " "), *count)));
+    Filled {
+        keys,
+        stored: row.map_or(0, |row| row.stored),
+        value_bytes: row.map_or(0, |row| row.value_bytes_written),
+        duration_s: report.duration_s,
+        errors,
+    }
+}

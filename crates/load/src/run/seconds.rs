@@ -1,0 +1,118 @@
+//! What the cores tell once a second, put together to the seconds of the run.
+
+use std::collections::VecDeque;
+
+use onrush_measure::second::Second;
+
+use crate::record::rows::Row;
+use crate::record::standing::View;
+use crate::record::times::Times;
+use crate::record::unanswered::Unanswered;
+use crate::report::moment::Moment;
+use crate::report::rows::SecondRow;
+use crate::run::part::Measured;
+
+/// What the cores measured, second by second, and altogether.
+pub(crate) struct Seconds {
+    /// Of each core, what is not part of a row yet.
+    cores: Vec<VecDeque<Option<Measured>>>,
+    /// Of the present row.
+    pub(crate) second: Times,
+    pub(crate) whole: Times,
+    /// Of each core, for how long what has no response had waited when it told so last, and at its end.
+    waits: Vec<Waits>,
+    /// The sum over all.
+    unanswered: Unanswered,
+}
+
+#[derive(Clone, Default)]
+struct Waits {
+    last: Unanswered,
+    end: Option<Box<Unanswered>>,
+}
+
+impl Seconds {
+    pub(crate) fn new(cores: usize) -> Seconds {
+        Seconds {
+            cores: (0..cores).map(|_| VecDeque::new()).collect(),
+            second: Times::default(),
+            whole: Times::default(),
+            waits: vec![Waits::default(); cores],
+            unanswered: Unanswered::default(),
+        }
+    }
+
+    /// The second that `row` counts, which is the last that was taken.
+    pub(crate) fn moment<'a>(
+        &'a self,
+        row: &Row,
+        cores: &'a [Second],
+        view: View<'a>,
+    ) -> Moment<'a> {
+        Moment {
+            second: row.second(),
+            cores,
+            row: SecondRow::of(row, &self.second.response, &self.second.service),
+            responses: row.now.last_bytes,
+            errors: row.now.errors,
+            unexpected: row.now.unexpected,
+            connect_failures: row.progress.connect_failures,
+            statuses: row.now.statuses,
+            times: &self.whole,
+            unanswered: &self.unanswered,
+            view,
+        }
+    }
+
+    pub(crate) fn add(&mut self, core: usize, measured: Option<Measured>) {
+        self.cores[core].push_back(measured);
+    }
+
+    /// Core `core` has ended, and what has no response had waited for so long.
+    pub(crate) fn ended(&mut self, core: usize, unanswered: Box<Unanswered>) {
+        self.waits[core].end = Some(unanswered);
+    }
+
+    /// Takes the next second, once each core that still runs has added its own.
+    pub(crate) fn next(&mut self) {
+        self.second.clear();
+        self.unanswered.clear();
+        for (core, waits) in self.cores.iter_mut().zip(&mut self.waits) {
+            match core.pop_front() {
+                Some(Some(Measured { mut told, back })) => {
+                    self.second.merge(&told.times);
+                    told.times.clear();
+                    std::mem::swap(&mut waits.last, &mut told.unanswered);
+                    // A core that has ended needs it no more.
+                    let _ = back.send(told);
+                }
+                // Joined with the next: what it told last still holds.
+                Some(None) => {}
+                None => waits.ends(),
+            }
+            self.unanswered.merge(&waits.last);
+        }
+        self.whole.merge(&self.second);
+    }
+
+    /// Takes what the cores had measured since their last whole second.
+    pub(crate) fn last<'a>(&mut self, times: impl Iterator<Item = &'a mut Box<Times>>) {
+        self.second.clear();
+        times.for_each(|times| self.second.merge(times));
+        self.whole.merge(&self.second);
+        self.unanswered.clear();
+        for waits in &mut self.waits {
+            waits.ends();
+            self.unanswered.merge(&waits.last);
+        }
+    }
+}
+
+impl Waits {
+    /// What was told at the end holds from now on.
+    fn ends(&mut self) {
+        if let Some(end) = self.end.take() {
+            self.last = *end;
+        }
+    }
+}

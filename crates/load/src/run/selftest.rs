@@ -1,0 +1,363 @@
+//! The generator against a server whose delays are known: is what it reports what happened? And what this machine can do
+//! at best.
+
+mod server;
+mod text;
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use onrush_engine::{Core, Instant, Io, clock};
+use onrush_measure::histogram::Histogram;
+use onrush_measure::{percentile, units};
+
+use crate::pace::Pace;
+use crate::pace::error::Error;
+use crate::pace::target::Target;
+use crate::plan::{Connecting, Options, Plan};
+use crate::report::Report;
+use crate::run;
+use server::{Delay, Seen, Server};
+
+/// A percentile is right within this share of what it should be ...
+const ERROR_SHARE_MAX: f64 = 0.02;
+/// ... or within this time, whichever is more.
+const ERROR_MAX: Duration = Duration::from_micros(20);
+
+/// A share of a CPU taken by others that shows in the rarest percentile that is compared, p99.9.
+const TAKEN_MAX: f64 = 0.001;
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct SelfTest {
+    /// The driver that was tested.
+    pub io: Io,
+    /// What this machine can do.
+    pub host: Host,
+    /// What was compared.
+    pub checks: Vec<Check>,
+}
+
+/// What this machine can do, here and now.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The shortest waits for a response that nobody delayed, over one connection.
+    pub floor: Histogram,
+    /// How late a pause of 50 us ends, and one of 1 ms.
+    pub slip_50us: Histogram,
+    /// See `slip_50us`.
+    pub slip_1ms: Histogram,
+    /// Responses per second of one thread over 50 connections, the server on another thread.
+    pub ceiling: f64,
+    /// What others took of the CPUs of generator and server while a thread on each did nothing but look at the clock.
+    pub gaps: Vec<Gaps>,
+}
+
+/// The times in which a thread that always runs did not.
+#[derive(Clone, Debug)]
+pub struct Gaps {
+    /// Each that was longer than a figure may be wrong by, in nanoseconds.
+    pub lengths: Histogram,
+    /// Their share of all time.
+    pub share: f64,
+}
+
+/// One figure of a report, and what it should be.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// What the server did.
+    pub case: &'static str,
+    /// Which figure.
+    pub figure: String,
+    /// What it should be; times in microseconds.
+    pub expected: f64,
+    /// What was reported.
+    pub reported: f64,
+    /// How far they may be apart.
+    pub tolerance: f64,
+}
+
+impl Check {
+    fn exact(case: &'static str, figure: &str, expected: u64, reported: u64) -> Check {
+        Check {
+            case,
+            figure: figure.to_owned(),
+            expected: expected as f64,
+            reported: reported as f64,
+            tolerance: 0.0,
+        }
+    }
+
+    /// A time in nanoseconds.
+    fn time(case: &'static str, figure: String, expected: f64, reported: u64) -> Check {
+        let tolerance = (expected * ERROR_SHARE_MAX).max(ERROR_MAX.as_nanos() as f64);
+        Check {
+            case,
+            figure,
+            expected: expected / 1e3,
+            reported: reported as f64 / 1e3,
+            tolerance: tolerance / 1e3,
+        }
+    }
+
+    /// Whether it is what it should be.
+    pub fn is_right(&self) -> bool {
+        (self.reported - self.expected).abs() <= self.tolerance
+    }
+}
+
+impl SelfTest {
+    /// Whether every figure is right.
+    pub fn is_right(&self) -> bool {
+        self.checks.iter().all(Check::is_right)
+    }
+}
+
+/// Tests the generator with the driver `io`; takes about 30 seconds.
+///
+/// # Errors
+/// When a server or a run cannot be started.
+pub fn test(io: Io) -> Result<SelfTest, Error> {
+    let io = onrush_engine::choose(io).map_err(Error::Invalid)?.io;
+    let host = host(io)?;
+    let millisecond = Duration::from_millis(1);
+    let mut checks = Vec::new();
+    // Few connections: a moment in which the machine was elsewhere is in as many responses as were under way.
+    for (case, delay, connections, count) in [
+        ("constant 2 ms", Delay::Constant(millisecond * 2), 4, 5_000),
+        (
+            "exponential, mean 2 ms",
+            Delay::Exponential(millisecond * 2),
+            10,
+            20_000,
+        ),
+        (
+            "1 ms, and 10 ms for 15 %",
+            Delay::Bimodal(millisecond, millisecond * 10, 0.15),
+            5,
+            10_000,
+        ),
+    ] {
+        let (report, seen) = play(io, delay, |options| {
+            options.connections = connections;
+            options.stop.count = Some(count);
+        })?;
+        checks.push(Check::exact(case, "responses", count, report.requests));
+        checks.push(Check::exact(case, "requests seen", seen.requests, count));
+        percentiles(case, delay, &report, &seen, &host, &mut checks);
+    }
+    stall(io, &mut checks)?;
+    closes(io, &mut checks)?;
+    rate(io, &mut checks)?;
+    Ok(SelfTest { io, host, checks })
+}
+
+fn host(io: Io) -> Result<Host, Error> {
+    let (floor, _) = play(io, Delay::None, |options| options.stop.count = Some(5_000))?;
+    let (ceiling, _) = play(io, Delay::None, |options| {
+        options.connections = 50;
+        options.stop.after = Some(Duration::from_secs(1));
+    })?;
+    Ok(Host {
+        floor: floor.times.service,
+        slip_50us: slip(io, Duration::from_micros(50))?,
+        slip_1ms: slip(io, Duration::from_millis(1))?,
+        ceiling: ceiling.rps,
+        gaps: gaps(io)?,
+    })
+}
+
+/// Looks at the clock for a second on the CPUs of generator and server at once. Where both share one, one does.
+fn gaps(io: Io) -> Result<Vec<Gaps>, Error> {
+    const TIME: Duration = Duration::from_secs(1);
+    let cpus = match polls() {
+        true => vec![cpu(0), cpu(1)],
+        false => vec![None],
+    };
+    let setup = onrush_engine::Setup { io, cpus };
+    let cores = onrush_engine::start(&setup, |_: Core| {
+        let begun = clock::now();
+        let (mut last, mut lengths, mut lost) = (begun, Histogram::new(), 0);
+        while last.since(begun) < TIME {
+            let now = clock::now();
+            let gap = now.since(last);
+            if gap > ERROR_MAX {
+                lengths.record(now.nanoseconds_since(last));
+                lost += now.nanoseconds_since(last);
+            }
+            last = now;
+        }
+        let share = lost as f64 / last.nanoseconds_since(begun) as f64;
+        Gaps { lengths, share }
+    })
+    .map_err(|error| Error::Invalid(format!("a thread cannot be started: {error}")))?;
+    Ok(cores.join())
+}
+
+/// Whether generator and server have a CPU each to poll on: what they measure is then free of this machine's wake-ups,
+/// which are measured by themselves.
+fn polls() -> bool {
+    cpu(1).is_some()
+}
+
+/// The CPU of the generator, 0, and of the server, 1, where there are two.
+fn cpu(role: usize) -> Option<usize> {
+    let cpus = onrush_engine::cpu::allowed();
+    (cpus.len() > 1).then(|| cpus[role])
+}
+
+/// How late pauses of `time` end.
+fn slip(io: Io, time: Duration) -> Result<Histogram, Error> {
+    let setup = onrush_engine::Setup {
+        io,
+        cpus: vec![None],
+    };
+    let cores = onrush_engine::start(&setup, move |core: Core| {
+        let slips = std::rc::Rc::new(std::cell::RefCell::new(Histogram::new()));
+        let (own, record) = (core.clone(), std::rc::Rc::clone(&slips));
+        core.spawn(async move {
+            for _ in 0..1000 {
+                let due = clock::now() + time;
+                own.sleep_until(due).await;
+                let late = clock::now().nanoseconds_since(due);
+                record.borrow_mut().record(late);
+            }
+        });
+        core.run();
+        slips.take()
+    })
+    .map_err(|error| Error::Invalid(format!("a thread cannot be started: {error}")))?;
+    Ok(cores.join().pop().unwrap_or_default())
+}
+
+/// One run against a server that waits for `delay`.
+fn play(io: Io, delay: Delay, change: impl FnOnce(&mut Options)) -> Result<(Report, Seen), Error> {
+    let server = Server::start(io, delay)?;
+    let url = format!("http://{}/", server.address);
+    let mut options = Options {
+        cpus: cpu(0).into_iter().collect(),
+        io,
+        busy_poll: polls(),
+        connecting: Connecting::Before,
+        ..Options::new(Target::parse(&url).map_err(Error::Invalid)?)
+    };
+    change(&mut options);
+    let report = run::start(Plan::new(options)?)?.finish(|_| ())?;
+    Ok((report, server.stop()))
+}
+
+/// Compares all percentiles with what the delays should be: by the distribution, and what this machine adds to it. That is
+/// the slip of the server's own timers, which it has noted, and the way there and back.
+fn percentiles(
+    case: &'static str,
+    delay: Delay,
+    report: &Report,
+    seen: &Seen,
+    host: &Host,
+    checks: &mut Vec<Check>,
+) {
+    let floor = host.floor.value_at(50.0) as f64;
+    for at in percentile::supported(report.times.response.count()) {
+        let Some(analytic) = delay.quantile(at / 100.0) else {
+            continue;
+        };
+        let waited = seen.waited.value_at(at) as f64;
+        let slip = (waited - analytic.as_nanos() as f64).max(0.0);
+        let expected = analytic.as_nanos() as f64 + slip + floor;
+        let figure = format!(
+            "p{} (slip {})",
+            units::percentile(at),
+            units::nanoseconds(slip)
+        );
+        let reported = report.times.response.value_at(at);
+        checks.push(Check::time(case, figure, expected, reported));
+    }
+}
+
+/// Everything stops for half a second of four, at a steady rate: the response times of what was due meanwhile lie evenly
+/// between none and the stall, and the service time knows of none but the few that were on their way.
+fn stall(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
+    const CASE: &str = "stall of 0.5 s in 4 s at 400/s";
+    const RATE: u64 = 400;
+    let time = Duration::from_secs(4);
+    let delay = Delay::Stall(Duration::from_secs(1), Duration::from_millis(500));
+    let run = |delay: Delay, time: Duration| {
+        play(io, delay, |options| {
+            options.connections = 10;
+            options.pace = Pace::rate(NonZeroU64::new(RATE).expect("not zero"));
+            options.stop.after = Some(time);
+        })
+    };
+    // What the same pace takes without a stall: between two requests caches grow cold.
+    let (usual, _) = run(Delay::None, Duration::from_secs(2))?;
+    let (report, seen) = run(delay, time)?;
+    let count = RATE * time.as_secs();
+    let finished = report.requests + report.errors + report.unfinished + report.missed;
+    checks.push(Check::exact(CASE, "requests", count, finished));
+    let (Some(first), Some((begin, end))) = (seen.first, seen.stall) else {
+        checks.push(Check::exact(CASE, "stalls", 1, 0));
+        return Ok(());
+    };
+    let due = |number: u64| first + Duration::from_nanos(number * 1_000_000_000 / RATE);
+    let (held_up, others): (Vec<Instant>, Vec<Instant>) = (0..count)
+        .map(due)
+        .partition(|due| (begin..end).contains(due));
+    let floor = usual.times.response.value_at(50.0);
+    let mut expected: Vec<u64> = held_up
+        .iter()
+        .map(|due| floor + end.nanoseconds_since(*due))
+        .collect();
+    // The others are spread as without a stall.
+    let share = |rank: usize| 100.0 * (rank as f64 + 0.5) / others.len() as f64;
+    expected.extend((0..others.len()).map(|rank| usual.times.response.value_at(share(rank))));
+    expected.sort_unstable();
+    for at in percentile::supported(report.times.response.count()) {
+        let rank = percentile::rank(count, at).clamp(1, count);
+        let expected = expected[rank as usize - 1] as f64;
+        let figure = format!("response p{}", units::percentile(at));
+        let reported = report.times.response.value_at(at);
+        checks.push(Check::time(CASE, figure, expected, reported));
+    }
+    let figure = "service p90".to_owned();
+    let reported = report.times.service.value_at(90.0);
+    let expected = usual.times.service.value_at(90.0);
+    checks.push(Check::time(CASE, figure, expected as f64, reported));
+    Ok(())
+}
+
+/// Connections that end cost neither a response nor an error, and are counted.
+fn closes(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
+    const CASE: &str = "closes after 10 responses";
+    let (report, seen) = play(io, Delay::ClosesAfter(10), |options| {
+        options.stop.count = Some(2_000);
+    })?;
+    for (figure, expected, reported) in [
+        ("responses", 2_000, report.requests),
+        ("requests seen", seen.requests, 2_000),
+        ("errors", 0, report.errors),
+        ("connections", 200, report.connections),
+    ] {
+        checks.push(Check::exact(CASE, figure, expected, reported));
+    }
+    Ok(())
+}
+
+/// So many requests per second are so many.
+fn rate(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
+    const CASE: &str = "2,000/s for 2 s";
+    let (report, _) = play(io, Delay::None, |options| {
+        options.connections = 20;
+        options.pace = Pace::rate(NonZeroU64::new(2_000).expect("not zero"));
+        options.stop.after = Some(Duration::from_secs(2));
+    })?;
+    let started = report.requests + report.errors + report.unfinished + report.missed;
+    checks.push(Check::exact(CASE, "requests due", 4_000, started));
+    checks.push(Check {
+        case: CASE,
+        figure: "responses per second".to_owned(),
+        expected: 2_000.0,
+        reported: report.rps,
+        tolerance: 2_000.0 * ERROR_SHARE_MAX,
+    });
+    Ok(())
+}

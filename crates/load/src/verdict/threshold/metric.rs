@@ -1,0 +1,228 @@
+//! What a condition is about: a time, a count or a rate.
+
+use onrush_measure::amount;
+
+use super::statistic::Statistic;
+use crate::record::figures::{Figures, Kind};
+use crate::requests::grpc::code;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Metric {
+    Time(Kind, Statistic),
+    Counted(Counted, Unit),
+    Rate,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Counted {
+    Errors,
+    /// Datagrams that did not come.
+    Loss,
+    Timeouts,
+    Missed,
+    Resent,
+    /// Checks of steps that did not hold.
+    FailedChecks,
+    Status(u16),
+    /// A code of gRPC.
+    Code(u16),
+    /// `5` is 5xx.
+    Class(u16),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unit {
+    Share,
+    Number,
+}
+
+const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_lag., first_byte., connect. or tls. before it for other times than the response time; errors, loss (of datagrams), timeouts, missed, resent, failed_checks, rps, status.404, status.5xx or status.UNAVAILABLE";
+
+impl Metric {
+    pub(super) fn parse(name: &str) -> Result<Metric, String> {
+        if name.is_empty() {
+            return Err(format!(
+                "there is no metric before the comparison: {METRICS}"
+            ));
+        }
+        let unknown = || format!("{name} is no metric: use {METRICS}");
+        let counted = |counted| Ok(Metric::Counted(counted, Unit::Number));
+        match name {
+            "rps" => return Ok(Metric::Rate),
+            "errors" => return counted(Counted::Errors),
+            "loss" => return counted(Counted::Loss),
+            "timeouts" => return counted(Counted::Timeouts),
+            "missed" => return counted(Counted::Missed),
+            "failed_checks" => return counted(Counted::FailedChecks),
+            "resent" => return counted(Counted::Resent),
+            _ => {}
+        }
+        if let Some(status) = name.strip_prefix("status.") {
+            return counted(Counted::status(status).ok_or_else(|| {
+                format!("{status} is no status of a response: use one from 200 to 999 such as 404, a class such as 5xx, or a code of gRPC such as UNAVAILABLE")
+            })?);
+        }
+        let (kind, statistic) = name.split_once('.').map_or((None, name), |(kind, rest)| {
+            match kind_of(kind) {
+                Some(kind) => (Some(kind), rest),
+                // The point in p99.9.
+                None => (None, name),
+            }
+        });
+        let statistic = Statistic::parse(statistic).ok_or_else(unknown)??;
+        Ok(Metric::Time(kind.unwrap_or(Kind::Response), statistic))
+    }
+
+    /// Whether journeys and steps have figures for it.
+    ///
+    /// # Errors
+    /// Says what they have instead.
+    pub(super) fn can_be_of_journeys(self) -> Result<(), &'static str> {
+        match self {
+            Metric::Time(Kind::Response, _)
+            | Metric::Rate
+            | Metric::Counted(Counted::Errors | Counted::FailedChecks, _) => Ok(()),
+            Metric::Time(..) => {
+                Err("a journey or a step has its response time only, such as p99 or mean")
+            }
+            Metric::Counted(..) => Err("a journey or a step has errors, failed_checks and rps"),
+        }
+    }
+
+    /// The value in the unit of the metric. A count becomes a share when it is compared with one.
+    pub(super) fn read_value(&mut self, text: &str) -> Result<f64, String> {
+        match self {
+            Metric::Time(..) => time_ns(text),
+            Metric::Rate => number(text.strip_suffix("/s").unwrap_or(text).trim_end()),
+            Metric::Counted(counted, unit) => match text.strip_suffix('%') {
+                None => number(text),
+                Some(_) if *counted == Counted::Missed => {
+                    Err("missed is a count, such as 0 or 100".to_owned())
+                }
+                Some(percent) => {
+                    *unit = Unit::Share;
+                    number(percent.trim_end()).map(|percent| percent / 100.0)
+                }
+            },
+        }
+    }
+}
+
+fn kind_of(name: &str) -> Option<Kind> {
+    match name {
+        "ttfb" => Some(Kind::FirstByte),
+        "latency" => Some(Kind::Response),
+        _ => Kind::ALL.into_iter().find(|kind| kind.name() == name),
+    }
+}
+
+impl Counted {
+    fn status(text: &str) -> Option<Counted> {
+        if let Some(code) = code::of_name(text) {
+            return Some(Counted::Code(code));
+        }
+        let class = |digit: &str| digit.parse().ok().filter(|class| (2..=9).contains(class));
+        if let Some(digit) = text.strip_suffix("xx") {
+            return class(digit).map(Counted::Class);
+        }
+        let status = text.parse().ok()?;
+        (200..1000)
+            .contains(&status)
+            .then_some(Counted::Status(status))
+    }
+
+    pub(super) fn of(self, figures: &Figures) -> u64 {
+        let statuses = &figures.statuses;
+        match self {
+            // Where no response came, nobody can say that one to what is open would have.
+            Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
+            Counted::Errors | Counted::Loss => figures.errors,
+            Counted::Resent => figures.resent,
+            Counted::FailedChecks => figures.checks.failed,
+            Counted::Timeouts => figures.timeouts,
+            Counted::Missed => figures.missed,
+            Counted::Status(status) => {
+                let of_http = statuses.get(&status.to_string());
+                let of_none = statuses.get(&format!("HTTP {status}"));
+                of_http.or(of_none).copied().unwrap_or(0)
+            }
+            Counted::Code(code) => {
+                let count = code::name(code).and_then(|name| statuses.get(name));
+                count.copied().unwrap_or(0)
+            }
+            // A class goes by its first digit, as its statuses do; codes of gRPC by that of their status.
+            Counted::Class(class) => {
+                let digit = class.to_string();
+                let is_one = |name: &str| match code::of_name(name) {
+                    Some(code) => u16::from(code::class(code)) == class,
+                    None => name.starts_with(&digit),
+                };
+                let statuses = statuses.iter().filter(|(name, _)| is_one(name));
+                statuses.map(|(_, count)| count).sum()
+            }
+        }
+    }
+
+    /// What its share is a share of: responses for statuses, everything that was tried for the others.
+    pub(super) fn base(self, figures: &Figures) -> u64 {
+        match self {
+            Counted::Status(_) | Counted::Code(_) | Counted::Class(_) => figures.responses,
+            Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
+            Counted::FailedChecks => figures.checks.passed + figures.checks.failed,
+            Counted::Errors
+            | Counted::Loss
+            | Counted::Timeouts
+            | Counted::Missed
+            | Counted::Resent => figures.responses + figures.errors - figures.unexpected,
+        }
+    }
+}
+
+impl Counted {
+    /// What its share is a share of, in a sentence.
+    pub(super) fn of_what(self) -> &'static str {
+        match self {
+            Counted::FailedChecks => "checks",
+            _ => "requests",
+        }
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let multiples = [(['k', 'K'], 1e3), (['m', 'M'], 1e6), (['g', 'G'], 1e9)];
+    let multiple = multiples.iter();
+    let (digits, factor) = multiple
+        .filter_map(|(letters, factor)| Some((text.strip_suffix(letters)?, *factor)))
+        .next()
+        .unwrap_or((text, 1.0));
+    let is_plain = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
+    match digits.parse::<f64>() {
+        Ok(number) if is_plain(digits) => Ok(number * factor),
+        _ => Err(format!(
+            "{} is no number: write one such as 10, 2k or 0.1%",
+            shown(text)
+        )),
+    }
+}
+
+fn time_ns(text: &str) -> Result<f64, String> {
+    // A space before the unit is allowed.
+    let time = amount::duration(&text.replace(' ', ""));
+    let time = time.map_err(|_| {
+        format!(
+            "{} is no time: write one with its unit, such as 5ms, 250us or 1.5s",
+            shown(text)
+        )
+    })?;
+    Ok(time.as_nanos() as f64)
+}
+
+pub(super) fn shown(text: &str) -> &str {
+    match text {
+        "" => "nothing",
+        _ => text,
+    }
+}
