@@ -35,7 +35,7 @@ mod options;
 
 pub use error::Error;
 pub use exit::Exit;
-pub use options::{Charts, Choice, Options, Task};
+pub use options::{Charts, Choice, Options, Seed, Task};
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -43,7 +43,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::{Begin, Earlier, Header};
 use crate::scenario::{Experiment, Only};
-use crate::schedule::Seed;
 
 /// A run that has ended.
 #[derive(Debug)]

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::Seed;
-
 /// What `onrush bench` was asked to do.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -69,3 +67,8 @@ pub enum Task {
     /// Its works, points, variants and programs are said.
     List,
 }
+
+/// The seed of an order of trials: the same seed gives the same order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seed(pub u64);

@@ -11,9 +11,9 @@ mod latency;
 pub use self::judged::{FigureLine, Interval, Limiter, LimiterKind, Verdict};
 pub use self::latency::{Latency, PercentileValue};
 use crate::limits::CPUS_OF_HOST_MAX;
+use crate::options::Seed;
 use crate::placement::Placement;
 use crate::scenario::{Counted, Point, Role, title};
-use crate::schedule::Seed;
 
 /// Numbers by what they are about and what was measured of it: `cpu0` and `net_rx_softirqs`. The names stand in
 /// `docs/experiment.md`.

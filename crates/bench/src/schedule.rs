@@ -5,8 +5,8 @@
 //! change places with works, and variants with variants of their work, so that what is compared stays side by side.
 
 use onrush_measure::random::Random;
-use serde::{Deserialize, Serialize};
 
+use crate::options::Seed;
 use crate::scenario::{Experiment, Order, Rate, Work};
 
 /// One variant of one work, by their places in the experiment.
@@ -17,11 +17,6 @@ pub struct Cell {
     /// Place among the work's variants.
     pub variant: usize,
 }
-
-/// What makes an order repeatable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Seed(pub u64);
 
 /// The trials of every round.
 #[derive(Debug, Clone)]

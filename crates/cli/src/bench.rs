@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use onrush_bench::Seed;
 use onrush_bench::scenario::nearest;
-use onrush_bench::schedule::Seed;
 use onrush_bench::{Charts, Choice, Options, Task};
 
 use self::written::Written;

@@ -36,21 +36,21 @@ use std::path::Path;
 use self::known::unread;
 use self::proxy::{Kind, Proxy, proxies};
 use self::work::Work;
-use crate::access_log::AccessLog;
-use crate::condition::{Both, Condition};
-use crate::decide::{Budget, Given, TooMany};
-use crate::directive::Directive;
 use crate::document::{Section, Value};
-use crate::front::{By, Listener, classes};
-use crate::group::Groups;
-use crate::guards::Guards;
+use crate::expression::condition::{Both, Condition};
+use crate::expression::decide::{Budget, Given, TooMany};
 use crate::limits;
-use crate::note::Notes;
-use crate::process::{self, KEEPS_RIGHTS, Unfit};
 use crate::result::Conversion;
-use crate::route::{Response, Route};
+use crate::settings::access_log::AccessLog;
+use crate::settings::front::{By, Listener, classes};
+use crate::settings::group::Groups;
+use crate::settings::process::{self, KEEPS_RIGHTS, Unfit};
+use crate::settings::route::{Response, Route};
+use crate::settings::timeouts::Timeouts;
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
+use crate::source::note::Notes;
 use crate::source::{Files, Unusable};
-use crate::timeouts::Timeouts;
 
 /// Converts the configuration at `path`. `directory` is what relative names of files are taken from: where HAProxy is started.
 ///

@@ -48,20 +48,20 @@ use self::server::Server;
 use self::tree::Tree;
 use self::variable::Constants;
 use self::work::Work;
-use crate::access_log::AccessLog;
-use crate::condition::{Atom, Both, Condition, Scheme};
-use crate::decide::{Budget, Given, TooMany};
-use crate::directive::Directive;
 use crate::document::{Section, Value};
-use crate::front::{self, By, Class, Listener, classes};
-use crate::group::Groups;
-use crate::guards::Guards;
+use crate::expression::condition::{Atom, Both, Condition, Scheme};
+use crate::expression::decide::{Budget, Given, TooMany};
 use crate::limits;
-use crate::process::{self, KEEPS_RIGHTS, Unfit};
 use crate::result::Conversion;
-use crate::route::{Response, Route};
+use crate::settings::access_log::AccessLog;
+use crate::settings::front::{self, By, Class, Listener, classes};
+use crate::settings::group::Groups;
+use crate::settings::process::{self, KEEPS_RIGHTS, Unfit};
+use crate::settings::route::{Response, Route};
+use crate::settings::timeouts::Timeouts;
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
 use crate::source::{Files, Unusable};
-use crate::timeouts::Timeouts;
 
 /// What a configuration of nginx begins with at its top.
 const TOP: [&str; 8] = [

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::document::Section;
-use crate::note::{Note, Outcome};
+use crate::source::note::{Note, Outcome};
 
 /// A configuration of Onrush, and what became of each directive that it was made of.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,9 @@
 //! Where configurations are read from, and why one cannot be used.
 
+pub(crate) mod directive;
+pub(crate) mod guards;
+pub(crate) mod note;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::note::{Note, Outcome};
 use crate::result::Conversion;
 use crate::source::Files;
+use crate::source::note::{Note, Outcome};
 
 /// Files by their names.
 pub(crate) struct Written(pub(crate) Vec<(&'static str, String)>);

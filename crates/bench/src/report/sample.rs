@@ -31,7 +31,7 @@ pub(crate) fn outcome() -> Outcome {
         quick: false,
         rounds: 3,
         warm_up_s: 1.0,
-        seed: crate::schedule::Seed(1),
+        seed: crate::options::Seed(1),
         measure_s: 3.0,
         placement_rule: placement::RULE.into(),
         notes: Vec::new(),

@@ -19,9 +19,9 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::limits::JOURNAL_BYTES_MAX;
 use crate::options::Choice;
+use crate::options::Seed;
 use crate::outcome::{Trial, WorkOutcome};
 use crate::scenario::{Experiment, Point, title};
-use crate::schedule::Seed;
 
 /// Its name in the directory of the results.
 const NAME: &str = "trials.jsonl";

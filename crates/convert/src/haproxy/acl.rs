@@ -6,9 +6,9 @@ use super::sample;
 use super::state::State;
 use super::userlist::Userlist;
 use super::work::Work;
-use crate::condition::{Atom, Scheme};
-use crate::decide::Formula;
-use crate::directive::Directive;
+use crate::expression::condition::{Atom, Scheme};
+use crate::expression::decide::Formula;
+use crate::source::directive::Directive;
 
 /// Result of a test of passwords. Onrush has no condition for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

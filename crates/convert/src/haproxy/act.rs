@@ -3,7 +3,7 @@
 use super::fetch::split_outside;
 use super::proxy::{Kind, Proxy};
 use super::work::Work;
-use crate::directive::Directive;
+use crate::source::directive::Directive;
 
 /// One step.
 #[derive(Clone, Debug)]

@@ -9,9 +9,9 @@ use super::proxy::words;
 use super::state::State;
 use super::userlist::Userlist;
 use super::work::Work;
-use crate::directive::Directive;
-use crate::guards::Guards;
-use crate::route::{Response, is_changeable};
+use crate::settings::route::{Response, is_changeable};
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
 
 /// What comes of a rule.
 #[derive(Clone, Debug)]

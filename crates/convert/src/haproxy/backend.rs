@@ -5,11 +5,11 @@ use super::proxy::Proxy;
 use super::server::Keys;
 use super::servers;
 use super::work::Work;
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::group::Group;
-use crate::route::{FieldEdits, escaped, is_changeable};
-use crate::unit::{bounded, haproxy_time, written};
+use crate::settings::group::Group;
+use crate::settings::route::{FieldEdits, escaped, is_changeable};
+use crate::settings::unit::{bounded, haproxy_time, written};
+use crate::source::directive::Directive;
 
 /// The name of a backend's group; none when it has no servers.
 pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<String> {

@@ -4,11 +4,11 @@ use super::certificates::{Certificates, ONE_FILE};
 use super::clients::{Asked, Closed, Rules, rules};
 use super::proxy::Proxy;
 use super::work::Work;
-use crate::client_certificates::Rule;
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::front::{Listener, self_signed};
-use crate::guards::Guards;
+use crate::settings::client_certificates::Rule;
+use crate::settings::front::{Listener, self_signed};
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
 
 /// Puts the places of a frontend into `listeners`.
 pub(super) fn gather<'a>(

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::clients::Shown;
 use super::work::Work;
-use crate::directive::Directive;
 use crate::document::Value;
+use crate::source::directive::Directive;
 
 /// Certificates in the order in which they are shown.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 //! Changes of a request by the rules so far. HAProxy evaluates each condition on the changed request, Onrush on the
 //! request of the client.
 
-use crate::condition::{Atom, Path, Scheme, Test};
-use crate::decide::Formula;
-use crate::pcre::{is_found, literals_of};
-use crate::route::plain;
+use crate::expression::condition::{Atom, Path, Scheme, Test};
+use crate::expression::decide::Formula;
+use crate::expression::pcre::{is_found, literals_of};
+use crate::settings::route::plain;
 
 /// Difference between the request at one point of the rules and the request of the client.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! Rules about client certificates, of a `bind` line and of the entries of its `crt-list`.
 
 use super::work::Work;
-use crate::client_certificates::{self, Rule};
+use crate::settings::client_certificates::{self, Rule};
 
 /// Options about client certificates.
 #[derive(Clone, Debug, Default)]

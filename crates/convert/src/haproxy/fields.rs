@@ -4,9 +4,9 @@ use super::changed::{FieldChange, Names};
 use super::format::{Side, difference, template};
 use super::state::State;
 use super::work::Work;
-use crate::dialect::carried;
-use crate::directive::Directive;
-use crate::route::{FieldEdits, is_changeable};
+use crate::expression::dialect::carried;
+use crate::settings::route::{FieldEdits, is_changeable};
+use crate::source::directive::Directive;
 
 /// Changes a field of the request.
 pub(super) fn edit_request<'a>(

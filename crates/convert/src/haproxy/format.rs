@@ -2,7 +2,7 @@
 
 use super::changed::{Changed, Part, PathNow};
 use super::fetch::split_outside;
-use crate::route::escaped;
+use crate::settings::route::escaped;
 
 /// The message that a text goes into.
 #[derive(Clone, Copy, Debug)]

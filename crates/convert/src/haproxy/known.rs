@@ -1,7 +1,7 @@
 //! Lines that nothing else looks at, and why that is no loss or what is lost.
 
-use crate::directive::Directive;
-use crate::note::Outcome;
+use crate::source::directive::Directive;
+use crate::source::note::Outcome;
 
 /// What a line is that has come to the end without a note.
 #[derive(Clone, Copy)]

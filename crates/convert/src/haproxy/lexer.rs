@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::str::Chars;
 
 use super::environment::Environment;
-use crate::directive::{Directive, Place};
 use crate::limits;
+use crate::source::directive::{Directive, Place};
 use crate::source::{Files, Unusable};
 
 /// What begins a section.

@@ -1,10 +1,10 @@
 //! Rules that change the path that a server is asked for.
 
 use super::changed::Changed;
-use crate::condition::{Atom, Path};
-use crate::decide::Formula;
-use crate::directive::Directive;
-use crate::pattern::simple;
+use crate::expression::condition::{Atom, Path};
+use crate::expression::decide::Formula;
+use crate::expression::pattern::simple;
+use crate::source::directive::Directive;
 
 /// Change of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]

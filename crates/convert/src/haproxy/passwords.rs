@@ -4,8 +4,8 @@ use super::proxy::words;
 use super::state::State;
 use super::userlist::Userlist;
 use super::work::Work;
-use crate::directive::Directive;
 use crate::document::Value;
+use crate::source::directive::Directive;
 
 /// Requires a password of these lists. If the lists cannot be carried, all requests are refused.
 pub(super) fn auth<'a>(

@@ -1,6 +1,6 @@
 //! Frontends, backends and what `defaults` say for them.
 
-use crate::directive::Directive;
+use crate::source::directive::Directive;
 
 /// Which half of a proxy a section is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

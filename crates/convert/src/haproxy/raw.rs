@@ -2,7 +2,7 @@
 //! and normalized one, so for some requests the result of such a condition is unknown.
 
 use super::fetch::{Fetch, Method, Subject};
-use crate::decide::Formula;
+use crate::expression::decide::Formula;
 
 /// Effect on a request if a condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

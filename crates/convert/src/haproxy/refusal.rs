@@ -4,7 +4,7 @@ use super::act::Act;
 use super::action::status_of;
 use super::proxy::{Kind, Proxy, words};
 use super::raw::Effect;
-use crate::directive::Directive;
+use crate::source::directive::Directive;
 
 /// Note on a rule that refuses requests.
 pub(super) const CLOSED: &str =

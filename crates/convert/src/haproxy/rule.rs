@@ -14,11 +14,11 @@ use super::settings;
 use super::state::State;
 use super::tcp;
 use super::work::Work;
-use crate::condition::{Atom, Both, Path};
-use crate::decide::{Flow, Formula, Given, TooMany, Unasked, Walk, walk};
-use crate::directive::Directive;
-use crate::guards::Guards;
-use crate::route::Response;
+use crate::expression::condition::{Atom, Both, Path};
+use crate::expression::decide::{Flow, Formula, Given, TooMany, Unasked, Walk, walk};
+use crate::settings::route::Response;
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
 
 /// Makes the routes of a frontend.
 ///

@@ -5,10 +5,10 @@ use super::fetch::{Case, Counts, Fetch, Method, Of, Subject, Truth, Values, fetc
 use super::raw::{Effect, doubted};
 use super::value_pattern::{one_pattern, pattern_of_cookie, pattern_of_listed};
 use super::work::Work;
-use crate::condition::{Atom, Path, Scheme, Test, network};
-use crate::decide::Formula;
-use crate::dialect::carried;
-use crate::pcre::{literals_of, of_host};
+use crate::expression::condition::{Atom, Path, Scheme, Test, network};
+use crate::expression::decide::Formula;
+use crate::expression::dialect::carried;
+use crate::expression::pcre::{literals_of, of_host};
 
 /// The condition of an ACL, from its words after its name or between braces.
 ///

@@ -2,9 +2,9 @@
 
 use super::protocol::{Forced, Offer, Spoken, Transport};
 use super::work::Work;
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::unit::{bounded, haproxy_time, written};
+use crate::settings::unit::{bounded, haproxy_time, written};
+use crate::source::directive::Directive;
 
 /// Keys of a table of the result.
 pub(super) type Keys = Vec<(&'static str, Value)>;

@@ -4,10 +4,10 @@ use super::protocol::{Fit, Protocol, Spoken, Transport};
 use super::proxy::Proxy;
 use super::server::{Keys, Server};
 use super::work::Work;
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::group;
-use crate::guards::Guards;
+use crate::settings::group;
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
 
 /// What a group is made of.
 #[derive(Debug)]

@@ -3,10 +3,10 @@
 use super::proxy::{Kind, Proxy};
 use super::state::State;
 use super::work::Work;
-use crate::access_log::syslog;
 use crate::document::Value;
-use crate::route::is_changeable;
-use crate::unit::haproxy_time;
+use crate::settings::access_log::syslog;
+use crate::settings::route::is_changeable;
+use crate::settings::unit::haproxy_time;
 
 /// Reads them: what holds for requests goes into `state`, the rest into what holds for all.
 pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {

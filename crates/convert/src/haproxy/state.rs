@@ -2,9 +2,9 @@
 
 use super::changed::{Changed, PathNow};
 use super::userlist::Userlist;
-use crate::condition::Condition;
 use crate::document::Value;
-use crate::route::{FieldEdits, On, Response, Route};
+use crate::expression::condition::Condition;
+use crate::settings::route::{FieldEdits, On, Response, Route};
 
 /// Changes of fields and paths, and who is let in.
 #[derive(Clone, Debug, Default)]

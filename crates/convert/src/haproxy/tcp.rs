@@ -3,8 +3,8 @@
 use super::action::Done;
 use super::state::State;
 use super::work::Work;
-use crate::directive::Directive;
-use crate::route::Response;
+use crate::settings::route::Response;
+use crate::source::directive::Directive;
 
 /// Applies a `tcp-request` rule.
 pub(super) fn request<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: &mut State) -> Done {

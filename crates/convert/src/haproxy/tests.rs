@@ -7,7 +7,7 @@ mod servers;
 mod settings;
 
 use super::*;
-use crate::note::Outcome;
+use crate::source::note::Outcome;
 use crate::written::{self, Written, outcome, verified};
 
 fn converted_files(files: Vec<(&'static str, String)>) -> Result<Conversion, Unusable> {

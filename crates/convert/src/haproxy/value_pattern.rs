@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::fetch::{Case, Fetch, Method, Subject};
-use crate::parts::Parts;
+use crate::expression::parts::Parts;
 
 const BEGIN: &str = "(?:^|,)[ \\t]*";
 const END: &str = "[ \\t]*(?:,|$)";

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::access_log::AccessLog;
-use crate::decide::{Budget, TooMany};
-use crate::directive::Directive;
-use crate::group::Groups;
-use crate::guards::Guards;
+use crate::expression::decide::{Budget, TooMany};
 use crate::limits;
-use crate::note::Notes;
-use crate::route::Route;
+use crate::settings::access_log::AccessLog;
+use crate::settings::group::Groups;
+use crate::settings::route::Route;
+use crate::settings::timeouts::Timeouts;
 use crate::source::Files;
-use crate::timeouts::Timeouts;
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
+use crate::source::note::Notes;
 
 /// Everything that parts of the conversion add to.
 pub(super) struct Work<'f, 'a> {

@@ -10,11 +10,11 @@ use super::scope::Scope;
 use super::undecided::why_unknown;
 use super::variable::{Constants, expanded, names};
 use super::work::Work;
-use crate::condition::network;
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::guards::Guards;
-use crate::route::{Response, Route};
+use crate::expression::condition::network;
+use crate::settings::route::{Response, Route};
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
 
 /// Status of a route whose access rule has no counterpart.
 const CLOSED_STATUS: u16 = 501;

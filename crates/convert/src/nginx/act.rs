@@ -2,7 +2,7 @@
 
 use super::variable::names;
 use super::work::Work;
-use crate::directive::Directive;
+use crate::source::directive::Directive;
 
 /// One step.
 #[derive(Clone, Debug)]

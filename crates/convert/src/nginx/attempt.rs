@@ -2,7 +2,7 @@
 
 use super::internal;
 use super::work::{State, Work};
-use crate::directive::Directive;
+use crate::source::directive::Directive;
 
 /// What is looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Which server of an `upstream` is asked.
 
 use super::work::Work;
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::group::Group;
+use crate::settings::group::Group;
+use crate::source::directive::Directive;
 
 /// Puts what the block says of balancing into the group.
 pub(super) fn write<'a>(work: &mut Work<'a>, block: &'a Directive, group: &mut Group) {

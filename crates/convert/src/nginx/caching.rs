@@ -4,11 +4,11 @@ use super::map::Map;
 use super::scope::Scope;
 use super::variable::{canonical, expanded};
 use super::work::{Spot, Work};
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::pcre::literals_of;
-use crate::route::{Response, Route};
-use crate::unit::nginx_time;
+use crate::expression::pcre::literals_of;
+use crate::settings::route::{Response, Route};
+use crate::settings::unit::nginx_time;
+use crate::source::directive::Directive;
 
 const NO_EXPIRES: &str =
     "Cache-Control says how long; there is no Expires beside it, which HTTP/1.1 does not need";

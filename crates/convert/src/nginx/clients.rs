@@ -3,7 +3,7 @@
 use super::scope::Scope;
 use super::server::Server;
 use super::work::Work;
-use crate::client_certificates::{self, Rule};
+use crate::settings::client_certificates::{self, Rule};
 
 /// The keys of a listener's `tls` about certificates of clients: the rule of the default server, and `names` with those
 /// of the others where they differ.

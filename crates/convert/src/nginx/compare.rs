@@ -10,10 +10,10 @@ use super::undecided::why_unknown;
 use super::variable::{
     Constants, Piece, UNDERSCORES, canonical, expanded, names, pieces, value_of,
 };
-use crate::condition::{Atom, Path, Scheme, Test, network};
-use crate::decide::Formula;
-use crate::dialect::carried;
-use crate::pcre::{find, of_caseless_host};
+use crate::expression::condition::{Atom, Path, Scheme, Test, network};
+use crate::expression::decide::Formula;
+use crate::expression::dialect::carried;
+use crate::expression::pcre::{find, of_caseless_host};
 
 /// The condition of an `if`, out of its words with their parentheses.
 ///

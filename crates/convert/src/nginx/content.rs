@@ -13,12 +13,12 @@ use super::proxy;
 use super::real_ip;
 use super::scope::Scope;
 use super::work::{Spot, State, Work};
-use crate::condition::Path;
-use crate::decide::{Given, TooMany};
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::route::{Response, Route};
-use crate::unit::{nginx_size, written_size};
+use crate::expression::condition::Path;
+use crate::expression::decide::{Given, TooMany};
+use crate::settings::route::{Response, Route};
+use crate::settings::unit::{nginx_size, written_size};
+use crate::source::directive::Directive;
 
 /// Whoever asks for what Onrush has nothing for gets this status.
 const FOREIGN_STATUS: u16 = 501;
@@ -185,7 +185,7 @@ fn timeout<'a>(
     key: &'static str,
 ) -> Option<Duration> {
     let directive = scope.one(name)?;
-    match crate::unit::nginx_time(directive.argument(0)) {
+    match crate::settings::unit::nginx_time(directive.argument(0)) {
         Some(time) if name == "keepalive_timeout" && time.is_zero() => {
             let how = "connections are kept open; nginx closes each after one response";
             work.notes.approximated(directive, how);

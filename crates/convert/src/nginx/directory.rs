@@ -7,10 +7,10 @@ use super::internal;
 use super::scope::Scope;
 use super::variable::expanded;
 use super::work::{Spot, State, Work};
-use crate::condition::Path;
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::route::Response;
+use crate::expression::condition::Path;
+use crate::settings::route::Response;
+use crate::source::directive::Directive;
 
 /// Files of the location's directory, or of its subdirectory `below`.
 pub(super) fn files<'a>(

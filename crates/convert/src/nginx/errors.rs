@@ -4,10 +4,10 @@ use super::handler::Module;
 use super::internal;
 use super::scope::Scope;
 use super::work::{State, Work};
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::route::Route;
-use crate::unit::{nginx_size, written_size};
+use crate::settings::route::Route;
+use crate::settings::unit::{nginx_size, written_size};
+use crate::source::directive::Directive;
 
 /// Puts them into the route.
 pub(super) fn write<'a>(work: &mut Work<'a>, state: &State<'a>, route: &mut Route) {

@@ -2,10 +2,10 @@
 
 use super::map::Map;
 use super::variable::field_name;
-use crate::condition::{Atom, Test};
-use crate::decide::Formula;
-use crate::parts::Parts;
-use crate::pcre::is_found;
+use crate::expression::condition::{Atom, Test};
+use crate::expression::decide::Formula;
+use crate::expression::parts::Parts;
+use crate::expression::pcre::is_found;
 
 /// What a variable has to be.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use super::hidden;
 use super::scope::Scope;
 use super::variable::{EMPTY, differences, lone_mark, may_be_empty, template};
 use super::work::{Spot, Work};
-use crate::directive::Directive;
-use crate::route::{On, Response, Route, is_changeable};
+use crate::settings::route::{On, Response, Route, is_changeable};
+use crate::source::directive::Directive;
 
 /// The statuses that `add_header` is for where it does not say `always`.
 const USUAL: [u16; 10] = [200, 201, 204, 206, 301, 302, 303, 304, 307, 308];

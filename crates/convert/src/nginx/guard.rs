@@ -1,9 +1,9 @@
 //! Locations that refuse requests or have rules about who is let in.
 
-use crate::condition::Path;
-use crate::dialect;
-use crate::directive::Directive;
-use crate::pattern::Simple;
+use crate::expression::condition::Path;
+use crate::expression::dialect;
+use crate::expression::pattern::Simple;
+use crate::source::directive::Directive;
 
 /// Whether a location refuses every request.
 pub(super) fn refuses(directive: &Directive) -> bool {

@@ -2,7 +2,7 @@
 
 use super::known;
 use super::scope::Scope;
-use crate::directive::Directive;
+use crate::source::directive::Directive;
 
 /// What Onrush has nothing for.
 const FOREIGN: [&str; 8] = [

@@ -4,7 +4,7 @@ use super::handler::Module;
 use super::scope::Scope;
 use super::work::Work;
 use crate::document::Value;
-use crate::route::{Response, Route};
+use crate::settings::route::{Response, Route};
 
 /// Key of a route and of the top of the file.
 pub(super) const KEY: &str = "upstream_headers";
@@ -46,7 +46,7 @@ pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Rout
     for directive in scope.all(&module.directive("hide_header")) {
         let name = directive.argument(0);
         let is_date = name.eq_ignore_ascii_case("date");
-        if !is_date && !crate::route::is_changeable(name) {
+        if !is_date && !crate::settings::route::is_changeable(name) {
             work.notes
                 .without_effect(directive, "Onrush writes this field itself");
             continue;

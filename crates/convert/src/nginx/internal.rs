@@ -5,10 +5,10 @@
 use super::location::Location;
 use super::scope::Scope;
 use super::work::State;
-use crate::automaton::{may_be_in_directory, may_come_with};
-use crate::condition::Path;
-use crate::directive::Directive;
-use crate::pcre::translated;
+use crate::expression::automaton::{may_be_in_directory, may_come_with};
+use crate::expression::condition::Path;
+use crate::expression::pcre::translated;
+use crate::source::directive::Directive;
 
 /// What may stand in a location that serves plain files as others do.
 const PLAIN: [&str; 30] = [

@@ -5,9 +5,9 @@ use super::real_ip::{believes_header, trusted};
 use super::scope::Scope;
 use super::server::Server;
 use super::work::Work;
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::front::{Listener, self_signed};
+use crate::settings::front::{Listener, self_signed};
+use crate::source::directive::Directive;
 
 /// A server's part of a place to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

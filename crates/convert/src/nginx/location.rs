@@ -9,11 +9,11 @@ use std::cmp::Reverse;
 
 use super::guard::{guards_own, has_slashes, is_guarded, modifier, refuses, wider};
 use super::scope::Scope;
-use crate::condition::{Both, Path};
-use crate::directive::Directive;
-use crate::guards::Guards;
-use crate::note::Notes;
-use crate::pattern::{Simple, simple};
+use crate::expression::condition::{Both, Path};
+use crate::expression::pattern::{Simple, simple};
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
+use crate::source::note::Notes;
 
 /// A location with its place in the order.
 #[derive(Clone, Debug)]

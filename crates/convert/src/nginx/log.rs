@@ -2,9 +2,9 @@
 
 use super::scope::Scope;
 use super::work::Work;
-use crate::access_log::syslog;
 use crate::document::Value;
-use crate::route::Route;
+use crate::settings::access_log::syslog;
+use crate::settings::route::Route;
 
 /// Has the route's requests logged, or not.
 pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use super::variable::{Piece, canonical, names, pieces};
-use crate::directive::Directive;
 use crate::limits;
+use crate::source::directive::Directive;
 
 /// A `map` or `geo`.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! Conditions on `$request_method`.
 
 use super::field::Wanted;
-use crate::condition::Atom;
-use crate::decide::Formula;
-use crate::pcre::find;
+use crate::expression::condition::Atom;
+use crate::expression::decide::Formula;
+use crate::expression::pcre::find;
 
 /// The methods of nginx, without TRACE and CONNECT, which never reach a location. Expressions are compared with each of them.
 const KNOWN: [&str; 14] = [

@@ -6,11 +6,11 @@ use super::target::{self, Target};
 use super::upstream;
 use super::variable::{EMPTY, differences, expanded, lone_mark, may_be_empty, template};
 use super::work::{Spot, State, Work};
-use crate::condition::Path;
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::route::{FieldEdits, Response, Route, is_changeable};
-use crate::unit::nginx_time;
+use crate::expression::condition::Path;
+use crate::settings::route::{FieldEdits, Response, Route, is_changeable};
+use crate::settings::unit::nginx_time;
+use crate::source::directive::Directive;
 
 /// Makes the route one that forwards.
 pub(super) fn pass<'a>(
@@ -129,7 +129,7 @@ fn request_fields<'a>(
     };
     let edits = &mut route.request_headers;
     // What nginx says when nothing else is said.
-    edits.set("Host", crate::route::escaped(own));
+    edits.set("Host", crate::settings::route::escaped(own));
     for directive in scope.all(&target.module.directive("set_header")) {
         let (name, written) = (directive.argument(0), directive.argument(1));
         let lower = name.to_ascii_lowercase();

@@ -4,8 +4,8 @@ use super::scope::Scope;
 use super::undecided;
 use super::variable::{Constants, REPORTED};
 use super::work::Work;
-use crate::condition::network;
-use crate::directive::Directive;
+use crate::expression::condition::network;
+use crate::source::directive::Directive;
 
 /// Source of the client address in nginx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 
 use super::variable::{Piece, differences, expanded, pieces, template};
 use super::work::{State, Work};
-use crate::condition::Path;
-use crate::decide::Given;
-use crate::directive::Directive;
-use crate::pattern::{Simple, simple};
-use crate::route::{Response, escaped};
+use crate::expression::condition::Path;
+use crate::expression::decide::Given;
+use crate::expression::pattern::{Simple, simple};
+use crate::settings::route::{Response, escaped};
+use crate::source::directive::Directive;
 
 /// What `return` gives.
 pub(super) fn returned<'a>(

@@ -2,10 +2,10 @@
 //! without dot segments, so a part of such a condition may be unknown.
 
 use super::field::Wanted;
-use crate::automaton::beyond_path;
-use crate::condition::{Atom, Path};
-use crate::decide::Formula;
-use crate::pcre::translated;
+use crate::expression::automaton::beyond_path;
+use crate::expression::condition::{Atom, Path};
+use crate::expression::decide::Formula;
+use crate::expression::pcre::translated;
 
 const NO_QUERY: &str = "conditions on paths do not see the query";
 const DECODED: &str = "paths are compared decoded, without dot segments and empty segments";

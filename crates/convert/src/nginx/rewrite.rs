@@ -11,13 +11,13 @@ use super::redirect::{leads_out, redirected, returned};
 use super::undecided::{self, CLOSED, Undecided, sets};
 use super::variable::{canonical, expanded, names, value_of};
 use super::work::{Spot, State, Work};
-use crate::condition::{Atom, Path};
-use crate::decide::{Flow, Formula, Given, TooMany, Unasked, Walk, walk};
-use crate::dialect::carried;
-use crate::directive::Directive;
-use crate::pattern::{Simple, simple};
-use crate::pcre::translated;
-use crate::route::{Response, Route};
+use crate::expression::condition::{Atom, Path};
+use crate::expression::decide::{Flow, Formula, Given, TooMany, Unasked, Walk, walk};
+use crate::expression::dialect::carried;
+use crate::expression::pattern::{Simple, simple};
+use crate::expression::pcre::translated;
+use crate::settings::route::{Response, Route};
+use crate::source::directive::Directive;
 
 /// What stands behind the last step.
 pub(super) type End<'e, 'a> =

@@ -12,12 +12,12 @@ use super::scope::Scope;
 use super::server::{Server, named};
 use super::variable::{Constants, UNDERSCORES};
 use super::work::{Spot, State, Work};
-use crate::condition::{Atom, Both, Condition, Path};
-use crate::decide::{Given, TooMany};
-use crate::directive::Directive;
-use crate::guards::Guards;
-use crate::pattern::Simple;
-use crate::route::{Response, Route, escaped};
+use crate::expression::condition::{Atom, Both, Condition, Path};
+use crate::expression::decide::{Given, TooMany};
+use crate::expression::pattern::Simple;
+use crate::settings::route::{Response, Route, escaped};
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
 
 /// Makes the routes of the servers of one class of addresses, in whose requests these variables are `known`.
 ///

@@ -1,6 +1,6 @@
 //! What holds at one place of the tree: the levels around it, of which the innermost that says something counts.
 
-use crate::directive::Directive;
+use crate::source::directive::Directive;
 
 /// The blocks around a place, from the outermost.
 #[derive(Clone, Debug, Default)]

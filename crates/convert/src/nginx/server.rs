@@ -2,11 +2,11 @@
 
 use super::scope::Scope;
 use super::work::Work;
-use crate::condition::{Atom, Path, Test};
-use crate::dialect::{carried, wider};
-use crate::directive::Directive;
-use crate::guards::Guards;
-use crate::pcre::of_caseless_host;
+use crate::expression::condition::{Atom, Path, Test};
+use crate::expression::dialect::{carried, wider};
+use crate::expression::pcre::of_caseless_host;
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
 
 /// A server of `http`.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! What `proxy_pass` and `grpc_pass` name: a server, and how it is asked.
 
 use super::handler::Module;
-use crate::condition::Scheme;
+use crate::expression::condition::Scheme;
 
 const VARIABLE: &str = "servers have names and addresses, not variables";
 

@@ -7,7 +7,7 @@ mod guards;
 mod permission;
 
 use super::*;
-use crate::note::{Notes, Outcome};
+use crate::source::note::{Notes, Outcome};
 use crate::written::{self, Written, outcome, verified};
 
 /// What a part of the conversion makes of these directives, as the inside of `http`.

@@ -3,9 +3,9 @@
 use super::handler::Module;
 use super::scope::Scope;
 use super::work::Work;
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::guards::Guards;
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
 
 const NOT_VERIFIED: &str = "certificates of servers are not verified";
 

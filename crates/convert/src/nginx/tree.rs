@@ -8,9 +8,9 @@ use std::rc::Rc;
 use onrush_file::{is_pattern, matching};
 
 use super::lexer::{Lexer, Token, too_many_words};
-use crate::directive::{Directive, Place};
 use crate::limits;
-use crate::note::Notes;
+use crate::source::directive::{Directive, Place};
+use crate::source::note::Notes;
 use crate::source::{Files, Unusable};
 
 /// A configuration with all of its files.

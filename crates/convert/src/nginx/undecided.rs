@@ -3,8 +3,8 @@
 
 use super::map::Map;
 use super::variable::{Constants, expanded, names, value_of};
-use crate::directive::Directive;
-use crate::guards::Guards;
+use crate::source::directive::Directive;
+use crate::source::guards::Guards;
 
 /// Note on an `if` that refuses requests.
 pub(super) const CLOSED: &str =

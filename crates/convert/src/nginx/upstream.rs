@@ -6,11 +6,11 @@ use super::scope::Scope;
 use super::target::Target;
 use super::tls::tls;
 use super::work::Work;
-use crate::condition::Scheme;
-use crate::directive::Directive;
 use crate::document::Value;
-use crate::group::{Group, server};
-use crate::unit::{bounded, nginx_time, written};
+use crate::expression::condition::Scheme;
+use crate::settings::group::{Group, server};
+use crate::settings::unit::{bounded, nginx_time, written};
+use crate::source::directive::Directive;
 
 /// The name of the group that is forwarded to.
 ///

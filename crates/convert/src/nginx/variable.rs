@@ -1,6 +1,6 @@
 //! Texts with variables of nginx, and what they are in Onrush.
 
-use crate::route::escaped;
+use crate::settings::route::escaped;
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::condition::{Condition, Path, is_token};
 use crate::document::{Section, Value};
-use crate::unit::{bounded, written};
+use crate::expression::condition::{Condition, Path, is_token};
+use crate::settings::unit::{bounded, written};
 
 /// What a route changes in the fields of one kind of message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

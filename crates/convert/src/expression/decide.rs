@@ -4,7 +4,7 @@
 //! Each condition that is open divides the requests: those for which it holds are brought to their end first, with routes
 //! for all of them, so that behind those it does not hold. That is how "not" and "or" come about without a word for them.
 
-use crate::condition::{Atom, Both, Condition};
+use crate::expression::condition::{Atom, Both, Condition};
 use crate::limits;
 
 /// A condition of any form.
@@ -361,7 +361,7 @@ fn advance<R, W: Walk<R>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::condition::Path;
+    use crate::expression::condition::Path;
 
     /// Rules that are letters: capitals end.
     #[derive(Default)]
@@ -497,7 +497,12 @@ mod tests {
 
     #[test]
     fn rules_that_multiply_have_a_bound() {
-        let present = |at| Atom::Query(format!("q{at}"), crate::condition::Test::Present);
+        let present = |at| {
+            Atom::Query(
+                format!("q{at}"),
+                crate::expression::condition::Test::Present,
+            )
+        };
         let rules: Vec<(Formula, char)> = (0..40)
             .map(|at| (Formula::Atom(present(at)), 'e'))
             .collect();

@@ -9,7 +9,7 @@ mod escape;
 #[cfg(test)]
 mod tests;
 
-use crate::pcre::{group_length, without_look_ahead};
+use crate::expression::pcre::{group_length, without_look_ahead};
 
 /// Any bytes.
 const ANYTHING: &str = "(?s-u:.*)";

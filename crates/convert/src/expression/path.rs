@@ -3,11 +3,11 @@
 use onrush_config::automaton::may_begin_with;
 use onrush_config::value;
 
-use crate::automaton::is_fresh_behind;
-use crate::dialect::carried;
+use crate::expression::automaton::is_fresh_behind;
+use crate::expression::dialect::carried;
+use crate::expression::parts::choices;
+use crate::expression::pcre::{beginning_otherwise, in_bytes, is_found, literals_of, translated};
 use crate::limits::PREFIX_MAX;
-use crate::parts::choices;
-use crate::pcre::{beginning_otherwise, in_bytes, is_found, literals_of, translated};
 
 /// What a path has to be.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use onrush_config::plan::Network;
 use onrush_config::value;
 
 use crate::document::{Section, Value};
-pub(crate) use crate::path::{Both, Path};
-use crate::pcre::{in_bytes, is_found};
+pub(crate) use crate::expression::path::{Both, Path};
+use crate::expression::pcre::{in_bytes, is_found};
 
 /// How a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Where the result listens. Both languages have servers for each address; Onrush has one list of routes for all addresses.
 //! So what came by which address becomes a condition: the scheme where that is enough, or else the listener.
 
-use crate::condition::{Atom, Scheme};
 use crate::document::{Section, Value};
+use crate::expression::condition::{Atom, Scheme};
 
 /// A place to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Regular expressions of paths that say no more than how the path begins, and what `$1` is then.
 
-use crate::condition::Path;
+use crate::expression::condition::Path;
 
 /// An expression that is as good as a prefix or one path.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Expressions for one part of a field, such as a value between commas or a cookie, as expressions for the whole field.
 
-use crate::pcre::{Letter, Letters};
+use crate::expression::pcre::{Letter, Letters};
 
 /// How a part begins and ends in its field.
 #[derive(Clone, Copy, Debug)]

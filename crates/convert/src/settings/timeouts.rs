@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::directive::Directive;
 use crate::document::{Section, Value};
-use crate::note::Notes;
-use crate::unit::{bounded, written};
+use crate::settings::unit::{bounded, written};
+use crate::source::directive::Directive;
+use crate::source::note::Notes;
 
 /// Timeouts by their keys.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Where a line for each request goes: `[log]`, which Onrush has once.
 
-use crate::directive::Directive;
 use crate::document::{Section, Value};
-use crate::note::Notes;
+use crate::source::directive::Directive;
+use crate::source::note::Notes;
 
 /// What has been said of it.
 #[derive(Debug, Default)]

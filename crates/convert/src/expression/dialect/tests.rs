@@ -1,7 +1,7 @@
 //! Carried expressions match the same texts as PCRE; the expected results are PCRE's.
 
 use super::*;
-use crate::pcre::translated;
+use crate::expression::pcre::translated;
 
 /// Texts for the expressions of [`CASES`] and [`REFUSED`].
 const TEXTS: [&[u8]; 32] = [

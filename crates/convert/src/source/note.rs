@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::directive::{Directive, Place};
 use crate::limits;
+use crate::source::directive::{Directive, Place};
 
 /// What became of a directive, from the best to the worst.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
