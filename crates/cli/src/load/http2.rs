@@ -1,6 +1,6 @@
 //! Flags about HTTP/2.
 
-use onrush_load::target::{Scheme, Target};
+use onrush_load::target::Target;
 
 use super::value::count;
 
@@ -38,22 +38,22 @@ impl Http2Args {
             }
             (Some(kind), _) => kind,
         };
-        match (target.scheme, kind) {
-            (Scheme::Http, None | Some(Kind::H2c)) | (Scheme::Https, None | Some(Kind::H2)) => {
-                Ok(Some(self.streams.unwrap_or(1)))
-            }
-            (Scheme::Grpc | Scheme::Grpcs, _) => Err(format!(
+        if target.scheme.is_grpc() {
+            return Err(format!(
                 "--http2 says how requests of HTTP are made, and {url} is always over HTTP/2: leave it out"
-            )),
-            (Scheme::Http, Some(Kind::H2)) => Err(format!(
+            ));
+        }
+        if !target.scheme.is_http() {
+            return Err(format!("--http2 is HTTP, and {url} is not: leave it out"));
+        }
+        match (kind, target.scheme.has_tls()) {
+            (Some(Kind::H2), false) => Err(format!(
                 "--http2=h2 is agreed on in TLS, and {url} has none: use https://, or --http2=h2c"
             )),
-            (Scheme::Https, Some(Kind::H2c)) => Err(format!(
+            (Some(Kind::H2c), true) => Err(format!(
                 "--http2=h2c is spoken in clear text, and {url} has TLS: use http://, or --http2=h2"
             )),
-            (Scheme::Memcached | Scheme::Memcacheds | Scheme::Udp | Scheme::Tcp, _) => {
-                Err(format!("--http2 is HTTP, and {url} is not: leave it out"))
-            }
+            _ => Ok(Some(self.streams.unwrap_or(1))),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use onrush_load::reach::{ProxyVersion, Reach, Sources};
-use onrush_load::target::{Place, Scheme, Target};
+use onrush_load::target::{Place, Target};
 use onrush_load::{Cipher, ClientSetup, Group, Resume, Verify, Version};
 
 use super::value::Switch;
@@ -152,13 +152,9 @@ impl ReachArgs {
             && let Some(flag) = self.tls.first_given()
         {
             return Err(format!(
-                "{flag} is about TLS, which is not spoken with {}: use {}, or leave it out",
+                "{flag} is about TLS, which is not spoken with {}: use {}://, or leave it out",
                 target.url,
-                match target.scheme {
-                    Scheme::Grpc | Scheme::Grpcs => "grpcs://",
-                    Scheme::Memcached | Scheme::Memcacheds => "memcacheds://",
-                    Scheme::Http | Scheme::Https | Scheme::Udp | Scheme::Tcp => "https://",
-                }
+                target.scheme.with_tls().name()
             ));
         }
         Ok(Reach {

@@ -148,6 +148,39 @@ pub enum Balance {
     First,
 }
 
+impl Balance {
+    /// The algorithms without a key, by their names in a configuration.
+    pub(crate) const WITHOUT_KEY: [(&'static str, Balance); 6] = [
+        ("round_robin", Balance::RoundRobin),
+        ("random", Balance::Random),
+        ("power_of_two", Balance::PowerOfTwo),
+        ("least_connections", Balance::LeastConnections),
+        ("peak_ewma", Balance::PeakEwma),
+        ("first", Balance::First),
+    ];
+
+    /// Whether all requests with the same key get the same server while nothing is in flight.
+    pub fn is_settled(&self) -> bool {
+        matches!(self, Balance::Hash(_) | Balance::First)
+    }
+}
+
+/// Its name, and its key if it has one.
+impl fmt::Display for Balance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Balance::Hash(key) = self {
+            return match key {
+                HashKey::Address => f.write_str("hash of the address"),
+                HashKey::Path => f.write_str("hash of the path"),
+                HashKey::Header(name) => write!(f, "hash of the header {name}"),
+                HashKey::Cookie(name) => write!(f, "hash of the cookie {name}"),
+            };
+        }
+        let named = Balance::WITHOUT_KEY.iter().find(|(_, it)| it == self);
+        f.write_str(named.expect("each without a key has a name").0)
+    }
+}
+
 /// What a consistent hash is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashKey {

@@ -105,15 +105,8 @@ const HASH_KEY: Kind<HashKey> = Kind {
 const BALANCE: Kind<Option<Balance>> = Kind {
     expected: "a way to balance such as \"round_robin\"",
     parse: |text| {
-        let known = [
-            ("round_robin", Some(Balance::RoundRobin)),
-            ("random", Some(Balance::Random)),
-            ("power_of_two", Some(Balance::PowerOfTwo)),
-            ("least_connections", Some(Balance::LeastConnections)),
-            ("hash", None),
-            ("peak_ewma", Some(Balance::PeakEwma)),
-            ("first", Some(Balance::First)),
-        ];
+        let without_key = Balance::WITHOUT_KEY.map(|(name, balance)| (name, Some(balance)));
+        let known: Vec<_> = without_key.into_iter().chain([("hash", None)]).collect();
         value::choose("balance", text, &known)
     },
 };

@@ -8,7 +8,6 @@ use crate::limits::socket::{FILL_DATAGRAM_BYTES, FILL_DATAGRAMS};
 use crate::limits::{BATCH_BYTES_MAX, FILL_BATCH, FILL_SILENCE_S};
 use crate::pace::error::Error;
 use crate::pace::stop::Stop;
-use crate::pace::target::Scheme;
 use crate::pace::{Pace, Start};
 use crate::plan::{Connecting, Options, Plan, Shard};
 use crate::protocol::Protocol;
@@ -24,13 +23,8 @@ use crate::run;
 /// # Errors
 /// As [`run::start`] and [`run::Running::finish`]; and [`Error::Unreachable`] when nothing could be stored.
 pub fn populate(plan: &mut Plan) -> Result<Option<&Filled>, Error> {
-    match plan.options.target.scheme {
-        Scheme::Http | Scheme::Https | Scheme::Grpc | Scheme::Grpcs | Scheme::Udp | Scheme::Tcp => {
-            return Ok(None);
-        }
-        Scheme::Memcached | Scheme::Memcacheds => {}
-    }
-    if plan.options.memcached.populate == Populate::No {
+    let options = &plan.options;
+    if !options.target.scheme.is_memcached() || options.memcached.populate == Populate::No {
         return Ok(None);
     }
     let filled = fill(&plan.options)?;

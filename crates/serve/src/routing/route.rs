@@ -251,10 +251,8 @@ fn parameters<'q>(query: Option<&'q str>, name: &str) -> impl Iterator<Item = Co
 /// `host[:port]` without the port and the dot that a fully qualified name may end with; an IPv6 address keeps its
 /// brackets.
 pub(crate) fn host_of(authority: &str) -> &str {
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
-    };
+    let host = authority.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let host = host.strip_suffix(':').unwrap_or(authority);
     host.strip_suffix('.').unwrap_or(host)
 }
 

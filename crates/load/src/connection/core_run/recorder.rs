@@ -62,7 +62,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(super) fn new(plan: &Plan, lanes: usize) -> Recorder {
         Recorder {
-            record: RefCell::new(Record::of_plan(&plan)),
+            record: RefCell::new(Record::of_plan(plan)),
             measured_from: Cell::default(),
             skips_first: plan.options.skip_first,
             lanes: plan.lanes(),

@@ -23,7 +23,7 @@ pub enum Scheme {
 
 impl Scheme {
     /// Its name, without the colon.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Scheme::Http => "http",
             Scheme::Https => "https",
@@ -73,6 +73,20 @@ impl Scheme {
             | Scheme::Memcacheds
             | Scheme::Udp
             | Scheme::Tcp => false,
+        }
+    }
+
+    /// Whether it is one of memcached.
+    pub(crate) fn is_memcached(self) -> bool {
+        matches!(self, Scheme::Memcached | Scheme::Memcacheds)
+    }
+
+    /// The scheme of the same protocol with TLS; https, where the protocol has none.
+    pub fn with_tls(self) -> Scheme {
+        match self {
+            Scheme::Grpc | Scheme::Grpcs => Scheme::Grpcs,
+            Scheme::Memcached | Scheme::Memcacheds => Scheme::Memcacheds,
+            Scheme::Http | Scheme::Https | Scheme::Udp | Scheme::Tcp => Scheme::Https,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use onrush_config::plan::{Balance, HashKey, Server, Upstream};
+use onrush_config::plan::{Server, Upstream};
 use onrush_http::request::RequestHead;
 
 use crate::exchange::request_context::RequestContext;
@@ -46,8 +46,7 @@ impl Choice {
             };
         }
         let servers = in_service(plan);
-        let by = policy(&plan.balance);
-        let is_settled = matches!(plan.balance, Balance::Hash(_) | Balance::First);
+        let by = plan.balance.to_string();
         let name = |server: &&Server| server.address.to_string();
         let are_known = !servers.iter().any(|server| server.address.may_be_several());
         if let ([only], true) = (&*servers, are_known) {
@@ -58,7 +57,7 @@ impl Choice {
         }
         let key = hash_key(group, head, context);
         match group.reserve(key, &[], context.worker.core.now()) {
-            Ok(reservation) if is_settled && are_known => Choice::Exactly {
+            Ok(reservation) if plan.balance.is_settled() && are_known => Choice::Exactly {
                 server: reservation.server().name.clone(),
                 by,
             },
@@ -77,24 +76,4 @@ pub(super) fn in_service(plan: &Upstream) -> Vec<&Server> {
         true => plan.servers.iter().collect(),
         false => primary,
     }
-}
-
-fn policy(balance: &Balance) -> String {
-    let name = match balance {
-        Balance::RoundRobin => "round_robin",
-        Balance::Random => "random",
-        Balance::PowerOfTwo => "power_of_two",
-        Balance::LeastConnections => "least_connections",
-        Balance::PeakEwma => "peak_ewma",
-        Balance::First => "first",
-        Balance::Hash(key) => {
-            return match key {
-                HashKey::Address => "hash of the address".to_owned(),
-                HashKey::Path => "hash of the path".to_owned(),
-                HashKey::Header(name) => format!("hash of the header {name}"),
-                HashKey::Cookie(name) => format!("hash of the cookie {name}"),
-            };
-        }
-    };
-    name.to_owned()
 }
