@@ -149,14 +149,15 @@ pub enum Balance {
 }
 
 impl Balance {
-    /// The algorithms without a key, by their names in a configuration.
-    pub(crate) const WITHOUT_KEY: [(&'static str, Balance); 6] = [
-        ("round_robin", Balance::RoundRobin),
-        ("random", Balance::Random),
-        ("power_of_two", Balance::PowerOfTwo),
-        ("least_connections", Balance::LeastConnections),
-        ("peak_ewma", Balance::PeakEwma),
-        ("first", Balance::First),
+    /// All algorithms by their names in a configuration; the hash is `None`, because its key is another value.
+    pub(crate) const NAMED: [(&'static str, Option<Balance>); 7] = [
+        ("round_robin", Some(Balance::RoundRobin)),
+        ("random", Some(Balance::Random)),
+        ("power_of_two", Some(Balance::PowerOfTwo)),
+        ("least_connections", Some(Balance::LeastConnections)),
+        ("hash", None),
+        ("peak_ewma", Some(Balance::PeakEwma)),
+        ("first", Some(Balance::First)),
     ];
 
     /// Whether all requests with the same key get the same server while nothing is in flight.
@@ -176,8 +177,9 @@ impl fmt::Display for Balance {
                 HashKey::Cookie(name) => write!(f, "hash of the cookie {name}"),
             };
         }
-        let named = Balance::WITHOUT_KEY.iter().find(|(_, it)| it == self);
-        f.write_str(named.expect("each without a key has a name").0)
+        let named = Balance::NAMED.iter();
+        let mut named = named.filter(|(_, it)| it.as_ref() == Some(self));
+        f.write_str(named.next().expect("each without a key has a name").0)
     }
 }
 

@@ -104,11 +104,7 @@ const HASH_KEY: Kind<HashKey> = Kind {
 /// `None` for the consistent hash, whose key is another value.
 const BALANCE: Kind<Option<Balance>> = Kind {
     expected: "a way to balance such as \"round_robin\"",
-    parse: |text| {
-        let without_key = Balance::WITHOUT_KEY.map(|(name, balance)| (name, Some(balance)));
-        let known: Vec<_> = without_key.into_iter().chain([("hash", None)]).collect();
-        value::choose("balance", text, &known)
-    },
+    parse: |text| value::choose("balance", text, &Balance::NAMED),
 };
 
 /// A cookie's name is a token (RFC 6265, section 4.1.1).
