@@ -1,4 +1,11 @@
 //! The claim on an address to listen on, made once for all cores.
+//!
+//! Each core has its own listener on the same TCP address (SO_REUSEPORT), and the kernel distributes connections
+//! among them. With that option alone, a second server of the same user would bind the address without an error and
+//! receive half of the connections. So the claim first binds a socket *without* SO_REUSEPORT, which fails if the
+//! address is in use, and then sets the option. The socket stays bound and never listens, so the address stays taken
+//! until the cores listen. An address in use is tried a few times within an eighth of a second, since io_uring
+//! releases the sockets of a killed process late. The claim also settles port 0.
 
 pub(crate) mod activation;
 pub(crate) mod datagram;

@@ -1,4 +1,14 @@
 //! A datagram socket, seen by the task that owns it: UDP over IPv4 and IPv6, in batches.
+//!
+//! Operations move batches: up to 32 messages per call, each with its peer, its local address and ECN
+//! (`socket/batch.rs`). The batch belongs to the task and can be used for any socket of the core, so an idle socket
+//! costs its slot. A cancelled operation leaves the unsent messages in the batch.
+//!
+//! A message may be many datagrams of one flow. The kernel divides it (UDP_SEGMENT) at one pass through the network
+//! stack for up to 64 of them; where it cannot, the engine does, without a change for the caller. Received datagrams
+//! are joined by the kernel on request (UDP_GRO), and the batch takes them apart. A datagram that does not fit is
+//! reported as truncated. An unreachable peer is an error of a later operation, after which the socket can be used as
+//! before.
 
 use std::cell::Cell;
 use std::ffi::c_int;

@@ -1,4 +1,20 @@
 //! How a core talks to the kernel. Three drivers behind one enum; which one is taken is decided at run time.
+//!
+//! A task does not know its driver. Operations use one set of methods, the trait in `operations.rs`; each driver
+//! implements it in a file of that name, and `dispatch.rs` selects the driver with one `match` per call. Calls that
+//! both kernel drivers make are in `calls.rs`. Two things are outside the set because the drivers have nothing in
+//! common there: the wait itself (`core/turn.rs`) and the end of a ring.
+//!
+//! | | epoll | io_uring | simulated |
+//! |---|---|---|---|
+//! | used | where io_uring is blocked, as in many containers, or slower | by `auto` from Linux 6.17 on | in tests |
+//! | accept | edge-triggered; one of the cores that share a Unix listener is woken | multishot; one by one near the limit on connections | from the simulation |
+//! | receive | `recv` into a buffer of the core, for bulk a wide one | small messages multishot into buffers lent to the kernel; bulk by `recv` after a poll of the ring | short, late, in pieces |
+//! | send | small ones at the end of the turn, large ones at once; waits for writability only after EAGAIN | queued, submitted with the next wait; from 32 KiB on at once by the same calls | at the end of the turn, with the same faults |
+//! | files | `sendfile` | `sendfile`, for which a ring has no operation; a poll of the ring when it must wait | read and sent |
+//! | tunnels, long bodies | buffers; bulk by `splice` through a pipe | the same calls; a poll of the ring when they must wait | buffers |
+//! | datagrams | `sendmmsg`, `recvmmsg` | the same calls; a poll of the ring when they must wait | lost, duplicated, reordered |
+//! | time | the clock | the clock | virtual; it jumps to the next event |
 
 pub(crate) mod driver_counters;
 

@@ -5,6 +5,24 @@
 //!
 //! This is the only crate with `unsafe`. Memory lent to the kernel is owned by the socket's slot until the kernel has
 //! given it back, so dropping a [`Stream`] or a future at any moment is sound.
+//!
+//! # Where to look
+//!
+//! `core.rs` is a core and `core/turn.rs` its loop. `core/mailbox.rs` receives work from other threads. `task.rs` is
+//! the executor, `timer.rs` the timer wheel, `task/profile.rs` the account of a core's time, `buffers.rs` its memory.
+//! Tasks hold a `Stream`, a `Listener`, a `Datagram` or a `Claim`. `op/` has one file per operation, with its
+//! behaviour on every driver; `driver/` has the drivers. `system/` is about the process: CPUs, descriptors, identity,
+//! confinement, randomness. `xdp.rs` sends frames without sockets and queues. `examples/bare_epoll.rs` is the
+//! smallest possible server, as a lower bound for measurements.
+//!
+//! # Invariants
+//!
+//! - Only `clock.rs` reads the time. Code on a core asks the core, so that simulated cores have simulated time.
+//! - The driver is chosen at run time, never by `#[cfg]`.
+//! - What an operation needs is below it: `socket/` and the drivers do not know operations, `state.rs` does not know
+//!   `core.rs`, and a waker reaches a core through its notifier alone.
+//! - An operation of a stream is a function that returns a future, not an `async fn`, which would store its arguments
+//!   twice. These futures are most of the memory of an idle connection.
 
 mod buffers;
 mod limits;

@@ -2,6 +2,9 @@
 //!
 //! Messages are received and sent as everywhere. A flow that turns out to be bulk goes through a pipe of the kernel and
 //! never enters our memory, as long as it is one.
+//!
+//! A body of known length with 64 KiB or more to come takes the same way where both connections are plain. kTLS would
+//! extend that to TLS connections; the kernels that this was developed on lack it.
 
 use std::fmt;
 use std::future::{Future, poll_fn};

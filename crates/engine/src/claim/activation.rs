@@ -1,4 +1,7 @@
 //! Sockets that a service manager has opened for this process before it started it (socket activation, sd_listen_fds(3)).
+//!
+//! The socket has one queue, which all cores share and which this process never closes. A listener for each core
+//! would need SO_REUSEPORT to be set by the manager and sockets of its user; a shared queue works with every unit.
 
 use std::env;
 use std::fmt;

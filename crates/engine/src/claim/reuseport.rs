@@ -10,6 +10,11 @@
 //! The kernel knows listeners by the order in which they began to listen, and when one closes it moves the last one to its
 //! place. So listeners join under a lock, the program is attached when the last one has, and the first one that leaves
 //! leaves the choice to the kernel: the program is never wrong about an index.
+//!
+//! A client's thread may give all its connections to one core. A core with clearly more connections than another one
+//! hands a new one over, from queue to queue, before a byte is read (`Place::decide`). Each accept compares with one
+//! other core, the next in turn, by one atomic load. A core that stops accepts no connections from others, and
+//! accepts those it has been given before it ends.
 
 mod program;
 

@@ -1,5 +1,13 @@
 //! What other threads have for a core to do: mail that runs there, and what they give to its tasks. The core is told by its
 //! [`Notifier`].
+//!
+//! `Handle::post` has the core run a closure between two turns, a standard `Waker` wakes a task from any thread, and
+//! `Core::promise` makes a value that another thread gives to a task. Both queues are bounded: mail beyond the bound
+//! is refused, and if more tasks are woken than fit, all tasks are woken, which `Future::poll` allows.
+//!
+//! On a simulated core mail is delayed as the seed decides. A value promised by a real thread is awaited in real time
+//! before virtual time continues, and promises are settled in the order in which they were made, so a run depends on
+//! its seed alone.
 
 use std::fmt;
 use std::mem;

@@ -1,4 +1,8 @@
 //! Which driver is taken: what was asked for, and what this kernel allows.
+//!
+//! `auto` tries to make a ring with every feature that makes it fast. It uses io_uring if that succeeds and epoll
+//! otherwise, and the start-up line gives the reason. If io_uring was asked for and is refused, the error names the
+//! likely cause: the sysctl `kernel.io_uring_disabled`, a seccomp filter, or an old kernel.
 
 use std::fmt;
 use std::fs;

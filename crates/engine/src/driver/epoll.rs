@@ -1,4 +1,8 @@
 //! The epoll driver: every socket is registered once, edge-triggered for both directions, and never touched again.
+//!
+//! A receive that does not fill its buffer has emptied the socket, so the call that would return EAGAIN is omitted.
+//! It is made after the end of the stream or urgent data was reported: the edge for these may be the same as the one
+//! for the bytes.
 
 mod operations;
 

@@ -8,6 +8,14 @@
 //!
 //! Everything the kernel may still read or write is owned here or in the socket's slot, and a slot is reused only when
 //! no operation of it is in flight: memory outlives every use of it, whatever tasks do with their handles.
+//!
+//! A send returns while its bytes are in flight, and only the next send waits for it; that saves a wake-up per
+//! response. The next call reports a failure.
+//!
+//! Arming a multishot receive once saves 0.4 us of 4.4 per message. Without the bound on its bytes, a hundred slow
+//! readers of a large body held 85 MB. A socket that received bulk counts as one of small messages again after 16
+//! short receives. When four received buffers wait in a socket, as with a peer that sends byte by byte, its multishot
+//! receive is cancelled. Before Linux 6.17 io_uring costs more than epoll, so `auto` does not choose it there.
 
 mod accept;
 mod complete;

@@ -1,4 +1,7 @@
 //! Accepting connections.
+//!
+//! Listeners are edge-triggered: without free descriptors a level-triggered listener would be reported in every turn.
+//! Closing a listener resets the connections in its queue, so a core that stops accepts the whole queue first.
 
 use std::sync::Arc;
 use std::task::Poll;

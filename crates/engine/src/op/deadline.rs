@@ -1,4 +1,9 @@
 //! Deadlines of sockets. Setting one is a store; the wheel is touched only when a wait would outlast its timer.
+//!
+//! A timer is set when a task really waits and this socket has no earlier one; if it expires and the deadline has
+//! moved, it is set again. So a busy connection uses the wheel about once per timeout, not once per request. A send
+//! has a patience instead: each byte that the peer takes moves the deadline, so a slow reader is not closed and a
+//! stalled one is.
 
 use std::time::Duration;
 

@@ -1,4 +1,9 @@
 //! Receiving: appends at least one byte to an [`Input`], or reports the end of the stream.
+//!
+//! A receive that fills a buffer marks the socket as carrying bulk (`Socket::note_length`). From then on it receives
+//! into wide buffers of 64 KiB, which needs a quarter of the calls. A kept connection that carried bulk has a poll in
+//! the ring (`watch_arrivals`), so that no call is needed to see whether the server has closed it.
+//! `Stream::poll_recv_or_drop` lets the kernel discard the bytes of a body that is not inspected.
 
 use std::task::Poll;
 

@@ -1,4 +1,7 @@
 //! Sending a stretch of a file without reading it into memory: sendfile(2), which io_uring has no form of.
+//!
+//! It returns after each call with the number of bytes, not after the whole file: a slow reader of a large file must
+//! not time out while it makes progress, and a fast one must not keep the core.
 
 use std::task::Poll;
 

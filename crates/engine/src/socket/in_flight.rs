@@ -1,4 +1,21 @@
 //! What one socket has in flight with a ring, and what came back for it.
+//!
+//! With io_uring the kernel reads and writes memory while tasks do other work or have ended. The rule: memory in
+//! flight belongs to the socket's slot, never to a task.
+//!
+//! - What is being sent is in the slot's `outgoing` queue, as parts that own their bytes; the vector of a `sendmsg`
+//!   is in a box of the slot.
+//! - Received bytes arrive in buffers that `Provided` (`driver/uring/provided.rs`) owns until the kernel returns
+//!   them.
+//! - Dropping a `Stream` marks the slot as closing, lets a last send finish for a bounded time (unless the connection
+//!   is reset), and cancels the rest. The slot is reused when no operation is in flight.
+//! - Memory that the kernel may write to is owned through a pointer (`Memory` in `buffers/buffer.rs`), not a box:
+//!   moving a box asserts that its address is known to its owner alone. Test builds fill returned memory with a
+//!   pattern (`buffers/poison.rs`).
+//! - Batches of datagrams are lent for the length of one call on every driver, so they belong to the task.
+//! - A core that ends cancels everything and frees its memory when nothing is in flight.
+//!
+//! So dropping a future or a stream is sound at any moment.
 
 use std::os::fd::OwnedFd;
 

@@ -10,6 +10,10 @@
 //!
 //! The times are those of the clock, as of `show profiling tasks` of HAProxy: where the thread had no CPU, the work
 //! that it was at counts longer.
+//!
+//! The age of a task in the queue counts from the last read before its wake-up; wakers read no clock. The kind of
+//! work is a byte beside the task: `Core::spawn_as` sets it and `Core::works_as` changes it from the next step on.
+//! The engine does not know the names of kinds.
 
 use std::cell::Cell;
 use std::time::Duration;

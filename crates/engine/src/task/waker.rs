@@ -1,4 +1,7 @@
 //! Wakers: how a task is woken from wherever a standard `Waker` is.
+//!
+//! A waker is a number: the place of its core in a table of the process, and generation and index of the task.
+//! Cloning it costs nothing, and dropping it has no effect.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
