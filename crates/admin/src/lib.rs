@@ -6,6 +6,16 @@
 //!                                      └ POST  ──────────> whoever runs the server       Operator
 //! ```
 //! A client that is slow, silent or hostile holds up nobody but itself: the cores that serve only ever see mail.
+//!
+//! `interface.rs` is the thread, a core of its own with epoll. `exchange.rs` is its HTTP, `authority.rs` decides who
+//! may ask, `api.rs` lists the questions, and `views.rs` asks the cores. `json.rs`, `connections.rs`, `profile.rs`
+//! and `metrics.rs` write answers; metrics are tables (`metrics/tables.rs`) that three formats print.
+//! `desk/journal.rs` keeps named events of the error log, `feed.rs` streams them, and `response/page.rs` is the
+//! status page. `desk/operator.rs` is the main thread of `onrush serve`, which carries out changes. `client.rs` is
+//! the other end, `location.rs` the default place of sockets.
+//!
+//! It is a small HTTP server of its own and not a site of the server that it describes: that server may be
+//! overloaded, full or stopping.
 #![forbid(unsafe_code)]
 
 mod api;

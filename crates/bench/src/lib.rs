@@ -4,6 +4,23 @@
 //! reading order of the modules is the order of a run: scenario -> placement -> environment -> run -> collect ->
 //! verdict -> report. Nothing here links the programs it measures: `onrush serve` and `onrush load` are child
 //! processes like any other, so that every program is measured by the same means.
+//!
+//! `schedule.rs` decides which trials a round makes. In `run/`, `rounds.rs` repeats rounds, `trial.rs` is one trial,
+//! `network.rs` its hosts and `journal.rs` the record that a killed run resumes from. `collect/` reads what programs
+//! used and reported, with a file for each client in `collect/client/`. After runs: `archive/` reads results,
+//! `compare/` compares two, `history/` finds changes over time. `predict/` is a capacity model, apart from runs.
+//!
+//! # Invariants
+//!
+//! - Bench never links what it measures.
+//! - `schedule.rs`, `placement.rs`, `verdict/` and `compare/` are pure; in `predict/` only `machine_file.rs`,
+//!   `cost_file.rs` and `measured.rs` read files.
+//! - A figure is better or worse than an earlier one only if all figures judged with it hold together, and an
+//!   interval contains the difference of two runs of one system (`compare/tests/power.rs`).
+//! - No program outlives the run that started it, and no network: a process that ends with the run holds each
+//!   namespace.
+//! - An agent on another machine (`run/agent.rs`) ends and removes everything when its standard input ends or is
+//!   silent.
 #![forbid(unsafe_code)]
 
 pub mod limits;

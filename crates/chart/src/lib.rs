@@ -4,6 +4,16 @@
 //! A chart is drawn for 380 units of width, the width of a phone: there it is shown at its own size, and a wide page
 //! shows three beside each other, so its letters are never shrunk. Every chart carries a title and a description for
 //! those who cannot see it, and its values for pointer and keyboard (`data-hover`, read by `script.js`).
+//!
+//! `area.rs` draws stacked areas, `heat.rs` maps, `strip.rs` rounds, `hover.rs` the values for pointer and keyboard;
+//! `file.rs` makes charts as files of their own.
+//!
+//! # Invariants
+//!
+//! - A line or an area has at most two points per unit of width, the lowest and the highest value: it does not grow
+//!   with time, and loses no peak.
+//! - A difference in colour is also one in shape, stroke or lightness.
+//! - A page fetches nothing: it opens offline, and from a mail.
 #![forbid(unsafe_code)]
 
 mod area;

@@ -5,6 +5,18 @@
 //! Three types, one for each step: the text, `Section` (what was written, each value with its place)
 //! and [`Plan`] (what it means). The one-liners of the command line make the same plan from the
 //! same parse functions: [`Plan::one_liner`], [`address`], [`value`].
+//!
+//! `sources.rs` has the texts of several files, with places that count through all of them; `include.rs` finds which
+//! files there are, by a reader that the caller passes; `merged.rs` makes one table of them. `read/` has one file for
+//! each section. `address.rs` and `value.rs` also read flags, so that a flag and a key report the same mistake in the
+//! same words.
+//!
+//! # Invariants
+//!
+//! - A plan cannot be wrong: every value is in range and every reference leads to something. Whether its files exist
+//!   is checked elsewhere.
+//! - All mistakes are reported at once, in the order of the text, each with line, column and the nearest valid
+//!   spelling. That is why the spanned TOML is read by hand: derived code ends at the first error.
 #![forbid(unsafe_code)]
 
 pub mod plan;

@@ -4,6 +4,15 @@
 //! `source/` reads what was written, with its place (`nginx/` and `haproxy/` have a reader each), and `settings/` are listeners,
 //! routes, groups and timeouts in the terms of Onrush; `document.rs` writes the result. Both languages decide in an order what
 //! becomes of a request; `expression/` makes routes of that, of which the first match responds.
+//!
+//! `expression/` also combines conditions, translates regular expressions of PCRE, and asks an expression about all paths at once. `source/note.rs`
+//! keeps the outcome of each directive; one without a note is reported as left out.
+//!
+//! # Invariants
+//!
+//! - Only `source.rs` reads files; the rest takes text and returns text and notes.
+//! - The result for any input is a configuration that the crate `config` accepts, or a sentence with its place
+//!   (`tests/any_text.rs`).
 #![forbid(unsafe_code)]
 
 pub mod haproxy;

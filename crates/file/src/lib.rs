@@ -2,6 +2,10 @@
 //!
 //! A name can lead to anything: a device without an end, a pipe that nobody writes to, a directory. What is no file is
 //! refused with one sentence and without a wait, and no file takes more memory than its reader has room for.
+//!
+//! `input.rs` reads a file within a bound and never waits for one that is not a regular file, `output.rs` writes a
+//! file whole or not at all, and `pattern.rs` expands a pattern. No other crate opens a file that a user has named,
+//! except to serve it; tune has readers of its own, which stay below a root directory.
 #![forbid(unsafe_code)]
 
 mod beside;

@@ -12,6 +12,27 @@
 //!
 //! `httparse` finds the tokens; everything that decides where a message ends is decided here, and strictly: what two
 //! recipients could read in two ways is refused, never guessed (RFC 9112 11.2, request smuggling).
+//!
+//! # Where to look
+//!
+//! `request.rs` and `response.rs` are twins, `framing.rs` decides where a body ends, `body.rs` follows it, and
+//! `write.rs` writes heads. `flaw.rs` describes an invalid head for the log. `headers/` has one file for each field
+//! that routes, responses and proxies inspect; `proxy_protocol.rs` is what may precede the first message. In
+//! `http2/`, `connection.rs` is one end of a connection, above `frame.rs`, `hpack.rs`, `settings.rs`, `flow.rs`
+//! (windows), `stream.rs` (open streams and their order, see `priority.rs`) and `guard.rs` (bounds on floods).
+//! `message.rs` turns decoded fields into the heads that HTTP/1 has, and back.
+//!
+//! # Invariants
+//!
+//! - `Partial`, `Complete` and `Refused` do not depend on how the bytes were cut. Every case of
+//!   `tests/all/cases/*.txt` is read whole and cut at every byte, and compared with a second, slow reader
+//!   (`tests/all/support/reference.rs`).
+//! - What is read leniently, which is responses of servers only, is normalised before it is forwarded: the strictest
+//!   reader reads it the same way.
+//! - Data of HTTP/2 is never copied or stored here: received data is passed on in place, and the sender puts its data
+//!   after a frame's head. Only a field block that arrives in several pieces is joined.
+//! - A field block is encoded or decoded again only if it may differ from the one before (`hpack/repeated.rs`,
+//!   `hpack/decoded.rs`).
 #![forbid(unsafe_code)]
 
 pub mod body;

@@ -2,6 +2,10 @@
 //! versions of the first three. `onrush serve` runs them for `onrush load`; they do not use HTTP.
 //!
 //! The caller accepts connections, counts them, and sets their timeouts; it hands each over as a [`Client`].
+//!
+//! `memcached/` is a pure session over a bounded store per core, `datagrams/` the UDP socket of one core with its
+//! counters. The `serve` crate implements the trait in `client.rs`. This crate does not depend on the code for HTTP,
+//! and that code does not depend on it. Each core has its own items and counters; no other core accesses them.
 #![forbid(unsafe_code)]
 
 mod client;

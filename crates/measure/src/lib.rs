@@ -1,5 +1,10 @@
 //! Counters, histograms and comparisons: what was measured, as numbers one may believe. Pure: no
 //! I/O and no clock; time comes in as a duration somebody else measured.
+//!
+//! A percentile is given only if ten samples are above it. No comparison assumes a distribution: pairs of one run are
+//! compared by the exact sign test (`compare.rs`), two runs by ranks (`effect.rs`), and a history of runs by energy
+//! distances and permutations (`change.rs`) with random numbers that are the same in every run (`random.rs`). The
+//! sign test was preferred to a bootstrap because it is exact; five rounds reach a confidence of 93.75 % and no more.
 #![forbid(unsafe_code)]
 
 pub mod amount;

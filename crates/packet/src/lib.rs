@@ -7,6 +7,8 @@
 //!               ── Question (run, flow) ──────────────> sink
 //!               <───────────── Report (the Tally), no longer than its question ──
 //! ```
+//!
+//! Each datagram that arrives is counted as exactly one of received, duplicated and too late.
 #![forbid(unsafe_code)]
 
 pub mod frame;

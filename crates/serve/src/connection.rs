@@ -1,4 +1,7 @@
 //! One client from accept to goodbye.
+//!
+//! The task receives, responds to every complete request, sends, and repeats. An accepted socket is read at once: its first request has nearly
+//! always arrived. Responses leave in one call when no complete request is left, or when four buffers are full.
 
 pub(crate) mod ending;
 pub(crate) mod listen;

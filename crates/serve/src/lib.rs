@@ -2,6 +2,39 @@
 //!
 //! [`check`] reads the files of a [`Plan`](onrush_config::Plan), and [`Server::start`] makes a running server of it. One task per connection lives in
 //! `connection.rs`, the front page of this crate.
+//!
+//! The entries at the top of `src` are rooms, each of which uses only rooms below it; ARCHITECTURE.md lists them and
+//! draws the way of a request.
+//!
+//! # Where to look
+//!
+//! `server.rs` starts and stops, `server/listening.rs` accepts, `server/apply.rs` puts another configuration in
+//! force. `worker.rs` is the state of a core that no configuration changes, `site.rs` one configuration prepared for
+//! one core, and `site/service.rs` both together. `connection.rs` is a connection, in HTTP/1; `connection/http2.rs`
+//! takes over if the client speaks HTTP/2. `exchange.rs` is one request from its head to its record:
+//! `exchange/downstream.rs` is its client and `exchange/reply.rs` its response, each with one file per protocol.
+//! `dispatch/chosen.rs` decides what the request gets; `respond/` and `proxy/` provide it. `observe/` counts, logs
+//! and traces; `server/inspector.rs` reads that from other threads. `testing/harness.rs` is one core with a server,
+//! clients and servers for tests, on every driver.
+//!
+//! # Invariants
+//!
+//! - `respond/` and `proxy/` do not know the protocol of the client: they use `downstream.rs` and `reply.rs`. Two
+//!   things pass through in the form of HTTP/1 because that costs least: rendered responses (`Reply::takes_rendered`)
+//!   and bodies with their chunks (`Reply::passage`).
+//! - Policy is pure: `routing/`, and in `proxy/` balancing, health, ejection and retry budgets. State, a request and
+//!   `now` go in, a choice comes out.
+//! - Limits of routes (`worker/admit/`) are the only memory that cores share for requests: tables of atomic numbers
+//!   with a fixed size.
+//! - Counters of requests belong to a core, in plain cells; other threads get copies by mail. Lines of the access log
+//!   and spans are the exception: a lock of their core is held to append one, or to exchange the buffer, never during
+//!   a write.
+//! - No request waits for a name, and no core checks a password. Threads do both.
+//! - Each request has one record, written where its exchange ends.
+//! - A request ends on the site that it began with, and an idle connection holds no site and no buffer.
+//!   `tests/idle_memory.rs` bounds what it allocates.
+//! - `server/explain.rs` decides nothing itself: the request takes the ordinary way on a simulated core.
+//! - No panic can be reached from the network.
 #![forbid(unsafe_code)]
 
 mod dispatch;

@@ -5,6 +5,9 @@
 //!                keys  ───────^  └──> Wish: what is to be done with a server
 //! ```
 //! It only draws: who gets the moments and who carries out wishes is the caller's business.
+//!
+//! `moment.rs` is one second of `/v1/live`, `history.rs` the seconds before, `view.rs` the selection, `draw.rs` and
+//! `text.rs` the output, `keys.rs` the commands. `crates/cli/src/top.rs` connects and owns the terminal.
 #![forbid(unsafe_code)]
 
 pub mod draw;

@@ -3,6 +3,18 @@
 //!
 //! The reading order of the modules is the order of the work: `tree` (where facts are read) -> `facts` -> `advise`
 //! (pure) -> `apply`. Nothing is written but what a plan names, and every change stands in a journal before it is made.
+//!
+//! `tree.rs` is a root directory or a snapshot of one. In `advise/`, `placement.rs` decides which CPUs do what,
+//! `budget.rs` how many cores each interface gets, and `queue_cpus.rs` which CPUs its queues use. `diagnose/` names
+//! the full resource, or with `conclusion.rs` why none was found. `search/` tries settings against a measurement of
+//! the user.
+//!
+//! # Invariants
+//!
+//! - `advise/`, `diagnose/` and `show.rs` are pure.
+//! - Nothing is changed that is not in the journal, on the disk, before.
+//! - A target is a device, a queue and a role, never the number of an interrupt; a thread is its number and its start
+//!   time. Cores are ordered by their place, never by the numbers of their CPUs.
 #![forbid(unsafe_code)]
 
 pub mod cpus;

@@ -3,6 +3,9 @@
 //! It speaks on its standard input and output ([`super::wire`]) and on nothing else. When its input ends, when nothing is
 //! heard for a while, or when a signal comes, it ends all that it started, sets back what it set, removes its directory,
 //! and ends: a host that is cut off has nothing left of a run.
+//!
+//! It has three threads: one receives questions and heartbeats, one answers and samples, and a third waits for the
+//! end of both and then ends, undoes and removes everything. The third waits for no other code that could hang.
 
 mod held;
 mod undo;

@@ -3,6 +3,9 @@
 //! Each program leads a process group of its own, so that Ctrl-C in a terminal reaches only us, and so that what a
 //! program started itself is stopped with it. Where `setpriv` is installed the kernel stops them even when we are
 //! killed. Programs are only ever addressed by the ids we were given when starting them, never by a name.
+//!
+//! SIGTERM comes first; SIGKILL for the whole group follows after a bounded wait. CPU time is read from the CPU clock
+//! of each process, which includes its ended threads, by one thread whose own time is part of the result.
 
 use std::cell::Cell;
 use std::fmt;

@@ -1,4 +1,8 @@
 //! The directories that a server is confined to where it is asked to (Landlock), and what is said of others.
+//!
+//! A process cannot allow itself more later. So a reload and an upgrade first open each directory of their plan; one
+//! that opens for the user and not for the process is refused with its name. No list of allowed directories is kept:
+//! it could be wrong about a replaced directory.
 
 use std::env;
 use std::path::{Path, PathBuf};

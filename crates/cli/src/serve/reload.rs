@@ -1,4 +1,7 @@
 //! Another configuration for a server that runs: the file is read again, and put in force when it is good as a whole.
+//!
+//! The reported differences compare the two texts (`changes.rs` of the crate `config`), not the plans: a user knows
+//! the keys of the file.
 
 use std::fmt::Display;
 use std::path::Path;

@@ -1,5 +1,11 @@
 //! SIGUSR2: the program is started again, as it is on the disk by now, and takes the place of this one. It listens with the
 //! same sockets, so that nobody is refused meanwhile; when it does not come to serve, nothing has changed.
+//!
+//! Both processes hold descriptors of the same sockets, so no queue is closed. A claim knows the owner of its queues
+//! (`Queues` in the engine's `claim.rs`). A process that is not the owner drops no handshakes, attaches no program
+//! and removes no file, but it accepts the waiting connections when it leaves: the kernel may have woken it for them.
+//! The new process becomes the owner when it reports that it serves. Cores share queues by number and driver
+//! (O_NONBLOCK belongs to the socket), so both processes need the same number of cores and the same driver.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};

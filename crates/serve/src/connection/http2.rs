@@ -1,5 +1,8 @@
 //! One client that speaks HTTP/2 (RFC 9113), from its preface to its goodbye: a task that receives and sends for all streams, and
 //! one for each request that has to wait for something.
+//!
+//! Requests write into the `Session` that the streams share and wake the connection's task, so frames of all streams
+//! leave in one send, in the order of their priorities.
 
 mod ending;
 mod request;

@@ -1,5 +1,8 @@
 //! The client of one request, whatever the protocol that it speaks: its request is read from it, and its response is
 //! written to it.
+//!
+//! The protocols are a closed enum, not a trait, which would make every function of the proxy generic. Responses get
+//! a `Downstream` or a `Reply` with the exchange to read, not to end: only a connection ends a request.
 
 pub(crate) mod http1;
 pub(crate) mod http2;

@@ -1,4 +1,9 @@
 //! Clients that hang up while somebody works for them.
+//!
+//! All waits for a client's request (in a queue, for a connection, for bytes of a server) are inside
+//! `unless_hung_up`. A reset of the client's connection ends the wait and drops it, and with it reservations, tickets
+//! and connections. A FIN does not end it: a client may legally send one when no request follows. The connection to
+//! the server is reset, because a FIN would ask the server to finish its response.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

@@ -1,4 +1,7 @@
 //! What a request needs of the configuration that it began with, whatever responds to it.
+//!
+//! A request holds these and not its site, which is above: a site has routes, responses and groups, and they use the
+//! exchange.
 
 use std::rc::Rc;
 

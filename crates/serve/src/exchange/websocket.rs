@@ -1,5 +1,9 @@
 //! What a client and a server of WebSocket say to each other before they speak it (RFC 6455 4): of a client that has no such
 //! words, which is one of HTTP/2 (RFC 8441 5), they are ours.
+//!
+//! WebSocket over HTTP/2 becomes an HTTP/1.1 upgrade before a route is chosen, so the rest of the program knows one
+//! kind. Towards a server of HTTP/2 it becomes an extended CONNECT when its stream is opened, and its 2xx is read as
+//! a 101.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine;

@@ -6,6 +6,15 @@
 //!     TakeOver ──────────────────────────> new requests begin on it
 //!     (or Forget, where one could not)     the last request of the old one ends: `Applied::wait`
 //! ```
+//!
+//! A server of a group stays the same if its written address does. Its state is shared by the endpoints of both
+//! configurations: where its name leads, health, ejection, requests in flight. Its weight, its bounds and its checks
+//! belong to each configuration. A limit on requests stays the same if its route has the same conditions and it
+//! counts by the same key.
+//!
+//! Addresses are claimed before any core is asked. An address in both configurations keeps its claim and its
+//! listeners. A listener whose address is dropped accepts its queue, waits for handshakes in progress and closes, as
+//! at a stop. Threads, CPUs, the driver, `accept` and the user are fixed at the start.
 
 use std::fmt;
 use std::future::poll_fn;

@@ -1,4 +1,6 @@
 //! What one core serves with: its worker, and the site in force.
+//!
+//! The worker does not hold the site: it is below routes and groups, which use it.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};

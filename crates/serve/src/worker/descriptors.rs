@@ -1,5 +1,7 @@
 //! What the limit on open files has room for. Descriptors for the servers' side, for files and for the server itself are
 //! set aside, and clients get the rest: who has been accepted must not fail for want of a descriptor.
+//!
+//! At the limit no client is refused: accepting waits, and `crowd/room.rs` makes room.
 
 use std::fmt;
 

@@ -1,4 +1,9 @@
 //! Programs that would work against a plan, and limits that no plan can move.
+//!
+//! irqbalance is stopped until `revert` instead of being told to spare interrupts: it knows them by number, which a
+//! reset of the device changes, and forgets its instructions at its next start. A stopped service that is not
+//! disabled is back after a boot. The price: a device that is reset meanwhile may get all its interrupts on one CPU,
+//! which the plan reports.
 
 use super::action::{Action, Note, Revert};
 use super::placement::Placement;

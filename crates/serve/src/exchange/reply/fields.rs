@@ -1,4 +1,6 @@
 //! The fields of a response, whatever the protocol that they are written in.
+//!
+//! The length is one of the fields because fields have an order that users see.
 
 use onrush_http::date::DATE_BYTES;
 use onrush_http::hop::is_hop_by_hop;
