@@ -6,6 +6,24 @@
 //! This is the only crate with `unsafe`. Memory lent to the kernel is owned by the socket's slot until the kernel has
 //! given it back, so dropping a [`Stream`] or a future at any moment is sound.
 //!
+//! # Rooms
+//!
+//! A room uses only rooms below it:
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `relay` | one direction of a tunnel between two streams |
+//! | `stream`, `datagram` | connections, listeners and UDP sockets, as tasks hold them |
+//! | `op` | the asynchronous operations |
+//! | `claim` | addresses that this process listens on |
+//! | `core` | threads, the loop, mail, sleep |
+//! | `state` | the part of a core that operations change |
+//! | `driver` | epoll, io_uring and the simulated network |
+//! | `socket` | the table of sockets and their options |
+//! | `task`, `buffers`, `timer` | executor, memory and timer wheel of a core |
+//! | `file`, `xdp`, `system` | files beneath a root; frames past sockets; the process |
+//! | `address`, `clock`, `error`, `limits` | values that all rooms use |
+//!
 //! # Where to look
 //!
 //! `core.rs` is a core and `core/turn.rs` its loop. `core/mailbox.rs` receives work from other threads. `task.rs` is

@@ -27,7 +27,7 @@
 //! - `Partial`, `Complete` and `Refused` do not depend on how the bytes were cut. Every case of
 //!   `tests/all/cases/*.txt` is read whole and cut at every byte, and compared with a second, slow reader
 //!   (`tests/all/support/reference.rs`).
-//! - What is read leniently, which is responses of servers only, is normalised before it is forwarded: the strictest
+//! - Only responses of servers are read leniently, and they are normalised before they are forwarded: the strictest
 //!   reader reads it the same way.
 //! - Data of HTTP/2 is never copied or stored here: received data is passed on in place, and the sender puts its data
 //!   after a frame's head. Only a field block that arrives in several pieces is joined.

@@ -1,5 +1,9 @@
 //! One connection's part of a run, from its first request to its last: wait for the pace -> send -> receive -> record
 //! from the intended start. The mirror image of the server's connection.
+//!
+//! Requests that are all the same are rendered once and shared by all connections of a core; others are written into
+//! a buffer of the core when they are sent. A response is read in the receive buffer and not kept. A head with the
+//! same bytes as the one before is not parsed again.
 
 pub(crate) mod core_run;
 pub(crate) mod duplex;

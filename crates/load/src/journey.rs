@@ -4,7 +4,7 @@
 //!  a file ──> file.rs ──> Journeys: steps, checks, what is taken ──┐
 //!                    └──> Request ──> mix::Mix: bytes of a step ───┤
 //!                                                                  v
-//!  user.rs, once per user: wait for the pace ──> step ──> response ──> check, take ──> think ──> step ...
+//!  connection/user.rs, once per user: wait for the pace ──> step ──> response ──> check, take ──> think ──> step ...
 //! ```
 //!
 //! A mix sends what follows from the number of a request; of a journey only the first request does. So a user is a task of

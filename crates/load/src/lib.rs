@@ -15,7 +15,7 @@
 //! | room | what is in it |
 //! |---|---|
 //! | `run` | starts the cores of a run and follows it; live view and metrics |
-//! | `dialect` | command lines of wrk, ab, oha and others |
+//! | `dialect` | output in the format of h1load, h2load, wrk and mcblaster |
 //! | `compare`, `merge` | several results |
 //! | `packets` | the generator of test packets, with its own plan and report |
 //! | `report` | a result as JSON, text, HTML and CSV |
@@ -28,6 +28,19 @@
 //! | `requests` | which requests are sent: URLs, templates, data, gRPC calls, memcached keys |
 //! | `pace` | when requests are due, when a run stops, clocks and the target |
 //! | `limits` | bounds with their reasons |
+//!
+//! # Invariants
+//!
+//! - Percentiles are never averaged: histograms are added up.
+//! - A latency counts from the moment at which the request should have started. That moment follows from the request's number, so rounding
+//!   does not accumulate.
+//! - Everything about a request follows from its number in the run, so threads and generators need no communication.
+//! - A thread does slow one-time work (memory, random numbers) before its first connection begins, whose time would include it
+//!   (`run/part.rs`).
+//! - Each receive has its own time stamp, never a batch of connections, and cores share nothing while they measure.
+//! - `pace`, `record`, `verdict` and `merge` know no protocol: the outcome of a response is a number where it is counted, and a name in
+//!   results.
+//! - Of datagrams, sent = received + lost, and a lost one is in one counter or unaccounted.
 #![forbid(unsafe_code)]
 
 pub mod compare;

@@ -9,6 +9,11 @@
 //! ```
 //! Requests over streams are made by the other half of this crate; what both need (pace, stop, histograms, searches) is the
 //! same.
+//!
+//! A flow sends by a schedule of its own and matches echoes by number, so a lost datagram delays no other. The
+//! receiving end is asked before and after the run what it has counted (`inquiry.rs`). `account.rs` attributes losses
+//! by the counters of both ends; `path.rs` binds sockets to interfaces; `frames.rs` sends frames past the flow's
+//! socket.
 
 mod account;
 mod counts;

@@ -3,8 +3,23 @@
 //! [`check`] reads the files of a [`Plan`](onrush_config::Plan), and [`Server::start`] makes a running server of it. One task per connection lives in
 //! `connection.rs`, the front page of this crate.
 //!
-//! The entries at the top of `src` are rooms, each of which uses only rooms below it; ARCHITECTURE.md lists them and
-//! draws the way of a request.
+//! A room uses only rooms below it; ARCHITECTURE.md draws the path of a request through them:
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `server` | the process: start, listeners, another configuration, handover, stop; queries of other threads to cores; `explain` |
+//! | `connection` | one task per connection: HTTP/1, HTTP/2, PROXY protocol, handshake, load targets, the end of connections |
+//! | `dispatch` | the action of a request's route, or the reason for a refusal |
+//! | `site` | one configuration prepared for one core; its files read and checked |
+//! | `respond` | responses made here: fixed, files, synthetic, redirects |
+//! | `proxy` | requests forwarded to groups of servers |
+//! | `exchange` | one request: its client (`downstream`), settings, response (`reply`), record, access checks (`access`) |
+//! | `rules` | changes that routes make to messages: edits, CORS, caching, compression, error pages |
+//! | `worker` | state of one core that does not depend on the configuration, and limits shared by all cores |
+//! | `observe` | counters, histograms, records, the access log, traces |
+//! | `routing` | paths, routes, clients and variables; pure |
+//! | `limits` | bounds with their reasons |
+//! | `testing` | the harness, and tests that need a whole core |
 //!
 //! # Where to look
 //!

@@ -1,5 +1,8 @@
 //! One core's part of a run from its start to its end: its connections, and the task that tells once a second what was
 //! counted.
+//!
+//! It starts connections (`connection.rs`), users of journeys, lanes of HTTP/2 or UDP sockets; the rest of the run
+//! does not know which.
 
 use std::rc::Rc;
 use std::sync::Arc;
