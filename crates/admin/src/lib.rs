@@ -1,11 +1,11 @@
-//! How a server that runs is looked into and changed: HTTP and JSON on a Unix socket, or on a TCP address with a token.
+//! The admin interface of a running server: HTTP and JSON on a Unix socket, or on a TCP address with a token.
 //!
 //! ```text
 //!   onrush ctl, curl, Prometheus ──> admin core (a thread of its own)
-//!                                      │ GET   ── mail ──> each core: how are you?       Inspector
-//!                                      └ POST  ──────────> whoever runs the server       Operator
+//!                                      │ GET   ── mail ──> each core: its counters       Inspector
+//!                                      └ POST  ──────────> the main thread               Operator
 //! ```
-//! A client that is slow, silent or hostile holds up nobody but itself: the cores that serve only ever see mail.
+//! A slow, silent or hostile client delays only itself: the cores that serve receive nothing but mail.
 //!
 //! `interface.rs` is the thread, a core of its own with epoll. `exchange.rs` is its HTTP, `authority.rs` decides who
 //! may ask, `api.rs` lists the questions, and `views.rs` asks the cores. `json.rs`, `connections.rs`, `profile.rs`

@@ -1,9 +1,8 @@
-//! Whole experiments: programs started in their roles, measured side by side, judged, and reported on one page.
+//! Experiments: programs are started in roles, measured side by side, judged, and reported on one page.
 //!
-//! An experiment is a file (`docs/experiment.md`); without one, the chain that ships with the crate is measured. The
-//! reading order of the modules is the order of a run: scenario -> placement -> environment -> run -> collect ->
-//! verdict -> report. Nothing here links the programs it measures: `onrush serve` and `onrush load` are child
-//! processes like any other, so that every program is measured by the same means.
+//! An experiment is a file (`docs/experiment.md`); the default is the chain `scenario/chain.toml`. The reading order of the modules is the order
+//! of a run: scenario -> placement -> environment -> run -> collect -> verdict -> report. `onrush serve` and `onrush load` are child processes like
+//! any other program, so that all are measured by the same means.
 //!
 //! `schedule.rs` decides which trials a round makes. In `run/`, `rounds.rs` repeats rounds, `trial.rs` is one trial,
 //! `network.rs` its hosts and `journal.rs` the record that a killed run resumes from. `collect/` reads what programs
@@ -12,7 +11,7 @@
 //!
 //! # Invariants
 //!
-//! - Bench never links what it measures.
+//! - Bench never links a program that it measures.
 //! - `schedule.rs`, `placement.rs`, `verdict/` and `compare/` are pure; in `predict/` only `machine_file.rs`,
 //!   `cost_file.rs` and `measured.rs` read files.
 //! - A figure is better or worse than an earlier one only if all figures judged with it hold together, and an

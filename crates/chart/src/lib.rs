@@ -3,7 +3,7 @@
 //!
 //! A chart is drawn for 380 units of width, the width of a phone: there it is shown at its own size, and a wide page
 //! shows three beside each other, so its letters are never shrunk. Every chart carries a title and a description for
-//! those who cannot see it, and its values for pointer and keyboard (`data-hover`, read by `script.js`).
+//! readers who cannot see it, and its values for pointer and keyboard (`data-hover`, read by `script.js`).
 //!
 //! `area.rs` draws stacked areas, `heat.rs` maps, `strip.rs` rounds, `hover.rs` the values for pointer and keyboard;
 //! `file.rs` makes charts as files of their own.

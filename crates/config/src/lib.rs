@@ -1,10 +1,8 @@
-//! Configuration: text -> what was written -> a [`Plan`] that cannot be wrong. Pure: it reads no
-//! file, resolves no name and looks at no directory; texts come in ([`Sources`]), and a plan or every
-//! error found comes out.
+//! Configuration: text -> sections -> a [`Plan`] that cannot be wrong. Pure: it reads no file, resolves no name and inspects no directory. Texts
+//! come in ([`Sources`]); a plan or every error comes out.
 //!
-//! Three types, one for each step: the text, `Section` (what was written, each value with its place)
-//! and [`Plan`] (what it means). The one-liners of the command line make the same plan from the
-//! same parse functions: [`Plan::one_liner`], [`address`], [`value`].
+//! Each step has a type: the text, `Section` (the written values with their places) and [`Plan`] (their meaning). One-liners of the command line
+//! make the same plan with the same parse functions: [`Plan::one_liner`], [`address`], [`value`].
 //!
 //! `sources.rs` has the texts of several files, with places that count through all of them; `include.rs` finds which
 //! files there are, by a reader that the caller passes; `merged.rs` makes one table of them. `read/` has one file for

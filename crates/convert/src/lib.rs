@@ -1,9 +1,9 @@
-//! Configurations of nginx and HAProxy become one of Onrush: text in, text and one note per directive out. What Onrush
-//! cannot do is approximated or left out, and said so.
+//! Translates configurations of nginx and HAProxy to one of Onrush: text in, text and one note per directive out. A note says when a
+//! directive is approximated or left out.
 //!
-//! `source/` reads what was written, with its place (`nginx/` and `haproxy/` have a reader each), and `settings/` are listeners,
-//! routes, groups and timeouts in the terms of Onrush; `document.rs` writes the result. Both languages decide in an order what
-//! becomes of a request; `expression/` makes routes of that, of which the first match responds.
+//! `source/` reads directives with their places (`nginx/` and `haproxy/` have a reader each), and `settings/` are listeners, routes, groups and
+//! timeouts in the terms of Onrush; `document.rs` writes the result. Both languages evaluate rules in an order; `expression/` turns them into
+//! routes of which the first match responds.
 //!
 //! `expression/` also combines conditions, translates regular expressions of PCRE, and asks an expression about all paths at once. `source/note.rs`
 //! keeps the outcome of each directive; one without a note is reported as left out.

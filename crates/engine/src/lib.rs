@@ -1,4 +1,4 @@
-//! Cores, drivers, sockets, buffers, timers, clock: everything that touches the kernel, and nothing that knows HTTP.
+//! Cores, drivers, sockets, buffers, timers, clock: everything that calls the kernel, without any knowledge of HTTP.
 //!
 //! One [`Core`] is one thread pinned to one CPU with a single-threaded executor. A task asks its core for I/O; the core
 //! asks its driver (epoll, io_uring, or a simulation with a seed). Nothing here is `Send` except [`Handle`].

@@ -1,7 +1,7 @@
 //! Files that users name: read within a bound, written whole or not at all.
 //!
-//! A name can lead to anything: a device without an end, a pipe that nobody writes to, a directory. What is no file is
-//! refused with one sentence and without a wait, and no file takes more memory than its reader has room for.
+//! A name can lead to anything: an endless device, a pipe without a writer, a directory. Anything but a file is refused with one sentence and
+//! without a wait, and a file takes no more memory than its reader allows.
 //!
 //! `input.rs` reads a file within a bound and never waits for one that is not a regular file, `output.rs` writes a
 //! file whole or not at all, and `pattern.rs` expands a pattern. No other crate opens a file that a user has named,

@@ -1,6 +1,5 @@
-//! HTTP between bytes and messages: HTTP/1.x (RFC 9110, RFC 9112) with its heads, framing, bodies, and writing them; and
-//! in `http2` what HTTP/2 (RFC 9113) has instead. It does no I/O, asks no clock and starts no thread; on the steady path
-//! it allocates nothing.
+//! HTTP between bytes and messages: heads, framing and bodies of HTTP/1.x (RFC 9110, RFC 9112), read and written, and HTTP/2 (RFC 9113) in `http2`. It
+//! does no I/O, reads no clock and starts no thread; on the steady path it allocates nothing.
 //!
 //! ```text
 //!  bytes ──> request::parse / response::parse ──> head { framing, keep_alive, … }     Partial: read more
@@ -10,8 +9,8 @@
 //!  bytes <── write::HeadWriter                       status or request line, fields, end
 //! ```
 //!
-//! `httparse` finds the tokens; everything that decides where a message ends is decided here, and strictly: what two
-//! recipients could read in two ways is refused, never guessed (RFC 9112 11.2, request smuggling).
+//! `httparse` finds the tokens. Where a message ends is decided here, and strictly: a message that two recipients could read in two ways is
+//! refused, never guessed (RFC 9112 11.2, request smuggling).
 //!
 //! # Where to look
 //!

@@ -1,5 +1,4 @@
-//! Counters, histograms and comparisons: what was measured, as numbers one may believe. Pure: no
-//! I/O and no clock; time comes in as a duration somebody else measured.
+//! Counters, histograms and comparisons of measured values. Pure: no I/O and no clock; times are durations that the caller has measured.
 //!
 //! A percentile is given only if ten samples are above it. No comparison assumes a distribution: pairs of one run are
 //! compared by the exact sign test (`compare.rs`), two runs by ranks (`effect.rs`), and a history of runs by energy

@@ -1,6 +1,5 @@
-//! What both ends of a run of test packets say to each other, and what the receiving end counts; and the frame of memcached's
-//! datagrams, which both ends have, too (`memcached.rs`). Pure: no I/O and no clock; times come in as nanoseconds that somebody else
-//! measured.
+//! Messages between both ends of a run of test packets, and the counters of the receiving end; the frame of memcached's datagrams
+//! (`memcached.rs`). Pure: no I/O and no clock; times are nanoseconds that the caller has measured.
 //!
 //! ```text
 //!  load udp://  ── Data (run, flow, sequence, time) ──> sink: Tally of the flow

@@ -1,7 +1,7 @@
 //! Responds to requests: fixed and synthetic responses, files, and requests forwarded to a group of servers.
 //!
-//! [`check`] reads the files of a [`Plan`](onrush_config::Plan), and [`Server::start`] makes a running server of it. One task per connection lives in
-//! `connection.rs`, the front page of this crate.
+//! [`check`] reads the files of a [`Plan`](onrush_config::Plan), and [`Server::start`] starts a server from it. `connection.rs`, the task of a
+//! connection, is a good place to start reading.
 //!
 //! A room uses only rooms below it; ARCHITECTURE.md draws the path of a request through them:
 //!

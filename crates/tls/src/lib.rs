@@ -1,7 +1,7 @@
-//! Connections as HTTP sees them: bytes in, bytes out, and what lies between them and the socket is settled here.
+//! Connections as HTTP sees them: bytes in, bytes out, in clear text or with TLS.
 //!
-//! Both sides use it, the server towards its clients and its servers, and the load generator. rustls shakes hands and
-//! makes the keys; the records behind the handshake are sealed and opened here, in the engine's buffers.
+//! The server uses it towards its clients and its servers, and the load generator towards its target. rustls makes the handshake and the keys; this
+//! crate seals and opens the records after it, in the engine's buffers, without an allocation or a copy per record.
 //!
 //! `transport.rs` has the operations of the engine's `Stream`. `handshake.rs` moves rustls's messages, `session.rs`
 //! is the state after the handshake, `record.rs` seals and opens records, and `secret.rs` derives later keys.

@@ -1,10 +1,10 @@
-//! A live view of a server that runs: what it does each second, in a terminal.
+//! A live view of a running server: its activity of each second, in a terminal.
 //!
 //! ```text
-//!   /v1/live ──> Moment ──> View: history, order, filter, what is chosen ──> draw, or text
-//!                keys  ───────^  └──> Wish: what is to be done with a server
+//!   /v1/live ──> Moment ──> View: history, order, filter, selection ──> draw, or text
+//!                keys  ───────^  └──> Wish: a change of a server
 //! ```
-//! It only draws: who gets the moments and who carries out wishes is the caller's business.
+//! It only draws: the caller fetches moments and carries out changes.
 //!
 //! `moment.rs` is one second of `/v1/live`, `history.rs` the seconds before, `view.rs` the selection, `draw.rs` and
 //! `text.rs` the output, `keys.rs` the commands. `crates/cli/src/top.rs` connects and owns the terminal.

@@ -1,8 +1,7 @@
-//! Reads a machine, says what limits it, plans, applies and undoes: which CPU takes the interrupts, which mask, which
-//! queue, which setting.
+//! Reads a machine, names its limits, and plans, applies and undoes changes: CPUs of interrupts, masks, queues, settings.
 //!
-//! The reading order of the modules is the order of the work: `tree` (where facts are read) -> `facts` -> `advise`
-//! (pure) -> `apply`. Nothing is written but what a plan names, and every change stands in a journal before it is made.
+//! The reading order of the modules is the order of the work: `tree` (the source of facts) -> `facts` -> `advise` (pure) -> `apply`. Only changes that
+//! a plan names are made.
 //!
 //! `tree.rs` is a root directory or a snapshot of one. In `advise/`, `placement.rs` decides which CPUs do what,
 //! `budget.rs` how many cores each interface gets, and `queue_cpus.rs` which CPUs its queues use. `diagnose/` names
