@@ -1,5 +1,8 @@
 //! The line of all cores' queues that wait for capacity of a server of one group, in one configuration of it or the next.
 //! Capacity that is released anywhere calls the queue that has waited longest.
+//!
+//! Each configuration has its own queue, and both share this line and the count: a request that waits for a removed
+//! server must not delay those that other servers can take.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,6 +2,8 @@
 //!
 //! What a body needs looked at (chunks, an encoding, TLS on either side) goes through buffers instead, and so does what is
 //! left where the engine has no pipe for it.
+//!
+//! A body enters a pipe if 64 KiB or more of it are left. The pipe is held only while bytes are in it.
 
 use onrush_engine::Stream;
 

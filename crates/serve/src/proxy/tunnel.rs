@@ -8,6 +8,10 @@
 //! Where neither end speaks TLS, a flow of bulk goes through a pipe of the kernel and never enters our memory (the
 //! engine's `Relay`). A direction receives no more before the other end has taken what came last, so a slow reader holds
 //! up its peer and not our memory; and while both wait, there is no buffer at all.
+//!
+//! A tunnel keeps its reservation of its server, and a stopping core waits for it as for any task. If it breaks, an
+//! end that has not received the last byte of the other is reset. An end that is a stream of HTTP/2 is a `StreamEnd`;
+//! its bytes are released to the window after the other end has taken them.
 
 mod hearer;
 mod idle_times;

@@ -1,4 +1,16 @@
 //! Whether a request that has failed is sent again, and where.
+//!
+//! A server may close an idle connection at the moment when it is taken from the pool. The request is then sent
+//! again, once and on a fresh connection to the same server, if all of this holds: the connection has served a
+//! request before; it was closed or reset before the server sent a byte; the method is idempotent (RFC 9110 9.2.2);
+//! and the request's head is still in the client's input, so that its body, if any, arrived with it. For that reason
+//! the head stays in the client's buffer until the response is complete; on a stream of HTTP/2 the fields stay, and a
+//! body of up to 16 KiB.
+//!
+//! Then other servers are asked, as `retries` says. An attempt that was never sent, or was lost with a server that is
+//! out, does not count against the budget, which protects servers that are overloaded. Any other failure is 502, or
+//! 504 for a timeout. If half of a response has been sent, the client's connection ends with a reset where an orderly
+//! end would mean that the response is complete (`failure.rs`).
 
 use onrush_engine::{Error, Instant, Kind};
 
