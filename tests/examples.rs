@@ -11,14 +11,13 @@ use crate::peer::curl;
 use crate::program::{Client, Serve, run_onrush};
 
 /// Those with a test below.
-const SHOWN: [&str; 11] = [
+const SHOWN: [&str; 10] = [
     "api-gateway",
     "application",
     "behind-balancer",
     "canary",
     "lab",
     "many-sites",
-    "pipelining",
     "rate-limits",
     "static-site",
     "tls",
@@ -484,36 +483,6 @@ fn an_api_gateway() {
         let user = format!("ops:{password}");
         has(&curl(&["-i", "-u", &user, &url]).out, status, &[]);
     }
-}
-
-#[test]
-fn pipelining_to_trusted_servers() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let sockets = ["1.sock", "2.sock"].map(|name| directory.path().join(name));
-    let servers = sockets.each_ref().map(|socket| {
-        let address = format!("unix:{}", socket.display());
-        Serve::start(&["--respond", "200:here", "--listen", &address])
-    });
-    // On one core, so that connections can be counted.
-    let example = Example::of("pipelining")
-        .on_free_port("0.0.0.0:8080")
-        .with("[[listen]]", "threads = 1\n[[listen]]")
-        .with("/run/app/1.sock", &sockets[0].display().to_string())
-        .with("/run/app/2.sock", &sockets[1].display().to_string())
-        .start();
-    for _ in 0..50 {
-        example.shows("GET /", &[], 200, &["\r\n\r\nhere"]);
-    }
-    drop(example);
-    let totals = servers.map(Serve::stop);
-    assert_eq!(
-        totals.iter().map(|totals| totals.requests()).sum::<u64>(),
-        50
-    );
-    assert!(
-        totals.iter().all(|totals| totals.connections() == 1),
-        "{totals:?}"
-    );
 }
 
 #[test]

@@ -248,7 +248,7 @@ fn a_request_in_flight_gets_its_response_before_the_end() {
 #[test]
 fn a_second_signal_ends_what_the_first_one_waits_for() {
     // Connections to servers that requests share are no client's, and are not counted with those that are cut off.
-    let kinds = ["", "pipeline = 8"];
+    let kinds = ["", "protocol = \"h2\""];
     for (io, kind) in drivers().iter().flat_map(|io| kinds.map(|kind| (io, kind))) {
         let directory = tempfile::tempdir().expect("a directory");
         let (listener, address) = silent_server();

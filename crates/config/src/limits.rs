@@ -264,9 +264,6 @@ pub const EJECT_LATENCY_MIN: u32 = 110;
 /// A hundred times slower than the others is what a timeout is for.
 pub const EJECT_LATENCY_MAX: u32 = 10_000;
 
-/// Requests on one connection at a time: their responses have to wait for each other.
-pub const PIPELINE_MAX: u32 = 1024;
-
 /// The name of a gRPC service in a check: names are paths of packages, and a frame with one is sent whole.
 pub const GRPC_SERVICE_BYTES_MAX: usize = 255;
 

@@ -79,7 +79,7 @@ const FILE: Keys = Keys {
         "request_fields_max",
         "request_target_max",
     ],
-    later: &["reload"],
+    of_other_versions: &[("reload", "is not supported yet in this version")],
 };
 
 /// The plan of a file and those that it includes, which is only worth something when `findings` has no errors; none when

@@ -26,14 +26,16 @@ pub(crate) struct Section<'file, 'text> {
 #[derive(Clone, Copy)]
 pub(crate) struct Keys {
     pub(crate) known: &'static [&'static str],
-    /// Keys that mean something in a version to come: a user of today is told so rather than sent
-    /// to look for a typo.
-    pub(crate) later: &'static [&'static str],
+    /// Keys of earlier and later versions, each with what a user is told.
+    pub(crate) of_other_versions: &'static [(&'static str, &'static str)],
 }
 
 impl Keys {
     pub(crate) const fn new(known: &'static [&'static str]) -> Keys {
-        Keys { known, later: &[] }
+        Keys {
+            known,
+            of_other_versions: &[],
+        }
     }
 }
 
@@ -109,8 +111,9 @@ impl<'file, 'text> Section<'file, 'text> {
     /// What is wrong with a key that this table cannot have, and what may have been meant.
     fn why_not(&self, key: &str) -> String {
         let name = &self.name;
-        if self.keys.later.contains(&key) {
-            return format!("key {key:?} in {name} is not supported yet in this version");
+        let mut others = self.keys.of_other_versions.iter();
+        if let Some((_, answer)) = others.find(|(other, _)| *other == key) {
+            return format!("key {key:?} in {name} {answer}");
         }
         if TOP.contains(&key) {
             return format!(

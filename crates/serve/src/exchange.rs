@@ -157,12 +157,6 @@ impl Exchange {
         self.timeouts_in_hand().expect("a request is in hand")
     }
 
-    /// Whether it may wait on a connection with requests of other routes.
-    #[inline]
-    pub(crate) fn waits_as_all(&self) -> bool {
-        self.treatment().is_none_or(|it| it.waits_as_all)
-    }
-
     /// The settings of the request in hand.
     #[inline]
     pub(crate) fn settings(&self) -> &Settings {

@@ -50,7 +50,6 @@ mod window;
 mod lease;
 mod line;
 mod multiplexed;
-mod pipelined;
 mod pool;
 mod queue;
 pub(crate) mod split;

@@ -39,8 +39,6 @@ pub struct Upstream {
     pub reuse: Reuse,
     /// Idle connections each core keeps open to each server before they are needed.
     pub connections_ready: usize,
-    /// Requests of many clients share connections, at most so many at a time on one.
-    pub pipeline: Option<NonZeroU32>,
     /// What is spoken with the servers.
     pub protocol: UpstreamProtocol,
     /// TLS towards the servers.
@@ -67,17 +65,11 @@ impl Upstream {
             connections_idle_max: limits::CONNECTIONS_IDLE_MAX_DEFAULT,
             reuse: Reuse::default(),
             connections_ready: 0,
-            pipeline: None,
             protocol: UpstreamProtocol::default(),
             tls: None,
             proxy_protocol: None,
             resolve_retry: limits::RESOLVE_RETRY_DEFAULT,
         }
-    }
-
-    /// Whether requests of several clients share a connection to a server.
-    pub fn shares_connections(&self) -> bool {
-        self.pipeline.is_some() || matches!(self.protocol, UpstreamProtocol::Http2(_))
     }
 
     /// A group without a name of its own: named after its first server, everything else at its
@@ -102,7 +94,7 @@ impl Upstream {
 /// What is spoken with the servers of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamProtocol {
-    /// HTTP/1.1: a connection carries one request at a time, or several one behind the other with `pipeline`.
+    /// HTTP/1.1: a connection carries one request at a time.
     #[default]
     Http1,
     /// HTTP/2 (RFC 9113): requests of many clients are streams of the same connections. With TLS the server has to agree

@@ -17,28 +17,33 @@ use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 use crate::written::{first_of, in_order, kind_of, parsed};
 
-const KEYS: Keys = Keys::new(&[
-    "servers",
-    "balance",
-    "hash",
-    "slow_start",
-    "sticky",
-    "connections_max",
-    "queue",
-    "health",
-    "eject",
-    "retries",
-    "connections_idle_max",
-    "reuse",
-    "connections_ready",
-    "pipeline",
-    "protocol",
-    "streams_max",
-    "connections_shared_max",
-    "tls",
-    "proxy_protocol",
-    "resolve_retry",
-]);
+const KEYS: Keys = Keys {
+    known: &[
+        "servers",
+        "balance",
+        "hash",
+        "slow_start",
+        "sticky",
+        "connections_max",
+        "queue",
+        "health",
+        "eject",
+        "retries",
+        "connections_idle_max",
+        "reuse",
+        "connections_ready",
+        "protocol",
+        "streams_max",
+        "connections_shared_max",
+        "tls",
+        "proxy_protocol",
+        "resolve_retry",
+    ],
+    of_other_versions: &[(
+        "pipeline",
+        "was removed: set protocol = \"h2\", which carries requests of many clients on one connection",
+    )],
+};
 
 /// The groups of a file, and those of single servers that routes name.
 pub(super) struct Groups {
@@ -192,7 +197,6 @@ fn read_group(
         connections_ready: section
             .count("connections_ready", 0..=idle_max, findings)
             .unwrap_or(0),
-        pipeline: section.count("pipeline", 2..=limits::PIPELINE_MAX, findings),
         protocol: upstream_protocol::read_protocol(&section, findings),
         tls: read_tls(&section, findings),
         proxy_protocol: section.read("proxy_protocol", PROXY_VERSION, findings),
@@ -253,13 +257,6 @@ fn coherent(
 ) -> Upstream {
     upstream_protocol::agree_on_protocol(&upstream, group, findings);
     agree_on_reuse(&mut upstream, group, findings);
-    if upstream.pipeline.is_some() {
-        group.refuse(
-            &["sticky"],
-            "cannot be kept with pipeline, where requests go to the connection that has room",
-            findings,
-        );
-    }
     if upstream.connections_ready > upstream.connections_idle_max {
         let message = format!(
             "connections_ready {} is more than connections_idle_max {}",
@@ -278,11 +275,6 @@ fn agree_on_reuse(upstream: &mut Upstream, group: &Section<'_, '_>, findings: &m
     if upstream.proxy_protocol.is_some() {
         // Its header speaks for the whole connection, which so belongs to one client.
         group.refuse(
-            &["pipeline"],
-            "puts requests of many clients on one connection, and proxy_protocol says whose it is",
-            findings,
-        );
-        group.refuse(
             &["connections_ready"],
             "opens connections before their clients are known, and proxy_protocol has to name them",
             findings,
@@ -297,7 +289,7 @@ fn agree_on_reuse(upstream: &mut Upstream, group: &Section<'_, '_>, findings: &m
         upstream.reuse = Reuse::Never;
     } else if upstream.reuse == Reuse::Never {
         group.refuse(
-            &["pipeline", "connections_ready"],
+            &["connections_ready"],
             "needs connections that are used again, and reuse is \"never\"",
             findings,
         );

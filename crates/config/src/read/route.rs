@@ -56,7 +56,7 @@ const KEYS: Keys = Keys {
         "synthetic",
         "forward",
     ],
-    later: &["cache"],
+    of_other_versions: &[("cache", "is not supported yet in this version")],
 };
 
 /// What changes requests on their way to a server.

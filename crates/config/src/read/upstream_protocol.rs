@@ -71,11 +71,6 @@ fn refuse_those_of_http1(group: &Section<'_, '_>, findings: &mut Findings<'_>) {
         findings,
     );
     group.refuse(
-        &["pipeline"],
-        "is of HTTP/1.1: with protocol = \"h2\" expected streams_max",
-        findings,
-    );
-    group.refuse(
         &["reuse", "connections_ready", "connections_idle_max"],
         "is of connections that carry one request at a time: with protocol = \"h2\" expected streams_max and connections_shared_max",
         findings,

@@ -34,7 +34,6 @@ fn a_group_with_every_key_means_what_it_says() {
         connections_idle_max = 64
         connections_ready = 8
         reuse = "safe"
-        pipeline = 32
         tls = { ca = "ca.pem", name = "App.example.com", certificate = "client.pem", key = "/etc/client.key" }
         "#,
     );
@@ -82,7 +81,6 @@ fn a_group_with_every_key_means_what_it_says() {
         connections_idle_max: 64,
         connections_ready: 8,
         reuse: Reuse::Safe,
-        pipeline: 32.try_into().ok(),
         tls: Some(UpstreamTls {
             verify: Verify::File("conf/ca.pem".into()),
             name: Some("app.example.com".to_owned()),
@@ -373,11 +371,8 @@ const BAD: &Sentences = &[
     ),
     // Connections.
     (
-        "[upstream.app]\nservers = [\"a:1\"]\nreuse = \"never\"\npipeline = 32\nconnections_ready = 1",
-        &[
-            "4:1: pipeline needs connections that are used again, and reuse is \"never\"",
-            "5:1: connections_ready needs connections that are used again, and reuse is \"never\"",
-        ],
+        "[upstream.app]\nservers = [\"a:1\"]\nreuse = \"never\"\nconnections_ready = 1",
+        &["4:1: connections_ready needs connections that are used again, and reuse is \"never\""],
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nstreams_max = 10",
@@ -395,11 +390,9 @@ const BAD: &Sentences = &[
         ],
     ),
     (
-        "[upstream.app]\nservers = [\"a:1\"]\nprotocol = \"h2\"\nproxy_protocol = \"v1\"\npipeline = 8",
+        "[upstream.app]\nservers = [\"a:1\"]\nprotocol = \"h2\"\nproxy_protocol = \"v1\"",
         &[
             "4:1: proxy_protocol says whose a connection is, and with protocol = \"h2\" requests of many clients share one",
-            "5:1: pipeline is of HTTP/1.1: with protocol = \"h2\" expected streams_max",
-            "5:1: pipeline puts requests of many clients on one connection, and proxy_protocol says whose it is",
         ],
     ),
     (
@@ -420,21 +413,14 @@ const BAD: &Sentences = &[
         ],
     ),
     (
-        "[upstream.app]\nservers = [\"a:1\"]\npipeline = 1",
-        &["3:12: pipeline 1 is out of range: expected 2 to 1024"],
-    ),
-    (
-        "[upstream.app]\nservers = [\"a:1\", \"b:1\"]\npipeline = 8\nsticky = \"srv\"",
+        "[upstream.app]\nservers = [\"a:1\"]\npipeline = 32",
         &[
-            "4:1: sticky cannot be kept with pipeline, where requests go to the connection that has room",
+            "3:1: key \"pipeline\" in [upstream.app] was removed: set protocol = \"h2\", which carries requests of many clients on one connection",
         ],
     ),
     (
-        "[upstream.app]\nservers = [\"a:1\"]\nproxy_protocol = \"v1\"\npipeline = 8\nreuse = \"always\"",
-        &[
-            "4:1: pipeline puts requests of many clients on one connection, and proxy_protocol says whose it is",
-            "5:1: reuse can only be \"never\" with proxy_protocol, which says whose a connection is",
-        ],
+        "[upstream.app]\nservers = [\"a:1\"]\nproxy_protocol = \"v1\"\nreuse = \"always\"",
+        &["4:1: reuse can only be \"never\" with proxy_protocol, which says whose a connection is"],
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nproxy_protocol = 2",

@@ -154,16 +154,6 @@ impl Input {
     }
 }
 
-impl From<Buffer> for Input {
-    /// As if the bytes of `buffer` had been received.
-    fn from(buffer: Buffer) -> Self {
-        Self {
-            buffer: Some(buffer),
-            parked: Box::default(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

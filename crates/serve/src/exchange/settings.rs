@@ -64,8 +64,6 @@ pub(crate) struct Treatment {
     /// Bytes of a request's body.
     pub(crate) request_body_max: u64,
     pub(crate) timeouts: Timeouts,
-    /// Whether its requests may wait on a connection with those of other routes.
-    pub(crate) waits_as_all: bool,
     /// What errors say.
     pub(crate) error_pages: Option<Rc<ErrorPages>>,
     /// Whether more than its way has to be remembered of each request until it has its response.

@@ -18,8 +18,8 @@ use crate::observe::meter::Message;
 /// Everything a response passes on its way.
 pub(crate) struct Download<'a> {
     pub(crate) attempt: Attempt<'a>,
-    /// Where the response comes from; none when all of it is in `server_input` already.
-    pub(crate) server: Option<&'a Transport>,
+    /// Where the response comes from.
+    pub(crate) server: &'a Transport,
     pub(crate) server_input: &'a mut Input,
     pub(crate) reply: Reply<'a>,
 }
@@ -51,8 +51,8 @@ impl<'a> Download<'a> {
             .attempt
             .forward
             .deadline(&self.attempt.worker.core, wait);
-        self.server().set_deadline(Some(deadline));
-        let flushed = self.reply.unless_hung_up(self.server().flush());
+        self.server.set_deadline(Some(deadline));
+        let flushed = self.reply.unless_hung_up(self.server.flush());
         let flushed = flushed.await.map_err(Failure::Client)?;
         flushed.map_err(Failure::NoResponse)?;
         self.attempt.progress.request_is_sent();
@@ -84,7 +84,7 @@ impl<'a> Download<'a> {
                 break;
             }
             self.flush().await.map_err(Failure::Client)?;
-            let (from, to) = (|| self.server?.as_plain(), || self.reply.as_plain());
+            let (from, to) = (|| self.server.as_plain(), || self.reply.as_plain());
             if let Some(ends) = Ends::new(relay.verbatim_left(), from, to) {
                 // Boxed: only long bodies need room for it.
                 Box::pin(self.splice(ends, &mut relay)).await?;
@@ -123,19 +123,14 @@ impl<'a> Download<'a> {
             .attempt
             .forward
             .deadline(&self.attempt.worker.core, wait);
-        self.server().set_deadline(Some(deadline));
+        self.server.set_deadline(Some(deadline));
     }
 
     /// Waits for more of the response, as long as there is somebody to get it.
     pub(super) async fn receive(&mut self) -> Result<Result<usize, Error>, Failure> {
-        let received = self.server().recv(self.server_input);
+        let received = self.server.recv(self.server_input);
         let received = self.reply.unless_hung_up(received).await;
         received.map_err(Failure::Client)
-    }
-
-    pub(super) fn server(&self) -> &'a Transport {
-        self.server
-            .expect("a response that is all there needs no more")
     }
 
     async fn head(&mut self) -> Result<(Relay, Done), Failure> {

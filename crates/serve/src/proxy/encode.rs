@@ -61,7 +61,7 @@ impl Download<'_> {
             }
             self.set_body_deadline();
             let arrived = {
-                let mut receive = pin!(self.server().recv(self.server_input));
+                let mut receive = pin!(self.server.recv(self.server_input));
                 poll_fn(|context| Poll::Ready(receive.as_mut().poll(context))).await
             };
             let received = match arrived {

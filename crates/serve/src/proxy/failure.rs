@@ -23,7 +23,7 @@ pub(crate) enum Failure {
     NoResponse(Error),
     /// The server ended the connection before any byte of the response.
     Closed,
-    /// The server ended the connection within the head of the response, or within a response that had to be whole.
+    /// The server ended the connection within the head of the response.
     EndedWithin,
     /// The server has ended the stream of the request before any byte of the response (RFC 9113 5.4.2), for this reason.
     StreamReset(Code),

@@ -8,7 +8,6 @@
 
 mod account;
 mod begin;
-mod pipelined;
 pub(crate) mod request;
 mod retry;
 mod stream;
@@ -29,7 +28,6 @@ use onrush_tls::Transport;
 
 use self::account::account;
 use self::begin::begin;
-use self::pipelined::on_pipelined;
 use self::request::{Forward, origin, queue_request};
 use self::retry::try_again;
 use self::stream::on_streams;
@@ -150,32 +148,21 @@ async fn try_on(
         let tunnel = core.in_block(streams).await?;
         return Ok(tunnel.map(|stream| ServerEnd::Stream(TunnelStream::new(stream))));
     }
-    let mut lease = match forward.lease.take() {
+    let (mut idle, mut queued) = match forward.lease.take() {
+        Some(Lease::Exclusive(transport, queued)) => (Some(transport), Some(queued)),
+        Some(Lease::Stream(..)) => unreachable!("its group has streams alone"),
         // It had to wait for its reservation, or another server has failed.
-        None => idle_again(forward, client, to)?,
-        lease => lease,
+        None => (forward.take_idle(group, server), None),
     };
     loop {
-        let is_reused = lease.is_some();
-        let (transport, queued) = match lease.take() {
-            Some(Lease::Exclusive(transport, queued)) => (transport, queued),
-            Some(Lease::Pipelined(request)) => {
-                match on_pipelined(request, forward, client, to, progress).await {
-                    Err(failure) if forward.survives(&failure, progress) => {
-                        try_again(&failure, server, client);
-                        // It goes on behind nobody, on a connection that others behind long responses have left, if any.
-                        lease = idle_again(forward, client, to)?;
-                        continue;
-                    }
-                    outcome => return outcome.map(|()| None),
-                }
-            }
-            Some(Lease::Stream(..)) => unreachable!("its group has streams alone"),
-            None => {
-                let transport = connect(forward, client, group, server).await?;
-                let queued = queue_again(client, &transport, server).map_err(Failure::Client)?;
-                (transport, queued)
-            }
+        let is_reused = idle.is_some();
+        let transport = match idle.take() {
+            Some(transport) => transport,
+            None => connect(forward, client, group, server).await?,
+        };
+        let queued = match queued.take() {
+            Some(queued) => queued,
+            None => queue_again(client, &transport, server).map_err(Failure::Client)?,
         };
         client.exchange.is_at(Stage::Waiting);
         let mut link = Exclusive::new(transport);
@@ -221,20 +208,6 @@ async fn connect(
         .map_err(Failure::Connect)
 }
 
-/// An idle connection to the server, where the request may have one and there is one.
-fn idle_again(
-    forward: &Forward,
-    client: &Downstream<'_>,
-    (group, server): (&Rc<Group>, u32),
-) -> Result<Option<Lease>, Failure> {
-    if !forward.may_reuse(group) {
-        return Ok(None);
-    }
-    let server = group.server(server);
-    let queue = |transport: &_| queue_again(client, transport, server);
-    Lease::idle(server, queue).map_err(Failure::Client)
-}
-
 /// Sends the request over `link` and relays the response.
 async fn attempt(
     forward: &mut Forward,
@@ -255,7 +228,7 @@ async fn attempt(
     let (attempt, _, reply) = begin(forward, client, to, progress);
     let mut download = Download {
         attempt,
-        server: Some(&link.transport),
+        server: &link.transport,
         server_input: &mut link.input,
         reply,
     };
@@ -296,7 +269,7 @@ async fn exchange_streaming(
     };
     let mut down = Download {
         attempt,
-        server: Some(&link.transport),
+        server: &link.transport,
         server_input: &mut link.input,
         reply,
     };

@@ -6,6 +6,6 @@ mod request;
 mod response;
 mod target;
 
-pub(crate) use request::{objection, request, request_if_it_fits};
+pub(crate) use request::{objection, request};
 pub(crate) use response::{Onward, VARY_ACCEPT, interim, response, response_room};
 pub(crate) use target::other_paths;

@@ -13,7 +13,7 @@ use crate::rules::forwarding::Rules;
 use crate::rules::response_edits::ResponseEdits;
 use crate::site::resources::Resources;
 use crate::worker::Worker;
-use onrush_config::plan::{Action, CacheRule, Piece, Timeouts, Variable};
+use onrush_config::plan::{Action, CacheRule, Piece, Variable};
 use onrush_http::Limits;
 use std::rc::Rc;
 
@@ -69,7 +69,6 @@ impl Treatment {
             true => error_pages.clone(),
             false => ErrorPages::new(&route.error_pages, &resources.page_files),
         };
-        let timeouts = route.timeouts.unwrap_or(plan.timeouts);
         let rules = Rules::new(route, &plan.forwarded);
         let response_edits = ResponseEdits::new(route);
         let is_varying = response_edits
@@ -90,8 +89,7 @@ impl Treatment {
             traffic,
             request_body_max: route.request_body_max.unwrap_or(u64::MAX),
             error_pages,
-            waits_as_all: wait_alike(&timeouts, &plan.timeouts),
-            timeouts,
+            timeouts: route.timeouts.unwrap_or(plan.timeouts),
             prefix: route.when.path.prefix().to_owned(),
             keeps: is_varying || rules.needs_request_id() || redirects_by_id,
             rules,
@@ -100,18 +98,4 @@ impl Treatment {
             offer: offer.map(Rc::new),
         }
     }
-}
-
-/// Whether two requests that wait for a server by these are given up after the same time.
-fn wait_alike(one: &Timeouts, other: &Timeouts) -> bool {
-    let waits = |timeouts: &Timeouts| {
-        let Timeouts {
-            upstream_first_byte,
-            upstream_body,
-            request,
-            ..
-        } = *timeouts;
-        (upstream_first_byte, upstream_body, request)
-    };
-    waits(one) == waits(other)
 }

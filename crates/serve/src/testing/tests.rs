@@ -32,7 +32,6 @@ mod mirrors;
 mod multiplexing;
 mod oddities;
 mod onward_websockets;
-mod pipelining;
 mod pools;
 mod protocols;
 mod proxy_protocol;

@@ -178,19 +178,11 @@ impl Forward {
             let (request, queued) = self.submit(head, arrived, (to, bounds), context)?;
             return Ok(Some(Lease::Stream(request, queued)));
         }
-        let write =
-            |out: &mut _| rewrite::request_if_it_fits(head, &server.authority, context, out);
-        // On a shared connection all wait equally long, so that the oldest is the first whose time is over.
-        let shared = match context.exchange.waits_as_all() {
-            true => Lease::pipelined(to, head, self.until, context.worker, write)?,
-            false => None,
+        let Some(transport) = self.take_idle(group, server) else {
+            return Ok(None);
         };
-        if shared.is_some() || !self.may_reuse(group) {
-            return Ok(shared);
-        }
-        Lease::idle(server, |transport| {
-            queue_request(head, arrived, transport, server, context)
-        })
+        let queued = queue_request(head, arrived, &transport, server, context)?;
+        Ok(Some(Lease::Exclusive(transport, queued)))
     }
 
     /// Submits the request on a stream to a server, within `bounds`.
@@ -292,8 +284,13 @@ impl Forward {
         self.is_consumed = true;
     }
 
+    /// Takes an idle connection to `server`, if the request may use one and there is one.
+    pub(super) fn take_idle(&self, group: &Group, server: &Server) -> Option<Transport> {
+        self.may_reuse(group).then(|| server.pool.take())?
+    }
+
     /// Whether it may go on a connection that has been idle, and that the server may be closing just now.
-    pub(super) fn may_reuse(&self, group: &Group) -> bool {
+    fn may_reuse(&self, group: &Group) -> bool {
         match group.plan.reuse {
             _ if self.asks_for_tunnel => false,
             Reuse::Always => true,

@@ -183,7 +183,6 @@ impl Group {
     /// known of it.
     pub(super) fn forget(&self, server: u32) {
         self.server(server).pool.drain();
-        self.server(server).pipelined.close();
         self.server(server).multiplexed.close();
         if let Some(ejection) = &self.ejection {
             ejection.ejector.borrow_mut().forget(server);

@@ -126,7 +126,6 @@ impl Group {
     pub(crate) fn clear(&self) {
         for server in &self.servers {
             server.pool.clear();
-            server.pipelined.clear();
             server.multiplexed.clear();
         }
     }

@@ -13,7 +13,6 @@ use crate::observe::responses::Responses;
 use crate::proxy::balance::hash;
 use crate::proxy::ewma::Ewma;
 use crate::proxy::multiplexed::MultiplexedSet;
-use crate::proxy::pipelined::PipelinedSet;
 use crate::proxy::pool::Pool;
 
 /// One server of a group; it has no address while its endpoint is vacant.
@@ -26,7 +25,6 @@ pub(crate) struct Server {
     /// The name that its certificate is for.
     pub(super) host: String,
     pub(crate) pool: Pool,
-    pub(crate) pipelined: PipelinedSet,
     pub(crate) multiplexed: MultiplexedSet,
     /// Where it is now; `None` while its endpoint is vacant.
     pub(super) address: RefCell<Option<Address>>,
@@ -65,7 +63,6 @@ impl Server {
                 ServerAddress::Unix(_) => "localhost".to_owned(),
             },
             pool: Pool::new(upstream.connections_idle_max),
-            pipelined: PipelinedSet::default(),
             multiplexed: MultiplexedSet::default(),
             address: RefCell::default(),
             has_other_address: Cell::new(false),
@@ -86,7 +83,6 @@ impl Server {
     pub(super) fn move_to(&self, address: Option<Address>) {
         if *self.address.borrow() != address {
             self.pool.drain();
-            self.pipelined.close();
             self.multiplexed.close();
             self.identity.set(address.as_ref().map_or(0, identity));
             self.latency.take();
@@ -108,7 +104,6 @@ impl Server {
         self.users.set(self.users.get() - 1);
         let is_last = self.users.get() == 0;
         if is_last {
-            self.pipelined.clear();
             self.multiplexed.clear();
         }
         let idle = is_last.then(|| self.pool.close());

@@ -187,9 +187,8 @@ impl Group {
         };
         speaks_alike
             && self.plan.proxy_protocol == upstream.proxy_protocol
-            && self.plan.pipeline == upstream.pipeline
             && self.plan.protocol == upstream.protocol
-            && (!upstream.shares_connections() || self.timeouts == timeouts)
+            && (!self.speaks_http2() || self.timeouts == timeouts)
     }
 }
 
@@ -199,7 +198,7 @@ mod tests {
     use std::rc::Weak;
     use std::time::Duration;
 
-    use onrush_config::plan::{self, ProxyVersion, ServerAddress};
+    use onrush_config::plan::{self, Multiplexing, ProxyVersion, ServerAddress, UpstreamProtocol};
     use onrush_engine::{Address, Instant, Stream};
     use onrush_tls::{ClientSetup, Transport, Verify};
     use proptest::prelude::*;
@@ -354,8 +353,8 @@ mod tests {
             proxy_protocol: Some(ProxyVersion::V1),
             ..plain.clone()
         };
-        let pipelined = Upstream {
-            pipeline: NonZeroU32::new(8),
+        let http2 = Upstream {
+            protocol: UpstreamProtocol::Http2(Multiplexing::default()),
             ..plain.clone()
         };
         for (before, after, is_same) in [
@@ -366,7 +365,7 @@ mod tests {
             ((&plain, Some(&ours)), (&plain, None), false),
             ((&plain, None), (&proxied, None), false),
             ((&proxied, None), (&proxied, None), true),
-            ((&plain, None), (&pipelined, None), false),
+            ((&plain, None), (&http2, None), false),
         ] {
             let before = group(before.0, before.1, None);
             let after = group(after.0, after.1, Some(&before));
@@ -378,9 +377,10 @@ mod tests {
 
     #[test]
     fn timeouts_are_those_of_connections_that_requests_share() {
-        for (pipeline, is_same) in [(None, true), (NonZeroU32::new(8), false)] {
+        let http2 = UpstreamProtocol::Http2(Multiplexing::default());
+        for (protocol, is_same) in [(UpstreamProtocol::Http1, true), (http2, false)] {
             let upstream = Upstream {
-                pipeline,
+                protocol,
                 ..upstream(&[1])
             };
             let before = group(&upstream, None, None);
@@ -400,7 +400,7 @@ mod tests {
             assert_eq!(
                 Rc::ptr_eq(server(&before, 1), server(&after, 1)),
                 is_same,
-                "{pipeline:?}"
+                "{protocol:?}"
             );
         }
     }

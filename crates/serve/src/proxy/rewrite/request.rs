@@ -97,20 +97,6 @@ pub(crate) fn request(
     out.fill(bytes.expect("its size was seen before"));
 }
 
-/// [`request`] behind what stands in `out`, if there is room for it.
-pub(crate) fn request_if_it_fits(
-    head: &RequestHead<'_, '_>,
-    authority: &str,
-    context: RequestContext<'_>,
-    out: &mut Buffer,
-) -> bool {
-    let written = write_request(head, authority, rules_of(context), context, out.spare());
-    if let Some(bytes) = written {
-        out.fill(bytes);
-    }
-    written.is_some()
-}
-
 fn rules_of(context: RequestContext<'_>) -> &Rules {
     let treatment = context.treatment();
     &treatment

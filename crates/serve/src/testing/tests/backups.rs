@@ -90,7 +90,6 @@ fn with_what_else_decides_who_gets_a_request() {
         let bound = NonZeroU32::new(1);
         (group.servers.iter_mut()).for_each(|server| server.connections_max = bound);
     });
-    is_used(|group| group.pipeline = NonZeroU32::new(8));
     is_used(|group| {
         // Only where connections are tried at all.
         group.retries.count = 1;

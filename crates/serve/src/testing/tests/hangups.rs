@@ -234,28 +234,6 @@ fn until_stuck(stream: &Stream) -> Instant {
 }
 
 #[test]
-fn on_a_shared_connection_only_the_request_of_who_hangs_up_is_given_up() {
-    on_every_driver(|site| async move {
-        let (listener, plan) = server(&site, |plan| {
-            plan.upstreams[0].pipeline = NonZeroU32::new(8);
-        });
-        let (proxy, service) = site.serve_worker(&plan);
-        let gone = ask(&site, &proxy, "/gone").await;
-        let mut server = accept(&listener).await;
-        assert_eq!(asked(&mut server).await, "/gone");
-        let mut stays = ask(&site, &proxy, "/stays").await;
-        assert_eq!(asked(&mut server).await, "/stays");
-        hang_up(gone);
-        given_up(&site, &service, 1).await;
-        server.send(OK).await;
-        let yes = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes";
-        server.send(yes).await;
-        assert!(stays.receive_text().await.ends_with("\r\n\r\nyes"));
-        assert_served(&service, 1);
-    });
-}
-
-#[test]
 fn a_server_whose_clients_hang_up_is_not_taken_out() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |plan| {

@@ -4,6 +4,7 @@
 mod bodies;
 mod capacity;
 mod codes;
+mod hanging;
 mod lateness;
 mod server;
 mod shares;

@@ -1,6 +1,5 @@
 //! Idle connections to servers: reused, bounded, and given up in time.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::testing::harness::{
@@ -160,6 +159,29 @@ fn a_connection_with_bytes_left_over_is_not_used_again() {
 }
 
 #[test]
+fn late_body_of_a_304_is_not_the_next_response() {
+    let not_modified = send("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n");
+    let late = [
+        Step::Read,
+        not_modified,
+        Step::Read,
+        send("<p>late</p>\r\n"),
+        Step::WaitForEnd,
+    ];
+    on_every_driver(move |site| {
+        let upstream = site.upstream(&[&late, &[Step::Read, send(OK), Step::Again]]);
+        async move {
+            let mut client = site.connect(&site.serve(&upstream.plan())).await;
+            client.send(GET.as_bytes()).await;
+            let response = client.receive_text().await;
+            assert!(response.starts_with("HTTP/1.1 304 "), "{response}");
+            get(&mut client).await;
+            assert_eq!(upstream.connections(), 2);
+        }
+    });
+}
+
+#[test]
 fn a_connection_that_the_server_closes_while_it_is_idle_is_not_used_again() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK)]]);
@@ -239,23 +261,19 @@ fn connections_are_made_before_they_are_needed_where_the_plan_says_so() {
 
 #[test]
 fn a_group_of_a_configuration_that_is_not_in_force_any_more_keeps_nothing() {
-    for depth in [None, NonZeroU32::new(4)] {
-        on_every_driver(move |site| async move {
-            let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
-            let mut plan = upstream.plan();
-            plan.upstreams[0].pipeline = depth;
-            let (address, service) = site.serve_worker(&plan);
-            let mut client = site.connect(&address).await;
-            get(&mut client).await;
-            assert_eq!(upstream.open(), 1);
-            service.group(0).retire_at_once();
-            site.until("it is closed", || upstream.open() == 0).await;
-            // It has begun before.
-            get(&mut client).await;
-            site.until("it is closed, too", || upstream.open() == 0)
-                .await;
-            assert_eq!(upstream.connections(), 2);
-            assert_eq!(service.worker.meter.totals().failed(), 0);
-        });
-    }
+    on_every_driver(|site| async move {
+        let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+        let (address, service) = site.serve_worker(&upstream.plan());
+        let mut client = site.connect(&address).await;
+        get(&mut client).await;
+        assert_eq!(upstream.open(), 1);
+        service.group(0).retire_at_once();
+        site.until("it is closed", || upstream.open() == 0).await;
+        // It has begun before.
+        get(&mut client).await;
+        site.until("it is closed, too", || upstream.open() == 0)
+            .await;
+        assert_eq!(upstream.connections(), 2);
+        assert_eq!(service.worker.meter.totals().failed(), 0);
+    });
 }

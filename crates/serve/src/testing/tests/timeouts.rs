@@ -278,7 +278,7 @@ fn a_slow_upload_does_not_run_into_the_time_for_the_response() {
 /// A configuration that forwards to `upstream`, and these keys of its route.
 fn forwarding(upstream: &crate::testing::harness::Upstream, keys: &str) -> Plan {
     crate::testing::harness::configured(&format!(
-        "[timeouts]\nupstream_first_byte = \"1h\"\nclient_send = \"1h\"\ntunnel_idle = \"1h\"\n[upstream.app]\nservers = [\"{}\"]\nconnections_max = 1\npipeline = 4\n[[route]]\nforward = \"app\"\n{keys}",
+        "[timeouts]\nupstream_first_byte = \"1h\"\nclient_send = \"1h\"\ntunnel_idle = \"1h\"\n[upstream.app]\nservers = [\"{}\"]\nconnections_max = 1\n[[route]]\nforward = \"app\"\n{keys}",
         upstream.address
     ))
 }
@@ -327,32 +327,6 @@ fn a_route_may_have_its_own_time_in_the_queue() {
             let waited = site.core.now_exact().since(since);
             let own = Duration::from_secs(20);
             assert!(waited >= own && waited < own + LONG, "{waited:?}");
-        }
-    });
-}
-
-#[test]
-fn requests_that_wait_for_another_time_wait_behind_nobody() {
-    on_simulated_cores(|site| {
-        // The first connection hangs, the second responds.
-        let echo = [Step::Read, Step::Echo, Step::Again];
-        let upstream = site.upstream(&[&[Step::Read, Step::WaitForEnd], &echo]);
-        async move {
-            let text = format!(
-                "[timeouts]\nupstream_first_byte = \"1h\"\n[upstream.app]\nservers = [\"{}\"]\npipeline = 4\n[[route]]\npath = \"/own\"\nforward = \"app\"\ntimeouts = {{ request = \"5s\" }}\n[[route]]\nforward = \"app\"",
-                upstream.address
-            );
-            let address = site.serve(&crate::testing::harness::configured(&text));
-            let first = site.connect(&address).await;
-            first.send(GET.as_bytes()).await;
-            site.until("the server hangs", || {
-                !upstream.requests().concat().is_empty()
-            })
-            .await;
-            let mut second = site.connect(&address).await;
-            second.send(b"GET /own HTTP/1.1\r\nHost: h\r\n\r\n").await;
-            let response = second.receive_text().await;
-            assert!(response.ends_with("\r\n\r\n/own"), "{response}");
         }
     });
 }

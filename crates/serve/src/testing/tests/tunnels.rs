@@ -12,8 +12,8 @@ use onrush_config::plan::{OneLiner, ServerAddress};
 use onrush_engine::{Address, Errno, Kind, Listener};
 
 use crate::testing::harness::{
-    Peer, Step, TestCore, cut_off_on_every_driver, forward, forward_with, on_every_driver,
-    on_simulated_cores, send, send_bytes,
+    Peer, Step, TestCore, cut_off_on_every_driver, forward, on_every_driver, on_simulated_cores,
+    send, send_bytes,
 };
 
 const ASK: &str =
@@ -174,13 +174,10 @@ fn a_response_that_grants_no_tunnel_is_an_ordinary_one() {
 fn a_tunnel_begins_on_a_connection_of_its_own() {
     let granting = [Step::Read, send(GRANT), Step::WaitForEnd];
     let responding = [Step::Read, send(OK), Step::WaitForEnd];
-    for pipeline in [None, NonZeroU32::new(8)] {
-        let change = |plan: &mut Plan| plan.upstreams[0].pipeline = pipeline;
-        let outcome = forward_with(&change, &[&responding, &granting], &[GET, ASK].concat());
-        let requests: Vec<usize> = outcome.requests.iter().map(Vec::len).collect();
-        assert_eq!(requests, [1, 1], "{outcome:?}");
-        assert_eq!(outcome.totals.tunnels, 1, "{outcome:?}");
-    }
+    let outcome = forward(&[&responding, &granting], &[GET, ASK].concat());
+    let requests: Vec<usize> = outcome.requests.iter().map(Vec::len).collect();
+    assert_eq!(requests, [1, 1], "{outcome:?}");
+    assert_eq!(outcome.totals.tunnels, 1, "{outcome:?}");
 }
 
 #[test]
