@@ -26,7 +26,7 @@ pub(crate) struct Section<'file, 'text> {
 #[derive(Clone, Copy)]
 pub(crate) struct Keys {
     pub(crate) known: &'static [&'static str],
-    /// Keys of earlier and later versions, each with what a user is told.
+    /// Keys of earlier and later versions, each with the end of the error message.
     pub(crate) of_other_versions: &'static [(&'static str, &'static str)],
 }
 

@@ -16,7 +16,7 @@ pub(crate) mod forward;
 mod attempt;
 mod download;
 mod encode;
-mod failure;
+pub(crate) mod failure;
 mod heads;
 pub(crate) mod mirror;
 mod progress;
@@ -39,12 +39,9 @@ mod slow_start;
 pub(crate) mod check;
 mod health;
 
-pub(crate) mod absence;
-mod budget;
-mod eject;
-mod recheck;
+pub(crate) mod ejection;
 pub(crate) mod retirement;
-mod suspects;
+mod retry_budget;
 mod window;
 
 mod lease;

@@ -16,7 +16,6 @@
 //! ```
 
 mod capacity;
-mod ejection;
 mod endpoint;
 mod names;
 mod state;
@@ -28,15 +27,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use onrush_config::plan::Upstream;
 use onrush_engine::Instant;
 
-use super::eject::Census;
+use super::ejection::{Census, Presence};
 use super::line::Line;
 use endpoint::{Deciders, endpoints_max, fixed_address};
 use names::Names;
 
-pub(crate) use ejection::Out;
 pub(crate) use endpoint::{Availability, Endpoint};
 pub use state::Duty;
-pub(crate) use state::{Location, Presence};
+pub(crate) use state::Location;
 
 /// The servers of one group.
 #[derive(Debug)]
@@ -151,7 +149,7 @@ impl Endpoints {
             {
                 *location = Some(new.clone());
                 endpoint.is_healthy.store(true, Ordering::Relaxed);
-                endpoint.state.begin_anew();
+                endpoint.state.ejection.begin_anew();
                 endpoint.state.set_since(now);
                 has_changed = true;
             }
@@ -220,7 +218,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::proxy::absence::{Cause, Terms};
+    use crate::proxy::ejection::absence::{Cause, Terms};
+    use crate::proxy::ejection::transitions::Out;
 
     fn endpoints(servers: &str) -> Endpoints {
         Endpoints::new(&upstream(servers, ""), None)

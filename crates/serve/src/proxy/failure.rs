@@ -2,13 +2,11 @@
 
 use std::fmt;
 
-use onrush_config::plan::EjectOn;
-use onrush_engine::{Errno, Error, Kind};
+use onrush_engine::{Error, Kind};
 use onrush_http::http2::code::Code;
 use onrush_http::{Place, Refusal};
 use onrush_tls::Transport;
 
-use super::eject::Outcome;
 use super::unavailable::Unavailable;
 use crate::observe::record::Class;
 
@@ -189,36 +187,6 @@ impl Failure {
         }
     }
 
-    /// What it says about the server where failures count `on` these; `None` when nothing.
-    pub(crate) fn outcome(&self, on: EjectOn) -> Option<Outcome> {
-        match self {
-            _ if self.is_local_shortage() => None,
-            Failure::Connect(error) => connect_outcome(error),
-            Failure::NoResponse(_) | Failure::Closed | Failure::EndedWithin => {
-                Some(Outcome::Failed)
-            }
-            // The time of the call has passed, as its client has said it (gRPC), or the server needs nothing more: it is well.
-            Failure::StreamReset(Code::CANCEL | Code::NO_ERROR)
-            | Failure::CutByReset(Code::CANCEL | Code::NO_ERROR) => None,
-            Failure::BadResponse(_)
-            | Failure::Cut(_)
-            | Failure::StreamReset(_)
-            | Failure::CutByReset(_) => match on {
-                EjectOn::Responses => Some(Outcome::Failed),
-                EjectOn::Connections => None,
-            },
-            // Its status has been observed as a response, or it is about to leave in order, or it is none for such requests.
-            Failure::Status(_)
-            | Failure::Unprocessed(_)
-            | Failure::NoWebSocket
-            | Failure::Intercepted(_)
-            | Failure::Unwanted
-            | Failure::Unavailable(_)
-            | Failure::BadRequest(_)
-            | Failure::Client(_) => None,
-        }
-    }
-
     /// Further fields of that response.
     pub(crate) fn fields(&self) -> &'static [(&'static str, &'static str)] {
         match self {
@@ -295,23 +263,6 @@ impl Failure {
     }
 }
 
-/// What a failed connection counts as for the server: nothing if this process is not permitted to connect (connect(2)), and only a
-/// failure if the backlog of a Unix socket is full.
-fn connect_outcome(error: &Error) -> Option<Outcome> {
-    match error.kind {
-        Kind::Os(Errno::ACCESS | Errno::PERM) | Kind::Stopping => None,
-        Kind::Os(Errno::AGAIN) => Some(Outcome::Failed),
-        Kind::TimedOut
-        | Kind::NoBuffers
-        | Kind::Full
-        | Kind::FileTooShort
-        | Kind::Truncated
-        | Kind::Alert(_)
-        | Kind::NoTls
-        | Kind::Os(_) => Some(Outcome::Unreachable),
-    }
-}
-
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -385,55 +336,6 @@ mod tests {
             (Failure::Client(late(Op::Send)), None),
         ] {
             assert_eq!(failure.status(), status, "{failure}");
-        }
-    }
-
-    #[test]
-    fn a_missing_resource_of_ours_says_nothing_about_the_server() {
-        let connect = |errno| Failure::Connect(Error::new(Op::Connect, Kind::Os(errno)));
-        let late = Error::new(Op::Recv, Kind::TimedOut);
-        for (failure, on_connections, on_responses) in [
-            (
-                connect(Errno::CONNREFUSED),
-                Some(Outcome::Unreachable),
-                Some(Outcome::Unreachable),
-            ),
-            (
-                connect(Errno::AGAIN),
-                Some(Outcome::Failed),
-                Some(Outcome::Failed),
-            ),
-            (connect(Errno::MFILE), None, None),
-            (connect(Errno::ADDRNOTAVAIL), None, None),
-            (
-                Failure::NoResponse(Error::new(Op::Recv, Kind::NoBuffers)),
-                None,
-                None,
-            ),
-            (
-                Failure::NoResponse(late),
-                Some(Outcome::Failed),
-                Some(Outcome::Failed),
-            ),
-            (
-                Failure::EndedWithin,
-                Some(Outcome::Failed),
-                Some(Outcome::Failed),
-            ),
-            (
-                Failure::BadResponse("x".into()),
-                None,
-                Some(Outcome::Failed),
-            ),
-            (Failure::Status(503), None, None),
-            (Failure::BadRequest(Refusal::new(400, "x")), None, None),
-        ] {
-            assert_eq!(failure.outcome(EjectOn::Connections), on_connections);
-            assert_eq!(
-                failure.outcome(EjectOn::Responses),
-                on_responses,
-                "{failure}"
-            );
         }
     }
 }

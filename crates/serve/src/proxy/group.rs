@@ -1,12 +1,11 @@
 //! A group of servers, seen from one core: what is known of them, and a pool of connections to each. `select.rs` chooses
-//! which of them takes a request, `connect.rs` makes connections to it, `evidence.rs` records what came of the request, and
+//! which of them takes a request, `connect.rs` makes connections to it, `outcome.rs` records the outcome of the request, and
 //! `maintain.rs` keeps all of that up to date.
 
 mod connect;
-mod ejection;
 mod event;
-mod evidence;
 mod maintain;
+mod outcome;
 mod reservation;
 mod select;
 mod server;
@@ -26,18 +25,17 @@ use onrush_engine::random::Random;
 use onrush_tls::Connector;
 
 use super::balance::Balancer;
-use super::budget::Budget;
+use super::ejection::Ejection;
 use super::endpoints::Endpoints;
 use super::ewma::Decay;
 use super::queue::Queue;
 use super::retirement::Retirement;
-use super::suspects::Suspects;
+use super::retry_budget::RetryBudget;
 use crate::worker::client_counts::CoreClientCounts;
-use ejection::Ejection;
 
 pub(crate) use event::Event;
 pub(crate) use maintain::maintain;
-pub(crate) use reservation::{Purpose, Reservation};
+pub(crate) use reservation::Reservation;
 pub(crate) use select::Reach;
 pub(crate) use server::Server;
 
@@ -70,10 +68,10 @@ pub(crate) struct Group {
     in_flight: Rc<Cell<u32>>,
     /// How fast latencies are forgotten.
     decay: Decay,
-    budget: RefCell<Budget>,
+    budget: RefCell<RetryBudget>,
     chance: Random,
+    /// `None` if no server of the group can be taken out.
     ejection: Option<Ejection>,
-    suspects: Suspects,
     pub(crate) retirement: Retirement,
     /// Whether latencies and outcomes of responses are needed.
     measures: Cell<bool>,
@@ -129,6 +127,11 @@ impl Group {
 
     pub(crate) fn endpoints(&self) -> &Arc<Endpoints> {
         &self.endpoints
+    }
+
+    /// Ejection of its servers; `None` if none can be taken out.
+    pub(crate) fn ejection(&self) -> Option<&Ejection> {
+        self.ejection.as_ref()
     }
 
     /// A request goes to the group for the first time.

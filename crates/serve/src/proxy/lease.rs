@@ -1,4 +1,4 @@
-//! What carries a request to a server: a connection of its own, or a stream of a multiplexed one.
+//! The carrier of a request to a server: a connection of its own, or a stream of a multiplexed one.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::multiplexed;
 use crate::observe::work::SERVER;
 use crate::worker::Worker;
 
-/// What carries a request to a server. Without a lease, the request waits for a new connection.
+/// The carrier of a request to a server. Without a lease, the request waits for a new connection.
 pub(crate) enum Lease {
     /// An idle connection, now used by this request alone, and what part of the request is queued there.
     Exclusive(Transport, Queued),

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use onrush_config::plan::{self, ServerAddress, Upstream};
 use onrush_engine::{Address, Instant};
 
-use super::state::{Duty, Location, Presence, State, WAITED_FOR};
+use super::state::{Duty, Location, State, WAITED_FOR};
+use crate::proxy::ejection::{EjectionState, Presence};
 
 /// Where a server may be: its address, or one of those of its name.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ impl Endpoint {
             && !known.deciders.requests
         {
             // If it is out, an earlier configuration took it out, and the one before ignores that.
-            known.state.begin_anew();
+            known.state.ejection.begin_anew();
         }
         Self {
             connections_max: server.connections_max.map_or(u32::MAX, Into::into),
@@ -131,7 +132,7 @@ impl Endpoint {
     /// Whether it has been taken out.
     pub(crate) fn presence(&self) -> Presence {
         match self.deciders.requests {
-            true => self.state.presence(),
+            true => self.state.ejection.presence(),
             false => Presence::In,
         }
     }
@@ -139,6 +140,21 @@ impl Endpoint {
     /// Whether what requests meet may take it out.
     pub(crate) fn may_be_taken_out(&self) -> bool {
         self.deciders.requests
+    }
+
+    /// Its state of ejection, whether or not this configuration applies it.
+    pub(in crate::proxy) fn ejection(&self) -> &EjectionState {
+        &self.state.ejection
+    }
+
+    /// It may have requests, or is on trial, since `now`.
+    pub(in crate::proxy) fn set_since(&self, now: Instant) {
+        self.state.set_since(now);
+    }
+
+    /// Whether no other configuration has this server.
+    pub(in crate::proxy) fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.state) == 1
     }
 
     /// Since when it is on trial, if it is.

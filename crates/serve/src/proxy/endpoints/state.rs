@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use onrush_engine::{Address, Instant};
 
-use crate::proxy::absence::Absence;
+use crate::proxy::ejection::EjectionState;
 
 /// The bit of an endpoint's requests in flight that says that requests may wait for capacity there.
 pub(super) const WAITED_FOR: u32 = 1 << 31;
@@ -20,9 +20,7 @@ pub(super) struct State {
     duty: AtomicU8,
     /// The weight that it was given by hand; 0 for that of the configuration.
     weight: AtomicU32,
-    /// A [`Presence`]. Changed only while `ejection` is locked.
-    presence: AtomicU8,
-    ejection: Mutex<Ejection>,
+    pub(super) ejection: EjectionState,
     /// Since when it may have requests, or is on trial, in nanoseconds of the clock; 0 for a server that was never away.
     pub(super) since: AtomicU64,
     /// Requests in flight of all cores and configurations, counted only with a bound, and [`WAITED_FOR`].
@@ -36,18 +34,6 @@ pub(crate) struct Location {
     pub(crate) weight: u32,
     /// Whether it gets requests only when no other server can take them.
     pub(crate) backup: bool,
-}
-
-/// Whether a server has been taken out for the outcome of its requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Presence {
-    In,
-    Out,
-    /// It gets one request, to show whether it responds again.
-    OnTrial,
-    /// And has got it.
-    Tried,
 }
 
 /// What an administrator wants of a server. What lets it have more comes first.
@@ -76,37 +62,12 @@ impl Duty {
     }
 }
 
-/// What is remembered of a server being taken out.
-#[derive(Debug, Default)]
-pub(super) struct Ejection {
-    pub(super) absence: Absence,
-    /// Counts its absences, so that the task of one absence does not end the next.
-    pub(super) term: u32,
-}
-
 impl State {
     pub(super) fn location(&self) -> MutexGuard<'_, Option<Location>> {
         // Nothing can panic while it is held; and a panic ends the process.
         self.found
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    pub(super) fn ejection(&self) -> MutexGuard<'_, Ejection> {
-        // As above.
-        self.ejection
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    pub(super) fn presence(&self) -> Presence {
-        match self.presence.load(Ordering::Relaxed) {
-            0 => Presence::In,
-            1 => Presence::Out,
-            2 => Presence::OnTrial,
-            3 => Presence::Tried,
-            other => unreachable!("{other} was never stored"),
-        }
     }
 
     pub(super) fn duty(&self) -> Duty {
@@ -130,18 +91,6 @@ impl State {
     pub(super) fn set_since(&self, now: Instant) {
         self.since.store(now.nanoseconds(), Ordering::Relaxed);
     }
-
-    pub(super) fn set_presence(&self, presence: Presence) {
-        self.presence.store(presence as u8, Ordering::Relaxed);
-    }
-
-    /// Another server is here now, of which nothing is known.
-    pub(super) fn begin_anew(&self) {
-        let mut ejection = self.ejection();
-        ejection.absence = Absence::default();
-        ejection.term = ejection.term.wrapping_add(1);
-        self.set_presence(Presence::In);
-    }
 }
 
 /// Of a server that nothing is known of.
@@ -151,8 +100,7 @@ impl Default for State {
             found: Mutex::default(),
             duty: AtomicU8::new(Duty::Serve as u8),
             weight: AtomicU32::new(0),
-            presence: AtomicU8::new(Presence::In as u8),
-            ejection: Mutex::default(),
+            ejection: EjectionState::default(),
             since: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::{Group, Server};
+use crate::proxy::ejection::Purpose;
 use crate::worker::admit::concurrency::Place;
 
 /// A request's reservation of a server's capacity: it counts there until this is dropped.
@@ -13,17 +14,6 @@ pub(crate) struct Reservation {
     purpose: Purpose,
     /// Where it counts as a request of its client.
     of_client: Option<Place>,
-}
-
-/// Why a request goes to a server.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Purpose {
-    /// It is in service.
-    Ordinary,
-    /// It is on trial: this request shows whether it responds again.
-    Trial,
-    /// It has been taken out, and there is no other.
-    LastResort,
 }
 
 impl Group {

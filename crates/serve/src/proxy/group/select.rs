@@ -7,10 +7,11 @@ use onrush_engine::random::mix;
 use onrush_engine::{Core, Instant};
 use onrush_http::Method;
 
-use super::{Group, NO_SERVER, Purpose, Reservation};
+use super::{Group, NO_SERVER, Reservation};
 use crate::limits::{SERVERS_TRIED_MAX, SHARE_LOOK, TRIAL_PATIENCE};
 use crate::proxy::balance::Question;
-use crate::proxy::endpoints::{Duty, Presence};
+use crate::proxy::ejection::{Presence, Purpose};
+use crate::proxy::endpoints::Duty;
 use crate::proxy::queue::Ticket;
 use crate::proxy::unavailable::Unavailable;
 use crate::worker::admit::key::Key;
@@ -38,8 +39,8 @@ impl Group {
         now: Instant,
     ) -> Result<Reservation, Unavailable> {
         if !method.is_idempotent()
-            && let Some(suspects) = self.suspects.at(now)
-            && let Some(reservation) = self.reserve_in_service(key, &suspects, now)
+            && let Some(avoid) = self.recently_failed(now)
+            && let Some(reservation) = self.reserve_in_service(key, &avoid, now)
         {
             return Ok(reservation);
         }

@@ -10,18 +10,17 @@ use onrush_engine::Instant;
 use onrush_engine::random::Random;
 use onrush_tls::Connector;
 
-use super::ejection::Ejection;
 use super::maintain::{FULL, member};
 use super::share::number;
 use super::{Group, NO_SERVER, Server};
 use crate::limits::LATENCY_MEMORY;
 use crate::proxy::balance::{Balancer, Member, Policy};
-use crate::proxy::budget::Budget;
+use crate::proxy::ejection::Ejection;
 use crate::proxy::endpoints::Endpoints;
 use crate::proxy::ewma::Decay;
 use crate::proxy::queue::Queue;
 use crate::proxy::retirement::Retirement;
-use crate::proxy::suspects::Suspects;
+use crate::proxy::retry_budget::RetryBudget;
 use crate::worker::client_counts::CoreClientCounts;
 use crate::worker::time_slice::TimeSlice;
 
@@ -77,7 +76,6 @@ impl Group {
             budget: RefCell::new(budget(upstream, before)),
             chance: Random::stream(seed, 1),
             ejection: Ejection::new(upstream, endpoints.all(), unchanged.ejection()),
-            suspects: unchanged.suspects(),
             retirement: Retirement::default(),
             measures: Cell::new(false),
             on_trial: Cell::new(NO_SERVER),
@@ -99,10 +97,10 @@ impl Group {
     }
 }
 
-fn budget(upstream: &Upstream, before: Option<&Group>) -> Budget {
+fn budget(upstream: &Upstream, before: Option<&Group>) -> RetryBudget {
     let share = upstream.retries.budget;
     before.map_or_else(
-        || Budget::new(share),
+        || RetryBudget::new(share),
         |before| before.budget.borrow().with_share(share),
     )
 }
@@ -162,13 +160,6 @@ impl<'b> Unchanged<'b> {
     fn ejection(&self) -> Option<(&'b Ejection, &[Option<usize>])> {
         Some((self.before?.ejection.as_ref()?, &self.positions))
     }
-
-    /// Those of the servers that have just failed a request.
-    pub(super) fn suspects(&self) -> Suspects {
-        self.before.map_or_else(Suspects::default, |before| {
-            before.suspects.in_positions(&self.positions)
-        })
-    }
 }
 
 impl Group {
@@ -204,9 +195,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::super::balance::hash;
-    use super::super::super::eject::Outcome;
-    use super::super::Purpose;
     use super::*;
+    use crate::proxy::ejection::Purpose;
+    use crate::proxy::ejection::outcome::Outcome;
+    use crate::proxy::failure::Failure;
     use crate::testing::harness::{TestCore, on_simulated_core};
     use crate::worker::kept::Kept;
 
@@ -429,14 +421,13 @@ mod tests {
     #[test]
     fn failures_of_a_server_are_taken_over_with_it() {
         let before = group(&upstream(&[1, 2]), None, None);
-        before.suspects.add(1, NOW);
-        let ejection = before.ejection.as_ref().expect("it is on by default");
-        let mut ejector = ejection.ejector.borrow_mut();
-        assert_eq!(ejector.observe(1, Outcome::Failed, NOW), None);
-        drop(ejector);
+        let ejection = before.ejection().expect("it is on by default");
+        let failed = (Outcome::Failed, Some(&Failure::Closed));
+        let change = ejection.observe(before.endpoints(), (1, Purpose::Ordinary), failed, NOW);
+        assert!(change.is_none(), "once is not enough");
         for (servers, knows) in [(&[1, 2][..], true), (&[3, 2], true), (&[1, 3], false)] {
             let after = group(&upstream(servers), None, Some(&before));
-            assert_eq!(after.suspects.at(NOW), knows.then(|| vec![1]));
+            assert_eq!(after.recently_failed(NOW), knows.then(|| vec![1]));
             assert_eq!(after.measures(Purpose::Ordinary), knows);
         }
         let proxied = Upstream {
@@ -444,7 +435,11 @@ mod tests {
             ..upstream(&[1, 2])
         };
         let after = group(&proxied, None, Some(&before));
-        assert_eq!(after.suspects.at(NOW), None, "it may have been for that");
+        assert_eq!(
+            after.recently_failed(NOW),
+            None,
+            "it may have been for that"
+        );
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::views::{GroupView, ServerState, ServerView};
 use super::{Group, Server};
-use crate::proxy::endpoints::{Endpoint, Presence};
+use crate::proxy::ejection::Presence;
+use crate::proxy::endpoints::Endpoint;
 
 impl Group {
     /// How it is now, with the requests of this core.

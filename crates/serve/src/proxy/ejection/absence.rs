@@ -1,7 +1,7 @@
 //! How long a server that was taken out stays out. Pure: why it is out and `now` in, a wait out.
 //!
 //! A server that could not be connected to is connected to again, soon at first: that costs no request, and decides the
-//! question. One that did not respond is out for longer, and then gets a single request.
+//! question. A server that did not respond is out for longer, and then gets a single request.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::limits::{EJECT_DOUBLINGS_MAX, EJECT_TIME_MAX, RECHECK_WAIT};
 /// Why a server is out, as far as its return depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// There was no connection: the first one brings it back.
+    /// There was no connection: the first connection brings the server back.
     #[default]
     Unreachable,
     /// It takes connections and does not respond as it should: a response brings it back.
@@ -39,14 +39,14 @@ struct Term {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Absence {
     cause: Cause,
-    /// How often it was looked at in vain or taken out, less what has been forgiven.
+    /// Number of failed rechecks and absences, less one for each period of service as long as the last wait.
     repeats: u32,
     /// When it came back the last time.
     returned: Instant,
 }
 
 impl Absence {
-    /// The server goes out; returns how long it is left alone.
+    /// The server is taken out; returns the time before the first recheck.
     pub(crate) fn begin(&mut self, cause: Cause, terms: &Terms, now: Instant) -> Duration {
         if cause == self.cause {
             self.forgive(terms.of(cause), now);
@@ -54,7 +54,7 @@ impl Absence {
         self.go_on(cause, terms)
     }
 
-    /// It was looked at in vain; returns how long it is left alone now.
+    /// A recheck or a trial failed; returns the time before the next one.
     pub(crate) fn go_on(&mut self, cause: Cause, terms: &Terms) -> Duration {
         if std::mem::replace(&mut self.cause, cause) != cause {
             self.repeats = 0;

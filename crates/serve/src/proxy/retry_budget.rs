@@ -12,7 +12,7 @@ use crate::limits::{RETRIES_MIN, RETRY_WINDOW};
 /// share of the requests of the last seconds, plus a few, so that a quiet group may retry at all. The idea is that of
 /// Finagle's `RetryBudget`; here it is a sliding window, which also forgets.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct RetryBudget {
     /// Of the requests in a window; retries of retries count as retries only.
     share_percent: u32,
     /// Retries in each window that are granted whatever the traffic.
@@ -26,7 +26,7 @@ struct Counts {
     retries: u64,
 }
 
-impl Budget {
+impl RetryBudget {
     /// Each core keeps its own; together they keep the share. A share of 0 means no retries at all.
     pub(crate) fn new(share_percent: u8) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Budget {
         }
     }
 
-    /// What goes on from here with another share.
+    /// A budget with the same counts and another share.
     pub(crate) fn with_share(&self, share_percent: u8) -> Self {
         Self {
             counts: self.counts.clone(),
@@ -93,7 +93,7 @@ mod tests {
 
     /// Of `requests`, one each millisecond, all of which fail and want `attempts_max` attempts, how many retries are
     /// granted.
-    fn granted(budget: &mut Budget, requests: u64, attempts_max: u32) -> u32 {
+    fn granted(budget: &mut RetryBudget, requests: u64, attempts_max: u32) -> u32 {
         let mut granted = 0;
         for request in 0..requests {
             budget.count_request(at(request));
@@ -108,21 +108,21 @@ mod tests {
     fn when_all_fail_retries_are_a_share_of_the_requests() {
         for attempts_max in [2, 3, 10] {
             // Less than a window: nothing is forgotten yet.
-            let granted = granted(&mut Budget::new(20), 9_000, attempts_max);
+            let granted = granted(&mut RetryBudget::new(20), 9_000, attempts_max);
             assert_eq!(granted, 1_800 + RETRIES_MIN, "with {attempts_max} attempts");
         }
     }
 
     #[test]
     fn as_time_goes_on_the_share_stays_what_it_is() {
-        let granted = granted(&mut Budget::new(20), 200_000, 3);
+        let granted = granted(&mut RetryBudget::new(20), 200_000, 3);
         // Nine or ten tenths of a window are known at any time.
         assert!((36_000..=44_000).contains(&granted), "{granted}");
     }
 
     #[test]
     fn a_quiet_group_may_retry_a_little() {
-        let mut budget = Budget::new(20);
+        let mut budget = RetryBudget::new(20);
         budget.count_request(at(0));
         let granted = (0..100).filter(|_| budget.try_retry(at(0)));
         assert_eq!(granted.count(), RETRIES_MIN as usize);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn requests_and_retries_count_when_the_share_is_another() {
-        let mut before = Budget::new(20);
+        let mut before = RetryBudget::new(20);
         assert_eq!(granted(&mut before, 1_000, 2), 200 + RETRIES_MIN);
         let mut after = before.with_share(50);
         let granted = (0..1_000).filter(|_| after.try_retry(at(1_000)));
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_share_of_nothing_means_never() {
-        let mut budget = Budget::new(0);
+        let mut budget = RetryBudget::new(0);
         (0..1000).for_each(|_| budget.count_request(at(0)));
         assert!(!budget.try_retry(at(0)));
     }

@@ -10,36 +10,45 @@ use onrush_http::proxy_protocol::Origin;
 use onrush_tls::Transport;
 
 use super::absence::Cause;
-use super::endpoints::Out;
-use super::group::Group;
+use super::transitions::Out;
 use crate::limits::RECHECK_TIMEOUT;
+use crate::proxy::group::{Event, Group};
 use crate::worker::Worker;
 
 /// Brings a server back that has just been taken out; ends when it is back, by whomever, and when the core stops.
 pub(crate) async fn bring_back(group: Rc<Group>, server: u32, out: Out, worker: Rc<Worker>) {
     let Out { term, cause, wait } = out;
     let (core, endpoints) = (&worker.core, group.endpoints());
+    let Some(ejection) = group.ejection() else {
+        return;
+    };
+    // After a failed connection the server is unreachable, even if another rule took it out.
+    let stays_out = || {
+        let wait = endpoints.stays_out(server, term, &ejection.terms)?;
+        Some((Cause::Unreachable, wait))
+    };
+    let endpoint = &endpoints.all()[server as usize];
     let mut wait = Some((cause, wait));
-    if cause == Cause::Unreliable && group.ejects_on() == Some(EjectOn::Connections) {
+    if cause == Cause::Unreliable && ejection.on() == EjectOn::Connections {
         // A server that was killed loses its connections first, and refuses new ones then.
         core.sleep_unless_stopping(Duration::ZERO).await;
         if !core.is_stopping() && connect(&group, server, &worker).await.is_err() {
-            wait = group.stays_out(server, term);
+            wait = stays_out();
         }
     }
     while let Some((cause, duration)) = wait {
         core.sleep_unless_stopping(duration).await;
         // A server that no configuration has any more need not come back.
-        let is_forgotten = group.retirement.has_begun() && endpoints.is_alone(server);
+        let is_forgotten = group.retirement.has_begun() && endpoint.is_alone();
         if core.is_stopping() || !endpoints.is_out(server, term) || is_forgotten {
             return;
         }
         wait = match (connect(&group, server, &worker).await, cause) {
-            (Err(_), _) => group.stays_out(server, term),
+            (Err(_), _) => stays_out(),
             (Ok(transport), Cause::Unreachable) => {
                 let now = core.now_exact();
                 if endpoints.bring_back(server, Some(term), now) {
-                    group.tell_return(server, "it accepts connections");
+                    group.tell(server, Event::Back, &"is back: it accepts connections");
                     if group.plan.reuse != Reuse::Never {
                         group.server(server).pool.put(transport, now);
                     }

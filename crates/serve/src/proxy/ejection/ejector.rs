@@ -1,8 +1,7 @@
-//! Which servers are taken out because of the outcome of clients' requests: passive health. Pure: outcomes and `now` in,
-//! a reason out. How long a server is out, and how it comes back, is decided in `absence.rs`.
+//! The rules of ejection. Pure: outcomes and `now` in, a reason out.
 //!
-//! Four kinds of evidence: no connection (a server that is gone), failures in a row (one that does not respond), a share
-//! of failures (one that fails now and then), and a latency far above that of the others (one that is about to fail). Active checks do
+//! There are four kinds of evidence: no connection (the server is gone), failures in a row (it does not respond), a share of failures
+//! (it fails now and then), and a latency far above the median (it is about to fail). Active checks do
 //! not see the last two, and the first two only at their next turn. As in Envoy's outlier detection, taking out has its
 //! own risk, a group that shrinks until the rest is overloaded; so how many may be out at once can be limited.
 
@@ -15,13 +14,14 @@ use onrush_config::plan::{self, EjectOn};
 use onrush_engine::Instant;
 
 use super::absence::Cause;
-use super::window::Window;
+use super::outcome::Outcome;
 use crate::limits::{EJECT_LATENCY_MARGIN, EJECT_REQUESTS_MIN, EJECT_WINDOW, WINDOW_SLICES};
+use crate::proxy::window::Window;
 
 /// When a server is taken out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// What counts as a failure.
+    /// Outcomes that count as failures.
     pub(crate) on: EjectOn,
     /// After so many failures without a response in between.
     pub(crate) failures_in_row: Option<u32>,
@@ -49,17 +49,6 @@ pub(crate) struct LatencyExcess {
     pub(crate) requests_min: u32,
 }
 
-/// How a request went at a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// A response that is no failure, after this time.
-    Responded(Duration),
-    /// No response in time, a bad one, or a status that counts as a failure.
-    Failed,
-    /// No connection: nothing was sent.
-    Unreachable,
-}
-
 /// Why a server is taken out, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
@@ -72,15 +61,15 @@ pub(crate) enum Reason {
 /// The servers of a group, backups included, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Census {
-    /// Those that have an address.
+    /// Servers with an address.
     pub(crate) located: usize,
-    /// Of these, those that were taken out for what requests met.
+    /// Servers that were taken out for the outcome of requests.
     pub(crate) out: usize,
-    /// Those that may have requests.
+    /// Servers that may have requests.
     pub(crate) in_service: usize,
 }
 
-/// What one core has counted at the servers of a group.
+/// Counts of one core for the servers of a group.
 #[derive(Debug)]
 pub(crate) struct Ejector {
     rules: Rules,
@@ -101,7 +90,7 @@ pub(crate) struct Ejector {
 struct Counts {
     responses: u32,
     failures: u32,
-    /// Of the responses, in nanoseconds.
+    /// Sum over the responses, in nanoseconds.
     latency_sum: u64,
 }
 
@@ -314,7 +303,7 @@ impl SubAssign for Counts {
 }
 
 impl Reason {
-    /// What its return depends on.
+    /// The cause, on which the return of the server depends.
     pub(crate) fn cause(self) -> Cause {
         match self {
             Reason::Unreachable => Cause::Unreachable,

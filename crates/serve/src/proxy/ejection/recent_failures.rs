@@ -1,6 +1,6 @@
-//! Servers that have just failed a request: one that cannot be repeated goes elsewhere, if there is another server.
+//! Servers that have just failed a request. Requests that cannot be repeated avoid them, if there is another server.
 //!
-//! A server is taken out after several failures in a row, and one that ends keeps sockets open for a moment, in which it
+//! A server is taken out after several failures in a row, and a process that ends keeps sockets open for a moment, in which it
 //! seems to take requests. Those that may be repeated (RFC 9110 9.2.2) are repeated elsewhere. Of the others only those
 //! are lost that were in flight when the first failure was seen.
 
@@ -10,15 +10,15 @@ use onrush_engine::Instant;
 
 use crate::limits::SUSPICION;
 
-/// The suspects of a group on one core.
+/// The servers of a group that have just failed a request of one core.
 #[derive(Debug, Default)]
-pub(crate) struct Suspects {
-    /// Each with the end of the suspicion; nearly always empty.
+pub(crate) struct RecentFailures {
+    /// Each server with the time until which it is avoided; nearly always empty.
     until: RefCell<Vec<(u32, Instant)>>,
 }
 
-impl Suspects {
-    /// Those of the next configuration, in which each server has had the position here that `positions` says, or none.
+impl RecentFailures {
+    /// The servers to avoid in the next configuration; `positions` has the position here of each server there, or none.
     pub(crate) fn in_positions(&self, positions: &[Option<usize>]) -> Self {
         let until = self.until.borrow();
         let next = until.iter().filter_map(|&(server, end)| {
@@ -39,7 +39,7 @@ impl Suspects {
         until.push((server, now + SUSPICION));
     }
 
-    /// Those of this moment, if there are any. O(n) in their number.
+    /// The servers to avoid now, if there are any. O(n) in their number.
     #[inline]
     pub(crate) fn at(&self, now: Instant) -> Option<Vec<u32>> {
         let mut until = self.until.borrow_mut();
@@ -57,29 +57,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_suspect_for_a_while_after_its_last_failure() {
-        let suspects = Suspects::default();
+    fn a_server_is_avoided_for_a_while_after_its_last_failure() {
+        let failures = RecentFailures::default();
         let start = Instant::from_nanoseconds(1);
         let half = SUSPICION / 2;
-        assert_eq!(suspects.at(start), None);
-        suspects.add(3, start);
-        suspects.add(1, start);
-        assert_eq!(suspects.at(start), Some(vec![3, 1]));
-        suspects.add(3, start + half);
-        assert_eq!(suspects.at(start + half), Some(vec![1, 3]));
-        assert_eq!(suspects.at(start + SUSPICION), Some(vec![3]));
-        assert_eq!(suspects.at(start + half + SUSPICION), None);
+        assert_eq!(failures.at(start), None);
+        failures.add(3, start);
+        failures.add(1, start);
+        assert_eq!(failures.at(start), Some(vec![3, 1]));
+        failures.add(3, start + half);
+        assert_eq!(failures.at(start + half), Some(vec![1, 3]));
+        assert_eq!(failures.at(start + SUSPICION), Some(vec![3]));
+        assert_eq!(failures.at(start + half + SUSPICION), None);
     }
 
     #[test]
-    fn a_suspect_stays_one_at_its_next_position() {
-        let suspects = Suspects::default();
+    fn a_server_is_avoided_at_its_next_position_too() {
+        let failures = RecentFailures::default();
         let start = Instant::from_nanoseconds(1);
-        suspects.add(3, start);
-        suspects.add(1, start);
-        let next = suspects.in_positions(&[None, Some(0), Some(3)]);
+        failures.add(3, start);
+        failures.add(1, start);
+        let next = failures.in_positions(&[None, Some(0), Some(3)]);
         assert_eq!(next.at(start), Some(vec![2]));
         assert_eq!(next.at(start + SUSPICION), None);
-        assert_eq!(suspects.at(start), Some(vec![3, 1]));
+        assert_eq!(failures.at(start), Some(vec![3, 1]));
     }
 }

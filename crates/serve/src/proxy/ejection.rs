@@ -1,0 +1,124 @@
+//! Passive health: the outcome of requests takes servers out of service, and brings them back.
+//!
+//! All cores and all configurations with a server share its state. The state is a [`Presence`], and for a server that is `Out` also a
+//! [`Cause`](absence::Cause), on which its return depends:
+//!
+//! - *in*: it may have requests.
+//! - *unreachable*: it is out, and the first connection brings it back. The core that took it out tries to connect after 0.25 s, and
+//!   after twice the time each time, up to `time`.
+//! - *unreliable*: it is out for `time`, and each further absence is twice as long, up to 5 minutes. For each period of service as
+//!   long as the last absence, one doubling is taken back.
+//! - *on trial*: the next request that may be repeated goes to it (after one second, any request).
+//! - *tried*: it has got that request.
+//!
+//! | state | event | next state | logged, counted |
+//! |---|---|---|---|
+//! | in | a request finds no connection, with `on = "connections"` | unreachable | `server_ejected`, ejections |
+//! | in | the limit of a rule is reached | unreliable | `server_ejected`, ejections |
+//! | in | the same, but no more servers may be out | in | |
+//! | in | a request fails below all limits | in | |
+//! | unreachable | a recheck connects | in | `server_back` |
+//! | unreachable | a recheck cannot connect | unreachable | |
+//! | unreliable | a recheck connects when the time is over | on trial | |
+//! | unreliable | a recheck cannot connect | unreachable | |
+//! | on trial | a request is chosen for the trial | tried | |
+//! | tried | the request gets a response | in | `server_back` |
+//! | tried | the request fails | unreliable | `server_ejected`, ejections |
+//! | tried | the request ends without an outcome | on trial | |
+//! | not in | a request of last resort gets a response | in | `server_back` |
+//! | not in | a request of last resort fails | the same | |
+//! | not in | a request from before fails | the same | |
+//! | any | the state is reset | in | |
+//!
+//! The rules are failures in a row, a share of failures and a latency far above the median (`ejector.rs`); with `on = "responses"` a
+//! failed connection is one failure among others. No more servers may be out when `share_max` is reached, and when only one is in
+//! service; the counts of the server are reset then. With `on = "connections"` an unreliable server is connected to at once,
+//! too: a process that was killed loses its connections first, and refuses new ones a moment later. A request of last resort goes to a
+//! server that is not in, because there is no other. The state is reset when the address of the server changes, and when a
+//! configuration without ejection is followed by one with it.
+//!
+//! `outcome.rs` classifies the end of a request, `ejector.rs` counts outcomes on each core and applies the rules, and `evidence.rs`
+//! applies both to the state. `presence.rs` is the state, `transitions.rs` changes it, `absence.rs` has the times, and `recheck.rs` is
+//! the task that brings a server back. A request that cannot be repeated avoids servers that have just failed another request
+//! (`recent_failures.rs`), in any state.
+//!
+//! Other rooms have little to do with this: a group counts outcomes ([`Ejection::observe_response`],
+//! [`Ejection::observe_failure`]) and follows a [`Change`] (log, counter, [`bring_back`]), chooses servers by their [`Presence`] with a
+//! [`Purpose`], and claims and gives back trials.
+
+pub(super) mod absence;
+mod ejector;
+mod evidence;
+pub(super) mod outcome;
+mod presence;
+mod recent_failures;
+mod recheck;
+pub(super) mod transitions;
+
+use std::cell::RefCell;
+
+use onrush_config::plan::{EjectOn, Upstream};
+use onrush_engine::Instant;
+
+use super::endpoints::Endpoint;
+use absence::Terms;
+use ejector::Ejector;
+use recent_failures::RecentFailures;
+
+pub(crate) use ejector::Census;
+pub(crate) use evidence::{Change, Purpose};
+pub(crate) use presence::{EjectionState, Presence};
+pub(crate) use recheck::bring_back;
+
+/// Ejection of the servers of a group on one core.
+#[derive(Debug)]
+pub(crate) struct Ejection {
+    ejector: RefCell<Ejector>,
+    terms: Terms,
+    recent_failures: RecentFailures,
+}
+
+impl Ejection {
+    /// Returns `None` if no server of the group can be taken out. Takes over the counts of the group `before`; the list has the
+    /// position there of the server at each endpoint, or `None` for a new server.
+    pub(crate) fn new(
+        upstream: &Upstream,
+        endpoints: &[Endpoint],
+        before: Option<(&Ejection, &[Option<usize>])>,
+    ) -> Option<Self> {
+        let may_go = endpoints.iter().any(Endpoint::may_be_taken_out);
+        let written = upstream.eject.as_ref().filter(|_| may_go)?;
+        let mut ejector = Ejector::new(written.into(), endpoints.len());
+        let mut recent_failures = RecentFailures::default();
+        if let Some((before, positions)) = before {
+            ejector.take_over(&before.ejector.borrow(), positions);
+            recent_failures = before.recent_failures.in_positions(positions);
+        }
+        Some(Self {
+            ejector: RefCell::new(ejector),
+            terms: written.into(),
+            recent_failures,
+        })
+    }
+
+    /// Outcomes that count as failures.
+    fn on(&self) -> EjectOn {
+        self.ejector.borrow().rules().on
+    }
+
+    /// Whether a response would change anything that is known.
+    pub(crate) fn wants_responses(&self) -> bool {
+        self.ejector.borrow().wants_responses()
+    }
+
+    /// Servers that have just failed a request, if there are any: requests that cannot be repeated go elsewhere.
+    #[inline]
+    pub(crate) fn recently_failed(&self, now: Instant) -> Option<Vec<u32>> {
+        self.recent_failures.at(now)
+    }
+
+    /// A server has been taken out, here or on another core: forgets what was counted of it.
+    pub(crate) fn forget(&self, server: u32) {
+        self.ejector.borrow_mut().forget(server);
+    }
+}

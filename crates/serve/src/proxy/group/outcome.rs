@@ -1,0 +1,108 @@
+//! Outcomes of requests to the servers of a group: counters, latencies for the balancer, and evidence for ejection.
+
+use std::time::Duration;
+
+use onrush_config::plan::{Balance, Timeouts};
+use onrush_engine::Instant;
+
+use super::{Event, Group, Reservation};
+use crate::observe::work::CHECK;
+use crate::proxy::ejection::{Change, Ejection, Presence, Purpose, bring_back};
+use crate::proxy::failure::Failure;
+use crate::worker::Worker;
+
+impl Group {
+    /// Whether latency and outcome of a request with this purpose are needed.
+    #[inline]
+    pub(crate) fn measures(&self, purpose: Purpose) -> bool {
+        self.measures.get() || purpose != Purpose::Ordinary
+    }
+
+    pub(super) fn refresh_measures(&self) {
+        let measures = self.plan.balance == Balance::PeakEwma
+            || self.ejection().is_some_and(Ejection::wants_responses);
+        self.measures.set(measures);
+    }
+
+    /// A server has begun to respond with `status`, `latency` after the request.
+    pub(crate) fn responded(
+        &self,
+        at: (u32, Purpose),
+        status: u16,
+        latency: Duration,
+        worker: &Worker,
+    ) {
+        let now = worker.core.now();
+        if self.plan.balance == Balance::PeakEwma {
+            let its = &self.server(at.0).latency;
+            its.borrow_mut().observe(latency, now, self.decay);
+        }
+        if let Some(ejection) = self.ejection() {
+            let change = ejection.observe_response(&self.endpoints, at, (status, latency), now);
+            self.follow(at.0, change, worker);
+        }
+    }
+
+    /// A server has not responded, or not to the end.
+    pub(crate) fn failed(
+        &self,
+        reservation: &Reservation,
+        failure: &Failure,
+        timeouts: &Timeouts,
+        worker: &Worker,
+    ) {
+        if !matches!(
+            failure,
+            Failure::Client(_)
+                | Failure::BadRequest(_)
+                | Failure::Intercepted(_)
+                | Failure::Unwanted
+        ) && !failure.is_local_shortage()
+        {
+            reservation.server().responses.fail();
+        }
+        if let Some(ejection) = self.ejection() {
+            let at = (reservation.index(), reservation.purpose());
+            let failed = (failure, timeouts);
+            let change = ejection.observe_failure(&self.endpoints, at, failed, worker);
+            self.follow(at.0, change, worker);
+        }
+    }
+
+    /// Does what follows from the outcome of a request to a server.
+    fn follow(&self, server: u32, change: Option<Change>, worker: &Worker) {
+        self.refresh_measures();
+        match change {
+            None => {}
+            Some(Change::Back(how)) => self.tell(server, Event::Back, &how),
+            Some(Change::TakenOut(out, how)) => {
+                self.server(server).responses.eject();
+                self.tell(server, Event::Ejected, &how);
+                let group = self.myself.upgrade().expect("the caller has a reference");
+                let returning = bring_back(group, server, out, worker.myself());
+                worker.spawn_aside(CHECK, returning);
+            }
+        }
+    }
+
+    /// Whether requests have taken this server out.
+    pub(crate) fn is_out(&self, server: u32) -> bool {
+        self.endpoints.all()[server as usize].presence() != Presence::In
+    }
+
+    /// Servers that have just failed a request, if there are any.
+    #[inline]
+    pub(super) fn recently_failed(&self, now: Instant) -> Option<Vec<u32>> {
+        self.ejection()?.recently_failed(now)
+    }
+
+    /// A server has been taken out, here or on another core: its connections are of no more use, and neither is what was
+    /// known of it.
+    pub(super) fn forget(&self, server: u32) {
+        self.server(server).pool.drain();
+        self.server(server).multiplexed.close();
+        if let Some(ejection) = self.ejection() {
+            ejection.forget(server);
+        }
+    }
+}
