@@ -14,10 +14,8 @@ mod stream;
 mod tunnel;
 pub(crate) mod whole;
 
-use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration;
 
 use onrush_config::plan::UpstreamProtocol;
@@ -39,7 +37,7 @@ use super::multiplexed::TunnelStream;
 use super::progress::{Progress, ResponseSide};
 use super::tunnel::{ServerEnd, Tunnel};
 use super::unavailable::Unavailable;
-use super::upload::{Stopped, Upload};
+use super::upload::{Upload, both_ways};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::refuse::refuse;
 use crate::exchange::reply::Persistence;
@@ -248,7 +246,7 @@ fn queue_again(
     queue_request(&head, client.arrived(), stream, server, client.context())
 }
 
-/// Both directions at once: a server may respond before it has read the whole request.
+/// Sends the request whose head is queued with its body, and relays the response meanwhile.
 async fn exchange_streaming(
     forward: &Forward,
     client: &mut Downstream<'_>,
@@ -273,22 +271,7 @@ async fn exchange_streaming(
         server_input: &mut link.input,
         reply,
     };
-    let mut upload = pin!(up.run());
-    let mut download = pin!(down.run());
-    let mut uploading = true;
-    poll_fn(|context| {
-        if uploading && let Poll::Ready(outcome) = upload.as_mut().poll(context) {
-            uploading = false;
-            match outcome {
-                Ok(()) => progress.request_is_sent(),
-                // What the server has to say about it comes by the other direction.
-                Err(Stopped::ByServer) => {}
-                Err(Stopped::ByClient(failure)) => return Poll::Ready(Err(failure)),
-            }
-        }
-        download.as_mut().poll(context)
-    })
-    .await
+    both_ways(up.run(), down.run(), progress).await
 }
 
 /// Tells the client, the log and the record that no server has responded, or not to the end.

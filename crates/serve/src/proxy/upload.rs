@@ -1,11 +1,16 @@
 //! The request body's way: from the client to the server.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use onrush_engine::{Instant, Splice};
 use onrush_http::Refusal;
 use onrush_tls::Transport;
 
 use super::attempt::Attempt;
 use super::failure::Failure;
+use super::progress::Progress;
 use super::splice::Ends;
 use crate::exchange::downstream::request_body::RequestBody;
 use crate::exchange::output::Output;
@@ -63,14 +68,7 @@ impl Upload<'_> {
                 return Ok(());
             }
             let deadline = self.deadlines_of_wait();
-            match self.body.receive(deadline).await {
-                Ok(0) => {
-                    let ended = Refusal::new(400, "it ended early");
-                    return Err(Stopped::ByClient(Failure::BadRequest(ended)));
-                }
-                Ok(_) => {}
-                Err(error) => return Err(Stopped::ByClient(Failure::Client(error))),
-            }
+            receive_more(&mut self.body, deadline).await?;
         }
     }
 
@@ -98,6 +96,45 @@ impl Upload<'_> {
         self.server.set_deadline(Some(forward.deadline(core, wait)));
         forward.deadline(core, timeouts.client_body)
     }
+}
+
+/// Receives more of a body from the client.
+pub(super) async fn receive_more(
+    body: &mut RequestBody<'_>,
+    deadline: Instant,
+) -> Result<(), Stopped> {
+    match body.receive(deadline).await {
+        Ok(0) => {
+            let ended = Refusal::new(400, "it ended early");
+            Err(Stopped::ByClient(Failure::BadRequest(ended)))
+        }
+        Ok(_) => Ok(()),
+        Err(error) => Err(Stopped::ByClient(Failure::Client(error))),
+    }
+}
+
+/// Runs both directions at once, since a server may respond before it has read the whole request. Ends with the response.
+pub(super) async fn both_ways<T>(
+    upload: impl Future<Output = Result<(), Stopped>>,
+    download: impl Future<Output = Result<T, Failure>>,
+    progress: &Progress,
+) -> Result<T, Failure> {
+    let mut upload = pin!(upload);
+    let mut download = pin!(download);
+    let mut uploading = true;
+    poll_fn(|context| {
+        if uploading && let Poll::Ready(outcome) = upload.as_mut().poll(context) {
+            uploading = false;
+            match outcome {
+                Ok(()) => progress.request_is_sent(),
+                // The response has the reason, if there is one.
+                Err(Stopped::ByServer) => {}
+                Err(Stopped::ByClient(failure)) => return Poll::Ready(Err(failure)),
+            }
+        }
+        download.as_mut().poll(context)
+    })
+    .await
 }
 
 impl Upload<'_> {

@@ -1,9 +1,7 @@
 //! An attempt on a stream of a multiplexed connection.
 
-use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
 
 use onrush_config::plan::Multiplexing;
 use onrush_engine::Instant;
@@ -23,7 +21,7 @@ use crate::proxy::multiplexed::Submission;
 use crate::proxy::progress::Progress;
 use crate::proxy::stream::download::StreamDownload;
 use crate::proxy::stream::upload::StreamUpload;
-use crate::proxy::upload::Stopped;
+use crate::proxy::upload::both_ways;
 
 /// Sends the request on a stream and relays its response: on another stream, once, where the connection of the first was closed
 /// when it was taken. When that begins a tunnel, its stream is returned.
@@ -133,7 +131,7 @@ async fn has_stream(request: &Submission, client: &mut Downstream<'_>) -> Result
     opened.map_err(Failure::Client)?
 }
 
-/// Both directions at once: a server may respond before it has read the whole request.
+/// Sends the request whose head is written with its body, and relays the response meanwhile.
 async fn stream_both_ways(
     request: &Submission,
     forward: &Forward,
@@ -149,20 +147,5 @@ async fn stream_both_ways(
     progress.body_left(body.left());
     let mut up = StreamUpload::new(attempt, request, body);
     let mut down = StreamDownload::new(attempt, request, reply);
-    let mut upload = pin!(up.run());
-    let mut download = pin!(down.run());
-    let mut uploading = true;
-    poll_fn(|context| {
-        if uploading && let Poll::Ready(outcome) = upload.as_mut().poll(context) {
-            uploading = false;
-            match outcome {
-                Ok(()) => progress.request_is_sent(),
-                // What the server has to say about it comes by the other direction.
-                Err(Stopped::ByServer) => {}
-                Err(Stopped::ByClient(failure)) => return Poll::Ready(Err(failure)),
-            }
-        }
-        download.as_mut().poll(context)
-    })
-    .await
+    both_ways(up.run(), down.run(), progress).await
 }

@@ -1,13 +1,12 @@
 //! The request body's way onto a stream.
 
 use onrush_engine::Instant;
-use onrush_http::Refusal;
 
 use crate::exchange::downstream::request_body::RequestBody;
 use crate::proxy::attempt::Attempt;
 use crate::proxy::failure::Failure;
 use crate::proxy::multiplexed::Submission;
-use crate::proxy::upload::Stopped;
+use crate::proxy::upload::{Stopped, receive_more};
 
 /// Everything a request's body passes on its way.
 pub(crate) struct StreamUpload<'a> {
@@ -53,14 +52,7 @@ impl<'a> StreamUpload<'a> {
                 return Ok(());
             }
             let deadline = self.deadlines_of_wait();
-            match self.body.receive(deadline).await {
-                Ok(0) => {
-                    let ended = Refusal::new(400, "it ended early");
-                    return Err(Stopped::ByClient(Failure::BadRequest(ended)));
-                }
-                Ok(_) => {}
-                Err(error) => return Err(Stopped::ByClient(Failure::Client(error))),
-            }
+            receive_more(&mut self.body, deadline).await?;
         }
     }
 
