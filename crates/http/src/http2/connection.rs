@@ -21,6 +21,8 @@ mod data;
 
 pub(crate) mod send;
 
+mod body;
+
 use std::time::Duration;
 
 use super::code::{Code, ConnectionError, StreamError};

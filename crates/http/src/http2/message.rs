@@ -6,12 +6,14 @@
 
 pub mod write;
 
+mod field_lines;
 mod lines;
 mod request;
 mod response;
 mod trailers;
 mod upgrade;
 
+pub use field_lines::{fields_of_lines, lines_of_fields};
 pub use lines::Lines;
 pub use request::{ExtendedConnect, Request, request};
 pub use response::response;

@@ -1,5 +1,6 @@
 //! Rules of RFC 9113, each with frames that break it; those of h2spec 2.2.1 stand under its numbers.
 
+mod body;
 mod client;
 mod floods;
 mod rules;

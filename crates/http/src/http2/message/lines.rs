@@ -3,6 +3,7 @@
 
 use memchr::{memchr, memmem};
 
+use super::field_lines::fields_of_lines;
 use super::write::field;
 use crate::field::{header_is, token_list};
 use crate::headers::hop::is_hop_by_hop;
@@ -58,15 +59,7 @@ impl<'t> Lines<'t> {
 
     /// Names and values.
     fn fields(&self) -> impl Iterator<Item = (&'t str, &'t [u8])> + use<'t> {
-        let mut rest = self.fields;
-        std::iter::from_fn(move || {
-            let end = memchr(b'\n', rest)?;
-            let line = &rest[..end - 1];
-            rest = &rest[end + 1..];
-            let colon = memchr(b':', line)?;
-            let name = std::str::from_utf8(&line[..colon]).expect("names are tokens");
-            Some((name, line[colon + 1..].trim_ascii()))
-        })
+        fields_of_lines(self.fields)
     }
 
     /// Appends the block, for a server of `scheme`.

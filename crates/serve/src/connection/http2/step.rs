@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use onrush_http::http2::frame::{Flags, HEAD_BYTES, Head, Kind};
-use onrush_http::http2::message::request_trailers;
+use onrush_http::http2::message::{lines_of_fields, request_trailers};
 use onrush_http::http2::{Event, Stream};
 
 use super::request::Request;
@@ -97,7 +97,7 @@ impl Http2 {
             }
             Event::Trailers { stream, fields } => {
                 let trailers = request_trailers(fields, &self.service.worker.limits);
-                let lines = trailers.map(lines_of);
+                let lines = trailers.map(lines_of_fields);
                 drop(state);
                 match lines {
                     Ok(lines) => session.arrive_trailers(stream, &lines),
@@ -138,10 +138,4 @@ fn begins_with_data(input: &[u8], stream: Stream) -> bool {
             && !head.flags.has(Flags::PADDED)
             && input.len() - HEAD_BYTES >= head.length as usize
     })
-}
-
-/// Fields as lines of HTTP/1.
-fn lines_of<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
-    let line = |(name, value): (&str, &[u8])| [name.as_bytes(), b": ", value, b"\r\n"].concat();
-    fields.flat_map(line).collect()
 }

@@ -5,7 +5,7 @@
 use onrush_http::date::DATE_BYTES;
 use onrush_http::hop::is_hop_by_hop;
 use onrush_http::http2::hpack::Encoder;
-use onrush_http::http2::message::write;
+use onrush_http::http2::message::{fields_of_lines, write};
 use onrush_http::write::HeadWriter;
 use onrush_http::{Version, header_is};
 
@@ -126,7 +126,7 @@ impl<'b> Fields<'b> {
         match &mut self.to {
             To::Http1(writer, _) => drop(writer.raw(lines)),
             To::Http2(..) | To::Pairs(_) => {
-                for (name, value) in pairs_of(lines) {
+                for (name, value) in fields_of_lines(lines) {
                     self.header(name, value);
                 }
             }
@@ -177,13 +177,4 @@ impl<'b> Fields<'b> {
             To::Http2(..) | To::Pairs(_) => unreachable!("they are no lines"),
         }
     }
-}
-
-/// The fields of such lines.
-pub(crate) fn pairs_of(lines: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
-    lines.split(|&byte| byte == b'\n').filter_map(|line| {
-        let at = memchr::memchr(b':', line)?;
-        let name = str::from_utf8(&line[..at]).ok()?;
-        Some((name, line[at + 1..].trim_ascii()))
-    })
 }

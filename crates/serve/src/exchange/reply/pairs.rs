@@ -1,8 +1,9 @@
 //! Heads whose fields are looked at again before they are written: those that a route edits, in protocols that have no lines.
 
+use onrush_http::http2::message::fields_of_lines;
 use onrush_http::write::HeadWriter;
 
-use super::fields::{BodyLength, Fields, Pair, pairs_of};
+use super::fields::{BodyLength, Fields, Pair};
 use crate::rules::cache_control::Said;
 use crate::rules::response_edits::Applied;
 use crate::worker::Worker;
@@ -52,6 +53,6 @@ fn append(edits: Applied<'_>, pairs: &mut Vec<Pair>) {
     let mut writer = HeadWriter::new(&mut room);
     edits.write(&mut writer);
     let bytes = writer.finish().expect("it says how much it writes");
-    let added = pairs_of(&room[..bytes]);
+    let added = fields_of_lines(&room[..bytes]);
     pairs.extend(added.map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec())));
 }

@@ -3,7 +3,7 @@
 use onrush_engine::Instant;
 use onrush_http::Limits;
 use onrush_http::http2::code::Code;
-use onrush_http::http2::message::response_trailers;
+use onrush_http::http2::message::{lines_of_fields, response_trailers};
 use onrush_http::http2::{Cause, End, Event, Stream};
 
 use super::flow::Flow;
@@ -50,13 +50,7 @@ impl State {
             Event::Head { stream, end, .. } => self.take_head(stream, end),
             Event::Data { stream, bytes, end } => self.take_data(stream, bytes, end),
             Event::Trailers { stream, fields } => {
-                let lines = response_trailers(fields, limits).map(|fields| {
-                    let line = |(name, value): (&str, &[u8])| {
-                        [name.as_bytes(), b": ", value, b"\r\n"].concat()
-                    };
-                    fields.flat_map(line).collect::<Vec<u8>>()
-                });
-                match lines {
+                match response_trailers(fields, limits).map(lines_of_fields) {
                     Ok(lines) => {
                         if let Some(flow) = self.flow(stream) {
                             flow.incoming.trailers.used().replace(lines);

@@ -1,11 +1,9 @@
 //! Bodies of requests on their way out: as frames, in the order in which their windows have room.
 
-use onrush_http::http2::message::write;
 use onrush_http::http2::{End, Stream};
 
 use super::flow::{Flow, Sending};
 use super::state::State;
-use crate::exchange::reply::fields::pairs_of;
 use crate::limits::MULTIPLEXED_UNSENT_MAX;
 
 impl State {
@@ -24,18 +22,8 @@ impl State {
     /// Ends a request whose body is written: with its trailers, if there are any.
     fn put_end(&mut self, flow: &Flow, stream: Stream) {
         let lines = flow.outgoing.held().trailers.take();
-        let mut trailers = pairs_of(&lines).peekable();
-        // Who has reset it needs no end.
-        let _ = match trailers.peek() {
-            None => self.http.data(stream, 0, End::Stream, &mut self.frames),
-            Some(_) => self
-                .http
-                .trailers(stream, &mut self.frames, |encoder, out| {
-                    for (name, value) in trailers {
-                        write::field(name, value, encoder, out);
-                    }
-                }),
-        };
+        // A server that has reset the stream needs no end.
+        let _ = self.http.end_with(stream, &lines, &mut self.frames);
         flow.outgoing.state.set(Sending::Ended);
     }
 

@@ -6,13 +6,11 @@ use std::rc::Rc;
 use onrush_engine::Part;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::message::write;
 use onrush_http::http2::{Connection, End, Stream};
 use onrush_tls::Transport;
 
 use super::flow::{Flow, Receiving, Sending};
 use super::last_heads::LastHeads;
-use crate::exchange::reply::fields::pairs_of;
 use crate::limits::http2::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX};
 use crate::limits::http2::{HTTP2_ANSWERS_MAX, HTTP2_UNSENT_MAX};
 use crate::worker::spare_fields::SpareFields;
@@ -264,16 +262,8 @@ impl State {
         }
         let lines = flow.outgoing.trailers.get().map(RefCell::take);
         let lines = lines.unwrap_or_default();
-        let mut trailers = pairs_of(&lines).peekable();
         // Whoever is gone needs no end.
-        let _ = match trailers.peek() {
-            None => self.http.data(stream, 0, End::Stream, &mut self.frames),
-            Some(_) => self
-                .http
-                .trailers(stream, &mut self.frames, |encoder, out| {
-                    trailers.for_each(|(name, value)| write::field(name, value, encoder, out));
-                }),
-        };
+        let _ = self.http.end_with(stream, &lines, &mut self.frames);
         flow.outgoing.state.set(Sending::Ended);
     }
 

@@ -1,0 +1,53 @@
+//! Bodies from memory, and how they end (RFC 9113 8.1).
+
+use super::*;
+use crate::http2::Closed;
+
+/// A server with one request, which has answered 200, and what comes of its next frames.
+fn answering() -> (Side, Stream) {
+    let mut side = Side::server();
+    side.hear(&[setting(4, 5), get(1)].concat());
+    let stream = side.stream(1);
+    let head = side
+        .connection
+        .head(stream, End::Open, &mut side.out, |encoder, out| {
+            encoder.status(200, out);
+        });
+    assert_eq!(head, Ok(()));
+    side.forget();
+    (side, stream)
+}
+
+/// Kind, flags and payload of the frames written.
+fn written(side: &mut Side) -> Vec<(Kind, u8, Vec<u8>)> {
+    let frames = side.frames();
+    let parts = frames
+        .iter()
+        .map(|(head, payload)| (head.kind, head.flags.0, payload.to_vec()));
+    parts.collect()
+}
+
+#[test]
+fn a_body_ends_with_an_empty_frame_or_with_its_trailers() {
+    let empty: &[(Kind, u8, &[u8])] = &[(Kind::Data, END_STREAM, b"")];
+    // A literal with a new name (RFC 7541 6.2.1).
+    let block = [b"\x40\x01", &b"a"[..], b"\x01", b"1"].concat();
+    let trailers: &[(Kind, u8, &[u8])] = &[(Kind::Headers, END_STREAM | END_HEADERS, &block)];
+    for (lines, wanted) in [
+        (&b""[..], empty),
+        (b"\r\n", empty),
+        (b"A: 1\r\n\r\n", trailers),
+    ] {
+        let (mut side, stream) = answering();
+        let ended = side.connection.end_with(stream, lines, &mut side.out);
+        assert_eq!(ended, Ok(()));
+        let frames = written(&mut side);
+        let frames = frames
+            .iter()
+            .map(|(kind, flags, payload)| (*kind, *flags, &payload[..]));
+        assert!(frames.eq(wanted.iter().copied()), "{lines:?}");
+        assert!(!side.connection.is_open(stream));
+        let again = side.connection.end_with(stream, lines, &mut side.out);
+        assert_eq!(again, Err(Closed));
+    }
+}
