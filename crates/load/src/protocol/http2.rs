@@ -205,9 +205,8 @@ fn sends_whole(
     if connection.sendable(stream) < body.len() {
         return false;
     }
-    let begun = connection.data(stream, body.len(), End::Stream, out);
-    begun.expect("it was opened for a body");
-    out.extend_from_slice(body);
+    let sent = connection.send_body(stream, body, End::Stream, out);
+    sent.expect("it was opened for a body");
     true
 }
 

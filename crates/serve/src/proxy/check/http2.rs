@@ -57,9 +57,8 @@ pub(super) async fn ask(
     });
     let stream = opened.expect("it is the first of its connection");
     if end == End::Open {
-        let begun = http.data(stream, question.body.len(), End::Stream, &mut out);
-        begun.expect("it was opened for a body");
-        out.extend_from_slice(question.body);
+        let sent = http.send_body(stream, question.body, End::Stream, &mut out);
+        sent.expect("it was opened for a body");
     }
     let mut asking = Asking {
         http,

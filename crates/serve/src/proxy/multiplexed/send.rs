@@ -44,19 +44,15 @@ impl State {
         let held = outgoing.held();
         let mut body = held.body.borrow_mut();
         let left = &body[held.sent.get()..];
-        let count = self.http.sendable(stream).min(left.len());
-        let is_all = count == left.len();
         let ends = outgoing.state.get() == Sending::Ends;
-        let end = match is_all && ends && held.trailers.borrow().is_empty() {
+        let end = match ends && held.trailers.borrow().is_empty() {
             true => End::Stream,
             false => End::Open,
         };
-        let begun = self.http.data(stream, count, end, &mut self.frames);
-        if begun.is_err() {
+        let Ok(count) = self.http.send_body(stream, left, end, &mut self.frames) else {
             return self.http.not_ready(stream);
-        }
-        self.frames.extend_from_slice(&left[..count]);
-        if !is_all {
+        };
+        if count < left.len() {
             return held.sent.set(held.sent.get() + count);
         }
         body.clear();

@@ -28,6 +28,30 @@ fn written(side: &mut Side) -> Vec<(Kind, u8, Vec<u8>)> {
 }
 
 #[test]
+fn a_body_is_sent_as_windows_take_it_and_ends_with_its_last_frame() {
+    let (mut side, stream) = answering();
+    let body = b"0123456";
+    let sent = side
+        .connection
+        .send_body(stream, body, End::Stream, &mut side.out);
+    assert_eq!(sent, Ok(5));
+    side.hear(&window_update(1, 9));
+    let sent = side
+        .connection
+        .send_body(stream, &body[5..], End::Stream, &mut side.out);
+    assert_eq!(sent, Ok(2));
+    let wanted = [
+        (Kind::Data, 0, b"01234".to_vec()),
+        (Kind::Data, END_STREAM, b"56".to_vec()),
+    ];
+    assert_eq!(written(&mut side), wanted);
+    let again = side
+        .connection
+        .send_body(stream, body, End::Open, &mut side.out);
+    assert_eq!(again, Err(Closed));
+}
+
+#[test]
 fn a_body_ends_with_an_empty_frame_or_with_its_trailers() {
     let empty: &[(Kind, u8, &[u8])] = &[(Kind::Data, END_STREAM, b"")];
     // A literal with a new name (RFC 7541 6.2.1).

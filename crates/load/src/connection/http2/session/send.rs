@@ -116,19 +116,15 @@ impl Session {
             let lane = &mut lanes[self.lane_of_slot[stream.slot()] as usize];
             let (body, from) = lane.body.take().expect("ready is who has a body");
             let left = &body[from..];
-            let count = self.connection.sendable(stream).min(left.len());
-            let end = match count == left.len() {
-                true => Ends::Stream,
-                false => Ends::Open,
-            };
-            let begun = self.connection.data(stream, count, end, &mut self.out);
-            begun.expect("ready is who is open");
-            self.out.extend_from_slice(&left[..count]);
+            let sent = self
+                .connection
+                .send_body(stream, left, Ends::Stream, &mut self.out);
+            let sent = sent.expect("a stream that is ready is open");
             lane.at = now;
-            match (end, lane.answer) {
-                (Ends::Open, _) => lane.body = Some((body, from + count)),
-                (Ends::Stream, Some(answer)) => lane.end(answer),
-                (Ends::Stream, None) => {}
+            if sent < left.len() {
+                lane.body = Some((body, from + sent));
+            } else if let Some(answer) = lane.answer {
+                lane.end(answer);
             }
         }
     }
