@@ -16,7 +16,6 @@ pub(crate) mod grpc;
 pub(crate) mod http1;
 pub(crate) mod http2;
 pub(crate) mod memcached;
-pub(crate) mod queue;
 
 use std::sync::Arc;
 

@@ -196,6 +196,19 @@ impl Transport {
         }
     }
 
+    /// Queues a copy of `bytes`, in buffers of the core. When none is free, the copy is in memory of its own: what is written may
+    /// have changed the state of the protocol and cannot be taken back.
+    pub fn queue_bytes(&self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let Ok(mut buffer) = self.core().buffer() else {
+                return self.queue(Part::Shared(Rc::from(bytes), 0));
+            };
+            let count = buffer.put_some(bytes);
+            bytes = &bytes[count..];
+            self.queue(buffer);
+        }
+    }
+
     /// See [`Stream::flush`].
     ///
     /// # Errors

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use onrush_packet::memcached::Frame;
 use onrush_tls::Transport;
 
-use super::queue::queue_bytes;
 use crate::requests::memcached::Carrier;
 use crate::requests::memcached::workload::Workload;
 use crate::requests::response::{Alike, Outcomes};
@@ -83,7 +82,7 @@ impl Codec {
         self.batch((number, count), text);
         self.ends[connection as usize].set(number + count);
         self.reading.counts.borrow_mut().bytes_sent += text.len() as u64;
-        queue_bytes(stream, text);
+        stream.queue_bytes(text);
         text.len() as u64
     }
 

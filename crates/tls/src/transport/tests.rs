@@ -216,6 +216,22 @@ fn what_is_sent_comes_back_unchanged() {
 }
 
 #[test]
+fn queued_bytes_arrive_whole() {
+    on_every_driver(Simulation::with_seed, |site| async move {
+        let (server, client) = site.pair(Profile::Intermediate).await;
+        let wanted = bytes(2 * BUFFER_BYTES + 1);
+        server.queue_bytes(&wanted);
+        server.queue_bytes(b"");
+        site.core.spawn(async move {
+            server.flush().await.unwrap();
+            server.shutdown().await.unwrap();
+        });
+        let received = receive_all(&client).await.unwrap();
+        assert!(received == wanted, "the bytes came changed");
+    });
+}
+
+#[test]
 fn what_is_queued_together_leaves_in_full_records_and_one_that_is_not() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Intermediate).await;

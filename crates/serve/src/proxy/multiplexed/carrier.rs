@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use onrush_engine::{Error, Input, Instant, Part};
+use onrush_engine::{Error, Input, Instant};
 use onrush_http::http2::code::Code;
 use onrush_http::http2::limits::GUARD_TICK;
 use onrush_http::proxy_protocol::Origin;
@@ -155,7 +155,7 @@ impl Carrier<'_> {
                 if state.frames.is_empty() {
                     return Poll::Ready(Ok(()));
                 }
-                queue(&self.transport, &state.frames);
+                self.transport.queue_bytes(&state.frames);
                 state.frames.clear();
                 self.output = Output::Flushing;
                 self.transport.set_send_patience(self.patience);
@@ -223,18 +223,5 @@ impl Carrier<'_> {
             None => state.expire(due),
         }
         Poll::Ready(())
-    }
-}
-
-/// Hands frames to the transport.
-fn queue(transport: &Transport, mut frames: &[u8]) {
-    while !frames.is_empty() {
-        let Ok(mut buffer) = transport.core().buffer() else {
-            // Out of buffers, the memory is taken elsewhere: what is written has changed what the server knows of us.
-            return transport.queue(Part::Shared(Rc::from(frames), 0));
-        };
-        let put = buffer.put_some(frames);
-        frames = &frames[put..];
-        transport.queue(buffer);
     }
 }

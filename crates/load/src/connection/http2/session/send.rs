@@ -12,7 +12,6 @@ use crate::connection::core_run::CoreRun;
 use crate::connection::http2::lane::Lane;
 use crate::limits::http2::UNSENT_BYTES_MAX;
 use crate::protocol::failure::Lost;
-use crate::protocol::queue::queue_bytes;
 use crate::requests::request::Last;
 
 impl Session {
@@ -71,7 +70,7 @@ impl Session {
                 self.note_written(stream, lanes);
                 std::mem::swap(&mut self.unsent, &mut self.sent);
                 self.flushed = core_run.core.now_exact();
-                queue_bytes(stream, &self.out);
+                stream.queue_bytes(&self.out);
                 self.out.clear();
                 self.is_flushing = true;
                 if !self.is_timed && self.connection.open_streams() > 0 {
@@ -102,7 +101,7 @@ impl Session {
 
     /// Queues the last frame, if there is one, of a connection that is given up.
     pub(in crate::connection::http2) fn send_last(&mut self, stream: &Transport) {
-        queue_bytes(stream, &self.out);
+        stream.queue_bytes(&self.out);
         self.out.clear();
         // Whether it arrives changes nothing.
         let _ = stream.poll_flush();

@@ -321,18 +321,8 @@ impl State {
 
     /// Hands the frames to the transport.
     pub(super) fn queue_frames(&mut self, transport: &Transport) {
-        let mut rest = &self.frames[..];
-        self.unsent += rest.len();
-        while !rest.is_empty() {
-            let Ok(mut buffer) = transport.core().buffer() else {
-                // Out of buffers, the memory is taken elsewhere: what is written has changed what the peer knows of us.
-                transport.queue(Part::Shared(Rc::from(rest), 0));
-                break;
-            };
-            let put = buffer.put_some(rest);
-            rest = &rest[put..];
-            transport.queue(buffer);
-        }
+        self.unsent += self.frames.len();
+        transport.queue_bytes(&self.frames);
         self.frames.clear();
     }
 }
