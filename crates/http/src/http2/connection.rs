@@ -31,7 +31,7 @@ use super::flow::{Receiving, Sending};
 use super::frame::{self, NUMBER_MAX};
 use super::guard::Guard;
 use super::hpack::{Decoder, Encoder};
-use super::limits::PRIORITIES_AHEAD_MAX;
+use super::limits::{PRIORITIES_AHEAD_MAX, STREAMS_BEFORE_SETTINGS};
 use super::priority::Priority;
 use super::settings::{LocalSettings, PeerSettings, Role, TABLE_BYTES_DEFAULT, WINDOW_DEFAULT};
 use super::stream::{Gone, Outgoing, Slot, Stream, Streams};
@@ -139,6 +139,28 @@ impl Connection {
     /// What the peer has said in its settings.
     pub fn peer(&self) -> &PeerSettings {
         &self.peer
+    }
+
+    /// Whether the peer's first SETTINGS have come, which are the first that it sends (RFC 9113 3.4).
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        !matches!(self.expect, Expect::Preface | Expect::Settings)
+    }
+
+    /// Whether `input`, the first that has come from a server, is HTTP/1: the server does not speak HTTP/2.
+    #[inline]
+    pub fn is_answered_in_http1(&self, input: &[u8]) -> bool {
+        matches!(self.expect, Expect::Settings) && input.starts_with(b"HTTP/")
+    }
+
+    /// Streams that the peer lets us have open: as its SETTINGS say (RFC 9113 5.1.2), and before they have come a number that
+    /// servers rarely refuse.
+    #[inline]
+    pub fn streams_max(&self) -> u32 {
+        match self.is_settled() {
+            true => self.peer.concurrent_streams_max,
+            false => STREAMS_BEFORE_SETTINGS,
+        }
     }
 
     /// How many streams are open.

@@ -68,6 +68,12 @@ impl LocalSettings {
         resets_per_second: RESETS_PER_SECOND,
     };
 
+    /// The same for clients: no bound on the streams of servers, which open none, since clients say that they take no pushes.
+    pub const CLIENT: LocalSettings = LocalSettings {
+        concurrent_streams_max: u32::MAX,
+        ..LocalSettings::DEFAULT
+    };
+
     /// The same within what the RFC allows.
     pub(crate) fn within_bounds(self) -> LocalSettings {
         LocalSettings {

@@ -1,13 +1,11 @@
 //! What the user sends. Everything is written to a buffer of his; nothing is kept here.
 
-use super::expect::Expect;
 use super::{Closed, Connection};
 use crate::http2::code::{Code, ConnectionError, StreamError};
 use crate::http2::frame::{
     self, Flags, HEAD_BYTES, Head, Kind, NUMBER_MAX, put_head, set_flags, set_length,
 };
 use crate::http2::hpack::Encoder;
-use crate::http2::limits::STREAMS_BEFORE_SETTINGS;
 use crate::http2::priority::Priority;
 use crate::http2::settings::Role;
 use crate::http2::stream::{Content, End, Incoming, Outgoing, Stream, Turn};
@@ -67,11 +65,7 @@ impl Connection {
         if self.next > NUMBER_MAX {
             return Err(CannotOpen::Exhausted);
         }
-        let streams_max = match self.expect {
-            Expect::Settings => STREAMS_BEFORE_SETTINGS,
-            _ => self.peer.concurrent_streams_max,
-        };
-        if self.streams.open() >= streams_max {
+        if self.streams.open() >= self.streams_max() {
             return Err(CannotOpen::Full);
         }
         let id = self.next;

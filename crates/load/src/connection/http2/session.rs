@@ -6,7 +6,6 @@ mod send;
 
 use onrush_engine::Instant;
 use onrush_http::http2::code::Code;
-use onrush_http::http2::limits::STREAMS_BEFORE_SETTINGS;
 use onrush_http::http2::{Connection, LocalSettings, Role};
 
 use super::lane::Passed;
@@ -16,12 +15,10 @@ use crate::protocol::http2::Codec;
 
 /// What a connection says of itself.
 const SETTINGS: LocalSettings = LocalSettings {
-    // Servers open none: they are told not to push.
-    concurrent_streams_max: u32::MAX,
     stream_window: WINDOW_BYTES,
     connection_window: WINDOW_BYTES,
     list_bytes_max: LIST_BYTES_MAX,
-    ..LocalSettings::DEFAULT
+    ..LocalSettings::CLIENT
 };
 
 /// A connection and what is known of it.
@@ -45,8 +42,6 @@ pub(super) struct Session {
     has_responded: bool,
     /// More has come than a response that has ended, and it is not counted yet.
     is_exceeded: bool,
-    /// The server has said its settings.
-    is_settled: bool,
     /// No stream is opened any more.
     is_leaving: bool,
     /// Why the server goes away, where it has said so.
@@ -72,7 +67,6 @@ impl Session {
             opened: 0,
             has_responded: false,
             is_exceeded: false,
-            is_settled: false,
             is_leaving: false,
             gone: None,
             looked: now,
@@ -104,14 +98,11 @@ impl Session {
 
     /// How many streams may be opened now.
     pub(super) fn room(&self) -> u32 {
-        if self.is_leaving {
-            return 0;
+        let open = self.connection.open_streams();
+        match self.is_leaving {
+            true => 0,
+            false => self.connection.streams_max().saturating_sub(open),
         }
-        let most = match self.is_settled {
-            true => self.connection.peer().concurrent_streams_max,
-            false => STREAMS_BEFORE_SETTINGS,
-        };
-        most.saturating_sub(self.connection.open_streams())
     }
 
     /// Whether there is nothing left to do on the connection.

@@ -103,7 +103,7 @@ struct Asking<'l> {
 impl Asking<'_> {
     /// Steps over what has come; how many bytes are done with.
     fn take(&mut self, received: &[u8]) -> Result<usize, Failure> {
-        if received.starts_with(b"HTTP/") {
+        if self.http.is_answered_in_http1(received) {
             return Err(Failure::BadResponse("it speaks HTTP/1".into()));
         }
         let mut at = 0;

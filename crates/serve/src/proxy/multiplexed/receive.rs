@@ -23,7 +23,7 @@ impl State {
         now: Instant,
     ) -> Result<usize, Failure> {
         self.received_at = now;
-        if !self.is_settled && input.starts_with(b"HTTP/") {
+        if self.http.is_answered_in_http1(input) {
             return Err(Failure::BadResponse(
                 "it speaks HTTP/1, and protocol = \"h2\" is said of it".into(),
             ));

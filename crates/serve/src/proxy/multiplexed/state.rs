@@ -39,8 +39,6 @@ pub(super) struct State {
     pub(super) stage: Stage,
     /// It is connected to its server, which may have been sent something.
     pub(super) is_made: bool,
-    /// The server has said its settings.
-    pub(super) is_settled: bool,
     /// How many streams the server has last said that a connection may have; nothing before it has.
     said: Said,
     /// By the slots of their streams.
@@ -76,12 +74,10 @@ pub(super) enum Stage {
 impl State {
     pub(super) fn new(bounds: Multiplexing, scheme: &'static str, said: Said) -> State {
         let settings = LocalSettings {
-            // Servers open none: they are told not to push.
-            concurrent_streams_max: u32::MAX,
             stream_window: MULTIPLEXED_WINDOW,
             // All streams may use their windows at once.
             connection_window: bounds.streams_max * MULTIPLEXED_WINDOW,
-            ..LocalSettings::DEFAULT
+            ..LocalSettings::CLIENT
         };
         let mut frames = Vec::new();
         State {
@@ -91,7 +87,6 @@ impl State {
             streams_max: bounds.streams_max,
             stage: Stage::Open,
             is_made: false,
-            is_settled: false,
             said,
             flows: Vec::new(),
             early: Vec::new(),
@@ -123,7 +118,7 @@ impl State {
 
     /// How many more requests have such a stream.
     pub(super) fn free(&self) -> u32 {
-        let most = match self.is_settled {
+        let most = match self.http.is_settled() {
             true => Some(self.http.peer().concurrent_streams_max),
             false => self.said.get(),
         };
@@ -134,7 +129,7 @@ impl State {
     /// How many streams may be open. A server that has never said how many it takes gets one: it would refuse those that are too many
     /// for it, and its settings come with the first that it sends.
     fn streams_at_once(&self) -> u32 {
-        let most = match self.is_settled {
+        let most = match self.http.is_settled() {
             true => self.http.peer().concurrent_streams_max,
             false => self.said.get().unwrap_or(1).min(STREAMS_BEFORE_SETTINGS),
         };
@@ -150,7 +145,6 @@ impl State {
 
     /// The server has said its settings.
     pub(super) fn settle(&mut self) {
-        self.is_settled = true;
         self.said.set(Some(self.http.peer().concurrent_streams_max));
         self.settle_tunnels(self.received_at);
     }

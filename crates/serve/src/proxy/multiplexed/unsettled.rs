@@ -27,7 +27,7 @@ impl State {
         patience: Patience,
         now: Instant,
     ) {
-        if self.is_settled {
+        if self.http.is_settled() {
             return match self.takes_tunnels() {
                 true => self.enter(flow, head, patience, now),
                 false => flow.fail(Failure::NoWebSocket),

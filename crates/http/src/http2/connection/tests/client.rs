@@ -1,6 +1,7 @@
 //! What is different on a client: it opens streams, and responses may have interim ones before them.
 
 use super::*;
+use crate::http2::limits::STREAMS_BEFORE_SETTINGS;
 use crate::http2::stream::Content;
 use crate::http2::{CannotOpen, Closed};
 
@@ -40,6 +41,28 @@ fn it_begins_with_preface_and_settings_without_push() {
             .chunks(6)
             .any(|setting| setting == [0, 2, 0, 0, 0, 0])
     );
+}
+
+#[test]
+fn settings_decide_how_many_streams_may_be_open() {
+    let mut side = Side::new(Role::Client, LocalSettings::CLIENT);
+    assert!(!side.connection.is_settled());
+    assert_eq!(side.connection.streams_max(), STREAMS_BEFORE_SETTINGS);
+    side.hear(&setting(3, 1));
+    assert!(side.connection.is_settled());
+    assert_eq!(side.connection.streams_max(), 1);
+    assert!(open(&mut side, Content::Any).is_ok());
+    assert_eq!(open(&mut side, Content::Any), Err(CannotOpen::Full));
+}
+
+#[test]
+fn an_answer_in_http1_is_told_from_frames_before_settings() {
+    let mut side = Side::new(Role::Client, LocalSettings::CLIENT);
+    let answer = b"HTTP/1.1 400 Bad Request\r\n";
+    assert!(side.connection.is_answered_in_http1(answer));
+    assert!(!side.connection.is_answered_in_http1(&settings()));
+    side.hear(&settings());
+    assert!(!side.connection.is_answered_in_http1(answer));
 }
 
 #[test]

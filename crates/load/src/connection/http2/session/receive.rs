@@ -33,7 +33,7 @@ impl Session {
         now: Instant,
     ) -> Result<usize, Lost> {
         self.note_written(stream, lanes);
-        if !self.is_settled && input.starts_with(b"HTTP/") {
+        if self.connection.is_answered_in_http1(input) {
             return Err(Lost::Refused(match codec_of(core_run).speaks() {
                 Speaks::Http => {
                     "the server speaks HTTP/1: leave --http2 out, or ask where HTTP/2 is spoken (https:// as a rule)"
@@ -122,8 +122,7 @@ impl Session {
             }
             Event::DataOfClosed(_) => self.is_exceeded = true,
             Event::GoAway { last, code } => self.go(lanes, last, code),
-            Event::Settings => self.is_settled = true,
-            Event::Window(_) | Event::Pong(_) | Event::Nothing => {}
+            Event::Settings | Event::Window(_) | Event::Pong(_) | Event::Nothing => {}
         }
         Ok(Some(done))
     }
