@@ -21,6 +21,7 @@ pub use trailers::{request_trailers, response_trailers};
 pub use upgrade::{Asks, as_upgrade};
 
 use super::fields::FieldSection;
+use super::stream::End;
 use crate::Framing;
 use crate::Limits;
 use crate::Refusal;
@@ -69,6 +70,16 @@ pub enum Follows {
     More,
     /// Nothing: the frame has END_STREAM.
     Nothing,
+}
+
+impl From<End> for Follows {
+    #[inline]
+    fn from(end: End) -> Follows {
+        match end {
+            End::Open => Follows::More,
+            End::Stream => Follows::Nothing,
+        }
+    }
 }
 
 const REPEATED_PSEUDO: Rejection = Rejection::Malformed("a repeated pseudo-field");
@@ -126,5 +137,16 @@ fn announced(length: Option<u64>, follows: Follows) -> Result<Framing, Rejection
         (Some(length), Follows::More | Follows::Nothing) => Ok(Framing::Length(length)),
         (None, Follows::Nothing) => Ok(Framing::None),
         (None, Follows::More) => Ok(Framing::Chunked),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_follows_the_end_of_a_stream() {
+        assert_eq!(Follows::from(End::Stream), Follows::Nothing);
+        assert_eq!(Follows::from(End::Open), Follows::More);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::{Encoder, Indexing};
-use onrush_http::http2::message::{self, Follows, Rejection};
+use onrush_http::http2::message;
 use onrush_http::http2::{CannotOpen, Connection, Content, End, Stream};
 use onrush_http::{HeaderSlots, Method, header_is};
 
@@ -161,16 +161,9 @@ impl Codec {
         fields: &FieldSection,
         end: End,
     ) -> Result<u16, &'static str> {
-        let follows = match end {
-            End::Open => Follows::More,
-            End::Stream => Follows::Nothing,
-        };
         let mut slots = HeaderSlots::new();
-        let head = message::response(fields, &mut slots, method, follows, &RESPONSE_LIMITS);
-        let head = head.map_err(|rejection| match rejection {
-            Rejection::Malformed(reason) => reason,
-            Rejection::Refused(refusal) => refusal.reason,
-        })?;
+        let head = message::response(fields, &mut slots, method, end.into(), &RESPONSE_LIMITS);
+        let head = head.map_err(|rejection| rejection.reason())?;
         if let Some(jar) = self.jars.get(index as usize) {
             let fields = head.headers.iter();
             let cookies = fields.filter(|field| header_is(field.name, "set-cookie"));

@@ -4,6 +4,7 @@ use std::fmt;
 
 use onrush_engine::{Error, Kind};
 use onrush_http::http2::code::Code;
+use onrush_http::http2::message::Rejection;
 use onrush_http::{Place, Refusal};
 use onrush_tls::Transport;
 
@@ -68,6 +69,15 @@ impl From<Refusal> for Fault {
         Self {
             what: refusal.reason,
             place: refusal.place,
+        }
+    }
+}
+
+impl From<Rejection> for Fault {
+    fn from(rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::Malformed(reason) => reason.into(),
+            Rejection::Refused(refusal) => refusal.into(),
         }
     }
 }

@@ -54,15 +54,15 @@ impl Stream {
         (stream, end): (http2::Stream, End),
         fields: Box<FieldSection>,
     ) -> Self {
-        let (follows, body) = match end {
-            End::Stream => (Follows::Nothing, Receiving::Whole),
-            End::Open => (Follows::More, Receiving::Open),
+        let body = match end {
+            End::Stream => Receiving::Whole,
+            End::Open => Receiving::Open,
         };
         Self {
             flow: session.open(stream, body),
             session: Rc::clone(session),
             fields: Some(fields),
-            follows,
+            follows: end.into(),
             framing: Framing::None,
             whole: Vec::new(),
         }

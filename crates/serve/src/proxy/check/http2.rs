@@ -5,7 +5,7 @@ use std::rc::Rc;
 use onrush_engine::{Input, Instant, Kind};
 use onrush_http::Method;
 use onrush_http::http2::hpack::Indexing;
-use onrush_http::http2::message::{self, Follows, Lines, Rejection};
+use onrush_http::http2::message::{self, Lines};
 use onrush_http::http2::{Cause, Connection, Content, End, Event, LocalSettings, Role, Stream};
 use onrush_http::{HeaderSlots, Limits};
 use onrush_tls::Transport;
@@ -114,17 +114,10 @@ impl Asking<'_> {
             match step.event {
                 Event::NeedMore(_) => break,
                 Event::Head { fields, end, .. } => {
-                    let follows = match end {
-                        End::Open => Follows::More,
-                        End::Stream => Follows::Nothing,
-                    };
                     let mut slots = HeaderSlots::new();
                     let head =
-                        message::response(fields, &mut slots, Method::Get, follows, self.limits);
-                    let head = head.map_err(|rejection| match rejection {
-                        Rejection::Malformed(reason) => Failure::BadResponse(reason.into()),
-                        Rejection::Refused(refusal) => Failure::BadResponse(refusal.into()),
-                    })?;
+                        message::response(fields, &mut slots, Method::Get, end.into(), self.limits);
+                    let head = head.map_err(|rejection| Failure::BadResponse(rejection.into()))?;
                     self.answer.status = head.status;
                     self.answer.is_whole = end == End::Stream;
                     self.answer.grpc_status = grpc_status(fields.iter());

@@ -2,8 +2,7 @@
 
 use onrush_config::plan::Multiplexing;
 use onrush_http::HeaderSlots;
-use onrush_http::http2::End;
-use onrush_http::http2::message::{self, Follows};
+use onrush_http::http2::message;
 
 use super::Duplicate;
 use crate::limits::MIRROR_RESPONSE_BYTES_MAX;
@@ -36,14 +35,10 @@ impl Duplicate {
         let stream = Lease::stream(to, bounds, request, &self.worker);
         loop {
             let (fields, end) = stream.head().await?;
-            let follows = match end {
-                End::Open => Follows::More,
-                End::Stream => Follows::Nothing,
-            };
             let mut slots = HeaderSlots::new();
             let limits = &self.worker.limits;
-            let head = message::response(&fields, &mut slots, self.method, follows, limits);
-            let head = head.map_err(|rejection| Failure::BadResponse(rejection.reason().into()))?;
+            let head = message::response(&fields, &mut slots, self.method, end.into(), limits);
+            let head = head.map_err(|rejection| Failure::BadResponse(rejection.into()))?;
             if head.status >= 200 {
                 self.responded(head.status, sent);
                 break;

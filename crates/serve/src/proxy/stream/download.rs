@@ -7,7 +7,7 @@ use std::time::Duration;
 use onrush_engine::{Error, Kind};
 use onrush_http::http2::End;
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::message::{self, Follows, Rejection};
+use onrush_http::http2::message;
 use onrush_http::response::ResponseHead;
 use onrush_http::{HeaderSlots, Method};
 
@@ -121,18 +121,11 @@ impl<'a> StreamDownload<'a> {
         fields: &FieldSection,
         end: End,
     ) -> Result<Option<(Opened, Done)>, Failure> {
-        let follows = match end {
-            End::Open => Follows::More,
-            End::Stream => Follows::Nothing,
-        };
         let attempt = self.attempt;
         let mut slots = HeaderSlots::new();
         let (method, limits) = (attempt.forward.sent_method(), &attempt.worker.limits);
-        let head = message::response(fields, &mut slots, method, follows, limits);
-        let head = head.map_err(|rejection| match rejection {
-            Rejection::Malformed(reason) => Failure::BadResponse(reason.into()),
-            Rejection::Refused(refusal) => Failure::BadResponse(refusal.into()),
-        })?;
+        let head = message::response(fields, &mut slots, method, end.into(), limits);
+        let head = head.map_err(|rejection| Failure::BadResponse(rejection.into()))?;
         let is_tunnel = method == Method::Connect && (200..300).contains(&head.status);
         // From here on it is the same agreement as that of a server of HTTP/1 (RFC 8441 5).
         let status = match is_tunnel {
