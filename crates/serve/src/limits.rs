@@ -102,10 +102,6 @@ pub(crate) const MULTIPLEXED_SPARE_MAX: usize = 128;
 /// Requests that wait without tasks whose memory a core keeps, 300 bytes each.
 pub(crate) const PARKED_SPARE_MAX: usize = 512;
 
-/// Bytes of a request's fields whose block a multiplexed connection to a server keeps, to append it again: those of a browser with a
-/// cookie or two.
-pub(crate) const MULTIPLEXED_REPEATED_MAX: usize = 2048;
-
 /// Receive window of a stream to a server. A stalled stream holds this much data, and 5 KB for its request and task: in total
 /// less than 64 KiB.
 pub(crate) const MULTIPLEXED_WINDOW: u32 = 56 * 1024;

@@ -196,8 +196,8 @@ impl Transport {
         }
     }
 
-    /// Queues a copy of `bytes`, in buffers of the core. When none is free, the copy is in memory of its own: what is written may
-    /// have changed the state of the protocol and cannot be taken back.
+    /// Queues a copy of `bytes` in buffers of the core, or on the heap if no buffer is free: the bytes may have changed the state of
+    /// a protocol (HPACK, windows), so they must be sent.
     pub fn queue_bytes(&self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let Ok(mut buffer) = self.core().buffer() else {

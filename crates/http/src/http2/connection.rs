@@ -141,20 +141,20 @@ impl Connection {
         &self.peer
     }
 
-    /// Whether the peer's first SETTINGS have come, which are the first that it sends (RFC 9113 3.4).
+    /// Whether the peer's SETTINGS, its first frame (RFC 9113 3.4), have been received.
     #[inline]
     pub fn is_settled(&self) -> bool {
         !matches!(self.expect, Expect::Preface | Expect::Settings)
     }
 
-    /// Whether `input`, the first that has come from a server, is HTTP/1: the server does not speak HTTP/2.
+    /// Whether the first bytes that a client receives, `input`, are a response of HTTP/1: the server does not support HTTP/2.
     #[inline]
     pub fn is_answered_in_http1(&self, input: &[u8]) -> bool {
         matches!(self.expect, Expect::Settings) && input.starts_with(b"HTTP/")
     }
 
-    /// Streams that the peer lets us have open: as its SETTINGS say (RFC 9113 5.1.2), and before they have come a number that
-    /// servers rarely refuse.
+    /// Streams that we may have open: SETTINGS_MAX_CONCURRENT_STREAMS of the peer (RFC 9113 5.1.2), or
+    /// [`STREAMS_BEFORE_SETTINGS`] until its SETTINGS are received.
     #[inline]
     pub fn streams_max(&self) -> u32 {
         match self.is_settled() {

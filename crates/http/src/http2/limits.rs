@@ -19,6 +19,9 @@ pub const PRIORITY_BYTES_MAX: u32 = 256;
 /// head.
 pub const PRIORITIES_AHEAD_MAX: usize = 4;
 
+/// Bytes of a request head whose header block a client keeps and sends again. A browser's head with a cookie or two is smaller.
+pub const REPEATED_HEAD_BYTES_MAX: usize = 2048;
+
 /// Streams that a client opens before the server has said how many it takes. RFC 9113 6.5.2 advises servers to take 100 at
 /// least; those beyond what it takes would be refused.
 pub const STREAMS_BEFORE_SETTINGS: u32 = 100;

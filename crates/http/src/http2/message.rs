@@ -8,13 +8,15 @@ pub mod write;
 
 mod field_lines;
 mod lines;
+mod repeated_head;
 mod request;
 mod response;
 mod trailers;
 mod upgrade;
 
 pub use field_lines::{fields_of_lines, lines_of_fields};
-pub use lines::Lines;
+pub use lines::{Lines, split_head};
+pub use repeated_head::RepeatedHead;
 pub use request::{ExtendedConnect, Request, request};
 pub use response::response;
 pub use trailers::{request_trailers, response_trailers};

@@ -68,7 +68,7 @@ impl LocalSettings {
         resets_per_second: RESETS_PER_SECOND,
     };
 
-    /// The same for clients: no bound on the streams of servers, which open none, since clients say that they take no pushes.
+    /// Defaults of a client. It sends no bound on concurrent streams: a server opens streams only to push, which is disabled.
     pub const CLIENT: LocalSettings = LocalSettings {
         concurrent_streams_max: u32::MAX,
         ..LocalSettings::DEFAULT

@@ -1,26 +1,23 @@
 //! HTTP/2: requests of a mix become header blocks and bodies, in any order, each on a stream of its own. What a response
 //! says is its status, as with HTTP/1.1, and its requests are the same: a head of HTTP/1.1 is what a block is made from.
 
-mod lines;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::hpack::{Encoder, Indexing};
-use onrush_http::http2::message;
+use onrush_http::http2::hpack::{Indexing, Sensitivity};
+use onrush_http::http2::message::{self, RepeatedHead, split_head};
 use onrush_http::http2::{CannotOpen, Connection, Content, End, Stream};
 use onrush_http::{HeaderSlots, Method, header_is};
 
 use super::http1::Bodies;
 use crate::limits::http1::RESPONSE_LIMITS;
-use crate::limits::http2::PATHS_KEPT_MAX;
+use crate::limits::http2::{HEADS_KEPT_MAX, PATHS_KEPT_MAX};
 use crate::pace::target::Scheme;
 use crate::requests::cookies::{Cookie, Jar};
 use crate::requests::mix::{Mix, Recipe};
 use crate::requests::request::Last;
-use lines::{Fields, Lines};
 
 /// What writes a core's requests and reads the heads of the responses.
 pub(crate) struct Codec {
@@ -29,6 +26,8 @@ pub(crate) struct Codec {
     speaks: Speaks,
     /// What becomes of a path that no table has.
     path_indexing: Indexing,
+    /// Request heads that each connection keeps.
+    heads_kept: usize,
     /// For each recipe whose requests are all the same, what they are.
     fixed: Box<[Option<Fixed>]>,
     /// Another request, as HTTP/1.1 has it.
@@ -48,7 +47,7 @@ pub(crate) enum Speaks {
 
 /// A request that never changes.
 struct Fixed {
-    fields: Fields,
+    head: Box<[u8]>,
     body: Option<Rc<[u8]>>,
 }
 
@@ -63,6 +62,7 @@ impl Codec {
     /// For a core with so many connections to a server of `scheme`.
     pub(super) fn new(mix: &Arc<Mix>, scheme: Scheme, connections: usize) -> Codec {
         let bodies = Bodies::default();
+        let heads_kept_max = PATHS_KEPT_MAX.max(HEADS_KEPT_MAX / connections.max(1));
         let recipes = mix.recipes().iter().enumerate();
         let fixed = recipes.map(|(place, recipe)| {
             (recipe.is_fixed() && !mix.keeps_cookies()).then(|| Fixed::new(mix, place))
@@ -80,6 +80,7 @@ impl Codec {
                 ..=PATHS_KEPT_MAX => Indexing::Incremental,
                 _ => Indexing::Without,
             },
+            heads_kept: mix.recipes().len().min(heads_kept_max),
             fixed: fixed.collect(),
             text: RefCell::default(),
             bodies,
@@ -91,45 +92,48 @@ impl Codec {
         }
     }
 
+    /// Storage for the last request heads of a connection: one per recipe, or one for several recipes if there are many.
+    pub(crate) fn repeated_heads(&self) -> Box<[RepeatedHead]> {
+        let heads = (0..self.heads_kept).map(|_| RepeatedHead::default());
+        heads.collect()
+    }
+
     /// Opens a stream on connection `index` of the core with request `number` of the run, which is made after the recipe at
-    /// `place`.
+    /// `place`. `heads` are from [`Codec::repeated_heads`], for this connection.
     ///
     /// # Errors
     /// As [`Connection::open`].
     pub(crate) fn open(
         &self,
-        connection: &mut Connection,
+        (connection, heads): (&mut Connection, &mut [RepeatedHead]),
         index: u32,
         (number, place): (u64, usize),
         out: &mut Vec<u8>,
     ) -> Result<Opened, CannotOpen> {
         let method = self.mix.recipes()[place].method;
-        if let Some(fixed) = &self.fixed[place] {
-            let end = end_of(fixed.body.as_deref());
-            let stream = connection.open(end, content(method), out, |encoder, out| {
-                fixed
-                    .fields
-                    .put(self.scheme, self.path_indexing, encoder, out);
+        let repeated = &mut heads[place % heads.len()];
+        let mut put = |head: &[u8], body: Option<&[u8]>, out: &mut Vec<u8>| {
+            let head = (head, Sensitivity::Usual);
+            let from = (self.scheme, self.path_indexing);
+            let stream = connection.open(end_of(body), content(method), out, |encoder, out| {
+                repeated.put(head, from, encoder, out);
             })?;
-            let body = fixed.body.as_ref();
             let is_sent = body.is_none_or(|body| sends_whole(connection, stream, body, out));
-            return Ok(Opened {
-                stream,
-                body: body.filter(|_| !is_sent).cloned(),
-            });
+            Ok((stream, is_sent))
+        };
+        if let Some(fixed) = &self.fixed[place] {
+            let (stream, is_sent) = put(&fixed.head, fixed.body.as_deref(), out)?;
+            let body = fixed.body.as_ref().filter(|_| !is_sent).cloned();
+            return Ok(Opened { stream, body });
         }
         let text = &mut *self.text.borrow_mut();
         text.clear();
         let jar = self.jars.get(index as usize).map(RefCell::borrow);
         let large = self.mix.write(number, Last::No, jar.as_deref(), text);
-        let (lines, written) = Lines::split(text);
+        let (head, written) = split_head(text);
         let body = large.map_or(written, |body| body);
         let body = (!body.is_empty()).then_some(body);
-        let put = |encoder: &mut Encoder, out: &mut Vec<u8>| {
-            lines.put(self.scheme, self.path_indexing, encoder, out);
-        };
-        let stream = connection.open(end_of(body), content(method), out, put)?;
-        let is_sent = body.is_none_or(|body| sends_whole(connection, stream, body, out));
+        let (stream, is_sent) = put(head, body, out)?;
         let body = match large {
             _ if is_sent => None,
             Some(body) => Some(self.bodies.own(body)),
@@ -179,10 +183,10 @@ impl Fixed {
         let mut text = Vec::new();
         let values = mix.values(0);
         let large = mix.write_recipe(place, &values, &[], (Last::No, None), &mut text);
-        let (lines, written) = Lines::split(&text);
+        let (head, written) = split_head(&text);
         let body = large.map_or(written, |body| &**body);
         Fixed {
-            fields: lines.keep(),
+            head: head.into(),
             body: (!body.is_empty()).then(|| body.into()),
         }
     }

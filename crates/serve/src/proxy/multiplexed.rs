@@ -28,7 +28,6 @@ pub(crate) mod carrier;
 mod flow;
 mod lateness;
 mod receive;
-mod repeated_head;
 mod request;
 mod send;
 mod state;

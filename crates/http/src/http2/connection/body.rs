@@ -1,12 +1,12 @@
-//! Bodies that lie in memory, frame by frame as windows take them (RFC 9113 6.9.1), and their ends (RFC 9113 8.1).
+//! Sends bodies from memory within the flow-control windows (RFC 9113 6.9.1), and ends messages (RFC 9113 8.1).
 
 use super::{Closed, Connection};
 use crate::http2::message::{fields_of_lines, write};
 use crate::http2::stream::{End, Stream};
 
 impl Connection {
-    /// Sends the start of `left`, the rest of a body, in one DATA frame: as much as is [sendable](Connection::sendable). A frame
-    /// with all of it has `end`. Returns the number of bytes sent.
+    /// Sends the next bytes of a body in one DATA frame: as many of `left` as are [sendable](Connection::sendable). The frame has
+    /// `end` if it contains all of `left`. Returns the number of bytes sent.
     ///
     /// # Errors
     /// When the stream is closed; nothing is written then.
@@ -28,8 +28,8 @@ impl Connection {
         Ok(count)
     }
 
-    /// Ends a stream whose body is written: with the trailers of these [lines](fields_of_lines), or an empty DATA frame where there
-    /// are none.
+    /// Ends a message whose body is written: with trailers made of [field lines](fields_of_lines), or with an empty DATA frame if
+    /// there are none.
     ///
     /// # Errors
     /// When the stream is closed; nothing is written then.

@@ -1,9 +1,9 @@
-//! Field lines of HTTP/1 (RFC 9112 5) that this program has written, and the fields of HTTP/2 that they stand for.
+//! Field lines of HTTP/1 (RFC 9112 5) that this program has written, as fields of HTTP/2, and the reverse.
 
 use memchr::memchr;
 
-/// Names and values of `lines`, each of which ends with a line feed. A line without a colon, such as the empty one behind a
-/// trailer section, is skipped.
+/// Names and values of `lines`. Each line ends with a line feed; lines without a colon, such as the empty one after trailers,
+/// are skipped.
 #[inline]
 pub fn fields_of_lines(lines: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
     let mut rest = lines;

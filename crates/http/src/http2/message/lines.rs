@@ -24,8 +24,7 @@ impl<'t> Lines<'t> {
     /// # Panics
     /// When no empty line ends it.
     pub fn of(text: &'t [u8]) -> Lines<'t> {
-        let head_end = memmem::find(text, b"\r\n\r\n").expect("a head ends with an empty line");
-        Self::whole(&text[..head_end + 4])
+        Self::whole(split_head(text).0)
     }
 
     /// The head that is all of `text`, up to the empty line that ends it.
@@ -155,6 +154,15 @@ impl<'t> Lines<'t> {
     }
 }
 
+/// Splits a request into its head, including the empty line, and its body.
+///
+/// # Panics
+/// When no empty line ends it.
+pub fn split_head(text: &[u8]) -> (&[u8], &[u8]) {
+    let fields_end = memmem::find(text, b"\r\n\r\n").expect("a head ends with an empty line");
+    text.split_at(fields_end + 4)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +228,13 @@ mod tests {
         ];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn a_text_is_a_head_and_a_body() {
+        let (head, body) = split_head(b"PUT / HTTP/1.1\r\nContent-Length: 4\r\n\r\n\r\n\r\n");
+        assert!(head.ends_with(b"Length: 4\r\n\r\n"));
+        assert_eq!(body, b"\r\n\r\n");
     }
 
     #[test]

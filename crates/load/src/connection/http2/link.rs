@@ -177,7 +177,7 @@ impl Link {
         let now = self.core_run.core.now_exact();
         {
             let shared = &mut *self.shared.borrow_mut();
-            shared.session = Some(Session::new(shared.lanes.len(), now));
+            shared.session = Some(Session::new(&self.core_run, shared.lanes.len(), now));
             shared.sessions += 1;
             shared.made = now;
             shared.invite(&self.core_run);

@@ -6,6 +6,7 @@ mod send;
 
 use onrush_engine::Instant;
 use onrush_http::http2::code::Code;
+use onrush_http::http2::message::RepeatedHead;
 use onrush_http::http2::{Connection, LocalSettings, Role};
 
 use super::lane::Passed;
@@ -24,6 +25,8 @@ const SETTINGS: LocalSettings = LocalSettings {
 /// A connection and what is known of it.
 pub(super) struct Session {
     connection: Connection,
+    /// The last request heads.
+    heads: Box<[RepeatedHead]>,
     /// Frames that wait to be sent.
     out: Vec<u8>,
     /// For each slot of a stream, the lane that it is of.
@@ -53,10 +56,11 @@ pub(super) struct Session {
 
 impl Session {
     /// One that begins at `now`, for so many lanes.
-    pub(super) fn new(lanes: usize, now: Instant) -> Session {
+    pub(super) fn new(core_run: &CoreRun, lanes: usize, now: Instant) -> Session {
         let mut out = Vec::new();
         Session {
             connection: Connection::new(Role::Client, SETTINGS, &mut out),
+            heads: codec_of(core_run).repeated_heads(),
             out,
             lane_of_slot: vec![0; lanes].into(),
             unsent: Vec::with_capacity(lanes),

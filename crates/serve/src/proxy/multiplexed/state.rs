@@ -9,12 +9,12 @@ use onrush_engine::Instant;
 use onrush_http::Method;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
+use onrush_http::http2::hpack::Indexing;
 use onrush_http::http2::limits::STREAMS_BEFORE_SETTINGS;
-use onrush_http::http2::message::Lines;
+use onrush_http::http2::message::{Lines, RepeatedHead};
 use onrush_http::http2::{CannotOpen, Connection, End, LocalSettings, Role, Stream};
 
 use super::flow::{Flow, Sending};
-use super::repeated_head::RepeatedHead;
 use super::request::{Body, Patience, Request};
 use super::unsettled::Unsettled;
 use crate::limits::{MULTIPLEXED_SPARE_MAX, MULTIPLEXED_WINDOW};
@@ -223,7 +223,10 @@ impl State {
                         encoder.set_sensitivity(sensitivity);
                         Lines::whole(head).put_connect(PROTOCOL, scheme, encoder, out);
                     }
-                    _ => repeated.put((head, sensitivity), scheme, encoder, out),
+                    _ => {
+                        let from = (scheme, Indexing::Without);
+                        repeated.put((head, sensitivity), from, encoder, out);
+                    }
                 },
             );
         let stream = match opened {

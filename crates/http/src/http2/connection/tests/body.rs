@@ -1,9 +1,9 @@
-//! Bodies from memory, and how they end (RFC 9113 8.1).
+//! Bodies sent from memory (RFC 9113 6.9.1) and the ends of messages (RFC 9113 8.1).
 
 use super::*;
 use crate::http2::Closed;
 
-/// A server with one request, which has answered 200, and what comes of its next frames.
+/// A server that has sent the head of its response on a stream with a window of 5 bytes.
 fn answering() -> (Side, Stream) {
     let mut side = Side::server();
     side.hear(&[setting(4, 5), get(1)].concat());

@@ -25,7 +25,8 @@ impl Session {
     ) -> Option<u64> {
         let before = self.out.len();
         let request = (lane.number, lane.kind);
-        let opened = codec_of(core_run).open(&mut self.connection, index, request, &mut self.out);
+        let session = (&mut self.connection, &mut *self.heads);
+        let opened = codec_of(core_run).open(session, index, request, &mut self.out);
         let opened = match opened {
             Ok(opened) => opened,
             Err(CannotOpen::Full) => return None,
