@@ -15,6 +15,9 @@ use rustix::process::{Pid, Signal, kill_process};
 /// What takes longer than this on the slowest machine has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Pause between two looks at a condition: the program under test needs the CPU.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// `onrush` with these words behind it.
 pub(crate) fn onrush(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_onrush"));
@@ -62,7 +65,7 @@ pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> 
             return value;
         }
         assert!(Instant::now() < deadline, "waited in vain for {what}");
-        thread::yield_now();
+        thread::park_timeout(LOOK);
     }
 }
 
