@@ -1,6 +1,7 @@
-//! Automation of the repository, in Rust: `cargo xtask tidy`, `cargo xtask tables`.
+//! Automation of the repository, in Rust: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask tables`.
 #![forbid(unsafe_code)]
 
+mod test;
 mod tidy;
 
 mod code;
@@ -15,7 +16,11 @@ use anyhow::{Context, bail};
 
 use crate::tree::Tree;
 
-const USAGE: &str = "usage: cargo xtask tidy      checks the rules of STYLE.md and ARCHITECTURE.md that a program can check
+const USAGE: &str = "usage: cargo xtask test      runs the tests side by side, without the slow ones
+       cargo xtask test NAME...    runs the tests with one of these strings in their name, slow ones too
+       cargo xtask test --rest    runs the slow tests
+       cargo xtask test --list    prints the names of all tests
+       cargo xtask tidy      checks the rules of STYLE.md and ARCHITECTURE.md that a program can check
        cargo xtask tidy --figures    prints entries, lines and circles of rooms of each crate
        cargo xtask tables    copies measured tables of runs/ into the documents that show them";
 
@@ -25,6 +30,7 @@ fn main() -> anyhow::Result<ExitCode> {
         ["tidy"] => tidy(),
         ["tidy", "--figures"] => figures(),
         ["tables"] => tables(),
+        ["test", ref arguments @ ..] => test::run(arguments),
         _ => bail!("{USAGE}"),
     }
 }

@@ -1,0 +1,266 @@
+//! Test programs that Cargo builds, and the tests in them.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail, ensure};
+use serde_json::Value;
+
+/// A test program.
+#[derive(Debug)]
+pub(crate) struct Suite {
+    /// Name of its package.
+    pub(crate) package: String,
+    /// Option of `cargo test` that selects it, such as `--lib` or `--test end_to_end`.
+    pub(crate) target: String,
+    pub(crate) program: PathBuf,
+    /// Directory of its package, in which Cargo starts tests.
+    pub(crate) directory: PathBuf,
+    pub(crate) tests: Vec<Test>,
+}
+
+/// A test function.
+#[derive(Debug)]
+pub(crate) struct Test {
+    pub(crate) name: String,
+    /// Whether `#[ignore]` leaves it to `make test-all`.
+    pub(crate) is_slow: bool,
+}
+
+/// Tests to run.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Selection {
+    /// All but the slow ones.
+    Fast,
+    /// Those that `Fast` leaves out, and tests with several seeds with the seeds that `Fast` leaves out.
+    Rest,
+    /// Those whose name contains one of these strings, slow ones too.
+    Named(Vec<String>),
+}
+
+/// Tests that run on simulated networks with several seeds, by suite and the start of their name.
+const SEEDED: &[(&str, &str)] = &[
+    ("onrush-engine --test drivers", ""),
+    ("onrush-load --lib", "connection::"),
+    ("onrush-serve --lib", ""),
+    ("onrush-tls --lib", "transport::"),
+];
+
+/// Seeds that a test takes: the value of `ONRUSH_TEST_SEEDS`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Seeds {
+    /// The first few; the variable is not set.
+    First,
+    Rest,
+    All,
+}
+
+impl Seeds {
+    pub(crate) fn variable(self) -> Option<(&'static str, &'static str)> {
+        let value = match self {
+            Seeds::First => return None,
+            Seeds::Rest => "rest",
+            Seeds::All => "all",
+        };
+        Some(("ONRUSH_TEST_SEEDS", value))
+    }
+}
+
+impl Selection {
+    /// The seeds with which a test runs; `None` when it does not run.
+    pub(crate) fn seeds(&self, suite: &str, test: &Test) -> Option<Seeds> {
+        let is_seeded = || {
+            let mut seeded = SEEDED.iter();
+            seeded.any(|(title, start)| suite == *title && test.name.starts_with(start))
+        };
+        match self {
+            Selection::Fast => (!test.is_slow).then_some(Seeds::First),
+            Selection::Rest if test.is_slow => Some(Seeds::All),
+            Selection::Rest => is_seeded().then_some(Seeds::Rest),
+            Selection::Named(names) => {
+                let mut names = names.iter();
+                let is_named = names.any(|name| test.name.contains(name.as_str()));
+                is_named.then_some(Seeds::All)
+            }
+        }
+    }
+}
+
+/// A test to run, with its suite.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job<'suites> {
+    pub(crate) suite: &'suites Suite,
+    pub(crate) test: &'suites Test,
+    pub(crate) seeds: Seeds,
+}
+
+/// The selected tests, in the order of their suites.
+pub(crate) fn jobs<'suites>(suites: &'suites [Suite], selection: &Selection) -> Vec<Job<'suites>> {
+    let mut jobs = Vec::new();
+    for suite in suites {
+        let title = suite.title();
+        let selected = suite.tests.iter().filter_map(|test| {
+            let seeds = selection.seeds(&title, test)?;
+            Some(Job { suite, test, seeds })
+        });
+        jobs.extend(selected);
+    }
+    jobs
+}
+
+impl Suite {
+    /// Package and target in short: `onrush-serve --lib`.
+    pub(crate) fn title(&self) -> String {
+        format!("{} {}", self.package, self.target)
+    }
+
+    pub(crate) fn slow_tests(&self) -> impl Iterator<Item = &Test> {
+        self.tests.iter().filter(|test| test.is_slow)
+    }
+
+    /// Reads the names of its tests from the program itself.
+    fn list(&mut self) -> anyhow::Result<()> {
+        let slow: BTreeSet<String> = self.names(&["--ignored"])?.into_iter().collect();
+        let tests = self.names(&[])?.into_iter().map(|name| Test {
+            is_slow: slow.contains(&name),
+            name,
+        });
+        self.tests = tests.collect();
+        Ok(())
+    }
+
+    fn names(&self, options: &[&str]) -> anyhow::Result<Vec<String>> {
+        let mut command = Command::new(&self.program);
+        command.args(["--list", "--format", "terse"]).args(options);
+        let output = command
+            .current_dir(&self.directory)
+            .output()
+            .with_context(|| format!("starting {}", self.program.display()))?;
+        ensure!(
+            output.status.success(),
+            "{command:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let text = String::from_utf8(output.stdout).context("names of tests are UTF-8")?;
+        let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
+        Ok(names.map(str::to_owned).collect())
+    }
+}
+
+/// Builds all test programs of the workspace and lists their tests. Cargo prints its messages on standard error.
+pub(crate) fn build() -> anyhow::Result<Vec<Suite>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let output = Command::new(cargo)
+        .current_dir(crate::tree::root())
+        .args(["test", "--no-run", "--workspace", "--lib", "--bins"])
+        .args(["--tests", "--locked", "--message-format"])
+        .arg("json-render-diagnostics")
+        .stderr(Stdio::inherit())
+        .output()
+        .context("starting cargo")?;
+    if !output.status.success() {
+        bail!("the tests do not build");
+    }
+    let text = String::from_utf8(output.stdout).context("messages of cargo are UTF-8")?;
+    let mut suites = Vec::new();
+    for line in text.lines() {
+        let message: Value = serde_json::from_str(line).context("a message of cargo")?;
+        suites.extend(suite(&message));
+    }
+    for suite in &mut suites {
+        suite.list()?;
+    }
+    suites.retain(|suite| !suite.tests.is_empty());
+    // Tests of whole programs wait most: the others fill the time, so they come last.
+    suites.sort_by_key(|suite| (suite.package != "onrush-cli", suite.title()));
+    Ok(suites)
+}
+
+/// The test program that a message of Cargo announces.
+fn suite(message: &Value) -> Option<Suite> {
+    let is_test = message["profile"]["test"] == true;
+    let program = message["executable"].as_str().filter(|_| is_test)?;
+    let target = &message["target"];
+    let name = target["name"].as_str()?;
+    let target = match target["kind"][0].as_str()? {
+        "lib" => "--lib".to_owned(),
+        kind => format!("--{kind} {name}"),
+    };
+    let manifest = PathBuf::from(message["manifest_path"].as_str()?);
+    let directory = manifest.parent()?.to_owned();
+    // path+file:///directory#name@version, or without the name where the directory has it.
+    let id = message["package_id"].as_str()?.rsplit(['/', '#']).next()?;
+    let package = match id.split_once('@') {
+        Some((name, _)) => name.to_owned(),
+        None => directory.file_name()?.to_str()?.to_owned(),
+    };
+    Some(Suite {
+        package,
+        target,
+        program: program.into(),
+        directory,
+        tests: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn suite_is_read_from_artifact_message() {
+        let message = |kind, test| {
+            json!({
+                "reason": "compiler-artifact",
+                "package_id": "path+file:///onrush/crates/cli#onrush-cli@0.1.0",
+                "manifest_path": "/onrush/crates/cli/Cargo.toml",
+                "target": { "kind": [kind], "name": "end_to_end" },
+                "profile": { "test": test },
+                "executable": "/target/debug/deps/end_to_end-1",
+            })
+        };
+        let found = suite(&message("test", true)).expect("a test program");
+        assert_eq!(found.title(), "onrush-cli --test end_to_end");
+        assert_eq!(found.directory, PathBuf::from("/onrush/crates/cli"));
+        let library = suite(&message("lib", true)).expect("a test program");
+        assert_eq!(library.target, "--lib");
+        assert!(suite(&message("bin", false)).is_none());
+    }
+
+    #[test]
+    fn package_without_name_in_id_is_called_as_its_directory() {
+        let message = json!({
+            "package_id": "path+file:///onrush/xtask#0.1.0",
+            "manifest_path": "/onrush/xtask/Cargo.toml",
+            "target": { "kind": ["bin"], "name": "xtask" },
+            "profile": { "test": true },
+            "executable": "/target/debug/deps/xtask-1",
+        });
+        let found = suite(&message).expect("a test program");
+        assert_eq!(found.title(), "xtask --bin xtask");
+    }
+
+    #[test]
+    fn selections_divide_tests() {
+        let test = |name: &str, is_slow| Test {
+            name: name.to_owned(),
+            is_slow,
+        };
+        let (quick, slow) = (test("one::quick", false), test("one::slow", true));
+        let named = Selection::Named(vec!["two".to_owned(), "slow".to_owned()]);
+        let serve = "onrush-serve --lib";
+        for (selection, suite, of_quick, of_slow) in [
+            (Selection::Fast, serve, Some(Seeds::First), None),
+            (Selection::Rest, serve, Some(Seeds::Rest), Some(Seeds::All)),
+            (Selection::Rest, "xtask --bin xtask", None, Some(Seeds::All)),
+            (named, serve, None, Some(Seeds::All)),
+        ] {
+            assert_eq!(selection.seeds(suite, &quick), of_quick, "{selection:?}");
+            assert_eq!(selection.seeds(suite, &slow), of_slow, "{selection:?}");
+        }
+    }
+}
