@@ -1,5 +1,6 @@
 # make run    builds Onrush and measures it on this machine: about a minute after the build, report in out/
-# make test   everything that must hold: format, tidy, lints, tests, documentation
+# make test   what is checked before each commit: format, tidy, lints, and all tests but the slow ones
+# make test-all  what make test leaves out: slow tests, the other seeds of simulated networks, documentation
 # make package  a .deb, a tarball and what an image is built from, in out/package/; make package-test installs and purges it
 # make bench  the comparison with nginx, HAProxy and wrk, report in out/first-light/
 # make browser  the status page of a server in chromium, with pictures in out/status-page/
@@ -13,7 +14,7 @@
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
-.PHONY: help run test bench browser prometheus slurm package package-test fuzz sanitize format tidy lint unit docs release linker components peers
+.PHONY: help run test test-all bench browser prometheus slurm package package-test fuzz sanitize format tidy lint unit slow docs release linker components peers
 
 TARGET_DIRECTORY := $(or $(CARGO_TARGET_DIR),target)
 ONRUSH := $(TARGET_DIRECTORY)/release/onrush
@@ -63,8 +64,12 @@ release: linker
 
 # One after the other, whatever -j says: they would only wait for the same build directory.
 test:
-	@$(MAKE) --no-print-directory -j1 format tidy lint unit docs
+	@$(MAKE) --no-print-directory -j1 format tidy lint unit
 	@echo "== all is well"
+
+test-all:
+	@$(MAKE) --no-print-directory -j1 slow docs
+	@echo "== the rest is well"
 
 format: components
 	@echo "== format"
@@ -72,15 +77,21 @@ format: components
 
 tidy: linker
 	@echo "== tidy"
-	@cargo run --quiet --locked --package xtask -- tidy
+	@cargo run --quiet --locked --bin xtask -- tidy
 
 lint: linker components
 	@echo "== lints"
 	@cargo clippy --workspace --all-targets --locked -- -D warnings
 
-unit: linker peers
+# The features of dependencies are those of the whole workspace with --bin, so that nothing is built twice.
+unit: linker
+	@scripts/packages curl openssl python3 hwloc iproute2 nftables ethtool
 	@echo "== tests"
-	@$(RAISE_FILES); cargo test --workspace --lib --bins --tests --locked --no-fail-fast
+	@$(RAISE_FILES); cargo run --quiet --locked --bin xtask -- test
+
+slow: linker peers
+	@echo "== slow tests"
+	@$(RAISE_FILES); cargo run --quiet --locked --bin xtask -- test --rest
 
 docs: linker
 	@echo "== documentation"
@@ -120,7 +131,7 @@ linker:
 	@command -v cargo >/dev/null || { echo "there is no Rust toolchain here: see https://rustup.rs" >&2; exit 1; }
 	@command -v cc >/dev/null || scripts/packages gcc libc6-dev
 
-# Programs of others that the whole binary is tested with; prlimit comes with util-linux, which every Debian has.
+# Programs of others that slow tests run the whole binary with; prlimit comes with util-linux, which every Debian has.
 peers:
 	@scripts/packages curl apache2-utils openssl wrk nginx-light haproxy memcached nghttp2-client python3 python3-hpack python3-h2 python3-wsproto python3-websockets python3-grpcio python3-protobuf hwloc iproute2 nftables ethtool
 

@@ -108,6 +108,7 @@ fn kill_one(method: &str, requests: u64, group: &str, io: &str) -> [u64; 2] {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn a_server_that_is_killed_under_load_costs_no_request_with_every_default() {
     const REQUESTS: u64 = 20_000;
     for io in drivers() {
@@ -123,6 +124,7 @@ fn a_server_that_is_killed_under_load_costs_no_request_with_every_default() {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn nor_when_responses_count_as_failures_or_nothing_does() {
     const REQUESTS: u64 = 20_000;
     for io in drivers() {
@@ -134,6 +136,7 @@ fn nor_when_responses_count_as_failures_or_nothing_does() {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn of_requests_that_may_not_be_repeated_only_those_that_were_in_flight_there_are_lost() {
     const REQUESTS: u64 = 20_000;
     for io in drivers() {
@@ -145,6 +148,7 @@ fn of_requests_that_may_not_be_repeated_only_those_that_were_in_flight_there_are
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn a_server_that_hangs_costs_the_requests_it_has_and_no_others() {
     const REQUESTS: u64 = 2_000;
     for io in drivers() {
@@ -188,6 +192,7 @@ fn black_hole() -> (String, impl Sized) {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn a_server_whose_machine_has_gone_costs_time_and_no_request() {
     const REQUESTS: u64 = 1_000;
     for io in drivers() {

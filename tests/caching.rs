@@ -144,6 +144,7 @@ fn agree(words: &[&str]) -> Value {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn it_counts_what_memcached_counts() {
     for io in drivers() {
         for words in [
@@ -196,6 +197,7 @@ fn it_counts_what_memcached_counts() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn it_counts_what_memcached_counts_of_meta_commands() {
     for io in drivers() {
         for protocol in ["meta", "meta-quiet"] {
@@ -259,6 +261,7 @@ fn it_counts_what_memcached_counts_of_meta_commands() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn a_run_for_a_time_counts_what_memcached_counts_too() {
     let result = agree(&[
         "-d",
@@ -278,6 +281,7 @@ fn a_run_for_a_time_counts_what_memcached_counts_too() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn what_is_populated_is_hit_and_what_is_not_is_missed() {
     let result = agree(&[
         "-n",
@@ -312,6 +316,7 @@ fn what_is_populated_is_hit_and_what_is_not_is_missed() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn kinds_of_commands_have_latencies_of_their_own_and_a_summary() {
     let memcached = Memcached::start(&[]);
     let words = ["-n", "2000", "-c", "4", "--ratio", "3:1:1", "--keys", "50"];
@@ -332,6 +337,7 @@ fn kinds_of_commands_have_latencies_of_their_own_and_a_summary() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn over_tls_memcached_counts_the_same() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "memcached", ECDSA);
@@ -373,6 +379,7 @@ fn over_tls_memcached_counts_the_same() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn parts_of_a_run_populate_and_ask_for_the_whole_together() {
     let memcached = Memcached::start(&[]);
     let directory = tempfile::tempdir().expect("a directory");
@@ -389,6 +396,7 @@ fn parts_of_a_run_populate_and_ask_for_the_whole_together() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn memory_that_is_full_is_named() {
     // -M: an error instead of throwing something out.
     let memcached = Memcached::start(&["-m", "4", "-M"]);
@@ -447,6 +455,7 @@ fn memory_that_is_full_is_named() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn values_that_others_have_stored_are_named_in_the_verdict() {
     let memcached = Memcached::start(&[]);
     let url = memcached.url();
@@ -563,6 +572,7 @@ fn a_server_that_is_none_is_named_and_ends_nothing() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn mcblasters_command_line_prints_mcblasters_report() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("it has one").port();

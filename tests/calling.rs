@@ -78,6 +78,7 @@ impl Shop {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn calls_are_counted_as_grpcio_counts_them() {
     for io in drivers() {
         let Some(shop) = Shop::start(&[]) else { return };
@@ -105,6 +106,7 @@ fn calls_are_counted_as_grpcio_counts_them() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn codes_are_counted_by_name() {
     for io in drivers() {
         let Some(shop) = Shop::start(&[]) else { return };
@@ -151,6 +153,7 @@ fn codes_are_counted_by_name() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn messages_may_be_bytes_and_longer_than_windows() {
     for io in drivers() {
         let Some(shop) = Shop::start(&[]) else { return };
@@ -178,6 +181,7 @@ fn messages_may_be_bytes_and_longer_than_windows() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn calls_are_made_over_tls() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "shop", RSA);
@@ -193,6 +197,7 @@ fn calls_are_made_over_tls() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn what_cannot_be_called_is_said_before_anything_is_sent() {
     let Some(shop) = Shop::start(&[]) else { return };
     let known = ["--descriptors", &shop.descriptors];
@@ -229,6 +234,7 @@ fn what_cannot_be_called_is_said_before_anything_is_sent() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn a_streaming_method_that_is_not_known_as_one_is_refused_at_its_second_message() {
     let Some(shop) = Shop::start(&[]) else { return };
     // Field 2, how many receipts are wanted.
@@ -243,6 +249,7 @@ fn a_streaming_method_that_is_not_known_as_one_is_refused_at_its_second_message(
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn servers_of_http_are_not_taken_for_servers_of_grpc() {
     for io in drivers() {
         let nginx = Peer::nginx_with_http2(1_000_000, "");

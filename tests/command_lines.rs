@@ -50,6 +50,7 @@ fn number_behind(text: &str, words: &str) -> u64 {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn the_same_command_line_makes_wrk_and_us_print_the_same_text() {
     for (respond, arguments) in [
         ("200:hello", &["-t2", "-c", "10", "-d1s", "--latency"][..]),
@@ -98,6 +99,7 @@ fn the_same_command_line_makes_wrk_and_us_print_the_same_text() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn wrk_and_we_believe_any_certificate() {
     let serve = Serve::start(&["--respond", "200:hello", "--tls", "self-signed"]);
     let url = serve.tls_url("/");

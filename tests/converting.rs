@@ -225,6 +225,7 @@ const NGINX_SERVER: &str = r#"
 "#;
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn nginx_and_what_is_made_of_it_say_the_same() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path().display().to_string();
@@ -381,6 +382,7 @@ backend b
 ";
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn haproxy_and_what_is_made_of_it_say_the_same() {
     let directory = tempfile::tempdir().expect("a directory");
     let port = free_port();

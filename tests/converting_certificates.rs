@@ -142,6 +142,7 @@ const RULES: [(&str, &str); 7] = [
 ];
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn clients_of_nginx_enter_the_sites_of_their_authorities() {
     let directory = tempfile::tempdir().expect("a directory");
     let (at, port) = (directory.path(), free_port());
@@ -168,6 +169,7 @@ fn let_in_of(directory: &Path, host: &str) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn clients_of_haproxy_enter_the_sites_of_their_authorities() {
     let directory = tempfile::tempdir().expect("a directory");
     let (at, port) = (directory.path(), free_port());
@@ -204,6 +206,7 @@ fn clients_of_haproxy_enter_the_sites_of_their_authorities() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn clients_without_a_name_get_a_certificate_that_they_understand() {
     let directory = tempfile::tempdir().expect("a directory");
     let (at, port) = (directory.path(), free_port());

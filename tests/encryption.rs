@@ -66,6 +66,7 @@ fn s_client(serve: &Serve, words: &[&str]) -> String {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn curl_gets_responses_with_every_version_and_cipher() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("large.bin"), vec![b'x'; 3_000_000]).expect("it is ours");
@@ -296,6 +297,7 @@ fn the_client_of_a_balancer_is_known_behind_tls() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn load_speaks_tls_with_nginx() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "nginx", RSA);

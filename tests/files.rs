@@ -364,6 +364,7 @@ fn names_out_of_files_tell_a_terminal_nothing() {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn a_million_mistakes_are_a_screenful() {
     let place = Place::new();
     let keys: String = (0..1_000_000).map(|key| format!("k{key} = 1\n")).collect();

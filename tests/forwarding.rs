@@ -6,6 +6,7 @@ use crate::peer::{Peer, ab, curl, wrk};
 use crate::program::{Serve, Totals, drivers, until};
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn onrush_forwards_to_nginx_what_curl_asks_for() {
     let nginx = Peer::nginx();
     let content: Vec<u8> = (0..3_000_000).map(|at| (at * 31 % 251) as u8).collect();
@@ -47,6 +48,7 @@ fn onrush_forwards_to_nginx_what_curl_asks_for() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn ab_and_wrk_go_through_onrush_to_nginx() {
     let nginx = Peer::nginx();
     nginx.write("small", b"small");
@@ -60,6 +62,7 @@ fn ab_and_wrk_go_through_onrush_to_nginx() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn wrk_goes_through_two_onrushes_on_unix_sockets() {
     let directory = tempfile::tempdir().expect("a directory");
     let unix = |name: &str| format!("unix:{}", directory.path().join(name).display());

@@ -171,6 +171,7 @@ fn roles_run_under_agents_and_come_on_one_time_line() {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn the_end_of_a_client_on_another_host_is_looked_at() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "1s", HERE, HERE);
@@ -218,6 +219,7 @@ pub(crate) fn is_program(pid: u32) -> bool {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn a_run_that_is_killed_leaves_no_agents() {
     let directory = tempfile::tempdir().expect("a directory");
     let (program, agents) = long_run(directory.path());
@@ -229,6 +231,7 @@ fn a_run_that_is_killed_leaves_no_agents() {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn a_run_that_says_nothing_any_more_is_given_up_by_its_agents() {
     let directory = tempfile::tempdir().expect("a directory");
     let (program, agents) = long_run(directory.path());
@@ -242,6 +245,7 @@ fn a_run_that_says_nothing_any_more_is_given_up_by_its_agents() {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn a_host_that_dies_ends_the_run_and_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let (program, agents) = long_run(directory.path());
@@ -427,6 +431,7 @@ impl Drop for Hosts {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn roles_run_on_hosts_of_ssh_with_settings_that_are_set_back() {
     let Some(hosts) = Hosts::new() else {
         return;
@@ -478,6 +483,7 @@ fn roles_run_on_hosts_of_ssh_with_settings_that_are_set_back() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn a_host_that_is_cut_off_ends_the_run_and_has_nothing_left_of_it() {
     let Some(hosts) = Hosts::new() else {
         return;
@@ -513,6 +519,7 @@ fn a_host_that_is_cut_off_ends_the_run_and_has_nothing_left_of_it() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn a_host_is_tuned_for_a_trial_and_as_before_behind_it() {
     let Some(hosts) = Hosts::new() else {
         return;
@@ -546,6 +553,7 @@ fn a_host_is_tuned_for_a_trial_and_as_before_behind_it() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn what_a_killed_agent_had_set_is_set_back() {
     let Some(hosts) = Hosts::new() else {
         return;
@@ -572,6 +580,7 @@ fn what_a_killed_agent_had_set_is_set_back() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn a_host_that_cannot_be_used_is_one_clear_sentence() {
     let Some(mut hosts) = Hosts::new() else {
         return;

@@ -6,6 +6,7 @@ use crate::peer::Peer;
 use crate::program::{drivers, run_onrush};
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn streams_are_counted_as_nginx_counts_them() {
     for io in drivers() {
         let nginx = Peer::nginx_with_http2(1_000_000, "");
@@ -57,6 +58,7 @@ fn streams_are_counted_as_nginx_counts_them() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn a_server_that_ends_connections_and_has_few_streams_loses_nothing() {
     for io in drivers() {
         let nginx = Peer::nginx_with_http2(50, "http2_max_concurrent_streams 3;");
@@ -70,6 +72,7 @@ fn a_server_that_ends_connections_and_has_few_streams_loses_nothing() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn h2o_counts_the_same() {
     for io in drivers() {
         let Some(h2o) = Peer::h2o() else { return };
@@ -89,6 +92,7 @@ fn h2o_counts_the_same() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn command_lines_of_h2load_are_taken() {
     let nginx = Peer::nginx_with_http2(1_000_000, "");
     let url = nginx.url("/");
@@ -110,6 +114,7 @@ fn command_lines_of_h2load_are_taken() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn large_responses_and_statuses_come_over_tls() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "nginx", RSA);
@@ -133,6 +138,7 @@ fn large_responses_and_statuses_come_over_tls() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn a_server_that_does_not_choose_http_2_is_not_asked() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "nginx", RSA);

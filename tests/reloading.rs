@@ -57,6 +57,7 @@ fn resident(process: u32) -> u64 {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn memory_of_earlier_configurations_is_returned() {
     for io in drivers() {
         let route = |number| {

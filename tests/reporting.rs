@@ -143,6 +143,7 @@ fn at(url: &str, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn clients_of_others_report_what_the_server_counted() {
     for (results, program, words) in CLIENTS {
         if !are_here(&[program]) {
@@ -158,6 +159,7 @@ fn clients_of_others_report_what_the_server_counted() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn vegeta_reports_what_the_server_counted() {
     if !are_here(&["vegeta", "sh"]) {
         return;

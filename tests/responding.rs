@@ -144,6 +144,7 @@ fn curl_gets_synthetic_responses() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn ab_keeps_its_connections_alive() {
     let directory = site();
     let fixed = Serve::start(&["--respond", "200:hello"]);
@@ -156,6 +157,7 @@ fn ab_keeps_its_connections_alive() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn wrk_gets_nothing_but_right_responses() {
     let directory = site();
     for io in drivers() {

@@ -32,6 +32,7 @@ fn got(words: &[&str]) -> String {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn curl_and_h2load_get_what_is_served() {
     for io in drivers() {
         let directory = tempfile::tempdir().expect("a directory");

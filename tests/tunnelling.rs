@@ -26,6 +26,7 @@ fn a_conversation_over_websocket_goes_through() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn a_conversation_over_websocket_goes_through_haproxy_and_several_of_us() {
     let application = Application::start("chat");
     let last = Serve::start(&["--forward", &application.address]);
@@ -93,6 +94,7 @@ impl Others {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn a_conversation_over_websocket_goes_through_http_2() {
     let Some(others) = Others::new() else {
         return;
@@ -111,6 +113,7 @@ fn a_conversation_over_websocket_goes_through_http_2() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn a_conversation_over_websocket_goes_through_http_2_between_two_of_us() {
     let Some(others) = Others::new() else {
         return;

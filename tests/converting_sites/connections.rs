@@ -27,6 +27,7 @@ fn responses(port: u16, host: &str) -> usize {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn connections_that_nginx_closes_stay_open_with_a_note() {
     const SITES: [(&str, &str); 4] = [
         (
@@ -68,6 +69,7 @@ fn connections_that_nginx_closes_stay_open_with_a_note() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn a_read_timeout_of_one_location_is_its_own() {
     let directory = tempfile::tempdir().expect("a directory");
     let (port, silent) = (free_port(), Holding::start());
@@ -112,6 +114,7 @@ const FAILURES: [(&str, &str); 4] = [
 const IN_A_ROW: &str = "babaa";
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn servers_that_fail_are_out_as_in_nginx_or_a_note_announces_the_difference() {
     let directory = tempfile::tempdir().expect("a directory");
     let port = free_port();
@@ -195,6 +198,7 @@ fn half_closed(port: u16, server: &Holding) -> (TcpStream, TcpStream) {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn half_closed_tunnels_end_after_the_time_of_the_server_side() {
     let server = Holding::start();
     // The tunnel with client-fin opens first and has the shorter time, but it must outlive the other.

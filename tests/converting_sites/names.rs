@@ -68,6 +68,7 @@ fn shown(status: &str, body: &str) -> String {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn hosts_are_found_in_targets_and_over_http2() {
     let directory = tempfile::tempdir().expect("a directory");
     let (port, port_of_http2) = (free_port(), free_port());
@@ -83,6 +84,7 @@ fn hosts_are_found_in_targets_and_over_http2() {
 }
 
 #[test]
+#[ignore = "foreign programs: make test-all"]
 fn hosts_of_names_without_an_equivalent_do_not_reach_the_default_server() {
     let directory = tempfile::tempdir().expect("a directory");
     let port = free_port();

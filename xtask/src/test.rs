@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<ExitCode> {
         names if names.iter().all(|name| !name.starts_with('-')) => {
             Selection::Named(names.iter().map(|&name| name.to_owned()).collect())
         }
-        _ => bail!("{}", crate::USAGE),
+        _ => bail!("usage: cargo xtask test [--rest | --list | NAME...]"),
     };
     let suites = suites::build()?;
     let jobs = suites::jobs(&suites, &selection);

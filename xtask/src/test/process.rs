@@ -20,7 +20,7 @@ const TIME_MAX: Duration = Duration::from_secs(300);
 pub(crate) struct Outcome {
     pub(crate) end: End,
     pub(crate) duration: Duration,
-    /// What a failed test printed.
+    /// Standard output and standard error of a failed test.
     pub(crate) output: String,
 }
 

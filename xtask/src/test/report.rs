@@ -1,4 +1,4 @@
-//! What a run of tests prints.
+//! Progress and summary of a run of tests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

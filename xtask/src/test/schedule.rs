@@ -1,4 +1,4 @@
-//! Which tests run beside each other.
+//! Order of tests, and how many run at the same time.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -13,13 +13,17 @@ use super::report::Progress;
 use super::suites::Job;
 
 /// Tests that run at the same time for each CPU: most tests of whole programs wait.
-const TESTS_PER_CPU: usize = 3;
+const TESTS_PER_CPU: usize = 2;
 
 /// Tests that run when no other does, by suite and the start of their name: they count what arrives within a time, or have a generator
 /// judge its own machine.
 const ALONE: &[(&str, &str)] = &[
     ("onrush-cli --test end_to_end", "busy_polling::"),
     ("onrush-cli --test end_to_end", "caching_datagrams::"),
+    (
+        "onrush-cli --test end_to_end",
+        "command_lines::h1load_goes_on_without_an_end",
+    ),
     ("onrush-cli --test end_to_end", "doubting::"),
     ("onrush-load --lib", "connection::http2::tests::failing::"),
     ("onrush-load --lib", "connection::tests::failing::"),
@@ -32,7 +36,7 @@ fn is_alone(job: &Job) -> bool {
     alone.any(|(suite, start)| title == *suite && job.test.name.starts_with(start))
 }
 
-/// Runs all jobs: side by side, then those that run alone.
+/// Runs the jobs side by side, then the jobs that must run alone.
 pub(crate) fn run<'suites>(jobs: &[Job<'suites>]) -> anyhow::Result<Vec<(Job<'suites>, Outcome)>> {
     let (alone, beside): (Vec<Job>, Vec<Job>) = jobs.iter().partition(|job| is_alone(job));
     let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -64,7 +68,7 @@ fn run_beside<'suites>(
 
 type Sent<'suites> = anyhow::Result<(Job<'suites>, Outcome)>;
 
-/// Runs one job after the other until none is left, or nobody wants to know the outcome.
+/// Runs jobs one after the other until none is left or the receiver is gone.
 fn work<'suites>(
     jobs: &[Job<'suites>],
     next: &AtomicUsize,

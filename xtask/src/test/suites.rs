@@ -34,9 +34,9 @@ pub(crate) struct Test {
 pub(crate) enum Selection {
     /// All but the slow ones.
     Fast,
-    /// Those that `Fast` leaves out, and tests with several seeds with the seeds that `Fast` leaves out.
+    /// Slow tests with all seeds, and seeded tests with the seeds that `Fast` skips.
     Rest,
-    /// Those whose name contains one of these strings, slow ones too.
+    /// Tests whose name contains one of these strings, including slow ones.
     Named(Vec<String>),
 }
 

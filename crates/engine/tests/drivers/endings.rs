@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use onrush_engine::{Address, BUFFER_BYTES, Claim, Core, Input, Io, Listener, Simulation, Stream};
 
-use crate::ground::{SEEDS, bytes, on_every_driver, poll_once, receive_all, send};
+use crate::ground::{SEEDS, bytes, on_every_driver, poll_once, receive_all, seeds, send};
 
 #[test]
 fn a_stream_that_is_to_reset_when_dropped_never_looks_complete() {
@@ -212,7 +212,7 @@ fn what_fits_is_sent_when_the_core_ends() {
 
 #[test]
 fn a_simulated_reset_reaches_both_ends_and_nobody_hangs() {
-    for seed in SEEDS {
+    for seed in seeds(SEEDS) {
         let mut options = Simulation::with_seed(seed);
         options.reset = 100;
         let core = Core::simulated(options);

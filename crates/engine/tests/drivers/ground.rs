@@ -11,7 +11,9 @@ use onrush_engine::{
     Address, BUFFER_BYTES, Claim, Core, Error, Input, Io, Listener, Simulation, Stream,
 };
 
-pub(crate) const SEEDS: std::ops::Range<u64> = 0..40;
+pub(crate) use crate::seeds::seeds;
+
+pub(crate) const SEEDS: u64 = 40;
 
 /// The addresses a kernel driver is tested on.
 pub(crate) fn addresses(directory: &std::path::Path) -> Vec<Address> {
@@ -39,7 +41,7 @@ where
             run_one(Core::new(0, io).unwrap(), &address, &test);
         }
     }
-    for seed in SEEDS {
+    for seed in seeds(SEEDS) {
         eprintln!("simulated, seed {seed}");
         let core = Core::simulated(Simulation::with_seed(seed));
         run_one(core, &Address::Tcp("127.0.0.1:0".parse().unwrap()), &test);

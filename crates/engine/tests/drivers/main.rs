@@ -1,6 +1,8 @@
 //! Every operation on every driver: epoll, io_uring where the kernel has it, and simulated cores with many seeds.
 
 mod ground;
+#[path = "../../../../tests/seeds.rs"]
+mod seeds;
 
 mod accepting;
 mod backpressure;

@@ -110,6 +110,7 @@ fn exponential(random: &mut Random) -> f64 {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn equal_runs_are_told_apart_in_few_pairs_and_five_per_cent_are_found_in_most() {
     for (name, delay) in [
         ("constant", constant as fn(&mut Random) -> f64),
@@ -132,6 +133,7 @@ fn equal_runs_are_told_apart_in_few_pairs_and_five_per_cent_are_found_in_most() 
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn intervals_hold_what_they_say_where_requests_know_of_each_other() {
     // Each second has a delay of its own around 50 ms, and a thousand requests.
     let mut missed = [0; 3];

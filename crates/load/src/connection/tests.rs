@@ -5,6 +5,8 @@ mod asking;
 mod failing;
 mod memcached;
 mod pacing;
+#[path = "../../../../tests/seeds.rs"]
+mod seeds;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -23,7 +25,9 @@ use crate::protocol::failure::Failure;
 use crate::record::Record;
 use crate::run::part::{Message, run_core};
 
-const SEEDS: std::ops::Range<u64> = 0..20;
+use seeds::seeds;
+
+const SEEDS: u64 = 20;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -117,7 +121,7 @@ pub(crate) fn on_every_core(test: impl Fn(Core)) {
         eprintln!("{io:?}");
         test(Core::new(0, io).unwrap());
     }
-    for seed in SEEDS {
+    for seed in seeds(SEEDS) {
         eprintln!("simulated, seed {seed}");
         test(Core::simulated(Simulation::with_seed(seed)));
     }

@@ -3,11 +3,12 @@
 
 mod calm;
 mod script;
+#[path = "../../../../tests/seeds.rs"]
+mod seeds;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,12 +30,14 @@ use crate::worker::descriptors::Shares;
 use crate::worker::time_slice::{TimeSlice, at_once};
 
 pub(crate) use calm::on_calm_cores;
+use seeds::seeds;
+
 pub(crate) use script::{
     Outcome, Step, Upstream, forward, forward_calmly, forward_calmly_with, forward_with, send,
 };
 
-/// Seeds of the simulated networks; each has its own short reads, delays and reordering.
-const SEEDS: Range<u64> = 0..16;
+/// Number of simulated networks; each has its own short reads, delays and reordering.
+const SEEDS: u64 = 16;
 
 /// A client that waits longer than this fails its test. On a simulated core these are not real seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(200);
@@ -122,7 +125,7 @@ fn kernel_cores() -> impl Iterator<Item = Ground> {
 }
 
 fn simulated_cores() -> impl Iterator<Item = Ground> {
-    SEEDS.map(|seed| {
+    seeds(SEEDS).map(|seed| {
         eprintln!("simulated, seed {seed}");
         Ground::simulated(Simulation::with_seed(seed))
     })

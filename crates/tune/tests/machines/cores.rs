@@ -74,6 +74,7 @@ fn taken(facts: &Facts, queues: usize) -> Option<(i64, i64)> {
 /// the number of CPUs by 2 at most, and masks by 2. The network never gets more than half of the CPUs, and its part of
 /// what few queues get is that of many in the end.
 #[test]
+#[ignore = "slow: make test-all"]
 fn neither_a_queue_more_nor_a_core_more_is_a_cliff() {
     for siblings in [1, 2] {
         let mut before: Vec<Option<(i64, i64)>> = Vec::new();

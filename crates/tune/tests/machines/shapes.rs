@@ -223,6 +223,7 @@ fn check_uneven(facts: &Facts, plan: &Plan) {
 
 /// 200 machines, the same in each run.
 #[test]
+#[ignore = "slow: make test-all"]
 fn plans_of_generated_machines_keep_their_properties() {
     let config = ProptestConfig {
         cases: 200,
@@ -291,6 +292,7 @@ proptest! {
     }
 
     #[test]
+    #[ignore = "slow: make test-all"]
     fn queues_that_a_plan_asks_for_are_those_that_the_next_one_keeps(
         (machine, most) in (machines(), prop::collection::vec(1usize..40, 4))
     ) {
@@ -309,6 +311,7 @@ proptest! {
     }
 
     #[test]
+    #[ignore = "slow: make test-all"]
     fn a_far_node_takes_no_packet_and_no_cpu(machine in machines()) {
         let mut machine = machine;
         let nodes = machine.nodes as i64;

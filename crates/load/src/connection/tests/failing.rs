@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use onrush_engine::{Address, Claim, Core, Listener, Simulation};
 
-use super::{OK, Outcome, SEEDS, Script, Then, listen, load, play, play_simulated, reply};
+use super::{OK, Outcome, SEEDS, Script, Then, listen, load, play, play_simulated, reply, seeds};
 use crate::pace::Pace;
 use crate::plan::Options;
 use crate::protocol::failure::Failure;
@@ -137,7 +137,7 @@ fn a_connection_with_bytes_that_nobody_asked_for_carries_no_further_request() {
 fn resets_are_errors_and_every_request_is_accounted_for() {
     let script: Script = Rc::new(|_, _, _| reply(OK, Then::Stay));
     let resets = Cell::new(0);
-    for seed in SEEDS {
+    for seed in seeds(SEEDS) {
         let mut simulation = Simulation::with_seed(seed);
         simulation.reset = 30;
         play_simulated(
@@ -171,7 +171,7 @@ fn resets_are_errors_and_every_request_is_accounted_for() {
 
 #[test]
 fn a_server_that_comes_late_is_found() {
-    for seed in SEEDS {
+    for seed in seeds(SEEDS) {
         eprintln!("simulated, seed {seed}");
         let core = Core::simulated(Simulation::with_seed(seed));
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();

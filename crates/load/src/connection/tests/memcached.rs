@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use onrush_engine::{Address, Claim, Core, Input, Io, Listener, Simulation, Stream};
 
-use super::SEEDS;
+use super::{SEEDS, seeds};
 use crate::merge::merge;
 use crate::merge::part::Part;
 use crate::pace::Pace;
@@ -46,7 +46,7 @@ fn play(change: impl Fn(&mut Options), script: Script, check: impl Fn(&Record)) 
         eprintln!("{io:?}");
         check(&play_one(&Core::new(0, io).unwrap(), &change, script));
     }
-    for seed in SEEDS {
+    for seed in seeds(SEEDS) {
         eprintln!("simulated, seed {seed}");
         let core = Core::simulated(Simulation::with_seed(seed));
         check(&play_one(&core, &change, script));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use onrush_engine::{Address, Claim, Core, Listener, Simulation};
 
-use super::{OK, SEEDS, Script, Then, listen, play, play_simulated, reply};
+use super::{OK, SEEDS, Script, Then, listen, play, play_simulated, reply, seeds};
 use crate::pace::Pace;
 use crate::pace::gate::Gate;
 use crate::plan::tests::options;
@@ -143,7 +143,7 @@ fn rate(options: &mut Options, per_second: u64) {
 
 #[test]
 fn a_rate_is_kept() {
-    for seed in SEEDS {
+    for seed in seeds(SEEDS) {
         let script: Script = Rc::new(|_, _, _| reply(OK, Then::Stay));
         play_simulated(
             Simulation::with_seed(seed),

@@ -127,6 +127,7 @@ fn requests_that_have_come_behind_another_get_responses_too() {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
 fn who_pipelines_without_end_is_ended() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&fixed());

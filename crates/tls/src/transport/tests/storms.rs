@@ -182,7 +182,7 @@ fn a_client_that_has_asked_nothing_has_its_tickets_and_no_buffer_is_held_for_it(
         }
         client.shutdown().await.unwrap();
     });
-    for seed in SEEDS {
+    for seed in seeds(SEEDS) {
         let core = Core::simulated(Simulation::with_seed(seed));
         run("simulated", core, &|site: Site| async move {
             let (server, client) = site.pair(Profile::Modern).await;

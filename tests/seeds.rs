@@ -1,0 +1,15 @@
+//! Seeds of simulated networks in tests: a quick run takes the first of them.
+
+use std::ops::Range;
+
+/// Seeds of a quick run.
+const QUICK: u64 = 4;
+
+/// The first seeds below `all`; with `ONRUSH_TEST_SEEDS=rest` the others, with `ONRUSH_TEST_SEEDS=all` every one.
+pub(crate) fn seeds(all: u64) -> Range<u64> {
+    match std::env::var("ONRUSH_TEST_SEEDS").as_deref() {
+        Ok("all") => 0..all,
+        Ok("rest") => QUICK..all,
+        _ => 0..QUICK,
+    }
+}
