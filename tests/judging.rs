@@ -48,7 +48,7 @@ fn a_condition_that_holds_is_exit_code_four_and_stands_in_the_result() {
         assert_eq!(finished.code, Some(code), "{condition}: {finished:?}");
         if code == 1 {
             assert!(
-                finished.err.contains("column 7: 1x is no time"),
+                finished.err.contains("column 7: \"1x\" is not a duration"),
                 "{finished:?}"
             );
             continue;

@@ -17,6 +17,8 @@ use onrush_bench::Seed;
 use onrush_bench::scenario::nearest;
 use onrush_bench::{Charts, Choice, Options, Task};
 
+use onrush_measure::amount;
+
 use self::written::Written;
 use crate::terminal::say;
 
@@ -195,7 +197,7 @@ fn meant(experiment: &Path) -> Option<&'static str> {
 
 /// `90s`, `20m`, `2h`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let length = onrush_config::value::parse_duration(text).ok();
+    let length = amount::duration(text).ok();
     let length = length
         .filter(|length| *length > Duration::ZERO && *length <= onrush_bench::limits::BUDGET_MAX);
     length.ok_or_else(|| "expected a time of at most a week, such as 90s, 20m or 2h".into())

@@ -55,15 +55,15 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// A duration: a number and its unit, `500us`, `250ms`, `1.5s`, `2m` or `1h`; `0s` is one, too.
+impl From<NotAmount> for Invalid {
+    fn from(why: NotAmount) -> Invalid {
+        Invalid::new(why.to_string())
+    }
+}
+
+/// A duration, read by [`amount::duration`].
 pub fn parse_duration(text: &str) -> Result<Duration, Invalid> {
-    amount::duration(text).map_err(|why| {
-        not_amount(
-            text,
-            why,
-            "a duration: expected a number and its unit, such as 250ms, 1.5s, 2m or 1h",
-        )
-    })
+    Ok(amount::duration(text)?)
 }
 
 /// A timeout: a [duration](parse_duration) between [`limits::TIMEOUT_MIN`] and
@@ -78,15 +78,9 @@ pub fn parse_timeout(text: &str) -> Result<Duration, Invalid> {
     )))
 }
 
-/// A number of bytes: a number, or one with `k`, `m` or `g` for powers of 1024, `64k`, `1.5m`, `4MiB`.
+/// A number of bytes, read by [`amount::size`].
 pub fn parse_size(text: &str) -> Result<u64, Invalid> {
-    amount::size(text).map_err(|why| {
-        not_amount(
-            text,
-            why,
-            "a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 1m",
-        )
-    })
+    Ok(amount::size(text)?)
 }
 
 /// A limit on the bodies of requests: a [size](parse_size), or `off` for none. `0` is refused: some take it for no limit.
@@ -102,55 +96,28 @@ pub(crate) fn parse_request_body_max(text: &str) -> Result<Option<u64>, Invalid>
     }
 }
 
-/// A number of things: a number, or one with `k`, `m` or `g` for thousands, millions and billions, `100`, `10k`, `1.5m`.
+/// A number of things, read by [`amount::count`].
 pub fn parse_count(text: &str) -> Result<u64, Invalid> {
-    let expected =
-        "a count: expected a whole number, or thousands or millions, such as 100, 10k or 1m";
-    match amount::count(text).map_err(|why| not_amount(text, why, expected))? {
-        u64::MAX => Err(too_large(text)),
-        count => Ok(count),
-    }
-}
-
-/// The message for `text`, with what was `expected`.
-fn not_amount(text: &str, why: NotAmount, expected: &str) -> Invalid {
-    match why {
-        NotAmount::Form => Invalid::new(format!("{text:?} is not {expected}")),
-        NotAmount::TooLarge => too_large(text),
-    }
+    Ok(amount::count(text)?)
 }
 
 /// Per cent in whole numbers: `50%`.
 pub(crate) fn parse_percent(text: &str) -> Result<u32, Invalid> {
-    match split_number(text) {
-        Some((percent, "%")) => Ok(u32::try_from(percent).unwrap_or(u32::MAX)),
-        _ => Err(Invalid::new(format!(
+    let percent = amount::percent_in(text, 1).map_err(|_| {
+        Invalid::new(format!(
             "{text:?} is not a share: expected per cent such as \"50%\""
-        ))),
-    }
+        ))
+    })?;
+    Ok(u32::try_from(percent).unwrap_or(u32::MAX))
 }
 
 /// A part of requests, in 10,000ths: `10%`, `0.25%`; more than none and at most all.
 pub(crate) fn parse_share(text: &str) -> Result<u16, Invalid> {
-    let invalid = || {
-        Invalid::new(format!(
+    match amount::percent_in(text, 100) {
+        Ok(share @ 1..=10_000) => Ok(share as u16),
+        Ok(_) | Err(_) => Err(Invalid::new(format!(
             "{text:?} is not a share of requests: expected 0.01% to 100%, such as \"10%\" or \"0.5%\""
-        ))
-    };
-    let number = text.strip_suffix('%').ok_or_else(invalid)?;
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |text: &str| {
-        (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    if !digits(whole) || !digits(fraction) || fraction.len() > 2 {
-        return Err(invalid());
-    }
-    let number = |text: &str| text.parse::<u16>().map_err(|_| invalid());
-    let hundredths = number(fraction)? * if fraction.len() == 1 { 10 } else { 1 };
-    let share = u32::from(number(whole)?) * 100 + u32::from(hundredths);
-    match u16::try_from(share) {
-        Ok(share) if (1..=10_000).contains(&share) => Ok(share),
-        _ => Err(invalid()),
+        ))),
     }
 }
 
@@ -161,13 +128,8 @@ pub(crate) fn parse_rate(text: &str) -> Result<Rate, Invalid> {
             "{text:?} is not a rate: expected requests per second, minute or hour, such as \"100/s\", \"1k/m\" or \"10/h\""
         ))
     };
-    let (count, unit) = text.split_once('/').ok_or_else(invalid)?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return Err(invalid()),
-    };
+    let (count, seconds) = amount::split_rate(text).map_err(|_| invalid())?;
+    let seconds = seconds.ok_or_else(invalid)?;
     let count = parse_count(count).map_err(|_| invalid())?;
     let count = u32::try_from(count)
         .ok()
@@ -209,17 +171,12 @@ pub(crate) fn parse_statuses(text: &str) -> Result<(u16, u16), Invalid> {
     }
 }
 
-/// Digits and one of the suffixes, in either case.
 /// The leading digits, at least one, as a number, and what follows them. Too many digits are the
 /// largest number, so that whoever multiplies or compares it finds it too large.
 fn split_number(text: &str) -> Option<(u64, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(digits);
     (digits > 0).then(|| (number.parse().unwrap_or(u64::MAX), rest))
-}
-
-fn too_large(text: &str) -> Invalid {
-    Invalid::new(format!("{text:?} is too large"))
 }
 
 /// A list of CPU numbers and ranges, `0,2-3`; in the order written, none of them twice.
@@ -400,7 +357,7 @@ mod tests {
     fn durations_have_a_unit() {
         let not = |text| {
             format!(
-                "error: {text:?} is not a duration: expected a number and its unit, such as 250ms, 1.5s, 2m or 1h"
+                "error: {text:?} is not a duration: expected a number and its unit, such as 250ms, 1.5s, 2m, 1h or 7d"
             )
         };
         check(
@@ -416,9 +373,11 @@ mod tests {
                 ("s", &not("s")),
                 ("1.5s", "1.5s"),
                 ("500us", "500µs"),
+                ("1.s", "1s"),
+                ("10 s", "10s"),
+                ("1d", "86400s"),
                 ("1.", &not("1.")),
                 ("-1s", &not("-1s")),
-                ("10 s", &not("10 s")),
                 ("10S", &not("10S")),
                 (
                     "99999999999999999999h",
@@ -471,7 +430,7 @@ mod tests {
                 ("2g", "2147483648"),
                 (
                     "64kb",
-                    "error: \"64kb\" is not a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 1m",
+                    "error: \"64kb\" is not a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 4MiB",
                 ),
                 ("99999999999g", "error: \"99999999999g\" is too large"),
             ],
@@ -592,6 +551,7 @@ mod tests {
                 ("50%", "50"),
                 ("300%", "300"),
                 ("50", &not("50")),
+                ("50.0 %", "50"),
                 ("0.5%", &not("0.5%")),
                 ("-1%", &not("-1%")),
                 ("%", &not("%")),
@@ -614,7 +574,7 @@ mod tests {
                 ("0%", &not("0%")),
                 ("100.01%", &not("100.01%")),
                 ("0.001%", &not("0.001%")),
-                (".5%", &not(".5%")),
+                (".5%", "50"),
                 ("10", &not("10")),
             ],
         );

@@ -1,67 +1,118 @@
-//! Durations, counts and sizes as people write them: a decimal number and its unit, `1.5s`, `10k`, `4MiB`. Every option and every
-//! file is read by these functions, so that a unit means the same everywhere.
+//! Amounts as people write them: durations, counts, sizes, shares and rates. Every flag, key and condition is read by these functions,
+//! so that a string has one meaning everywhere. `docs/load.md` has the grammar as a table.
+//!
+//! An amount is a decimal number and its unit, with or without blanks between and around them: `1.5s`, `10k`, `4MiB`, `0.1%`.
 
+use std::fmt;
 use std::time::Duration;
 
-/// Why a text is not an amount.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NotAmount {
-    /// Not a number with a unit of its kind, or not a whole number of the smallest unit.
-    Form,
-    /// Larger than can be represented.
-    TooLarge,
+/// A string that is not an amount of its kind: a sentence with the string and the accepted forms.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NotAmount(String);
+
+impl fmt::Display for NotAmount {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
 }
 
-/// Units of time, in nanoseconds.
-const TIMES: [(&str, u64); 8] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("μs", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("m", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-];
+impl std::error::Error for NotAmount {}
 
-/// Multiples of counts.
-const COUNTS: [(&str, u64); 4] = [
-    ("", 1),
-    ("k", 1_000),
-    ("m", 1_000_000),
-    ("g", 1_000_000_000),
-];
+/// A kind of amount.
+struct Kind {
+    /// Units, with the number of smallest units in each.
+    units: &'static [(&'static str, u64)],
+    /// The accepted forms, as the end of a sentence.
+    expected: &'static str,
+}
 
-/// Multiples of bytes. `kb` and `mb` are missing: to some they are powers of 1,000.
-const SIZES: [(&str, u64); 7] = [
-    ("", 1),
-    ("k", 1 << 10),
-    ("kib", 1 << 10),
-    ("m", 1 << 20),
-    ("mib", 1 << 20),
-    ("g", 1 << 30),
-    ("gib", 1 << 30),
-];
+const DURATION: Kind = Kind {
+    units: &[
+        ("ns", 1),
+        ("us", 1_000),
+        ("µs", 1_000),
+        ("μs", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("m", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+        ("d", 86_400_000_000_000),
+    ],
+    expected: "a duration: expected a number and its unit, such as 250ms, 1.5s, 2m, 1h or 7d",
+};
 
-/// A duration: `500us`, `250ms`, `1.5s`, `2m`, `1h`. Its unit is in lower case; a bare number has none and is refused.
+/// Letters are read in either case, so `m` and `M` are the same here and in [`SIZE`].
+const COUNT: Kind = Kind {
+    units: &[
+        ("", 1),
+        ("k", 1_000),
+        ("m", 1_000_000),
+        ("g", 1_000_000_000),
+        ("t", 1_000_000_000_000),
+    ],
+    expected: "a count: expected a whole number, or thousands or millions, such as 100, 10k or 1m",
+};
+
+/// `kb` and `mb` are missing: some read them as powers of 1,000.
+const SIZE: Kind = Kind {
+    units: &[
+        ("", 1),
+        ("k", 1 << 10),
+        ("kib", 1 << 10),
+        ("m", 1 << 20),
+        ("mib", 1 << 20),
+        ("g", 1 << 30),
+        ("gib", 1 << 30),
+    ],
+    expected: "a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 4MiB",
+};
+
+const NUMBER: Kind = Kind {
+    units: COUNT.units,
+    expected: "a number: expected one such as 10, 1.5 or 2k",
+};
+
+const SHARE: Kind = Kind {
+    units: &[("%", 1)],
+    expected: "a share: expected per cent, such as 50% or 0.1%",
+};
+
+const RATE: Kind = Kind {
+    units: COUNT.units,
+    expected: "a rate: expected a number per second, minute or hour, such as 100/s, 6k/m or 90/h",
+};
+
+/// A duration: `500us`, `250ms`, `1.5s`, `2m`, `1h`, `7d`. Its unit is in lower case; a bare number is refused.
 ///
 /// # Errors
 /// When `text` is not a duration.
 pub fn duration(text: &str) -> Result<Duration, NotAmount> {
-    let (number, unit) = split(text);
-    let known = TIMES.iter().find(|(name, _)| *name == unit);
-    let nanoseconds = scaled(number, known.ok_or(NotAmount::Form)?.1)?;
-    let seconds = nanoseconds / 1_000_000_000;
-    let seconds = u64::try_from(seconds).map_err(|_| NotAmount::TooLarge)?;
+    let (number, nanoseconds) = DURATION.split(text, str::eq)?;
+    let nanoseconds = DURATION.scaled(text, number, nanoseconds)?;
+    let seconds = u64::try_from(nanoseconds / 1_000_000_000).map_err(|_| too_large(text))?;
     Ok(Duration::new(seconds, (nanoseconds % 1_000_000_000) as u32))
 }
 
-/// A count: `100`, `10k`, `1.5m`, `2g`, with powers of 1,000.
+/// A duration; a bare number has `unit`.
+///
+/// # Errors
+/// When `text` is not a duration.
+pub fn duration_or(text: &str, unit: &str) -> Result<Duration, NotAmount> {
+    match text
+        .trim_end()
+        .ends_with(|last: char| last.is_ascii_digit())
+    {
+        true => duration(&format!("{text}{unit}")),
+        false => duration(text),
+    }
+}
+
+/// A count: `100`, `10k`, `1.5M`, `2g`, with powers of 1,000.
 ///
 /// # Errors
 /// When `text` is not a count.
 pub fn count(text: &str) -> Result<u64, NotAmount> {
-    multiple(text, &COUNTS)
+    COUNT.whole(text, 1)
 }
 
 /// A number of bytes: `512`, `64k`, `1.5m`, `4MiB`, with powers of 1,024.
@@ -69,53 +120,124 @@ pub fn count(text: &str) -> Result<u64, NotAmount> {
 /// # Errors
 /// When `text` is not a number of bytes.
 pub fn size(text: &str) -> Result<u64, NotAmount> {
-    multiple(text, &SIZES)
+    SIZE.whole(text, 1)
 }
 
-fn multiple(text: &str, units: &[(&str, u64)]) -> Result<u64, NotAmount> {
-    let (number, unit) = split(text);
-    let known = units
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(unit));
-    let found = scaled(number, known.ok_or(NotAmount::Form)?.1)?;
-    u64::try_from(found).map_err(|_| NotAmount::TooLarge)
+/// A number with or without a fraction, and with the units of a [`count`]: `99.5`, `10k`.
+///
+/// # Errors
+/// When `text` is not a number.
+pub fn number(text: &str) -> Result<f64, NotAmount> {
+    NUMBER.real(text)
 }
 
-/// A number, with or without a decimal point, and what follows it.
-fn split(text: &str) -> (&str, &str) {
-    let is_number = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
-    let digits = text.bytes().take_while(is_number).count();
-    text.split_at(digits)
+/// Per cent, as a number of them: `0.1%` is 0.1.
+///
+/// # Errors
+/// When `text` is not a share.
+pub fn percent(text: &str) -> Result<f64, NotAmount> {
+    SHARE.real(text)
 }
 
-/// `number` times `factor`, exactly.
-fn scaled(number: &str, factor: u64) -> Result<u128, NotAmount> {
-    let (whole, fraction) = match number.split_once('.') {
-        Some((_, "")) => return Err(NotAmount::Form),
-        Some((whole, fraction)) => (whole, fraction.trim_end_matches('0')),
-        None => (number, ""),
+/// Per cent as a whole number of parts, `parts` of which are one per cent.
+///
+/// # Errors
+/// When `text` is not a share, or not a whole number of these parts.
+pub fn percent_in(text: &str, parts: u64) -> Result<u64, NotAmount> {
+    SHARE.whole(text, parts)
+}
+
+/// The count or number of a rate, and the seconds that it is for: `6k/m` is `6k` in 60. A bare number has no seconds; its key has.
+///
+/// # Errors
+/// When `text` is for another time than a second, a minute or an hour.
+pub fn split_rate(text: &str) -> Result<(&str, Option<u64>), NotAmount> {
+    let Some((number, unit)) = text.split_once('/') else {
+        return Ok((text, None));
     };
-    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !is_digits(whole) || !is_digits(fraction) {
-        return Err(NotAmount::Form);
+    match unit.trim() {
+        "s" => Ok((number, Some(1))),
+        "m" => Ok((number, Some(60))),
+        "h" => Ok((number, Some(3_600))),
+        _ => Err(RATE.refused(text)),
     }
-    let whole: u128 = whole.parse().map_err(|_| NotAmount::TooLarge)?;
-    let whole = whole
-        .checked_mul(u128::from(factor))
-        .ok_or(NotAmount::TooLarge)?;
-    // No unit has more than 15 decimal places in its smallest one.
-    if fraction.len() > 15 {
-        return Err(NotAmount::Form);
+}
+
+/// A rate in a second: `100`, `100/s`, `6k/m`, `90/h`.
+///
+/// # Errors
+/// When `text` is not a rate.
+pub fn per_second(text: &str) -> Result<f64, NotAmount> {
+    let (number, seconds) = split_rate(text)?;
+    let number = NUMBER.real(number).map_err(|_| RATE.refused(text))?;
+    Ok(number / seconds.unwrap_or(1) as f64)
+}
+
+impl Kind {
+    fn refused(&self, text: &str) -> NotAmount {
+        NotAmount(format!("{text:?} is not {}", self.expected))
     }
-    let places = 10_u128.pow(fraction.len() as u32);
-    let part = match fraction {
-        "" => 0,
-        _ => fraction.parse::<u128>().map_err(|_| NotAmount::Form)? * u128::from(factor),
-    };
-    match part % places {
-        0 => whole.checked_add(part / places).ok_or(NotAmount::TooLarge),
-        _ => Err(NotAmount::Form),
+
+    /// The number in `text`, and the factor of its unit.
+    fn split<'t>(
+        &self,
+        text: &'t str,
+        is_same: fn(&str, &str) -> bool,
+    ) -> Result<(&'t str, u64), NotAmount> {
+        let text_inner = text.trim();
+        let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
+        let unit = text_inner.trim_start_matches(is_number);
+        let number = &text_inner[..text_inner.len() - unit.len()];
+        let has_digit = number.bytes().any(|byte| byte.is_ascii_digit());
+        let unit = unit.trim_start();
+        let found = self.units.iter().find(|(name, _)| is_same(name, unit));
+        match found {
+            Some((_, factor)) if has_digit => Ok((number, *factor)),
+            _ => Err(self.refused(text)),
+        }
     }
+
+    /// A whole number of smallest units, each of which is `parts`.
+    fn whole(&self, text: &str, parts: u64) -> Result<u64, NotAmount> {
+        let (number, factor) = self.split(text, str::eq_ignore_ascii_case)?;
+        let whole = self.scaled(text, number, factor * parts)?;
+        // The largest number is the one that others mean by no limit.
+        let whole = u64::try_from(whole).ok().filter(|whole| *whole < u64::MAX);
+        whole.ok_or_else(|| too_large(text))
+    }
+
+    fn real(&self, text: &str) -> Result<f64, NotAmount> {
+        let (number, factor) = self.split(text, str::eq_ignore_ascii_case)?;
+        let number: f64 = number.parse().map_err(|_| self.refused(text))?;
+        Ok(number * factor as f64)
+    }
+
+    /// `number` times `factor`, exactly.
+    fn scaled(&self, text: &str, number: &str, factor: u64) -> Result<u128, NotAmount> {
+        // No unit has more than 15 decimal places in its smallest one.
+        const PLACES_MAX: usize = 15;
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let fraction = fraction.trim_end_matches('0');
+        if fraction.len() > PLACES_MAX || fraction.contains('.') {
+            return Err(self.refused(text));
+        }
+        // An empty part is 0: `.5` and `5.` are numbers.
+        let digits = |digits: &str| format!("0{digits}").parse::<u128>();
+        let whole = digits(whole).map_err(|_| too_large(text))?;
+        let whole = whole.checked_mul(u128::from(factor));
+        let places = 10_u128.pow(fraction.len() as u32);
+        let part = digits(fraction).map_err(|_| self.refused(text))? * u128::from(factor);
+        match part % places {
+            0 => whole
+                .and_then(|whole| whole.checked_add(part / places))
+                .ok_or_else(|| too_large(text)),
+            _ => Err(self.refused(text)),
+        }
+    }
+}
+
+fn too_large(text: &str) -> NotAmount {
+    NotAmount(format!("{text:?} is too large"))
 }
 
 #[cfg(test)]
@@ -131,8 +253,12 @@ mod tests {
             ("250ms", 250_000_000),
             ("1.5s", 1_500_000_000),
             ("0.050s", 50_000_000),
+            (".5s", 500_000_000),
+            ("1.s", 1_000_000_000),
+            (" 1 s ", 1_000_000_000),
             ("1m", 60_000_000_000),
             ("1.5h", 5_400_000_000_000),
+            ("2d", 172_800_000_000_000),
             ("0s", 0),
         ] {
             assert_eq!(
@@ -142,14 +268,16 @@ mod tests {
             );
         }
         for text in [
-            "", "s", "1", ".5s", "1.s", "1..5s", "1.5.5s", "-1s", "+1s", "1 s", "1S", "1min", "1d",
-            "1.5ns", "1e3s", "1_000s",
+            "", "s", "1", ".s", "1..5s", "1.5.5s", "-1s", "+1s", "1S", "1M", "1min", "1.5ns",
+            "1e3s", "1_000s", "1h 30m",
         ] {
-            assert_eq!(duration(text), Err(NotAmount::Form), "{text}");
+            let expected = format!("{text:?} is not {}", DURATION.expected);
+            assert_eq!(duration(text).unwrap_err().to_string(), expected);
         }
         let digits = "9".repeat(50) + "h";
-        assert_eq!(duration(&digits), Err(NotAmount::TooLarge));
-        assert_eq!(duration("99999999999999999999h"), Err(NotAmount::TooLarge));
+        for text in [&digits, "99999999999999999999h"] {
+            assert_eq!(duration(text), Err(too_large(text)));
+        }
     }
 
     #[test]
@@ -158,21 +286,56 @@ mod tests {
             ("0", 0, 0),
             ("100", 100, 100),
             ("10k", 10_000, 10_240),
-            ("10K", 10_000, 10_240),
+            ("10 K", 10_000, 10_240),
             ("1.5m", 1_500_000, 1_572_864),
+            ("1.5M", 1_500_000, 1_572_864),
             ("2g", 2_000_000_000, 2_147_483_648),
         ] {
             assert_eq!(count(text), Ok(expected), "{text}");
+            assert_eq!(number(text), Ok(expected as f64), "{text}");
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
         for (text, bytes) in [("4MiB", 4 << 20), ("64KiB", 64 << 10), ("1gib", 1 << 30)] {
             assert_eq!(size(text), Ok(bytes), "{text}");
-            assert_eq!(count(text), Err(NotAmount::Form), "{text}");
+            assert!(count(text).is_err(), "{text}");
         }
-        for text in ["", "k", "1.5", "0.0001k", "1kb", "1MB", "1t", "-1", "1 k"] {
-            assert_eq!(count(text), Err(NotAmount::Form), "{text}");
-            assert_eq!(size(text), Err(NotAmount::Form), "{text}");
+        for text in ["", "k", "1.5", "0.0001k", "1kb", "1MB", "-1", "1_000"] {
+            assert!(
+                count(text)
+                    .unwrap_err()
+                    .to_string()
+                    .contains(COUNT.expected)
+            );
+            assert!(size(text).unwrap_err().to_string().contains(SIZE.expected));
         }
-        assert_eq!(size("99999999999999999999g"), Err(NotAmount::TooLarge));
+        for text in ["99999999999999999999g", "18446744073709551615"] {
+            assert_eq!(size(text), Err(too_large(text)));
+        }
+    }
+
+    #[test]
+    fn shares_are_exact_parts_of_per_cent() {
+        assert_eq!(percent("0.1%"), Ok(0.1));
+        assert_eq!(percent_in("0.29 %", 100), Ok(29));
+        assert_eq!(percent_in("300%", 1), Ok(300));
+        for text in ["", "%", "5", "0.5", "-1%", "x%", "nan%", "0.001%"] {
+            assert!(percent_in(text, 100).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_per_second_minute_or_hour() {
+        for (text, expected) in [
+            ("100", 100.0),
+            ("99.5/s", 99.5),
+            ("6k/m", 100.0),
+            ("900 / h", 0.25),
+        ] {
+            assert_eq!(per_second(text), Ok(expected), "{text}");
+        }
+        for text in ["", "/s", "5/", "5/d", "5s", "5//s"] {
+            let expected = format!("{text:?} is not {}", RATE.expected);
+            assert_eq!(per_second(text).unwrap_err().to_string(), expected);
+        }
     }
 }

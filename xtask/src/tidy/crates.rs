@@ -47,7 +47,8 @@ const EDGES: [(&str, &[&str]); 17] = [
     (
         "cli",
         &[
-            "admin", "engine", "file", "serve", "load", "tune", "bench", "top", "config", "convert",
+            "admin", "engine", "file", "measure", "serve", "load", "tune", "bench", "top",
+            "config", "convert",
         ],
     ),
 ];

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use onrush_measure::amount;
+
 use crate::limits::{LINK_BITS_MAX, PACKETS_PER_REQUEST_MAX};
 
 /// Preamble and start delimiter in front of each frame (IEEE 802.3, 3.1.1).
@@ -42,7 +44,7 @@ impl Size {
             "expected a frame of {FRAME_BYTES_MIN} to {} bytes or an MTU of {MTU_MIN} to {MTU_MAX}",
             MTU_MIN - 1
         );
-        match text.trim().parse() {
+        match amount::size(text) {
             Ok(bytes @ FRAME_BYTES_MIN..MTU_MIN) => Ok(Size::Frame(bytes)),
             Ok(bytes @ MTU_MIN..=MTU_MAX) => Ok(Size::Mtu(bytes)),
             Ok(_) | Err(_) => Err(format!("`{text}` is no size of a packet: {expected}")),
@@ -88,23 +90,9 @@ pub struct LinkRate(f64);
 impl LinkRate {
     /// `"10G"`, `"2.5G"`, `"100M"`: decimal, as links are sold. The error says what is expected.
     pub fn parse(text: &str) -> Result<LinkRate, String> {
-        let (digits, factor) = match text.trim().char_indices().next_back() {
-            Some((at, 'G' | 'g')) => (&text.trim()[..at], 1e9),
-            Some((at, 'M' | 'm')) => (&text.trim()[..at], 1e6),
-            Some((at, 'T' | 't')) => (&text.trim()[..at], 1e12),
-            Some(_) | None => (text.trim(), 1.0),
-        };
-        let is_plain = digits
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'.'));
-        let bits = digits
-            .parse()
-            .ok()
-            .filter(|_| is_plain)
-            .map(|n: f64| n * factor);
-        match bits {
-            Some(bits) if (1.0..=LINK_BITS_MAX).contains(&bits) => Ok(LinkRate(bits)),
-            Some(_) | None => Err(format!(
+        match amount::number(text) {
+            Ok(bits) if (1.0..=LINK_BITS_MAX).contains(&bits) => Ok(LinkRate(bits)),
+            Ok(_) | Err(_) => Err(format!(
                 "`{text}` is no rate of a link: expected bits a second such as 100M, 2.5G or 10G, at most 10T"
             )),
         }
@@ -128,7 +116,7 @@ pub struct PacketsPerRequest(f64);
 impl PacketsPerRequest {
     /// A number above 0, such as `1` or `2.5`. The error says what is expected.
     pub fn parse(text: &str) -> Result<PacketsPerRequest, String> {
-        match text.trim().parse() {
+        match amount::number(text) {
             Ok(packets) if packets > 0.0 && packets <= PACKETS_PER_REQUEST_MAX => {
                 Ok(PacketsPerRequest(packets))
             }

@@ -7,10 +7,11 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
+use onrush_measure::amount;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::value::{number, parse_count, parse_duration, parse_size};
+use super::value::number;
 use crate::limits::NAME_MAX;
 
 /// Something in a file that has no meaning, and where.
@@ -188,6 +189,23 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A part of a whole: `0.6` or `"60%"`.
+    pub(crate) fn share(&self, key: &str) -> Read<Option<At<f64>>> {
+        match self.value(key) {
+            Some(value) if value.get_ref().is_str() => {
+                let text = value.get_ref().as_str().unwrap_or_default();
+                let percent = amount::percent(text);
+                let percent =
+                    percent.map_err(|why| self.source.mistake(value.span(), why.to_string()))?;
+                Ok(Some(At {
+                    value: percent / 100.0,
+                    span: value.span(),
+                }))
+            }
+            _ => self.number(key),
+        }
+    }
+
     /// A whole number within bounds; `10_000` or `"10k"`.
     pub(crate) fn count(&self, key: &str, bounds: Range<u64>) -> Read<Option<u64>> {
         let Some(value) = self.value(key) else {
@@ -197,7 +215,7 @@ impl<'a> Section<'a> {
             DeValue::Integer(integer) => {
                 u64::from_str_radix(integer.as_str(), integer.radix()).ok()
             }
-            DeValue::String(text) => parse_count(text),
+            DeValue::String(text) => amount::count(text).ok(),
             _ => None,
         };
         match count {
@@ -218,15 +236,15 @@ impl<'a> Section<'a> {
         let Some(value) = self.value(key) else {
             return Ok(None);
         };
-        let duration = value.get_ref().as_str().and_then(parse_duration);
-        match duration {
-            Some(duration) if duration <= max => Ok(Some(duration)),
-            Some(_) => Err(self.source.mistake(
-                value.span(),
-                format!("at most {} s are allowed here", max.as_secs()),
-            )),
-            None => self.wrong_text(value, "a duration such as \"250ms\", \"10s\" or \"2m\""),
-        }
+        let Some(text) = value.get_ref().as_str() else {
+            return self.wrong_text(value, "a duration such as \"250ms\", \"10s\" or \"2m\"");
+        };
+        let said = match amount::duration(text) {
+            Ok(duration) if duration <= max => return Ok(Some(duration)),
+            Ok(_) => format!("at most {} s are allowed here", max.as_secs()),
+            Err(why) => why.to_string(),
+        };
+        Err(self.source.mistake(value.span(), said))
     }
 
     fn wrong_text<T>(&self, value: &Spanned<DeValue<'_>>, expected: &str) -> Read<T> {
@@ -331,7 +349,7 @@ impl<'a> Section<'a> {
                 DeValue::Integer(number) => {
                     u64::from_str_radix(number.as_str(), number.radix()).ok()
                 }
-                DeValue::String(text) => parse_size(text),
+                DeValue::String(text) => amount::size(text).ok(),
                 _ => None,
             };
             let Some(size) = size.filter(|size| *size <= max) else {

@@ -11,6 +11,8 @@ use onrush_bench::predict::measured::{self, Measured};
 use onrush_bench::predict::rows::published;
 use onrush_bench::predict::{Cost, CostFile, Machine, predict, series, text};
 
+use onrush_measure::amount::count;
+
 use super::machine;
 use crate::terminal::{Out, say};
 
@@ -55,8 +57,9 @@ pub(super) struct Args {
 
 /// So many as a machine can have at a time.
 fn connections(text: &str) -> Result<u32, String> {
-    let count = text.parse().ok();
-    let count = count.filter(|count| (1..=CONNECTIONS_MAX).contains(&u64::from(*count)));
+    let count = count(text).ok();
+    let count = count.filter(|count| (1..=CONNECTIONS_MAX).contains(count));
+    let count = count.and_then(|count| u32::try_from(count).ok());
     count.ok_or_else(|| {
         format!("expected a whole number of connections from 1 to {CONNECTIONS_MAX}")
     })

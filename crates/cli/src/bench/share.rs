@@ -1,14 +1,14 @@
 //! Shares as flags have them: `2%`.
 
+use onrush_measure::amount::percent;
+
 /// A share above 0 and at most 50 %: half of a figure is no small effect, and no noise between runs.
 ///
 /// # Errors
 /// What was expected.
 pub(super) fn share(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').map(str::trim_end);
-    let percent: Option<f64> = number.and_then(|number| number.parse().ok());
-    match percent {
-        Some(percent) if percent > 0.0 && percent <= 50.0 => Ok(percent / 100.0),
+    match percent(text) {
+        Ok(percent) if percent > 0.0 && percent <= 50.0 => Ok(percent / 100.0),
         _ => Err("expected a share above 0 % and up to 50 %, such as 2% or 0.5%".into()),
     }
 }

@@ -11,9 +11,10 @@ use onrush_load::plan::Options;
 use onrush_load::stop::Stop;
 use onrush_load::target::{Scheme, Target};
 use onrush_load::threshold::Threshold;
+use onrush_measure::amount::{count, duration};
 
 use super::output::{self, Output};
-use super::value::{Cpus, count, cpus, duration, duration_or_seconds, io_driver};
+use super::value::{Cpus, cpus, duration_or_seconds, io_driver};
 use super::{calls, datagrams, http2, memcached, pace, reach, requests, results};
 
 /// How long a run takes when nothing is said: wrk's default.

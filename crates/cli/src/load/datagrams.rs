@@ -2,7 +2,6 @@
 
 use std::num::{NonZeroU64, NonZeroUsize};
 
-use onrush_config::value;
 use onrush_load::bytes::{self, Comes};
 use onrush_load::error::Error;
 use onrush_load::limits::{
@@ -12,6 +11,7 @@ use onrush_load::packets::Way;
 use onrush_load::packets::departure::Departure;
 use onrush_load::packets::size::Sizes;
 use onrush_load::target::{Scheme, Target};
+use onrush_measure::amount::{self, count};
 
 /// How datagrams are made and sent.
 #[derive(clap::Args, Debug, Default)]
@@ -50,7 +50,7 @@ pub(super) struct PacketArgs {
     pub(super) interface: Vec<String>,
 
     /// Datagrams of each socket on their way at once, in round trips without a rate [default: 1]
-    #[arg(long, value_name = "COUNT", value_parser = super::value::count)]
+    #[arg(long, value_name = "COUNT", value_parser = count)]
     pub(super) depth: Option<u64>,
 
     /// Bits of payload per second in all, such as 100M, instead of -R
@@ -69,10 +69,8 @@ enum Size {
 
 impl Size {
     fn parse(text: &str) -> Result<Size, String> {
-        let bytes = text.parse().ok().filter(|bytes: &NonZeroUsize| {
-            (DATAGRAM_BYTES_MAX + 1..=STREAM_BYTES_MAX).contains(&bytes.get())
-        });
-        match bytes {
+        let bytes = stream_bytes(text);
+        match bytes.filter(|bytes| bytes.get() > DATAGRAM_BYTES_MAX) {
             Some(bytes) => Ok(Size::Bytes(bytes)),
             None => Sizes::parse(text).map(Size::Datagrams).map_err(|why| {
                 format!("{why}; over TCP a number of bytes up to {STREAM_BYTES_MAX}")
@@ -119,11 +117,14 @@ const OWN: [&str; 9] = [
 /// Flags of [`PacketArgs`] that go with tcp://, too; the one of responses only there.
 const OF_TCP: [&str; 4] = ["size", "response-size", "one-way", "round-trip"];
 
+/// Bytes of a message over TCP.
+fn stream_bytes(text: &str) -> Option<NonZeroUsize> {
+    let bytes = usize::try_from(amount::size(text).ok()?).ok()?;
+    NonZeroUsize::new(bytes).filter(|bytes| bytes.get() <= STREAM_BYTES_MAX)
+}
+
 fn response_bytes(text: &str) -> Result<NonZeroUsize, String> {
-    let bytes = value::parse_size(text).ok();
-    let bytes = bytes.and_then(|bytes| NonZeroUsize::new(usize::try_from(bytes).ok()?));
-    let bytes = bytes.filter(|bytes: &NonZeroUsize| bytes.get() <= STREAM_BYTES_MAX);
-    bytes.ok_or_else(|| {
+    stream_bytes(text).ok_or_else(|| {
         format!("{text:?} is no size of a response: expected 1 to {STREAM_BYTES_MAX} bytes")
     })
 }
@@ -146,7 +147,7 @@ fn via(text: &str) -> Result<Departure, String> {
 
 /// A number of bits with a unit of a thousand, as iperf3 has them.
 fn bits(text: &str) -> Result<NonZeroU64, String> {
-    let bits = value::parse_count(text).ok().and_then(NonZeroU64::new);
+    let bits = amount::count(text).ok().and_then(NonZeroU64::new);
     bits.ok_or_else(|| {
         format!("{text:?} is not a bandwidth: expected bits per second such as 500k, 100M or 10G")
     })

@@ -2,7 +2,7 @@
 
 use onrush_load::target::Target;
 
-use super::value::count;
+use onrush_measure::amount::count;
 
 /// Whether HTTP/2 is spoken, and how.
 #[derive(clap::Args, Debug)]

@@ -7,8 +7,7 @@ use onrush_load::memcached::ratio::Ratio;
 use onrush_load::memcached::sizes::Sizes;
 use onrush_load::memcached::{Asks, Carrier, Dialect, Populate, Verify, Versions};
 use onrush_load::target::Target;
-
-use super::value::{count, duration};
+use onrush_measure::amount::{count, duration};
 
 /// What is asked of memcached.
 #[derive(clap::Args, Debug, Default)]
@@ -69,7 +68,7 @@ pub(super) struct MemcachedArgs {
 }
 
 fn expiry(text: &str) -> Result<Duration, String> {
-    let expiry = duration(text)?;
+    let expiry = duration(text).map_err(|why| why.to_string())?;
     if expiry.is_zero() || expiry.subsec_nanos() > 0 {
         return Err(format!(
             "{text:?} is no time that memcached knows: expected whole seconds from 1s on; without --expiry nothing is forgotten"

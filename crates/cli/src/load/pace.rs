@@ -9,8 +9,9 @@ use onrush_load::pace::profile::{Profile, Stairs};
 use onrush_load::pace::{Pace, Start};
 use onrush_load::plan::{Connecting, Shard};
 use onrush_load::wall_clock::WallTime;
+use onrush_measure::amount::{NotAmount, count, duration, duration_or};
 
-use super::value::{Rate, Switch, count, duration, rate, rate_per};
+use super::value::{Rate, Switch, rate, rate_per};
 
 /// When requests start, and what counts.
 #[derive(clap::Args, Debug)]
@@ -125,7 +126,7 @@ fn stairs(text: &str) -> Result<Stairs, String> {
     let [from, to, step] = rates[..] else {
         return Err(expected());
     };
-    let hold = duration(hold)?;
+    let hold = duration(hold).map_err(|why| why.to_string())?;
     if hold.is_zero() {
         return Err("a step is held for some time".to_owned());
     }
@@ -149,7 +150,9 @@ fn burst(text: &str) -> Result<Burst, String> {
     let (size, every) = text
         .split_once('/')
         .ok_or_else(|| format!("{text:?} is not a burst: expected COUNT/TIME such as 100/10ms"))?;
-    let (size, every) = (count(size)?, duration(every)?);
+    let said = |why: NotAmount| why.to_string();
+    let size = count(size).map_err(said)?;
+    let every = duration(every).map_err(said)?;
     if size == 0 || every.is_zero() {
         return Err(format!(
             "{text:?} is no burst: expected one request or more, again after more than no time, such as 100/10ms"
@@ -159,10 +162,8 @@ fn burst(text: &str) -> Result<Burst, String> {
 }
 
 /// As h1load has it, a bare number is milliseconds.
-fn milliseconds(text: &str) -> Result<Duration, String> {
-    let bare = text.ends_with(|last: char| last.is_ascii_digit());
-    let text = if bare { &format!("{text}ms") } else { text };
-    duration(text)
+fn milliseconds(text: &str) -> Result<Duration, NotAmount> {
+    duration_or(text, "ms")
 }
 
 fn shard(text: &str) -> Result<ShardArg, String> {

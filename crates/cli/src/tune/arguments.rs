@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
-use onrush_config::value::parse_duration;
+use onrush_measure::amount::duration;
 use onrush_tune::advise::{Goal, Queues, Request, Role};
 use onrush_tune::tree::Tree;
 
@@ -157,7 +157,7 @@ pub(super) struct Apply {
     #[command(flatten)]
     pub(super) wish: Wish,
     /// Undo it after this time unless `onrush tune confirm` was run; also on Ctrl-C or when the session ends
-    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with = "during")]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "during")]
     pub(super) confirm_within: Option<Duration>,
     /// Undo it after this time (1h), when this process ends (4711), or run this command and undo it when that ends
     #[arg(long = "for", id = "during", value_name = "TIME|PID|COMMAND", value_parser = Lasts::parse)]
@@ -190,7 +190,7 @@ impl Lasts {
             let number = number.ok_or("it is no number of a process, which is 1 or more")?;
             return Ok(Lasts::Process(number));
         }
-        match parse_duration(text) {
+        match duration(text) {
             Ok(time) => Ok(Lasts::Time(time)),
             Err(_) if text.is_empty() => Err(format!("it is empty: expected {LASTS}")),
             // What looks like a time and is none is no command either.
@@ -212,13 +212,8 @@ fn looks_like_number(text: &str) -> bool {
         word.starts_with(|letter: char| letter.is_ascii_digit())
     };
     let first = text.split_whitespace().next().unwrap_or_default();
-    let is_amount = first.parse::<f64>().is_ok() || parse_duration(first).is_ok();
+    let is_amount = first.parse::<f64>().is_ok() || duration(first).is_ok();
     begins(first) && (first == text || is_amount || text.split_whitespace().all(begins))
-}
-
-/// A time, as everywhere; blanks around it are none of it.
-fn parse_time(text: &str) -> Result<Duration, String> {
-    parse_duration(text.trim()).map_err(|error| error.to_string())
 }
 
 #[derive(clap::Args)]
@@ -258,7 +253,7 @@ pub(super) struct Show {
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
     /// How long to look at the load
-    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub(super) time: Duration,
     /// Mark the CPUs that the threads of this process run on
     #[arg(long, value_name = "PID", conflicts_with = "planned")]
@@ -270,7 +265,7 @@ pub(super) struct Diagnose {
     #[command(flatten)]
     pub(super) place: Place,
     /// How long to look
-    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = parse_time)]
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(super) time: Duration,
     /// Look at this process, too: its threads and CPUs, files and sockets; until it ends, if that is sooner
     #[arg(long, value_name = "PID")]
@@ -337,7 +332,8 @@ mod tests {
             ("1h 30m", Err("is not a duration")),
             ("7z", Err("begins with a digit: `env 7z …`")),
             ("-5s", Err("is not a duration")),
-            (".5h", Err("is not a duration")),
+            (".5h", Ok(Lasts::Time(Duration::from_secs(1_800)))),
+            ("5 m", Ok(Lasts::Time(Duration::from_secs(300)))),
             ("99999999999999999h", Err("4711")),
             ("", Err("expected a time")),
         ] {

@@ -216,7 +216,7 @@ fn every_finding_has_the_place_in_its_own_file() {
             "conf.d/a.toml:4:1: unknown key \"forwrad\" in [[route]]; nearest: \"forward\"",
             "conf.d/a.toml:5:11: unknown group \"ap\"; nearest: \"app\"",
             "conf.d/b.toml:2:27: server 10.0.0.1:80 is already in [upstream.app], in line 2 of conf.d/b.toml: give it a weight instead",
-            "conf.d/b.toml:5:11: \"soon\" is not a duration: expected a number and its unit, such as 250ms, 1.5s, 2m or 1h",
+            "conf.d/b.toml:5:11: \"soon\" is not a duration: expected a number and its unit, such as 250ms, 1.5s, 2m, 1h or 7d",
         ]
     );
     let Err(errors) = parse_sources(&sources(&all)) else {

@@ -81,7 +81,7 @@ fn heads_of_requests_may_be_smaller_than_they_could_be() {
         &[
             "1:1: request_head_max of 16384 bytes is out of range: expected 256 to 15360",
             "2:22: request_fields_max 101 is out of range: expected 1 to 100",
-            "3:22: \"all\" is not a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 1m",
+            "3:22: \"all\" is not a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 4MiB",
         ],
     )]);
 }
@@ -576,7 +576,7 @@ const BAD: &Sentences = &[
     (
         "[timeouts]\nconnect = \"1\"",
         &[
-            "2:11: \"1\" is not a duration: expected a number and its unit, such as 250ms, 1.5s, 2m or 1h",
+            "2:11: \"1\" is not a duration: expected a number and its unit, such as 250ms, 1.5s, 2m, 1h or 7d",
         ],
     ),
     (

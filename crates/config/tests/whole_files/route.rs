@@ -334,7 +334,7 @@ fn a_limit_on_bodies_is_that_of_the_route_or_else_of_the_file() {
         (
             "[[route]]\nsynthetic = true\nrequest_body_max = \"1mb\"",
             &[
-                "3:20: \"1mb\" is not a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 1m",
+                "3:20: \"1mb\" is not a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 4MiB",
             ],
         ),
         (
@@ -857,7 +857,7 @@ const BAD: &Sentences = &[
             "3:25: unknown coding \"brotli\": expected one of \"zstd\", \"br\", \"gzip\"",
             "3:61: \"html\" is not a media type: expected one such as \"text/html\", or \"text/*\" for all of a kind",
             "3:69: \"*/*\" is not a media type: expected one such as \"text/html\", or \"text/*\" for all of a kind",
-            "3:88: \"1kb\" is not a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 1m",
+            "3:88: \"1kb\" is not a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 4MiB",
         ],
     ),
     (

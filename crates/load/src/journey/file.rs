@@ -3,7 +3,6 @@
 mod table;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use onrush_measure::amount;
 
@@ -278,10 +277,10 @@ impl Reader<'_> {
 /// A pause such as `200ms` or `1s-3s`.
 fn think(text: &str) -> Result<Think, String> {
     let (shortest, longest) = match text.split_once('-') {
-        Some((shortest, longest)) => (time(shortest), time(longest)),
-        None => (time(text), time(text)),
+        Some((shortest, longest)) => (amount::duration(shortest), amount::duration(longest)),
+        None => (amount::duration(text), amount::duration(text)),
     };
-    let think = shortest.zip(longest);
+    let think = shortest.ok().zip(longest.ok());
     let think = think.filter(|(shortest, longest)| shortest <= longest && *longest <= THINK_MAX);
     let (shortest, longest) = think.ok_or_else(|| {
         format!(
@@ -290,10 +289,6 @@ fn think(text: &str) -> Result<Think, String> {
         )
     })?;
     Ok(Think { shortest, longest })
-}
-
-fn time(text: &str) -> Option<Duration> {
-    amount::duration(text.trim()).ok()
 }
 
 #[cfg(test)]

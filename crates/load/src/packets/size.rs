@@ -55,7 +55,7 @@ impl Sizes {
             )
         };
         let one = |text: &str| -> Result<u16, String> {
-            let bytes = amount::size(text).map_err(|_| format!("{text:?} is not a number"))?;
+            let bytes = amount::size(text).map_err(|why| why.to_string())?;
             if bytes == 0 {
                 return Err("0 bytes are nothing to tell apart".to_owned());
             }
@@ -199,10 +199,10 @@ mod tests {
             ("0", "nothing to tell apart"),
             ("65508", "more than UDP takes"),
             ("99999", "99999 bytes are more than UDP takes"),
-            ("", "is not a number"),
-            ("64-", "is not a number"),
+            ("", "is not a size"),
+            ("64-", "is not a size"),
             ("100-64", "ends before it begins"),
-            ("64,x", "is not a number"),
+            ("64,x", "is not a size"),
         ] {
             let sentence = Sizes::parse(text).unwrap_err();
             assert!(sentence.contains(part), "{sentence}");

@@ -1,6 +1,7 @@
 //! The horizontal axis of a sweep: the parameter it shows, and where its values lie.
 
 use onrush_chart::{Axis, Scale};
+use onrush_measure::amount;
 
 use crate::outcome::WorkOutcome;
 use crate::scenario::Point;
@@ -127,15 +128,9 @@ fn values(points: &[WorkOutcome], parameter: &str) -> Vec<String> {
 
 /// A number, also with `k` and `m`, which are factors of ten here: on an axis 1,024 and 1,000 are the same place.
 fn quantity(text: &str) -> Option<f64> {
-    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, 1e3),
-        None => match text.strip_suffix(['m', 'M']) {
-            Some(digits) => (digits, 1e6),
-            None => (text, 1.0),
-        },
-    };
-    let number: f64 = digits.parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some(number * factor)
+    let number = text.parse().ok();
+    let number = number.or_else(|| amount::number(text).ok());
+    number.filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }
 
 fn on_a_number_line(values: &[String], numbers: &[f64]) -> (Vec<(String, f64)>, Scale) {

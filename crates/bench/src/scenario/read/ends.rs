@@ -46,7 +46,7 @@ fn budget(section: &Section<'_>) -> Read<Option<Duration>> {
 }
 
 fn precision(section: &Section<'_>) -> Read<Option<f64>> {
-    let Some(share) = section.number("precision")? else {
+    let Some(share) = section.share("precision")? else {
         return Ok(None);
     };
     if share.value > 0.0 && share.value < 1.0 {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use onrush_measure::amount;
 use toml::de::DeTable;
 
 use super::namespace::sysctl;
@@ -276,7 +277,8 @@ impl<'a> Networks<'a> {
                 return Ok(None);
             };
             let filled = self.filled(&text.value, set, &text.span)?;
-            let number = filled.parse().ok().filter(|number| bounds.contains(number));
+            let number = amount::count(&filled).ok();
+            let number = number.filter(|number| bounds.contains(number));
             number.map(Some).ok_or_else(|| {
                 let said = format!(
                     "expected a whole number from {} to {} as `{key}`, found `{filled}`",

@@ -1,12 +1,13 @@
 //! `[[work]]`: what is measured, and at which rate.
 
+use onrush_measure::amount;
+
 use super::figure::figures;
 use super::given::Given;
 use super::sweep::{labels, points};
 use super::variant::{check_use, variant_exists, variants};
 use crate::limits::WORKS_MAX;
 use crate::scenario::section::{At, Read, Section, name, unknown};
-use crate::scenario::value::parse_count;
 use crate::scenario::{Point, Rate, Role, Sharing, Variant, Work};
 
 const WORK_KEYS: &[&str] = &[
@@ -140,7 +141,9 @@ fn swept_count(
         return Ok(None);
     };
     check_given_once(section, point, parameter)?;
-    let count = parse_count(value).filter(|count| (1..=max).contains(count));
+    let count = amount::count(value)
+        .ok()
+        .filter(|count| (1..=max).contains(count));
     count.map(Some).ok_or_else(|| {
         let said =
             format!("expected a whole number from 1 to {max} as `{parameter}`, found `{value}`");
@@ -186,32 +189,29 @@ fn under_test(section: &Section<'_>, variants: &[Variant]) -> Read<Option<Role>>
 fn rate(section: &Section<'_>, before: &[Work], point: &At<Point>) -> Read<Option<Rate>> {
     if let Some(text) = point.value.value("rate") {
         check_given_once(section, point, "rate")?;
-        let number = parse_count(text).map(|count| count as f64);
-        let number = number.or_else(|| text.parse().ok());
-        let number = number.filter(|number: &f64| number.is_finite() && *number >= 1.0);
         let said = || format!("expected requests per second, 1 or more, as `rate`, found `{text}`");
-        let number = number.ok_or_else(|| section.source.mistake(point.span.clone(), said()))?;
-        return Ok(Some(Rate::Fixed(number)));
+        let rate = fixed_rate(text);
+        let rate = rate.ok_or_else(|| section.source.mistake(point.span.clone(), said()))?;
+        return Ok(Some(rate));
     }
     let Some(value) = section.value("rate") else {
         return Ok(None);
     };
     if value.get_ref().as_table().is_none() {
-        let number = section.number("rate")?;
-        return match number {
-            Some(number) if number.value >= 1.0 => Ok(Some(Rate::Fixed(number.value))),
-            _ => Err(section.source.mistake(
-                value.span(),
-                "expected requests per second, 1 or more, or { share = 0.6, work = \"…\", variant = \"…\" }",
-            )),
-        };
+        let rate = section
+            .single("rate")?
+            .and_then(|text| fixed_rate(&text.value));
+        let said = "expected requests per second, 1 or more, or { share = 0.6, work = \"…\", variant = \"…\" }";
+        return rate
+            .map(Some)
+            .ok_or_else(|| section.source.mistake(value.span(), said));
     }
     let table = section
         .table("rate")?
         .ok_or_else(|| section.missing("rate", "a table"))?;
     let section = Section::open(section.source, table.value, table.span, RATE_KEYS)?;
     let share = section
-        .number("share")?
+        .share("share")?
         .ok_or_else(|| section.missing("share", "a number from 0 to 1"))?;
     if !(share.value > 0.0 && share.value <= 1.0) {
         return Err(section
@@ -232,6 +232,15 @@ fn rate(section: &Section<'_>, before: &[Work], point: &At<Point>) -> Read<Optio
         point: earlier.point.clone(),
         variant: variant.value,
     }))
+}
+
+/// Requests per second, 1 or more: `5000`, `"10k"`, `"6k/m"`.
+fn fixed_rate(text: &str) -> Option<Rate> {
+    // TOML writes large numbers as 1e6, too.
+    let rate = text.parse().ok();
+    let rate = rate.or_else(|| amount::per_second(text).ok());
+    rate.filter(|rate: &f64| rate.is_finite() && *rate >= 1.0)
+        .map(Rate::Fixed)
 }
 
 /// The earlier work at the point that has the values of this one.

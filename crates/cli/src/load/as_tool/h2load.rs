@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lexopt::Arg;
-use onrush_config::value::parse_count;
 use onrush_load::dialect::h2load::{End, Text};
+use onrush_measure::amount::count;
 
 use super::super::value::duration_or_seconds;
 use super::line::{Line, Printer, Run, is_https, only_url, parser, value};
@@ -237,7 +237,7 @@ impl Wanted {
 /// A whole number from 1 on, such as 1000 or 10K.
 fn number(name: &str, parser: &mut lexopt::Parser) -> Result<u64, String> {
     let text = value(parser)?;
-    let number = parse_count(&text.to_ascii_lowercase()).ok();
+    let number = count(&text).ok();
     let number = number.filter(|number| *number > 0);
     number.ok_or_else(|| format!("{name} {text}: expected a whole number from 1 on"))
 }

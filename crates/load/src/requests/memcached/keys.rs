@@ -1,6 +1,7 @@
 //! Which key is asked for how often.
 
 use onrush_engine::random::Random;
+use onrush_measure::amount;
 
 /// How requests spread over keys.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -47,11 +48,10 @@ impl Distribution {
 
 /// Reads a share, `0.9` or `90%`, from 0 to 1.
 pub fn share(text: &str) -> Option<f64> {
-    let (number, whole) = match text.strip_suffix('%') {
-        Some(number) => (number, 100.0),
-        None => (text, 1.0),
+    let share = match text.parse() {
+        Ok(share) => share,
+        Err(_) => amount::percent(text).ok()? / 100.0,
     };
-    let share = number.parse::<f64>().ok()? / whole;
     (0.0..=1.0).contains(&share).then_some(share)
 }
 

@@ -91,20 +91,22 @@ impl Metric {
 
     /// The value in the unit of the metric. A count becomes a share when it is compared with one.
     pub(super) fn read_value(&mut self, text: &str) -> Result<f64, String> {
-        match self {
-            Metric::Time(..) => time_ns(text),
-            Metric::Rate => number(text.strip_suffix("/s").unwrap_or(text).trim_end()),
-            Metric::Counted(counted, unit) => match text.strip_suffix('%') {
-                None => number(text),
-                Some(_) if *counted == Counted::Missed => {
-                    Err("missed is a count, such as 0 or 100".to_owned())
-                }
-                Some(percent) => {
-                    *unit = Unit::Share;
-                    number(percent.trim_end()).map(|percent| percent / 100.0)
-                }
-            },
-        }
+        let value = match self {
+            Metric::Time(..) => amount::duration(text).map(|time| time.as_nanos() as f64),
+            Metric::Rate => amount::per_second(text),
+            Metric::Counted(Counted::Missed, _) if text.ends_with('%') => {
+                return Err("missed is a count, such as 0 or 100".to_owned());
+            }
+            Metric::Counted(_, unit) if text.ends_with('%') => {
+                *unit = Unit::Share;
+                amount::percent(text).map(|percent| percent / 100.0)
+            }
+            Metric::Counted(..) => {
+                let number = amount::number(text);
+                return number.map_err(|why| format!("{why}, or a share such as 0.1%"));
+            }
+        };
+        value.map_err(|why| why.to_string())
     }
 }
 
@@ -185,44 +187,5 @@ impl Counted {
             Counted::FailedChecks => "checks",
             _ => "requests",
         }
-    }
-}
-
-fn number(text: &str) -> Result<f64, String> {
-    let multiples = [(['k', 'K'], 1e3), (['m', 'M'], 1e6), (['g', 'G'], 1e9)];
-    let multiple = multiples.iter();
-    let (digits, factor) = multiple
-        .filter_map(|(letters, factor)| Some((text.strip_suffix(letters)?, *factor)))
-        .next()
-        .unwrap_or((text, 1.0));
-    let is_plain = |text: &str| {
-        text.bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'.')
-    };
-    match digits.parse::<f64>() {
-        Ok(number) if is_plain(digits) => Ok(number * factor),
-        _ => Err(format!(
-            "{} is no number: write one such as 10, 2k or 0.1%",
-            shown(text)
-        )),
-    }
-}
-
-fn time_ns(text: &str) -> Result<f64, String> {
-    // A space before the unit is allowed.
-    let time = amount::duration(&text.replace(' ', ""));
-    let time = time.map_err(|_| {
-        format!(
-            "{} is no time: write one with its unit, such as 5ms, 250us or 1.5s",
-            shown(text)
-        )
-    })?;
-    Ok(time.as_nanos() as f64)
-}
-
-pub(super) fn shown(text: &str) -> &str {
-    match text {
-        "" => "nothing",
-        _ => text,
     }
 }
