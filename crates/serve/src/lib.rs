@@ -77,6 +77,7 @@ pub use observe::latency::{BOUNDS_PER_OCTAVE, HIGHEST_OCTAVE, Histogram, LOWEST_
 pub use observe::live::{RequestView, Stage};
 pub use observe::meter::{Message, MirrorOutcome, Totals};
 pub use observe::native::{NATIVE_SCHEMA, NativeBuckets};
+pub use observe::protobuf::Writer as ProtobufWriter;
 pub use observe::record::Class;
 pub use observe::trace::spans::SpansView;
 pub use observe::traffic::TrafficView;

@@ -19,6 +19,7 @@ pub(crate) mod handshakes;
 pub(crate) mod latency;
 pub(crate) mod live;
 pub(crate) mod native;
+pub(crate) mod protobuf;
 pub(crate) mod registry;
 pub(crate) mod responses;
 pub(crate) mod route_name;

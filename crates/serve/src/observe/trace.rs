@@ -12,7 +12,6 @@ mod collector;
 mod exporter;
 pub(crate) mod limits;
 mod otlp;
-mod protobuf;
 mod sink;
 pub(crate) mod span;
 pub(crate) mod spans;

@@ -8,8 +8,8 @@ use onrush_config::plan;
 use onrush_engine::{Address, Instant};
 use onrush_http::{Method, Version};
 
-use super::protobuf::{Value, Writer, fields};
 use super::span::{Attempt, Finished};
+use crate::observe::protobuf::{Value, Writer, fields};
 use crate::observe::record::{Class, End};
 use crate::observe::trace::limits::USER_AGENT_TRACED_MAX;
 

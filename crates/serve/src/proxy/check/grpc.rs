@@ -2,6 +2,7 @@
 //! here. Pure.
 
 use super::http2::Answer;
+use crate::observe::protobuf::Writer;
 use crate::proxy::health::Fault;
 
 /// What is asked for.
@@ -10,18 +11,11 @@ pub(super) const PATH: &str = "/grpc.health.v1.Health/Check";
 /// `HealthCheckRequest` for a service, behind its prefix (gRPC over HTTP/2, Length-Prefixed-Message). The name has up to 255
 /// bytes.
 pub(super) fn request(service: &str) -> Vec<u8> {
-    let mut message = Vec::new();
+    let mut message = Writer::default();
     if !service.is_empty() {
-        // Field 1, a string; the length as a varint.
-        message.push(0x0a);
-        if service.len() >= 0x80 {
-            message.push(service.len() as u8 | 0x80);
-            message.push((service.len() >> 7) as u8);
-        } else {
-            message.push(service.len() as u8);
-        }
-        message.extend_from_slice(service.as_bytes());
+        message.text(1, service.as_bytes());
     }
+    let message = message.into_bytes();
     let mut framed = vec![0];
     framed.extend((message.len() as u32).to_be_bytes());
     framed.extend(message);

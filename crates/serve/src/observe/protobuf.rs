@@ -1,8 +1,12 @@
-//! Protocol Buffers as bytes, as far as OTLP needs them: fields of four kinds are written, and those of a short message read.
+//! Protocol Buffers as bytes (<https://protobuf.dev/programming-guides/encoding>): the writer and the reader of every message of
+//! the server: spans (OTLP), metrics (`io.prometheus.client`) and health checks (`grpc.health.v1`).
+//!
+//! Messages are written field by field from what the server has, without types generated from `.proto` files: those would be more lines
+//! than this file, and copy every string before it is written.
 
 /// A message that is written, with those that it is part of before it.
 #[derive(Debug, Default)]
-pub(super) struct Writer(Vec<u8>);
+pub struct Writer(Vec<u8>);
 
 /// How the value of a field is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,7 +19,8 @@ enum Wire {
 }
 
 impl Writer {
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    /// The bytes written.
+    pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
@@ -31,29 +36,52 @@ impl Writer {
         self.varint_raw(u64::from(field) << 3 | wire as u64);
     }
 
-    pub(super) fn varint(&mut self, field: u32, number: u64) {
+    /// Types `uint64`, `int64` (not negative), `bool` and enumerations.
+    pub fn varint(&mut self, field: u32, number: u64) {
         self.tag(field, Wire::Varint);
         self.varint_raw(number);
     }
 
-    pub(super) fn fixed64(&mut self, field: u32, number: u64) {
+    /// Types `sint32` and `sint64`: numbers near zero have few bytes, whatever their sign.
+    pub fn signed(&mut self, field: u32, number: i64) {
+        self.varint(field, zigzag(number));
+    }
+
+    /// A packed field of type `sint64`.
+    pub fn packed_signed(&mut self, field: u32, numbers: impl IntoIterator<Item = i64>) {
+        self.message(field, |packed| {
+            for number in numbers {
+                packed.varint_raw(zigzag(number));
+            }
+        });
+    }
+
+    /// Type `double`.
+    pub fn double(&mut self, field: u32, number: f64) {
+        self.fixed64(field, number.to_bits());
+    }
+
+    /// Type `fixed64`.
+    pub fn fixed64(&mut self, field: u32, number: u64) {
         self.tag(field, Wire::Fixed64);
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    pub(super) fn fixed32(&mut self, field: u32, number: u32) {
+    /// Type `fixed32`.
+    pub fn fixed32(&mut self, field: u32, number: u32) {
         self.tag(field, Wire::Fixed32);
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    pub(super) fn bytes(&mut self, field: u32, bytes: &[u8]) {
+    /// Type `bytes`.
+    pub fn bytes(&mut self, field: u32, bytes: &[u8]) {
         self.tag(field, Wire::Bytes);
         self.varint_raw(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
-    /// Text has to be UTF-8: what is none becomes U+FFFD.
-    pub(super) fn text(&mut self, field: u32, text: &[u8]) {
+    /// Type `string`. Bytes that are not UTF-8 become U+FFFD.
+    pub fn text(&mut self, field: u32, text: &[u8]) {
         match str::from_utf8(text) {
             Ok(text) => self.bytes(field, text.as_bytes()),
             Err(_) => self.bytes(field, String::from_utf8_lossy(text).as_bytes()),
@@ -61,8 +89,13 @@ impl Writer {
     }
 
     /// A message within this one.
-    pub(super) fn message(&mut self, field: u32, write: impl FnOnce(&mut Self)) {
+    pub fn message(&mut self, field: u32, write: impl FnOnce(&mut Self)) {
         self.tag(field, Wire::Bytes);
+        self.delimited(write);
+    }
+
+    /// A message with its length before it and no tag, as one of a stream.
+    pub fn delimited(&mut self, write: impl FnOnce(&mut Self)) {
         // Its length has one byte if it is short: nearly all are.
         let start = self.0.len();
         self.0.push(0);
@@ -78,16 +111,21 @@ impl Writer {
     }
 }
 
+/// Numbers near zero have few bits, whatever their sign.
+fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63) as u64
+}
+
 /// The value of a field that is read; of the kinds with a fixed length only that they are there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Value<'b> {
+pub(crate) enum Value<'b> {
     Varint(u64),
     Bytes(&'b [u8]),
     Fixed,
 }
 
 /// The fields of a message, in their order; up to where it is none.
-pub(super) fn fields(mut rest: &[u8]) -> impl Iterator<Item = (u32, Value<'_>)> {
+pub(crate) fn fields(mut rest: &[u8]) -> impl Iterator<Item = (u32, Value<'_>)> {
     std::iter::from_fn(move || {
         let tag = varint(&mut rest)?;
         let value = match tag & 7 {
@@ -139,6 +177,17 @@ mod tests {
         writer.fixed64(1, 1);
         writer.fixed32(2, 1);
         assert_eq!(writer.0, b"\x09\x01\0\0\0\0\0\0\0\x15\x01\0\0\0");
+        let mut writer = Writer::default();
+        writer.double(1, 1.0);
+        assert_eq!(writer.0, b"\x09\0\0\0\0\0\0\xf0\x3f");
+        // Its table of "Signed Integers".
+        let signed = [0, -1, 1, -2, 0x7fff_ffff, -0x8000_0000].map(zigzag);
+        assert_eq!(signed, [0, 1, 2, 3, 0xffff_fffe, 0xffff_ffff]);
+        assert_eq!(zigzag(i64::MIN), u64::MAX);
+        let mut writer = Writer::default();
+        writer.packed_signed(4, [0, -1, 64]);
+        writer.signed(1, -2);
+        assert_eq!(writer.0, b"\x22\x04\0\x01\x80\x01\x08\x03");
     }
 
     proptest! {
