@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use onrush_bench::history::{History, Options, history};
+use time::Month;
 
 use super::exit::EXIT_WORSE;
 use super::share::{confidence, share};
@@ -59,18 +60,12 @@ fn day(text: &str) -> Result<String, String> {
     // All of it is ASCII digits.
     let number = |range: std::ops::Range<usize>| text[range].parse().unwrap_or(0_u32);
     let (year, month, day) = (number(0..4), number(5..7), number(8..10));
-    let is_leap = year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
-    let days = match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 if is_leap => 29,
-        2 => 28,
-        _ => {
-            return Err(format!(
-                "there is no month {month}: expected 01 to 12, as in 2026-11-21"
-            ));
-        }
+    let Ok(name) = Month::try_from(month as u8) else {
+        return Err(format!(
+            "there is no month {month}: expected 01 to 12, as in 2026-11-21"
+        ));
     };
+    let days = u32::from(name.length(year as i32));
     match (1..=days).contains(&day) {
         true => Ok(text.to_owned()),
         false => Err(format!(

@@ -1,5 +1,7 @@
 //! The Date field's format (RFC 9110 5.6.7), from a number of seconds the caller took from its clock.
 
+use time::UtcDateTime;
+
 /// Length of a formatted date.
 pub const DATE_BYTES: usize = 29;
 
@@ -9,48 +11,31 @@ const SECONDS_MAX: u64 = 253_402_300_799;
 /// IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`, of so many seconds since 1970. Times after the year 9999
 /// read as its last second.
 pub fn format(unix_seconds: u64) -> [u8; DATE_BYTES] {
-    const WEEKDAYS: &[u8; 21] = b"ThuFriSatSunMonTueWed"; // 1 January 1970 was a Thursday
+    const WEEKDAYS: &[u8; 21] = b"SunMonTueWedThuFriSat";
     const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
     let seconds = unix_seconds.min(SECONDS_MAX);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    let weekday = (days % 7) as usize * 3;
-    let month = (month as usize - 1) * 3;
+    let moment = UtcDateTime::from_unix_timestamp(seconds as i64);
+    let moment = moment.unwrap_or(UtcDateTime::UNIX_EPOCH);
+    let (year, month, day) = moment.to_calendar_date();
+    let (hour, minute, second) = moment.as_hms();
+    let year = year as u32;
+    let weekday = usize::from(moment.weekday().number_days_from_sunday()) * 3;
+    let month = (usize::from(u8::from(month)) - 1) * 3;
     let mut text = *b"Thu, 01 Jan 1970 00:00:00 GMT";
     text[..3].copy_from_slice(&WEEKDAYS[weekday..weekday + 3]);
     two_digits(&mut text, 5, day);
     text[8..11].copy_from_slice(&MONTHS[month..month + 3]);
-    two_digits(&mut text, 12, year / 100);
-    two_digits(&mut text, 14, year % 100);
-    two_digits(&mut text, 17, second / 3600);
-    two_digits(&mut text, 20, second / 60 % 60);
-    two_digits(&mut text, 23, second % 60);
+    two_digits(&mut text, 12, (year / 100) as u8);
+    two_digits(&mut text, 14, (year % 100) as u8);
+    two_digits(&mut text, 17, hour);
+    two_digits(&mut text, 20, minute);
+    two_digits(&mut text, 23, second);
     text
 }
 
-fn two_digits(text: &mut [u8; DATE_BYTES], at: usize, number: u64) {
-    text[at] = b'0' + (number / 10) as u8;
-    text[at + 1] = b'0' + (number % 10) as u8;
-}
-
-/// Year, month and day of a day counted from 1 January 1970: Howard Hinnant's `civil_from_days`, which counts from
-/// 1 March of the year 0 so that the leap day is a year's last.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let day_of_era = days % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    (year, month, day)
+fn two_digits(text: &mut [u8; DATE_BYTES], at: usize, number: u8) {
+    text[at] = b'0' + number / 10;
+    text[at + 1] = b'0' + number % 10;
 }
 
 #[cfg(test)]
