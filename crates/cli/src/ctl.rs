@@ -1,9 +1,9 @@
 //! `onrush ctl`: looks into a server that runs, and changes it, by its admin interface.
 
+mod cell;
 mod connections;
 mod profile;
 mod show;
-mod table;
 pub(crate) mod whom;
 
 use std::borrow::Cow;

@@ -21,3 +21,5 @@ pub mod change;
 pub mod random;
 
 pub mod units;
+
+pub mod table;

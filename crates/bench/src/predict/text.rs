@@ -1,5 +1,6 @@
 //! Predictions, their errors and what a link carries, as text for a terminal. Pure.
 
+use onrush_measure::table::Table;
 use onrush_measure::units;
 
 use super::check::{Checked, median_error};
@@ -23,7 +24,7 @@ pub fn prediction(prediction: &Prediction) -> String {
             limit.reason.clone(),
         ]
     });
-    text.push_str(&table(&["limit", "allows", "why"], rows.collect()));
+    text.push_str(&table(&["limit", "allows", "why"], rows));
     text
 }
 
@@ -59,10 +60,7 @@ pub fn predictions(named: &[(String, String, Option<Prediction>)]) -> String {
         };
         vec![work.clone(), variant.clone(), rps, limiter]
     });
-    table(
-        &["work", "variant", "predicted", "full first"],
-        rows.collect(),
-    )
+    table(&["work", "variant", "predicted", "full first"], rows)
 }
 
 /// Published rows with what the others predict of each, and how far that is off.
@@ -144,7 +142,7 @@ pub fn measured(checked: &[Checked<Measured>]) -> String {
         "error",
         "full first",
     ];
-    let mut text = table(&heads, rows.collect());
+    let mut text = table(&heads, rows);
     let predicted: Vec<Checked<Measured>> = checked
         .iter()
         .filter(|one| one.predicted.is_some())
@@ -198,7 +196,7 @@ pub fn wire(link: LinkRate, sizes: &[Size], packets: PacketsPerRequest) -> Strin
         "payload rate",
         "requests/s",
     ];
-    let mut text = table(&heads, rows.collect());
+    let mut text = table(&heads, rows);
     text.push_str(&format!(
         "\nIn one direction, {} packets a request. Sizes from 68 on are MTUs, what IP may fill; smaller ones are frames.\n\
          A frame has 14 bytes of header and 4 of check sequence, 64 at least; 8 of preamble and 12 of gap are around it.\n\
@@ -240,26 +238,10 @@ fn rate(rps: f64) -> String {
     units::rate(rps)
 }
 
-/// Columns as wide as their longest cell, the last one as it is.
-fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
-    let head: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
-    let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    let width = |column: usize| {
-        let lengths = all.iter().map(|row| row[column].chars().count());
-        lengths.max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    let mut text = String::new();
-    for row in &all {
-        let cells: Vec<String> = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
+fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new(heads, 0..0);
+    rows.into_iter().for_each(|row| table.push(row));
+    table.text()
 }
 
 #[cfg(test)]

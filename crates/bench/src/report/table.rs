@@ -1,6 +1,7 @@
 //! The result table: its cells as text, and its form in a terminal. Pure.
 
 use onrush_measure::compare::Rounds;
+use onrush_measure::table::Table;
 use onrush_measure::units;
 
 use super::number::number;
@@ -129,7 +130,10 @@ pub(super) fn headline(outcome: &Outcome) -> String {
     text
 }
 
-const HEAD: [&str; 6] = ["", "measured", "peer", "ratio", "spread", "target"];
+const HEAD: [&str; 7] = ["", "measured", "peer", "ratio", "spread", "target", ""];
+
+/// The column of the verdict.
+const VERDICT: usize = 6;
 
 /// The table for a terminal, with the limit of every variant below each work.
 pub(crate) fn terminal(outcome: &Outcome) -> String {
@@ -262,32 +266,22 @@ pub(super) fn cost_parts(variant: &VariantOutcome, role: Role) -> Option<String>
     Some(format!("{} µs", parts?.join(" / ")))
 }
 
-/// Columns as wide as their widest cell; names to the left, numbers to the right.
+/// Cells in columns, and the other lines between them.
 fn laid_out(lines: &[Line]) -> String {
-    let mut widths = HEAD.map(|head| head.chars().count());
+    let mut table = Table::new(&HEAD, 1..VERDICT);
     for line in lines {
         if let Line::Cells(cells) = line {
-            for (width, cell) in widths.iter_mut().zip(cells) {
-                *width = (*width).max(cell.chars().count());
-            }
+            table.push(cells.to_vec());
         }
     }
-    let columns = |cells: &[&str]| {
-        let mut text = format!("    {:<width$}", cells[0], width = widths[0]);
-        for (cell, width) in cells[1..].iter().zip(&widths[1..]) {
-            text.push_str(&format!("  {cell:>width$}"));
-        }
-        text
-    };
-    let mut text = format!("{}\n", columns(&HEAD).trim_end());
+    let mut rows = table.lines();
+    let mut row = || format!("    {}", rows.next().unwrap_or_default());
+    let mut text = row() + "\n";
     for line in lines {
         let line = match line {
             Line::Work(name) => format!("\n{name}"),
             Line::Figure(title) => format!("  {title}"),
-            Line::Cells([cells @ .., verdict]) => {
-                let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
-                format!("{}  {verdict}", columns(&cells))
-            }
+            Line::Cells(_) => row(),
             Line::Note(note) => format!("      {note}"),
             Line::Cost(cost) => format!("  cost · {cost}"),
             Line::Limit(limit) => format!("  limit · {limit}"),

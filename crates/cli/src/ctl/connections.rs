@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use onrush_measure::amount::count;
+use onrush_measure::table::Table;
 use serde_json::Value;
 
-use super::table::{Table, all, time, word};
+use super::cell::{all, time, word};
 
 /// Which connections are shown.
 #[derive(clap::Args)]
@@ -25,8 +27,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "ORDER", default_value = "age")]
     sort: String,
     /// How many at most, up to 1000
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    limit: u32,
+    #[arg(long, value_name = "N", default_value = "100", value_parser = count)]
+    limit: u64,
 }
 
 impl Args {
@@ -72,10 +74,10 @@ pub(super) fn show(said: &Value) -> String {
     let head = [
         "id", "client", "state", "TLS", "age", "idle", "reqs", "in", "out",
     ];
-    let mut table = Table::new(4, &head);
+    let mut table = Table::new(&head, 4..head.len());
     let mut more = String::new();
     for one in all(&said["connections"]) {
-        table.rows.push(vec![
+        table.push(vec![
             word(&one["id"]),
             word(&one["client"]),
             word(&one["state"]),
@@ -102,7 +104,7 @@ pub(super) fn show(said: &Value) -> String {
         }
     }
     let open = &said["open"];
-    if table.rows.len() == 1 {
+    if table.is_empty() {
         return format!("none of {open} open connections\n");
     }
     let mut text = table.text();

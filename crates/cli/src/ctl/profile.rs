@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use anyhow::bail;
 use onrush_admin::client::{Place, Response, ask};
-use onrush_config::value::parse_duration;
+use onrush_measure::amount::duration;
+use onrush_measure::table::Table;
 use serde_json::{Map, Value, json};
 
-use super::table::{Table, all, time, word};
+use super::cell::{all, time, word};
 
 pub(super) const PATH: &str = "/v1/profile";
 
@@ -28,7 +29,7 @@ pub(super) struct Args {
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    match parse_duration(text) {
+    match duration(text) {
         Ok(interval) if !interval.is_zero() && interval <= INTERVAL_MAX => Ok(interval),
         Ok(_) => Err("expected 1ms to 1h".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -178,7 +179,7 @@ pub(super) fn show(said: &Value, core: Option<u64>) -> anyhow::Result<String> {
     let head = [
         "work", "calls", "time", "mean", "longest", "latency", "mean", "longest",
     ];
-    let mut table = Table::new(1, &head);
+    let mut table = Table::new(&head, 1..head.len());
     let mut works: Vec<&Value> = all(&profile["work"]).collect();
     works.sort_by(|one, other| {
         let key = |work: &Value| {
@@ -199,7 +200,7 @@ pub(super) fn show(said: &Value, core: Option<u64>) -> anyhow::Result<String> {
             true => time(&work[name]),
             false => "-".to_owned(),
         };
-        table.rows.push(vec![
+        table.push(vec![
             word(&work["work"]),
             word(&work["calls"]),
             time(&work["time"]),

@@ -1,8 +1,9 @@
 //! What a server says of itself, for people.
 
+use onrush_measure::table::Table;
 use serde_json::Value;
 
-use super::table::{Table, all, bytes, time, word};
+use super::cell::{all, bytes, time, word};
 
 /// A line about spans of traces, where there are any, and the line that ends the paragraph.
 fn spans(said: &Value) -> String {
@@ -90,9 +91,9 @@ pub(super) fn status(said: &Value) -> String {
         "requests",
         "buffers",
     ];
-    let mut table = Table::new(0, &head);
+    let mut table = Table::new(&head, 0..head.len());
     for core in all(&said["cores"]) {
-        table.rows.push(vec![
+        table.push(vec![
             word(&core["core"]),
             word(&core["cpu"]),
             time(&core["cpu_time"]),
@@ -135,11 +136,11 @@ pub(super) fn servers(said: &Value) -> String {
             "p99",
             "last event",
         ];
-        let mut table = Table::new(3, &head);
+        let mut table = Table::new(&head, 3..head.len());
         for server in all(&group["servers"]) {
             let (state, wanted) = (word(&server["state"]), word(&server["wanted"]));
             let responses = &server["responses"];
-            table.rows.push(vec![
+            table.push(vec![
                 word(&server["name"]),
                 word(&server["address"]),
                 match wanted.as_str() {
@@ -209,10 +210,10 @@ pub(super) fn traffic(list: &Value, what: &str) -> String {
         what, "requests", "2xx", "3xx", "4xx", "5xx", "given up", "sent", "p50", "p90", "p99",
         "p99.9",
     ];
-    let mut table = Table::new(1, &head);
+    let mut table = Table::new(&head, 1..head.len());
     for one in all(list) {
         let (responses, duration) = (&one["responses"], &one["duration"]);
-        table.rows.push(vec![
+        table.push(vec![
             word(&one["name"]),
             word(&one["requests"]),
             word(&responses["2xx"]),
@@ -231,9 +232,12 @@ pub(super) fn traffic(list: &Value, what: &str) -> String {
 }
 
 pub(super) fn requests(said: &Value) -> String {
-    let mut table = Table::new(6, &["age", "state", "client", "core", "server", "request"]);
+    let mut table = Table::new(
+        &["age", "state", "client", "core", "server", "request"],
+        6..6,
+    );
     for one in all(&said["requests"]) {
-        table.rows.push(vec![
+        table.push(vec![
             time(&one["age"]),
             word(&one["state"]),
             word(&one["client"]),
@@ -242,7 +246,7 @@ pub(super) fn requests(said: &Value) -> String {
             format!("{} {}", word(&one["method"]), word(&one["target"])),
         ]);
     }
-    if table.rows.len() == 1 {
+    if table.is_empty() {
         return "no request is under way\n".to_owned();
     }
     let mut text = table.text();

@@ -1,43 +1,6 @@
-//! Tables for people, as wide as they have to be, and what stands in them.
+//! Cells of tables: values of the JSON that the server sent, as words.
 
 use serde_json::Value;
-
-/// A table with a head; numbers stand to the right.
-pub(super) struct Table {
-    pub(super) rows: Vec<Vec<String>>,
-    /// Columns of text, from the left.
-    texts: usize,
-}
-
-impl Table {
-    pub(super) fn new(texts: usize, head: &[&str]) -> Table {
-        Table {
-            rows: vec![head.iter().map(|&word| word.to_owned()).collect()],
-            texts,
-        }
-    }
-
-    pub(super) fn text(&self) -> String {
-        let columns = self.rows[0].len();
-        let width = |column: usize| {
-            let cells = self.rows.iter().map(|row| row[column].chars().count());
-            cells.max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let mut text = String::new();
-        for row in &self.rows {
-            let cells = row.iter().zip(&widths).enumerate();
-            let cells = cells.map(|(column, (cell, &width))| match column < self.texts {
-                true => format!("{cell:<width$}"),
-                false => format!("{cell:>width$}"),
-            });
-            let line = cells.collect::<Vec<_>>().join("  ");
-            text += line.trim_end();
-            text.push('\n');
-        }
-        text
-    }
-}
 
 pub(super) fn word(value: &Value) -> String {
     match value {
@@ -104,12 +67,5 @@ mod tests {
         ] {
             assert_eq!(bytes(&json!(count)), text);
         }
-    }
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new(1, &["name", "n"]);
-        table.rows.push(vec!["a".into(), "100".into()]);
-        assert_eq!(table.text(), "name    n\na     100\n");
     }
 }
