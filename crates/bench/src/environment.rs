@@ -7,6 +7,8 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use onrush_machine::cpus::{self, CpuSet};
+use onrush_machine::process;
 use serde::Serialize;
 
 use crate::limits::CPUS_OF_HOST_MAX;
@@ -193,19 +195,12 @@ fn pretty_name(os_release: &str) -> Option<String> {
 
 fn memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
+    process::bytes(&text, "MemTotal:")
 }
 
 fn open_files_max() -> Option<String> {
     let text = fs::read_to_string("/proc/self/limits").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files"))?;
-    let mut words = line.split_ascii_whitespace();
+    let mut words = process::value(&text, "Max open files")?.split_ascii_whitespace();
     Some(format!("{} {}", words.next()?, words.next()?))
 }
 
@@ -237,11 +232,8 @@ fn siblings() -> BTreeMap<usize, String> {
 /// CPUs this process may use, siblings of one core beside each other.
 pub fn usable_cpus() -> Vec<usize> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
-        .unwrap_or("0");
-    let mut cpus = parse_cpu_list(list.trim());
+    let list = process::value(&status, "Cpus_allowed_list:").and_then(CpuSet::parse_list);
+    let mut cpus: Vec<usize> = list.unwrap_or_default().iter().collect();
     if cpus.is_empty() {
         cpus.push(0);
     }
@@ -260,17 +252,6 @@ pub fn usable_cpus() -> Vec<usize> {
     cpus
 }
 
-/// Reads `0-2,5`.
-pub fn parse_cpu_list(list: &str) -> Vec<usize> {
-    let range = |part: &str| -> Option<Vec<usize>> {
-        match part.split_once('-') {
-            Some((first, last)) => Some((first.parse().ok()?..=last.parse().ok()?).collect()),
-            None => Some(vec![part.parse().ok()?]),
-        }
-    };
-    list.split(',').filter_map(range).flatten().collect()
-}
-
 /// Writes `0-2,5`, as taskset and our own `--cpus` read it. CPUs of another machine have its own numbers, with the number
 /// of the host: `0-1 of host 3`.
 pub fn cpu_list(cpus: &[usize]) -> String {
@@ -278,32 +259,11 @@ pub fn cpu_list(cpus: &[usize]) -> String {
     let words = hosts.map(|cpus| {
         let own: Vec<usize> = cpus.iter().map(|cpu| cpu % CPUS_OF_HOST_MAX).collect();
         match cpus[0] / CPUS_OF_HOST_MAX {
-            0 => ranges(&own),
-            host => format!("{} of host {host}", ranges(&own)),
+            0 => cpus::ranges(own),
+            host => format!("{} of host {host}", cpus::ranges(own)),
         }
     });
     words.collect::<Vec<_>>().join(", ")
-}
-
-fn ranges(cpus: &[usize]) -> String {
-    let mut parts: Vec<(usize, usize)> = Vec::new();
-    for cpu in cpus {
-        match parts.last_mut() {
-            Some((_, last)) if *last + 1 == *cpu => *last = *cpu,
-            _ => parts.push((*cpu, *cpu)),
-        }
-    }
-    let words: Vec<_> = parts
-        .iter()
-        .map(|(first, last)| {
-            if first == last {
-                first.to_string()
-            } else {
-                format!("{first}-{last}")
-            }
-        })
-        .collect();
-    words.join(",")
 }
 
 fn program_facts(
@@ -341,14 +301,6 @@ mod tests {
             "0-1 of host 3, 3 of host 4"
         );
         assert_eq!(cpu_list(&[]), "");
-    }
-
-    #[test]
-    fn cpu_lists_read_back() {
-        for list in ["0", "0-3", "0,2,4-7,9"] {
-            assert_eq!(cpu_list(&parse_cpu_list(list)), list);
-        }
-        assert!(parse_cpu_list("none").is_empty());
     }
 
     #[test]

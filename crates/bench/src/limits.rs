@@ -130,7 +130,7 @@ pub const HISTORY_ROUNDS_MIN: usize = 3;
 pub const HISTORY_CHARTS_MAX: usize = 1_000;
 
 /// Numbers of CPUs: what kernels are built for at most (`CONFIG_NR_CPUS`) has 8,192.
-pub const CPU_NUMBER_MAX: usize = 8_191;
+pub const CPU_NUMBER_MAX: usize = onrush_machine::limits::CPUS_MAX - 1;
 /// Receive queues of an interface: no card has more than one for each CPU.
 pub const RECEIVE_QUEUES_MAX: u64 = 8_192;
 /// Bits a second of a link: the fastest Ethernet has 1.6 T.

@@ -14,10 +14,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use onrush_bench::Seed;
-use onrush_bench::scenario::nearest;
 use onrush_bench::{Charts, Choice, Options, Task};
 
 use onrush_measure::amount;
+use onrush_measure::nearest::nearest;
 
 use self::written::Written;
 use crate::terminal::say;
@@ -192,7 +192,7 @@ fn meant_in_words(experiment: &Path) -> Option<String> {
 fn meant(experiment: &Path) -> Option<&'static str> {
     let name = experiment.to_str().filter(|_| !experiment.exists())?;
     // Who wrote the verb meant it, whatever else is wrong with the line.
-    nearest(name, &["compare", "history", "predict", "wire"]).filter(|verb| *verb != name)
+    nearest(name, ["compare", "history", "predict", "wire"]).filter(|verb| *verb != name)
 }
 
 /// `90s`, `20m`, `2h`.

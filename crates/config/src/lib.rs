@@ -38,7 +38,6 @@ pub mod automaton;
 pub mod value;
 
 pub mod diagnostic;
-mod nearest;
 
 pub mod limits;
 

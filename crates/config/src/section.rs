@@ -9,10 +9,10 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
-use crate::nearest::nearest;
 use crate::plan::FilePath;
 use crate::value::{self, Invalid};
 use crate::written::{first_of, in_range, parsed, path_of, read_texts, report_kind};
+use onrush_measure::nearest::nearest;
 
 /// A table, its name in sentences and the keys it may have.
 pub(crate) struct Section<'file, 'text> {

@@ -273,7 +273,7 @@ fn not_one_of(what: &str, text: &str, known: &[&str]) -> Invalid {
         .map(|known| format!("{known:?}"))
         .collect::<Vec<_>>()
         .join(", ");
-    match crate::nearest::nearest(text, known.iter().copied()) {
+    match onrush_measure::nearest::nearest(text, known.iter().copied()) {
         Some(near) => Invalid::new(format!("unknown {what} {text:?}; nearest: {near:?}")),
         None => Invalid::new(format!("unknown {what} {text:?}: expected one of {list}")),
     }

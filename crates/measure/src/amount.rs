@@ -139,7 +139,7 @@ pub fn percent(text: &str) -> Result<f64, NotAmount> {
     SHARE.real(text)
 }
 
-/// Per cent as a whole number of parts, `parts` of which are one per cent.
+/// Per cent in whole parts; one per cent has `parts` parts.
 ///
 /// # Errors
 /// When `text` is not a share, or not a whole number of these parts.
@@ -197,11 +197,11 @@ impl Kind {
         }
     }
 
-    /// A whole number of smallest units, each of which is `parts`.
+    /// The amount in smallest units, times `parts`.
     fn whole(&self, text: &str, parts: u64) -> Result<u64, NotAmount> {
         let (number, factor) = self.split(text, str::eq_ignore_ascii_case)?;
         let whole = self.scaled(text, number, factor * parts)?;
-        // The largest number is the one that others mean by no limit.
+        // Callers use the largest number for "no limit".
         let whole = u64::try_from(whole).ok().filter(|whole| *whole < u64::MAX);
         whole.ok_or_else(|| too_large(text))
     }

@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 pub mod amount;
+pub mod nearest;
+
 pub mod blocks;
 pub mod hdr_log;
 pub mod histogram;

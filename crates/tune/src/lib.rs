@@ -16,7 +16,6 @@
 //!   time. Cores are ordered by their place, never by the numbers of their CPUs.
 #![forbid(unsafe_code)]
 
-pub mod cpus;
 mod error;
 pub mod limits;
 

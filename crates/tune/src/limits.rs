@@ -1,7 +1,5 @@
 //! Every bound of reading and changing a machine, with its reason.
 
-/// Numbers of CPUs: the largest that a Linux kernel can be built for.
-pub const CPUS_MAX: usize = 8_192;
 /// One file of /proc or /sys. The largest is /proc/interrupts: 256 CPUs and 2,000 interrupts make 6 MB of it.
 pub const FILE_BYTES_MAX: u64 = 32 << 20;
 /// How often a file is opened again that says "try again": the kernel does when somebody mounts or renames something

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use crate::advise::{Action, Plan, Role, Sharing, Target};
 use crate::apply::resets_queues;
-use crate::cpus::CpuSet;
+use onrush_machine::cpus::CpuSet;
 
 /// Columns of a plan where nobody says how many there are.
 pub const COLUMNS: usize = 110;

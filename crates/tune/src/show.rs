@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::advise::Placement;
-use crate::cpus::CpuSet;
 use crate::diagnose::Load;
 use crate::facts::topology::Core;
 use crate::facts::{Facts, Interface, Process, Purpose};
 use crate::limits::QUEUES_MAX;
 use crate::report::{one_line, printable, wrapped};
+use onrush_machine::cpus::CpuSet;
 
 mod drawing;
 

@@ -9,11 +9,12 @@ use super::problem::Problem;
 use crate::tree::Tree;
 
 /// Who may use whom, as in the table of ARCHITECTURE.md. A crate that is not named here may use nothing.
-const EDGES: [(&str, &[&str]); 17] = [
+const EDGES: [(&str, &[&str]); 18] = [
     ("engine", &[]),
     ("file", &[]),
     ("tls", &["engine", "file"]),
     ("http", &[]),
+    ("machine", &[]),
     ("measure", &[]),
     ("packet", &[]),
     ("chart", &["measure"]),
@@ -36,19 +37,19 @@ const EDGES: [(&str, &[&str]); 17] = [
     (
         "load",
         &[
-            "engine", "file", "tls", "http", "measure", "packet", "chart",
+            "engine", "file", "tls", "http", "machine", "measure", "packet", "chart",
         ],
     ),
     ("convert", &["file", "config"]),
-    ("tune", &["file"]),
+    ("tune", &["file", "machine"]),
     // Starts serve and load as child processes and never links them.
-    ("bench", &["engine", "file", "measure", "chart"]),
+    ("bench", &["engine", "file", "machine", "measure", "chart"]),
     ("top", &[]),
     (
         "cli",
         &[
-            "admin", "engine", "file", "measure", "serve", "load", "tune", "bench", "top",
-            "config", "convert",
+            "admin", "engine", "file", "machine", "measure", "serve", "load", "tune", "bench",
+            "top", "config", "convert",
         ],
     ),
 ];

@@ -1,8 +1,10 @@
 //! The control group that the programs run in: time for which a quota held them up, its memory, its pressure
 //! (cgroups(7)). Both versions, and machines that have them beside each other.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
+
+use onrush_machine::cgroup::{self, Version};
 
 use super::counters::{Count, Counters};
 use super::pressure::{RESOURCES, pressure};
@@ -36,7 +38,7 @@ impl ControlGroup {
             let mut file = root.proc(&format!("{process}/{name}"));
             file.read(&mut buffer).unwrap_or_default().into_owned()
         };
-        let places = places(&text("mounts"), &text("cgroup"));
+        let places = places(&text("mountinfo"), &text("cgroup"));
         let mut files = Vec::new();
         for place in &places {
             let mut names = vec![
@@ -98,35 +100,25 @@ fn cpu(text: &str, counters: &mut Counters) {
     counters.add(SUBJECT, values);
 }
 
-/// Where the files of a group are, from the mounts that a process sees and the groups it is in.
-fn places(mounts: &str, groups: &str) -> Vec<PathBuf> {
-    let mut places = Vec::new();
-    for line in mounts.lines() {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [_, mount, kind, options, ..] = words[..] else {
-            continue;
-        };
-        let is_in = |controllers: &str| match kind {
-            "cgroup2" => controllers.is_empty(),
-            "cgroup" => controllers.split(',').any(|controller| {
-                ["cpu", "memory"].contains(&controller)
-                    && options.split(',').any(|option| option == controller)
-            }),
-            _ => false,
-        };
-        // `0::/path` of version 2, `4:memory:/path` of version 1.
-        let group = groups.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (parts.next()?, parts.next()?);
-            is_in(controllers).then_some(path)
-        });
-        if let Some(group) = group {
-            // A path that begins with `..` lies above what this namespace shows.
-            let group = group.trim_start_matches('/');
-            let is_below = !group.starts_with("..");
-            places.push(Path::new(mount).join(if is_below { group } else { "" }));
-        }
-    }
+/// Where the files of a group are, from the mounts that a process sees and the groups it is in: of the CPU and memory controllers of
+/// version 1, and of version 2.
+fn places(mountinfo: &str, groups: &str) -> Vec<PathBuf> {
+    let one = |controller: &'static str| {
+        let (version, path) = cgroup::path(groups, controller)?;
+        (version == Version::One).then_some((version, controller, path))
+    };
+    let two = || Some((Version::Two, "", cgroup::unified_path(groups)?.to_owned()));
+    let found = [one("cpu"), one("memory"), two()].into_iter().flatten();
+    let place = |(version, controller, path): (Version, &str, String)| {
+        let (root, point) = cgroup::mounts(mountinfo, version, controller).next()?;
+        // A group outside of the mount is above this namespace: use the root of the mount.
+        Some(PathBuf::from(
+            point + &cgroup::below(&path, &root).unwrap_or_default(),
+        ))
+    };
+    let mut places: Vec<PathBuf> = found.filter_map(place).collect();
+    // One hierarchy of version 1 may have both controllers.
+    places.dedup();
     places
 }
 
@@ -136,19 +128,23 @@ mod tests {
 
     #[test]
     fn groups_of_both_versions_are_found_where_they_are_mounted() {
-        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0\n\
-            cgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0\n\
-            cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
-            cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
+        let mounts = "24 23 0:22 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
+            31 24 0:28 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
+            32 24 0:29 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n\
+            33 24 0:30 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+            34 24 0:31 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
         let groups =
             "9:name=systemd:/\n4:memory:/app/7\n3:cpuset:/\n1:cpu,cpuacct:/\n0::/../other\n";
         let expected = [
-            "/sys/fs/cgroup/cpu/",
+            "/sys/fs/cgroup/cpu",
             "/sys/fs/cgroup/memory/app/7",
-            "/sys/fs/cgroup/unified/",
+            "/sys/fs/cgroup/unified",
         ];
         assert_eq!(places(mounts, groups), expected.map(PathBuf::from));
-        let only_new = places("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0", "0::/user.slice/a");
+        let only_new = places(
+            "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
+            "0::/user.slice/a",
+        );
         assert_eq!(only_new, [PathBuf::from("/sys/fs/cgroup/user.slice/a")]);
         assert!(places("", groups).is_empty() && places(mounts, "nothing").is_empty());
     }
@@ -183,10 +179,13 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         std::fs::create_dir_all(path("proc/7")).expect("a directory");
         std::fs::create_dir_all(path("group/a")).expect("a directory");
-        let mounts = format!("cgroup2 {} cgroup2 rw 0 0\n", path("group").display());
+        let mounts = format!(
+            "30 23 0:26 / {} rw - cgroup2 cgroup2 rw\n",
+            path("group").display()
+        );
         let pressure = "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\n";
         for (name, text) in [
-            ("proc/7/mounts", mounts.as_str()),
+            ("proc/7/mountinfo", mounts.as_str()),
             ("proc/7/cgroup", "0::/a\n"),
             ("group/a/cpu.stat", "usage_usec 5\n"),
             ("group/a/memory.current", "4096\n"),

@@ -4,42 +4,30 @@
 use std::fs;
 use std::sync::OnceLock;
 
+use onrush_machine::cpu_time::CpuTicks;
+
 use super::counters::{Count, Counters};
 use crate::outcome::CpuUse;
 
-/// Clock ticks of one CPU since the machine started (proc(5), `cpuN` lines of /proc/stat).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CpuTicks {
-    /// Its number.
-    pub cpu: usize,
-    user: u64,
-    system: u64,
-    idle: u64,
-    irq: u64,
-    softirq: u64,
-    steal: u64,
-}
-
-impl CpuTicks {
-    /// What the CPU did since `before`. The parts are shares of all ticks that were counted, not of the time that
-    /// passed: an idle CPU with its tick stopped counts late, and shares stay shares.
-    pub fn since(self, before: CpuTicks) -> CpuUse {
-        let user = self.user.saturating_sub(before.user);
-        let system = self.system.saturating_sub(before.system);
-        let idle = self.idle.saturating_sub(before.idle);
-        let irq = self.irq.saturating_sub(before.irq);
-        let softirq = self.softirq.saturating_sub(before.softirq);
-        let steal = self.steal.saturating_sub(before.steal);
-        let all = (user + system + idle + irq + softirq + steal).max(1) as f64;
-        CpuUse {
-            cpu: self.cpu,
-            user: user as f64 / all,
-            system: system as f64 / all,
-            softirq: softirq as f64 / all,
-            irq: irq as f64 / all,
-            steal: steal as f64 / all,
-            ksoftirqd: 0.0,
-        }
+/// What a CPU did between two readings. The parts are shares of all ticks that were counted, not of the time that
+/// passed: an idle CPU with its tick stopped counts late, and shares stay shares.
+pub fn used(cpu: usize, now: CpuTicks, before: CpuTicks) -> CpuUse {
+    let part = |of: fn(&CpuTicks) -> u64| of(&now).saturating_sub(of(&before));
+    let user = part(|ticks| ticks.user);
+    let system = part(|ticks| ticks.system);
+    let idle = part(|ticks| ticks.idle + ticks.iowait);
+    let irq = part(|ticks| ticks.irq);
+    let softirq = part(|ticks| ticks.softirq);
+    let steal = part(|ticks| ticks.steal);
+    let all = (user + system + idle + irq + softirq + steal).max(1) as f64;
+    CpuUse {
+        cpu,
+        user: user as f64 / all,
+        system: system as f64 / all,
+        softirq: softirq as f64 / all,
+        irq: irq as f64 / all,
+        steal: steal as f64 / all,
+        ksoftirqd: 0.0,
     }
 }
 
@@ -62,32 +50,6 @@ fn ksoftirqd_cpu(name: &str) -> Option<usize> {
     name.trim_end().strip_prefix("ksoftirqd/")?.parse().ok()
 }
 
-/// Reads the `cpuN` lines of `/proc/stat`.
-pub fn cpu_ticks(stat: &str) -> Vec<CpuTicks> {
-    let mut cpus = Vec::new();
-    for line in stat.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let Some(number) = words.next().and_then(|word| word.strip_prefix("cpu")) else {
-            continue;
-        };
-        let Ok(cpu) = number.parse() else {
-            continue;
-        };
-        let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
-        let tick = |index: usize| ticks.get(index).copied().unwrap_or(0);
-        cpus.push(CpuTicks {
-            cpu,
-            user: tick(0) + tick(1),
-            system: tick(2),
-            idle: tick(3) + tick(4),
-            irq: tick(5),
-            softirq: tick(6),
-            steal: tick(7),
-        });
-    }
-    cpus
-}
-
 /// Reads what `/proc/stat` counts for the whole machine: context switches, interrupts, new processes, and how many
 /// threads run or wait for a CPU now.
 pub fn machine(stat: &str, counters: &mut Counters) {
@@ -108,6 +70,7 @@ pub fn machine(stat: &str, counters: &mut Counters) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onrush_machine::cpu_time::by_cpu;
 
     #[test]
     fn the_machine_counts_switches_and_interrupts() {
@@ -125,10 +88,10 @@ mod tests {
 
     #[test]
     fn shares_of_a_cpu_add_up_to_its_time() {
-        let before = cpu_ticks("cpu  9 9 9 9\ncpu0 100 0 100 800 0 0 0 0 0 0\nintr 5\n");
-        let now = cpu_ticks("cpu  9 9 9 9\ncpu0 120 5 150 810 0 5 8 2 0 0\n");
-        assert_eq!(before.len(), 1);
-        let used = now[0].since(before[0]);
+        let ticks = |stat| by_cpu(stat).next().expect("a CPU").1;
+        let before = ticks("cpu  9 9 9 9\ncpu0 100 0 100 800 0 0 0 0 0 0\nintr 5\n");
+        let now = ticks("cpu  9 9 9 9\ncpu0 120 5 150 810 0 5 8 2 0 0\n");
+        let used = used(0, now, before);
         assert_eq!(
             (used.user, used.system, used.softirq, used.irq, used.steal),
             (0.25, 0.5, 0.08, 0.05, 0.02)

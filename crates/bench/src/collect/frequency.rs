@@ -3,9 +3,10 @@
 //! A driver of cpufreq knows; else `/proc/cpuinfo` has it on x86. In a virtual machine without such a driver the number
 //! there is what the processor is called, whatever it does: it is left out.
 
+use onrush_machine::cpus::CpuSet;
+
 use super::counters::{Count, Counters};
 use super::source::{KernelFile, Root};
-use crate::environment::parse_cpu_list;
 
 /// Where frequencies are read.
 #[derive(Debug)]
@@ -26,9 +27,9 @@ impl Frequency {
         let list = root
             .file(online)
             .read(&mut buffer)
-            .map(|text| parse_cpu_list(text.trim()));
+            .map(|text| CpuSet::parse_list(&text).unwrap_or_default());
         let mut files = Vec::new();
-        for cpu in list.unwrap_or_default() {
+        for cpu in list.unwrap_or_default().iter() {
             let name = format!("devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
             let mut file = root.file(root.sys_path(&name));
             if file.read(&mut buffer).is_some() {

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use onrush_machine::per_cpu::{self, Row};
+
 use super::counters::{Count, Counters};
 use super::source::{KernelFile, Root};
 use crate::limits::{INTERRUPT_LINES_MAX, INTERRUPTS_BYTES_CHEAP};
@@ -67,36 +69,27 @@ impl Interrupts {
             let text = file.read(buffer).unwrap_or_default();
             // The CPUs of this file are all that are possible, in order, with commas between.
             let counts = text.trim().split(',').enumerate();
-            let counts =
-                counts.filter_map(|(cpu, count)| by_cpu(&format!("CPU{cpu}"), count.parse().ok()?));
+            let counts = counts.filter_map(|(cpu, count)| by_cpu(cpu, count.parse().ok()?));
             counters.add(self.lines[line].clone(), counts);
         }
     }
 }
 
 /// `None` for a CPU that took none: most lines belong to one CPU.
-fn by_cpu(cpu: &str, count: u64) -> Option<(String, Count)> {
-    (count > 0).then(|| (cpu.to_ascii_lowercase(), Count::Total(count)))
+fn by_cpu(cpu: usize, count: u64) -> Option<(String, Count)> {
+    (count > 0).then(|| (format!("cpu{cpu}"), Count::Total(count)))
 }
 
 /// Reads `/proc/interrupts`: the lines that have a name in `lines`, and those of CPUs.
 pub fn interrupts(text: &str, lines: &BTreeMap<u32, String>, counters: &mut Counters) {
-    let mut rows = text.lines();
-    let head = rows.next().unwrap_or_default();
-    let cpus: Vec<&str> = head.split_ascii_whitespace().collect();
-    for row in rows {
-        let Some((label, rest)) = row.split_once(':') else {
-            continue;
-        };
-        let label = label.trim();
-        let counts = cpus.iter().zip(rest.split_ascii_whitespace());
-        let counts = counts.map_while(|(cpu, count)| Some((*cpu, count.parse().ok()?)));
+    for Row { label, counts, .. } in per_cpu::rows(text) {
         if OF_CPUS.contains(&label) || label.starts_with("IPI") {
             for (cpu, count) in counts {
                 let measure = format!("interrupts_{label}");
-                counters.add(cpu.to_ascii_lowercase(), [(measure, Count::Total(count))]);
+                counters.add(format!("cpu{cpu}"), [(measure, Count::Total(count))]);
             }
         } else if let Some(name) = label.parse().ok().and_then(|line: u32| lines.get(&line)) {
+            let counts = counts.into_iter();
             let counts = counts.filter_map(|(cpu, count)| by_cpu(cpu, count));
             counters.add(name.clone(), counts);
         }
@@ -137,10 +130,9 @@ impl Devices {
 /// The lines of network devices and their names: `irq 38 eth0 queue 0 (virtio2-input.0)`. A line belongs to an interface
 /// when its device says so, or when it is called after it.
 fn network_lines(text: &str, devices: &Devices) -> BTreeMap<u32, String> {
-    let name = |row: &str| {
-        let (label, rest) = row.split_once(':')?;
-        let line: u32 = label.trim().parse().ok()?;
-        let action = rest.split_ascii_whitespace().last()?;
+    let name = |row: Row<'_>| {
+        let line: u32 = row.label.parse().ok()?;
+        let action = row.rest.split_ascii_whitespace().last()?;
         let called = |interface: &&String| {
             let rest = action.strip_prefix(interface.as_str());
             rest.is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
@@ -150,7 +142,7 @@ fn network_lines(text: &str, devices: &Devices) -> BTreeMap<u32, String> {
         let queue = queue(action).map_or(String::new(), |queue| format!(" queue {queue}"));
         Some((line, format!("irq {line} {interface}{queue} ({action})")))
     };
-    text.lines()
+    per_cpu::rows(text)
         .filter_map(name)
         .take(INTERRUPT_LINES_MAX)
         .collect()

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use onrush_machine::pressure::stalls;
+
 use super::counters::{Count, Counters};
 
 /// What one can wait for, by the name of its file below `/proc/pressure`.
@@ -11,11 +13,9 @@ pub const RESOURCES: [&str; 3] = ["cpu", "memory", "io"];
 /// Reads one file of a resource: `RESOURCE_some_waiting` is the time in which at least one thread waited,
 /// `RESOURCE_full_waiting` that in which all that had work did.
 pub fn pressure(resource: &str, subject: &str, text: &str, counters: &mut Counters) {
-    let times = text.lines().filter_map(|line| {
-        let (kind, _) = line.split_once(' ')?;
-        let (_, total) = line.split_once("total=")?;
-        let time = Duration::from_micros(total.trim().parse().ok()?);
-        Some((format!("{resource}_{kind}_waiting"), Count::Time(time)))
+    let times = stalls(text).map(|(kind, us)| {
+        let time = Count::Time(Duration::from_micros(us));
+        (format!("{resource}_{kind}_waiting"), time)
     });
     counters.add(subject, times);
 }

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use onrush_machine::process::{field, number, state, value};
 use serde::{Deserialize, Serialize};
 
 use super::counters::Count;
@@ -109,45 +110,12 @@ impl TreeUse {
     }
 }
 
-/// First number of `schedstat`: nanoseconds on the CPU.
-pub fn time_on_cpu(schedstat: &str) -> Option<Duration> {
-    let nanoseconds = schedstat.split_ascii_whitespace().next()?;
-    Some(Duration::from_nanos(nanoseconds.parse().ok()?))
-}
-
-/// Second number of `schedstat`: nanoseconds in the queue for a CPU.
-pub fn time_in_queue(schedstat: &str) -> Option<Duration> {
-    let nanoseconds = schedstat.split_ascii_whitespace().nth(1)?;
-    Some(Duration::from_nanos(nanoseconds.parse().ok()?))
-}
-
 /// Voluntary and involuntary switches of a thread, from its `status`.
 pub fn switches(status: &str) -> Option<(u64, u64)> {
     Some((
         number(status, "voluntary_ctxt_switches:")?,
         number(status, "nonvoluntary_ctxt_switches:")?,
     ))
-}
-
-/// How many threads a process has, from its `status`.
-pub fn thread_count(status: &str) -> Option<u64> {
-    number(status, "Threads:")
-}
-
-fn number(status: &str, name: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    line.trim().parse().ok()
-}
-
-/// What a thread is called, from its `stat`.
-pub fn name(stat: &str) -> Option<&str> {
-    let (before, _) = stat.rsplit_once(')')?;
-    Some(before.split_once('(')?.1)
-}
-
-/// `utime` and `stime` of a thread's `stat`, in ticks.
-pub fn own_ticks(stat: &str) -> Option<(u64, u64)> {
-    Some((field(stat, 14)?, field(stat, 15)?))
 }
 
 /// `utime + cutime` and `stime + cstime` of `/proc/PID/stat`; the name before them may hold spaces and brackets.
@@ -172,34 +140,13 @@ pub fn parent(stat: &str) -> Option<u32> {
 pub fn ignores_children(status: &str) -> bool {
     /// Bit of SIGCHLD, signal 17.
     const SIGCHLD: u64 = 1 << 16;
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let mask = value(status, "SigIgn:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
     mask.is_some_and(|mask| mask & SIGCHLD != 0)
-}
-
-/// A field by its number (proc(5)); the first behind the name is 3.
-fn field(stat: &str, number: usize) -> Option<u64> {
-    let (_, after_name) = stat.rsplit_once(')')?;
-    after_name
-        .split_ascii_whitespace()
-        .nth(number - 3)?
-        .parse()
-        .ok()
 }
 
 /// Field 3 of `/proc/PID/stat` is `Z` from the end of a process until it is waited for.
 pub fn has_ended(stat: &str) -> bool {
-    stat.rsplit_once(')')
-        .is_some_and(|(_, after_name)| after_name.trim_start().starts_with('Z'))
-}
-
-/// `RssAnon` of `/proc/PID/status`.
-pub fn anonymous_memory(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("RssAnon:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
+    state(stat) == Some('Z')
 }
 
 /// The processes that a thread started, from its `children`.
@@ -222,17 +169,6 @@ mod tests {
     }
 
     #[test]
-    fn memory_and_time_are_read_in_bytes_and_nanoseconds() {
-        let status = "VmRSS:\t    9000 kB\nRssAnon:\t     512 kB\nRssFile:\t 1 kB\n";
-        assert_eq!(anonymous_memory(status), Some(524_288));
-        assert_eq!(
-            time_on_cpu("139311 41582 1\n"),
-            Some(Duration::from_nanos(139_311))
-        );
-        assert_eq!(time_on_cpu(""), None);
-    }
-
-    #[test]
     fn parent_and_its_waiting_are_read() {
         let stat = "12 (a) b) S 7 12 12 0 -1 4194304 500 0 0 0 70 30 2 1 20 0 3 0 100 1 1";
         assert_eq!((parent(stat), waited_ticks(stat)), (Some(7), Some(3)));
@@ -244,17 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn queue_and_switches_of_a_thread_are_read() {
+    fn switches_of_a_thread_are_read() {
         let status = "Name:\tnginx\nThreads:\t7\nRssAnon:\t 1 kB\nvoluntary_ctxt_switches:\t2911\n\
             nonvoluntary_ctxt_switches:\t37\n";
         assert_eq!(switches(status), Some((2_911, 37)));
-        assert_eq!(thread_count(status), Some(7));
         assert_eq!(switches("voluntary_ctxt_switches:\t1\n"), None);
-        let queue = time_in_queue("139311 41582 1\n");
-        assert_eq!(queue, Some(Duration::from_nanos(41_582)));
-        let stat = "12 (a) b) S 1 12 12 0 -1 4194304 500 0 0 0 70 30 2 1 20 0 3 0 100 1 1";
-        assert_eq!(own_ticks(stat), Some((70, 30)));
-        assert_eq!((own_ticks("12 (a) S"), name(stat)), (None, Some("a) b")));
     }
 
     #[test]

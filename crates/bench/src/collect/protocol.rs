@@ -1,5 +1,7 @@
 //! What the kernel counts of IP, TCP and UDP in a network namespace: `snmp`, `netstat`, `sockstat`, `sockstat6`. Pure.
 
+use onrush_machine::network;
+
 use super::counters::{Count, Counters};
 
 /// The tables that say something about a server under load, and the subject each becomes.
@@ -13,23 +15,13 @@ const TABLES: [(&str, &str); 4] = [
 /// Reads `/proc/net/snmp` or `/proc/net/netstat`: for each table a line of names and a line of values. Measures have the
 /// kernel's names (`RetransSegs`, `ListenOverflows`), which its documentation and other tools use.
 pub fn tables(text: &str, counters: &mut Counters) {
-    let mut lines = text.lines();
-    while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
-        let Some(((table, names), (same, values))) =
-            names.split_once(':').zip(values.split_once(':'))
-        else {
-            continue;
-        };
-        let Some((_, subject)) = TABLES.iter().find(|(name, _)| *name == table) else {
-            continue;
-        };
-        if table != same {
-            continue;
+    for (table, name, value) in network::counters(text) {
+        if let Some((_, subject)) = TABLES.iter().find(|(known, _)| *known == table) {
+            counters.add(
+                *subject,
+                count(name, value).map(|count| (name.to_owned(), count)),
+            );
         }
-        let names = names.split_ascii_whitespace();
-        let pairs = names.zip(values.split_ascii_whitespace());
-        let counts = pairs.filter_map(|(name, value)| Some((name.to_owned(), count(name, value)?)));
-        counters.add(*subject, counts);
     }
 }
 

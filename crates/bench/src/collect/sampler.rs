@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use onrush_machine::cpu_time::{CpuTicks, by_cpu};
+use onrush_machine::network::{Interface, interfaces};
+use onrush_machine::process::on_cpu_and_queued;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::counters::{Counters, Totals};
-use super::cpu::{CpuTicks, cpu_ticks, ksoftirqd};
-use super::interface::{self, InterfaceCounters, interfaces};
+use super::cpu::{self, ksoftirqd};
+use super::interface;
 use super::machine::Machine;
-use super::process::{TreeUse, time_on_cpu};
+use super::process::TreeUse;
 use super::source::{KernelFile, Root};
 use super::tree::Tree;
 use crate::limits::SAMPLE_EVERY;
@@ -24,10 +27,10 @@ const COLLECTOR: &str = "collector";
 #[derive(Debug, Clone)]
 struct Reading {
     at: Instant,
-    cpus: Vec<CpuTicks>,
+    cpus: Vec<(usize, CpuTicks)>,
     /// Time on the CPU of each CPU's `ksoftirqd`.
     ksoftirqd: BTreeMap<usize, Duration>,
-    interfaces: BTreeMap<String, InterfaceCounters>,
+    interfaces: BTreeMap<String, Interface>,
     roles: BTreeMap<Role, TreeUse>,
     counters: Counters,
     /// CPU time of our own thread.
@@ -36,9 +39,9 @@ struct Reading {
 
 impl Reading {
     fn cpu_uses_since(&self, before: &Reading) -> Vec<CpuUse> {
-        let pairs = self.cpus.iter().filter_map(|now| {
-            let then = before.cpus.iter().find(|then| then.cpu == now.cpu)?;
-            let mut used = now.since(*then);
+        let pairs = self.cpus.iter().filter_map(|(cpu, now)| {
+            let (_, then) = before.cpus.iter().find(|(then, _)| then == cpu)?;
+            let mut used = cpu::used(*cpu, *now, *then);
             if let (Some(now), Some(then)) = (
                 self.ksoftirqd.get(&used.cpu),
                 before.ksoftirqd.get(&used.cpu),
@@ -58,9 +61,9 @@ impl Reading {
             let before = before.roles.get(role).copied().unwrap_or_default();
             (*role, now.since(before).cpu.as_secs_f64() / seconds)
         };
-        let interface = |(name, now): (&String, &InterfaceCounters)| {
+        let interface = |(name, now): (&String, &Interface)| {
             let before = before.interfaces.get(name).copied().unwrap_or_default();
-            Some((name.clone(), now.since(before, span)?))
+            Some((name.clone(), interface::used(now, &before, span)?))
         };
         let mut counters = self.counters.since(&before.counters, span);
         let ours = self.ours.saturating_sub(before.ours).as_secs_f64() / seconds;
@@ -181,14 +184,14 @@ impl Sampler {
         let buffer = &mut self.buffer;
         let at = Instant::now();
         let stat = self.stat.read(buffer).unwrap_or_default();
-        let cpus = cpu_ticks(&stat);
+        let cpus = by_cpu(&stat).collect();
         let mut counters = self.machine.read(&stat);
         let interfaces = interfaces(&self.dev.read(buffer).unwrap_or_default());
         let mut kernel_threads = BTreeMap::new();
         for (cpu, file) in &mut self.ksoftirqd {
             let text = file.read(buffer).unwrap_or_default();
-            if let Some(used) = time_on_cpu(&text) {
-                kernel_threads.insert(*cpu, used);
+            if let Some((used, _)) = on_cpu_and_queued(&text) {
+                kernel_threads.insert(*cpu, Duration::from_nanos(used));
             }
         }
         let mut roles = BTreeMap::new();

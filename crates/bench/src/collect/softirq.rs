@@ -1,55 +1,37 @@
 //! What each CPU did for packets behind the interrupt: `/proc/softirqs` and `/proc/net/softnet_stat`. Pure.
 
+use onrush_machine::{network, per_cpu};
+
 use super::counters::{Count, Counters};
 
 /// Reads how often each CPU ran the softirqs of the network, `NET_RX` and `NET_TX`.
 pub fn softirqs(text: &str, counters: &mut Counters) {
-    let mut lines = text.lines();
-    // The head names the CPUs: those that are offline have no column.
-    let head = lines.next().unwrap_or_default();
-    let cpus: Vec<&str> = head.split_ascii_whitespace().collect();
-    for line in lines {
-        let Some((name, counts)) = line.split_once(':') else {
-            continue;
-        };
-        let measure = match name.trim() {
+    for row in per_cpu::rows(text) {
+        let measure = match row.label {
             "NET_RX" => "net_rx_softirqs",
             "NET_TX" => "net_tx_softirqs",
             _ => continue,
         };
-        for (cpu, count) in cpus.iter().zip(counts.split_ascii_whitespace()) {
-            if let Ok(count) = count.parse() {
-                counters.add(cpu.to_ascii_lowercase(), [(measure, Count::Total(count))]);
-            }
+        for (cpu, count) in row.counts {
+            counters.add(format!("cpu{cpu}"), [(measure, Count::Total(count))]);
         }
     }
 }
 
-/// Columns of `softnet_stat` (`softnet_seq_show` in net/core/net-procfs.c of the kernel).
-const SOFTNET: [(usize, &str); 5] = [
-    (0, "softnet_processed"),
-    (1, "softnet_dropped"),
-    (2, "softnet_time_squeeze"),
-    (9, "softnet_received_rps"),
-    (10, "softnet_flow_limit"),
-];
-/// The column with the number of the CPU; older kernels have none, and their rows are in order.
-const SOFTNET_CPU: usize = 12;
-
 /// Reads the counters of each CPU's backlog: packets processed, dropped because it was full, rounds that ended with
 /// packets left, interrupts by packet steering, drops by the flow limit.
 pub fn softnet(text: &str, counters: &mut Counters) {
-    for (row, line) in text.lines().enumerate() {
-        let columns: Vec<Option<u64>> = line
-            .split_ascii_whitespace()
-            .map(|word| u64::from_str_radix(word, 16).ok())
-            .collect();
-        let column = |index: usize| columns.get(index).copied().flatten();
-        let cpu = column(SOFTNET_CPU).unwrap_or(row as u64);
-        let values = SOFTNET
-            .iter()
-            .filter_map(|(index, measure)| Some((*measure, Count::Total(column(*index)?))));
-        counters.add(format!("cpu{cpu}"), values);
+    for (at, row) in network::softnet(text).enumerate() {
+        let values = [
+            ("softnet_processed", Some(row.processed)),
+            ("softnet_dropped", Some(row.dropped)),
+            ("softnet_time_squeeze", row.squeezed),
+            ("softnet_received_rps", row.steered),
+            ("softnet_flow_limit", row.flow_limit),
+        ];
+        let values = values.into_iter();
+        let values = values.filter_map(|(measure, value)| Some((measure, Count::Total(value?))));
+        counters.add(format!("cpu{}", row.cpu.unwrap_or(at)), values);
     }
 }
 

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use super::counters::{Count, Counters};
 use onrush_engine::clock::process_cpu_time;
+use onrush_machine::process::{self, on_cpu_and_queued};
 
 use super::process::{
-    TreeUse, anonymous_memory, children, has_ended, ignores_children, name, own_ticks, parent,
-    switches, thread_count, ticks, time_in_queue, time_of_ticks, time_on_cpu, waited_ticks,
+    TreeUse, children, has_ended, ignores_children, parent, switches, ticks, time_of_ticks,
+    waited_ticks,
 };
 use super::source::{KernelFile, Root};
 use crate::limits::THREAD_ROWS_MAX;
@@ -184,17 +185,17 @@ impl Tree {
         process.parent = parent(&stat).unwrap_or(0);
         let waited = waited_ticks(&stat).unwrap_or(0);
         // Where the system has no such clock, ticks count the same to 20 ms.
-        let cpu = match (clock, own_ticks(&stat)) {
+        let cpu = match (clock, process::ticks(&stat)) {
             (Ok(cpu), _) => cpu,
             (Err(_), Some((user, system))) => time_of_ticks(user + system).max(process.cpu),
             (Err(_), None) => Duration::ZERO,
         };
-        self.failed += u64::from(cpu < process.cpu || own_ticks(&stat).is_none());
+        self.failed += u64::from(cpu < process.cpu || process::ticks(&stat).is_none());
         process.cpu = cpu.max(process.cpu);
         let status = process.status.read(&mut self.buffer).unwrap_or_default();
         process.ignores_children = ignores_children(&status);
-        total.memory_bytes += anonymous_memory(&status).unwrap_or(0);
-        let count = thread_count(&status).unwrap_or(0);
+        total.memory_bytes += process::bytes(&status, "RssAnon:").unwrap_or(0);
+        let count = process::number(&status, "Threads:").unwrap_or(0);
         total.threads += count;
         self.read_threads(pid, count, waiting);
         Some(waited)
@@ -306,18 +307,15 @@ impl Thread {
             return false;
         };
         // A kernel without scheduler statistics counts nothing; the thread lives all the same.
-        self.used.cpu = time_on_cpu(&schedstat)
-            .unwrap_or_default()
-            .max(self.used.cpu);
-        self.used.wait = time_in_queue(&schedstat)
-            .unwrap_or_default()
-            .max(self.used.wait);
+        let (cpu, wait) = on_cpu_and_queued(&schedstat).unwrap_or_default();
+        self.used.cpu = Duration::from_nanos(cpu).max(self.used.cpu);
+        self.used.wait = Duration::from_nanos(wait).max(self.used.wait);
         if self.number < THREAD_ROWS_MAX {
             let stat = self.stat.read(buffer).unwrap_or_default();
             if self.name.is_none() {
-                self.name = name(&stat).map(str::to_owned);
+                self.name = process::name(&stat).map(str::to_owned);
             }
-            if let Some((user, system)) = own_ticks(&stat) {
+            if let Some((user, system)) = process::ticks(&stat) {
                 self.used.user_ticks = user;
                 self.used.system_ticks = system;
             }

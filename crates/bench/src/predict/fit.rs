@@ -150,13 +150,13 @@ fn application_equation(
         ..Cost::default()
     };
     let packets_us = PacketWork::of(&load.machine, &cost).on(cpus);
-    let total = cpus.count() as f64 * MICROSECONDS / figure - packets_us;
+    let total = cpus.len() as f64 * MICROSECONDS / figure - packets_us;
     let tls = match load.transport {
         Transport::Plain => 0.0,
         Transport::Tls => 1.0,
     };
     (total > 0.0).then(|| Equation {
-        counts: vec![1.0, growth(load.connections, cpus.count()), tls],
+        counts: vec![1.0, growth(load.connections, cpus.len()), tls],
         total,
     })
 }

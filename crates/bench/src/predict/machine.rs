@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::cpu_set::CpuSet;
 use super::wire::LinkRate;
 use crate::scenario::Role;
+use onrush_machine::cpus::CpuSet;
 
 /// A machine. Every CPU that is named is one of its nodes', and the application has at least one.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +58,7 @@ impl Machine {
     pub fn of_nodes(nodes: Vec<CpuSet>) -> Result<Machine, String> {
         let mut application = CpuSet::default();
         for node in &nodes {
-            let twice = application.common(node);
+            let twice = application.intersection(node);
             if !twice.is_empty() {
                 return Err(format!(
                     "these CPUs are in two nodes, expected each in one: {twice}"
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn cpus(list: &str) -> CpuSet {
-        CpuSet::parse(list).expect("a list")
+        CpuSet::parse_list(list).expect("a list")
     }
 
     #[test]

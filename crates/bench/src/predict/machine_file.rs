@@ -4,7 +4,6 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use super::cpu_set::CpuSet;
 use super::machine::{Driver, Interface, Machine, Queue};
 use super::wire::{LinkRate, MTU_MAX, MTU_MIN};
 use crate::Error;
@@ -13,6 +12,7 @@ use crate::limits::{
 };
 use crate::scenario::Role;
 use crate::scenario::section::{At, Mistake, Read, Section, Source};
+use onrush_machine::cpus::CpuSet;
 
 const MACHINE_KEYS: &[&str] = &[
     "nodes",
@@ -169,8 +169,8 @@ fn queues(section: &Section<'_>) -> Read<Vec<Queue>> {
         };
     };
     let set = cpus(section.source, &irq_cpus)?;
-    let count = count.map_or(set.count(), |count| count as usize);
-    let in_turn = set.numbers().cycle().take(count);
+    let count = count.map_or(set.len(), |count| count as usize);
+    let in_turn = set.iter().cycle().take(count);
     Ok(in_turn
         .map(|irq_cpu| Queue {
             irq_cpu,
@@ -192,7 +192,13 @@ fn queue(section: &Section<'_>, steering_of_all: &CpuSet) -> Read<Queue> {
 }
 
 fn cpus(source: Source<'_>, list: &At<String>) -> Read<CpuSet> {
-    placed(source, list.span.clone(), CpuSet::parse(&list.value))
+    let cpus = CpuSet::parse_list(&list.value).ok_or_else(|| {
+        format!(
+            "`{}` is no list of CPUs: expected numbers and ranges up to {CPU_NUMBER_MAX}, such as 0-3,8",
+            list.value
+        )
+    });
+    placed(source, list.span.clone(), cpus)
 }
 
 /// What is wrong with a value, with the place of the value.

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::cpu_set::CpuSet;
 use crate::Error;
 use crate::limits::OUTPUT_BYTES_MAX;
 use crate::scenario::{self, Experiment, Role, Variant, Work};
+use onrush_machine::cpus::CpuSet;
 
 /// Values of a work by these names say how much of the machine it has and not what it is.
 const NAMES_OF_ROOM: [&str; 6] = [
@@ -239,7 +239,7 @@ fn median(values: &Values) -> Option<(f64, Quiet)> {
 fn cpus_of(words: &[String]) -> Option<CpuSet> {
     let line = words.join(" ");
     let (_, behind) = line.rsplit_once("taskset -c ")?;
-    let cpus = CpuSet::parse(behind.split_whitespace().next()?).ok()?;
+    let cpus = CpuSet::parse_list(behind.split_whitespace().next()?)?;
     (!cpus.is_empty()).then_some(cpus)
 }
 

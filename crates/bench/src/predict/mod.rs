@@ -4,7 +4,6 @@
 //! this program and out of published measurements (`rows.rs`, `fit.rs`), and `check.rs` says how far off the model is, by
 //! predicting each row from the others. `docs/predict.md` explains the model and shows its errors.
 
-mod cpu_set;
 mod solve;
 
 pub mod wire;
@@ -31,7 +30,6 @@ pub mod text;
 
 pub use cost::Cost;
 pub use cost_file::CostFile;
-pub use cpu_set::CpuSet;
 pub use machine::Machine;
 pub use machine_file::read as read_machine;
 pub use model::{Limiter, Prediction, predict};

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::cost::{Cost, PacketCost, RoleCost};
-use super::cpu_set::CpuSet;
 use super::machine::{Driver, Interface, Machine, Queue};
 use super::wire::message_wire_bytes;
 use crate::scenario::Role;
+use onrush_machine::cpus::CpuSet;
 
 /// Packets that the kernel takes of a queue before it looks after others (`net.core.dev_weight`): a CPU that gets several
 /// of them is told once.
@@ -150,8 +150,8 @@ impl PacketWork {
     fn add(&mut self, machine: &Machine, queue: &Queue, packet: &PacketCost, packets: f64) {
         let parts = PacketParts::of(machine, queue);
         *self.interrupt.entry(queue.irq_cpu).or_default() += packets * parts.interrupt_us(packet);
-        let each = packet.stack_us * packets / queue.steering.count().max(1) as f64;
-        for cpu in queue.steering.numbers() {
+        let each = packet.stack_us * packets / queue.steering.len().max(1) as f64;
+        for cpu in queue.steering.iter() {
             if cpu != queue.irq_cpu {
                 *self.steered.entry(cpu).or_default() += each;
             }
@@ -161,7 +161,7 @@ impl PacketWork {
     /// Microseconds of these CPUs for a request.
     pub(super) fn on(&self, cpus: &CpuSet) -> f64 {
         let of = |work: &BTreeMap<usize, f64>| -> f64 {
-            cpus.numbers().filter_map(|cpu| work.get(&cpu)).sum()
+            cpus.iter().filter_map(|cpu| work.get(&cpu)).sum()
         };
         of(&self.interrupt) + of(&self.steered) + 0.0 // The sum of nothing is -0.
     }
@@ -172,7 +172,7 @@ impl PacketWork {
             .values()
             .fold(machine.application().clone(), |all, cpus| all.union(cpus));
         let mut limits = Vec::new();
-        for cpu in machine.cpus().numbers() {
+        for cpu in machine.cpus().iter() {
             let interrupt_us = self.interrupt.get(&cpu).copied().unwrap_or(0.0);
             let work_us = interrupt_us + self.steered.get(&cpu).copied().unwrap_or(0.0);
             if work_us <= 0.0 {
@@ -221,11 +221,11 @@ pub(super) struct PacketParts {
 impl PacketParts {
     pub(super) fn of(machine: &Machine, queue: &Queue) -> PacketParts {
         let own = machine.node_of(queue.irq_cpu);
-        let count = queue.steering.count() as f64;
+        let count = queue.steering.len() as f64;
         let has_own = queue.steering.contains(queue.irq_cpu);
         let stays = queue.steering.is_empty() || has_own;
-        let near = queue.steering.common(&own).count() - usize::from(has_own);
-        let far = queue.steering.count() - queue.steering.common(&own).count();
+        let near = queue.steering.intersection(&own).len() - usize::from(has_own);
+        let far = queue.steering.len() - queue.steering.intersection(&own).len();
         // A CPU is told when at least one packet of a batch is for it.
         let told = match queue.steering.is_empty() {
             true => 0.0,
@@ -274,7 +274,7 @@ fn program_limits(machine: &Machine, cost: &Cost, work: &PacketWork) -> Vec<Limi
                 true => Limiter::ApplicationCpus,
                 false => Limiter::Client,
             },
-            rps: cost.usable * cpus.count() as f64 * MICROSECONDS / (programs_us + packets_us),
+            rps: cost.usable * cpus.len() as f64 * MICROSECONDS / (programs_us + packets_us),
             reason: format!(
                 "{} of CPUs {cpus}: {programs_us:.2} us for a request and {packets_us:.2} us of its packets",
                 names.join(" and ")
@@ -314,7 +314,7 @@ fn programs<'a>(machine: &'a Machine, cost: &Cost) -> Vec<OnCpus<'a>> {
         OnCpus {
             role: *role,
             cpus,
-            us: of_role.at(cost.connections, cpus.count(), crossing),
+            us: of_role.at(cost.connections, cpus.len(), crossing),
         }
     };
     all.iter().map(on).collect()
@@ -325,8 +325,8 @@ fn programs<'a>(machine: &'a Machine, cost: &Cost) -> Vec<OnCpus<'a>> {
 pub(super) fn mean_crossing<'a>(own: &CpuSet, others: impl Iterator<Item = &'a CpuSet>) -> f64 {
     let crossings: Vec<f64> = others
         .map(|other| {
-            let pairs = own.count() * other.count();
-            1.0 - own.common(other).count() as f64 / pairs.max(1) as f64
+            let pairs = own.len() * other.len();
+            1.0 - own.intersection(other).len() as f64 / pairs.max(1) as f64
         })
         .collect();
     crossings.iter().sum::<f64>() / crossings.len().max(1) as f64

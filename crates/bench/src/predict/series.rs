@@ -7,12 +7,12 @@ use onrush_measure::compare::Rounds;
 
 use super::check::Checked;
 use super::cost::{Cost, Exchange, RoleCost, growth, waking};
-use super::cpu_set::CpuSet;
 use super::machine::Machine;
 use super::measured::{Measured, Quiet, RoleMeasured};
 use super::model::{mean_crossing, predict};
 use super::solve::{Equation, costs};
 use crate::scenario::Role;
+use onrush_machine::cpus::CpuSet;
 
 /// Predicts each row from the others of its series. Rows with the same connections on the same CPUs are left out together.
 pub fn leave_one_out(rows: &[Measured]) -> Vec<Checked<Measured>> {
@@ -45,7 +45,7 @@ pub fn cost_of(row: &Measured, rows: &[Measured]) -> Cost {
     let cost_of_role = |role: Role, measured: &RoleMeasured| {
         let fitted = role_cost(&of_series, role);
         let here = fitted
-            .map(|fitted| fitted.at(row.connections, measured.cpus.count(), crossing(row, role)));
+            .map(|fitted| fitted.at(row.connections, measured.cpus.len(), crossing(row, role)));
         match fitted.zip(here) {
             // The row itself is what was measured; the others only say what changes from there.
             Some((fitted, here)) => RoleCost {
@@ -138,7 +138,7 @@ fn fullness(row: &Measured) -> Option<f64> {
 fn role_cost(rows: &[&Measured], role: Role) -> Option<RoleCost> {
     let equation = |row: &&Measured| {
         let measured = row.roles.get(&role)?;
-        let cpus = measured.cpus.count();
+        let cpus = measured.cpus.len();
         let crossing = crossing(row, role);
         let waking = crossing * waking(row.connections, cpus);
         (measured.us > 0.0).then(|| Equation {
@@ -180,10 +180,10 @@ mod tests {
     /// A server that costs 3 us and 1 us for the root of a hundred connections of each CPU, 2 us when its client is on the
     /// other CPU, and 40 us to be woken from there, with a client that costs the same.
     fn row(connections: u32, cpus: &str) -> Measured {
-        let cpus = CpuSet::parse(cpus).expect("a list");
-        let crossing = 1.0 - 1.0 / cpus.count() as f64;
-        let woken = crossing * waking(connections, cpus.count());
-        let us = 3.0 + growth(connections, cpus.count()) + 2.0 * crossing + 40.0 * woken;
+        let cpus = CpuSet::parse_list(cpus).expect("a list");
+        let crossing = 1.0 - 1.0 / cpus.len() as f64;
+        let woken = crossing * waking(connections, cpus.len());
+        let us = 3.0 + growth(connections, cpus.len()) + 2.0 * crossing + 40.0 * woken;
         let role = RoleMeasured {
             cpus: cpus.clone(),
             us,
@@ -195,7 +195,7 @@ mod tests {
             connections,
             under_test: Role::Server,
             roles: BTreeMap::from([(Role::Client, role.clone()), (Role::Server, role)]),
-            rps: 0.9 * cpus.count() as f64 * 1e6 / (2.0 * us),
+            rps: 0.9 * cpus.len() as f64 * 1e6 / (2.0 * us),
             quiet: Quiet::Undisturbed,
         }
     }

@@ -32,7 +32,7 @@ pub use point::{Point, Setting};
 pub use remote::{Access, Remote, RemoteHost, Settings, Slurm, Ssh};
 pub use results::{Counted, LatencyFrom, Results};
 pub use role::Role;
-pub use section::{Mistake, nearest};
+pub use section::Mistake;
 pub use template::{Values, is_named, render};
 
 use std::path::Path;

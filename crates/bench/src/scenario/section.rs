@@ -7,7 +7,8 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use onrush_measure::amount;
+use onrush_measure::amount::{self, NotAmount};
+use onrush_measure::nearest::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -122,10 +123,8 @@ impl<'a> Section<'a> {
     }
 
     pub(crate) fn missing(&self, key: &str, what: &str) -> Mistake {
-        self.source.mistake(
-            self.span.clone(),
-            format!("`{key}` is missing here: {what}"),
-        )
+        let said = format!("`{key}` is missing here: {what}");
+        self.source.mistake(self.span.clone(), said)
     }
 
     fn wrong<T>(&self, value: &Spanned<DeValue<'_>>, expected: &str) -> Read<T> {
@@ -191,19 +190,18 @@ impl<'a> Section<'a> {
 
     /// A part of a whole: `0.6` or `"60%"`.
     pub(crate) fn share(&self, key: &str) -> Read<Option<At<f64>>> {
-        match self.value(key) {
-            Some(value) if value.get_ref().is_str() => {
-                let text = value.get_ref().as_str().unwrap_or_default();
-                let percent = amount::percent(text);
-                let percent =
-                    percent.map_err(|why| self.source.mistake(value.span(), why.to_string()))?;
-                Ok(Some(At {
-                    value: percent / 100.0,
-                    span: value.span(),
-                }))
-            }
-            _ => self.number(key),
+        let is_text = |value: &Spanned<DeValue<'_>>| value.get_ref().is_str();
+        if !self.value(key).is_some_and(is_text) {
+            return self.number(key);
         }
+        let share = |At { value, span }: At<String>| match amount::percent(&value) {
+            Ok(percent) => Ok(At {
+                value: percent / 100.0,
+                span,
+            }),
+            Err(why) => Err(self.source.mistake(span, why.to_string())),
+        };
+        self.text(key)?.map(share).transpose()
     }
 
     /// A whole number within bounds; `10_000` or `"10k"`.
@@ -211,13 +209,7 @@ impl<'a> Section<'a> {
         let Some(value) = self.value(key) else {
             return Ok(None);
         };
-        let count = match value.get_ref() {
-            DeValue::Integer(integer) => {
-                u64::from_str_radix(integer.as_str(), integer.radix()).ok()
-            }
-            DeValue::String(text) => amount::count(text).ok(),
-            _ => None,
-        };
+        let count = whole(value.get_ref(), amount::count);
         match count {
             Some(count) if bounds.contains(&count) => Ok(Some(count)),
             _ => self.wrong_text(
@@ -249,10 +241,8 @@ impl<'a> Section<'a> {
 
     fn wrong_text<T>(&self, value: &Spanned<DeValue<'_>>, expected: &str) -> Read<T> {
         let found = &self.source.text[value.span()];
-        Err(self.source.mistake(
-            value.span(),
-            format!("expected {expected}, found `{found}`"),
-        ))
+        let said = format!("expected {expected}, found `{found}`");
+        Err(self.source.mistake(value.span(), said))
     }
 
     /// A table inside this one, whose keys the caller checks.
@@ -345,19 +335,22 @@ impl<'a> Section<'a> {
             return Ok(sizes);
         };
         for (name, value) in table.value.iter() {
-            let size = match value.get_ref() {
-                DeValue::Integer(number) => {
-                    u64::from_str_radix(number.as_str(), number.radix()).ok()
-                }
-                DeValue::String(text) => amount::size(text).ok(),
-                _ => None,
-            };
+            let size = whole(value.get_ref(), amount::size);
             let Some(size) = size.filter(|size| *size <= max) else {
                 return self.wrong_text(value, "a size such as 512, \"64k\" or \"1m\"");
             };
             sizes.insert(name.get_ref().to_string(), size);
         }
         Ok(sizes)
+    }
+}
+
+/// A whole number: an integer, or an amount in a string.
+fn whole(value: &DeValue<'_>, parse: fn(&str) -> Result<u64, NotAmount>) -> Option<u64> {
+    match value {
+        DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+        DeValue::String(text) => parse(text).ok(),
+        _ => None,
     }
 }
 
@@ -370,7 +363,7 @@ pub(crate) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
         shown.push('…');
     }
     let name = &*shown;
-    match nearest(name, valid) {
+    match nearest(name, valid.iter().copied()) {
         Some(key) => format!("unknown {what} `{name}`; did you mean `{key}`?"),
         None => format!(
             "unknown {what} `{name}`; valid here: {}",
@@ -381,15 +374,6 @@ pub(crate) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
                 .join(", ")
         ),
     }
-}
-
-/// The name that somebody meant who wrote `name`: a third of its letters wrong is a slip of the finger, more is another word.
-pub fn nearest<'a>(name: &str, valid: &[&'a str]) -> Option<&'a str> {
-    let distances = valid
-        .iter()
-        .map(|key| (strsim::damerau_levenshtein(name, key), *key));
-    let (distance, key) = distances.min()?;
-    (distance <= name.len().max(key.len()).div_ceil(3)).then_some(key)
 }
 
 /// A name that can be part of a file name.

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Context;
 use onrush_bench::predict::machine::{Driver, Interface, Queue};
 use onrush_bench::predict::wire::{LinkRate, MTU_MAX, MTU_MIN};
-use onrush_bench::predict::{CpuSet, Machine, read_machine};
-use onrush_tune::cpus;
+use onrush_bench::predict::{Machine, read_machine};
+use onrush_machine::cpus::CpuSet;
 use onrush_tune::facts::{self, Facts};
 use onrush_tune::tree::Tree;
 
@@ -38,9 +38,9 @@ fn from_facts(facts: &Facts) -> Result<Machine, String> {
         .topology
         .nodes
         .iter()
-        .map(|node| set(&node.cpus))
+        .map(|node| node.cpus.clone())
         .collect();
-    let mut machine = Machine::of_nodes(nodes)?.with_application(set(&facts.topology.allowed))?;
+    let mut machine = Machine::of_nodes(nodes)?.with_application(facts.topology.allowed.clone())?;
     let in_use = facts
         .interfaces
         .iter()
@@ -69,11 +69,11 @@ fn interface_of(facts: &Facts, interface: &facts::Interface) -> Interface {
         },
         queues: receive
             .filter_map(|queue| {
-                let mask = cpus::CpuSet::parse_mask(queue.steering.as_deref().unwrap_or("0"));
-                let online = |mask: cpus::CpuSet| mask.intersection(&facts.topology.online);
+                let mask = CpuSet::parse_mask(queue.steering.as_deref().unwrap_or("0"));
+                let online = |mask: CpuSet| mask.intersection(&facts.topology.online);
                 Some(Queue {
                     irq_cpu: irq_cpu(facts, interface, queue.index)?,
-                    steering: mask.map(|mask| set(&online(mask))).unwrap_or_default(),
+                    steering: mask.map(online).unwrap_or_default(),
                 })
             })
             .collect(),
@@ -82,7 +82,7 @@ fn interface_of(facts: &Facts, interface: &facts::Interface) -> Interface {
 
 /// The CPU that packets of a queue arrive at: where its interrupt does go, else the first that it may go to.
 fn irq_cpu(facts: &Facts, interface: &facts::Interface, queue: usize) -> Option<usize> {
-    let first = |cpus: &cpus::CpuSet| cpus.intersection(&facts.topology.online).first();
+    let first = |cpus: &CpuSet| cpus.intersection(&facts.topology.online).first();
     let goes = |irq: &facts::interface::Irq| {
         let effective = irq.effective.as_ref().and_then(first);
         effective.or_else(|| irq.affinity.as_ref().and_then(first))
@@ -91,8 +91,4 @@ fn irq_cpu(facts: &Facts, interface: &facts::Interface, queue: usize) -> Option<
         .irqs_of(queue)
         .filter(|irq| irq.purpose != facts::Purpose::Transmit)
         .find_map(goes)
-}
-
-fn set(cpus: &cpus::CpuSet) -> CpuSet {
-    cpus.iter().collect()
 }

@@ -121,8 +121,8 @@ fn predicted(args: &Args, machine: &Machine) -> anyhow::Result<String> {
     };
     let wanted = costs.rows.iter().filter(|row| args.wants(row));
     let measured = wanted.filter_map(|row| row.roles.get(&row.under_test));
-    if let Some(most) = measured.map(|role| role.cpus.count()).max() {
-        text.push_str(&text::extrapolation(most, machine.application().count()));
+    if let Some(most) = measured.map(|role| role.cpus.len()).max() {
+        text.push_str(&text::extrapolation(most, machine.application().len()));
     }
     let mut interfaces = machine.interfaces().iter();
     if interfaces.any(|interface| !interface.queues.is_empty()) {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use onrush_machine::process::field;
 use onrush_tune::advise::{Note, Plan};
 use onrush_tune::apply;
 use onrush_tune::facts::{Facts, route};
@@ -125,10 +126,8 @@ fn origin() -> Option<Origin> {
     let mut process = std::process::id();
     let mut is_daemons = false;
     for _ in 0..ANCESTORS_MAX {
-        // The parent is the second word behind the name, which may hold anything.
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        let (_, behind) = stat.rsplit_once(')')?;
-        process = behind.split_whitespace().nth(1)?.parse().ok()?;
+        process = u32::try_from(field(&stat, 4)?).ok()?;
         if process == 0 {
             break;
         }

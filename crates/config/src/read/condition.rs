@@ -5,11 +5,11 @@ use toml::Spanned;
 use super::kinds::read_networks;
 use crate::address::parse_listen;
 use crate::diagnostic::Findings;
-use crate::nearest::nearest;
 use crate::plan::{Address, Host, Listen, PathMatch, Scheme, ValueMatch, When};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 use crate::written::{as_text, in_order, one_or_list, parsed, read_texts, report_kind};
+use onrush_measure::nearest::nearest;
 
 pub(super) const HOST: Kind<Host> = Kind {
     expected: "a host name such as \"static.example.com\"",

@@ -11,11 +11,11 @@ use super::{balance, ejection, health, retries, server, upstream_protocol};
 use crate::address::{ForwardTarget, is_group_name, parse_forward};
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
-use crate::nearest::nearest;
 use crate::plan::{Action, Balance, Eject, ProxyVersion, Reuse, Route, Server, Upstream};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 use crate::written::{first_of, in_order, kind_of, parsed};
+use onrush_measure::nearest::nearest;
 
 const KEYS: Keys = Keys {
     known: &[

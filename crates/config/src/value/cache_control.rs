@@ -2,7 +2,7 @@
 
 use super::{Invalid, is_token};
 use crate::limits::CACHE_CONTROL_BYTES_MAX;
-use crate::nearest::nearest;
+use onrush_measure::nearest::nearest;
 
 /// What a directive has behind it.
 #[derive(Clone, Copy, PartialEq, Eq)]

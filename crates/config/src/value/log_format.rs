@@ -2,8 +2,8 @@
 
 use super::braces::pieces;
 use super::{Invalid, is_token};
-use crate::nearest::nearest;
 use crate::plan::{LogField, LogFormat, LogPiece};
+use onrush_measure::nearest::nearest;
 
 const FIELDS: [(&str, LogField); 23] = [
     ("time", LogField::Time),

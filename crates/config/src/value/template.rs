@@ -2,8 +2,8 @@
 
 use super::braces::pieces;
 use super::{Invalid, is_token};
-use crate::nearest::nearest;
 use crate::plan::{Piece, Template, Variable};
+use onrush_measure::nearest::nearest;
 
 const VARIABLES: [(&str, Variable); 17] = [
     ("client.address", Variable::ClientAddress),

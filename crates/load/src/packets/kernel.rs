@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use onrush_machine::network;
 use serde::Serialize;
 
 /// Counters of this network namespace, and of all CPUs.
@@ -37,14 +38,41 @@ impl KernelCounters {
     /// As they are now; what a kernel does not tell is 0.
     pub(crate) fn now() -> KernelCounters {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let four = Udp::of_snmp(&read("/proc/thread-self/net/snmp"));
-        let six = Udp::of_snmp6(&read("/proc/thread-self/net/snmp6"));
-        KernelCounters {
-            receive_buffer: four.receive_buffer + six.receive_buffer,
-            send_buffer: four.send_buffer + six.send_buffer,
-            no_port: four.no_port + six.no_port,
+        let mut counters = KernelCounters {
             backlog: backlog(&read("/proc/thread-self/net/softnet_stat")),
             interfaces: interfaces(&read("/proc/thread-self/net/dev")),
+            ..KernelCounters::default()
+        };
+        counters.add_udp(&read("/proc/thread-self/net/snmp"));
+        counters.add_udp6(&read("/proc/thread-self/net/snmp6"));
+        counters
+    }
+
+    /// Adds the counters of UDP over IPv4, from `snmp`.
+    fn add_udp(&mut self, snmp: &str) {
+        for (table, name, value) in network::counters(snmp) {
+            if table == "Udp" {
+                self.add(name, value);
+            }
+        }
+    }
+
+    /// Adds the counters of UDP over IPv6, from `snmp6`.
+    fn add_udp6(&mut self, snmp6: &str) {
+        for (name, value) in network::counters6(snmp6) {
+            if let Some(name) = name.strip_prefix("Udp6") {
+                self.add(name, value);
+            }
+        }
+    }
+
+    fn add(&mut self, name: &str, value: &str) {
+        let value: u64 = value.parse().unwrap_or(0);
+        match name {
+            "RcvbufErrors" => self.receive_buffer += value,
+            "SndbufErrors" => self.send_buffer += value,
+            "NoPorts" => self.no_port += value,
+            _ => {}
         }
     }
 
@@ -79,76 +107,19 @@ impl KernelCounters {
     }
 }
 
-#[derive(Clone, Copy, Default)]
-struct Udp {
-    receive_buffer: u64,
-    send_buffer: u64,
-    no_port: u64,
-}
-
-impl Udp {
-    /// Of /proc/net/snmp: a line of names and a line of numbers, both with `Udp:` before them (proc_net(5)).
-    fn of_snmp(text: &str) -> Udp {
-        let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
-        let (Some(names), Some(numbers)) = (lines.next(), lines.next()) else {
-            return Udp::default();
-        };
-        let names = names.split_ascii_whitespace();
-        Udp::of(names.zip(numbers.split_ascii_whitespace()), "")
-    }
-
-    /// Of /proc/net/snmp6: a name and a number in each line.
-    fn of_snmp6(text: &str) -> Udp {
-        Udp::of(
-            text.lines()
-                .filter_map(|line| line.split_once(char::is_whitespace)),
-            "Udp6",
-        )
-    }
-
-    fn of<'text>(pairs: impl Iterator<Item = (&'text str, &'text str)>, prefix: &str) -> Udp {
-        let mut udp = Udp::default();
-        for (name, number) in pairs {
-            let Some(name) = name.strip_prefix(prefix) else {
-                continue;
-            };
-            let number = number.trim().parse().unwrap_or(0);
-            match name {
-                "RcvbufErrors" => udp.receive_buffer = number,
-                "SndbufErrors" => udp.send_buffer = number,
-                "NoPorts" => udp.no_port = number,
-                _ => {}
-            }
-        }
-        udp
-    }
-}
-
-/// The sum of the second numbers of all lines, which are hexadecimal.
 fn backlog(text: &str) -> u64 {
-    let dropped = |line: &str| {
-        let number = line.split_ascii_whitespace().nth(1)?;
-        u64::from_str_radix(number, 16).ok()
-    };
-    text.lines().filter_map(dropped).sum()
+    network::softnet(text).map(|row| row.dropped).sum()
 }
 
-/// Of /proc/net/dev: behind two lines of titles an interface in each, with eight numbers of what came in and eight of what went
-/// out: bytes, packets, errors, dropped.
 fn interfaces(text: &str) -> BTreeMap<String, InterfaceCounters> {
-    let interface = |line: &str| {
-        let (name, numbers) = line.split_once(':')?;
-        let numbers = numbers.split_ascii_whitespace().map(str::parse);
-        let numbers: Vec<u64> = numbers.collect::<Result<_, _>>().ok()?;
-        let counters = InterfaceCounters {
-            rx_packets: *numbers.get(1)?,
-            rx_dropped: *numbers.get(3)?,
-            tx_packets: *numbers.get(9)?,
-            tx_dropped: *numbers.get(11)?,
-        };
-        Some((name.trim().to_owned(), counters))
+    let counters = |of: network::Interface| InterfaceCounters {
+        rx_packets: of.rx.packets,
+        rx_dropped: of.rx.dropped,
+        tx_packets: of.tx.packets,
+        tx_dropped: of.tx.dropped,
     };
-    text.lines().filter_map(interface).collect()
+    let found = network::interfaces(text).into_iter();
+    found.map(|(name, of)| (name, counters(of))).collect()
 }
 
 #[cfg(test)]
@@ -158,12 +129,14 @@ mod tests {
     #[test]
     fn counters_are_read_as_the_kernel_writes_them() {
         let snmp = "Ip: Forwarding\nIp: 1\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\nUdp: 10 2 3 40 5 6\nUdpLite: InDatagrams\nUdpLite: 9\n";
-        let four = Udp::of_snmp(snmp);
+        let mut four = KernelCounters::default();
+        four.add_udp(snmp);
         assert_eq!(
             (four.receive_buffer, four.send_buffer, four.no_port),
             (5, 6, 2)
         );
-        let six = Udp::of_snmp6("Ip6InReceives \t 3\nUdp6NoPorts   4\nUdp6RcvbufErrors  \t7\n");
+        let mut six = KernelCounters::default();
+        six.add_udp6("Ip6InReceives \t 3\nUdp6NoPorts   4\nUdp6RcvbufErrors  \t7\n");
         assert_eq!(
             (six.receive_buffer, six.send_buffer, six.no_port),
             (7, 0, 4)

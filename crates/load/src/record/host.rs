@@ -6,6 +6,9 @@ mod quota;
 use std::fs;
 use std::path::Path;
 
+use onrush_machine::cpu_time::{self, CpuTicks};
+use onrush_machine::process;
+
 /// Time of one thread, since it was started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ThreadTime {
@@ -36,12 +39,12 @@ impl ThreadTime {
 
     /// Of proc_pid_schedstat's three numbers, the first two; and the last line of proc_pid_status(5).
     fn parse(schedstat: &str, status: &str) -> ThreadTime {
-        let mut numbers = schedstat.split_ascii_whitespace().map(str::parse);
-        let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
+        let (cpu_ns, run_delay_ns) = process::on_cpu_and_queued(schedstat).unwrap_or_default();
+        let switches = process::number(status, "nonvoluntary_ctxt_switches:");
         ThreadTime {
-            cpu_ns: next(),
-            run_delay_ns: next(),
-            involuntary_switches: value_of(status, "nonvoluntary_ctxt_switches:").unwrap_or(0),
+            cpu_ns,
+            run_delay_ns,
+            involuntary_switches: switches.unwrap_or(0),
         }
     }
 
@@ -67,8 +70,8 @@ pub(crate) fn thread_number() -> Option<u32> {
 /// Time of the machine and of this process' control group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct HostTime {
-    /// Of all CPUs, in clock ticks: given to other guests by the hypervisor, and altogether. `None` where it is not told.
-    ticks: Option<(u64, u64)>,
+    /// Time of all CPUs together. `None` if `/proc/stat` cannot be read.
+    ticks: Option<CpuTicks>,
     /// For how long a CPU quota held the process back, in microseconds. `None` without a quota.
     throttled_us: Option<u64>,
 }
@@ -76,17 +79,16 @@ pub(crate) struct HostTime {
 impl HostTime {
     pub(crate) fn now() -> HostTime {
         HostTime {
-            ticks: ticks(&fs::read_to_string("/proc/stat").unwrap_or_default()),
+            ticks: cpu_time::of_all(&fs::read_to_string("/proc/stat").unwrap_or_default()),
             throttled_us: quota::throttled_us(Path::new("/")),
         }
     }
 
     /// The share of all CPUs' time that others were given since `earlier`.
     pub(crate) fn steal_share_since(&self, earlier: &HostTime) -> Option<f64> {
-        let (stolen, all) = self.ticks?;
-        let (stolen_before, all_before) = earlier.ticks?;
-        let passed = all.saturating_sub(all_before);
-        (passed > 0).then(|| stolen.saturating_sub(stolen_before) as f64 / passed as f64)
+        let (now, before) = (self.ticks?, earlier.ticks?);
+        let passed = now.sum().saturating_sub(before.sum());
+        (passed > 0).then(|| now.steal.saturating_sub(before.steal) as f64 / passed as f64)
     }
 
     /// For how many seconds the control group was held back since `earlier`.
@@ -94,25 +96,6 @@ impl HostTime {
         let passed = self.throttled_us?.saturating_sub(earlier.throttled_us?);
         Some(passed as f64 / 1e6)
     }
-}
-
-/// Of the first line of /proc/stat, the eighth number, and the sum of the first eight: what follows is counted in them
-/// already (proc_stat(5)).
-fn ticks(stat: &str) -> Option<(u64, u64)> {
-    let numbers = stat.lines().next()?.strip_prefix("cpu ")?;
-    let numbers: Vec<u64> = numbers
-        .split_ascii_whitespace()
-        .take(8)
-        .map_while(|number| number.parse().ok())
-        .collect();
-    Some((*numbers.get(7)?, numbers.iter().sum()))
-}
-
-/// The number behind `key` at the start of a line.
-fn value_of(text: &str, key: &str) -> Option<u64> {
-    text.lines()
-        .find_map(|line| line.strip_prefix(key))
-        .and_then(|value| value.trim().parse().ok())
 }
 
 #[cfg(test)]
@@ -145,7 +128,7 @@ mod tests {
         let before = "cpu  10 0 10 70 0 0 0 10 5 0\ncpu0 1 2 3\n";
         let after = "cpu  20 0 20 140 0 0 0 20 9 0\n";
         let time = |stat| HostTime {
-            ticks: ticks(stat),
+            ticks: cpu_time::of_all(stat),
             throttled_us: None,
         };
         assert_eq!(time(after).steal_share_since(&time(before)), Some(0.1));

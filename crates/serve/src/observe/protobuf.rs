@@ -42,7 +42,7 @@ impl Writer {
         self.varint_raw(number);
     }
 
-    /// Types `sint32` and `sint64`: numbers near zero have few bytes, whatever their sign.
+    /// Types `sint32` and `sint64`.
     pub fn signed(&mut self, field: u32, number: i64) {
         self.varint(field, zigzag(number));
     }
@@ -111,7 +111,7 @@ impl Writer {
     }
 }
 
-/// Numbers near zero have few bits, whatever their sign.
+/// The ZigZag encoding: numbers near zero, positive or negative, have few bits.
 fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> 63) as u64
 }

@@ -7,8 +7,8 @@ use std::fmt;
 use serde::Serialize;
 
 use super::placement::{InterfacePlacement, Placement};
-use crate::cpus::CpuSet;
 use crate::facts::{Facts, Interface, arrival};
+use onrush_machine::cpus::CpuSet;
 
 /// What `accept` should be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

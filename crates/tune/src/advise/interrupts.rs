@@ -5,9 +5,9 @@ use super::advice::{Advice, Why};
 use super::placement::Sharing;
 use super::target::Target;
 use super::vectors;
-use crate::cpus::CpuSet;
 use crate::facts::Interface;
 use crate::facts::interface::{AffinityFile, Irq, Unclear};
+use onrush_machine::cpus::CpuSet;
 
 impl Advice<'_> {
     pub(super) fn interrupts(&self, actions: &mut Vec<Action>, notes: &mut Vec<Note>) {

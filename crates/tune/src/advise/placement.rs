@@ -21,8 +21,8 @@ use super::queue_cpus::{self, Part, PartPlacement};
 use super::request::Goal;
 use super::usable::{CORES_MIN_FOR_SYSTEM, UsableCore, UsableNode, UsableTopology, homes};
 use super::vectors::{self, Beside};
-use crate::cpus::CpuSet;
 use crate::facts::{Facts, Interface};
+use onrush_machine::cpus::CpuSet;
 
 /// Where everything goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -16,8 +16,8 @@ mod reason;
 
 use super::budget::{self, GUEST_CORES, Pool};
 use super::usable::{CORES_MIN, UsableNode, UsableTopology};
-use crate::cpus::CpuSet;
 use crate::facts::Facts;
+use onrush_machine::cpus::CpuSet;
 
 /// CPUs that one queue's packets are spread over, the one with its interrupts included. Of 31, 15 and 7 CPUs beside that
 /// one, 7 were best on a machine of two nodes with 16 CPUs each (Datacratic 2015, nginx on EC2: 515k, 590k and 670k

@@ -5,8 +5,8 @@ use super::advice::{Advice, Why};
 use super::placement::{InterfacePlacement, QueuePlacement, Sharing};
 use super::queue::SCALING;
 use super::target::Target;
-use crate::cpus::CpuSet;
 use crate::facts::Facts;
+use onrush_machine::cpus::CpuSet;
 
 /// The CPUs of each transmit queue. A queue has the CPUs that its receive twin uses; all others are dealt out, to queues
 /// of their own node first. With more queues than CPUs a CPU has several.

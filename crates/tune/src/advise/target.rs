@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cpus::CpuSet;
 use crate::facts::Purpose;
 use crate::facts::ethtool::Knob;
+use onrush_machine::cpus::CpuSet;
 
 /// What is changed: device, queue and role rather than the number of an interrupt, which does not last.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

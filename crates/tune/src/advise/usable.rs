@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use crate::cpus::CpuSet;
 use crate::facts::topology::Core;
 use crate::facts::{Facts, Interface, Topology};
+use onrush_machine::cpus::CpuSet;
 
 /// With fewer cores nothing can be set aside.
 pub(super) const CORES_MIN: usize = 4;

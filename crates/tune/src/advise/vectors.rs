@@ -6,9 +6,9 @@
 use std::cmp::Reverse;
 
 use super::usable::UsableTopology;
-use crate::cpus::CpuSet;
 use crate::facts::interface::Irq;
 use crate::facts::{Facts, Interface};
+use onrush_machine::cpus::CpuSet;
 
 /// Number of receive queues. Drivers of mlx5 in Linux 5.3 to 6.0 list each queue twice.
 pub(super) fn present(interface: &Interface) -> usize {

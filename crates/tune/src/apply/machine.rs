@@ -13,10 +13,10 @@ use rustix::process::Pid;
 
 use crate::Error;
 use crate::advise::{THREAD, Target};
-use crate::cpus::CpuSet;
 use crate::facts::ethtool::{self, Knob};
 use crate::facts::{self, Facts, process};
 use crate::tree::{Tree, below};
+use onrush_machine::cpus::CpuSet;
 
 /// Where a value is now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,9 +1,9 @@
 //! Who was busy: CPUs, threads, or nobody here.
 
 use super::{Case, Confidence, Finding, Limiter, Load, MOST_SAMPLES, are, finding, named};
-use crate::cpus::CpuSet;
 use crate::facts::process::Thread;
 use crate::facts::{Counts, CpuTime};
+use onrush_machine::cpus::CpuSet;
 
 /// A CPU this busy has nothing left.
 pub(super) const FULL: f64 = 0.9;

@@ -190,8 +190,9 @@ fn sum(grown: &[(&str, &str, u64)]) -> u64 {
 mod tests {
     use super::*;
     use crate::diagnose::judge;
-    use crate::facts::cgroup::{Group, Version};
+    use crate::facts::cgroup::Group;
     use crate::facts::{Counts, Facts};
+    use onrush_machine::cgroup::Version;
 
     #[test]
     fn a_group_above_the_process_is_named_with_its_quota() {

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::cpus::CpuSet;
 use crate::facts::{Counts, CpuTime, Facts, Sample, Softnet};
+use onrush_machine::cpus::CpuSet;
 
 /// What was full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

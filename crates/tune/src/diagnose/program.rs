@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::busy::FULL;
 use super::{Case, Confidence, Finding, Limiter, finding, named};
-use crate::cpus::CpuSet;
+use onrush_machine::cpus::CpuSet;
 
 /// Share of time on a run queue above which a thread waits for CPUs.
 const DELAYED: f64 = 0.1;

@@ -4,8 +4,8 @@
 use super::interface::{self, Interface, ReceiveQueue};
 use super::interrupt::{self, Purpose};
 use super::topology;
-use crate::cpus::CpuSet;
 use crate::tree::Tree;
+use onrush_machine::cpus::CpuSet;
 
 /// Which CPUs take packets of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

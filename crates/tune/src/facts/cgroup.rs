@@ -6,9 +6,11 @@
 
 use serde::Serialize;
 
-use crate::cpus::CpuSet;
 use crate::limits::GROUPS_MAX;
 use crate::tree::Tree;
+use onrush_machine::cgroup::{self, Version};
+use onrush_machine::cpus::CpuSet;
+use onrush_machine::process::number;
 
 /// A control group, as far as it limits CPU time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -51,10 +53,6 @@ pub(super) fn of_process(tree: &Tree, process: Option<u32>) -> Vec<Group> {
     let groups = chain.places.iter().filter_map(|(path, directory)| {
         let text = |file: &str| tree.text(&format!("{directory}/{file}"));
         let stat = text("cpu.stat").unwrap_or_default();
-        let count = |name: &str| {
-            let line = stat.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim().parse::<u64>().ok()
-        };
         let quota = match chain.version {
             Version::Two => text("cpu.max").and_then(|text| quota_of_two(&text)),
             Version::One => text("cpu.cfs_quota_us")
@@ -64,8 +62,8 @@ pub(super) fn of_process(tree: &Tree, process: Option<u32>) -> Vec<Group> {
         let group = Group {
             path: path.clone(),
             quota,
-            periods: count("nr_periods ").unwrap_or(0),
-            throttled: count("nr_throttled ").unwrap_or(0),
+            periods: number(&stat, "nr_periods ").unwrap_or(0),
+            throttled: number(&stat, "nr_throttled ").unwrap_or(0),
             version: chain.version,
         };
         (group.quota.is_some() || group.periods > 0).then_some(group)
@@ -75,7 +73,7 @@ pub(super) fn of_process(tree: &Tree, process: Option<u32>) -> Vec<Group> {
 
 /// Whether a process is in a CPU control group below the root whose files are not visible.
 pub(super) fn is_hidden(tree: &Tree, process: Option<u32>) -> bool {
-    let path = memberships(tree, process).and_then(|text| path_in(&text, "cpu"));
+    let path = memberships(tree, process).and_then(|text| cgroup::path(&text, "cpu"));
     let is_below = path.is_some_and(|(_, path)| path != "/");
     is_below && Chain::of(tree, process, "cpu").is_none()
 }
@@ -160,37 +158,7 @@ fn name_of(process: Option<u32>) -> String {
 
 /// Whether there is a group that may limit CPUs at all: one of version 2, or one of version 1 for them.
 fn is_in_some(memberships: &str) -> bool {
-    path_in(memberships, "cpuset").is_some()
-}
-
-/// Of the control groups' interface.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Version {
-    /// A hierarchy for each controller.
-    One,
-    /// One for all.
-    #[default]
-    Two,
-}
-
-/// The path of a group for a controller. Where a hierarchy of version 1 has it, that of version 2 does not.
-fn path_in(memberships: &str, controller: &str) -> Option<(Version, String)> {
-    let mut two = None;
-    for line in memberships.lines() {
-        // `4:cpu,cpuacct:/a/b`, `0::/a/b`: a path may have colons, too.
-        let mut parts = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
-        else {
-            continue;
-        };
-        if controllers.is_empty() {
-            two = Some((Version::Two, path.to_owned()));
-        } else if controllers.split(',').any(|name| name == controller) {
-            return Some((Version::One, path.to_owned()));
-        }
-    }
-    two
+    cgroup::path(memberships, "cpuset").is_some()
 }
 
 /// A group and those above it, the nearest first, each with the directory where its files are.
@@ -203,7 +171,7 @@ impl Chain {
     /// Of a process for a controller; `None` where it has no group for it, or the hierarchy is mounted nowhere that can
     /// be seen.
     fn of(tree: &Tree, process: Option<u32>, controller: &str) -> Option<Chain> {
-        let (version, path) = path_in(&memberships(tree, process)?, controller)?;
+        let (version, path) = cgroup::path(&memberships(tree, process)?, controller)?;
         let mut viewers = vec!["self".to_owned()];
         viewers.extend(process.map(|number| number.to_string()));
         viewers.push("1".to_owned());
@@ -211,7 +179,7 @@ impl Chain {
             .iter()
             .flat_map(|viewer| mounts(tree, viewer, version, controller));
         let reaching: Vec<(String, String)> = mounts
-            .filter_map(|(root, point)| Some((below(&path, &root)?, point)))
+            .filter_map(|(root, point)| Some((cgroup::below(&path, &root)?, point)))
             .collect();
         let is_there = |(_, point): &&(String, String)| !tree.names(point).is_empty();
         let found = reaching.iter().find(is_there);
@@ -255,51 +223,9 @@ fn mounts(tree: &Tree, viewer: &str, version: Version, controller: &str) -> Vec<
         "self" => String::new(),
         other => format!("/proc/{other}/root"),
     };
-    let mount = |line: &str| {
-        // `31 23 0:28 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu` (proc_pid_mountinfo(5))
-        let (front, back) = line.split_once(" - ")?;
-        let mut front = front.split(' ').skip(3);
-        let (root, point) = (unescaped(front.next()?), unescaped(front.next()?));
-        let mut back = back.split(' ');
-        let (kind, options) = (back.next()?, back.nth(1).unwrap_or_default());
-        let is_it = match version {
-            Version::Two => kind == "cgroup2",
-            Version::One => {
-                kind == controller
-                    || kind == "cgroup" && options.split(',').any(|option| option == controller)
-            }
-        };
-        is_it.then(|| (root, format!("{way}{point}")))
-    };
-    text.lines().filter_map(mount).collect()
-}
-
-/// A path of mountinfo, in which white space and backslashes stand as octal numbers: `\040`.
-fn unescaped(text: &str) -> String {
-    let mut out = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let code = behind
-            .get(..3)
-            .filter(|_| *first == b'\\')
-            .and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
-        out.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &behind[3..] } else { behind };
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-/// The way from the root of a mount to a group; empty for the root itself, and `None` for a group that is not below it.
-/// Both are told from our own control group namespace: what is outside of it begins with `/..`.
-fn below(path: &str, root: &str) -> Option<String> {
-    let rest = match root {
-        "/" => path,
-        _ => path.strip_prefix(root)?,
-    };
-    let rest = rest.trim_end_matches('/');
-    let leads_down =
-        (rest.is_empty() || rest.starts_with('/')) && rest.split('/').all(|part| part != "..");
-    leads_down.then(|| rest.to_owned())
+    cgroup::mounts(&text, version, controller)
+        .map(|(root, point)| (root, format!("{way}{point}")))
+        .collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use onrush_machine::pressure;
 use serde::Serialize;
 
 use crate::limits::DISKS_MAX;
@@ -38,12 +39,10 @@ fn row(line: &str) -> Option<(String, Disk)> {
 }
 
 /// Microseconds with at least one task stalled on I/O.
-///
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1217586064`
 pub(super) fn stall(tree: &Tree) -> Option<u64> {
     let text = tree.text("/proc/pressure/io")?;
-    let line = text.lines().find(|line| line.starts_with("some "))?;
-    line.rsplit_once("total=")?.1.trim().parse().ok()
+    let mut stalls = pressure::stalls(&text);
+    stalls.find_map(|(kind, time)| (kind == "some").then_some(time))
 }
 
 #[cfg(test)]

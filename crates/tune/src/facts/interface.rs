@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::ethtool::Ethtool;
 use super::interrupt::Purpose;
 use super::qdisc::Qdisc;
-use crate::cpus::CpuSet;
+use onrush_machine::cpus::CpuSet;
 
 pub(crate) use self::read::{counters, read};
 

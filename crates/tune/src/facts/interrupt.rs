@@ -1,5 +1,6 @@
 //! /proc/interrupts: which interrupt was taken where, and how often; and what the names of interrupts say.
 
+use onrush_machine::per_cpu::{self, Row};
 use serde::Serialize;
 
 use crate::limits::QUEUES_MAX;
@@ -36,33 +37,18 @@ pub enum Purpose {
 /// left out.
 pub(crate) fn read(tree: &Tree) -> Vec<Interrupt> {
     let text = tree.text("/proc/interrupts").unwrap_or_default();
-    let mut lines = text.lines();
-    let cpu_of = |word: &str| word.strip_prefix("CPU")?.parse::<usize>().ok();
-    let cpus: Vec<usize> = lines
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .filter_map(cpu_of)
-        .collect();
-    lines.filter_map(|line| row(line, &cpus)).collect()
-}
-
-fn row(line: &str, cpus: &[usize]) -> Option<Interrupt> {
-    let (number, rest) = line.split_once(':')?;
-    let number = number.trim().parse().ok()?;
-    let mut words = rest.split_whitespace();
-    let mut counts = Vec::new();
-    for cpu in cpus {
-        let count = words.next()?.parse::<u64>().ok()?;
-        if count > 0 {
-            counts.push((*cpu, count));
-        }
-    }
-    Some(Interrupt {
-        number,
-        name: handlers(&words.collect::<Vec<_>>()),
-        counts,
-    })
+    let row = |row: Row<'_>| {
+        Some(Interrupt {
+            number: row.label.parse().ok()?,
+            name: handlers(&row.rest.split_whitespace().collect::<Vec<_>>()),
+            counts: row
+                .counts
+                .into_iter()
+                .filter(|(_, count)| *count > 0)
+                .collect(),
+        })
+    };
+    per_cpu::rows(&text).filter_map(row).collect()
 }
 
 /// Behind the counts stand the controller, the number there and the trigger, in one word or several, and then the names.

@@ -34,8 +34,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::Error;
-use crate::cpus::CpuSet;
 use crate::tree::Tree;
+use onrush_machine::cpu_time::{self, CpuTicks};
+use onrush_machine::cpus::CpuSet;
+use onrush_machine::{network, per_cpu};
 
 pub use cgroup::Group;
 pub use disk::Disk;
@@ -231,26 +233,31 @@ impl Facts {
 pub fn counts(tree: &Tree, process: Option<u32>) -> Counts {
     let stat = tree.text("/proc/stat").unwrap_or_default();
     let uptime = tree.text("/proc/uptime").unwrap_or_default();
-    let mut network = BTreeMap::new();
+    let mut counters = BTreeMap::new();
     for file in ["snmp", "netstat"] {
         let its = process.and_then(|process| tree.text(&format!("/proc/{process}/net/{file}")));
         let text = its.or_else(|| tree.text(&format!("/proc/net/{file}")));
-        pairs(&text.unwrap_or_default(), &mut network);
+        // Settings among the counters may be -1: skip them.
+        for (table, name, value) in network::counters(&text.unwrap_or_default()) {
+            if let Ok(value) = value.parse() {
+                counters.insert(format!("{table}{name}"), value);
+            }
+        }
     }
     let path = process.map_or_else(|| "/proc".to_owned(), |process| format!("/proc/{process}"));
-    ipv6(
-        &tree.text(&format!("{path}/net/snmp6")).unwrap_or_default(),
-        &mut network,
-    );
+    let six = tree.text(&format!("{path}/net/snmp6")).unwrap_or_default();
+    let six = network::counters6(&six).filter(|(name, _)| name.starts_with("Udp6"));
+    counters.extend(six.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))));
+    let cpus = cpu_times(&stat);
     let listening = tree.listening(listening::ask);
     Counts {
-        cpus: stat.lines().filter_map(cpu_time).collect(),
         softnet: softnet(
             &tree.text("/proc/net/softnet_stat").unwrap_or_default(),
-            &stat,
+            &cpus,
         ),
+        cpus,
         softirqs: softirqs(&tree.text("/proc/softirqs").unwrap_or_default()),
-        network,
+        network: counters,
         interfaces: interface::counters(tree),
         groups: cgroup::of_process(tree, process),
         process: process.and_then(|process| process::read(tree, process, listening.as_deref())),
@@ -269,108 +276,49 @@ pub fn counts(tree: &Tree, process: Option<u32>) -> Counts {
     }
 }
 
-/// `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`
-fn cpu_time(line: &str) -> Option<(usize, CpuTime)> {
-    let mut words = line.strip_prefix("cpu")?.split_whitespace();
-    let cpu = words.next()?.parse().ok()?;
-    let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
-    let tick = |at: usize| ticks.get(at).copied().unwrap_or(0);
-    let time = CpuTime {
-        user: tick(0).saturating_add(tick(1)),
-        system: tick(2),
-        idle: tick(3),
-        iowait: tick(4),
-        interrupts: tick(5).saturating_add(tick(6)),
-        steal: tick(7),
+fn cpu_times(stat: &str) -> BTreeMap<usize, CpuTime> {
+    let time = |ticks: CpuTicks| CpuTime {
+        user: ticks.user,
+        system: ticks.system,
+        idle: ticks.idle,
+        iowait: ticks.iowait,
+        interrupts: ticks.irq.saturating_add(ticks.softirq),
+        steal: ticks.steal,
     };
-    (!line.starts_with("cpu ")).then_some((cpu, time))
+    cpu_time::by_cpu(stat)
+        .map(|(cpu, ticks)| (cpu, time(ticks)))
+        .collect()
 }
 
-/// One row for each CPU that is online, in hexadecimal. The CPU stands in the thirteenth column since Linux 5.10; before,
-/// rows are those of /proc/stat in order.
-fn softnet(text: &str, stat: &str) -> BTreeMap<usize, Softnet> {
-    let online: Vec<usize> = stat
-        .lines()
-        .filter_map(cpu_time)
-        .map(|(cpu, _)| cpu)
-        .collect();
-    let row = |(at, line): (usize, &str)| {
-        let columns: Vec<u64> = line
-            .split_whitespace()
-            .map_while(|word| u64::from_str_radix(word, 16).ok())
-            .collect();
-        let column = |at: usize| columns.get(at).copied();
-        let cpu = column(12)
-            .map(|cpu| cpu as usize)
-            .or_else(|| online.get(at).copied())?;
-        Some((
-            cpu,
-            Softnet {
-                processed: column(0)?,
-                dropped: column(1)?,
-                squeezed: column(2)?,
-                steered: column(9).unwrap_or(0),
-            },
-        ))
-    };
-    text.lines().enumerate().filter_map(row).collect()
-}
-
-fn softirqs(text: &str) -> BTreeMap<usize, (u64, u64)> {
-    let mut lines = text.lines();
-    let header = lines.next().unwrap_or_default();
-    let cpus: Vec<usize> = header
-        .split_whitespace()
-        .filter_map(|word| word.strip_prefix("CPU")?.parse().ok())
-        .collect();
-    let mut rows: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-    for line in lines {
-        if let Some((name, counts)) = line.split_once(':') {
-            rows.insert(
-                name.trim(),
-                counts
-                    .split_whitespace()
-                    .filter_map(|word| word.parse().ok())
-                    .collect(),
-            );
-        }
-    }
-    let count = |name: &str, at: usize| {
-        rows.get(name)
-            .and_then(|row| row.get(at))
-            .copied()
-            .unwrap_or(0)
-    };
-    let both = |(at, cpu): (usize, &usize)| (*cpu, (count("NET_RX", at), count("NET_TX", at)));
-    cpus.iter().enumerate().map(both).collect()
-}
-
-/// Lines come in pairs: `Tcp: RtoMin RetransSegs` and `Tcp: 200 17`.
-fn pairs(text: &str, into: &mut BTreeMap<String, u64>) {
-    let lines: Vec<&str> = text.lines().collect();
-    for pair in lines.chunks_exact(2) {
-        let (Some((group, names)), Some((_, values))) =
-            (pair[0].split_once(':'), pair[1].split_once(':'))
-        else {
-            continue;
+fn softnet(text: &str, cpus: &BTreeMap<usize, CpuTime>) -> BTreeMap<usize, Softnet> {
+    let online: Vec<usize> = cpus.keys().copied().collect();
+    let row = |(at, row): (usize, network::Softnet)| {
+        let cpu = row.cpu.or_else(|| online.get(at).copied())?;
+        let softnet = Softnet {
+            processed: row.processed,
+            dropped: row.dropped,
+            squeezed: row.squeezed?,
+            steered: row.steered.unwrap_or(0),
         };
-        for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
-            // Some values are signed; those that are -1 count nothing.
-            if let Ok(value) = value.parse() {
-                into.insert(format!("{group}{name}"), value);
+        Some((cpu, softnet))
+    };
+    network::softnet(text).enumerate().filter_map(row).collect()
+}
+
+/// Received and sent packets' softirqs of each CPU.
+fn softirqs(text: &str) -> BTreeMap<usize, (u64, u64)> {
+    let mut all: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+    for row in per_cpu::rows(text) {
+        for (cpu, count) in row.counts {
+            let (received, sent) = all.entry(cpu).or_default();
+            match row.label {
+                "NET_RX" => *received = count,
+                "NET_TX" => *sent = count,
+                _ => {}
             }
         }
     }
-}
-
-/// Parses the UDP counters of /proc/net/snmp6, one per line: `Udp6RcvbufErrors   17`.
-fn ipv6(text: &str, into: &mut BTreeMap<String, u64>) {
-    for line in text.lines().filter(|line| line.starts_with("Udp6")) {
-        let mut words = line.split_whitespace();
-        if let (Some(name), Some(Ok(value))) = (words.next(), words.next().map(str::parse)) {
-            into.insert(name.to_owned(), value);
-        }
-    }
+    all
 }
 
 /// CPUs that took interrupts of a device, with how many, from the most to the least.

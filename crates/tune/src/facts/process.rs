@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::listening::{Listening, row};
-use crate::cpus::CpuSet;
 use crate::limits::{DESCRIPTORS_MAX, PROCESSES_MAX, THREADS_MAX};
 use crate::tree::Tree;
+use onrush_machine::cpus::CpuSet;
+use onrush_machine::process::{field, name, on_cpu_and_queued, state, ticks, value};
 
 /// A program as it was at one moment: a process, and those that it started, directly or not.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -108,8 +109,7 @@ fn threads_of(tree: &Tree, family: &[u32]) -> BTreeMap<u32, Thread> {
         threads.extend(numbers.filter_map(|number| {
             let text = |file: &str| tree.text(&format!("{path}/{number}/{file}"));
             let thread = self::thread(*process, &text("stat")?, &text("status")?)?;
-            // `121979 118672 2`: nanoseconds on a CPU, nanoseconds on a run queue, time slices.
-            let delayed = text("schedstat").and_then(|text| text.split(' ').nth(1)?.parse().ok());
+            let delayed = text("schedstat").and_then(|text| Some(on_cpu_and_queued(&text)?.1));
             let thread = Thread { delayed, ..thread };
             Some((u32::try_from(number).ok()?, thread))
         }));
@@ -123,7 +123,7 @@ fn family(tree: &Tree, process: u32) -> Vec<u32> {
     let processes = tree.numbers("/proc", "").into_iter().take(PROCESSES_MAX);
     for number in processes.filter_map(|number| u32::try_from(number).ok()) {
         let stat = tree.text(&format!("/proc/{number}/stat"));
-        if let Some(parent) = stat.as_deref().and_then(|stat| word(stat, 4)) {
+        if let Some(parent) = stat.as_deref().and_then(|stat| field(stat, 4)) {
             children.entry(parent).or_default().push(number);
         }
     }
@@ -142,26 +142,17 @@ fn family(tree: &Tree, process: u32) -> Vec<u32> {
 
 /// A thread of a process, by its `stat` and its `status`.
 pub(crate) fn thread(process: u32, stat: &str, status: &str) -> Option<Thread> {
-    let allowed = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let (user, system) = ticks(stat)?;
     Some(Thread {
-        name: stat.rsplit_once(')')?.0.split_once('(')?.1.to_owned(),
+        name: name(stat)?.to_owned(),
         process,
-        state: stat.rsplit_once(')')?.1.trim_start().chars().next(),
-        started: word(stat, 22)?,
-        ticks: word(stat, 14)?.saturating_add(word(stat, 15)?),
+        state: state(stat),
+        started: field(stat, 22)?,
+        ticks: user.saturating_add(system),
         delayed: None,
-        cpu: usize::try_from(word(stat, 39)?).ok()?,
-        allowed: CpuSet::parse_list(allowed)?,
+        cpu: usize::try_from(field(stat, 39)?).ok()?,
+        allowed: CpuSet::parse_list(value(status, "Cpus_allowed_list:")?)?,
     })
-}
-
-/// A number of `17 (name) S …`, counted as proc_pid_stat(5) does. The name may hold anything, brackets too.
-pub(super) fn word(stat: &str, number: usize) -> Option<u64> {
-    let (_, behind) = stat.rsplit_once(')')?;
-    let at = number.checked_sub(3)?;
-    behind.split_whitespace().nth(at)?.parse().ok()
 }
 
 /// The sockets that a process and all that it started have open.

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use onrush_machine::process;
 use serde::Serialize;
 
 use crate::limits::PROCESSES_MAX;
 use crate::tree::Tree;
-
-use super::process::word;
 
 /// A process and its CPU time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -25,11 +24,11 @@ pub fn read(tree: &Tree) -> BTreeMap<u32, Program> {
     let numbers = tree.numbers("/proc", "").into_iter().take(PROCESSES_MAX);
     let program = |number: usize| {
         let stat = tree.text(&format!("/proc/{number}/stat"))?;
-        let name = stat.rsplit_once(')')?.0.split_once('(')?.1.to_owned();
+        let (user, system) = process::ticks(&stat)?;
         let program = Program {
-            name,
-            ticks: word(&stat, 14)?.saturating_add(word(&stat, 15)?),
-            started: word(&stat, 22)?,
+            name: process::name(&stat)?.to_owned(),
+            ticks: user.saturating_add(system),
+            started: process::field(&stat, 22)?,
         };
         Some((u32::try_from(number).ok()?, program))
     };

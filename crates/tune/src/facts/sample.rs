@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use onrush_machine::process::number;
 use serde::Serialize;
 
 use super::connection::{self, Connections, Range};
@@ -143,10 +144,7 @@ fn untracked(text: &str) -> u64 {
 fn blocked(tree: &Tree, process: Option<u32>) -> Option<u64> {
     let Some(process) = process else {
         let stat = tree.text("/proc/stat")?;
-        let line = stat
-            .lines()
-            .find_map(|line| line.strip_prefix("procs_blocked "))?;
-        return line.trim().parse().ok();
+        return number(&stat, "procs_blocked ");
     };
     let threads = process::threads(tree, process);
     let blocked = threads.values().filter(|thread| thread.state == Some('D'));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use onrush_machine::process;
 use serde::Serialize;
 
 use super::daemon::{self, Daemon, timers};
@@ -242,14 +243,7 @@ fn idle_states(tree: &Tree, cpu: usize) -> BTreeMap<String, u64> {
 
 fn memory(tree: &Tree) -> Option<u64> {
     let text = tree.text("/proc/meminfo")?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.split_whitespace()
-        .next()?
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1_024)
+    process::bytes(&text, "MemTotal:")
 }
 
 fn virtualization(tree: &Tree) -> Option<String> {

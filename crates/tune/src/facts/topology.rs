@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::cgroup::{self, Allowed};
-use crate::cpus::CpuSet;
-use crate::limits::CPUS_MAX;
 use crate::tree::Tree;
+use onrush_machine::cpu_time;
+use onrush_machine::cpus::CpuSet;
+use onrush_machine::limits::CPUS_MAX;
 
 const CPU: &str = "/sys/devices/system/cpu";
 const NODE: &str = "/sys/devices/system/node";
@@ -155,19 +156,7 @@ fn online(tree: &Tree, present: &CpuSet) -> CpuSet {
         return online;
     }
     let stat = tree.text("/proc/stat").unwrap_or_default();
-    let number = |line: &str| {
-        line.strip_prefix("cpu")?
-            .split_whitespace()
-            .next()?
-            .parse()
-            .ok()
-    };
-    bounded(
-        stat.lines()
-            .filter(|line| !line.starts_with("cpu "))
-            .filter_map(number)
-            .collect(),
-    )
+    bounded(cpu_time::by_cpu(&stat).map(|(cpu, _)| cpu).collect())
 }
 
 /// What the control group allows, else everything. What this process itself may use is no limit to the machine: a shell

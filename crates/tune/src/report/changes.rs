@@ -1,8 +1,8 @@
 //! Changes that stand together, and those of queues in ranges: `queues 0-15  all -> 48-63, one each`.
 
 use crate::advise::{Action, Spelling, Target};
-use crate::cpus::CpuSet;
 use crate::facts::Purpose;
+use onrush_machine::cpus::CpuSet;
 
 /// Ranges of queues that are shown; the rest is counted. A plan is to be read, and JSON has them all.
 const RANGES_MAX: usize = 6;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::Error;
 use crate::advise::{self, Request, Target};
-use crate::cpus::CpuSet;
 use crate::facts::ethtool::Knob;
 use crate::facts::process::Thread;
 use crate::facts::{Facts, Interface};
+use onrush_machine::cpus::CpuSet;
 
 /// Microseconds that interrupts may wait, to try.
 const WAITS: [u32; 4] = [0, 20, 50, 100];

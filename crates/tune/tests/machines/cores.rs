@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use onrush_machine::cpus::CpuSet;
 use onrush_tune::advise::{self, Goal, Placement, Request, Sharing};
-use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::{Facts, Interface};
 use proptest::prelude::*;
 

@@ -44,7 +44,7 @@ fn hwloc_cpus(root: &Path, kind: &str) -> Option<Vec<Vec<usize>>> {
     Some(all)
 }
 
-fn sorted(sets: impl Iterator<Item = onrush_tune::cpus::CpuSet>) -> Vec<Vec<usize>> {
+fn sorted(sets: impl Iterator<Item = onrush_machine::cpus::CpuSet>) -> Vec<Vec<usize>> {
     let mut all: Vec<Vec<usize>> = sets.map(|set| set.iter().collect()).collect();
     all.sort();
     all

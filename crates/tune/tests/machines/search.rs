@@ -7,10 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use onrush_machine::cpus::CpuSet;
 use onrush_tune::Error;
 use onrush_tune::advise::{Request, Spelling};
 use onrush_tune::apply::{self, Force, Journal, Place, Reverted, Root};
-use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::Facts;
 use onrush_tune::search::{self, End, Road, Trials, Unmeasured};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use onrush_machine::cpus::CpuSet;
 use onrush_tune::advise::{self, Goal, Plan, Request, Role, Sharing};
-use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::{self, Facts};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};

@@ -26,6 +26,6 @@ pub(super) fn collect(section: &Section<'_>) -> Read<Option<Collect>> {
         "off" => Ok(Some(Collect::Off)),
         other => Err(section
             .source
-            .mistake(text.span, unknown("collect", other, &["on", "off"]))),
+            .mistake(text.span, unknown("collect", other, &["off", "on"]))),
     }
 }

@@ -16,7 +16,7 @@ struct Line {
     args: Args,
 }
 
-/// What a text means to a reader, or why it is refused.
+/// A reader with its name: the meaning of an amount, or the message of its refusal.
 type Reader = (&'static str, fn(&str) -> Result<String, String>);
 
 fn shown<T: Debug, E: ToString>(read: Result<T, E>) -> Result<String, String> {

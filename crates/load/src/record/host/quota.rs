@@ -4,62 +4,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::value_of;
+use onrush_machine::cgroup::{self, Version};
+use onrush_machine::process::number;
 
 /// In microseconds, of the group that was held back longest; `None` where no group has a quota. `root` is where the
 /// machine's files begin, `/` but in tests.
 pub(super) fn throttled_us(root: &Path) -> Option<u64> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     let (groups, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
-    let of_group = |line: &str| {
-        let (version, path) = group(line)?;
-        let mount = mounts.lines().find_map(|line| mount(line, version))?;
-        let below = Path::new(path).strip_prefix(mount.root).ok();
-        // Within a namespace the path may lead out of what is mounted: then the mount is all there is to see.
-        let below = below.unwrap_or(Path::new(""));
-        let top = root.join(mount.at.trim_start_matches('/'));
-        let group = top.join(below);
-        let above = group.ancestors().take_while(|path| path.starts_with(&top));
-        above.filter_map(|path| of_directory(path, version)).max()
-    };
-    groups.lines().filter_map(of_group).max()
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Version {
-    One,
-    Two,
-}
-
-/// The version and the path of a line of /proc/self/cgroup that says which group has the CPU controller (cgroups(7)).
-fn group(line: &str) -> Option<(Version, &str)> {
-    let mut parts = line.splitn(3, ':');
-    let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-    if number == "0" && controllers.is_empty() {
-        return Some((Version::Two, path));
-    }
-    let has_cpu = controllers.split(',').any(|controller| controller == "cpu");
-    has_cpu.then_some((Version::One, path))
-}
-
-/// Where a hierarchy is mounted, and which of its groups is the root there.
-struct Mount<'a> {
-    root: &'a str,
-    at: &'a str,
-}
-
-/// A line of proc_pid_mountinfo(5), when it is one of the hierarchy that has the CPU controller.
-fn mount(line: &str, version: Version) -> Option<Mount<'_>> {
-    let (before, behind) = line.split_once(" - ")?;
-    let mut fields = before.split(' ').skip(3);
-    let (root, at) = (fields.next()?, fields.next()?);
-    let mut fields = behind.split(' ');
-    let (kind, options) = (fields.next()?, fields.nth(1)?);
-    let is_wanted = match version {
-        Version::One => kind == "cgroup" && options.split(',').any(|option| option == "cpu"),
-        Version::Two => kind == "cgroup2",
-    };
-    is_wanted.then_some(Mount { root, at })
+    let (version, path) = cgroup::path(&groups, "cpu")?;
+    let (mount, point) = cgroup::mounts(&mounts, version, "cpu").next()?;
+    // Within a namespace the group may be outside of the mount: use the root of the mount.
+    let below = cgroup::below(&path, &mount).unwrap_or_default();
+    let top = root.join(point.trim_start_matches('/'));
+    let group = top.join(below.trim_start_matches('/'));
+    let above = group.ancestors().take_while(|path| path.starts_with(&top));
+    above.filter_map(|path| of_directory(path, version)).max()
 }
 
 /// Of one group; `None` without a quota.
@@ -68,7 +28,7 @@ fn of_directory(path: &Path, version: Version) -> Option<u64> {
     match version {
         Version::One => {
             let quota: i64 = read("cpu.cfs_quota_us").trim().parse().ok()?;
-            let held_ns = value_of(&read("cpu.stat"), "throttled_time")?;
+            let held_ns = number(&read("cpu.stat"), "throttled_time ")?;
             (quota > 0).then_some(held_ns / 1000)
         }
         Version::Two => {
@@ -76,7 +36,7 @@ fn of_directory(path: &Path, version: Version) -> Option<u64> {
             if quota.is_empty() || quota.starts_with("max") {
                 return None;
             }
-            value_of(&read("cpu.stat"), "throttled_usec")
+            number(&read("cpu.stat"), "throttled_usec ")
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Circle, QueueCpus};
 use crate::advise::budget::PACKETS_PER_CORE;
 use crate::advise::counted::counted;
-use crate::cpus::CpuSet;
+use onrush_machine::cpus::CpuSet;
 
 impl Circle<'_> {
     pub(super) fn reason_alone(&self, alone: &[usize], cpus: &[(usize, usize)]) -> String {

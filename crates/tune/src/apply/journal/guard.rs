@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use onrush_machine::process;
 use serde::{Deserialize, Serialize};
 
 /// A process that undoes a run. Its start time distinguishes it from a later process with the same PID.
@@ -33,9 +34,6 @@ impl Guard {
 /// Start time of a process; `None` if it has ended (proc_pid_stat(5): the state is field 3, the start time field 22).
 fn started(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace();
-    let state = fields.next()?;
-    let is_over = state.starts_with(['Z', 'X']);
-    fields.nth(18)?.parse().ok().filter(|_| !is_over)
+    let is_over = matches!(process::state(&stat)?, 'Z' | 'X');
+    process::field(&stat, 22).filter(|_| !is_over)
 }

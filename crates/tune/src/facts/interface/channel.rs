@@ -2,10 +2,10 @@
 //! the CPU that it interrupts (Documentation/ABI/stable/sysfs-bus-vmbus).
 
 use super::{AffinityFile, Irq, NET};
-use crate::cpus::CpuSet;
 use crate::facts::interrupt::Purpose;
 use crate::limits::QUEUES_MAX;
 use crate::tree::Tree;
+use onrush_machine::cpus::CpuSet;
 
 /// The channels of an interface as interrupts, one per queue; empty if its device has no channels.
 pub(super) fn read(tree: &Tree, interface: &str) -> Vec<Irq> {

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AffinityFile, Interface, Irq, NET, Unclear, channel, vector};
-use crate::cpus::CpuSet;
 use crate::facts::interrupt::{Interrupt, Purpose, is_of_all_ports, is_portal, meaning};
 use crate::tree::Tree;
+use onrush_machine::cpus::CpuSet;
 
 /// Gives interfaces the interrupts of their devices. The ports of one device (Chelsio, MANA), and the interfaces that
 /// stand for those of virtual machines (mlx5), share one table of interrupts. Each gets the interrupts with its name and those

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::irq::assign;
 use super::{Interface, NET, ReceiveQueue, TransmitQueue};
-use crate::cpus::CpuSet;
 use crate::facts::ethtool;
 use crate::facts::interrupt::Interrupt;
 use crate::facts::qdisc;
 use crate::limits::{INTERFACES_MAX, QUEUES_MAX};
 use crate::tree::Tree;
+use onrush_machine::cpus::CpuSet;
 
 /// Reads all interfaces, by name.
 pub(crate) fn read(tree: &Tree, interrupts: &[Interrupt]) -> Vec<Interface> {

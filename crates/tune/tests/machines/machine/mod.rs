@@ -555,7 +555,7 @@ impl Root {
 /// As the kernel prints lists: ascending, in ranges.
 fn list(cpus: impl IntoIterator<Item = usize>) -> String {
     cpus.into_iter()
-        .collect::<onrush_tune::cpus::CpuSet>()
+        .collect::<onrush_machine::cpus::CpuSet>()
         .to_string()
 }
 

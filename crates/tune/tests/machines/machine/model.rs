@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use onrush_machine::cpus::CpuSet;
 use onrush_tune::Error;
 use onrush_tune::apply::{self, Place};
-use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::ethtool::{Channels, Ethtool, Knob};
 use onrush_tune::facts::process::Thread;
 use onrush_tune::facts::{self, Facts};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use onrush_machine::cpus::CpuSet;
 use onrush_tune::advise::{self, Plan, Request, Sharing, Spelling};
-use onrush_tune::cpus::CpuSet;
 use onrush_tune::facts::ethtool::{Channels, Ethtool};
 use onrush_tune::facts::interface::AffinityFile;
 use onrush_tune::facts::{self, Facts};

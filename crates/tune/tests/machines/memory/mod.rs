@@ -1,6 +1,6 @@
 //! Machines in memory, so that there can be many.
 
-use onrush_tune::cpus::CpuSet;
+use onrush_machine::cpus::CpuSet;
 use onrush_tune::facts::ethtool::{Channels, Ethtool};
 use onrush_tune::facts::interface::{AffinityFile, Irq, ReceiveQueue};
 use onrush_tune::facts::topology::{Core, Node, Place};

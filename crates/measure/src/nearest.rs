@@ -3,7 +3,7 @@
 /// The word among `known` that `word` was probably meant to be; none when no word is near enough
 /// for the suggestion to be a help. Nearness counts letters missing, added, changed or swapped,
 /// whatever their case; about a third of the letters may be wrong.
-pub(crate) fn nearest<'known>(
+pub fn nearest<'known>(
     word: &str,
     known: impl IntoIterator<Item = &'known str>,
 ) -> Option<&'known str> {

@@ -97,7 +97,7 @@ impl CpuSet {
     }
 
     /// The CPUs in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = usize> + Clone + '_ {
         let bits = |(at, word): (usize, &u64)| {
             let word = *word;
             (0..64)
@@ -176,6 +176,22 @@ impl CpuSet {
     }
 }
 
+/// Writes CPUs in the order given, consecutive numbers as a range: `0-2,5`.
+pub fn ranges(cpus: impl IntoIterator<Item = usize>) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let words = ranges.iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    words.collect::<Vec<_>>().join(",")
+}
+
 fn number(text: &str) -> Option<usize> {
     let number: usize = text.trim().parse().ok()?;
     (number < CPUS_MAX).then_some(number)
@@ -200,21 +216,7 @@ impl FromIterator<usize> for CpuSet {
 /// As a list: `0-3,8`; nothing for the empty set.
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut ranges: Vec<(usize, usize)> = Vec::new();
-        for cpu in self.iter() {
-            match ranges.last_mut() {
-                Some((_, last)) if *last + 1 == cpu => *last = cpu,
-                _ => ranges.push((cpu, cpu)),
-            }
-        }
-        for (at, (first, last)) in ranges.iter().enumerate() {
-            let comma = if at == 0 { "" } else { "," };
-            match first == last {
-                true => write!(f, "{comma}{first}")?,
-                false => write!(f, "{comma}{first}-{last}")?,
-            }
-        }
-        Ok(())
+        f.write_str(&ranges(self.iter()))
     }
 }
 
