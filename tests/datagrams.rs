@@ -370,7 +370,7 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         (&["udp://127.0.0.1:9", "--size", "17"], "use 18 or more"),
         (&["tcp://127.0.0.1:9", "--size", "1,2"], "have one size"),
         (
-            &["tcp://127.0.0.1:9", "--size", "64m"],
+            &["tcp://127.0.0.1:9", "--size", "65m"],
             "over TCP a number of bytes",
         ),
         (

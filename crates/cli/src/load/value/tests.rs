@@ -38,7 +38,10 @@ fn condition(metric: &str, text: &str) -> Result<String, String> {
 }
 
 fn configured(text: &str) -> Result<onrush_config::Parsed, String> {
-    let parsed = onrush_config::parse(text, Path::new("onrush.toml"));
+    let text = format!(
+        "{text}\n[[listen]]\naddress = \"127.0.0.1:1\"\n[[route]]\nrespond = {{ status = 200 }}\n"
+    );
+    let parsed = onrush_config::parse(&text, Path::new("onrush.toml"));
     parsed.map_err(|errors| errors.to_string())
 }
 
@@ -47,12 +50,10 @@ fn experiment(keys: &str, of_work: &str) -> Result<onrush_bench::scenario::Exper
         r#"name = "amounts"
 {keys}
 [program.a]
-role = "server"
 command = ["a", "{{port}}"]
 [program.b]
-role = "client"
-command = ["b", "{{url}}"]
-collect = "onrush-json"
+command = ["b", "{{target}}"]
+results = "wrk"
 [[work]]
 name = "w"
 {of_work}
@@ -116,8 +117,9 @@ const SIZES: [Reader; 4] = [
         shown(configured(&file).map(|parsed| parsed.plan.request_body_max))
     }),
     ("a key of an experiment", |text| {
-        let keys = format!("sized_files = {{ \"f\" = {text:?} }}");
-        shown(experiment("", &keys).map(|read| read.works[0].variants.len()))
+        let program = "[program.c]\ncommand = [\"c\"]";
+        let keys = format!("{program}\nsized_files = {{ \"f\" = {text:?} }}");
+        shown(experiment(&keys, "").map(|read| read.programs["c"].sized_files.clone()))
     }),
 ];
 
