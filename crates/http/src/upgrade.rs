@@ -24,12 +24,6 @@ pub fn asked<'h, 'b>(
     asks.then(|| protocols(head.headers))
 }
 
-/// Whether `protocol` is `wanted_lowercase`, in any case and any version (RFC 9110 7.8).
-pub fn is_protocol(protocol: &[u8], wanted_lowercase: &str) -> bool {
-    let name = protocol.split(|&byte| byte == b'/').next();
-    name.is_some_and(|name| name.eq_ignore_ascii_case(wanted_lowercase.as_bytes()))
-}
-
 /// Judges a 101 (Switching Protocols) by the fields of the request that it responds to: it says which protocol follows, and
 /// only such as were asked for (RFC 9110 7.8, 15.2.2).
 ///
@@ -180,14 +174,6 @@ mod tests {
         );
         let wanted = ["a/2", "websocket"].map(String::from).to_vec();
         assert_eq!(asked_by("1.1", fields), Some(wanted));
-    }
-
-    #[test]
-    fn a_protocol_is_known_in_any_case_and_version() {
-        assert!(is_protocol(b"WebSocket", "websocket"));
-        assert!(is_protocol(b"websocket/13", "websocket"));
-        assert!(!is_protocol(b"websockets", "websocket"));
-        assert!(!is_protocol(b"h2c", "websocket"));
     }
 
     #[test]

@@ -155,9 +155,6 @@ pub const SILENCE_MIN: Duration = Duration::from_secs(1);
 /// calls.
 pub const TCP_SAMPLES: usize = 16;
 
-/// A core that is busy for more than this share of the run is the limit: what it measures is its own queue.
-pub const BUSY_SHARE_MAX: f64 = 0.95;
-
 /// A shorter run is mostly the making of connections: how busy a core was in it means nothing.
 pub const BUSY_DURATION_MIN: Duration = Duration::from_millis(500);
 

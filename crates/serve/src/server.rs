@@ -213,7 +213,7 @@ impl Server {
         log.inspect(|log| log.reopen()).is_some()
     }
 
-    /// What another process needs to take the place of this one, by [`Server::start_beside`].
+    /// What another process needs to take the place of this one, by [`Prepared::new`](prepared::Prepared::new).
     ///
     /// # Errors
     /// When there are no descriptors left.

@@ -28,16 +28,6 @@ pub enum HandshakeError {
     Tls(rustls::Error),
 }
 
-impl HandshakeError {
-    /// The error of the connection, for callers that know no other.
-    pub fn as_connection_error(&self) -> Option<Error> {
-        match self {
-            HandshakeError::Connection(error) => Some(*error),
-            _ => None,
-        }
-    }
-}
-
 impl From<Error> for HandshakeError {
     fn from(error: Error) -> Self {
         HandshakeError::Connection(error)

@@ -49,35 +49,17 @@ impl Server {
     /// # Errors
     /// See [`StartError`]; everything that can be known to be wrong is found before any address is bound.
     pub fn start(checked: Checked) -> Result<Server, StartError> {
-        Self::started(checked, None).map(|(server, _)| server)
-    }
-
-    /// The same beside another process, which gave it this `handover`: addresses that both have are listened on with the
-    /// sockets of the other one. Returns their places in the handover, which the other one [has to
-    /// know](Server::hand_over). Until this one [takes over](Server::take_over) its end leaves the queues to the other one.
-    ///
-    /// # Errors
-    /// As above, and when the two do not listen in the same manner. The other one may go on then as if nothing had been.
-    pub fn start_beside(
-        checked: Checked,
-        handover: Handover,
-    ) -> Result<(Server, Vec<usize>), StartError> {
-        Self::started(checked, Some(handover))
-    }
-
-    fn started(
-        checked: Checked,
-        handover: Option<Handover>,
-    ) -> Result<(Server, Vec<usize>), StartError> {
-        Prepared::new(checked, handover, Vec::new(), None)?.start()
+        let prepared = Prepared::new(checked, None, Vec::new(), None)?;
+        prepared.start().map(|(server, _)| server)
     }
 }
 
 impl Prepared {
     /// Does what takes the rights that a process may have at its start only: raises the limit on open files, claims the
-    /// addresses, and listens on them where another user is to go on. With a `handover` as
-    /// [`Server::start_beside`] does. Addresses of sockets that were `passed` are listened on with these. The driver is one
-    /// that `user` may use, whom the process is going to be.
+    /// addresses, and listens on them where another user is to go on. A `handover` is from another process: addresses that both
+    /// have are listened on with its sockets, and until this server [takes over](Server::take_over) its end leaves the queues to
+    /// the other one. Addresses of sockets that were `passed` are listened on with these. The driver is one that `user` may use,
+    /// whom the process is going to be.
     ///
     /// # Errors
     /// See [`StartError`].
