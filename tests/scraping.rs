@@ -121,6 +121,14 @@ retries = {{ count = 2 }}
         let mut mistaken = Client(mistaken);
         // Whether it gets a response before the connection ends is not what this is about.
         let _ = mistaken.exchange(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        // The connection may end before its failure is counted.
+        until("a failed handshake", || {
+            let text = text();
+            let is_counted = |line: &str| {
+                line.starts_with("onrush_tls_handshakes_failed_total") && line.ends_with(" 1")
+            };
+            text.lines().any(is_counted).then_some(())
+        });
     }
 
     /// Requests of one client, each with another delay from 0 to 9 ms.
