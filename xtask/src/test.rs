@@ -27,6 +27,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<ExitCode> {
         _ => bail!("usage: cargo xtask test [--rest | --list | NAME...]"),
     };
     let suites = suites::build()?;
+    suites::check_names(&suites, schedule::ALONE)?;
     let jobs = suites::jobs(&suites, &selection);
     if jobs.is_empty() {
         bail!("no test has such a name");

@@ -4,8 +4,8 @@
 //! without a wait, and a file takes no more memory than its reader allows.
 //!
 //! `input.rs` reads a file within a bound and never waits for one that is not a regular file, `output.rs` writes a
-//! file whole or not at all, and `pattern.rs` expands a pattern. No other crate opens a file that a user has named,
-//! except to serve it; tune has readers of its own, which stay below a root directory.
+//! file whole or not at all, and `pattern.rs` expands a pattern. Other crates open files named by a user only to serve them;
+//! tune has its own readers, which stay below a root directory.
 #![forbid(unsafe_code)]
 
 mod beside;

@@ -26,7 +26,7 @@
 //! | `journey` | journeys of users as a file describes them |
 //! | `protocol` | bytes of each protocol: requests out, responses in |
 //! | `requests` | which requests are sent: URLs, templates, data, gRPC calls, memcached keys |
-//! | `pace` | when requests are due, when a run stops, clocks and the target |
+//! | `pace` | due times of requests, the end of a run, clocks and the target |
 //! | `limits` | bounds with their reasons |
 //!
 //! # Invariants

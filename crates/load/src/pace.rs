@@ -1,4 +1,4 @@
-//! When requests are due and when a run stops, and what that depends on: clocks, the start of all cores, the target.
+//! The times at which requests are due and a run stops, with their inputs: clocks, the common start of all cores, the target.
 
 pub(crate) mod backlog;
 pub(crate) mod dispatch;

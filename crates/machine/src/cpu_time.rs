@@ -3,7 +3,7 @@
 /// Ticks of one CPU, or of all together. Guest time is part of user time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTicks {
-    /// In programs, those of low priority among them.
+    /// In programs, including those of low priority.
     pub user: u64,
     /// In the kernel for them.
     pub system: u64,

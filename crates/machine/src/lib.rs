@@ -1,5 +1,5 @@
-//! What files of `/proc` and `/sys` mean: CPU lists, CPU time, interrupts, packets, control groups, threads. Pure: callers read the files
-//! themselves, each in its own way (a snapshot, descriptors that stay open, or once).
+//! Parsers of files in `/proc` and `/sys`: CPU lists, CPU time, interrupts, packets, control groups, threads. Callers read the
+//! files themselves: from a snapshot, through open descriptors, or once.
 #![forbid(unsafe_code)]
 
 pub mod cpus;

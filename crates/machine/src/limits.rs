@@ -1,4 +1,4 @@
-//! Bounds of what is read, each with its reason.
+//! Limits of parsed files, each with its reason.
 
 /// Numbers of CPUs: the largest that a Linux kernel can be built for.
 pub const CPUS_MAX: usize = 8_192;

@@ -57,11 +57,11 @@ pub fn interfaces(dev: &str) -> BTreeMap<String, Interface> {
     dev.lines().filter_map(line).collect()
 }
 
-/// What one CPU did with packets (`softnet_seq_show` in net/core/net-procfs.c of the kernel). `None` is a column that this kernel
-/// does not have.
+/// Packet counters of one CPU (`softnet_seq_show` in net/core/net-procfs.c of the kernel). `None`: this kernel has no such
+/// column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Softnet {
-    /// The CPU, in the file since Linux 5.10; before, rows are those of the CPUs that are online, in order.
+    /// The CPU, in the file since Linux 5.10. Older kernels have one row per online CPU, in order.
     pub cpu: Option<usize>,
     /// Packets handled.
     pub processed: u64,

@@ -11,8 +11,8 @@ pub struct Row<'text> {
     pub rest: &'text str,
 }
 
-/// The rows of a table. The head has the CPUs: those that are offline have no column. Rows without a count for each CPU, as in a file
-/// that was cut off, are left out.
+/// The rows of a table. Its head names the CPUs; offline CPUs have no column. Rows without a count for each CPU are skipped, as in a
+/// truncated file.
 pub fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
     let mut lines = text.lines();
     let cpu = |word: &str| word.strip_prefix("CPU")?.parse::<usize>().ok();

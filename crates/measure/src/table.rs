@@ -23,7 +23,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Whether there are no rows below the head.
+    /// Whether the table has only its head.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }

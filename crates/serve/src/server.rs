@@ -213,7 +213,7 @@ impl Server {
         log.inspect(|log| log.reopen()).is_some()
     }
 
-    /// What another process needs to take the place of this one, by [`Prepared::new`](prepared::Prepared::new).
+    /// Sockets and settings with which another process can replace this one; see [`Prepared::new`](prepared::Prepared::new).
     ///
     /// # Errors
     /// When there are no descriptors left.

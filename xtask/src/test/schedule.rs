@@ -17,7 +17,7 @@ const TESTS_PER_CPU: usize = 2;
 
 /// Tests that run when no other does, by suite and the start of their name: they count what arrives within a time, or have a generator
 /// judge its own machine.
-const ALONE: &[(&str, &str)] = &[
+pub(crate) const ALONE: &[(&str, &str)] = &[
     ("onrush-cli --test end_to_end", "busy_polling::"),
     ("onrush-cli --test end_to_end", "caching_datagrams::"),
     (

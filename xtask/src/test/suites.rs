@@ -110,6 +110,19 @@ pub(crate) fn jobs<'suites>(suites: &'suites [Suite], selection: &Selection) -> 
     jobs
 }
 
+/// Fails when an entry of [`SEEDED`] or of `others`, a list of the same form, matches no test: its tests were renamed or moved.
+pub(crate) fn check_names(suites: &[Suite], others: &[(&str, &str)]) -> anyhow::Result<()> {
+    for (title, start) in SEEDED.iter().chain(others) {
+        let mut suites = suites.iter().filter(|suite| suite.title() == *title);
+        let is_used = suites.any(|suite| suite.tests.iter().any(|it| it.name.starts_with(start)));
+        ensure!(
+            is_used,
+            "a list in xtask/src/test has {title} {start:?}, and no test has this name: follow its tests"
+        );
+    }
+    Ok(())
+}
+
 impl Suite {
     /// Package and target in short: `onrush-serve --lib`.
     pub(crate) fn title(&self) -> String {
@@ -242,6 +255,33 @@ mod tests {
         });
         let found = suite(&message).expect("a test program");
         assert_eq!(found.title(), "xtask --bin xtask");
+    }
+
+    #[test]
+    fn a_list_with_an_old_name_is_an_error() {
+        let test = |name: &str| Test {
+            name: name.to_owned(),
+            is_slow: false,
+        };
+        let suite = |(title, start): &(&str, &str)| {
+            let (package, target) = title.split_once(' ').expect("two parts");
+            Suite {
+                package: package.to_owned(),
+                target: target.to_owned(),
+                program: PathBuf::new(),
+                directory: PathBuf::new(),
+                tests: vec![test(&format!("{start}one"))],
+            }
+        };
+        let suites: Vec<Suite> = SEEDED.iter().map(suite).collect();
+        assert!(check_names(&suites, &[("onrush-load --lib", "connection::o")]).is_ok());
+        for old in [
+            ("onrush-load --lib", "wire::"),
+            ("onrush-load --test old", ""),
+        ] {
+            let error = check_names(&suites, &[old]).unwrap_err().to_string();
+            assert!(error.contains(old.0), "{error}");
+        }
     }
 
     #[test]

@@ -9,8 +9,8 @@ use onrush_machine::cpu_time::CpuTicks;
 use super::counters::{Count, Counters};
 use crate::outcome::CpuUse;
 
-/// What a CPU did between two readings. The parts are shares of all ticks that were counted, not of the time that
-/// passed: an idle CPU with its tick stopped counts late, and shares stay shares.
+/// CPU use between two readings. Shares are of the counted ticks, not of the elapsed time: an idle CPU without a timer tick
+/// counts late.
 pub fn used(cpu: usize, now: CpuTicks, before: CpuTicks) -> CpuUse {
     let part = |of: fn(&CpuTicks) -> u64| of(&now).saturating_sub(of(&before));
     let user = part(|ticks| ticks.user);

@@ -194,7 +194,7 @@ fn queue(section: &Section<'_>, steering_of_all: &CpuSet) -> Read<Queue> {
 fn cpus(source: Source<'_>, list: &At<String>) -> Read<CpuSet> {
     let cpus = CpuSet::parse_list(&list.value).ok_or_else(|| {
         format!(
-            "`{}` is no list of CPUs: expected numbers and ranges up to {CPU_NUMBER_MAX}, such as 0-3,8",
+            "`{}` is not a list of CPUs: expected numbers and ranges up to {CPU_NUMBER_MAX}, such as 0-3,8",
             list.value
         )
     });

@@ -1,4 +1,4 @@
-//! What one core has measured when its part of a run is over.
+//! The measurements of one core after its part of a run.
 
 use std::time::Duration;
 

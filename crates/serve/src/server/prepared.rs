@@ -55,11 +55,12 @@ impl Server {
 }
 
 impl Prepared {
-    /// Does what takes the rights that a process may have at its start only: raises the limit on open files, claims the
-    /// addresses, and listens on them where another user is to go on. A `handover` is from another process: addresses that both
-    /// have are listened on with its sockets, and until this server [takes over](Server::take_over) its end leaves the queues to
-    /// the other one. Addresses of sockets that were `passed` are listened on with these. The driver is one that `user` may use,
-    /// whom the process is going to be.
+    /// Does everything that needs the rights of the start: raises the limit on open files, claims the addresses and, if the
+    /// process continues as another `user`, listens on them. The driver is one that `user` may use.
+    ///
+    /// A `handover` comes from another process: this one listens with its sockets on the addresses that both have. If this
+    /// server ends before it [takes over](Server::take_over), the other one keeps the queues. Sockets in `passed` are used for
+    /// their addresses.
     ///
     /// # Errors
     /// See [`StartError`].

@@ -13,7 +13,7 @@ use crate::limits::{EJECT_DOUBLINGS_MAX, EJECT_TIME_MAX, RECHECK_WAIT};
 /// Why a server is out, as far as its return depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// There was no connection: the first connection brings the server back.
+    /// Connections failed: the first successful connection brings the server back.
     #[default]
     Unreachable,
     /// It takes connections and does not respond as it should: a response brings it back.
