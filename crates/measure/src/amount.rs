@@ -209,7 +209,12 @@ impl Kind {
     fn real(&self, text: &str) -> Result<f64, NotAmount> {
         let (number, factor) = self.split(text, str::eq_ignore_ascii_case)?;
         let number: f64 = number.parse().map_err(|_| self.refused(text))?;
-        Ok(number * factor as f64)
+        let number = number * factor as f64;
+        // Enough digits are read as infinity.
+        match number.is_finite() {
+            true => Ok(number),
+            false => Err(too_large(text)),
+        }
     }
 
     /// `number` times `factor`, exactly.
@@ -320,6 +325,11 @@ mod tests {
         assert_eq!(percent_in("300%", 1), Ok(300));
         for text in ["", "%", "5", "0.5", "-1%", "x%", "nan%", "0.001%"] {
             assert!(percent_in(text, 100).is_err(), "{text}");
+        }
+        let digits = "9".repeat(400);
+        for text in [digits.clone() + "%", digits] {
+            assert!(percent(&text).is_err(), "{text}");
+            assert!(number(&text).is_err(), "{text}");
         }
     }
 
