@@ -32,6 +32,7 @@ pub mod environment;
 
 pub mod run;
 
+mod clock;
 pub mod collect;
 
 pub mod outcome;

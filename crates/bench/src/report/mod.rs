@@ -1,9 +1,7 @@
 //! What a run leaves behind: a table in the terminal and a directory with numbers, facts and one page.
 
 mod charts;
-pub mod clock;
 mod csv;
-pub mod flame;
 mod notes;
 mod number;
 mod page;
@@ -72,7 +70,7 @@ pub fn claim_directory(asked: Option<&Path>, name: &str) -> Result<PathBuf, Erro
     let path = match asked {
         Some(path) => path.to_owned(),
         None => {
-            let stamp = clock::file_stamp(SystemTime::now());
+            let stamp = crate::clock::file_stamp(SystemTime::now());
             let name = name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
             PathBuf::from(format!("onrush-bench-{name}-{stamp}"))
         }

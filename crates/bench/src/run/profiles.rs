@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use onrush_file::Output;
 
+use super::flame::flame_graph;
 use crate::collect::stacks::Folded;
-use crate::report::flame::flame_graph;
 
 /// Below the output directory.
 const DIRECTORY: &str = "profile";

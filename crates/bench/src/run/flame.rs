@@ -30,7 +30,7 @@ struct Node<'a> {
 
 /// Draws folded stacks ([`crate::collect::stacks`]); lines that are none are passed over. At most
 /// [`FLAME_BOXES_MAX`] boxes are drawn, the outermost functions first.
-pub fn flame_graph(folded: &str) -> String {
+pub(super) fn flame_graph(folded: &str) -> String {
     let nodes = tree(folded);
     let all = nodes[0].samples;
     let boxes = boxes(&nodes);

@@ -1,4 +1,4 @@
-//! Moments as people and file names write them. Pure.
+//! Times as text: for people, and for names of directories.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
 /// `2026-03-01T09:05:07Z`.
-pub fn rfc3339(time: SystemTime) -> String {
+pub(crate) fn rfc3339(time: SystemTime) -> String {
     written(
         time,
         format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z"),
@@ -15,7 +15,7 @@ pub fn rfc3339(time: SystemTime) -> String {
 }
 
 /// `2026-03-01-090507`, for names of directories.
-pub fn file_stamp(time: SystemTime) -> String {
+pub(crate) fn file_stamp(time: SystemTime) -> String {
     written(
         time,
         format_description!("[year]-[month]-[day]-[hour][minute][second]"),
