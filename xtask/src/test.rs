@@ -1,7 +1,7 @@
 //! `cargo xtask test`: builds the tests of the workspace and runs them side by side, each in a process of its own.
 //!
-//! Cargo runs one test program after the other, and most tests of whole programs wait. A process of its own gives each test a
-//! duration, a time limit, and a name when a signal ends it.
+//! Cargo runs one test program after the other, although tests of whole programs mostly wait. With one process per test, each can be
+//! timed and limited, and a test that was killed by a signal is known by name.
 
 mod process;
 mod report;

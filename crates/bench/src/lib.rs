@@ -64,7 +64,7 @@ use crate::scenario::{Experiment, Only};
 /// A run that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// How.
+    /// The exit status.
     pub exit: Exit,
     /// The table of results for a terminal, and where the report is; or what was asked for instead.
     pub summary: String,
@@ -81,7 +81,7 @@ pub struct Ended {
 /// When nothing was measured.
 pub fn run(options: Options) -> Result<Ended, Error> {
     let onrush = run::own_program(options.onrush.as_deref())?;
-    // Nobody measures for an hour to hear this.
+    // Fails before the measurement, not after it.
     if options.charts == Charts::Png && !run::is_installed(options::PAINTER) {
         return Err(Error::NoPainter);
     }
@@ -132,7 +132,7 @@ pub fn run(options: Options) -> Result<Ended, Error> {
     }
 }
 
-/// Is the agent of an experiment that runs on another machine, until its standard input ends. `directory` is its own.
+/// Runs the agent of an experiment on another machine until its standard input ends. `directory` belongs to it.
 ///
 /// # Errors
 /// When it cannot begin.
@@ -155,7 +155,7 @@ fn header(experiment: &Experiment, options: &Options) -> Header {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    // Any number will do that is another one the next time.
+    // Any seed that differs between runs.
     let seed = options
         .seed
         .unwrap_or(Seed(now.as_nanos() as u64 % 1_000_000));
@@ -178,7 +178,7 @@ fn measure(
     let measured = run::measure(experiment, onrush, out, begin)?;
     let written = report::write_all(out, &measured);
     if written.is_err() {
-        // What was measured is said, where it cannot be kept.
+        // Print the results if they cannot be written.
         let text = report::terminal(&measured.outcome);
         let out = out.display();
         let _ = writeln!(

@@ -57,9 +57,9 @@ pub fn escape(text: &str) -> String {
 /// How numbers become places on an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// From and to.
+    /// First and last number.
     Linear(f64, f64),
-    /// From and to, both above 0; each factor of ten has the same room.
+    /// First and last number, both above 0; each factor of ten has the same length.
     Log(f64, f64),
 }
 
@@ -83,11 +83,11 @@ impl Scale {
 /// An axis with what is written on it.
 #[derive(Debug, Clone)]
 pub struct Axis {
-    /// What the numbers are; empty where the caption says it.
+    /// Name of the quantity; empty if the caption has it.
     pub label: String,
-    /// Where they lie.
+    /// Range and scale.
     pub scale: Scale,
-    /// The numbers that are marked, and how they are written.
+    /// The numbers with a tick, and their labels.
     pub ticks: Vec<(f64, String)>,
 }
 
@@ -98,7 +98,7 @@ pub struct Line {
     pub name: String,
     /// Colour class.
     pub class: String,
-    /// Dashed lines are beside the point: a control, a reference.
+    /// Dashed lines are a control or a reference.
     pub is_dashed: bool,
     /// Its points, by x.
     pub segments: Vec<Vec<(f64, f64)>>,
@@ -109,9 +109,9 @@ pub struct Line {
 /// A chart.
 #[derive(Debug, Clone)]
 pub struct Plot {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// In words, for those who cannot see it.
+    /// Text alternative for screen readers.
     pub description: String,
     /// The horizontal axis.
     pub x: Axis,

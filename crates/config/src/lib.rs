@@ -1,4 +1,4 @@
-//! Configuration: text -> sections -> a [`Plan`] that cannot be wrong. Pure: it reads no file, resolves no name and inspects no directory. Texts
+//! Configuration: text -> sections -> a validated [`Plan`]. Pure: it reads no file, resolves no name and inspects no directory. Texts
 //! come in ([`Sources`]); a plan or every error comes out.
 //!
 //! Each step has a type: the text, `Section` (the written values with their places) and [`Plan`] (their meaning). One-liners of the command line
@@ -11,7 +11,7 @@
 //!
 //! # Invariants
 //!
-//! - A plan cannot be wrong: every value is in range and every reference leads to something. Whether its files exist
+//! - A plan is valid: every value is in range and every reference leads to something. Whether its files exist
 //!   is checked elsewhere.
 //! - All mistakes are reported at once, in the order of the text, each with line, column and the nearest valid
 //!   spelling. That is why the spanned TOML is read by hand: derived code ends at the first error.
@@ -54,13 +54,12 @@ pub use sources::{Source, Sources};
 pub struct Parsed {
     /// What it means.
     pub plan: Plan,
-    /// What is allowed but hardly meant, such as a route that is never reached; in the order of the
-    /// text.
+    /// Warnings about what is valid but probably a mistake, such as a route that is never reached; in the order of the text.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads the text of a configuration file that includes no other. `path` is where it came from: its name stands in front
-/// of every finding, and relative paths in the text are taken from its directory. Nothing is read
+/// Reads the text of a configuration file that includes no other. `path` is where it came from: findings are prefixed with
+/// its name, and relative paths in the text are taken from its directory. Nothing is read
 /// from there.
 ///
 /// Fails with everything found to be wrong, not only the first of it.
@@ -68,7 +67,7 @@ pub fn parse(text: &str, path: &Path) -> Result<Parsed, Errors> {
     parse_sources(&Sources::single(text, path))
 }
 
-/// Reads a configuration of one or several files. Each finding has the name of its file in front, and relative paths are
+/// Reads a configuration of one or several files. Findings are prefixed with the name of their file, and relative paths are
 /// taken from the directory of the file that they are in.
 ///
 /// Fails with everything found to be wrong, not only the first of it.

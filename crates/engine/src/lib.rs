@@ -1,7 +1,7 @@
 //! Cores, drivers, sockets, buffers, timers, clock: everything that calls the kernel, without any knowledge of HTTP.
 //!
 //! One [`Core`] is one thread pinned to one CPU with a single-threaded executor. A task asks its core for I/O; the core
-//! asks its driver (epoll, io_uring, or a simulation with a seed). Nothing here is `Send` except [`Handle`].
+//! asks its driver (epoll, io_uring, or a simulation with a seed). Of the handles to a core, its streams and tasks only [`Handle`] is `Send`.
 //!
 //! This is the only crate with `unsafe`. Memory lent to the kernel is owned by the socket's slot until the kernel has
 //! given it back, so dropping a [`Stream`] or a future at any moment is sound.

@@ -37,7 +37,7 @@
 //! - Everything about a request follows from its number in the run, so threads and generators need no communication.
 //! - A thread does slow one-time work (memory, random numbers) before its first connection begins, whose time would include it
 //!   (`run/part.rs`).
-//! - Each receive has its own time stamp, never a batch of connections, and cores share nothing while they measure.
+//! - Each receive has a time stamp of its own, not one for a batch of connections. Cores share nothing while they measure.
 //! - `pace`, `record`, `verdict` and `merge` know no protocol: the outcome of a response is a number where it is counted, and a name in
 //!   results.
 //! - Of datagrams, sent = received + lost, and a lost one is in one counter or unaccounted.

@@ -3,13 +3,13 @@
 
 use serde::Serialize;
 
-/// Of the control groups' interface.
+/// Version of the interface of control groups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Version {
     /// A hierarchy for each controller.
     One,
-    /// One for all.
+    /// One hierarchy for all controllers.
     #[default]
     Two,
 }
@@ -20,8 +20,8 @@ pub fn unified_path(memberships: &str) -> Option<&str> {
     groups.find_map(|(controllers, path)| controllers.is_empty().then_some(path))
 }
 
-/// The path of the group of a process for a controller, from `/proc/PID/cgroup`. Where a hierarchy of version 1 has it, that of version
-/// 2 does not.
+/// The path of the group of a process for a controller, from `/proc/PID/cgroup`. A controller is in version 1
+/// or in version 2, never in both.
 pub fn path(memberships: &str, controller: &str) -> Option<(Version, String)> {
     let mut groups = memberships.lines().filter_map(membership);
     let one = groups.find(|(names, _)| names.split(',').any(|name| name == controller));
@@ -77,7 +77,7 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The way from the root of a mount to a group; empty for the root itself, and `None` for a group that is not below it. Both paths are
+/// The path of a group relative to the root of a mount; empty for the root itself, and `None` for a group that is not below it. Both paths are
 /// relative to the reader's control group namespace: a group outside of it begins with `/..`.
 pub fn below(path: &str, root: &str) -> Option<String> {
     let rest = match root {

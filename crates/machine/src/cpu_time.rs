@@ -5,7 +5,7 @@
 pub struct CpuTicks {
     /// In programs, including those of low priority.
     pub user: u64,
-    /// In the kernel for them.
+    /// In the kernel, for programs.
     pub system: u64,
     /// Doing nothing.
     pub idle: u64,

@@ -1,5 +1,5 @@
 //! Parsers of files in `/proc` and `/sys`: CPU lists, CPU time, interrupts, packets, control groups, threads. Callers read the
-//! files themselves: from a snapshot, through open descriptors, or once.
+//! files themselves: from a snapshot, through open descriptors, or directly.
 #![forbid(unsafe_code)]
 
 pub mod cpus;

@@ -1,7 +1,7 @@
 //! Pressure stall information: the time in which work waited for a resource (Documentation/accounting/psi.rst of the kernel).
 
 /// The kinds of a file below `/proc/pressure`, each with its microseconds since boot: `some` is the time in which at least one
-/// thread waited, `full` that in which all that had work did.
+/// thread waited, `full` the time in which all threads with work waited.
 ///
 /// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1217586064`
 pub fn stalls(text: &str) -> impl Iterator<Item = (&str, u64)> {

@@ -131,7 +131,7 @@ pub fn number(text: &str) -> Result<f64, NotAmount> {
     NUMBER.real(text)
 }
 
-/// Per cent, as a number of them: `0.1%` is 0.1.
+/// A share in percent: `0.1%` is 0.1.
 ///
 /// # Errors
 /// When `text` is not a share.
@@ -139,7 +139,7 @@ pub fn percent(text: &str) -> Result<f64, NotAmount> {
     SHARE.real(text)
 }
 
-/// Per cent in whole parts; one per cent has `parts` parts.
+/// A share in units of 1/`parts` percent.
 ///
 /// # Errors
 /// When `text` is not a share, or not a whole number of these parts.
@@ -147,7 +147,7 @@ pub fn percent_in(text: &str, parts: u64) -> Result<u64, NotAmount> {
     SHARE.whole(text, parts)
 }
 
-/// The count or number of a rate, and the seconds that it is for: `6k/m` is `6k` in 60. A bare number has no seconds; its key has.
+/// The count or number of a rate, and the seconds that it is for: `6k/m` is `6k` in 60. `None` for a bare number: the caller has the period.
 ///
 /// # Errors
 /// When `text` is for another time than a second, a minute or an hour.
@@ -210,7 +210,7 @@ impl Kind {
         let (number, factor) = self.split(text, str::eq_ignore_ascii_case)?;
         let number: f64 = number.parse().map_err(|_| self.refused(text))?;
         let number = number * factor as f64;
-        // Enough digits are read as infinity.
+        // A number with enough digits is read as infinity.
         match number.is_finite() {
             true => Ok(number),
             false => Err(too_large(text)),
@@ -219,7 +219,7 @@ impl Kind {
 
     /// `number` times `factor`, exactly.
     fn scaled(&self, text: &str, number: &str, factor: u64) -> Result<u128, NotAmount> {
-        // No unit has more than 15 decimal places in its smallest one.
+        // More places are refused, so that a power of ten times a factor fits into u128.
         const PLACES_MAX: usize = 15;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let fraction = fraction.trim_end_matches('0');

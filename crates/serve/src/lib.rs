@@ -39,8 +39,8 @@
 //!   and bodies with their chunks (`Reply::passage`).
 //! - Policy is pure: `routing/`, and in `proxy/` balancing, health, ejection and retry budgets. State, a request and
 //!   `now` go in, a choice comes out.
-//! - Limits of routes (`worker/admit/`) are the only memory that cores share for requests: tables of atomic numbers
-//!   with a fixed size.
+//! - Cores share for requests only the limits of routes (`worker/admit/`, tables of atomic numbers with a fixed size) and the health
+//!   and ejection state of servers (`proxy/endpoints.rs`).
 //! - Counters of requests belong to a core, in plain cells; other threads get copies by mail. Lines of the access log
 //!   and spans are the exception: a lock of their core is held to append one, or to exchange the buffer, never during
 //!   a write.
@@ -48,7 +48,7 @@
 //! - Each request has one record, written where its exchange ends.
 //! - A request ends on the site that it began with, and an idle connection holds no site and no buffer.
 //!   `tests/idle_memory.rs` bounds what it allocates.
-//! - `server/explain.rs` decides nothing itself: the request takes the ordinary way on a simulated core.
+//! - `server/explain.rs` decides nothing itself: the request goes through the normal code on a simulated core.
 //! - No panic can be reached from the network.
 #![forbid(unsafe_code)]
 

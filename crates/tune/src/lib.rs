@@ -11,9 +11,9 @@
 //! # Invariants
 //!
 //! - `advise/`, `diagnose/` and `show.rs` are pure.
-//! - Nothing is changed that is not in the journal, on the disk, before.
-//! - A target is a device, a queue and a role, never the number of an interrupt; a thread is its number and its start
-//!   time. Cores are ordered by their place, never by the numbers of their CPUs.
+//! - Before each change the old value is in the journal, on disk.
+//! - Interrupts are identified by device, queue and role, never by their number; threads by their number and start time. Cores
+//!   are ordered by their position in the topology, never by the numbers of their CPUs.
 #![forbid(unsafe_code)]
 
 mod error;

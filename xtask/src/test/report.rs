@@ -16,7 +16,7 @@ pub(crate) struct Progress<'suites> {
     suites: BTreeMap<String, Count>,
 }
 
-/// Tests of a suite that have not ended, and what the others took.
+/// Tests of a suite that have not ended, and totals of the others.
 #[derive(Default)]
 struct Count {
     left: usize,

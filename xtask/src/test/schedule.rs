@@ -12,7 +12,7 @@ use super::process::{self, Outcome};
 use super::report::Progress;
 use super::suites::Job;
 
-/// Tests that run at the same time for each CPU: most tests of whole programs wait.
+/// Tests that run at the same time for each CPU: tests of whole programs mostly wait.
 const TESTS_PER_CPU: usize = 2;
 
 /// Tests that run when no other does, by suite and the start of their name: they count what arrives within a time, or have a generator
@@ -46,7 +46,7 @@ pub(crate) fn run<'suites>(jobs: &[Job<'suites>]) -> anyhow::Result<Vec<(Job<'su
     Ok(progress.outcomes)
 }
 
-/// Runs jobs with at most so many at the same time.
+/// Runs at most `workers` jobs at the same time.
 fn run_beside<'suites>(
     jobs: &[Job<'suites>],
     workers: usize,
@@ -85,6 +85,6 @@ fn work<'suites>(
             break;
         }
     }
-    // Nothing depends on its removal.
+    // Best effort.
     let _ = std::fs::remove_file(output);
 }

@@ -27,7 +27,6 @@ const EDGES: [(&str, &[&str]); 18] = [
             "file",
             "tls",
             "http",
-            "measure",
             "packet",
             "config",
             "load-targets",

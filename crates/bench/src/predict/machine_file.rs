@@ -272,7 +272,11 @@ mod tests {
                 "m.toml:1:10:",
                 "in two nodes",
             ),
-            ("nodes = [\"0-\"]".into(), "m.toml:1:10:", "not a list of CPUs"),
+            (
+                "nodes = [\"0-\"]".into(),
+                "m.toml:1:10:",
+                "not a list of CPUs",
+            ),
             (
                 "nods = [\"0\"]".into(),
                 "m.toml:1:1:",

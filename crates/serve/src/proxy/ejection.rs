@@ -5,9 +5,9 @@
 //!
 //! - *in*: it may have requests.
 //! - *unreachable*: it is out, and the first connection brings it back. The core that took it out tries to connect after 0.25 s, and
-//!   after twice the time each time, up to `time`.
-//! - *unreliable*: it is out for `time`, and each further absence is twice as long, up to 5 minutes. For each period of service as
-//!   long as the last absence, one doubling is taken back.
+//!   then with a delay that doubles up to `time`.
+//! - *unreliable*: it is out for `time`, and each further absence is twice as long, up to 5 minutes. Each period of service as
+//!   long as the last absence halves the next one.
 //! - *on trial*: the next request that may be repeated goes to it (after one second, any request).
 //! - *tried*: it has got that request.
 //!
@@ -15,7 +15,7 @@
 //! |---|---|---|---|
 //! | in | a request finds no connection, with `on = "connections"` | unreachable | `server_ejected`, ejections |
 //! | in | the limit of a rule is reached | unreliable | `server_ejected`, ejections |
-//! | in | the same, but no more servers may be out | in | |
+//! | in | the same, but it may not be taken out | in | |
 //! | in | a request fails below all limits | in | |
 //! | unreachable | a recheck connects | in | `server_back` |
 //! | unreachable | a recheck cannot connect | unreachable | |
@@ -27,18 +27,18 @@
 //! | tried | the request ends without an outcome | on trial | |
 //! | not in | a request of last resort gets a response | in | `server_back` |
 //! | not in | a request of last resort fails | the same | |
-//! | not in | a request from before fails | the same | |
+//! | not in | a request from before the ejection fails | the same | |
 //! | any | the state is reset | in | |
 //!
 //! The rules are failures in a row, a share of failures and a latency far above the median (`ejector.rs`); with `on = "responses"` a
-//! failed connection is one failure among others. No more servers may be out when `share_max` is reached, and when only one is in
-//! service; the counts of the server are reset then. With `on = "connections"` an unreliable server is connected to at once,
+//! failed connection is one failure among others. No server is taken out when `share_max` is reached or only one is in
+//! service; its counts are reset then. With `on = "connections"` an unreliable server is connected to at once,
 //! too: a process that was killed loses its connections first, and refuses new ones a moment later. A request of last resort goes to a
 //! server that is not in, because there is no other. The state is reset when the address of the server changes, and when a
 //! configuration without ejection is followed by one with it.
 //!
 //! `outcome.rs` classifies the end of a request, `ejector.rs` counts outcomes on each core and applies the rules, and `evidence.rs`
-//! applies both to the state. `presence.rs` is the state, `transitions.rs` changes it, `absence.rs` has the times, and `recheck.rs` is
+//! changes the state accordingly. `presence.rs` is the state, `transitions.rs` changes it, `absence.rs` has the times, and `recheck.rs` is
 //! the task that brings a server back. A request that cannot be repeated avoids servers that have just failed another request
 //! (`recent_failures.rs`), in any state.
 //!

@@ -4,8 +4,8 @@ use super::lines::Lines;
 use crate::http2::hpack::{Encoder, Indexing, Repeated, Sensitivity};
 use crate::http2::limits::REPEATED_HEAD_BYTES_MAX;
 
-/// The last request head and its header block. The fields after the request line are kept a second time on their own: calls of one
-/// gRPC method have equal heads, and the requests of one client mostly differ in their paths only.
+/// The last request head and its header block. The fields after the request line are also kept separately, for requests that differ
+/// only in their path. Heads that must never be indexed are not kept.
 #[derive(Debug, Default)]
 pub struct RepeatedHead {
     whole: Repeated,

@@ -1,7 +1,7 @@
 //! How long a server that was taken out stays out. Pure: why it is out and `now` in, a wait out.
 //!
-//! A server that could not be connected to is connected to again, soon at first: that costs no request, and decides the
-//! question. A server that did not respond is out for longer, and then gets a single request.
+//! Connecting to an unreachable server is retried after short waits: it costs no request and shows whether the server is back. A
+//! server that did not respond is out for longer, and then gets a single request.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) struct Terms {
 struct Term {
     /// The first time; each time after that twice as long.
     first: Duration,
-    /// But no longer than this.
+    /// The longest time.
     longest: Duration,
 }
 
@@ -69,7 +69,7 @@ impl Absence {
         self.returned = now;
     }
 
-    /// A server that has served for as long as its last wait was goes back one step, and so on.
+    /// Takes back one doubling for each wait that the server has been in service.
     fn forgive(&mut self, term: Term, now: Instant) {
         let mut served = now.since(self.returned);
         while let Some(before) = self.repeats.checked_sub(1) {

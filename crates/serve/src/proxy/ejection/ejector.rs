@@ -23,17 +23,17 @@ use crate::proxy::window::Window;
 pub(crate) struct Rules {
     /// Outcomes that count as failures.
     pub(crate) on: EjectOn,
-    /// After so many failures without a response in between.
+    /// Failures in a row that take a server out.
     pub(crate) failures_in_row: Option<u32>,
     pub(crate) failure_share: Option<FailureShare>,
     pub(crate) latency: Option<LatencyExcess>,
-    /// The period that shares and latencies are of.
+    /// The period over which shares and latencies are counted.
     pub(crate) window: Duration,
     /// How many of all servers may be out at once, rounded down, but not to 0. The last one in service always stays.
     pub(crate) out_percent_max: u32,
 }
 
-/// So many per cent of its requests have failed.
+/// A limit on the share of failed requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FailureShare {
     pub(crate) percent: u32,
@@ -41,7 +41,7 @@ pub(crate) struct FailureShare {
     pub(crate) requests_min: u32,
 }
 
-/// Its mean latency is above so many per cent of the median of all servers' means.
+/// A limit on the mean latency of a server, in percent of the median of all servers' means.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LatencyExcess {
     pub(crate) percent: u32,
@@ -95,7 +95,7 @@ struct Counts {
 }
 
 impl Ejector {
-    /// For a group of so many servers.
+    /// For a group with this number of servers.
     pub(crate) fn new(rules: Rules, servers: usize) -> Self {
         let counted = if rules.looks_back() { servers } else { 0 };
         Self {
@@ -109,8 +109,8 @@ impl Ejector {
         }
     }
 
-    /// Takes over what was known by the rules of `before`, in which each server here has the position that `positions` says, or
-    /// none. What counts as a failure has to be the same: others are none by the new rules.
+    /// Takes over the counts of `before`; `positions` has the position there of each server here, or none. Does nothing if the
+    /// definition of a failure or the window has changed, since old counts cannot be compared then.
     pub(crate) fn take_over(&mut self, before: &Ejector, positions: &[Option<usize>]) {
         if self.rules.on != before.rules.on || self.rules.window != before.rules.window {
             return;
@@ -135,8 +135,8 @@ impl Ejector {
         self.suspects > 0 || self.rules.looks_back()
     }
 
-    /// Counts the outcome of a request at a server that is in service; why it should be taken out, if it should. Then
-    /// what is known of it is forgotten: one that may not be taken out now is judged by later requests.
+    /// Counts the outcome of a request at a server that is in service. Returns the reason to take it out, if there is one, and
+    /// resets its counts then: if it may not be taken out now, later requests decide.
     pub(crate) fn observe(
         &mut self,
         server: u32,
@@ -236,7 +236,7 @@ impl Ejector {
     }
 
     /// The lower median, so that of two servers the faster one is the norm. `None` with fewer than two to compare. O(n),
-    /// once in a slice. Of servers that are out nothing is known.
+    /// once in a slice. Servers that are out have no counts.
     fn find_median(&mut self, limit: LatencyExcess, now: Instant) -> Option<u64> {
         self.means.clear();
         for counts in &mut self.counts {
@@ -259,8 +259,8 @@ impl Rules {
         self.failure_share.is_some() || self.latency.is_some()
     }
 
-    /// Whether one more may be taken out: never the last one in service, backups included; and the first in spite of the
-    /// share.
+    /// Whether one more may be taken out: never the last one in service, including backups. One may always be out, whatever
+    /// the limit.
     pub(crate) fn may_take_out(&self, census: Census) -> bool {
         let out_max = census.located * self.out_percent_max as usize / 100;
         census.in_service > 1 && census.out < out_max.max(1)

@@ -25,7 +25,7 @@ pub(crate) enum Purpose {
     LastResort,
 }
 
-/// A change of a server's state after an outcome, with the end of the log message, which begins with the server's name.
+/// A change of a server's state after an outcome, with the text that follows the server's name in the log.
 pub(crate) enum Change {
     /// The server has been taken out; a task has to bring it back.
     TakenOut(Out, String),

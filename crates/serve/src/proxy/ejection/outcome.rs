@@ -21,7 +21,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a request that got a response with `status` after `latency`, where failures count `on` these.
+    /// The outcome of a request that got a response with `status` after `latency`, with the definition of failures `on`.
     pub(crate) fn of_response(status: u16, latency: Duration, on: EjectOn) -> Self {
         match on {
             EjectOn::Responses if status >= 500 => Outcome::Failed,
@@ -29,8 +29,8 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a request that ended with `failure`, where failures count `on` these; `None` if it is not evidence about
-    /// the server.
+    /// The outcome of a request that ended with `failure`, with the definition of failures `on`; `None` if it is not evidence
+    /// about the server.
     pub(crate) fn of_failure(failure: &Failure, on: EjectOn) -> Option<Self> {
         match failure {
             _ if failure.is_local_shortage() => None,
@@ -48,7 +48,8 @@ impl Outcome {
                 EjectOn::Responses => Some(Outcome::Failed),
                 EjectOn::Connections => None,
             },
-            // Its status was observed with the response, or the server is about to stop in order, or takes no such requests.
+            // No evidence: the status was counted with the response, the server is shutting down, it does not support such requests,
+            // or the failure is ours or the client's.
             Failure::Status(_)
             | Failure::Unprocessed(_)
             | Failure::NoWebSocket
@@ -78,7 +79,7 @@ fn of_connect(error: &Error) -> Option<Outcome> {
     }
 }
 
-/// Whether a server had no time to respond because this core was held up for a good part of it.
+/// Whether a timeout is our fault: this core was stalled for much of it.
 pub(super) fn is_our_own(failure: &Failure, timeouts: &Timeouts, worker: &Worker) -> bool {
     let patience = match failure {
         Failure::Connect(_) => timeouts.connect,

@@ -1,8 +1,7 @@
 //! Servers that have just failed a request. Requests that cannot be repeated avoid them, if there is another server.
 //!
-//! A server is taken out after several failures in a row, and a process that ends keeps sockets open for a moment, in which it
-//! seems to take requests. Those that may be repeated (RFC 9110 9.2.2) are repeated elsewhere. Of the others only those
-//! are lost that were in flight when the first failure was seen.
+//! A server is taken out after several failures in a row, and an exiting process may accept connections that it will not serve.
+//! Idempotent requests (RFC 9110 9.2.2) are repeated elsewhere. Of the others, only those in flight at the first failure are lost.
 
 use std::cell::RefCell;
 

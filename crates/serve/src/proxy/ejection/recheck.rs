@@ -15,7 +15,7 @@ use crate::limits::RECHECK_TIMEOUT;
 use crate::proxy::group::{Event, Group};
 use crate::worker::Worker;
 
-/// Brings a server back that has just been taken out; ends when it is back, by whomever, and when the core stops.
+/// Brings a server back that has just been taken out; ends when it is back or when the core stops.
 pub(crate) async fn bring_back(group: Rc<Group>, server: u32, out: Out, worker: Rc<Worker>) {
     let Out { term, cause, wait } = out;
     let (core, endpoints) = (&worker.core, group.endpoints());

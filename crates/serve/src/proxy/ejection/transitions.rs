@@ -19,7 +19,8 @@ pub(crate) struct Out {
 }
 
 impl Endpoints {
-    /// Takes a server out for as long as `terms` say; `None` when it is out already. One on trial has failed it.
+    /// Takes a server out for as long as `terms` say; `None` when it is out already or waits for its trial. A server
+    /// that has been `Tried` fails its trial.
     pub(in crate::proxy) fn take_out(
         &self,
         endpoint: u32,
@@ -74,7 +75,7 @@ impl Endpoints {
         self.transition(endpoint, Presence::OnTrial, Presence::Tried)
     }
 
-    /// That request has shown nothing: another may be tried.
+    /// The trial ended without an outcome: another request may be tried.
     pub(crate) fn give_trial_back(&self, endpoint: u32) {
         if self.transition(endpoint, Presence::Tried, Presence::OnTrial) {
             self.changed();

@@ -234,7 +234,7 @@ impl Walk {
                 self.fail_four_times();
                 self.fail(&self.request(SERVER), failure);
             }
-            "the same, but no more servers may be out" => {
+            "the same, but it may not be taken out" => {
                 self.fail_four_times();
                 self.fail(&self.request(SERVER), failure);
             }
@@ -261,7 +261,7 @@ impl Walk {
             "the request ends without an outcome" => drop(self.trial.take()),
             "a request of last resort gets a response" => self.respond(&self.last_resort()),
             "a request of last resort fails" => self.fail(&self.last_resort(), failure),
-            "a request from before fails" => self.fail(before, failure),
+            "a request from before the ejection fails" => self.fail(before, failure),
             "the state is reset" => {
                 let ejecting = &self.group.plan;
                 let mut other = ejecting.clone();
@@ -298,7 +298,7 @@ async fn walk(site: &TestCore, row: &Row, log: &Log) {
     let walk = Walk::new(site);
     let before = walk.request(SERVER);
     walk.reach(row.state).await;
-    if row.event == "the same, but no more servers may be out" {
+    if row.event == "the same, but it may not be taken out" {
         walk.fail(&walk.request(OTHER), &refused());
     }
     log.take();
