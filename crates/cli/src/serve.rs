@@ -35,6 +35,7 @@ use onrush_config::plan;
 use onrush_engine::Claim;
 use onrush_serve::{Prepared, Server};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use signal_hook::iterator::Signals;
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder};
 
@@ -235,18 +236,18 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
     })
 }
 
-/// Lines of the log that did not fit.
-/// Waits until standard output takes a line, at most for [`OUTPUT_PATIENCE`].
+/// Waits until standard output takes a line, for at most [`OUTPUT_PATIENCE`] after the last signal.
 fn output() -> Output {
     let output = std::io::stdout();
     let patience = Timespec::try_from(OUTPUT_PATIENCE).expect("it is short");
     let mut polled = [PollFd::new(&output, PollFlags::OUT)];
-    match poll(&mut polled, Some(&patience)) {
+    match retry_on_intr(|| poll(&mut polled, Some(&patience))) {
         Ok(0) => Output::Unread,
         Ok(_) | Err(_) => Output::Read,
     }
 }
 
+/// Prints how many lines of the log did not fit.
 fn say_what_was_lost(log: &NonBlocking) {
     let lost = log.error_counter().dropped_lines();
     if lost > 0 {
