@@ -1,12 +1,12 @@
-//! Forwarding requests to groups of servers.
+//! Forwarding of requests to groups of servers.
 //!
-//! `forward.rs` takes a request to a server and brings the response back. `group.rs` is a group of servers as one
-//! core sees it, and `balance.rs` chooses among them. `endpoints.rs` is what all cores share of a group. `lease.rs`
-//! is the carrier of a request: a connection from `pool.rs`, or a stream of `multiplexed.rs`. None of these knows
-//! clients, sites or exchanges. Requests that wait for capacity are in a queue of their core (`queue.rs`), and these
-//! queues are in one line (`line.rs`). `ejection/` is passive health, `health.rs` and `check.rs` active checks.
-//! `rewrite.rs` writes heads, `upload.rs` and `download.rs` stream bodies; `stream/` has both for streams of HTTP/2.
-//! `tunnel.rs` passes bytes after a change of protocol.
+//! `forward.rs` sends a request to a server and relays the response. `group.rs` is a group of servers as one core sees
+//! it, `balance.rs` its load balancing, and `endpoints.rs` the part of a group that all cores share. A request is
+//! carried by a lease (`lease.rs`): a connection from `pool.rs`, or a stream of `multiplexed.rs`. Neither knows
+//! clients, sites or exchanges. Requests that wait for capacity are in one queue per core (`queue.rs`); `line.rs`
+//! orders the queues of all cores. `ejection/` is passive health checking, `health.rs` and `check.rs` are active
+//! checks. `rewrite.rs` writes heads, `upload.rs` and `download.rs` stream bodies, and `stream/` does both for HTTP/2
+//! streams. `tunnel.rs` relays bytes after a protocol upgrade.
 
 pub(crate) mod resolve;
 pub(crate) mod tls;

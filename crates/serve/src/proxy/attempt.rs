@@ -1,4 +1,4 @@
-//! One attempt to get the response to a request from a server: what both directions look at.
+//! One attempt to get a response from a server; shared by the upload and the download.
 
 use onrush_config::plan::Timeouts;
 use onrush_engine::Instant;
@@ -13,7 +13,7 @@ use crate::worker::Worker;
 pub(crate) struct Attempt<'a> {
     pub(crate) forward: &'a Forward,
     pub(crate) group: &'a Group,
-    /// Which of its servers.
+    /// Index of the server in its group.
     pub(crate) server: u32,
     pub(crate) exchange: &'a Exchange,
     pub(crate) worker: &'a Worker,
@@ -25,7 +25,7 @@ impl<'a> Attempt<'a> {
         self.exchange.timeouts()
     }
 
-    /// The response's head has come.
+    /// Records that the head of the response has arrived.
     pub(crate) fn responded_now(&self, status: u16) {
         self.exchange.responded(status, self.worker);
         let (group, purpose) = (self.group, self.forward.purpose);
@@ -40,7 +40,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// All of the response has come, whose head came at `begun`. When that was in this turn, the first byte says it all.
+    /// Records that the whole response has arrived; its head came at `begun`. If that was in this turn of the core, the
+    /// time to the first byte is the total time, and nothing is added.
     #[inline]
     pub(crate) fn is_complete_now(&self, begun: Instant) {
         let now = self.worker.core.now();
@@ -51,7 +52,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// The cookie that makes the client come back to its server, if it needs one.
+    /// The stickiness cookie to set, if the client does not already have the cookie of this server.
     pub(crate) fn cookie(&self) -> Option<String> {
         match self.forward.sticks_to == self.server {
             true => None,

@@ -1,15 +1,15 @@
-//! Passive health: the outcome of requests takes servers out of service, and brings them back.
+//! Passive health checking: the outcomes of requests take servers out of service and bring them back.
 //!
 //! All cores and all configurations with a server share its state. The state is a [`Presence`], and for a server that is `Out` also a
 //! [`Cause`](absence::Cause), on which its return depends:
 //!
-//! - *in*: it may have requests.
-//! - *unreachable*: it is out, and the first connection brings it back. The core that took it out tries to connect after 0.25 s, and
-//!   then with a delay that doubles up to `time`.
+//! - *in*: it may get requests.
+//! - *unreachable*: it is out, and the first successful connection brings it back. The core that took it out tries to
+//!   connect after 0.25 s, and then with a delay that doubles up to `time`.
 //! - *unreliable*: it is out for `time`, and each further absence is twice as long, up to 5 minutes. Each period of service as
 //!   long as the last absence halves the next one.
 //! - *on trial*: the next request that may be repeated goes to it (after one second, any request).
-//! - *tried*: it has got that request.
+//! - *tried*: that request is in progress.
 //!
 //! | state | event | next state | logged, counted |
 //! |---|---|---|---|
@@ -30,21 +30,21 @@
 //! | not in | a request from before the ejection fails | the same | |
 //! | any | the state is reset | in | |
 //!
-//! The rules are failures in a row, a share of failures and a latency far above the median (`ejector.rs`); with `on = "responses"` a
-//! failed connection is one failure among others. No server is taken out when `share_max` is reached or only one is in
-//! service; its counts are reset then. With `on = "connections"` an unreliable server is connected to at once,
-//! too: a process that was killed loses its connections first, and refuses new ones a moment later. A request of last resort goes to a
-//! server that is not in, because there is no other. The state is reset when the address of the server changes, and when a
-//! configuration without ejection is followed by one with it.
+//! The rules are failures in a row, a share of failures and a latency far above the median (`ejector.rs`); with `on =
+//! "responses"` a failed connection is one failure among others. No server is taken out when `share_max` is reached or
+//! only one is in service; its counts are then reset. With `on = "connections"` there is also an immediate recheck of
+//! an unreliable server: a killed process first loses its connections and only a moment later refuses new ones. A
+//! request of last resort goes to a server that is not in, because no other is available. The state is reset when the
+//! address of the server changes, and when a configuration without ejection is followed by one with it.
 //!
-//! `outcome.rs` classifies the end of a request, `ejector.rs` counts outcomes on each core and applies the rules, and `evidence.rs`
-//! changes the state accordingly. `presence.rs` is the state, `transitions.rs` changes it, `absence.rs` has the times, and `recheck.rs` is
-//! the task that brings a server back. A request that cannot be repeated avoids servers that have just failed another request
-//! (`recent_failures.rs`), in any state.
+//! `outcome.rs` classifies the end of a request, `ejector.rs` counts outcomes on each core and applies the rules, and
+//! `evidence.rs` changes the state accordingly. `presence.rs` is the state, `transitions.rs` changes it, `absence.rs`
+//! has the times, and `recheck.rs` is the task that brings a server back. A request that cannot be repeated avoids
+//! servers that have recently failed another request (`recent_failures.rs`), in any state.
 //!
-//! Other rooms have little to do with this: a group counts outcomes ([`Ejection::observe_response`],
-//! [`Ejection::observe_failure`]) and follows a [`Change`] (log, counter, [`bring_back`]), chooses servers by their [`Presence`] with a
-//! [`Purpose`], and claims and gives back trials.
+//! Other modules use only a small part of this: a group counts outcomes ([`Ejection::observe_response`],
+//! [`Ejection::observe_failure`]) and follows a [`Change`] (log, counter, [`bring_back`]), chooses servers by their
+//! [`Presence`] with a [`Purpose`], and claims and releases trials.
 
 pub(super) mod absence;
 mod ejector;
@@ -70,7 +70,7 @@ pub(crate) use evidence::{Change, Purpose};
 pub(crate) use presence::{EjectionState, Presence};
 pub(crate) use recheck::bring_back;
 
-/// Ejection of the servers of a group on one core.
+/// Ejection for the servers of a group on one core.
 #[derive(Debug)]
 pub(crate) struct Ejection {
     ejector: RefCell<Ejector>,
@@ -79,8 +79,8 @@ pub(crate) struct Ejection {
 }
 
 impl Ejection {
-    /// Returns `None` if no server of the group can be taken out. Takes over the counts of the group `before`; the list has the
-    /// position there of the server at each endpoint, or `None` for a new server.
+    /// Returns `None` if no server of the group can be taken out. Takes over the counts of the previous group `before`;
+    /// the list has, for each endpoint, the index of its server there, or `None` for a new server.
     pub(crate) fn new(
         upstream: &Upstream,
         endpoints: &[Endpoint],
@@ -106,18 +106,18 @@ impl Ejection {
         self.ejector.borrow().rules().on
     }
 
-    /// Whether a response would change anything that is known.
+    /// Whether a successful response would change any count.
     pub(crate) fn wants_responses(&self) -> bool {
         self.ejector.borrow().wants_responses()
     }
 
-    /// Servers that have just failed a request, if there are any: requests that cannot be repeated go elsewhere.
+    /// Servers that have recently failed a request, if any; requests that cannot be repeated avoid them.
     #[inline]
     pub(crate) fn recently_failed(&self, now: Instant) -> Option<Vec<u32>> {
         self.recent_failures.at(now)
     }
 
-    /// A server has been taken out, here or on another core: forgets what was counted of it.
+    /// Resets the counts of a server that has been taken out, on this core or on another.
     pub(crate) fn forget(&self, server: u32) {
         self.ejector.borrow_mut().forget(server);
     }

@@ -1,4 +1,4 @@
-//! Responses that are encoded on their way from the server to the client.
+//! Responses compressed between the server and the client.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -16,7 +16,7 @@ use crate::limits::ENCODED_BYTES_PER_TURN;
 use crate::rules::compress::Change;
 
 impl Attempt<'_> {
-    /// How the body behind `head` is encoded, and what that changes in the head.
+    /// How to encode the body that follows `head`, and the resulting change of the head.
     pub(super) fn encoding(&self, head: &ResponseHead<'_, '_>) -> (Option<Encoding>, Change) {
         let Some(offer) = self.exchange.offer() else {
             return (None, Change::Nothing);
@@ -25,7 +25,7 @@ impl Attempt<'_> {
         let Change::Encode(coding) = change else {
             return (None, change);
         };
-        // The response to a HEAD has the head of what GET would get.
+        // The response to HEAD has the header fields of the response to GET (RFC 9110 9.3.2).
         if head.framing == Framing::None {
             return (None, change);
         }
@@ -37,8 +37,8 @@ impl Attempt<'_> {
 }
 
 impl Download<'_> {
-    /// Relays a body through its encoder. What that keeps back leaves whenever the server pauses: somebody may be
-    /// waiting for just these bytes.
+    /// Relays a body through its encoder. Whenever the server pauses, the encoder is flushed: the client may be waiting
+    /// for exactly these bytes.
     pub(super) async fn run_encoding(&mut self, mut relay: Relay) -> Result<(), Failure> {
         let mut in_a_turn = 0;
         let keeps = self.trailer_filter(&mut relay);
@@ -55,7 +55,8 @@ impl Download<'_> {
             }
             if in_a_turn >= ENCODED_BYTES_PER_TURN {
                 in_a_turn = 0;
-                // The client gets what there is, or is found to be gone, before more is spent on it.
+                // Send what there is before spending more time on the body; this also finds out whether the client is
+                // gone.
                 self.flush().await.map_err(Failure::Client)?;
                 self.attempt.worker.core.yield_now().await;
             }

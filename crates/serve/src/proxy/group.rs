@@ -1,6 +1,6 @@
-//! A group of servers, seen from one core: what is known of them, and a pool of connections to each. `select.rs` chooses
-//! which of them takes a request, `connect.rs` makes connections to it, `outcome.rs` records the outcome of the request, and
-//! `maintain.rs` keeps all of that up to date.
+//! A group of servers as one core sees it, with a pool of connections to each server. `select.rs` chooses a server for
+//! a request, `connect.rs` connects to it, `outcome.rs` records the outcome, and `maintain.rs` keeps the group up to
+//! date.
 
 mod connect;
 mod event;
@@ -42,68 +42,66 @@ pub(crate) use server::Server;
 #[derive(Debug)]
 pub(crate) struct Group {
     myself: Weak<Group>,
-    /// As it was configured.
+    /// The configuration of the group.
     pub(crate) plan: Upstream,
     pub(crate) timeouts: Timeouts,
     pub(crate) queue: Queue,
     endpoints: Arc<Endpoints>,
-    /// What speaks TLS with its servers, if they do.
+    /// The TLS client, if the servers use TLS.
     connector: Option<Arc<Connector>>,
-    /// The version of the endpoints that `balancer` knows.
+    /// Version of the endpoints from which `balancer` was built.
     seen: Cell<u64>,
-    /// A server that is the same in the next configuration serves its group, too.
+    /// A server that is in the next configuration too is shared with the group there.
     servers: Vec<Rc<Server>>,
-    /// What the configuration makes of each of them; `None` for one without an address.
+    /// Weight and tier of each server; `None` without an address.
     shares: Vec<Cell<Option<Share>>>,
     balancer: RefCell<Balancer>,
-    /// Whether a server that may get requests does not have its full weight yet.
+    /// Whether any server is in slow start.
     is_starting: Cell<bool>,
-    /// Whether any server has a bound on its connections.
+    /// Whether any server has a limit on its connections.
     is_limited: bool,
-    /// Identifies the group in counts of clients.
+    /// Identifies the group in the request counts of clients.
     number: u64,
-    /// Requests in flight of its clients.
+    /// Requests in flight by client.
     clients: CoreClientCounts,
-    /// Requests of this core, be they of this configuration or one before.
+    /// Requests in flight of this core, including those of earlier configurations.
     in_flight: Rc<Cell<u32>>,
-    /// How fast latencies are forgotten.
+    /// Decay of the latency averages.
     decay: Decay,
     budget: RefCell<RetryBudget>,
     chance: Random,
     /// `None` if no server of the group can be taken out.
     ejection: Option<Ejection>,
     pub(crate) retirement: Retirement,
-    /// Whether latencies and outcomes of responses are needed.
+    /// Whether latencies and outcomes of responses are recorded.
     measures: Cell<bool>,
-    /// A server on trial, or [`NO_SERVER`].
+    /// Index of a server on trial, or [`NO_SERVER`].
     on_trial: Cell<u32>,
-    /// Whether those that get requests are servers which were taken out, for want of others.
+    /// Whether the balancer chooses among ejected servers, because no other server is available.
     uses_last_resort: Cell<bool>,
 }
 
-/// What a server takes by the configuration.
+/// Weight and tier of a server in the configuration.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     weight: u32,
     tier: Tier,
 }
 
-/// Which servers get requests first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tier {
     Primary,
-    /// Only when no primary server can take them.
+    /// Used only when no primary server is available.
     Backup,
 }
 
-/// Later than everything.
+/// Later than any deadline.
 pub(crate) const FOREVER: Instant = Instant::from_nanoseconds(u64::MAX);
 
-/// No server's index.
+/// Index that stands for no server.
 pub(crate) const NO_SERVER: u32 = u32::MAX;
 
 impl Group {
-    /// A server by its index.
     pub(crate) fn server(&self, index: u32) -> &Server {
         &self.servers[index as usize]
     }
@@ -112,12 +110,11 @@ impl Group {
         &self.servers
     }
 
-    /// Whether its servers speak HTTP/2.
     pub(crate) fn speaks_http2(&self) -> bool {
         matches!(self.plan.protocol, UpstreamProtocol::Http2(_))
     }
 
-    /// How requests to its servers name what they are sent over (RFC 9110 4.2).
+    /// Scheme of the requests to its servers (RFC 9110 4.2).
     pub(crate) fn scheme(&self) -> &'static str {
         match self.connector {
             Some(_) => "https",
@@ -129,19 +126,19 @@ impl Group {
         &self.endpoints
     }
 
-    /// Ejection of its servers; `None` if none can be taken out.
+    /// `None` if no server can be taken out.
     pub(crate) fn ejection(&self) -> Option<&Ejection> {
         self.ejection.as_ref()
     }
 
-    /// A request goes to the group for the first time.
+    /// Counts a new request; retries are limited to a share of these.
     pub(crate) fn count_request(&self, now: Instant) {
         if self.plan.retries.count > 0 {
             self.budget.borrow_mut().count_request(now);
         }
     }
 
-    /// Takes another attempt from what the group may spend on them.
+    /// Takes one retry from the group's retry budget. Returns `false` if the budget is used up.
     pub(crate) fn may_retry(&self, now: Instant) -> bool {
         self.budget.borrow_mut().try_retry(now)
     }

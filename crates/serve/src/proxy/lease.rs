@@ -1,4 +1,4 @@
-//! The carrier of a request to a server: a connection of its own, or a stream of a multiplexed one.
+//! The carrier of a request to a server: an exclusive connection, or a stream of a multiplexed one.
 
 use std::rc::Rc;
 
@@ -11,32 +11,32 @@ use super::multiplexed;
 use crate::observe::work::SERVER;
 use crate::worker::Worker;
 
-/// The carrier of a request to a server. Without a lease, the request waits for a new connection.
+/// The carrier of a request to a server. A request without a lease waits for a new connection.
 pub(crate) enum Lease {
-    /// An idle connection, now used by this request alone, and what part of the request is queued there.
+    /// An idle connection, now used by this request alone, and the part of the request already queued on it.
     Exclusive(Transport, Queued),
-    /// A stream of a connection that other requests use too, and what part of the request is written there.
+    /// A stream of a shared connection, and the part of the request already written to it.
     Stream(multiplexed::Submission, Queued),
 }
 
-/// What of a request has been queued on its connection.
+/// The part of a request that has been queued on its connection.
 #[derive(Clone, Copy)]
 pub(crate) enum Queued {
-    /// All of it, with so many bytes that came behind its head.
+    /// The whole request, with this number of body bytes.
     Whole { body_bytes: u32 },
-    /// Its head; the body is still to be sent.
+    /// The head only.
     Head,
 }
 
-/// A connection to a server while it carries one request and nothing else.
+/// A connection to a server that carries a single request.
 pub(crate) struct Exclusive {
     pub(crate) transport: Transport,
-    /// What has been received and not relayed.
+    /// Bytes received and not yet relayed.
     pub(crate) input: Input,
 }
 
 impl Lease {
-    /// Submits a request on a stream to a server whose group has those, within `bounds`.
+    /// Submits a request on a stream to a server of an HTTP/2 group, opening a connection within `bounds` if necessary.
     pub(crate) fn stream(
         (group, server): (&Rc<Group>, u32),
         bounds: Multiplexing,
@@ -56,7 +56,6 @@ impl Lease {
 }
 
 impl Exclusive {
-    /// Of which nothing has been received.
     pub(crate) fn new(transport: Transport) -> Self {
         Self {
             transport,
@@ -64,7 +63,7 @@ impl Exclusive {
         }
     }
 
-    /// Keeps the connection for other requests to its server, unless more has been received than a response.
+    /// Returns the connection to the pool, unless the server has sent more than its response.
     pub(crate) fn give_back(self, server: &Server, now: Instant) {
         if self.input.is_empty() {
             server.pool.put(self.transport, now);

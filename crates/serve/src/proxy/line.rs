@@ -1,8 +1,8 @@
-//! The line of all cores' queues that wait for capacity of a server of one group, in one configuration of it or the next.
-//! Capacity that is released anywhere calls the queue that has waited longest.
+//! The line of queues, of all cores, that wait for capacity of one group. Released capacity calls the queue that has
+//! waited longest.
 //!
-//! Each configuration has its own queue, and both share this line and the count: a request that waits for a removed
-//! server must not delay those that other servers can take.
+//! Each configuration of the group has queues of its own, all in this line and with one limit of length: a request that
+//! waits for a removed server must not delay requests that other servers can take.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,9 +17,9 @@ pub(crate) struct Line {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Each queue at most once: a core has one for each group and configuration.
+    /// Each queue at most once: a core has one per group and configuration.
     queues: VecDeque<Entry>,
-    /// How often capacity was released.
+    /// Number of times that capacity was released.
     calls: u64,
 }
 
@@ -31,30 +31,31 @@ struct Entry {
     passed: u64,
 }
 
-/// Where a queue is.
+/// Whether a queue is in the line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Position {
-    /// Nothing in it waits for capacity.
+    /// None of its requests waits for capacity.
     Outside,
-    /// It waits in the line, or was called and has not found out whether there is capacity for it.
+    /// It waits in the line, or was called and has not yet tried to use the capacity.
     InLine,
 }
 
 impl Line {
-    /// A number for one more queue.
+    /// Returns the number of a new queue.
     pub(crate) fn add_queue(&self) -> u64 {
         self.queues.fetch_add(1, Ordering::Relaxed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that runs under the lock can panic and leave half of a change.
+        // No code that holds the lock can panic halfway through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has `waker` woken when it is the turn of `queue`, which enters at the end, or in front when it was called and found no
-    /// capacity. Then the next is called instead, once for each release, where `may_be_more` says that there may be capacity
-    /// which others can use; `passed` is the number of the call that it passed on last, and so is what is returned. So a call
-    /// goes from one queue to the next until one can use it or all have had it.
+    /// Registers `waker` to be woken when `queue` is called. A queue enters at the end, or returns to the front if it
+    /// was called and could not use the capacity. In the latter case the next queue is called instead, once per
+    /// release, if `may_be_more` reports that there may be capacity for others. `passed` is the number of the release
+    /// that the queue last passed on; the new value is returned. So each release goes from queue to queue until one can
+    /// use it or all have tried.
     pub(crate) fn enter(
         &self,
         queue: u64,
@@ -89,7 +90,7 @@ impl Line {
         passed
     }
 
-    /// Takes `queue` out of the line; whether it was there.
+    /// Removes `queue` from the line. Returns whether it was there.
     pub(crate) fn leave(&self, queue: u64) -> bool {
         let mut state = self.state();
         let index = state.index_of(queue);
@@ -99,7 +100,7 @@ impl Line {
         index.is_some()
     }
 
-    /// Capacity was released: calls the first. `none_waits` runs under the lock when no other is left.
+    /// Capacity was released: calls the first queue. `none_waits` runs under the lock if no other queue is left.
     pub(crate) fn call(&self, none_waits: impl FnOnce()) {
         let mut state = self.state();
         state.calls += 1;
@@ -113,7 +114,7 @@ impl Line {
         }
     }
 
-    /// There may be capacity for any of them: calls all.
+    /// Calls all queues, when there may be capacity for any of them.
     pub(crate) fn call_all(&self) {
         let queues = std::mem::take(&mut self.state().queues);
         queues.into_iter().for_each(|entry| entry.waker.wake());
@@ -125,13 +126,13 @@ impl State {
         self.queues.iter().position(|entry| entry.queue == queue)
     }
 
-    /// How many in front have passed the last call on.
+    /// Number of queues at the front that have passed on the last call.
     fn count_that_passed(&self) -> usize {
         let had_it = |entry: &&Entry| entry.passed == self.calls;
         self.queues.iter().take_while(had_it).count()
     }
 
-    /// The first that has not had the last call.
+    /// Removes the first queue that has not had the last call.
     fn take_next(&mut self) -> Option<Entry> {
         let next = self
             .queues
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A queue of a test: it looks for capacity when it is woken.
+    /// A queue that tries to use capacity when it is woken.
     #[derive(Default)]
     struct Queue {
         number: u64,
@@ -163,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Queues that are in a line in this order, and what each has to remember.
+    /// Queues in the line in this order, with the state that each must keep.
     struct Waiters {
         line: Line,
         queues: Vec<(Arc<Queue>, (Position, u64))>,
@@ -195,13 +196,13 @@ mod tests {
             *state = (Position::InLine, passed);
         }
 
-        /// Who was woken and has not looked yet.
+        /// The first queue that was woken and has not tried yet.
         fn woken(&self) -> Option<usize> {
             let is_woken = |(queue, _): &(Arc<Queue>, _)| queue.woken.load(Ordering::Relaxed) > 0;
             self.queues.iter().position(is_woken)
         }
 
-        /// Who looks for one room that was made, in this order, when only `user` can use it.
+        /// Releases capacity that only `user` can use; returns the queues that tried, in order.
         fn call(&mut self, user: Option<usize>) -> Vec<usize> {
             self.line.call(|| ());
             let mut looked = Vec::new();

@@ -11,19 +11,17 @@ use onrush_tls::Transport;
 
 use crate::worker::kept::Kept;
 
-/// Connections that wait for their next request. The one used last is used next, so that a quiet hour lets the
-/// surplus expire.
+/// Idle connections, used last in, first out: in times of low load the surplus is not used and expires.
 pub(crate) struct Pool {
     idle_max: Cell<usize>,
     idle: RefCell<VecDeque<(Transport, Instant)>>,
-    /// Set when the core stops or its server has left: from then on nothing is kept.
+    /// Set when the core stops or the server is removed: connections are not kept any more.
     closed: Cell<bool>,
-    /// Bounds all pools of the core together, where it is set.
+    /// Limit of all pools of the core together, if set.
     kept: OnceCell<Rc<Kept>>,
 }
 
 impl Pool {
-    /// At most `idle_max` connections are kept.
     pub(crate) fn new(idle_max: usize) -> Self {
         Self {
             idle_max: Cell::new(idle_max),
@@ -33,9 +31,9 @@ impl Pool {
         }
     }
 
-    /// Counts its connections with those of other pools from now on, which keep no more together than `kept` allows.
+    /// Counts the connections towards the limit `kept`, which all pools of the core share.
     pub(crate) fn keep_within(&self, kept: &Rc<Kept>) {
-        // Said before there is any traffic, and again with each configuration.
+        // Called before there is any traffic, and again for each configuration.
         let known = self.kept.get_or_init(|| {
             debug_assert!(self.idle.borrow().is_empty());
             Rc::clone(kept)
@@ -43,7 +41,7 @@ impl Pool {
         debug_assert!(Rc::ptr_eq(known, kept), "a core has one");
     }
 
-    /// At most `idle_max` connections are kept from now on.
+    /// Sets the limit of idle connections and closes the surplus.
     pub(crate) fn keep_at_most(&self, idle_max: usize) {
         self.idle_max.set(idle_max);
         let mut idle = self.idle.borrow_mut();
@@ -53,7 +51,7 @@ impl Pool {
         self.have_left(closed.len());
     }
 
-    /// A connection that is still usable, as far as is known.
+    /// Takes a connection that the server has not closed, as far as is known.
     pub(crate) fn take(&self) -> Option<Transport> {
         loop {
             let (stream, _) = self.idle.borrow_mut().pop_back()?;
@@ -64,7 +62,7 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection whose last response was complete.
+    /// Keeps a connection after a complete response.
     pub(crate) fn put(&self, stream: Transport, now: Instant) {
         if self.closed.get() {
             return;
@@ -94,12 +92,12 @@ impl Pool {
         }
     }
 
-    /// How many connections wait.
+    /// Number of idle connections.
     pub(crate) fn len(&self) -> usize {
         self.idle.borrow().len()
     }
 
-    /// Closes what has been idle for longer than `idle_max`, and what the server has closed.
+    /// Closes connections that have been idle for `idle_max` or that the server has closed.
     pub(crate) fn expire(&self, now: Instant, idle_max: Duration) {
         let mut idle = self.idle.borrow_mut();
         let before = idle.len();
@@ -107,17 +105,17 @@ impl Pool {
         self.have_left(before - idle.len());
     }
 
-    /// Closes everything.
+    /// Closes all idle connections.
     pub(crate) fn drain(&self) {
         self.have_left(self.idle.take().len());
     }
 
-    /// Closes everything, now and later.
+    /// Closes all idle connections and keeps none from now on.
     pub(crate) fn clear(&self) {
         drop(self.close());
     }
 
-    /// Keeps nothing from now on. Returns what it has, for its caller to close.
+    /// As `clear`, but returns the idle connections; the caller closes them.
     pub(crate) fn close(&self) -> impl Iterator<Item = Transport> + use<> {
         self.closed.set(true);
         let idle = self.idle.take();

@@ -1,34 +1,34 @@
-//! How far an exchange with a server has come.
+//! Progress of an exchange with a server.
 
 use std::cell::Cell;
 
 use crate::limits::UNREAD_REST_MAX;
 
-/// How far an exchange has come; both directions look at it.
+/// Progress of an exchange; the upload and the download both read it.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     request: Cell<RequestSide>,
     response: Cell<ResponseSide>,
 }
 
-/// What is known of the request.
+/// State of the request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RequestSide {
-    /// Not all of it has been sent. Its client may hold the body back until it is told to send it.
+    /// Not completely sent. The client may be waiting for 100 (Continue) before it sends the body.
     Held(Left),
-    /// Not all of it has been sent. Its client sends the body, whatever the response is.
+    /// Not completely sent. The client is sending the body and does not wait for a response.
     Coming(Left),
-    /// All of it has been sent.
+    /// Completely sent.
     Sent,
 }
 
-/// How many bytes of the body are still to come from the client, if that is known.
+/// Bytes of the body that the client has not sent yet, if known.
 type Left = Option<u64>;
 
-/// What is known of the response.
+/// State of the response.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) enum ResponseSide {
-    /// Nothing: the server may not have seen the request.
+    /// Nothing has arrived; the server may not have seen the request.
     #[default]
     Awaited,
     /// The server has sent something.
@@ -46,7 +46,7 @@ impl Default for RequestSide {
 }
 
 impl Progress {
-    /// The request is sent to another server.
+    /// Resets the progress, before the request is sent to another server.
     pub(crate) fn begin_again(&self) {
         self.request.take();
         self.response.take();
@@ -60,14 +60,14 @@ impl Progress {
         self.request.get() == RequestSide::Sent
     }
 
-    /// The client sends its body now.
+    /// The client has started to send its body.
     pub(crate) fn body_comes(&self) {
         if let RequestSide::Held(left) = self.request.get() {
             self.request.set(RequestSide::Coming(left));
         }
     }
 
-    /// So many bytes of it are still to come.
+    /// Sets the number of body bytes that are still to come.
     pub(crate) fn body_left(&self, left: Left) {
         self.request.set(match self.request.get() {
             RequestSide::Held(_) => RequestSide::Held(left),
@@ -76,7 +76,8 @@ impl Progress {
         });
     }
 
-    /// Whether so little of the body is missing that the client's connection is worth it.
+    /// Whether the rest of the body is short enough to be read and discarded, so that the client's connection can be
+    /// kept.
     pub(crate) fn rest_is_short(&self) -> bool {
         match self.request.get() {
             RequestSide::Held(_) => false,
@@ -89,7 +90,7 @@ impl Progress {
         self.response.get()
     }
 
-    /// The response has come so far, or farther.
+    /// Raises the state of the response to `side`; never lowers it.
     pub(crate) fn response_is(&self, side: ResponseSide) {
         self.response.set(self.response.get().max(side));
     }

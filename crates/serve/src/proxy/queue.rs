@@ -1,4 +1,5 @@
-//! Requests that wait for capacity of a server of their group: clients in turn, the requests of each in order.
+//! Queue of requests that wait for capacity of their group: round robin over clients, first in, first out for each
+//! client.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,25 +15,25 @@ use super::endpoints::Endpoints;
 use super::line::Position;
 use crate::worker::admit::key::Key;
 
-/// The requests of one core that wait for one group of one configuration. While some wait, the queue
-/// is in the line of all cores.
+/// The requests of one core that wait for one group of one configuration. While it is not empty, the queue is in the
+/// line of all cores.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// None of them without requests. The first is the next.
+    /// Clients with waiting requests; the first one is next.
     clients: RefCell<VecDeque<Client>>,
-    /// Of this queue and of those of the group's other configurations on this core.
+    /// Number of waiting requests in this queue and in those of the group's other configurations on this core.
     length: Rc<Cell<usize>>,
     length_max: usize,
     next: Cell<u64>,
     endpoints: Arc<Endpoints>,
-    /// Its number in the line.
+    /// Identifies the queue in the line.
     number: u64,
     position: Cell<Position>,
     /// See [`Line::enter`](super::line::Line::enter).
     passed: Cell<u64>,
 }
 
-/// The waiting requests of one client; all requests without a known client are of one.
+/// The waiting requests of one client. All requests without a known client share one entry.
 #[derive(Debug)]
 struct Client {
     client: Option<Key>,
@@ -43,23 +44,24 @@ struct Client {
 struct Waiter {
     ticket: u64,
     waker: Waker,
-    /// Capacity was released and it is its turn.
+    /// Whether the waiter was woken because capacity was released and it is the next.
     called: bool,
 }
 
-/// A request in the queue, which it leaves when this is dropped.
+/// A waiting request; leaves the queue on drop.
 pub(crate) struct Ticket<'q> {
     queue: &'q Queue,
     client: Option<Key>,
     number: u64,
-    /// Whether it has entered the line for its queue and was not woken since.
+    /// Whether it has entered the line for its queue and has not been woken since.
     is_in_line: Cell<bool>,
     has_found: Cell<bool>,
 }
 
 impl Queue {
-    /// `before` is the group's queue in the configuration before. Requests that wait there go on waiting, for the servers of
-    /// that one, and count here. They do not come before those of this queue, which may not need what they wait for.
+    /// `before` is the group's queue in the previous configuration. Its requests go on waiting for the servers of that
+    /// configuration; they count towards `length_max` here, but do not precede the requests of this queue, which may
+    /// not need the same servers.
     pub(crate) fn new(
         length_max: usize,
         endpoints: &Arc<Endpoints>,
@@ -86,7 +88,7 @@ impl Queue {
         clients.iter().map(|client| client.waiting.len()).sum()
     }
 
-    /// Joins after other requests of the client; `None` when the queue is full.
+    /// Appends a request after the others of its client; `None` if the queue is full.
     pub(crate) async fn join(&self, client: Option<Key>) -> Option<Ticket<'_>> {
         poll_fn(|context| {
             if self.length.get() >= self.length_max {
@@ -125,7 +127,7 @@ impl Queue {
         }
     }
 
-    /// Number of the request whose turn it is: the oldest of the first client that is within its share.
+    /// Number of the next request: the oldest one of the first client that is within its share.
     pub(crate) fn next(&self, is_within_share: impl Fn(Key) -> bool) -> Option<u64> {
         let clients = self.clients.borrow();
         let is_within = |it: &&Client| it.client.is_none_or(&is_within_share);
@@ -133,7 +135,7 @@ impl Queue {
         next.waiting.front().map(|waiter| waiter.ticket)
     }
 
-    /// Wakes the request whose turn it is, or else the first one, which looks again.
+    /// Wakes the next request, or the first one if no client is within its share; it tries again.
     pub(crate) fn call(&self, is_within_share: impl Fn(Key) -> bool) {
         let Some(next) = self.next(is_within_share).or_else(|| self.next(|_| true)) else {
             return;
@@ -146,12 +148,12 @@ impl Queue {
         }
     }
 
-    /// Whether no request is known that only waits for capacity.
+    /// Whether the queue is not waiting in the line of all cores.
     pub(crate) fn is_outside_line(&self) -> bool {
         self.position.get() == Position::Outside
     }
 
-    /// Leaves the line. What it was called for is for the next, if there is capacity.
+    /// Leaves the line. If the queue was called and there may be capacity left, calls the next queue.
     pub(crate) fn leave_line(&self) {
         if self.position.replace(Position::Outside) == Position::Outside {
             return;
@@ -165,8 +167,8 @@ impl Queue {
 }
 
 impl Ticket<'_> {
-    /// Has capacity that is released from now on wake this request, the first of its queue; `false` when it does so already.
-    /// What was released before is found by looking again.
+    /// Registers this request, the first of its queue, to be woken when capacity is released. Returns `false` if it was
+    /// registered already. The caller must try once more after this, since capacity may have been released before.
     pub(crate) async fn enter_line(&self) -> bool {
         if self.is_in_line.replace(true) {
             return false;
@@ -184,18 +186,18 @@ impl Ticket<'_> {
         .await
     }
 
-    /// Capacity was found.
+    /// Records that capacity was found.
     pub(crate) fn finish(&self) {
         self.has_found.set(true);
     }
 
-    /// Waits until it makes sense to look for capacity again: it was this request's turn, in its queue or in the line of all
-    /// cores; or `until` has passed.
+    /// Waits until the request should try again: it was called in its queue or in the line of all cores, or `until` has
+    /// passed.
     pub(crate) async fn turn(&self, core: &Core, until: Instant) {
         let mut sleep = pin!(core.sleep_until(until));
         let mut waits = false;
         poll_fn(|context| {
-            // A request in the line is woken for nothing else.
+            // In the line, any wake-up is a call.
             if self.is_called() || (waits && self.is_in_line.get()) {
                 return Poll::Ready(());
             }
@@ -206,12 +208,11 @@ impl Ticket<'_> {
         self.is_in_line.set(false);
     }
 
-    /// Whether its number is this one.
     pub(crate) fn is(&self, number: u64) -> bool {
         self.number == number
     }
 
-    /// Whether no request is before this one.
+    /// Whether this request is the first of the queue.
     pub(crate) fn is_first(&self) -> bool {
         self.queue.next(|_| true) == Some(self.number)
     }
@@ -223,7 +224,7 @@ impl Ticket<'_> {
         its.is_some_and(|waiter| std::mem::take(&mut waiter.called))
     }
 
-    /// Leaves the queue. Its client has its next turn after the others, if this was one.
+    /// Leaves the queue. If the request found capacity, its client moves to the end of the round.
     fn leave(&self) {
         let mut clients = self.queue.clients.borrow_mut();
         let Some(place) = clients.iter().position(|it| it.client == self.client) else {
@@ -248,7 +249,8 @@ impl Drop for Ticket<'_> {
         if self.queue.is_empty() || self.has_found.get() {
             self.queue.leave_line();
         }
-        // If it was called and leaves without having found capacity, or found some and more is left, the next may look.
+        // It may have been called and leave without using the capacity, or there may be capacity for more: the next
+        // request tries.
         self.queue.call(|_| true);
     }
 }

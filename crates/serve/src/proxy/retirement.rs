@@ -1,4 +1,4 @@
-//! The end of the tasks that maintain a group, when its configuration is replaced.
+//! Stops the tasks that maintain a group when its configuration is replaced.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -8,11 +8,11 @@ use std::task::{Poll, Waker};
 #[derive(Debug, Default)]
 pub(crate) struct Retirement {
     has_begun: Cell<bool>,
-    /// Those whose work it ends.
+    /// Wakers of the tasks to stop.
     workers: RefCell<Vec<Waker>>,
 }
 
-/// Whether a call has begun the retirement, or it had begun before.
+/// Whether this call started the retirement or an earlier one did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Began {
     Now,
@@ -20,7 +20,7 @@ pub(crate) enum Began {
 }
 
 impl Retirement {
-    /// Ends the work of all, as soon as they are polled, which is soon.
+    /// Wakes all tasks; each of them ends as soon as it is polled.
     pub(crate) fn begin(&self) -> Began {
         self.workers.take().into_iter().for_each(Waker::wake);
         match self.has_begun.replace(true) {
@@ -33,7 +33,8 @@ impl Retirement {
         self.has_begun.get()
     }
 
-    /// Does `work` until it ends or this begins, which drops it wherever it is. The task must be the same all the time.
+    /// Runs `work` until it ends or the retirement begins; `work` is then dropped where it is. The waker is stored at
+    /// the first poll only, so the future must stay in one task.
     pub(crate) async fn ends(&self, work: impl Future<Output = ()>) {
         let mut work = pin!(work);
         let mut is_known = false;

@@ -1,5 +1,5 @@
-//! How much of its weight a server has while it warms up: caches are cold, code is not compiled yet, connections have to
-//! be opened. Pure: since when and `now` in, a weight out.
+//! Weight of a server that warms up: caches are cold, code is not yet compiled, connections must be opened. Pure:
+//! computes the weight from the time since start.
 
 use std::time::Duration;
 
@@ -7,36 +7,37 @@ use onrush_engine::Instant;
 
 use crate::limits::{SLOW_START_STEP_FIRST, SLOW_START_STEPS, WEIGHT_SCALE};
 
-/// A server that has come up gets a tenth of its weight at once, since without requests it never warms up, and the rest
-/// in even steps. Steps and not a slope, because each change rebuilds what a balancer has prepared.
+/// Slow start in even steps. The first step is a tenth of the weight, because a server without requests never warms up.
+/// Steps instead of a slope, because each change rebuilds the balancer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlowStart {
-    /// From coming up to full weight; zero means at once.
+    /// Time from start to full weight; zero disables slow start.
     pub(crate) duration: Duration,
 }
 
 impl SlowStart {
-    /// The effective weight, times [`WEIGHT_SCALE`], of a server with the weight `written` that came up at `since`;
-    /// `None` when it has always been up.
+    /// The effective weight, times [`WEIGHT_SCALE`], of a server with weight `written` that came up at `since`; `None`
+    /// if it has always been up.
     pub(crate) fn weight(self, written: u32, since: Option<Instant>, now: Instant) -> u32 {
         let full = u64::from(written) * u64::from(WEIGHT_SCALE);
         let step = since.map_or(SLOW_START_STEPS, |since| self.step(since, now));
-        // At most `full`, which fits as the sum of all weights does. At least 1, because it is scaled by 256.
+        // At most `full`, which fits in u32 as the sum of all weights does; at least 1, because weights are scaled by
+        // 256.
         (full * u64::from(step) / u64::from(SLOW_START_STEPS)) as u32
     }
 
-    /// When the weight of a server that came up at `since` will be another; `None` when it is complete.
+    /// Time of the next change of weight for a server that came up at `since`; `None` at full weight.
     pub(crate) fn next_change(self, since: Instant, now: Instant) -> Option<Instant> {
         let step = self.step(since, now);
         (step < SLOW_START_STEPS).then(|| {
-            // Rounded up, so that the step has been made by then.
+            // Rounded up, so that the step is complete at that time.
             let nanoseconds = self.duration.as_nanos() * u128::from(step + 1);
             let after = nanoseconds.div_ceil(u128::from(SLOW_START_STEPS));
             since + Duration::from_nanos(after as u64)
         })
     }
 
-    /// How many steps have been made.
+    /// Number of steps made.
     fn step(self, since: Instant, now: Instant) -> u32 {
         let passed = now.since(since);
         if passed >= self.duration {

@@ -1,22 +1,22 @@
-//! Long bodies on their way between two plain connections: through a pipe of the kernel, past our memory.
+//! Long bodies between two plain connections: passed through a kernel pipe (splice(2)), never copied to user space.
 //!
-//! What a body needs looked at (chunks, an encoding, TLS on either side) goes through buffers instead, and so does what is
-//! left where the engine has no pipe for it.
+//! A body that must be inspected (chunked, encoded, or with TLS on either side) goes through buffers instead, and so
+//! does the rest of a body when the engine has no free pipe.
 //!
-//! A body enters a pipe if 64 KiB or more of it are left. The pipe is held only while bytes are in it.
+//! A body uses a pipe if at least 64 KiB of it are left. The pipe is held only while it contains bytes.
 
 use onrush_engine::Stream;
 
 use crate::limits::SPLICED_MIN;
 
-/// The two connections between which a body may pass.
+/// Source and destination of a spliced body.
 pub(super) struct Ends<'a> {
     pub(super) from: &'a Stream,
     pub(super) to: &'a Stream,
 }
 
 impl<'a> Ends<'a> {
-    /// `None` where so few bytes are `left` that it would not pay, or what passes is not what is on the wire.
+    /// Returns `None` if too few bytes are `left` to be worth it, or if the body is not the raw bytes on the wire.
     #[inline]
     pub(super) fn new(
         left: Option<u64>,

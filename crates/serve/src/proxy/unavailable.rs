@@ -1,16 +1,15 @@
-//! Why no server of a group takes a request.
+//! Why no server of a group accepts a request.
 
-/// Why no server takes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unavailable {
-    /// All are down, or none has an address.
+    /// All servers are down, or none has an address.
     NoServer,
-    /// All have as many connections as they may have.
+    /// All servers have reached their limit of connections.
     Full,
-    /// And as many requests as may wait for them do.
+    /// As `Full`, and the queue has reached its limit too.
     QueueFull,
-    /// And that did not change in time.
+    /// As `Full`, and no connection became free in time.
     QueuedTooLong,
-    /// The client has its share of the capacity, and that did not change in time or too many requests wait.
+    /// The client has used up its share of the capacity, and waited too long or too many requests wait.
     ClientShare,
 }

@@ -1,7 +1,7 @@
-//! How long a server that was taken out stays out. Pure: why it is out and `now` in, a wait out.
+//! How long an ejected server stays out. Pure: computes a delay from the cause and the time.
 //!
-//! Connecting to an unreachable server is retried after short waits: it costs no request and shows whether the server is back. A
-//! server that did not respond is out for longer, and then gets a single request.
+//! Connecting to an unreachable server is retried after short delays: it costs no request and shows whether the server
+//! is back. A server that did not respond is out for longer, and then gets a single request.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ pub(crate) enum Cause {
     /// Connections failed: the first successful connection brings the server back.
     #[default]
     Unreachable,
-    /// It takes connections and does not respond as it should: a response brings it back.
+    /// The server accepts connections but does not respond properly: a response brings it back.
     Unreliable,
 }
 
-/// How long servers are left alone before each recheck.
+/// Delays before each recheck, by cause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     unreachable: Term,
@@ -29,24 +29,24 @@ pub(crate) struct Terms {
 
 #[derive(Clone, Copy, Debug)]
 struct Term {
-    /// The first time; each time after that twice as long.
+    /// The first delay; each further one is twice as long.
     first: Duration,
-    /// The longest time.
+    /// The longest delay.
     longest: Duration,
 }
 
-/// The absences of one server.
+/// The history of one server's absences.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Absence {
     cause: Cause,
-    /// Number of failed rechecks and absences, less one for each period of service as long as the last wait.
+    /// Number of failed rechecks and absences, less one for each period of service as long as the last delay.
     repeats: u32,
-    /// When it came back the last time.
+    /// Time of the last return to service.
     returned: Instant,
 }
 
 impl Absence {
-    /// The server is taken out; returns the time before the first recheck.
+    /// Takes the server out. Returns the time before the first recheck.
     pub(crate) fn begin(&mut self, cause: Cause, terms: &Terms, now: Instant) -> Duration {
         if cause == self.cause {
             self.forgive(terms.of(cause), now);
@@ -54,7 +54,7 @@ impl Absence {
         self.go_on(cause, terms)
     }
 
-    /// A recheck or a trial failed; returns the time before the next one.
+    /// Continues the absence after a failed recheck or trial. Returns the time before the next one.
     pub(crate) fn go_on(&mut self, cause: Cause, terms: &Terms) -> Duration {
         if std::mem::replace(&mut self.cause, cause) != cause {
             self.repeats = 0;
@@ -64,12 +64,12 @@ impl Absence {
         wait
     }
 
-    /// It is back.
+    /// Ends the absence.
     pub(crate) fn end(&mut self, now: Instant) {
         self.returned = now;
     }
 
-    /// Takes back one doubling for each wait that the server has been in service.
+    /// Undoes one doubling for each delay's worth of time in service.
     fn forgive(&mut self, term: Term, now: Instant) {
         let mut served = now.since(self.returned);
         while let Some(before) = self.repeats.checked_sub(1) {
@@ -152,9 +152,9 @@ mod tests {
             wait.as_secs()
         };
         assert_eq!([0; 7].map(&mut out_for), [10, 20, 40, 80, 160, 300, 300]);
-        // It was out for 300 s, so 299 s are not enough to be forgiven anything.
+        // 300 s out, so 299 s in service do not shorten the next absence.
         assert_eq!(out_for(299), 300);
-        // After an hour all is.
+        // An hour in service resets it.
         assert_eq!(out_for(3600), 10);
         assert_eq!(out_for(9), 20);
         assert_eq!(out_for(20), 20, "one step is forgiven");

@@ -1,9 +1,10 @@
-//! The rules of ejection. Pure: outcomes and `now` in, a reason out.
+//! The rules of ejection. Pure: computes the reason for an ejection from outcomes and the time.
 //!
-//! There are four kinds of evidence: no connection (the server is gone), failures in a row (it does not respond), a share of failures
-//! (it fails now and then), and a latency far above the median (it is about to fail). Active checks do
-//! not see the last two, and the first two only at their next turn. As in Envoy's outlier detection, taking out has its
-//! own risk, a group that shrinks until the rest is overloaded; so how many may be out at once can be limited.
+//! There are four kinds of evidence: no connection (the server is gone), failures in a row (it does not respond), a
+//! share of failures (it fails now and then), and a latency far above the median (it is about to fail). Active checks
+//! do not detect the last two, and the first two only at their next interval. As in Envoy's outlier detection, ejection
+//! has its own risk, that the remaining servers are overloaded; so the share of servers that may be out at once is
+//! limited.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -18,38 +19,38 @@ use super::outcome::Outcome;
 use crate::limits::{EJECT_LATENCY_MARGIN, EJECT_REQUESTS_MIN, EJECT_WINDOW, WINDOW_SLICES};
 use crate::proxy::window::Window;
 
-/// When a server is taken out.
+/// Rules for taking servers out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     /// Outcomes that count as failures.
     pub(crate) on: EjectOn,
-    /// Failures in a row that take a server out.
+    /// Number of consecutive failures that takes a server out.
     pub(crate) failures_in_row: Option<u32>,
     pub(crate) failure_share: Option<FailureShare>,
     pub(crate) latency: Option<LatencyExcess>,
-    /// The period over which shares and latencies are counted.
+    /// Length of the window for shares and latencies.
     pub(crate) window: Duration,
-    /// How many of all servers may be out at once, rounded down, but not to 0. The last one in service always stays.
+    /// Largest percentage of servers that may be out at once, rounded down, but at least one server. The last one in
+    /// service always stays.
     pub(crate) out_percent_max: u32,
 }
 
-/// A limit on the share of failed requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FailureShare {
     pub(crate) percent: u32,
-    /// With fewer requests in the window nothing is concluded.
+    /// Fewest requests in the window for the rule to apply.
     pub(crate) requests_min: u32,
 }
 
-/// A limit on the mean latency of a server, in percent of the median of all servers' means.
+/// A limit on a server's mean latency, in percent of the median of all servers' means.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LatencyExcess {
     pub(crate) percent: u32,
-    /// With fewer responses in the window a server is neither judged nor part of the median.
+    /// Fewest responses in the window for the rule to apply to a server and for its mean to enter the median.
     pub(crate) requests_min: u32,
 }
 
-/// Why a server is taken out, for people.
+/// Why a server is taken out, as shown in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Unreachable,
@@ -58,31 +59,31 @@ pub(crate) enum Reason {
     Slow { mean: Duration, median: Duration },
 }
 
-/// The servers of a group, backups included, at one moment.
+/// Counts of a group's servers, backups included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Census {
     /// Servers with an address.
     pub(crate) located: usize,
-    /// Servers that were taken out for the outcome of requests.
+    /// Ejected servers.
     pub(crate) out: usize,
-    /// Servers that may have requests.
+    /// Servers that may get requests.
     pub(crate) in_service: usize,
 }
 
-/// Counts of one core for the servers of a group.
+/// Ejection counters of one core for the servers of a group.
 #[derive(Debug)]
 pub(crate) struct Ejector {
     rules: Rules,
-    /// Failures of each server since its last response.
+    /// Consecutive failures of each server since its last response.
     failures_in_row: Vec<u32>,
-    /// How many of these are not 0.
+    /// Number of servers whose count is not 0.
     suspects: usize,
-    /// The recent past of each server; empty where no rule needs it, since it is most of this memory.
+    /// Outcomes in the window for each server; empty if no rule needs them, because they take most of the memory.
     counts: Vec<Window<Counts>>,
-    /// The median of the servers' mean latencies in nanoseconds, as of the last slice of the window.
+    /// Median of the servers' mean latencies in nanoseconds, computed once per slice of the window.
     median: Option<u64>,
     median_due: Instant,
-    /// Room for the means, so that finding the median allocates nothing.
+    /// Buffer for the means, so that computing the median does not allocate.
     means: Vec<u64>,
 }
 
@@ -95,7 +96,6 @@ struct Counts {
 }
 
 impl Ejector {
-    /// For a group with this number of servers.
     pub(crate) fn new(rules: Rules, servers: usize) -> Self {
         let counted = if rules.looks_back() { servers } else { 0 };
         Self {
@@ -109,8 +109,8 @@ impl Ejector {
         }
     }
 
-    /// Takes over the counts of `before`; `positions` has the position there of each server here, or none. Does nothing if the
-    /// definition of a failure or the window has changed, since old counts cannot be compared then.
+    /// Takes over the counts of `before`; `positions` has the index there of each server here, or `None`. Does nothing
+    /// if the definition of a failure or the window has changed, because the old counts are not comparable then.
     pub(crate) fn take_over(&mut self, before: &Ejector, positions: &[Option<usize>]) {
         if self.rules.on != before.rules.on || self.rules.window != before.rules.window {
             return;
@@ -130,13 +130,13 @@ impl Ejector {
         &self.rules
     }
 
-    /// Whether a response would change anything that is known.
+    /// Whether a successful response would change any count.
     pub(crate) fn wants_responses(&self) -> bool {
         self.suspects > 0 || self.rules.looks_back()
     }
 
-    /// Counts the outcome of a request at a server that is in service. Returns the reason to take it out, if there is one, and
-    /// resets its counts then: if it may not be taken out now, later requests decide.
+    /// Counts the outcome of a request at a server in service. Returns the reason to take it out, if any, and then
+    /// resets its counts: if it may not be taken out now, later requests decide.
     pub(crate) fn observe(
         &mut self,
         server: u32,
@@ -155,7 +155,7 @@ impl Ejector {
         Some(reason)
     }
 
-    /// Nothing is known of a server any more.
+    /// Resets all counts of a server.
     pub(crate) fn forget(&mut self, server: u32) {
         self.set_failures_in_row(server, 0);
         if let Some(counts) = self.counts.get_mut(server as usize) {
@@ -224,7 +224,7 @@ impl Ejector {
         if counts.responses < limit.requests_min {
             return None;
         }
-        // mean > median * percent / 100, and by more than the margin, without dividing.
+        // mean > median * percent / 100, and above the median by more than the margin; written without a division.
         let responses = u128::from(counts.responses);
         let sum = u128::from(counts.latency_sum);
         let bound = u128::from(median) * u128::from(limit.percent) / 100;
@@ -235,8 +235,8 @@ impl Ejector {
         })
     }
 
-    /// The lower median, so that of two servers the faster one is the norm. `None` with fewer than two to compare. O(n),
-    /// once in a slice. Servers that are out have no counts.
+    /// The lower median, so that of two servers the faster one is the reference. `None` with fewer than two servers to
+    /// compare. O(n), once per slice. Servers that are out have no counts.
     fn find_median(&mut self, limit: LatencyExcess, now: Instant) -> Option<u64> {
         self.means.clear();
         for counts in &mut self.counts {
@@ -259,8 +259,8 @@ impl Rules {
         self.failure_share.is_some() || self.latency.is_some()
     }
 
-    /// Whether one more may be taken out: never the last one in service, including backups. One may always be out, whatever
-    /// the limit.
+    /// Whether one more server may be taken out: never the last one in service, backups included. One may always be
+    /// out, whatever the limit.
     pub(crate) fn may_take_out(&self, census: Census) -> bool {
         let out_max = census.located * self.out_percent_max as usize / 100;
         census.in_service > 1 && census.out < out_max.max(1)
@@ -369,8 +369,8 @@ mod tests {
         Outcome::Responded(Duration::from_millis(milliseconds))
     }
 
-    /// `x` is a failed request, `o` one without a connection, `.` one with a response, at one server; why it is taken
-    /// out by the last of them.
+    /// Feeds outcomes to one server: `x` is a failed request, `o` a failed connection, `.` a response. Only the last
+    /// outcome may take the server out, for the reason `expected`.
     #[track_caller]
     fn check(rules: Rules, outcomes: &str, expected: Option<&str>) {
         let mut ejector = Ejector::new(rules, 2);
@@ -485,14 +485,14 @@ mod tests {
         assert_eq!(ejector.observe(0, Outcome::Failed, at(11_000)), None);
     }
 
-    /// The servers respond in turn, each after its own milliseconds; who is taken out, and why.
+    /// The servers respond in turn, each with its latency in milliseconds. Returns the ejected servers and the reasons.
     fn slow(latencies: &[u64], rounds: u64) -> Vec<(u32, String)> {
         let mut ejector = Ejector::new(LATENCY, latencies.len());
         let mut out = Vec::new();
         for round in 0..rounds {
             for (server, &latency) in (0..).zip(latencies) {
                 let now = at(1000 + round * 200);
-                // Who is out gets no more requests.
+                // Ejected servers get no more requests.
                 if out.iter().any(|(gone, _)| *gone == server) {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! The evidence of requests: each outcome is counted, and may take a server out or bring it back.
+//! Evidence from requests: each outcome is counted, and may take a server out or bring it back.
 
 use std::time::Duration;
 
@@ -14,27 +14,28 @@ use crate::proxy::endpoints::Endpoints;
 use crate::proxy::failure::Failure;
 use crate::worker::Worker;
 
-/// Why a request goes to a server.
+/// Why a server was chosen for a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// The server is in service.
     Ordinary,
-    /// The server is on trial: this request shows whether it responds again.
+    /// The server is on trial: the request shows whether it responds again.
     Trial,
-    /// The server has been taken out, and there is no other.
+    /// The server is out, and no other is available.
     LastResort,
 }
 
-/// A change of a server's state after an outcome, with the text that follows the server's name in the log.
+/// A change of a server's state, with the text that follows the server's name in the log.
 pub(crate) enum Change {
-    /// The server has been taken out; a task has to bring it back.
+    /// The server has been taken out; the caller starts the task that brings it back.
     TakenOut(Out, String),
     /// The server gets requests again.
     Back(&'static str),
 }
 
 impl Ejection {
-    /// Counts a response that began with `status`, `latency` after the request. Returns the change of the server's state, if any.
+    /// Counts a response whose head, with `status`, came `latency` after the request. Returns the change of the
+    /// server's state, if any.
     pub(crate) fn observe_response(
         &self,
         endpoints: &Endpoints,
@@ -46,7 +47,8 @@ impl Ejection {
         self.observe(endpoints, at, (outcome, None), now)
     }
 
-    /// Counts a request that failed, unless the failure was not the server's. Returns the change of the server's state, if any.
+    /// Counts a failed request, unless the server did not cause the failure. Returns the change of the server's state,
+    /// if any.
     pub(crate) fn observe_failure(
         &self,
         endpoints: &Endpoints,

@@ -1,4 +1,4 @@
-//! Classification of the end of a request, as evidence about its server.
+//! Classifies how a request ended, as evidence about its server.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use onrush_http::http2::code::Code;
 use crate::proxy::failure::Failure;
 use crate::worker::Worker;
 
-/// How a request went at a server.
+/// How a request ended at a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// A response that is not a failure, after this time.
+    /// A response that is not a failure, and its latency.
     Responded(Duration),
     /// No response in time, a malformed one, or a status that counts as a failure.
     Failed,
-    /// No connection: nothing was sent.
+    /// No connection, so nothing was sent.
     Unreachable,
 }
 
 impl Outcome {
-    /// The outcome of a request that got a response with `status` after `latency`, with the definition of failures `on`.
+    /// Classifies a response with `status` after `latency`.
     pub(crate) fn of_response(status: u16, latency: Duration, on: EjectOn) -> Self {
         match on {
             EjectOn::Responses if status >= 500 => Outcome::Failed,
@@ -29,8 +29,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a request that ended with `failure`, with the definition of failures `on`; `None` if it is not evidence
-    /// about the server.
+    /// Classifies a request that ended with `failure`; `None` if it is not evidence about the server.
     pub(crate) fn of_failure(failure: &Failure, on: EjectOn) -> Option<Self> {
         match failure {
             _ if failure.is_local_shortage() => None,
@@ -38,7 +37,8 @@ impl Outcome {
             Failure::NoResponse(_) | Failure::Closed | Failure::EndedWithin => {
                 Some(Outcome::Failed)
             }
-            // The deadline of the call has passed at its client (gRPC), or the server needs nothing more: the server is well.
+            // With CANCEL the deadline of the call has passed at its client (gRPC); with NO_ERROR the server needs no
+            // more of the request (RFC 9113 8.1). Neither is a failure of the server.
             Failure::StreamReset(Code::CANCEL | Code::NO_ERROR)
             | Failure::CutByReset(Code::CANCEL | Code::NO_ERROR) => None,
             Failure::BadResponse(_)
@@ -48,8 +48,8 @@ impl Outcome {
                 EjectOn::Responses => Some(Outcome::Failed),
                 EjectOn::Connections => None,
             },
-            // No evidence: the status was counted with the response, the server is shutting down, it does not support such requests,
-            // or the failure is ours or the client's.
+            // No evidence: the status was counted with the response, the server is shutting down or does not support
+            // such requests, or the failure is local or the client's.
             Failure::Status(_)
             | Failure::Unprocessed(_)
             | Failure::NoWebSocket
@@ -62,8 +62,8 @@ impl Outcome {
     }
 }
 
-/// The outcome of a failed connection: nothing if this process is not permitted to connect (connect(2)), and only a failure if the
-/// backlog of a Unix socket is full.
+/// Classifies a failed connection. No evidence if this process is not permitted to connect (connect(2)); only a failure
+/// if the backlog of a Unix socket is full.
 fn of_connect(error: &Error) -> Option<Outcome> {
     match error.kind {
         Kind::Os(Errno::ACCESS | Errno::PERM) | Kind::Stopping => None,
@@ -79,7 +79,7 @@ fn of_connect(error: &Error) -> Option<Outcome> {
     }
 }
 
-/// Whether a timeout is our fault: this core was stalled for much of it.
+/// Whether a timeout is caused by this core, which was stalled for much of the time.
 pub(super) fn is_our_own(failure: &Failure, timeouts: &Timeouts, worker: &Worker) -> bool {
     let patience = match failure {
         Failure::Connect(_) => timeouts.connect,

@@ -1,23 +1,23 @@
-//! The state of a server as far as ejection is concerned. All cores share it, and every configuration that has the server.
+//! A server's state of ejection, shared by all cores and all configurations that have the server.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use super::absence::Absence;
 
-/// Whether a server has been taken out for the outcome of its requests.
+/// State of ejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Presence {
     In,
     Out,
-    /// It gets one request, which shows whether it responds again.
+    /// The next suitable request goes to it and shows whether it responds again.
     OnTrial,
-    /// It has got that request.
+    /// The trial request is in progress.
     Tried,
 }
 
-/// A server's [`Presence`], and what is remembered of its absences.
+/// A server's [`Presence`] and the history of its absences.
 #[derive(Debug)]
 pub(crate) struct EjectionState {
     /// A [`Presence`]. Changed only while `record` is locked.
@@ -28,7 +28,7 @@ pub(crate) struct EjectionState {
 #[derive(Debug, Default)]
 pub(super) struct Record {
     pub(super) absence: Absence,
-    /// Number of the absence: the task of one absence does not end the next.
+    /// Number of the current absence, so that a task started for one absence cannot end the next.
     pub(super) term: u32,
 }
 
@@ -43,7 +43,7 @@ impl EjectionState {
         }
     }
 
-    /// Forgets everything: another server is here now, or ejection begins to apply to this one.
+    /// Resets the state, because the address now has another server, or because ejection begins to apply to this one.
     pub(crate) fn begin_anew(&self) {
         let mut record = self.record();
         record.absence = Absence::default();
@@ -52,7 +52,7 @@ impl EjectionState {
     }
 
     pub(super) fn record(&self) -> MutexGuard<'_, Record> {
-        // Nothing can panic while it is held; and a panic ends the process.
+        // No code panics while the lock is held, and a panic ends the process.
         self.record
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -63,7 +63,6 @@ impl EjectionState {
     }
 }
 
-/// The state of a new server.
 impl Default for EjectionState {
     fn default() -> Self {
         Self {

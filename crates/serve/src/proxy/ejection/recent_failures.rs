@@ -1,7 +1,9 @@
-//! Servers that have just failed a request. Requests that cannot be repeated avoid them, if there is another server.
+//! Servers that have recently failed a request. Requests that cannot be repeated avoid them if another server is
+//! available.
 //!
-//! A server is taken out after several failures in a row, and an exiting process may accept connections that it will not serve.
-//! Idempotent requests (RFC 9110 9.2.2) are repeated elsewhere. Of the others, only those in flight at the first failure are lost.
+//! A server is taken out only after several failures in a row, and an exiting process may still accept connections that
+//! it will not serve. Idempotent requests (RFC 9110 9.2.2) are repeated on another server. Of the others, only those in
+//! flight at the first failure are lost.
 
 use std::cell::RefCell;
 
@@ -9,15 +11,16 @@ use onrush_engine::Instant;
 
 use crate::limits::SUSPICION;
 
-/// The servers of a group that have just failed a request of one core.
+/// The servers of a group that have recently failed a request of this core.
 #[derive(Debug, Default)]
 pub(crate) struct RecentFailures {
-    /// Each server with the time until which it is avoided; nearly always empty.
+    /// Index of each server and the time until which it is avoided; nearly always empty.
     until: RefCell<Vec<(u32, Instant)>>,
 }
 
 impl RecentFailures {
-    /// The servers to avoid in the next configuration; `positions` has the position here of each server there, or none.
+    /// The same servers at their indexes in the next configuration; `positions` has the index here of each server
+    /// there, or `None`.
     pub(crate) fn in_positions(&self, positions: &[Option<usize>]) -> Self {
         let until = self.until.borrow();
         let next = until.iter().filter_map(|&(server, end)| {
@@ -31,14 +34,14 @@ impl RecentFailures {
         }
     }
 
-    /// A server has failed a request.
+    /// Records that a server has failed a request.
     pub(crate) fn add(&self, server: u32, now: Instant) {
         let mut until = self.until.borrow_mut();
         until.retain(|(known, _)| *known != server);
         until.push((server, now + SUSPICION));
     }
 
-    /// The servers to avoid now, if there are any. O(n) in their number.
+    /// The servers to avoid now, or `None`. O(n) in their number.
     #[inline]
     pub(crate) fn at(&self, now: Instant) -> Option<Vec<u32>> {
         let mut until = self.until.borrow_mut();

@@ -1,5 +1,5 @@
-//! How servers that were taken out come back: the core that took one out connects to it, so that no request has to find
-//! out that it is still down.
+//! Return of ejected servers: the core that took a server out connects to it, so that no request is lost to find out
+//! whether it is back.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::limits::RECHECK_TIMEOUT;
 use crate::proxy::group::{Event, Group};
 use crate::worker::Worker;
 
-/// Brings a server back that has just been taken out; ends when it is back or when the core stops.
+/// Brings an ejected server back. Ends when the server is back or on trial, or when the core stops.
 pub(crate) async fn bring_back(group: Rc<Group>, server: u32, out: Out, worker: Rc<Worker>) {
     let Out { term, cause, wait } = out;
     let (core, endpoints) = (&worker.core, group.endpoints());
     let Some(ejection) = group.ejection() else {
         return;
     };
-    // After a failed connection the server is unreachable, even if another rule took it out.
+    // After a failed connection the server counts as unreachable, even if another rule took it out.
     let stays_out = || {
         let wait = endpoints.stays_out(server, term, &ejection.terms)?;
         Some((Cause::Unreachable, wait))
@@ -30,7 +30,7 @@ pub(crate) async fn bring_back(group: Rc<Group>, server: u32, out: Out, worker: 
     let endpoint = &endpoints.all()[server as usize];
     let mut wait = Some((cause, wait));
     if cause == Cause::Unreliable && ejection.on() == EjectOn::Connections {
-        // A server that was killed loses its connections first, and refuses new ones then.
+        // A killed server first loses its connections and only a moment later refuses new ones.
         core.sleep_unless_stopping(Duration::ZERO).await;
         if !core.is_stopping() && connect(&group, server, &worker).await.is_err() {
             wait = stays_out();
@@ -38,7 +38,7 @@ pub(crate) async fn bring_back(group: Rc<Group>, server: u32, out: Out, worker: 
     }
     while let Some((cause, duration)) = wait {
         core.sleep_unless_stopping(duration).await;
-        // A server that no configuration has any more need not come back.
+        // No configuration has the server any more.
         let is_forgotten = group.retirement.has_begun() && endpoint.is_alone();
         if core.is_stopping() || !endpoints.is_out(server, term) || is_forgotten {
             return;

@@ -1,4 +1,4 @@
-//! Transitions of a server between the states of ejection, and the notice of them to other cores.
+//! Transitions of a server between the states of ejection, and their announcement to other cores.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::absence::{Cause, Terms};
 use super::presence::Presence;
 use crate::proxy::endpoints::Endpoints;
 
-/// The beginning of an absence.
+/// A new ejection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Out {
-    /// Number of the absence.
+    /// Number of the absence, which identifies it.
     pub(crate) term: u32,
     pub(crate) cause: Cause,
     /// Time before the first recheck.
@@ -19,8 +19,8 @@ pub(crate) struct Out {
 }
 
 impl Endpoints {
-    /// Takes a server out for as long as `terms` say; `None` when it is out already or waits for its trial. A server
-    /// that has been `Tried` fails its trial.
+    /// Takes a server out for the time given by `terms`. Returns `None` if it is already out or waits for its trial. A
+    /// server that is `Tried` fails its trial.
     pub(in crate::proxy) fn take_out(
         &self,
         endpoint: u32,
@@ -43,7 +43,7 @@ impl Endpoints {
         Some(Out { term, cause, wait })
     }
 
-    /// Whether absence `term` of a server lasts.
+    /// Whether the server is still in absence `term`.
     pub(in crate::proxy) fn is_out(&self, endpoint: u32, term: u32) -> bool {
         let state = self.all()[endpoint as usize].ejection();
         state.record().term == term && state.presence() == Presence::Out
@@ -57,7 +57,7 @@ impl Endpoints {
         lasts.then(|| record.absence.go_on(Cause::Unreachable, terms))
     }
 
-    /// Gives a server one request to show whether it responds again, if absence `term` lasts.
+    /// Puts a server on trial, unless absence `term` has ended: its next request shows whether it responds again.
     pub(in crate::proxy) fn put_on_trial(&self, endpoint: u32, term: u32, now: Instant) {
         let endpoint = &self.all()[endpoint as usize];
         let state = endpoint.ejection();
@@ -70,12 +70,12 @@ impl Endpoints {
         }
     }
 
-    /// Claims the request that a server on trial gets.
+    /// Claims the trial request of a server. Returns `false` if another request has it.
     pub(crate) fn claim_trial(&self, endpoint: u32) -> bool {
         self.transition(endpoint, Presence::OnTrial, Presence::Tried)
     }
 
-    /// The trial ended without an outcome: another request may be tried.
+    /// Releases a trial that ended without an outcome, so that another request can be the trial.
     pub(crate) fn give_trial_back(&self, endpoint: u32) {
         if self.transition(endpoint, Presence::Tried, Presence::OnTrial) {
             self.changed();
@@ -92,7 +92,7 @@ impl Endpoints {
         fits
     }
 
-    /// A server that was out gets requests again. Returns whether it was out; with `term`, only if that absence lasts.
+    /// Puts a server back into service. Returns whether it was out; with `term`, only if that absence still lasts.
     pub(in crate::proxy) fn bring_back(
         &self,
         endpoint: u32,

@@ -1,4 +1,4 @@
-//! Connections to the servers of a group: TCP or Unix sockets, what says whom they are for, and TLS where its servers speak it.
+//! Connections to the servers of a group: TCP or Unix sockets, with a PROXY protocol header and TLS if configured.
 
 use std::rc::Rc;
 
@@ -13,10 +13,10 @@ use crate::proxy::tls;
 use crate::worker::Worker;
 
 impl Group {
-    /// Connects to a server on behalf of `origin`, by `until` and as fast as the configuration asks.
+    /// Connects to a server on behalf of `origin`, by `until` and within the configured timeouts.
     ///
     /// # Errors
-    /// As those of connecting; and when the server's name has lost its address.
+    /// Any error of connecting, and `EADDRNOTAVAIL` if the server has no address.
     pub(crate) fn connect(
         &self,
         server: &Server,
@@ -28,10 +28,10 @@ impl Group {
         self.connect_by(server, origin, worker, (connected_by, until))
     }
 
-    /// The same, with a connection by `connected_by`.
+    /// [`Group::connect`] with a separate deadline `connected_by` for the connection itself.
     ///
     /// # Errors
-    /// As those of [`Group::connect`].
+    /// As [`Group::connect`].
     pub(crate) async fn connect_by(
         &self,
         server: &Server,
@@ -57,12 +57,11 @@ impl Group {
         connected
     }
 
-    /// Connects to an address as to `server`, by `connected_by`, and finishes all that precedes the first
-    /// request by `until`. Where the PROXY protocol is spoken, what says whom it is for leaves with the first bytes that
-    /// are sent.
+    /// Connects to `address` as to `server` by `connected_by`, and finishes the TLS handshake by `until`. A PROXY
+    /// protocol header is sent together with the first bytes.
     ///
     /// # Errors
-    /// As those of connecting.
+    /// Any error of connecting or of the TLS handshake.
     pub(crate) async fn connect_to(
         &self,
         address: &Address,
@@ -73,7 +72,7 @@ impl Group {
         until: Instant,
     ) -> Result<Transport, Error> {
         let stream = match Stream::connect(&worker.core, address, Some(connected_by)).await {
-            // More descriptors are in use than are set aside for connections: idle ones are closed.
+            // The descriptor limit is reached: close idle connections, then try once more.
             Err(error) if error.is_out_of_descriptors() && worker.give_up_kept() => {
                 Box::pin(Stream::connect(&worker.core, address, Some(connected_by))).await?
             }
@@ -84,7 +83,7 @@ impl Group {
         }
         match &self.connector {
             None => Ok(Transport::plain(stream)),
-            // Boxed: requests to servers without TLS need not have room for it.
+            // Boxed, so that the future is small for servers without TLS.
             Some(connector) => {
                 let deadline = until.min(worker.core.now_exact() + self.timeouts.tls_handshake);
                 Box::pin(tls::connect(
@@ -100,7 +99,7 @@ impl Group {
     }
 }
 
-/// A header of the PROXY protocol.
+/// Renders a PROXY protocol header.
 fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
     let mut room = [0; INTRODUCTION_BYTES_MAX];
     let bytes = match version {
@@ -110,5 +109,5 @@ fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
     room[..bytes.expect("there is room for the longest")].into()
 }
 
-/// The longest header that we write: version 2 with the paths of Unix sockets has 232 bytes.
+/// Version 2 with the paths of Unix sockets takes 232 bytes.
 const INTRODUCTION_BYTES_MAX: usize = 256;

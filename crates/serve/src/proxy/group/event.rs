@@ -1,26 +1,26 @@
-//! What the log and the list of events say of servers whose state has changed.
+//! Reports changes of a server's state in the log and the list of events.
 
 use std::fmt;
 
 use super::Group;
 
-/// What has become of a server.
+/// A change of a server's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    /// Active checks have succeeded again.
+    /// Active checks succeed again.
     Up,
-    /// They have failed.
+    /// Active checks have failed.
     Down,
-    /// It was taken out for the outcome of its requests.
+    /// The server was ejected because of request outcomes.
     Ejected,
-    /// It is in again after that.
+    /// The server is back after an ejection.
     Back,
-    /// An administrator wants something else of it.
+    /// An administrator has changed it.
     Set,
 }
 
 impl Group {
-    /// Says what has become of a server; `how` goes on behind its name.
+    /// Logs an event of a server; `how` follows its name in the message.
     pub(crate) fn tell(&self, server: u32, event: Event, how: &dyn fmt::Display) {
         let server = self.server(server);
         let (group, label) = (self.plan.name.as_str(), server.label());

@@ -1,4 +1,4 @@
-//! What keeps a group up to date: with its endpoints, with time, and with the configuration in force.
+//! Updates of a group from its endpoints, by the passage of time, and when its configuration is replaced.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use crate::worker::kept::Kept;
 use crate::worker::time_slice::{TimeSlice, at_once};
 
 impl Group {
-    /// Takes over what has changed at the endpoints.
+    /// Takes over changes of the endpoints.
     pub(super) fn refresh(&self, now: Instant) {
         let members = self.take_in(now);
         self.balancer.borrow_mut().update(&members);
@@ -58,8 +58,8 @@ impl Group {
         members
     }
 
-    /// Those that were taken out, for when nobody else is left: some server has to be asked, or a group whose servers
-    /// were all gone for a moment would stay so.
+    /// Ejected servers, used when no other is left: if requests were refused instead, a group whose servers all failed
+    /// for a moment would stay down.
     fn members_out(&self) -> Vec<Member> {
         let member = |(index, _): (u32, Presence)| {
             let share = self.shares[index as usize].get()?;
@@ -69,7 +69,7 @@ impl Group {
         self.located().filter_map(member).collect()
     }
 
-    /// Those of a tier that may get requests.
+    /// Servers of a tier that may get requests.
     fn members_of(&self, tier: Tier, now: Instant) -> Vec<Member> {
         let endpoints = self.endpoints.all().iter().zip(&self.shares).enumerate();
         let member_at = |(index, (endpoint, share)): (usize, (&Endpoint, &Cell<Option<Share>>))| {
@@ -98,13 +98,13 @@ impl Group {
             .map(|address| member(index, endpoint, address, weight))
     }
 
-    /// Counts idle connections with those of the core's other groups.
+    /// Counts idle connections towards the core's limit `kept`.
     pub(crate) fn keep_within(&self, kept: &Rc<Kept>) {
         let servers = self.servers.iter();
         servers.for_each(|server| server.pool.keep_within(kept));
     }
 
-    /// Closes the idle connections that there are; how many.
+    /// Closes the idle connections and returns their number.
     pub(crate) fn give_up_idle(&self) -> usize {
         let give_up = |server: &Rc<Server>| {
             let count = server.pool.len();
@@ -114,7 +114,6 @@ impl Group {
         self.servers.iter().map(give_up).sum()
     }
 
-    /// Frees the objects that connections keep for reuse and returns their number.
     pub(crate) fn free_spare(&self) -> usize {
         let freed = self
             .servers
@@ -123,7 +122,7 @@ impl Group {
         freed.sum()
     }
 
-    /// Closes all idle connections, and those that requests under way still make, once these have their responses.
+    /// Closes all idle connections; a connection in use is closed after its response.
     pub(crate) fn clear(&self) {
         for server in &self.servers {
             server.pool.clear();
@@ -131,7 +130,7 @@ impl Group {
         }
     }
 
-    /// Keeps as many idle connections to each server as are to be ready, until the core stops.
+    /// Keeps `connections_ready` idle connections to each server, until the core stops.
     pub(crate) async fn keep_ready(self: Rc<Self>, worker: Rc<Worker>) {
         let core = &worker.core;
         while !core.is_stopping() {
@@ -143,7 +142,7 @@ impl Group {
                 {
                     match self.connect(server, &Origin::Local, &worker, FOREVER).await {
                         Ok(transport) => server.pool.put(transport, core.now()),
-                        // Requests and checks say what is wrong; here it is tried again in a moment.
+                        // Requests and checks report the error; the next sweep tries again.
                         Err(_) => break,
                     }
                     if core.is_stopping() {
@@ -155,7 +154,7 @@ impl Group {
         }
     }
 
-    /// Closes connections that were idle for too long, and raises the weights of servers in slow start.
+    /// Closes connections that have been idle for too long, and raises the weights of servers in slow start.
     async fn do_due(&self, core: &Core, slice: &mut TimeSlice) {
         let idle_max = self.timeouts.upstream_idle;
         for server in &self.servers {
@@ -167,9 +166,9 @@ impl Group {
         }
     }
 
-    /// Another configuration is in force, and its group has taken over what it needs: the tasks that maintain this one end, and
-    /// the idle connections of the other servers are closed. Requests in flight go on to their end, and their
-    /// connections are closed then.
+    /// Retires the group after another configuration has taken over: ends its tasks, and closes the idle connections to
+    /// servers that the new configuration does not use. Requests in flight are finished; their connections are closed
+    /// afterwards.
     pub(crate) async fn retire(&self, slice: &mut TimeSlice) {
         if self.retirement.begin() == Began::Now {
             for server in &self.servers {
@@ -188,7 +187,7 @@ impl Group {
     }
 }
 
-/// Maintains all groups of a site, until the core stops: one task, since there may be thousands.
+/// Maintains all groups of a site until the core stops. One task serves all, because there may be thousands.
 pub(crate) async fn maintain(groups: Vec<Rc<Group>>, core: Core) {
     while !core.is_stopping() {
         let mut slice = TimeSlice::begin(&core);
@@ -199,7 +198,7 @@ pub(crate) async fn maintain(groups: Vec<Rc<Group>>, core: Core) {
     }
 }
 
-/// A group that was prepared and never put in force retires here.
+/// For a group that was prepared but never came into force.
 impl Drop for Group {
     fn drop(&mut self) {
         self.retire_at_once();

@@ -12,7 +12,7 @@ use crate::proxy::failure::Failure;
 use crate::worker::Worker;
 
 impl Group {
-    /// Whether latency and outcome of a request with this purpose are needed.
+    /// Whether latency and outcome of a request with this purpose are recorded.
     #[inline]
     pub(crate) fn measures(&self, purpose: Purpose) -> bool {
         self.measures.get() || purpose != Purpose::Ordinary
@@ -24,7 +24,7 @@ impl Group {
         self.measures.set(measures);
     }
 
-    /// A server has begun to respond with `status`, `latency` after the request.
+    /// Records the head of a response with `status`, `latency` after the request.
     pub(crate) fn responded(
         &self,
         at: (u32, Purpose),
@@ -43,7 +43,7 @@ impl Group {
         }
     }
 
-    /// A server has not responded, or not to the end.
+    /// Records a request without a complete response.
     pub(crate) fn failed(
         &self,
         reservation: &Reservation,
@@ -69,7 +69,7 @@ impl Group {
         }
     }
 
-    /// Does what follows from the outcome of a request to a server.
+    /// Applies a change of a server's state: log, counters, and the task that brings the server back.
     fn follow(&self, server: u32, change: Option<Change>, worker: &Worker) {
         self.refresh_measures();
         match change {
@@ -85,19 +85,18 @@ impl Group {
         }
     }
 
-    /// Whether requests have taken this server out.
+    /// Whether the server is ejected.
     pub(crate) fn is_out(&self, server: u32) -> bool {
         self.endpoints.all()[server as usize].presence() != Presence::In
     }
 
-    /// Servers that have just failed a request, if there are any.
+    /// Servers that have recently failed a request, if any.
     #[inline]
     pub(super) fn recently_failed(&self, now: Instant) -> Option<Vec<u32>> {
         self.ejection()?.recently_failed(now)
     }
 
-    /// A server has been taken out, here or on another core: its connections are of no more use, and neither is what was
-    /// known of it.
+    /// Closes the connections of an ejected server and resets its counts. The ejection may come from another core.
     pub(super) fn forget(&self, server: u32) {
         self.server(server).pool.drain();
         self.server(server).multiplexed.close();

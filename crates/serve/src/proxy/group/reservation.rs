@@ -1,5 +1,3 @@
-//! A request's reservation of a server's capacity.
-
 use std::fmt;
 use std::rc::Rc;
 
@@ -7,17 +5,17 @@ use super::{Group, Server};
 use crate::proxy::ejection::Purpose;
 use crate::worker::admit::concurrency::Place;
 
-/// A request's reservation of a server's capacity: it counts there until this is dropped.
+/// A request's reservation of a server's capacity, released on drop.
 pub(crate) struct Reservation {
     group: Rc<Group>,
     server: u32,
     purpose: Purpose,
-    /// Where it counts as a request of its client.
+    /// The request's place in the count of its client.
     of_client: Option<Place>,
 }
 
 impl Group {
-    /// Requests a server has in flight: of all cores, when there is a bound on them.
+    /// Requests in flight at a server: of all cores if connections are limited, else of this core.
     pub(super) fn load(&self, server: u32) -> u32 {
         if self.is_limited {
             return self.endpoints.all()[server as usize].in_flight();
@@ -25,7 +23,7 @@ impl Group {
         self.server(server).in_flight.get()
     }
 
-    /// Counts one more request on a server; `None` when that has as many connections as it may have.
+    /// Counts one more request at a server; `None` if its limit of connections is reached.
     pub(super) fn take(self: &Rc<Self>, server: u32, purpose: Purpose) -> Option<Reservation> {
         if self.is_limited && !self.endpoints.all()[server as usize].acquire() {
             return None;
@@ -43,13 +41,12 @@ impl Group {
 }
 
 impl Reservation {
-    /// Counts as a request of its client, too.
+    /// Also counts the request for its client.
     pub(super) fn counts_for_client(mut self, place: Option<Place>) -> Self {
         self.of_client = place;
         self
     }
 
-    /// The server's index in its group.
     pub(crate) fn index(&self) -> u32 {
         self.server
     }
@@ -62,7 +59,6 @@ impl Reservation {
         self.group.server(self.server)
     }
 
-    /// The same, for who keeps it.
     pub(crate) fn shared_server(&self) -> &Rc<Server> {
         &self.group.servers()[self.server as usize]
     }
@@ -81,7 +77,7 @@ impl Drop for Reservation {
         }
         self.group.call_beyond_share();
         if self.purpose == Purpose::Trial {
-            // No effect once its outcome is known.
+            // Has no effect once the outcome of the trial is known.
             self.group.endpoints.give_trial_back(self.server);
         }
     }

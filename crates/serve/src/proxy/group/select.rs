@@ -1,4 +1,4 @@
-//! Which server of a group takes a request.
+//! Selects the server of a group for a request.
 
 use std::rc::Rc;
 
@@ -16,18 +16,18 @@ use crate::proxy::queue::Ticket;
 use crate::proxy::unavailable::Unavailable;
 use crate::worker::admit::key::Key;
 
-/// Which servers are considered.
+/// Which servers a retry may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reach {
-    /// Those that are not known to be out.
+    /// Servers that are not ejected.
     InService,
-    /// Those that have been taken out for what requests met there, too.
+    /// Ejected servers too.
     LastResort,
 }
 
 impl Group {
-    /// Chooses a server by `key` for a request that no server has had yet. One that cannot be repeated avoids servers that
-    /// have just failed others, as long as another in service has room.
+    /// Chooses a server by `key` for the first attempt of a request. A request that cannot be repeated avoids servers
+    /// that have recently failed another one, as long as another server in service has capacity.
     ///
     /// # Errors
     /// As [`Group::reserve`].
@@ -47,8 +47,8 @@ impl Group {
         self.reserve(key, &[], now)
     }
 
-    /// Chooses a server by `key`, none of `avoid`: of those in service, and when a request has failed at all of them, of
-    /// the backups and then of those that were taken out.
+    /// Chooses a server by `key`, but none of `avoid`: among the servers in service, and after a request has failed at
+    /// all of them, among backups and then ejected servers.
     ///
     /// # Errors
     /// [`Unavailable::NoServer`] or [`Unavailable::Full`].
@@ -76,8 +76,8 @@ impl Group {
         self.reserve_beyond(key, avoid)
     }
 
-    /// Chooses one of the servers in service that has room, none of `avoid`: where requests are streams, one that has a stream, as long
-    /// as there is one.
+    /// Chooses a server in service with capacity, but none of `avoid`. With HTTP/2, prefers a server that has a free
+    /// stream.
     #[inline]
     fn reserve_in_service(
         self: &Rc<Self>,
@@ -98,7 +98,7 @@ impl Group {
         }
     }
 
-    /// Chooses one that has a stream, none of `avoid`, nor `full`.
+    /// Chooses a server with a free stream, but neither `full` nor any of `avoid`.
     #[cold]
     fn reserve_with_stream(
         self: &Rc<Self>,
@@ -141,14 +141,15 @@ impl Group {
         };
         loop {
             let server = self.balancer.borrow_mut().choose(&question)?;
-            // Another core may have taken the last connection since it was looked at.
+            // Another core may have taken the last connection since the balancer looked.
             if let Some(reservation) = self.take(server, purpose) {
                 return Some(reservation);
             }
         }
     }
 
-    /// Chooses among the servers that get no requests as long as others take them. O(n), for a request that failed.
+    /// Chooses among the servers that the balancer does not use: backups, then ejected servers. O(n), for failed
+    /// requests only.
     fn reserve_beyond(
         self: &Rc<Self>,
         key: u64,
@@ -171,8 +172,8 @@ impl Group {
         self.take(server, purpose).ok_or(Unavailable::Full)
     }
 
-    /// The lower, the sooner it is asked where no balancer chooses: equal keys go to the same server (rendezvous hashing),
-    /// and others to the one with the fewest requests in flight for its weight.
+    /// Rank of a server when no balancer chooses; the lowest is used. With `hash`, rendezvous hashing sends equal keys
+    /// to the same server; otherwise, the fewest requests in flight per weight.
     fn rank_beyond(&self, server: u32, key: u64) -> (u64, u64) {
         let its = self.server(server);
         match self.plan.balance {
@@ -187,7 +188,7 @@ impl Group {
         }
     }
 
-    /// The servers that have an address and have not failed their checks, with whether they were taken out.
+    /// Servers that have an address, are enabled and pass their checks, with their state of ejection.
     pub(super) fn located(&self) -> impl Iterator<Item = (u32, Presence)> {
         let servers = (0..).zip(self.endpoints.all().iter().zip(&self.shares));
         servers.filter_map(|(index, (endpoint, share))| {
@@ -205,8 +206,8 @@ impl Group {
         })
     }
 
-    /// Reserves a server that is on trial, if there is one and this request may show whether it responds. Requests that can be
-    /// repeated are used first; when none has come for a while, any.
+    /// Reserves a server on trial for this request, if there is one. Requests that may be repeated are preferred; after
+    /// [`TRIAL_PATIENCE`] any request may be the trial.
     #[inline]
     pub(crate) fn reserve_trial(
         self: &Rc<Self>,
@@ -241,7 +242,7 @@ impl Group {
         self.take(server, Purpose::Ordinary)
     }
 
-    /// Reserves as `reserve` does, if no request waits whose turn it is, and the client is within its share.
+    /// Reserves with `reserve`, unless a waiting request comes first or the client has used up its share.
     pub(crate) fn reserve_for(
         self: &Rc<Self>,
         client: Option<Key>,
@@ -265,14 +266,15 @@ impl Group {
         Ok(reservation.counts_for_client(client.and_then(|client| self.clients.enter(client))))
     }
 
-    /// Waits until it makes sense to look for capacity again, until `until` at the latest.
+    /// Waits until another attempt to reserve makes sense, or `until`.
     async fn wait(&self, ticket: &Ticket<'_>, core: &Core, until: Instant) {
         let next = self.next_waiting();
         let is_next = |next: Option<u64>| next.is_some_and(|next| ticket.is(next));
         if self.is_limited && is_next(next) && ticket.enter_line().await {
             return;
         }
-        // The first looks for all when every client has its share.
+        // If all waiting clients are beyond their shares, nothing wakes the queue: the first request retries
+        // periodically.
         let look = core.now() + SHARE_LOOK;
         let looks = ticket.is_first() && (next.is_none() || !self.is_limited);
         let until = if looks { until.min(look) } else { until };
@@ -282,7 +284,8 @@ impl Group {
         }
     }
 
-    /// [`Group::reserve_first`], or [`Group::reserve`] when servers are to be avoided, waiting for capacity until `until`.
+    /// [`Group::reserve_first`], or [`Group::reserve`] if there are servers to avoid, waiting for capacity until
+    /// `until`.
     pub(crate) async fn reserve_or_wait(
         self: &Rc<Self>,
         method: Method,
@@ -297,7 +300,7 @@ impl Group {
                 [] => self.reserve_first(method, key, core.now()),
                 _ => self.reserve(key, avoid, core.now()),
             };
-            // Requests that wait already come first.
+            // Requests that already wait come first.
             let placed = match &ticket {
                 None => self.reserve_for(client, reserve),
                 Some(ticket) if self.next_waiting().is_some_and(|it| ticket.is(it)) => {

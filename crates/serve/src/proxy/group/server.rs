@@ -1,5 +1,5 @@
-//! One server of a group on one core: its names, its address at present, its idle connections, and what is in flight.
-//! Groups of two configurations may share it; what a configuration makes of it is theirs.
+//! One server of a group on one core: its names, current address, idle connections and requests in flight. The groups
+//! of two configurations may share it; settings of a configuration are in the group.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -15,29 +15,29 @@ use crate::proxy::ewma::Ewma;
 use crate::proxy::multiplexed::MultiplexedSet;
 use crate::proxy::pool::Pool;
 
-/// One server of a group; it has no address while its endpoint is vacant.
+/// One server of a group. It has no address while its endpoint is vacant.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// As it was written, for people.
+    /// The name in the configuration.
     pub(crate) name: String,
-    /// Its Host for requests that have none (HTTP/1.0).
+    /// Host field for requests without one (HTTP/1.0).
     pub(crate) authority: String,
-    /// The name that its certificate is for.
+    /// The name expected in its certificate.
     pub(super) host: String,
     pub(crate) pool: Pool,
     pub(crate) multiplexed: MultiplexedSet,
-    /// Where it is now; `None` while its endpoint is vacant.
+    /// Current address; `None` while its endpoint is vacant.
     pub(super) address: RefCell<Option<Address>>,
-    /// Whether it is at an address that its name does not say.
+    /// Whether its address differs from its name.
     has_other_address: Cell<bool>,
-    /// What a sticky cookie says for it: it changes when the address does.
+    /// Value of the stickiness cookie; changes with the address.
     pub(super) identity: Cell<u64>,
     pub(super) in_flight: Cell<u32>,
-    /// What came of requests to it.
+    /// Counters of the server's responses.
     pub(crate) responses: Responses,
-    /// How fast it has responded; only where that is needed.
+    /// Moving average of the latency; used by `peak_ewma` only.
     pub(super) latency: RefCell<Ewma>,
-    /// Groups that use it and have not retired.
+    /// Number of groups that use it and have not retired.
     pub(super) users: Cell<u32>,
 }
 
@@ -46,14 +46,15 @@ impl Server {
         Self {
             name: server.address.to_string(),
             authority: match &server.address {
-                // A path is no host.
+                // A path is not a host name.
                 ServerAddress::Unix(_) => "localhost".to_owned(),
                 address => address.to_string(),
             },
             host: match &server.address {
                 ServerAddress::Ip(address) => address.ip().to_string(),
                 ServerAddress::Name { host, .. } => host.clone(),
-                // Not the target, which whoever forges the record chooses: the domain behind `_service._proto.` (RFC 6125).
+                // The domain after `_service._proto.` (RFC 6125), not the target of the record, which an attacker who
+                // forges the record chooses.
                 ServerAddress::Srv(name) => {
                     let labels = name.split('.');
                     let domain: Vec<&str> =
@@ -74,12 +75,11 @@ impl Server {
         }
     }
 
-    /// Where it is now; `None` when its endpoint is vacant.
     pub(crate) fn address(&self) -> Option<Address> {
         self.address.borrow().clone()
     }
 
-    /// The server has another address now, or none.
+    /// Sets the address. A change closes idle connections and resets what was measured.
     pub(super) fn move_to(&self, address: Option<Address>) {
         if *self.address.borrow() != address {
             self.pool.drain();
@@ -93,13 +93,13 @@ impl Server {
         }
     }
 
-    /// One more group has requests for it.
+    /// Counts one more group that uses the server.
     pub(super) fn begin_use(&self) {
         self.users.set(self.users.get() + 1);
     }
 
-    /// Records that one group fewer uses this server. After the last one, no connection is kept, and the idle connections are
-    /// returned for closing; requests in flight continue to their end.
+    /// Counts one group less that uses the server. After the last one no connection is kept; the idle ones are
+    /// returned, and the caller closes them. Requests in flight are finished.
     pub(super) fn end_use(&self) -> impl Iterator<Item = Transport> + use<> {
         self.users.set(self.users.get() - 1);
         let is_last = self.users.get() == 0;
@@ -110,12 +110,11 @@ impl Server {
         idle.into_iter().flatten()
     }
 
-    /// Whether a group that has not retired uses it.
     pub(crate) fn is_in_use(&self) -> bool {
         self.users.get() > 0
     }
 
-    /// How the log tells it from others: its name as it was written, and its address where the name may have several.
+    /// Label in the log: the name, followed by the address if it differs.
     pub(crate) fn label(&self) -> String {
         match self.address().map(|address| address.to_string()) {
             Some(address) if address != self.name => format!("{} ({address})", self.name),
@@ -125,7 +124,7 @@ impl Server {
 }
 
 impl Destination for Server {
-    /// [`Server::label`], without an allocation where the name is all.
+    /// [`Server::label`], without an allocation if the name is enough.
     fn known_as(&self) -> Cow<'_, str> {
         match self.has_other_address.get() {
             false => Cow::Borrowed(&self.name),
@@ -134,7 +133,7 @@ impl Destination for Server {
     }
 }
 
-/// The same on every core and after every restart.
+/// Hash of the address, the same on every core and after a restart.
 pub(super) fn identity(address: &Address) -> u64 {
     hash::key(address.to_string().as_bytes())
 }

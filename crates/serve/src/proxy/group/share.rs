@@ -1,4 +1,5 @@
-//! A client's share of the capacity of a group: a client may have a multiple of the requests in flight that the group can still take.
+//! A client's share of the capacity of a group: its requests in flight are limited to a multiple of the group's free
+//! capacity.
 
 use std::net::IpAddr;
 
@@ -11,12 +12,12 @@ use crate::worker::Worker;
 use crate::worker::admit::key::Key;
 
 impl Group {
-    /// Whether the capacity has a bound. Clients then have shares of it.
+    /// Whether the capacity is limited, so that clients have shares of it.
     pub(crate) fn has_shares(&self) -> bool {
         self.is_limited || self.speaks_http2()
     }
 
-    /// The client with this address. A bound that each core has for itself is counted by core.
+    /// Key of the client with this address. If each core has its own limit, clients are counted per core.
     pub(crate) fn client(&self, address: IpAddr, worker: &Worker) -> Key {
         let number = match self.is_limited {
             true => self.number,
@@ -28,7 +29,8 @@ impl Group {
         key
     }
 
-    /// Whether the client may have one more request in flight. Where nothing is free, all wait alike.
+    /// Whether the client may have one more request in flight. With no free capacity, always true: all clients wait
+    /// alike.
     pub(super) fn is_within_share(&self, client: Key) -> bool {
         let requests = self.clients.requests(client);
         if requests == 0 {
@@ -42,7 +44,7 @@ impl Group {
         is_within || free == 0
     }
 
-    /// Requests that a server can still take.
+    /// Number of further requests that a server accepts.
     fn free(&self, server: u32) -> u32 {
         let endpoint = &self.endpoints.all()[server as usize];
         match self.plan.protocol {
@@ -54,20 +56,21 @@ impl Group {
         }
     }
 
-    /// Number of the waiting request whose turn it is; none if the clients of all have their shares.
+    /// Number of the next waiting request, if the client of any waiting request is within its share.
     pub(super) fn next_waiting(&self) -> Option<u64> {
         self.queue.next(|client| self.is_within_share(client))
     }
 
-    /// A request has ended. Where all that wait are beyond the shares of their clients, nothing else wakes them.
+    /// Called when a request has ended. If all waiting requests are beyond the shares of their clients, nothing else
+    /// wakes them.
     pub(super) fn call_beyond_share(&self) {
         if !self.queue.is_empty() && self.queue.is_outside_line() {
             self.queue.call(|client| self.is_within_share(client));
         }
     }
 
-    /// A request was woken whose turn it is not: wakes the one whose turn it is. If there is none, queues of other cores get what
-    /// it was woken for.
+    /// Passes on a wake-up from a request that is not the next: wakes the next request, or lets queues of other cores
+    /// have the capacity.
     pub(super) fn pass_call(&self) {
         match self.next_waiting() {
             Some(_) => self.queue.call(|client| self.is_within_share(client)),
@@ -97,7 +100,7 @@ mod tests {
     use crate::proxy::endpoints::Endpoints;
     use crate::worker::client_counts::{ClientCounts, CoreClientCounts};
 
-    /// A group of one server that may have one request.
+    /// A group of one server with a limit of one request.
     fn group() -> Rc<Group> {
         let text = "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [\"127.0.0.1:9\"]\nconnections_max = 1\n";
         let parsed = onrush_config::parse(text, std::path::Path::new("onrush.toml")).unwrap();

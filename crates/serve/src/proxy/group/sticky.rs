@@ -1,4 +1,4 @@
-//! Cookies that make clients come back to the server that they had.
+//! Session stickiness by cookie.
 
 use onrush_http::cookie;
 use onrush_http::forwarded::Scheme;
@@ -7,7 +7,7 @@ use onrush_http::request::RequestHead;
 use super::{Group, NO_SERVER};
 
 impl Group {
-    /// The server that the client's cookie names; [`NO_SERVER`] when it names none.
+    /// Index of the server in the client's cookie, or [`NO_SERVER`].
     pub(crate) fn sticks_to(&self, head: &RequestHead<'_, '_>) -> u32 {
         let named = self.plan.sticky.as_ref().and_then(|sticky| {
             let value = cookie::find(head.headers, &sticky.cookie)?;
@@ -19,8 +19,8 @@ impl Group {
         named.map_or(NO_SERVER, |index| index as u32)
     }
 
-    /// The cookie that makes a client, which asks by `scheme`, come back to this server, in groups that want that. What came
-    /// over TLS is never to travel without (RFC 6265 5.4).
+    /// The stickiness cookie of this server for a client that uses `scheme`, if the group has stickiness. With HTTPS it
+    /// is `Secure`, so that it is never sent over plain HTTP (RFC 6265 5.4).
     pub(crate) fn cookie(&self, server: u32, scheme: Scheme) -> Option<String> {
         let sticky = self.plan.sticky.as_ref()?;
         let age_max = match sticky.age_max {

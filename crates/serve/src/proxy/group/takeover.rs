@@ -1,5 +1,5 @@
-//! How a group is made: of its configuration, and of what it takes over from the one of the configuration before, on the same
-//! core. Those are servers with their connections, latencies and requests in flight, and what is known against them.
+//! Construction of a group from its configuration and from the same group in the previous configuration, on the same
+//! core. Taken over are servers with their connections, latencies and requests in flight, and the counts of ejection.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -25,9 +25,9 @@ use crate::worker::client_counts::CoreClientCounts;
 use crate::worker::time_slice::TimeSlice;
 
 impl Group {
-    /// Prepares a group in slices. `seed` differs between cores. Connections to unchanged servers, and what this core knows of
-    /// these servers, are taken from `before`, the same group in the previous configuration; `endpoints` is based on its
-    /// endpoints.
+    /// Prepares a group in slices. `seed` differs between cores. Unchanged servers, with their connections and state,
+    /// are taken over from `before`, the same group in the previous configuration; `endpoints` were built from the
+    /// endpoints of `before`.
     pub(crate) async fn prepare(
         upstream: &Upstream,
         timeouts: Timeouts,
@@ -105,11 +105,11 @@ fn budget(upstream: &Upstream, before: Option<&Group>) -> RetryBudget {
     )
 }
 
-/// What a group takes over.
+/// The part of the previous group that is taken over.
 pub(super) struct Unchanged<'b> {
-    /// The group before, when connections to its servers are as they are to be.
+    /// The previous group, if its connections can be reused.
     before: Option<&'b Group>,
-    /// The position there of the server at each endpoint, if that is the same.
+    /// For each endpoint, the index there of the same server, if any.
     positions: Vec<Option<usize>>,
 }
 
@@ -132,7 +132,7 @@ impl<'b> Unchanged<'b> {
         Self { before, positions }
     }
 
-    /// The server for each endpoint: the one that there was, or a new one.
+    /// The server of each endpoint, taken over or new.
     pub(super) async fn servers(
         &self,
         upstream: &Upstream,
@@ -156,15 +156,16 @@ impl<'b> Unchanged<'b> {
         servers
     }
 
-    /// What was known against the servers, and the position there of the server in each endpoint.
+    /// Ejection of the previous group, and for each endpoint the index there of its server.
     fn ejection(&self) -> Option<(&'b Ejection, &[Option<usize>])> {
         Some((self.before?.ejection.as_ref()?, &self.positions))
     }
 }
 
 impl Group {
-    /// Whether a connection to a server of this group is what one of `upstream` would be. The names in it follow from the
-    /// server's address, which is the same. One that requests of both would share has its group's timeouts.
+    /// Whether connections of this group can be used by the group of `upstream`. Host names need no comparison, because
+    /// they follow from the server's address, which is the same. A connection shared by several requests has the
+    /// timeouts of its group, so these must be equal with HTTP/2.
     fn connects_alike(
         &self,
         upstream: &Upstream,
@@ -232,7 +233,7 @@ mod tests {
         Upstream::new("app".into(), servers.collect())
     }
 
-    /// The group of a configuration behind that of `before`.
+    /// The group in a configuration that follows that of `before`.
     fn group(
         upstream: &Upstream,
         tls: Option<&Arc<Connector>>,
@@ -267,7 +268,6 @@ mod tests {
         Arc::new(Connector::new(setup).expect("no file is read").0)
     }
 
-    /// A connection to a listener.
     async fn connection(site: &TestCore) -> Transport {
         let (listener, address) = site.listen();
         let stream = Stream::connect(&site.core, &Address::Tcp(address), None).await;
@@ -304,7 +304,7 @@ mod tests {
             before.retire_at_once();
             assert_eq!(server(&before, 1).pool.len(), 0);
             assert_eq!(server(&after, 2).pool.len(), 1);
-            // A request of before ends.
+            // A request of the previous configuration ends.
             server(&before, 1).pool.put(connection(&site).await, NOW);
             assert_eq!(server(&before, 1).pool.len(), 0);
             drop(before);
@@ -491,7 +491,7 @@ mod tests {
                 let after = group(&upstream(servers), None, in_force.as_deref());
                 if let Some(before) = in_force.replace(Rc::clone(&after)) {
                     before.retire_at_once();
-                    // Requests hold some groups for as long as they last.
+                    // Some groups are kept by requests in flight.
                     old.extend(Some(before).filter(|_| is_held));
                 }
                 let (stay, gone): (Vec<_>, Vec<_>) =

@@ -1,4 +1,4 @@
-//! What a group says of its servers, on one core.
+//! Current state of a group on one core, for the admin interface.
 
 use super::views::{GroupView, ServerState, ServerView};
 use super::{Group, Server};
@@ -6,7 +6,7 @@ use crate::proxy::ejection::Presence;
 use crate::proxy::endpoints::Endpoint;
 
 impl Group {
-    /// How it is now, with the requests of this core.
+    /// Snapshot of the group, with the requests of this core.
     pub(crate) fn view(&self) -> GroupView {
         let servers = self.endpoints.all().iter().zip(&self.servers);
         let servers = servers.filter_map(|(endpoint, server)| view(endpoint, server));
@@ -25,7 +25,7 @@ impl Group {
     }
 }
 
-/// `None` for what may be an address of a name and is none at present.
+/// `None` for an endpoint without an address (a name may have fewer addresses than endpoints).
 fn view(endpoint: &Endpoint, server: &Server) -> Option<ServerView> {
     let location = endpoint.location()?;
     let state = match endpoint.presence() {

@@ -5,36 +5,35 @@ use std::ops::SubAssign;
 use crate::observe::latency::Histogram;
 use crate::proxy::endpoints::Duty;
 
-/// One group of servers.
 #[derive(Clone, Debug)]
 pub struct GroupView {
-    /// As it is configured.
+    /// Name in the configuration.
     pub name: String,
-    /// Requests on their way to its servers.
+    /// Requests in flight to its servers.
     pub in_flight: u64,
     /// Requests that wait for capacity.
     pub queued: u64,
-    /// How many may.
+    /// Limit of `queued`.
     pub queue_max: u64,
     /// In the order of the configuration.
     pub servers: Vec<ServerView>,
 }
 
-/// What is believed of a server.
+/// Health of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ServerState {
-    /// It may have requests.
+    /// It may get requests.
     Up,
     /// Active checks have failed.
     Down,
-    /// It was taken out for the outcome of its requests.
+    /// Taken out because of request outcomes.
     Ejected,
-    /// It gets one request, to show whether it responds again.
+    /// The next suitable request shows whether it responds again.
     OnTrial,
 }
 
 impl ServerState {
-    /// All of them.
+    /// All states.
     pub const ALL: [ServerState; 4] = [
         ServerState::Up,
         ServerState::Down,
@@ -42,7 +41,7 @@ impl ServerState {
         ServerState::OnTrial,
     ];
 
-    /// A word for it.
+    /// Name of the state, for display.
     pub fn name(self) -> &'static str {
         match self {
             ServerState::Up => "up",
@@ -56,39 +55,39 @@ impl ServerState {
 /// One server, or one address of a name.
 #[derive(Clone, Debug)]
 pub struct ServerView {
-    /// As it is configured.
+    /// Name in the configuration.
     pub name: String,
-    /// Where it is.
+    /// Current address.
     pub address: String,
-    /// What is believed of it.
+    /// Health.
     pub state: ServerState,
-    /// What an administrator wants of it.
+    /// Administrative state.
     pub duty: Duty,
-    /// Its share.
+    /// Weight in load balancing.
     pub weight: u32,
-    /// Whether that was set by hand.
+    /// Whether the weight was set through the admin interface.
     pub is_weighed: bool,
-    /// Whether it gets requests only when no other can take them.
+    /// Whether it gets requests only when no primary server is available.
     pub is_backup: bool,
-    /// Requests on their way to it.
+    /// Requests in flight.
     pub in_flight: u64,
-    /// How many may be.
+    /// Limit of `in_flight`.
     pub connections_max: Option<u32>,
     /// Idle connections to it.
     pub idle: u64,
-    /// Responses by the first digit of the status; index 0 is for attempts that failed.
+    /// Responses by the first digit of the status; index 0 counts failed attempts.
     pub statuses: [u64; 6],
-    /// From a request to the first byte of its response.
+    /// Time from the request to the first byte of its response.
     pub first_byte: Histogram,
-    /// From a request to the last byte of its response; to the first one of a response that was cut off, and of a tunnel.
+    /// Time from the request to the last byte of its response; for tunnels and truncated responses, to the first byte.
     pub duration: Histogram,
-    /// How often it was taken out for the outcome of its requests.
+    /// Number of ejections.
     pub ejections: u64,
 }
 
 impl GroupView {
-    /// Makes one server of those with the same address, as of two names that lead there: counts and weights of those that get
-    /// requests add up, and the state is that of the one that is best off.
+    /// Merges servers with the same address, for example two names that resolve to it. Counts, and the weights of
+    /// enabled servers, are added; the state is the better of the two.
     pub fn merge_by_address(&mut self) {
         let mut merged: Vec<ServerView> = Vec::with_capacity(self.servers.len());
         for server in self.servers.drain(..) {
@@ -102,7 +101,7 @@ impl GroupView {
 }
 
 impl ServerView {
-    /// Takes in another one that is at the same place.
+    /// Adds another entry of the same address.
     fn merge(&mut self, other: &ServerView) {
         let weight = |of: &ServerView| match of.duty {
             Duty::Serve => of.weight,
@@ -122,7 +121,7 @@ impl ServerView {
         self.add(other);
     }
 
-    /// Less is better off.
+    /// Rank of the state; lower is better.
     fn standing(&self) -> (Duty, u8) {
         let state = match self.state {
             ServerState::Up => 0,
@@ -146,7 +145,7 @@ impl ServerView {
 }
 
 impl SubAssign<&ServerView> for ServerView {
-    /// What has come since the other one was taken of the same; what it is now stays.
+    /// Subtracts an earlier snapshot from the counters; states and gauges stay.
     fn sub_assign(&mut self, before: &ServerView) {
         for (count, less) in self.statuses.iter_mut().zip(before.statuses) {
             *count = count.saturating_sub(less);
