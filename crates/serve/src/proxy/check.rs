@@ -1,5 +1,5 @@
-//! Active checks of a group's servers, made by one core for all: what is sent, and what is made of the response. When to
-//! check and what to believe is decided in `health.rs`.
+//! Active checks of a group's servers, made by one core for all cores: sends the request and evaluates the response.
+//! `health.rs` decides when to check and when the state changes.
 
 mod grpc;
 mod http2;
@@ -19,7 +19,7 @@ use super::health::{Fault, Health, Outcome, State};
 use crate::limits::CHECK_BYTES_MAX;
 use crate::worker::Worker;
 
-/// Checks one server of `group` again and again, until the core stops.
+/// Checks one server of `group` periodically, until the core stops.
 pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
     let Some(rules) = &group.plan.health else {
         return;
@@ -37,7 +37,7 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
             .await;
         let address = group.server(server).address();
         if address != watched {
-            // Another server has taken the endpoint over: nothing is known of it.
+            // The endpoint has another server now, with unknown state.
             let seed = core.now_exact().nanoseconds();
             health = Health::new(rules.into(), seed, core.now());
             watched.clone_from(&address);
@@ -51,13 +51,13 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
         let outcome = match check(&group, server, &address, &worker).await {
             Ok(()) => Outcome::Passed,
             Err(_) if core.is_stopping() => return,
-            // The server is asked again at once: its time was spent by us.
+            // This core was stalled for much of the timeout: check again at once.
             Err(Fault::Exchange(failure))
                 if failure.is_timeout() && worker.was_held_up(rules.timeout) =>
             {
                 continue;
             }
-            // The check has no result for the server, like a socket error (SOCKERR) in HAProxy.
+            // No result for the server, like a socket error (SOCKERR) in HAProxy.
             Err(Fault::Exchange(failure)) if failure.is_local_shortage() => {
                 let what = format_args!(
                     "could not check {address}, a server of {}: {failure}",
@@ -96,7 +96,7 @@ fn at_port(address: Address, port: Option<u16>) -> Address {
     }
 }
 
-/// One check, from the connection to the last byte that matters.
+/// Makes one check, from the connection to the last byte needed.
 async fn check(
     group: &Group,
     server: u32,
@@ -124,7 +124,7 @@ async fn check(
     };
     match &rules.check {
         Check::Tcp => {
-            // What is sent, if anything is, makes no difference: it is connected.
+            // The connection is all that is checked; an error of sending (PROXY protocol header, TLS) does not matter.
             transport.set_deadline(Some(until));
             let _ = transport.flush().await;
             Ok(())
@@ -166,7 +166,7 @@ async fn check(
     }
 }
 
-/// Sends the request with this head in the words of the group's protocol.
+/// Sends a request with this head in the group's protocol.
 async fn ask_for_page(
     (transport, group): (&Transport, &Group),
     head: &str,
@@ -194,7 +194,7 @@ struct Response {
     body_fits: bool,
 }
 
-/// Sends `request` and reads the response, as far as anything depends on it.
+/// Sends `request` and reads the response up to the part that decides the check.
 async fn ask(
     transport: &Transport,
     request: &[u8],
@@ -228,7 +228,7 @@ async fn ask(
     }
 }
 
-/// What is known by what has been received; `None` when more is needed.
+/// Evaluates the bytes received so far; `None` if more are needed.
 fn judge(
     received: &[u8],
     pattern: Option<&Pattern>,
@@ -260,7 +260,7 @@ fn judge(
     }
 }
 
-/// The payload of a body that has arrived, and whether that is all of it.
+/// The received part of a body without its framing, and whether it is complete.
 fn payload(
     mut bytes: &[u8],
     framing: Framing,

@@ -1,4 +1,4 @@
-//! The response's way: from the server to the client.
+//! Relays a response from an HTTP/1 server to the client.
 
 use std::time::Duration;
 
@@ -15,36 +15,36 @@ use crate::exchange::reply::Reply;
 use crate::limits::INTERIM_RESPONSES_MAX;
 use crate::observe::meter::Message;
 
-/// Everything a response passes on its way.
+/// State of a response being relayed.
 pub(crate) struct Download<'a> {
     pub(crate) attempt: Attempt<'a>,
-    /// Where the response comes from.
+    /// The connection to the server.
     pub(crate) server: &'a Transport,
     pub(crate) server_input: &'a mut Input,
     pub(crate) reply: Reply<'a>,
 }
 
-/// What a complete response leaves behind.
+/// State of the connection to the server after a complete response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Done {
-    /// The connection to the server may serve another request.
+    /// It may carry another request.
     Reusable,
-    /// It may not.
+    /// It must be closed.
     Spent,
     /// It has become a tunnel.
     Tunnel,
 }
 
-/// What the bytes received so far begin with.
+/// What the received bytes start with.
 enum Begun {
     Nothing,
-    /// A 1xx, which has been written.
+    /// A 1xx response, which has been written for the client.
     Interim,
     Response(Relay, Done),
 }
 
 impl<'a> Download<'a> {
-    /// Sends the whole request, which is queued, and relays the response.
+    /// Sends the whole request, already queued, and relays the response.
     pub(crate) async fn send_and_run(&mut self) -> Result<Done, Failure> {
         let wait = self.attempt.timeouts().upstream_first_byte;
         let deadline = self
@@ -59,11 +59,11 @@ impl<'a> Download<'a> {
         self.run().await
     }
 
-    /// Relays the response, up to its last byte, which may still stand in the output.
+    /// Relays the response up to its last byte, which may not be sent yet.
     pub(crate) async fn run(&mut self) -> Result<Done, Failure> {
         let (mut relay, done) = self.head().await?;
         if done == Done::Tunnel {
-            // What follows its head has no end that could be written.
+            // A tunnel's bytes have no framing and are relayed elsewhere.
             return Ok(done);
         }
         let begun = self.attempt.worker.core.now();
@@ -86,7 +86,7 @@ impl<'a> Download<'a> {
             self.flush().await.map_err(Failure::Client)?;
             let (from, to) = (|| self.server.as_plain(), || self.reply.as_plain());
             if let Some(ends) = Ends::new(relay.verbatim_left(), from, to) {
-                // Boxed: only long bodies need room for it.
+                // Boxed: only long bodies need memory for it.
                 Box::pin(self.splice(ends, &mut relay)).await?;
                 if relay.is_complete() {
                     break;
@@ -107,7 +107,7 @@ impl<'a> Download<'a> {
         Ok(done)
     }
 
-    /// Says by its name whether a trailer passes.
+    /// Returns a predicate on the names of trailers: whether to relay them.
     pub(super) fn trailer_filter(&self, relay: &mut Relay) -> impl Fn(&[u8]) -> bool + use<'a> {
         let (trailers, exchange) = (relay.trailers(), self.attempt.exchange);
         let of_connection = relay.take_connection_fields();
@@ -126,7 +126,7 @@ impl<'a> Download<'a> {
         self.server.set_deadline(Some(deadline));
     }
 
-    /// Waits for more of the response, as long as there is somebody to get it.
+    /// Receives more of the response, unless the client hangs up.
     pub(super) async fn receive(&mut self) -> Result<Result<usize, Error>, Failure> {
         let received = self.server.recv(self.server_input);
         let received = self.reply.unless_hung_up(received).await;
@@ -160,7 +160,7 @@ impl<'a> Download<'a> {
         }
     }
 
-    /// Looks for a head at the start of what has arrived and writes it for the client.
+    /// Parses a head at the start of the input and writes it for the client.
     fn begin(&mut self) -> Result<Begun, Failure> {
         if self.server_input.is_empty() {
             return Ok(Begun::Nothing);
@@ -194,25 +194,28 @@ impl<'a> Download<'a> {
         Ok(Begun::Response(relay, done))
     }
 
-    /// Sends what is written to the client. Its error is the client's.
+    /// Sends the output to the client.
+    ///
+    /// # Errors
+    /// The error of the client's connection.
     pub(super) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         self.reply.flush(self.client_patience())
     }
 
-    /// How long the client may take for each of the bytes that it is sent.
+    /// Timeout for each send to the client.
     pub(super) fn client_patience(&self) -> Duration {
         let timeouts = self.attempt.timeouts();
         if self.attempt.progress.is_request_sent() {
             timeouts.client_send
         } else {
-            // The upload may be waiting for the client at the same time; a connection has one deadline.
+            // The upload may be waiting for the client at the same time, and a connection has one deadline.
             timeouts.client_send.max(timeouts.client_body)
         }
     }
 }
 
 impl Download<'_> {
-    /// Passes what is left of the response's body to the client, or returns where more of it has to be received.
+    /// Splices the rest of the body to the client; returns early when the rest must be received into a buffer.
     pub(super) async fn splice(
         &mut self,
         ends: Ends<'_>,
@@ -236,7 +239,7 @@ impl Download<'_> {
     }
 }
 
-/// What was received of a body.
+/// Handles the result of receiving a part of the body.
 pub(super) fn body_received(
     received: Result<usize, Error>,
     relay: &mut Relay,

@@ -1,4 +1,4 @@
-//! Why a server has not responded to a request, and what that means for the client.
+//! Why a request got no complete response from a server, and the consequences for the client.
 
 use std::fmt;
 
@@ -11,44 +11,44 @@ use onrush_tls::Transport;
 use super::unavailable::Unavailable;
 use crate::observe::record::Class;
 
-/// What went wrong, and whose fault it was.
+/// Why a request failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failure {
-    /// No server takes it.
+    /// No server accepts the request.
     Unavailable(Unavailable),
     /// No connection to the server.
     Connect(Error),
-    /// The connection ended, failed or timed out before any byte of the response.
+    /// The connection failed or timed out before any byte of the response.
     NoResponse(Error),
     /// The server ended the connection before any byte of the response.
     Closed,
     /// The server ended the connection within the head of the response.
     EndedWithin,
-    /// The server has ended the stream of the request before any byte of the response (RFC 9113 5.4.2), for this reason.
+    /// The server reset the stream before any byte of the response (RFC 9113 5.4.2).
     StreamReset(Code),
-    /// The server has said that it did nothing for the request, for this reason (RFC 9113 8.7).
+    /// The server has not processed the request (RFC 9113 8.7), for this reason.
     Unprocessed(&'static str),
-    /// The server takes no WebSocket on its streams, and was not asked for one (RFC 8441 3).
+    /// The server does not support WebSocket over HTTP/2 (RFC 8441 3); the request was not sent.
     NoWebSocket,
-    /// What the server sent is no valid response.
+    /// The response is malformed.
     BadResponse(Fault),
-    /// A response whose status says that another server should be asked. It was not relayed.
+    /// A response whose status asks for a retry on another server. It was not relayed.
     Status(u16),
     /// A response that is replaced by an error page.
     Intercepted(u16),
-    /// The response has a field that the route refuses. It was not relayed.
+    /// A response with a field that the route refuses. It was not relayed.
     Unwanted,
-    /// The response ended before it was complete. The client has the first part of it.
+    /// The response ended early, after its first part was relayed.
     Cut(Fault),
-    /// So did the stream that it came on, by a reset of the server for this reason.
+    /// As `Cut`, by a stream reset from the server.
     CutByReset(Code),
-    /// The client sent a body that is none, or is too large.
+    /// The client's body is malformed or too large.
     BadRequest(Refusal),
-    /// The client is gone.
+    /// The client's connection failed.
     Client(Error),
 }
 
-/// What is wrong with a message, and where.
+/// A fault in a message, and its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     what: &'static str,
@@ -89,7 +89,8 @@ impl fmt::Display for Fault {
 }
 
 impl Failure {
-    /// Whether the server may never have seen the request: it closed an idle connection while we took it.
+    /// Whether the server may never have seen the request: it may have closed an idle connection just when the request
+    /// was sent on it.
     pub(crate) fn is_stale_connection(&self) -> bool {
         match self {
             Failure::Closed | Failure::EndedWithin => true,
@@ -110,7 +111,7 @@ impl Failure {
         }
     }
 
-    /// Whether the server took longer than it may to be connected to or to begin its response.
+    /// Whether the server took too long to accept the connection or to start its response.
     pub(crate) fn is_timeout(&self) -> bool {
         match self {
             Failure::Connect(error) | Failure::NoResponse(error) => error.kind == Kind::TimedOut,
@@ -131,13 +132,12 @@ impl Failure {
         }
     }
 
-    /// Whether the attempt failed for a lack of local resources, such as descriptors or ports. It does not count against the
-    /// server.
+    /// Whether local resources such as descriptors or ports are exhausted. This does not count against the server.
     pub(crate) fn is_local_shortage(&self) -> bool {
         matches!(self, Failure::Connect(error) | Failure::NoResponse(error) if error.is_local_shortage())
     }
 
-    /// The status for the client (RFC 9110 15.6.3 to 15.6.5); `None` when it can have none any more.
+    /// Status of the response to the client (RFC 9110 15.6.3 to 15.6.5); `None` if no response can be sent any more.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
             Failure::Unavailable(_) => Some(503),
@@ -163,8 +163,8 @@ impl Failure {
         }
     }
 
-    /// What the client's stream is reset with, instead of a response or behind the part of it that there is: clients of gRPC tell
-    /// by the code whether a deadline has passed, and whether they may ask again.
+    /// Error code for a reset of the client's stream, instead of a response or after a part of it: from the code, gRPC
+    /// clients learn whether the deadline has passed and whether they may retry.
     pub(crate) fn code(&self) -> Option<Code> {
         match self {
             Failure::StreamReset(Code::CANCEL) => Some(Code::CANCEL),
@@ -189,15 +189,15 @@ impl Failure {
 }
 
 impl Failure {
-    /// Resets the connection to the server when the client is gone: an orderly end would not say that no response is needed
-    /// any more, as it might be the end of our side only.
+    /// Resets the connection to the server if the client is gone. An orderly close might mean only that the request has
+    /// ended, while the response is still wanted.
     pub(crate) fn tell(&self, server: &Transport) {
         if let Failure::Client(_) = self {
             server.reset_when_dropped();
         }
     }
 
-    /// Further fields of that response.
+    /// Additional header fields of the error response.
     pub(crate) fn fields(&self) -> &'static [(&'static str, &'static str)] {
         match self {
             Failure::Unavailable(_) => &[("Retry-After", "1")],
@@ -206,7 +206,7 @@ impl Failure {
         }
     }
 
-    /// How it is counted.
+    /// Class in metrics and logs.
     pub(crate) fn class(&self) -> Class {
         match self {
             Failure::Unavailable(Unavailable::NoServer) => Class::NoServer,
@@ -229,7 +229,7 @@ impl Failure {
         }
     }
 
-    /// The same, unless there was a response whose status says it.
+    /// The class, unless the status of the server's response already describes the failure.
     pub(crate) fn class_without_status(&self) -> Option<Class> {
         match self {
             Failure::Status(_) | Failure::Intercepted(_) => None,
@@ -237,7 +237,7 @@ impl Failure {
         }
     }
 
-    /// One clause for the client, without details.
+    /// A clause for the error response to the client, without details.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Failure::Unavailable(Unavailable::NoServer) => "no server is available",

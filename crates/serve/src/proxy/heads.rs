@@ -1,4 +1,4 @@
-//! Heads of responses on their way from a server to the client, whatever the server speaks.
+//! Relays heads of responses from a server to the client, for HTTP/1 and HTTP/2 servers.
 
 use onrush_http::response::ResponseHead;
 use onrush_http::{Framing, Method, Version, header_is};
@@ -16,27 +16,27 @@ use crate::rules::error_page::Form;
 use crate::rules::forwarding::GROWTH_MAX;
 use crate::worker::hop::ConnectionFields;
 
-/// A response whose head is written.
+/// A response whose head has been written for the client.
 pub(super) struct Opened {
-    /// What its body goes through.
+    /// Encoder of the body, if any.
     pub(super) encoding: Option<Encoding>,
-    /// What becomes of its trailers.
+    /// Handling of its trailers.
     pub(super) trailers: Trailers,
-    /// Whether its Connection names fields.
+    /// Whether its Connection field names other fields.
     pub(super) names_fields: bool,
 }
 
-/// State of the trailers when a head is passed.
+/// State of the trailers when the head is relayed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Trailing {
-    /// They are there.
+    /// They have arrived.
     Arrived,
     /// They may follow.
     Unknown,
 }
 
 impl Attempt<'_> {
-    /// Writes an interim response for the client, if it knows any.
+    /// Writes an interim response for the client, unless the client's protocol version has none.
     pub(super) fn pass_interim(
         &self,
         head: &ResponseHead<'_, '_>,
@@ -58,7 +58,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// The head of the final response has come: whether it is the client's.
+    /// Records the head of the final response and checks that it may be relayed.
     pub(super) fn admit(&self, status: u16) -> Result<(), Failure> {
         self.responded_now(status);
         self.forward.may_pass(status)?;
@@ -136,8 +136,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// Whether trailers may follow a body with a `Content-Length` of an HTTP/2 server: they have arrived, were announced
-    /// (RFC 9110 6.6.2), or were asked for by the client.
+    /// Whether trailers may follow a body with a `Content-Length` from an HTTP/2 server: they have arrived, were
+    /// announced (RFC 9110 6.6.2), or were requested by the client.
     fn trails(&self, head: &ResponseHead<'_, '_>, trailing: Trailing) -> bool {
         head.version == Version::Http2
             && matches!(head.framing, Framing::Length(1..))
@@ -146,12 +146,13 @@ impl Attempt<'_> {
                 || head.headers.iter().any(|it| header_is(it.name, "trailer")))
     }
 
-    /// What the client is told of the length of a body, beside what the head says.
+    /// The body length to send to the client, if it is not in the head.
     fn length_to_say(&self, head: &ResponseHead<'_, '_>) -> Option<BodyLength> {
         match head.framing {
             Framing::Chunked | Framing::UntilClose => Some(BodyLength::Unknown),
             Framing::Length(_) => None,
-            // In HTTP/2 the frame of the head says that nothing follows; in HTTP/1 nothing would mean the opposite.
+            // An HTTP/2 server marks a missing body in the frame of the head; in HTTP/1, a head without a length would
+            // mean a body until the connection closes.
             Framing::None => {
                 let has_none = matches!(head.status, 100..=199 | 204 | 304)
                     || self.forward.method() == Method::Head;
@@ -160,7 +161,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// The same for a response of HTTP/1: how its body goes on, and whether the connection to the server does.
+    /// Relays the head of an HTTP/1 response. Returns the relay of its body, and whether the connection to the server
+    /// is reusable afterwards.
     pub(super) fn pass_head(
         &self,
         head: &ResponseHead<'_, '_>,

@@ -1,5 +1,5 @@
-//! Whether a server is up, by what active checks say of it, and when the next one is due. Pure: outcomes and `now` in, a
-//! transition out; the checks themselves are made elsewhere.
+//! State of a server according to active checks, and the time of the next check. Pure: computes a transition from
+//! outcomes and the time; `check.rs` makes the checks.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,75 +11,75 @@ use onrush_engine::random::Random;
 use super::failure::Failure;
 use crate::limits::HEALTH_START_SPREAD;
 
-/// When a server is checked, and how many checks it takes to change what is believed.
+/// Interval of checks, and the number of checks that changes the state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// From the end of one check to the beginning of the next.
+    /// Time from the end of one check to the start of the next.
     pub(crate) interval: Duration,
-    /// The interval is up to so many per cent shorter or longer, by chance: otherwise all proxies that started together
-    /// would check together. At most 100.
+    /// The interval varies at random by up to this percentage (at most 100), so that proxies started together do not
+    /// check together.
     pub(crate) jitter_percent: u32,
-    /// So many checks in a row must pass until a server that is down is up.
+    /// Number of consecutive successful checks after which a server is up.
     pub(crate) rise: u32,
-    /// So many must fail until one that is up is down.
+    /// Number of consecutive failed checks after which a server is down.
     pub(crate) fall: u32,
 }
 
-/// What is believed of a server.
+/// State of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nothing yet: its first check is not through. It should take requests only where no server is up.
+    /// The first check has not ended. The server should get requests only if no server is up.
     Checking,
     Up,
     Down,
 }
 
-/// How a check went.
+/// Outcome of a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     Passed,
     Failed(Fault),
 }
 
-/// What was wrong.
+/// Why a check failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
-    /// There was no valid response in time, or, for checks that only connect, no connection.
+    /// No valid response in time, or no connection if the check only connects.
     Exchange(Failure),
-    /// This is not the status that was expected.
+    /// Not the expected status.
     Status(u16),
-    /// The body does not contain what was expected.
+    /// The body does not match the expected pattern.
     Body,
-    /// The response is none of gRPC.
+    /// Not a gRPC response.
     NoGrpcStatus,
-    /// It is one, and says that the check was not made.
+    /// A gRPC response with another status than OK.
     GrpcStatus(u16),
-    /// Its message is none of the health checking protocol.
+    /// The message is not a HealthCheckResponse.
     NoGrpcMessage,
-    /// The server says this of itself, and not SERVING.
+    /// A HealthCheckResponse with this status instead of SERVING.
     NotServing(u8),
 }
 
-/// The belief has changed.
+/// A change of state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transition {
     pub(crate) state: State,
     pub(crate) reason: Reason,
 }
 
-/// Why, for people.
+/// Why the state changed, as shown in the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reason {
     Passed { checks: u32 },
     Failed { checks: u32, last: Fault },
 }
 
-/// What is believed of one server, and the evidence against it.
+/// State of one server, and the checks that contradict it.
 #[derive(Debug)]
 pub(crate) struct Health {
     rules: Rules,
     state: State,
-    /// Checks in a row that speak against `state`.
+    /// Number of consecutive checks that contradict `state`.
     against: u32,
     check_due: Instant,
     chance: Random,
@@ -97,7 +97,7 @@ impl From<&plan::Health> for Rules {
 }
 
 impl Health {
-    /// The first check is due within a moment; `seed` tells servers and processes apart.
+    /// The first check is due within [`HEALTH_START_SPREAD`]. `seed` differs between servers and processes.
     pub(crate) fn new(rules: Rules, seed: u64, now: Instant) -> Self {
         let chance = Random::new(seed);
         let spread = HEALTH_START_SPREAD.min(rules.interval);
@@ -110,18 +110,16 @@ impl Health {
         }
     }
 
-    /// Goes on with what is believed already.
+    /// Starts with a known state.
     pub(crate) fn believing(self, state: State) -> Self {
         Self { state, ..self }
     }
 
-    /// When the next check should begin.
     pub(crate) fn check_due(&self) -> Instant {
         self.check_due
     }
 
-    /// A check has ended. The first one decides alone: nothing is believed yet that it would have to change, and a
-    /// group that starts should not wait.
+    /// Records the outcome of a check. The first one sets the state alone, so that a group that starts does not wait.
     pub(crate) fn observe(&mut self, outcome: Outcome, now: Instant) -> Option<Transition> {
         self.check_due = now + self.next_interval();
         let (believed, needed) = match outcome {
@@ -187,7 +185,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A clause about the server: it …
+/// A clause whose subject is the server ("it").
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -225,7 +223,8 @@ mod tests {
         fall: 3,
     };
 
-    /// `.` is a check that passed, `x` one that failed; the transitions with the number of the check that caused them.
+    /// Feeds checks, `.` passed and `x` failed. `expected` has each transition with the number of the check that caused
+    /// it.
     #[track_caller]
     fn check(checks: &str, expected: &[(usize, &str)]) {
         let mut health = Health::new(RULES, 1, Instant::default());

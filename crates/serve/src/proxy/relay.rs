@@ -1,4 +1,4 @@
-//! The body of a response on its way to the client, framed as the client understands it.
+//! Relays the body of a response in the framing that the client needs.
 
 use onrush_engine::Input;
 use onrush_http::body::BodyReader;
@@ -13,40 +13,40 @@ use crate::worker::hop::ConnectionFields;
 
 /// What happens to the framing.
 enum Mode {
-    /// It passes as it is, but for what is surplus in it.
+    /// The body passes in its framing, except for redundant parts such as chunk extensions.
     Verbatim,
-    /// The payload passes, in the client's own framing.
+    /// The payload passes in the client's framing.
     Payload,
     /// The payload is encoded.
     Encode(Box<Encoding>),
 }
 
-/// A body under way.
+/// State of a relayed body.
 pub(crate) struct Relay {
     body: BodyReader,
     mode: Mode,
     trailers: Trailers,
-    /// What of the trailers is for the server's connection only.
+    /// Names of trailers that are only for the server's connection.
     connection_fields: ConnectionFields,
-    /// All of it has arrived.
+    /// Whether the whole body has arrived.
     ended: bool,
-    /// Its data has ended and trailers follow, if only the empty line behind them.
+    /// Whether the data has ended and the trailer section (possibly empty) follows.
     has_trailers: bool,
-    /// Some trailers could not be passed to the client.
+    /// Whether any trailer could not be sent to the client.
     has_dropped_trailers: bool,
 }
 
-/// What becomes of trailers.
+/// Handling of trailers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trailers {
-    /// All that are not for the server's connection only pass.
+    /// All are relayed except those for the server's connection only.
     Pass,
-    /// Of those the route's edits take out what they take out of the head.
+    /// The route's header edits also remove trailers.
     Edited,
 }
 
 impl Relay {
-    /// For a body that a server has framed as `framing`.
+    /// A relay of a body with the server's `framing`.
     pub(crate) fn new(framing: Framing, passage: Passage) -> Self {
         Self::with(
             framing,
@@ -57,7 +57,7 @@ impl Relay {
         )
     }
 
-    /// For one that the client gets through `encoding`.
+    /// A relay that compresses the body with `encoding`.
     pub(crate) fn encoding(framing: Framing, encoding: Encoding) -> Self {
         Self {
             ended: false,
@@ -102,7 +102,7 @@ impl Relay {
         self.ended
     }
 
-    /// How many bytes are still to pass, where they pass as they are and their number is known.
+    /// Bytes left to relay, if they pass verbatim and their number is known.
     #[inline]
     pub(crate) fn verbatim_left(&self) -> Option<u64> {
         match self.mode {
@@ -111,13 +111,13 @@ impl Relay {
         }
     }
 
-    /// So many bytes of the body have passed without a look at them.
+    /// Records bytes of the body that were spliced.
     pub(crate) fn pass_unseen(&mut self, count: u64) {
         self.body.pass_unseen(count);
         self.ended |= self.body.is_complete();
     }
 
-    /// Moves what has arrived of the body from `input` to `reply`; of its trailers those that `keeps` says.
+    /// Moves the received part of the body from `input` to `reply`, with the trailers that `keeps` accepts.
     pub(crate) fn advance(
         &mut self,
         input: &mut Input,
@@ -138,7 +138,7 @@ impl Relay {
         Ok(())
     }
 
-    /// The server has closed the connection.
+    /// Handles the end of the server's connection.
     pub(crate) fn end(&mut self) -> Result<(), Failure> {
         self.body
             .end_of_input()
@@ -147,7 +147,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Writes what ends the body for the client, when it is complete.
+    /// Writes the end of a complete body for the client.
     pub(crate) fn finish(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
         if !self.has_trailers && !matches!(self.mode, Mode::Verbatim) {
             self.end_encoding(reply)?;
@@ -161,7 +161,7 @@ impl Relay {
         self.has_dropped_trailers
     }
 
-    /// Writes what an encoder has kept back, so that the client can decode all that has arrived.
+    /// Flushes the encoder, so that the client can decode all that has arrived.
     pub(crate) fn catch_up(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
         self.encode(b"", Then::Flush, reply)
     }
@@ -202,7 +202,7 @@ impl Relay {
         self.pass_trailers(input, reply, limits, keeps)
     }
 
-    /// Passes trailers, and the empty line behind them.
+    /// Relays the trailer section, with its final empty line.
     fn pass_trailers(
         &mut self,
         input: &mut Input,
@@ -237,7 +237,7 @@ impl Relay {
         self.encode(b"", Then::Finish, reply)
     }
 
-    /// Encodes `bytes`, where that is what happens to the body.
+    /// Encodes `bytes`; does nothing in other modes.
     fn encode(&mut self, bytes: &[u8], then: Then, reply: &mut Reply<'_>) -> Result<(), Failure> {
         match &mut self.mode {
             Mode::Encode(encoding) => encoding.write(bytes, then, reply).map_err(Failure::Client),

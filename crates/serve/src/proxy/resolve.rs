@@ -1,7 +1,7 @@
-//! Addresses of servers that are written as names: asked for at the start, and again whenever what was found has had its
-//! time, on a thread of their own. What is found goes to the endpoints; no request ever waits for a name.
+//! Resolves the host names of servers, at the start and again when a TTL expires, in a thread of its own. The addresses
+//! are assigned to the endpoints; no request ever waits for DNS.
 //!
-//! `directory.rs` asks, `known.rs` decides what a response changes.
+//! `directory.rs` sends the queries, `known.rs` decides what an answer changes.
 
 mod directory;
 mod known;
@@ -30,17 +30,18 @@ use known::{Found, Known, News, Outcome};
 
 /// Resolves names until it is dropped.
 pub(crate) struct Resolver {
-    /// Ends the thread by being dropped.
+    /// Dropping the sender ends the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Resolver {
-    /// Asks for all names of `upstreams` and gives what is found to `all_endpoints`. Returns when each has had its first
-    /// outcome, or a bounded time is over; what is missing then is asked for in the background. None without names.
+    /// Resolves all names of `upstreams` and assigns the addresses to `all_endpoints`. Returns when each name has had
+    /// its first outcome, or after [`FIRST_ANSWERS_WAIT`]; names still missing are resolved in the background. `None`
+    /// without names.
     ///
     /// # Errors
-    /// When the system refuses the thread or what it needs.
+    /// If the thread or its runtime cannot be created.
     pub(crate) fn start(
         upstreams: &[Upstream],
         all_endpoints: &[Arc<Endpoints>],
@@ -81,16 +82,16 @@ impl Drop for Resolver {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
-            // A panic there has been reported as one.
+            // A panic has already been reported.
             let _ = thread.join();
         }
     }
 }
 
-/// The addresses of a host, for a thread that may wait so long for them.
+/// Resolves a host, blocking for up to `patience`.
 ///
 /// # Errors
-/// Why there are none.
+/// Why there is no address.
 pub(crate) fn lookup(host: &str, patience: Duration) -> Result<Vec<IpAddr>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -110,7 +111,7 @@ pub(crate) fn lookup(host: &str, patience: Duration) -> Result<Vec<IpAddr>, Stri
     }
 }
 
-/// Waits for first outcomes, by their indexes, as long as that is worth it; returns those of `all` that had none.
+/// Waits for first outcomes, received as indexes, up to the time limit; returns the entries of `all` without one.
 fn without_outcome<'a>(all: &'a [String], firsts: &mpsc::Receiver<usize>) -> Vec<&'a String> {
     let deadline = clock::now() + FIRST_ANSWERS_WAIT;
     let mut missing: Vec<Option<&String>> = all.iter().map(Some).collect();
@@ -123,15 +124,15 @@ fn without_outcome<'a>(all: &'a [String], firsts: &mpsc::Receiver<usize>) -> Vec
     missing.into_iter().flatten().collect()
 }
 
-/// A name, and the servers of the configuration that are written with it.
+/// A name, and the servers in the configuration that use it.
 struct Name {
     question: Question,
-    /// The shortest `resolve_retry` of its groups.
+    /// The smallest `resolve_retry` of its groups.
     retry: Duration,
     entries: Vec<Entry>,
 }
 
-/// A server of the configuration.
+/// A server in the configuration.
 struct Entry {
     endpoints: Arc<Endpoints>,
     server: usize,
@@ -141,7 +142,7 @@ struct Entry {
     backup: bool,
 }
 
-/// All names of `upstreams`, each once.
+/// All distinct names of `upstreams`.
 fn names(upstreams: &[Upstream], all_endpoints: &[Arc<Endpoints>]) -> Vec<Name> {
     let mut names: Vec<Name> = Vec::new();
     for (upstream, endpoints) in upstreams.iter().zip(all_endpoints) {
@@ -173,7 +174,7 @@ fn names(upstreams: &[Upstream], all_endpoints: &[Arc<Endpoints>]) -> Vec<Name> 
     names
 }
 
-/// Follows all names until `stopped` hears that its sender has gone.
+/// Resolves all names until the sender of `stopped` is dropped.
 fn run(
     runtime: &Runtime,
     setting: Setting,
@@ -186,16 +187,16 @@ fn run(
     for (index, name) in names.into_iter().enumerate() {
         let first = first.clone();
         let had_first = move || {
-            // Nobody waits any more when the time for that is over.
+            // The receiver is gone when the initial wait is over; ignore the error.
             let _ = first.send(index);
         };
         tasks.spawn_local(follow(name, Rc::clone(&directory), had_first));
     }
-    // Nothing is ever sent.
+    // Nothing is ever sent; this returns when the sender is dropped.
     let _ = runtime.block_on(tasks.run_until(stopped));
 }
 
-/// Asks for a name for ever.
+/// Resolves a name again and again.
 async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) {
     let mut known = Known::new(name.retry);
     let mut had_first = Some(had_first);
@@ -205,13 +206,13 @@ async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) 
         let outcome = directory.ask(&name.question).await;
         was_answered |= !matches!(outcome, Outcome::Failed(_));
         let step = known.learn(outcome);
-        // Servers that are there from the start have no slow one.
+        // Servers present from the start have no slow start.
         let since = match had_first {
             Some(_) => Instant::default(),
             None => clock::now(),
         };
         let left_out_before = left_out;
-        // Before there is an answer, what the configuration before has found stays.
+        // Until the first answer, addresses found under the previous configuration stay.
         if was_answered {
             left_out = name.assign(known.found(), since);
         }
@@ -232,7 +233,7 @@ async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) 
 }
 
 impl Name {
-    /// Gives what was found to the endpoints of its servers; returns how many addresses found none.
+    /// Assigns addresses to the endpoints of the name's servers. Returns the number of addresses without an endpoint.
     fn assign(&self, found: &[Found], since: Instant) -> usize {
         let assigned = self.entries.iter().map(|entry| {
             let found: Vec<Location> = found.iter().map(|found| entry.location(found)).collect();
@@ -267,13 +268,13 @@ impl Name {
     }
 }
 
-/// As people know it: its servers with their groups.
+/// The servers that use the name, with their groups.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, Entry { address, group, .. }) in self.entries.iter().enumerate() {
             let separator = if index > 0 { ", " } else { "" };
             write!(f, "{separator}{address}")?;
-            // A group without a name of its own has that of its server.
+            // An implicit group has the name of its server.
             if *group != address.to_string() {
                 write!(f, " of {group}")?;
             }

@@ -1,5 +1,5 @@
-//! Heads on their way through: what belongs to one connection stays there (RFC 9110 7.6.1), what the route says is
-//! changed, servers are told of the client, and the rest passes unchanged and in its order.
+//! Rewriting of relayed heads: removes fields of one connection (RFC 9110 7.6.1), applies the route's edits and adds
+//! the forwarding fields for servers. The other fields pass unchanged and in order.
 
 mod passing;
 mod request;

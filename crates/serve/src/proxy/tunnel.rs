@@ -1,17 +1,17 @@
-//! Tunnels: connections that have changed their protocol (RFC 9110 7.8), as WebSocket's do (RFC 6455). Bytes pass in both
-//! directions until each end has ended its own; what they say is nobody's business here.
+//! Tunnels: connections after a change of protocol (RFC 9110 7.8), such as WebSocket (RFC 6455). Bytes are relayed
+//! unread in both directions until both ends have closed their sides.
 //!
 //! ```text
 //!   client ── recv ──> buffer ── send ──> server
 //!          <── send ── buffer <── recv ──
 //! ```
-//! Where neither end speaks TLS, a flow of bulk goes through a pipe of the kernel and never enters our memory (the
-//! engine's `Relay`). A direction receives no more before the other end has taken what came last, so a slow reader holds
-//! up its peer and not our memory; and while both wait, there is no buffer at all.
+//! If neither end uses TLS, bulk data goes through a kernel pipe and is never copied to user space (the engine's
+//! `Relay`). A direction receives nothing before the other end has taken the previous bytes, so a slow reader slows
+//! down its peer instead of filling memory; and while both ends wait, no buffer is held.
 //!
-//! A tunnel keeps its reservation of its server, and a stopping core waits for it as for any task. If it breaks, an
-//! end that has not received the last byte of the other is reset. An end that is a stream of HTTP/2 is a `StreamEnd`;
-//! its bytes are released to the window after the other end has taken them.
+//! A tunnel keeps its reservation of its server, and a stopping core waits for it as for any task. If a tunnel fails,
+//! an end that has not received the last byte of the other is reset. An end on an HTTP/2 stream is a `StreamEnd`; its
+//! window is updated after the other end has taken the bytes.
 
 mod hearer;
 mod idle_times;
@@ -35,18 +35,18 @@ use crate::exchange::downstream::http2::Stream;
 use hearer::End;
 use idle_times::IdleTimes;
 
-/// A tunnel that begins: its 101 is written for the client and perhaps not sent.
+/// A tunnel to be run: its 101 response is written for the client and may not have been sent.
 pub(crate) struct Tunnel {
-    /// It counts as a request of its server until it ends.
+    /// Counts the tunnel as a request in flight at its server.
     _reservation: Reservation,
     server: ServerEnd,
 }
 
-/// Where a server speaks to its client.
+/// The server's end of a tunnel.
 pub(crate) enum ServerEnd {
-    /// On a connection of its own, and what has arrived there behind the 101.
+    /// A connection, and the bytes that arrived on it after the 101.
     Connection(Transport, Input),
-    /// On a stream of HTTP/2.
+    /// An HTTP/2 stream.
     Stream(TunnelStream),
 }
 
@@ -58,12 +58,12 @@ impl Tunnel {
         }
     }
 
-    /// Passes on what the two ends send, beginning with what has arrived, until both have ended. When one end breaks, or
-    /// nothing moves for the time in the plan (which is shorter once one end has ended its side), an end that has not received
-    /// all bytes is reset: an orderly close would claim that they were all.
+    /// Relays bytes, starting with those already received, until both ends have closed their sides. If one end fails,
+    /// or nothing moves for the idle timeout (shorter once one end has closed its side), an end that has not received
+    /// all bytes is reset: an orderly close would mean that nothing is missing.
     ///
     /// # Errors
-    /// The error of the end that broke.
+    /// The error of the end that failed.
     pub(crate) async fn run(
         mut self: Box<Self>,
         client: &mut Http1,
@@ -77,7 +77,7 @@ impl Tunnel {
             ServerEnd::Connection(server, input) => (server, mem::take(input)),
             ServerEnd::Stream(server) => {
                 sent?;
-                // Boxed: tunnels over connections, which are many, pay nothing for it.
+                // Boxed, so that the more frequent tunnels over connections do not reserve memory for it.
                 let to_stream = stream::run_to_stream(client, server, times);
                 return Box::pin(to_stream).await;
             }
@@ -108,8 +108,9 @@ impl Tunnel {
             if server_has_all && client_has_all {
                 return Poll::Ready(Ok(()));
             }
-            // A direction whose receiver takes nothing does not hear that its sender has gone. Only of a client that has not
-            // been told of the end: behind that, a hang-up may be one in good order. What a server sent before is delivered.
+            // A direction whose receiver takes nothing does not notice that its sender has gone. Check this only for a
+            // client that has not received the end: afterwards a hang-up may be an orderly close. Bytes that a server
+            // sent before it closed are still delivered.
             if !server_has_all
                 && !client_has_all
                 && let Poll::Ready(error) = client_stream.poll_hung_up()
@@ -121,7 +122,7 @@ impl Tunnel {
         .await
     }
 
-    /// [`Tunnel::run`] for a client on a stream.
+    /// [`Tunnel::run`] for a client on an HTTP/2 stream.
     ///
     /// # Errors
     /// The error of the end that failed.
@@ -146,38 +147,38 @@ impl Tunnel {
     }
 }
 
-/// One direction, up to its end, which is passed on. Polled by hand: as two futures that wait within others, the directions
-/// were most of what an idle tunnel cost.
+/// One direction, including its end. A hand-written state machine: as two nested futures, the directions took most of
+/// the memory of an idle tunnel.
 struct Lane<'t> {
     from: &'t Transport,
     to: &'t Transport,
     portions: Portions,
     stage: Stage,
-    /// The end of the source is on its way to the other end.
+    /// The shutdown of `to`, once the source has ended.
     end: Option<End<'t>>,
 }
 
-/// Where a direction is.
+/// State of a direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// Between two portions.
+    /// Waiting for the next portion.
     Between,
-    /// A portion is under way, and the time that both ends have for it runs.
+    /// A portion is being transferred, and the send timeout of both ends runs.
     UnderWay,
-    /// The other end has been told of the end of the source.
+    /// The end of the source has been passed on.
     PassedAll,
 }
 
-/// How bytes get from one end to the other.
+/// How bytes are transferred.
 enum Portions {
     /// Both ends are plain.
     Plain(Relay),
-    /// One of them speaks TLS: what was received, and how much is being sent.
+    /// At least one end uses TLS: received bytes, and the number of bytes being sent.
     Sealed(Input, usize),
 }
 
 impl<'t> Lane<'t> {
-    /// From one end to the other, beginning with `input`.
+    /// `input` has the first bytes.
     fn new(input: Input, from: &'t Transport, to: &'t Transport) -> Self {
         let portions = match from.as_plain().zip(to.as_plain()) {
             Some(_) => Portions::Plain(Relay::new(input)),
@@ -192,7 +193,6 @@ impl<'t> Lane<'t> {
         }
     }
 
-    /// Whether its source has ended.
     fn has_ended(&self) -> bool {
         self.end.is_some()
     }
@@ -209,21 +209,22 @@ impl<'t> Lane<'t> {
                 return Poll::Ready(Ok(()));
             }
             if mem::replace(&mut self.stage, Stage::UnderWay) == Stage::Between {
-                // A byte in either direction keeps both ends: who only listens is not idle.
+                // A byte in either direction resets the idle timeout of both ends: an end that only receives is not
+                // idle.
                 self.from.set_send_patience(idle_max);
                 self.to.set_send_patience(idle_max);
             }
             let bytes = ready!(self.poll_portion())?;
             self.stage = Stage::Between;
             if bytes == 0 {
-                // Releases its buffer or pipe: the other direction may wait for a long time.
+                // Release the buffer or pipe, because the other direction may stay open for long.
                 self.portions = Portions::Sealed(Input::default(), 0);
                 self.end = Some(Box::pin(self.to.shutdown()));
             }
         }
     }
 
-    /// One portion, from its arrival until the other end has taken it; 0 is the end.
+    /// Transfers one portion, until the other end has taken it. Returns 0 at the end of the source.
     fn poll_portion(&mut self) -> Poll<Result<u64, Error>> {
         let ends = self.from.as_plain().zip(self.to.as_plain());
         match &mut self.portions {
@@ -246,7 +247,7 @@ impl<'t> Lane<'t> {
 }
 
 impl Drop for Lane<'_> {
-    /// Does the same as the `drop` of [`Hearer`](hearer::Hearer), but needs no memory besides the tunnel's.
+    /// Same as the `drop` of [`Hearer`](hearer::Hearer), without additional memory.
     fn drop(&mut self) {
         if !self.has_passed_all() {
             self.to.reset_when_dropped();
@@ -254,11 +255,11 @@ impl Drop for Lane<'_> {
     }
 }
 
-/// Queues what was received; how many bytes that are.
+/// Queues received bytes and returns their number.
 fn queue(input: &mut Input, to: &Transport) -> Result<usize, Error> {
     let buffer = match input.take() {
         Some(buffer) => buffer,
-        // It has been put aside.
+        // The input is not in a buffer of its own; copy it.
         None => {
             let mut buffer = to.core().buffer()?;
             let fits = buffer.put(input.bytes());

@@ -1,4 +1,4 @@
-//! The request body's way: from the client to the server.
+//! Relays a request body from the client to an HTTP/1 server.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -16,23 +16,23 @@ use crate::exchange::downstream::request_body::RequestBody;
 use crate::exchange::output::Output;
 use crate::observe::meter::Message;
 
-/// Everything a request's body passes on its way.
+/// State of a request body being relayed.
 pub(crate) struct Upload<'a> {
     pub(crate) attempt: Attempt<'a>,
     pub(crate) body: RequestBody<'a>,
     pub(crate) server: &'a Transport,
 }
 
-/// Why an upload ended before its body.
+/// Why an upload ended before its body did.
 pub(crate) enum Stopped {
-    /// The server takes no more. It may have responded all the same.
+    /// The server accepts no more. It may have responded nevertheless.
     ByServer,
-    /// The client sends no more, or nothing that makes sense.
+    /// The client sends no more, or something malformed.
     ByClient(Failure),
 }
 
 impl Upload<'_> {
-    /// Sends the head that is queued already and the whole body behind it.
+    /// Sends the head, already queued, and the whole body.
     pub(crate) async fn run(&mut self) -> Result<(), Stopped> {
         let Attempt {
             exchange,
@@ -58,7 +58,7 @@ impl Upload<'_> {
                 .map_err(|_| Stopped::ByServer)?;
             let (from, to) = (|| self.body.as_plain(), || self.server.as_plain());
             if let Some(ends) = Ends::new(self.body.left(), from, to) {
-                // Boxed: only long bodies need room for it.
+                // Boxed: only long bodies need memory for it.
                 Box::pin(self.splice(ends)).await?;
             }
             if self.body.is_complete() {
@@ -72,7 +72,7 @@ impl Upload<'_> {
         }
     }
 
-    /// For the wait until the server has taken what has come.
+    /// Sets the deadline for sending to the server.
     pub(super) fn set_server_deadline(&self) {
         let timeouts = self.attempt.timeouts();
         let wait = if self.body.is_complete() {
@@ -87,11 +87,11 @@ impl Upload<'_> {
         self.server.set_deadline(Some(deadline));
     }
 
-    /// For the wait for more of the body: the client's deadline; the server's is set.
+    /// Sets the server's deadline, and returns the client's, for receiving more of the body.
     pub(super) fn deadlines_of_wait(&self) -> Instant {
         let (forward, core) = (self.attempt.forward, &self.attempt.worker.core);
         let timeouts = self.attempt.timeouts();
-        // The server waits as long as the client may.
+        // The server's deadline must outlast the client's.
         let wait = timeouts.client_body + timeouts.upstream_body;
         self.server.set_deadline(Some(forward.deadline(core, wait)));
         forward.deadline(core, timeouts.client_body)
@@ -113,7 +113,8 @@ pub(super) async fn receive_more(
     }
 }
 
-/// Runs both directions at once, since a server may respond before it has read the whole request. Ends with the response.
+/// Runs both directions at once, because a server may respond before it has read the whole request. Ends with the
+/// response.
 pub(super) async fn both_ways<T>(
     upload: impl Future<Output = Result<(), Stopped>>,
     download: impl Future<Output = Result<T, Failure>>,
@@ -127,7 +128,7 @@ pub(super) async fn both_ways<T>(
             uploading = false;
             match outcome {
                 Ok(()) => progress.request_is_sent(),
-                // The response has the reason, if there is one.
+                // The response, if any, shows the reason.
                 Err(Stopped::ByServer) => {}
                 Err(Stopped::ByClient(failure)) => return Poll::Ready(Err(failure)),
             }
@@ -138,7 +139,7 @@ pub(super) async fn both_ways<T>(
 }
 
 impl Upload<'_> {
-    /// Passes what is left of the request's body to the server, or returns where more of it has to be received.
+    /// Splices the rest of the body to the server; returns early when the rest must be received into a buffer.
     pub(super) async fn splice(&mut self, ends: Ends<'_>) -> Result<(), Stopped> {
         let mut splice = Splice::default();
         while let Some(left @ 1..) = self.body.left() {

@@ -1,4 +1,4 @@
-//! Asks for names, as the system does (resolv.conf(5), hosts(5)).
+//! DNS queries with the settings of the system (resolv.conf(5), hosts(5)).
 
 use std::cell::RefCell;
 use std::fs;
@@ -21,17 +21,17 @@ use tokio::task::spawn_local;
 use super::known::{Outcome, Service, Target};
 use crate::limits::{NAME_SERVER_TIMEOUT, NAME_SERVERS_MAX, RESOLVING_MAX};
 
-/// What is asked.
+/// What to query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Question {
     /// Addresses of a host.
     Host(String),
-    /// SRV records, and addresses of the hosts in them.
+    /// SRV records, and the addresses of their hosts.
     Services(String),
 }
 
 impl Question {
-    /// What has to be asked to know where a server is; none for one whose address says it.
+    /// The query for a server's address; `None` if the address is already known.
     pub(super) fn of(address: &ServerAddress) -> Option<Self> {
         match address {
             ServerAddress::Name { host, .. } => Some(Self::Host(host.clone())),
@@ -41,32 +41,32 @@ impl Question {
     }
 }
 
-/// Who is asked.
+/// Name servers to query.
 pub(super) enum Setting {
-    /// Whom resolv.conf(5) says, and hosts(5), as they are at the time.
+    /// Those of resolv.conf(5), and hosts(5), in their current state.
     System,
-    /// This name server and no other.
+    /// This name server only.
     #[cfg(test)]
     NameServer(NameServerConfig),
 }
 
-/// What resolves names.
+/// A DNS client that follows changes of the system's settings.
 pub(super) struct Directory {
     setting: Setting,
-    /// How to ask, and the files that say so as they were read.
+    /// The resolver, and the modification times of the files it was built from.
     asking: RefCell<(TokioResolver, Files)>,
-    /// Bounds the sockets in use.
+    /// Limits the number of sockets in use.
     turns: Semaphore,
 }
 
-/// When the files of the system were changed last.
+/// Modification times of the settings files.
 type Files = [Option<SystemTime>; 2];
 
 fn files() -> Files {
     ["/etc/resolv.conf", "/etc/hosts"].map(|path| fs::metadata(path).ok()?.modified().ok())
 }
 
-/// Addresses with the time for which they may be used, or what became of the question instead.
+/// Addresses with their TTL, or the outcome without addresses.
 type Addresses = Result<(Vec<IpAddr>, Duration), Outcome>;
 
 impl Directory {
@@ -79,7 +79,7 @@ impl Directory {
         }
     }
 
-    /// How to ask by what the system's files say now.
+    /// The resolver for the current settings files.
     fn resolver(&self) -> TokioResolver {
         let mut asking = self.asking.borrow_mut();
         let files = files();
@@ -136,7 +136,7 @@ impl Directory {
                     Some(addresses)
                 }
                 Ok(Err(Outcome::Denied(_))) => Some(Vec::new()),
-                // The task cannot have been cancelled, and a panic ends the process.
+                // The task is never cancelled, and a panic ends the process.
                 Ok(Err(_)) | Err(_) => None,
             };
             targets.push(Target {
@@ -160,7 +160,8 @@ impl Directory {
     }
 }
 
-/// The services of SRV records, as many as can be used. A target of "." says that there is none (RFC 2782).
+/// The services of SRV records, up to the number that can be used. A target of "." means that the service is not
+/// available (RFC 2782).
 fn services(records: &[Record]) -> Vec<(String, Service)> {
     let mut services: Vec<(String, Service)> = records
         .iter()
@@ -183,7 +184,7 @@ fn services(records: &[Record]) -> Vec<(String, Service)> {
     services
 }
 
-/// For how long all of `records` may be used.
+/// The smallest TTL of `records`.
 fn ttl(records: &[Record]) -> Duration {
     let least = records.iter().map(|record| record.ttl).min();
     Duration::from_secs(least.unwrap_or(0).into())
@@ -205,8 +206,8 @@ fn outcome_of(error: &NetError, what: &str) -> Outcome {
     }
 }
 
-/// Leaves out addresses that this machine has no route to, as those of IPv6 where there is only IPv4: each would be a
-/// server that fails. If none would be left all stay, and their failures say why.
+/// Removes addresses without a route, such as IPv6 addresses on an IPv4-only machine: each would be a server that
+/// always fails. If no address would be left, all stay, and the connection errors show the cause.
 pub(super) fn reachable(addresses: Vec<IpAddr>, has_route: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
     let reachable: Vec<IpAddr> = addresses
         .iter()
@@ -219,7 +220,7 @@ pub(super) fn reachable(addresses: Vec<IpAddr>, has_route: impl Fn(IpAddr) -> bo
     reachable
 }
 
-/// Whether the kernel knows a way; nothing is sent.
+/// Whether the kernel has a route; nothing is sent.
 pub(super) fn has_route(ip: IpAddr) -> bool {
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -244,7 +245,7 @@ fn resolver(setting: &Setting) -> TokioResolver {
     options.cache_size = 0;
     options.timeout = options.timeout.min(NAME_SERVER_TIMEOUT);
     options.attempts = 1;
-    // All name servers at once, so that one that is down costs no time.
+    // Query all name servers at once, so that an unavailable one causes no delay.
     options.num_concurrent_reqs = NAME_SERVERS_MAX;
     options.server_ordering_strategy = ServerOrderingStrategy::UserProvidedOrder;
     let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
@@ -254,7 +255,7 @@ fn resolver(setting: &Setting) -> TokioResolver {
         .expect("only what is left out of it (TLS) can fail")
 }
 
-/// What resolv.conf(5) says; without it, the name server of this machine, as it is for every program.
+/// The settings of resolv.conf(5); without the file, a name server on this machine, as resolv.conf(5) specifies.
 fn system() -> (ResolverConfig, ResolverOpts) {
     let (config, options) = system_conf::read_system_conf().unwrap_or_else(|error| {
         tracing::warn!("/etc/resolv.conf: {error}; asking the name server of this machine");
@@ -265,12 +266,13 @@ fn system() -> (ResolverConfig, ResolverOpts) {
         )
     });
     let search = config.search().to_vec();
-    // The domain counts only without a search list.
+    // The domain is used only without a search list.
     let domain = config.domain().filter(|_| search.is_empty()).cloned();
     let mut servers = config.name_servers().to_vec();
     servers.truncate(NAME_SERVERS_MAX);
     for server in &mut servers {
-        // They may know different names, as inside and outside of a company: one that knows none does not decide.
+        // The name servers may know different names (internal and public DNS), so a negative answer from one is not
+        // final.
         server.trust_negative_responses = false;
     }
     (ResolverConfig::from_parts(domain, search, servers), options)

@@ -1,4 +1,5 @@
-//! What is known of a name, what a response changes in it, and when to ask again. Pure; `resolve.rs` asks.
+//! The known addresses of a name: what an answer changes, and when to query again. Pure; `resolve.rs` sends the
+//! queries.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -8,87 +9,87 @@ use onrush_config::limits::WEIGHT_MAX;
 
 use crate::limits::{DENIALS_MAX, RESOLVE_PAUSE_MIN, TTL_MAX, TTL_MIN};
 
-/// What came of asking for a name.
+/// Outcome of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// There are hosts behind it. For a host name this is the host itself.
+    /// Hosts. For a host name, this is the host itself.
     Answered {
         targets: Vec<Target>,
-        /// For how long this may be used: the least of all records.
+        /// The smallest TTL of all records.
         ttl: Duration,
     },
-    /// Whoever is responsible for the name says that there is nothing behind it, and why.
+    /// A negative answer (no such name or no record), with the reason.
     Denied(String),
-    /// Nobody could say, and why.
+    /// No answer, with the reason.
     Failed(String),
 }
 
-/// A host behind a name.
+/// A host that a name refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) host: String,
-    /// The service behind an SRV record; a server written as a host name has it in the configuration.
+    /// From the SRV record; for a host name, the configuration has the port.
     pub(super) service: Option<Service>,
-    /// None when they could not be asked for.
+    /// `None` if the host could not be resolved.
     pub(super) addresses: Option<Vec<IpAddr>>,
 }
 
-/// What an SRV record (RFC 2782) says apart from the host.
+/// The fields of an SRV record (RFC 2782) other than the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Service {
     pub(super) port: u16,
-    /// The least is to be used.
+    /// The lowest value is used first.
     pub(super) priority: u16,
-    /// Relative to others of the same priority.
+    /// Relative to other records of the same priority.
     pub(super) weight: u16,
 }
 
-/// An address behind a name.
+/// An address of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     host: String,
     pub(super) ip: IpAddr,
-    /// By its SRV record.
+    /// Port of the SRV record.
     pub(super) port: Option<u16>,
     pub(super) weight: u32,
-    /// Whether it is only for when no other can take requests.
+    /// Whether it is used only when no primary server is available.
     pub(super) backup: bool,
 }
 
-/// What people are told; only what is new.
+/// A change to be logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum News {
-    /// There are other addresses than before.
+    /// The addresses have changed.
     Addresses,
-    /// It cannot be resolved any more, or never could; what was found before stays.
+    /// The name cannot be resolved; known addresses stay.
     Failing(String),
-    /// It has been denied too often for its addresses to stay.
+    /// After repeated negative answers, the addresses have been removed.
     Gone(String),
-    /// It is answered again, with the addresses it had.
+    /// The name is resolved again, to the same addresses.
     Back,
 }
 
-/// What an outcome led to.
+/// Result of processing an outcome.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) news: Option<News>,
-    /// How long to wait before asking again.
+    /// Time until the next query.
     pub(super) pause: Duration,
 }
 
-/// What is known of a name.
+/// State of a name.
 #[derive(Debug)]
 pub(super) struct Known {
     /// The longest pause after an outcome without an answer.
     retry: Duration,
     found: Vec<Found>,
     trouble: Trouble,
-    /// Outcomes in a row without an answer; of those, the last ones that were denials.
+    /// Number of consecutive outcomes without an answer, and the number of consecutive negative answers at their end.
     unanswered: u32,
     denials: u32,
 }
 
-/// What people have been told of a name that is not answered.
+/// Problem of a name that has been logged.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Trouble {
     #[default]
@@ -98,7 +99,7 @@ enum Trouble {
 }
 
 impl Known {
-    /// A name without addresses yet. `retry` is the longest pause before the next query after a failure.
+    /// A name without addresses. `retry` is the longest pause after a failed query.
     pub(super) fn new(retry: Duration) -> Self {
         Self {
             retry,
@@ -109,12 +110,12 @@ impl Known {
         }
     }
 
-    /// Its addresses, the most important first.
+    /// Its addresses, primary servers first.
     pub(super) fn found(&self) -> &[Found] {
         &self.found
     }
 
-    /// Takes in an outcome.
+    /// Processes an outcome.
     pub(super) fn learn(&mut self, outcome: Outcome) -> Step {
         match outcome {
             Outcome::Answered { targets, ttl } => {
@@ -147,8 +148,8 @@ impl Known {
         }
     }
 
-    /// A mistake in a zone should not take all servers away, and an address that another host has got by now should
-    /// not receive requests for ever: a denial counts once it has been repeated.
+    /// Negative answers count only when repeated: a mistake in a zone should not remove all servers, but an address
+    /// that now belongs to another host should not get requests for ever.
     fn deny(&mut self, why: String) -> Step {
         self.denials += 1;
         if self.denials < DENIALS_MAX || self.found.is_empty() {
@@ -163,7 +164,7 @@ impl Known {
         }
     }
 
-    /// What was found stays for as long as it takes: an old address is better than none.
+    /// Known addresses stay however long the failure lasts: an old address is better than none.
     fn fail(&mut self, why: String) -> Step {
         self.denials = 0;
         self.trouble(why)
@@ -182,13 +183,13 @@ impl Known {
     }
 
     fn backed_off(&self) -> Duration {
-        // Beyond that the bound is reached anyhow.
+        // More doublings would only exceed the limit.
         let doublings = self.unanswered.saturating_sub(1).min(16);
         (RESOLVE_PAUSE_MIN * (1 << doublings)).min(self.retry)
     }
 
-    /// The addresses of `targets`, those that were known of a host that could not be asked for among them: each once, in
-    /// an order that does not depend on that of the records, the most important first.
+    /// The addresses of `targets`, including the known ones of a host that could not be resolved. Each occurs once; the
+    /// order does not depend on the order of the records, and primary servers are first.
     fn found_behind(&self, targets: &[Target]) -> Vec<Found> {
         let mut ranked: Vec<(u16, Found)> = Vec::new();
         let scale = Scale::of(targets);
@@ -232,9 +233,9 @@ impl Known {
     }
 }
 
-/// From the weights of SRV records, up to 65,535, to those of servers.
+/// Conversion of SRV weights, up to 65,535, to weights of servers.
 struct Scale {
-    /// The largest there is, when that is too large for a server.
+    /// The largest weight, if it exceeds the limit for servers.
     of: Option<u32>,
 }
 
@@ -247,7 +248,7 @@ impl Scale {
         }
     }
 
-    /// RFC 2782: a weight of 0 stands for a very small chance, and for no difference when all have it.
+    /// RFC 2782: a weight of 0 means a very small chance, or no preference if all records have it.
     fn apply(&self, weight: u16) -> u32 {
         let weight = u32::from(weight);
         let scaled = self.of.map_or(weight, |of| weight * WEIGHT_MAX / of);
@@ -269,7 +270,7 @@ mod tests {
         Duration::from_secs(count)
     }
 
-    /// A host name was answered with these addresses.
+    /// An answer for a host name, with these addresses.
     fn host(addresses: &[u8]) -> Outcome {
         Outcome::Answered {
             targets: vec![Target {
@@ -281,7 +282,7 @@ mod tests {
         }
     }
 
-    /// An SRV record: priority, weight, the host's only address or none.
+    /// An SRV record: priority, weight, and the host's only address, if any.
     fn target(priority: u16, weight: u16, address: Option<u8>, host: &str) -> Target {
         Target {
             host: host.into(),
@@ -410,7 +411,7 @@ mod tests {
         ]));
         let expected = [(ip(2), 5, false), (ip(1), 1, false), (ip(3), 9, true)];
         assert_eq!(found(&known), expected);
-        // None of the least priority has an address: the others are needed now.
+        // No host of the lowest priority has an address, so the next priority is not a backup.
         known.learn(srv(&[
             Target {
                 addresses: Some(vec![]),
@@ -452,7 +453,7 @@ mod tests {
         assert_eq!(addresses(&known), [ip(1), ip(3)]);
         known.learn(srv(&[target(0, 1, Some(3), "b")]));
         assert_eq!(addresses(&known), [ip(3)]);
-        // Nothing is known of the only host that is left: as if nobody had answered.
+        // No address is known of the only remaining host: same as a failed query.
         let failing = known.learn(srv(&[target(0, 1, None, "c")]));
         assert!(matches!(failing.news, Some(News::Failing(_))));
         assert_eq!(addresses(&known), [ip(3)]);

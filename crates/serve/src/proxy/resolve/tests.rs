@@ -1,4 +1,4 @@
-//! Names resolved by a name server on loopback whose zone changes.
+//! Resolution by a name server on loopback whose zone changes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV4, UdpSocket};
 use std::sync::{Mutex, PoisonError};
@@ -14,10 +14,10 @@ use super::directory::{has_route, reachable};
 use super::*;
 use crate::proxy::endpoints::Endpoint;
 
-/// A condition that does not come true within this time fails its test.
+/// Timeout for conditions in tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Answers for one zone as long as it lives.
+/// A name server for one zone, until it is dropped.
 struct NameServer {
     address: SocketAddrV4,
     zone: Arc<Mutex<Zone>>,
@@ -28,11 +28,11 @@ struct NameServer {
 struct Zone {
     records: Vec<Record>,
     manner: Manner,
-    /// What has been asked for so far.
+    /// The queries received.
     asked: Vec<(String, RecordType)>,
 }
 
-/// How it answers.
+/// How the server answers.
 #[derive(Default)]
 enum Manner {
     #[default]
@@ -77,7 +77,7 @@ impl NameServer {
         self.change(|zone| zone.manner = manner);
     }
 
-    /// How often a name was asked for, by its A records.
+    /// Number of queries for a name's A records.
     fn asked(&self, name: &str) -> usize {
         let zone = self.zone.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = zone.asked.iter();
@@ -86,12 +86,12 @@ impl NameServer {
             .count()
     }
 
-    /// Resolves the names of a group by this name server.
+    /// Starts a resolver for a group that uses this name server.
     fn resolve(&self, servers: Vec<Server>) -> (Resolver, Arc<Endpoints>) {
         self.resolve_behind(servers, None)
     }
 
-    /// The same for a group that stood in a configuration before.
+    /// `resolve` for a group with a previous configuration.
     fn resolve_behind(
         &self,
         servers: Vec<Server>,
@@ -118,7 +118,7 @@ impl Drop for NameServer {
     }
 }
 
-/// Answers until something comes that is empty.
+/// Answers queries until an empty datagram arrives.
 fn answer(socket: &UdpSocket, zone: &Mutex<Zone>) {
     let mut buffer = [0; 4096];
     loop {
@@ -164,7 +164,7 @@ fn name(text: &str) -> DomainName {
     DomainName::from_ascii(text).expect("a name")
 }
 
-/// An address record of a host on loopback.
+/// An A record of a host on loopback.
 fn a(host: &str, last: u8, ttl: u32) -> Record {
     Record::from_rdata(name(host), ttl, RData::A(A::new(127, 0, 0, last)))
 }
@@ -174,7 +174,7 @@ fn srv(service: &str, priority: u16, weight: u16, port: u16, host: &str) -> Reco
     Record::from_rdata(name(service), 0, RData::SRV(srv))
 }
 
-/// A server that is written as a host name.
+/// A server with a host name.
 fn host(host: &str, port: u16) -> Server {
     Server::at(ServerAddress::Name {
         host: host.into(),
@@ -182,7 +182,7 @@ fn host(host: &str, port: u16) -> Server {
     })
 }
 
-/// Where the servers of one of the configuration are: the last byte of the address, port, weight and backup.
+/// Locations of a configured server: last byte of the address, port, weight and whether it is a backup.
 fn places(endpoints: &Endpoints, server: usize) -> Vec<(u8, u16, u32, bool)> {
     let (_, endpoints) = endpoints.of_server(server);
     let mut places: Vec<_> = endpoints
@@ -200,7 +200,7 @@ fn places(endpoints: &Endpoints, server: usize) -> Vec<(u8, u16, u32, bool)> {
     places
 }
 
-/// The addresses of the only server, by their last bytes.
+/// Last bytes of the addresses of the only server.
 fn hosts(endpoints: &Endpoints) -> Vec<u8> {
     places(endpoints, 0).iter().map(|place| place.0).collect()
 }

@@ -1,15 +1,15 @@
-//! One connection of a tunnel. It is shut down after the other connection has ended.
+//! Guard of a tunnel's connection that resets it unless the tunnel has ended properly.
 
 use std::pin::Pin;
 
 use onrush_engine::Error;
 use onrush_tls::Transport;
 
-/// The shutdown of a connection after the other one has ended.
+/// The shutdown of a connection after the other end has closed its side.
 pub(super) type End<'t> = Pin<Box<dyn Future<Output = Result<(), Error>> + 't>>;
 
-/// A connection at one end of a tunnel. Dropping it resets the connection, also when its core ends, unless the other end's
-/// shutdown was passed on (`has_all`): an orderly close would claim that all bytes were delivered.
+/// A connection at one end of a tunnel. Dropped before the other end's shutdown was passed on (`has_all`), also when
+/// the core ends, it resets the connection: an orderly close would mean that all bytes were delivered.
 pub(super) struct Hearer<'t> {
     connection: &'t Transport,
     pub(super) has_all: bool,

@@ -1,11 +1,11 @@
-//! The time in which nothing may move in a tunnel.
+//! Idle timeouts of a tunnel.
 
 use std::time::Duration;
 
 use onrush_config::plan::Timeouts;
 
-/// How long nothing may move in a tunnel. Whole milliseconds, rounded up: each tunnel holds them, and two `Duration`s take 32
-/// bytes. Times above 49 days are 49 days.
+/// Idle timeouts of a tunnel, in milliseconds, rounded up and capped at 49 days: every tunnel holds them, and two
+/// `Duration`s would take 32 bytes.
 #[derive(Clone, Copy)]
 pub(super) struct IdleTimes {
     open_ms: u32,
@@ -20,12 +20,12 @@ impl IdleTimes {
         }
     }
 
-    /// While neither end has ended its side.
+    /// Timeout while both sides are open.
     pub(super) fn open(self) -> Duration {
         Duration::from_millis(self.open_ms.into())
     }
 
-    /// After one has: the other may never end its own.
+    /// Timeout after one end has closed its side: the other may never close its own.
     pub(super) fn half_closed(self) -> Duration {
         Duration::from_millis(self.half_closed_ms.into())
     }

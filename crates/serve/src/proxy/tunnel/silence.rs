@@ -1,4 +1,4 @@
-//! The time in which nothing moves in a tunnel, where no connection of its own measures it.
+//! Idle timeout of a tunnel whose ends are both streams, or that waits for a stream.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use onrush_engine::{Core, Error, Kind, Op, Sleep};
 
-/// How long it has been silent.
+/// Timer of the current idle period.
 #[derive(Default)]
 pub(super) struct Silence {
-    /// What had moved when it began.
+    /// Byte counter at the start of the idle period.
     moved: u64,
     timer: Option<Sleep>,
 }
@@ -19,7 +19,7 @@ impl Silence {
         self.timer = None;
     }
 
-    /// Waits until it has been `idle_max` since `moved` was another number.
+    /// Completes with a timeout when `moved` has not changed for `idle_max`.
     pub(super) fn poll(
         &mut self,
         moved: u64,

@@ -1,5 +1,5 @@
-//! Tunnels between a stream of HTTP/2 (RFC 8441) and a connection: what comes on the stream is held up by its window, of which nothing is
-//! given back before the connection has taken it, and what the connection brings is received when the stream takes more.
+//! Tunnels between an HTTP/2 stream (RFC 8441) and a connection. The stream's window is updated only after the
+//! connection has taken the bytes, and the connection is read only when the stream can take more.
 //!
 //! ```text
 //!   stream ── DATA ──> window ── send ──> connection     END_STREAM <──> FIN
@@ -23,7 +23,7 @@ use crate::exchange::downstream::http2::Stream;
 use crate::exchange::stream_end::{StreamEnd, reset};
 use crate::proxy::multiplexed::TunnelStream;
 
-/// Passes bytes between a client on a stream and its server, beginning with the `input` of the server.
+/// Relays bytes between a client on a stream and its server, starting with `input` from the server.
 ///
 /// # Errors
 /// The error of the end that failed.
@@ -42,10 +42,10 @@ pub(super) fn run_from_stream<'t>(
     ends.run(input)
 }
 
-/// The same for a server on a stream.
+/// Relays bytes between a client and its server on a stream.
 ///
 /// # Errors
-/// Those of the end that broke.
+/// The error of the end that failed.
 pub(super) async fn run_to_stream(
     client: &mut Http1,
     server: &TunnelStream,
@@ -62,15 +62,15 @@ pub(super) async fn run_to_stream(
     ends.run(input).await
 }
 
-/// Both ends, and how long nothing may move between them.
+/// Both ends and their idle timeouts.
 #[derive(Clone, Copy)]
 struct Ends<'t> {
     stream: &'t dyn StreamEnd,
     connection: &'t Transport,
-    /// Who is at the other end of the connection.
+    /// The peer of the connection.
     whose: Whose,
     times: IdleTimes,
-    /// The one of `times` that applies now.
+    /// The timeout of `times` that applies now.
     idle_max: Duration,
 }
 
@@ -81,7 +81,8 @@ enum Whose {
 }
 
 impl<'t> Ends<'t> {
-    /// Passes on what comes, `input` of the connection first, until both have ended. Who has not heard all of the other is reset.
+    /// Relays bytes, `input` of the connection first, until both ends have closed their sides. An end that has not
+    /// received everything from the other is reset.
     async fn run(self, input: Input) -> Result<(), Error> {
         self.moves();
         let mut up = Up::Bytes;
@@ -126,7 +127,8 @@ impl<'t> Ends<'t> {
             (Up::Over, _) if !self.stream.takes_more() && !down.is_at_end() => {
                 return Poll::Ready(Err(reset()));
             }
-            // As in other tunnels: while the stream takes nothing, nobody receives of a client, who may have gone.
+            // As in other tunnels: while the stream takes nothing, the client's connection is not read, so a hang-up
+            // must be checked.
             (Up::Over, _) | (_, Down::Over) => {}
             _ if self.whose == Whose::Client => {
                 if let Poll::Ready(error) = self.connection.poll_hung_up() {
@@ -135,7 +137,7 @@ impl<'t> Ends<'t> {
             }
             _ => {}
         }
-        // The wait for the connection has a time of its own.
+        // The connection has an idle timeout of its own.
         if up.awaits_connection() || down.awaits_connection() {
             silence.end();
             return Poll::Pending;
@@ -144,21 +146,22 @@ impl<'t> Ends<'t> {
         silence.poll(self.stream.moved(), time, context).map(Err)
     }
 
-    /// A byte in either direction keeps both ends: who only listens is not idle.
+    /// Restarts the connection's idle timeout. A byte in either direction counts: an end that only receives is not
+    /// idle.
     fn moves(self) {
         self.connection.set_send_patience(self.idle_max);
     }
 }
 
-/// From the stream to the connection: what it waits for.
+/// Direction from the stream to the connection: what it waits for.
 enum Up<'t> {
-    /// Bytes of the stream, or its end.
+    /// Bytes from the stream, or its end.
     Bytes,
-    /// The connection, to take so many bytes.
+    /// The connection to take this number of bytes.
     Sent(usize),
-    /// The connection, to be told of the stream's end.
+    /// The shutdown of the connection.
     End(End<'t>),
-    /// Nothing.
+    /// Finished.
     Over,
 }
 
@@ -208,17 +211,17 @@ impl<'t> Up<'t> {
     }
 }
 
-/// From the connection to the stream: what it waits for.
+/// Direction from the connection to the stream: what it waits for.
 enum Down {
-    /// Room on the stream. Nothing is held but what had come with the head.
+    /// Window of the stream. The input holds only bytes that arrived with the head.
     Room(Input),
-    /// Bytes of the connection, or its end.
+    /// Bytes from the connection, or its end.
     Bytes(Input),
-    /// The stream's windows, to take what was received.
+    /// The stream to send the received bytes within its windows.
     Sent(Input),
-    /// The same, before the connection's end.
+    /// The stream to send all bytes and the end.
     End,
-    /// Nothing.
+    /// Finished.
     Over,
 }
 
@@ -230,7 +233,7 @@ impl Down {
         }
     }
 
-    /// Whether nothing more is to be said on the stream.
+    /// Whether everything, including the end, has been put on the stream.
     fn is_at_end(&self) -> bool {
         matches!(self, Down::End | Down::Over)
     }

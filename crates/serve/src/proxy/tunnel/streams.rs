@@ -1,5 +1,5 @@
-//! Tunnels between two streams of HTTP/2: what comes on one is held up by its window, of which nothing is given back before the windows
-//! of the other have taken it.
+//! Tunnels between two HTTP/2 streams. The window of one is updated only after the windows of the other have taken the
+//! bytes.
 //!
 //! ```text
 //!   client ── DATA ──> window ── DATA ──> server     END_STREAM <──> END_STREAM
@@ -15,11 +15,11 @@ use super::idle_times::IdleTimes;
 use super::silence::Silence;
 use crate::exchange::stream_end::{StreamEnd, reset};
 
-/// Passes on what comes until both have ended. Who has not heard all of the other is reset, and so are both when nothing moves for as
-/// long as `times` say.
+/// Relays bytes until both ends have closed their sides. An end that has not received everything from the other is
+/// reset; both are when nothing moves for the idle timeout.
 ///
 /// # Errors
-/// Those of the end that broke.
+/// The error of the end that failed.
 pub(super) async fn run(
     (client, server): (&dyn StreamEnd, &dyn StreamEnd),
     core: &Core,
@@ -69,18 +69,18 @@ struct Way<'t> {
     awaits: Awaits,
 }
 
-/// What it waits for.
+/// What a direction waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaits {
-    /// Room where it leads.
+    /// Window of the receiver.
     Room,
-    /// Bytes, or the end.
+    /// Bytes from the sender, or its end.
     Bytes,
-    /// Windows, to take so many bytes.
+    /// The receiver's windows to take this number of bytes.
     Sent(usize),
-    /// The same, before the end.
+    /// The receiver's windows to take all bytes and the end.
     End,
-    /// Nothing.
+    /// Finished.
     Nothing,
 }
 
@@ -94,7 +94,7 @@ impl<'t> Way<'t> {
         self.awaits == Awaits::Nothing
     }
 
-    /// Whether nothing more is to be said where it leads.
+    /// Whether everything, including the end, has been put on the receiver's stream.
     fn is_at_end(&self) -> bool {
         matches!(self.awaits, Awaits::End | Awaits::Nothing)
     }
