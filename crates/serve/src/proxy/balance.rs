@@ -1,7 +1,8 @@
-//! Which server of a group takes the next request. Pure: state and a question in, a choice out.
+//! Load balancing: chooses the server of a group for the next request. Pure: computes a choice from state and a
+//! question.
 //!
-//! Each policy is one file. What they share, who may be chosen and what they are asked, is in `member.rs`. Nothing is allocated
-//! to answer a question; `update` rebuilds what a policy needs when the set of servers changes, which is rare.
+//! Each policy has a file; `member.rs` has their common types. A choice allocates nothing; `update` rebuilds the data
+//! of a policy when the set of servers changes, which is rare.
 
 mod first;
 pub(crate) mod hash;
@@ -26,28 +27,27 @@ use crate::worker::time_slice::{TimeSlice, at_once};
 
 pub(crate) use member::{Member, Question};
 
-/// How a server is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// Each in turn, as often as its weight says.
+    /// Weighted round robin.
     RoundRobin,
-    /// By chance, as likely as its weight says.
+    /// Weighted random choice.
     Random,
-    /// Of two servers drawn by chance, the one with fewer requests in flight for its weight.
+    /// Of two servers drawn at random, the one with fewer requests in flight per weight.
     PowerOfTwo,
-    /// Of all servers the one with the fewest requests in flight for its weight.
+    /// The server with the fewest requests in flight per weight.
     LeastConnections,
-    /// Equal keys go to the same server, unless it has more than its share to do: with `Some(125)`, more than 125 % of
-    /// what would be even. The percentage is above 100.
+    /// Consistent hashing with bounded loads: equal keys go to the same server unless it is overloaded. With
+    /// `Some(125)`, that is above 125 % of its fair share; the percentage must be above 100.
     Hash { load_percent_max: Option<u32> },
-    /// Of two servers drawn by chance, the one expected to be through with its requests first.
+    /// Of two servers drawn at random, the one expected to finish its requests first.
     PeakEwma,
     /// The first server, in the order of the group, that is not full.
     First,
 }
 
 impl From<&Balance> for Policy {
-    /// Whoever asks makes the key of a hash.
+    /// The caller computes the key of `Hash`.
     fn from(balance: &Balance) -> Self {
         match balance {
             Balance::RoundRobin => Policy::RoundRobin,
@@ -63,10 +63,10 @@ impl From<&Balance> for Policy {
     }
 }
 
-/// A policy over the servers of a group that may be chosen now.
+/// A policy applied to the servers that may be chosen now.
 #[derive(Clone, Debug)]
 pub(crate) struct Balancer {
-    /// Invariant: ascending by server, no server twice, no weight 0.
+    /// Invariant: in ascending order of `server`, without duplicates or zero weights.
     members: Vec<Member>,
     chance: Random,
     state: State,
@@ -84,9 +84,9 @@ enum State {
 }
 
 impl Balancer {
-    /// Chooses among `members`, until `update` says otherwise. They should be all servers of the group at their full
-    /// weights: the resolution of `Hash` follows from them and has to be the same everywhere. `seed` tells cores
-    /// apart. The requirements are those of `update`.
+    /// Creates a balancer for `members`. They should be all servers of the group at full weight, because the resolution
+    /// of `Hash` is derived from them and must be equal everywhere. `seed` differs between cores. Requirements as for
+    /// `update`.
     pub(crate) async fn prepare(
         policy: Policy,
         members: &[Member],
@@ -111,14 +111,14 @@ impl Balancer {
         balancer
     }
 
-    /// From now on chooses among `members`, which are in ascending order of their servers; there may be none. For when
-    /// a server comes or goes or a weight changes: `Hash` takes about 30 ns per point of its ring, of which a server
-    /// has some hundred; the others take about 20 ns per server.
+    /// Replaces the members, which must be in ascending order of their servers; may be empty. Called when a server
+    /// comes or goes or a weight changes: `Hash` takes about 30 ns per point of its ring (some hundred per server), the
+    /// others about 20 ns per server.
     pub(crate) fn update(&mut self, members: &[Member]) {
         at_once(async |slice| self.update_in_slices(members, slice).await);
     }
 
-    /// Like [`Balancer::update`], in time slices.
+    /// [`Balancer::update`] in time slices.
     pub(crate) async fn update_in_slices(&mut self, members: &[Member], slice: &mut TimeSlice) {
         if members == self.members {
             return;
@@ -145,23 +145,22 @@ impl Balancer {
         self.members.extend_from_slice(members);
     }
 
-    /// Returns a copy to update, or `None` if it already chooses among `members`.
+    /// Returns a copy to update, or `None` if `members` are unchanged.
     pub(crate) fn if_others(&self, members: &[Member]) -> Option<Self> {
         (members != self.members).then(|| self.clone())
     }
 
-    /// How many servers it chooses among.
     pub(crate) fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether it chooses among others than these.
+    /// Whether it has a member that is not in `servers`.
     pub(crate) fn has_others_than(&self, servers: &[u32]) -> bool {
         let is_other = |member: &Member| !servers.contains(&member.server);
         self.members.iter().any(is_other)
     }
 
-    /// The server that takes the request; `None` when all members are full or to be avoided, or there are none.
+    /// Chooses a server; `None` if there are no members or all are full or to be avoided.
     pub(crate) fn choose<Load, Latency>(
         &mut self,
         question: &Question<'_, Load, Latency>,
@@ -237,7 +236,7 @@ mod tests {
         Policy::First,
     ];
 
-    /// Which servers each policy chooses among in two hundred questions.
+    /// Asks every policy 200 times; each choice must be one of `possible`.
     #[track_caller]
     fn check(weights: &[u32], full: &[u32], avoid: &[u32], possible: &[Option<u32>]) {
         for policy in POLICIES {

@@ -1,11 +1,11 @@
-//! What all cores share of a group's servers: where they are, who may get requests, how many connections they have. One
-//! per group and configuration; everything about it that a request reads is an atomic.
+//! The state of a group's servers that all cores share: addresses, availability and connection counts. One per group
+//! and configuration. Requests read atomics only.
 //!
-//! A server of the configuration is one endpoint, or, when it is a name, as many endpoints as its name may have addresses; those
-//! that have no address at present are vacant.
+//! A configured server is one endpoint; a name has as many endpoints as it may have addresses, and an endpoint without
+//! an address is vacant.
 //!
-//! An endpoint is what its configuration says of the server, and its state. A server that is in the next configuration, too,
-//! keeps its state, which the endpoints of both configurations share as long as requests of the old one are in flight:
+//! An endpoint consists of configuration and state. If the next configuration has the server too, both configurations
+//! share its state as long as requests of the old one are in flight:
 //!
 //! ```text
 //!   before:  endpoint A   endpoint B   endpoint C      notice
@@ -36,29 +36,30 @@ pub(crate) use endpoint::{Availability, Endpoint};
 pub use state::Duty;
 pub(crate) use state::Location;
 
-/// The servers of one group.
+/// The endpoints of one group.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
-    /// What tells its servers from each other in every configuration.
+    /// Identify servers across configurations.
     names: Names,
     all: Vec<Endpoint>,
-    /// Which endpoints belong to each server of the configuration: the index behind its last.
+    /// For each configured server, the index after its last endpoint.
     ends: Vec<usize>,
     notice: Arc<Notice>,
 }
 
-/// What tells cores that something has changed; shared by configurations whose endpoints share state.
+/// Notifies cores of changes; shared by configurations whose endpoints share state.
 #[derive(Debug)]
 struct Notice {
-    /// Grows with every change that has to do with who may get requests. Cores compare it with the one that they saw last.
+    /// Incremented with every change of the servers that may get requests. Each core compares it with the last version
+    /// it has seen.
     version: AtomicU64,
     /// The queues that wait for capacity.
     line: Line,
 }
 
 impl Endpoints {
-    /// The endpoints of `upstream`. Servers that are in `before`, too, the endpoints of the group so far, keep their state; of
-    /// the others, names have no address yet, and servers with active checks have not passed one.
+    /// The endpoints of `upstream`. Servers that are also in the group's previous endpoints `before` keep their state;
+    /// other names have no address yet, and other servers count as healthy until a check fails.
     pub(crate) fn new(upstream: &Upstream, before: Option<&Endpoints>) -> Self {
         let names = Names::of(upstream);
         let known = before.map(|before| (before, names.positions_in(&before.names)));
@@ -71,7 +72,7 @@ impl Endpoints {
                 .and_then(|(before, positions)| Some(before.of_server(positions[index]?).1));
             let fixed = fixed_address(server);
             endpoints.extend((0..endpoints_max(server)).map(|position| {
-                // There may be fewer or more of them now.
+                // The number of endpoints of a server may have changed.
                 let known = known.and_then(|endpoints| endpoints.get(position));
                 Endpoint::new(server, fixed.clone(), deciders, known)
             }));
@@ -85,7 +86,7 @@ impl Endpoints {
         }
     }
 
-    /// Of each endpoint, which one of `before` it shares its state with. O(n).
+    /// For each endpoint, the index of the endpoint of `before` that shares its state. O(n).
     pub(crate) fn positions_in(&self, before: &Endpoints) -> Vec<Option<usize>> {
         let states = before.all.iter().zip(0..);
         let positions: HashMap<_, usize> = states
@@ -99,7 +100,7 @@ impl Endpoints {
         &self.all
     }
 
-    /// The endpoints of a server of the configuration, with the index of the first.
+    /// The endpoints of a configured server, with the index of the first.
     pub(crate) fn of_server(&self, server: usize) -> (usize, &[Endpoint]) {
         let start = server.checked_sub(1).map_or(0, |before| self.ends[before]);
         (start, &self.all[start..self.ends[server]])
@@ -107,19 +108,19 @@ impl Endpoints {
 
     #[inline]
     pub(crate) fn version(&self) -> u64 {
-        // Acquire: what was changed before it grew is seen, too.
+        // Acquire, so that the changes made before the increment are visible.
         self.notice.version.load(Ordering::Acquire)
     }
 
-    /// Tells the cores to refresh what they have seen, whichever configuration it is of.
+    /// Makes all cores refresh their view, in every configuration.
     pub(crate) fn changed(&self) {
         self.notice.version.fetch_add(1, Ordering::AcqRel);
         self.notice.line.call_all();
     }
 
-    /// Gives the addresses `found` for a name to its endpoints, in that order, as far as there are enough. An address keeps its endpoint, so that
-    /// its connections and what is known of it stay; of one that is new nothing is known. Returns how many
-    /// addresses got none.
+    /// Assigns the addresses `found` for a name to its endpoints, in that order. An address that is already assigned
+    /// keeps its endpoint, with connections and state; a new one starts without state. Returns the number of addresses
+    /// without an endpoint.
     pub(crate) fn assign(&self, server: usize, found: &[Location], now: Instant) -> usize {
         let (_, endpoints) = self.of_server(server);
         let mut left: Vec<&Location> = found.iter().collect();
@@ -160,7 +161,7 @@ impl Endpoints {
         left.len()
     }
 
-    /// How the servers are now. O(n), for when one has failed.
+    /// Current counts of the servers. O(n); called after a failure.
     pub(crate) fn census(&self) -> Census {
         let mut census = Census {
             located: 0,
@@ -176,22 +177,22 @@ impl Endpoints {
         census
     }
 
-    /// What an administrator wants of the endpoints of a server from now on.
+    /// Sets the administrative state of an endpoint.
     pub(crate) fn set_duty(&self, endpoint: u32, duty: Duty) {
         self.all[endpoint as usize].state.set_duty(duty);
         self.changed();
     }
 
-    /// The weight of an endpoint from now on; `None` for that of the configuration.
+    /// Sets the weight of an endpoint; `None` restores the configured one.
     pub(crate) fn set_weight(&self, endpoint: u32, weight: Option<u32>) {
         self.all[endpoint as usize].state.set_weight(weight);
         self.changed();
     }
 
-    /// What active checks say of a server from now on.
+    /// Sets the health of an endpoint according to active checks.
     pub(crate) fn set_healthy(&self, endpoint: u32, is_healthy: bool, now: Instant) {
         let endpoint = &self.all[endpoint as usize];
-        // Checks that begin anew, as with each configuration, say of most servers what is known.
+        // The checks of a new configuration start anew and mostly confirm the known state.
         if is_healthy && !endpoint.is_healthy() {
             endpoint.state.set_since(now);
         }
@@ -204,7 +205,7 @@ impl Endpoints {
 impl Default for Notice {
     fn default() -> Self {
         Self {
-            // Not what a core begins with: it has seen nothing.
+            // Differs from the initial value on a core, which has seen nothing.
             version: AtomicU64::new(1),
             line: Line::default(),
         }
@@ -225,7 +226,7 @@ mod tests {
         Endpoints::new(&upstream(servers, ""), None)
     }
 
-    /// The servers and other keys of the group as they are written.
+    /// A group with these servers and further keys.
     fn upstream(servers: &str, keys: &str) -> Upstream {
         let text = format!(
             "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{servers}]\nbalance = \"random\"\n{keys}"

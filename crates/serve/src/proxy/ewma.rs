@@ -1,24 +1,23 @@
-//! A server's latency, remembered so that peaks count at once and fade with time: what `peak_ewma` goes by.
+//! Moving average of a server's latency for `peak_ewma`: peaks count at once and decay with time.
 
 use std::time::Duration;
 
 use onrush_engine::Instant;
 
-/// An exponentially weighted moving average over time, sensitive to peaks: a latency above the average replaces it, one
-/// below draws it down. What was observed one time constant ago has lost 63 % of its weight, however many observations
-/// there were. So a server that stalls is known to be slow by its first late response, and has to prove for a while that
-/// it no longer is. The idea is Finagle's (user guide, "Clients", on "Peak EWMA").
+/// A peak-sensitive, exponentially weighted moving average over time: a latency above the average replaces it, one
+/// below it draws it down. An observation loses 63 % of its weight within one time constant, whatever the number of
+/// observations. So a server that stalls counts as slow from its first late response, and only recovers with time.
+/// After Finagle's "Peak EWMA" (user guide, "Clients").
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ewma {
-    /// In nanoseconds, as of `observed`. Zero before the first observation.
+    /// In nanoseconds, at the time `observed`. Zero before the first observation.
     average: f64,
     observed: Instant,
 }
 
 impl Ewma {
-    /// The response to a request came after `latency`.
     pub(crate) fn observe(&mut self, latency: Duration, now: Instant, decay: Decay) {
-        // 64 bits of nanoseconds are half a millennium; 53 of them, which are exact, are a hundred days.
+        // An f64 holds 53 bits exactly: 104 days in nanoseconds.
         let latency = latency.as_nanos() as u64 as f64;
         if latency > self.average {
             self.average = latency;
@@ -29,22 +28,22 @@ impl Ewma {
         self.observed = now;
     }
 
-    /// In nanoseconds; 0 when nothing is known. Without observations it fades to that, too: a server that nobody asks
-    /// because it was slow is asked again after a few time constants.
+    /// Average in nanoseconds, 0 if unknown. Without observations it decays to 0 too, so a slow server without requests
+    /// is tried again after a few time constants.
     pub(crate) fn value(&self, now: Instant, decay: Decay) -> u64 {
         (self.average * decay.kept(now.nanoseconds_since(self.observed))) as u64
     }
 }
 
-/// How fast averages fade.
+/// Rate of decay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decay {
-    /// One divided by the time constant in nanoseconds.
+    /// Inverse of the time constant, in 1/ns.
     rate: f64,
 }
 
 impl Decay {
-    /// To 37 % within the time constant, which is not zero.
+    /// Decay to 37 % within the time constant, which must not be zero.
     pub(crate) fn new(time_constant: Duration) -> Self {
         assert!(!time_constant.is_zero(), "averages live for some time");
         Self {
@@ -52,11 +51,11 @@ impl Decay {
         }
     }
 
-    /// How much of an average remains after some nanoseconds.
+    /// Fraction of an average that remains after a time.
     fn kept(self, nanoseconds: u64) -> f64 {
         let exponent = nanoseconds as f64 * self.rate;
-        // A server in use was observed a moment ago. Four terms of the series are exact to a millionth here, and an
-        // exponential would be most of what a choice costs.
+        // The usual case, a recently used server. Four terms of the series are exact to a millionth here; calling `exp`
+        // would take most of the time of a choice.
         if exponent < 0.0625 {
             return 1.0 - exponent * (1.0 - exponent * (0.5 - exponent / 6.0));
         }
@@ -70,8 +69,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// The value at a second, in milliseconds, after latencies in milliseconds were observed, each at a second. The time
-    /// constant is one second.
+    /// Observes latencies in milliseconds at given seconds, with a time constant of one second, and compares the value
+    /// in milliseconds at second `at`.
     #[track_caller]
     fn check(observations: &[(u64, u64)], at: u64, expected: f64) {
         let time = |second| Instant::from_nanoseconds(second * 1_000_000_000);
@@ -102,9 +101,9 @@ mod tests {
     fn what_is_below_draws_the_average_down_with_time() {
         let e = std::f64::consts::E;
         check(&[(10, 80), (11, 5)], 11, 80.0 / e + 5.0 * (1.0 - 1.0 / e));
-        // At the same moment it says nothing new.
+        // No time has passed, so the lower value has no weight.
         check(&[(10, 80), (10, 5)], 10, 80.0);
-        // Long after, only the new one counts.
+        // Much later, only the new value counts.
         check(&[(10, 80), (60, 5)], 60, 5.0);
     }
 

@@ -1,4 +1,4 @@
-//! What a group chooses a server by, where equal requests are to go to the same one.
+//! The key of a request for a group that balances by `hash`.
 
 use onrush_config::plan::{Balance, HashKey};
 use onrush_http::cookie;
@@ -9,7 +9,7 @@ use super::group::Group;
 use crate::exchange::request_context::RequestContext;
 use crate::routing::route::values;
 
-/// That of the request with this `head`.
+/// Key of the request with this `head`; 0 for other policies.
 #[inline]
 pub(crate) fn hash_key(
     group: &Group,

@@ -1,4 +1,4 @@
-//! How many retries a group may see. Pure: requests and retries in, yes or no out.
+//! Limit of the retries of a group. Pure.
 
 use std::ops::{AddAssign, SubAssign};
 
@@ -7,15 +7,14 @@ use onrush_engine::Instant;
 use super::window::Window;
 use crate::limits::{RETRIES_MIN, RETRY_WINDOW};
 
-/// Retries are worth their cost when few requests fail. When many do, the servers have too much to do, and each retry
-/// makes it more: three attempts for everybody are three times the load, which keeps the group down. So retries are a
-/// share of the requests of the last seconds, plus a few, so that a quiet group may retry at all. The idea is that of
-/// Finagle's `RetryBudget`; here it is a sliding window, which also forgets.
+/// Limits retries to a share of the recent requests, plus a small constant for groups with little traffic. Retries are
+/// useful when few requests fail; when many do, the servers are overloaded, and retries multiply the load and keep the
+/// group down. Like Finagle's `RetryBudget`, but with a sliding window.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
-    /// Of the requests in a window; retries of retries count as retries only.
+    /// Percentage of the requests in the window; retries do not count as requests.
     share_percent: u32,
-    /// Retries in each window that are granted whatever the traffic.
+    /// Retries per window that are granted regardless of the traffic.
     retries_min: u32,
     counts: Window<Counts>,
 }
@@ -27,7 +26,7 @@ struct Counts {
 }
 
 impl RetryBudget {
-    /// Each core keeps its own; together they keep the share. A share of 0 means no retries at all.
+    /// Each core has a budget; together they keep the share. A share of 0 disables retries.
     pub(crate) fn new(share_percent: u8) -> Self {
         Self {
             share_percent: u32::from(share_percent),
@@ -44,7 +43,7 @@ impl RetryBudget {
         }
     }
 
-    /// A client's request goes to the group for the first time.
+    /// Counts the first attempt of a request.
     pub(crate) fn count_request(&mut self, now: Instant) {
         let request = Counts {
             requests: 1,
@@ -53,7 +52,7 @@ impl RetryBudget {
         self.counts.add(request, now);
     }
 
-    /// Whether a request may go to another server now; if so, that has been counted.
+    /// Whether a retry is granted; if so, counts it.
     pub(crate) fn try_retry(&mut self, now: Instant) -> bool {
         let Counts { requests, retries } = self.counts.sum(now);
         let granted = requests * u64::from(self.share_percent) / 100 + u64::from(self.retries_min);
@@ -91,8 +90,7 @@ mod tests {
         Instant::from_nanoseconds(milliseconds * 1_000_000)
     }
 
-    /// Of `requests`, one each millisecond, all of which fail and want `attempts_max` attempts, how many retries are
-    /// granted.
+    /// Number of granted retries when `requests`, one per millisecond, all fail and want `attempts_max` attempts.
     fn granted(budget: &mut RetryBudget, requests: u64, attempts_max: u32) -> u32 {
         let mut granted = 0;
         for request in 0..requests {
@@ -107,7 +105,7 @@ mod tests {
     #[test]
     fn when_all_fail_retries_are_a_share_of_the_requests() {
         for attempts_max in [2, 3, 10] {
-            // Less than a window: nothing is forgotten yet.
+            // Less than a window, so all requests count.
             let granted = granted(&mut RetryBudget::new(20), 9_000, attempts_max);
             assert_eq!(granted, 1_800 + RETRIES_MIN, "with {attempts_max} attempts");
         }
@@ -116,7 +114,7 @@ mod tests {
     #[test]
     fn as_time_goes_on_the_share_stays_what_it_is() {
         let granted = granted(&mut RetryBudget::new(20), 200_000, 3);
-        // Nine or ten tenths of a window are known at any time.
+        // The window covers nine to ten slices.
         assert!((36_000..=44_000).contains(&granted), "{granted}");
     }
 

@@ -1,18 +1,17 @@
-//! Which of a route's groups takes a request: by chance, as likely as its weight says. Pure.
+//! Weighted random choice among a route's groups. Pure.
 
 use std::num::NonZeroU32;
 
 use onrush_engine::random::scaled;
 
-/// Groups and their shares.
 #[derive(Debug)]
 pub(crate) struct Split {
-    /// Indices of groups, each with the sum of the weights up to and with its own; never empty.
+    /// Index of each group, with the sum of the weights up to and including it; never empty.
     groups: Box<[(u32, u64)]>,
 }
 
 impl Split {
-    /// `split` has indices of groups with their weights and is not empty.
+    /// `split` has indexes of groups with their weights and must not be empty.
     pub(crate) fn new(split: &[(usize, NonZeroU32)]) -> Self {
         let mut sum = 0;
         let groups = split.iter().map(|&(group, weight)| {
@@ -24,7 +23,8 @@ impl Split {
         Self { groups }
     }
 
-    /// The group of one request; `chance` has 64 even bits and is only asked when there is a choice.
+    /// Chooses the group of a request. `chance` returns 64 uniform bits; it is only called if there is more than one
+    /// group.
     #[inline]
     pub(crate) fn choose(&self, chance: impl FnOnce() -> u64) -> usize {
         let (last, sum) = self.groups[self.groups.len() - 1];

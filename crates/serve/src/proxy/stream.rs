@@ -1,4 +1,4 @@
-//! A request and its response on a stream of a multiplexed connection, in both directions.
+//! Relays a request and its response over an HTTP/2 stream to a server.
 
 pub(crate) mod download;
 pub(crate) mod upload;

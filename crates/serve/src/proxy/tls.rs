@@ -1,14 +1,14 @@
-//! TLS towards servers.
+//! TLS connections to servers.
 
 use onrush_engine::{Error, Instant, Kind, Op, Stream};
 use onrush_tls::{Connector, HandshakeError, Transport};
 
 use crate::worker::Worker;
 
-/// Shakes hands with the server that is called `host`, by `deadline`.
+/// Makes the handshake with the server named `host`, by `deadline`.
 ///
 /// # Errors
-/// Those of the connection; whatever else is wrong is written about and becomes one, too.
+/// Errors of the connection; other failures are logged and returned as [`Kind::NoTls`].
 pub(crate) async fn connect(
     stream: Stream,
     connector: &Connector,

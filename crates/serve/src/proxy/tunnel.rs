@@ -259,7 +259,7 @@ impl Drop for Lane<'_> {
 fn queue(input: &mut Input, to: &Transport) -> Result<usize, Error> {
     let buffer = match input.take() {
         Some(buffer) => buffer,
-        // The input is not in a buffer of its own; copy it.
+        // The bytes were moved out of their buffer while waiting; copy them into a new one.
         None => {
             let mut buffer = to.core().buffer()?;
             let fits = buffer.put(input.bytes());

@@ -1,4 +1,4 @@
-//! Sums over the recent past: a window of time that moves on in slices.
+//! Sums over a sliding window of time.
 
 use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
@@ -7,17 +7,17 @@ use onrush_engine::Instant;
 
 use crate::limits::WINDOW_SLICES;
 
-/// The sum of what was added during the last window. It moves on a slice at a time, so the oldest tenth may be missing.
-/// Adding costs one comparison and two additions, but for the first time in each slice.
+/// Sum of the amounts added during the last window. The window moves in slices, so the oldest tenth may be missing.
+/// Adding takes one comparison and two additions, except at the start of a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Window<T> {
     slices: [T; WINDOW_SLICES],
     /// Invariant: the sum of `slices`.
     sum: T,
     newest: usize,
-    /// Nanoseconds; not 0.
+    /// In nanoseconds; not 0.
     slice_length: u64,
-    /// When the newest slice ends.
+    /// End of the newest slice, in nanoseconds of the clock.
     slice_end: u64,
 }
 
@@ -44,7 +44,6 @@ impl<T: AddAssign + SubAssign + Copy + Default> Window<T> {
         self.sum
     }
 
-    /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.slices.fill(T::default());
         self.sum = T::default();

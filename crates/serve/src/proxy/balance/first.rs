@@ -1,9 +1,9 @@
-//! The policy `first`: fills the servers in the order of the group. Those at the end stay idle while the others do, so
-//! a group can be grown and shrunk from its end.
+//! The policy `first`: fills the servers in the order of the group. The last ones stay idle at low load, so a group can
+//! be grown and shrunk at its end.
 
 use super::Member;
 
-/// O(n), but n here is the number of full servers, and each is one comparison.
+/// O(n) in the number of full servers, one comparison each.
 pub(super) fn choose(members: &[Member], fits: impl Fn(&Member) -> bool) -> Option<usize> {
     members.iter().position(fits)
 }

@@ -1,13 +1,14 @@
 //! The policy `hash`: equal keys go to the same server, and few keys move when the set of servers changes.
 //!
-//! It is a ring (Karger and others, "Consistent hashing and random trees", 1997) with bounded loads (Mirrokni, Thorup and
-//! Zadimoghaddam, "Consistent hashing with bounded loads", 2016). Why a ring:
+//! It is a hash ring (Karger and others, "Consistent hashing and random trees", 1997) with bounded loads (Mirrokni,
+//! Thorup and Zadimoghaddam, "Consistent hashing with bounded loads", 2016). The alternatives:
 //!
-//! - Rendezvous hashing asks every server for every request; with hundreds of servers that is more than all the rest.
-//! - Maglev's table is quicker by a few nanoseconds and more even, but a change of one weight moves keys between servers
-//!   that have nothing to do with it. While a server starts slowly, its weight changes twenty times.
-//! - On a ring keys move only from or to the server that changed, and a growing server takes them little by little. Where
-//!   a key lies on the ring is found in constant time by an index, as in a book: see [`Ring::find`].
+//! - Rendezvous hashing visits every server for every request, which with hundreds of servers takes longer than all
+//!   other work.
+//! - Maglev's table is faster by a few nanoseconds and more even, but a change of one weight also moves keys between
+//!   other servers, and slow start changes a weight twenty times.
+//! - On a ring, keys move only from or to the server that changed, and a growing server takes them gradually. An index
+//!   finds the position of a key in constant time: see [`Ring::find`].
 
 use std::net::IpAddr;
 
@@ -18,16 +19,16 @@ use super::Member;
 use crate::limits::{HASH_LOAD_FREE, HASH_WALK_MAX, RING_POINTS_MAX, RING_POINTS_PER_MEMBER};
 use crate::worker::time_slice::TimeSlice;
 
-/// What equal requests have in common, as a number; also what a server is on the ring.
+/// Hash of a request's key, or of a server's address.
 ///
 /// XXH3 with 64 bits and no seed: its results are fixed since xxHash 0.8.0 for all versions and machines, so cores,
-/// restarts, releases of Onrush and other programs agree. It does not resist somebody who looks for keys that meet; the
-/// bound on the load does.
+/// restarts, releases of Onrush and other programs agree. It does not resist a deliberate search for collisions; the
+/// load bound limits their effect.
 pub(crate) fn key(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// The key of a client's address. IPv4 is the same whether it arrives as itself or inside of IPv6.
+/// Hash of a client's address; an IPv4-mapped IPv6 address equals its IPv4 address.
 pub(crate) fn address_key(address: IpAddr) -> u64 {
     match address.to_canonical() {
         IpAddr::V4(address) => key(&address.octets()),
@@ -35,16 +36,16 @@ pub(crate) fn address_key(address: IpAddr) -> u64 {
     }
 }
 
-/// Points of all members on a circle of 2^64. A key belongs to the first point that does not lie before it.
+/// Points of all members on a circle of 2^64 positions. A key belongs to the first point at or after its position.
 ///
 /// ```text
-///  points   0 ─●──────●───●────────●──●─ 2^64     sorted; each ends in its member's index (16 bits)
-///  starts   0  ▲  │   ▲   │        ▲  │           where the points of each equal part begin
+///  points   0 ─●──────●───●────────●──●─ 2^64     sorted; the low 16 bits of each are its member's index
+///  starts   0  ▲  │   ▲   │        ▲  │           index of the first point of each equal part
 /// ```
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     load_percent_max: Option<u32>,
-    /// Sum of the weights, and the most it has been.
+    /// Sum of the weights, and its maximum so far.
     weight_sum: u64,
     weight_sum_max: u64,
     points_per_weight: Density,
@@ -54,19 +55,19 @@ pub(super) struct Ring {
     part_shift: u32,
 }
 
-/// Points for a unit of weight: a power of two, so that it is the same for groups of nearly the same weight.
+/// Points per unit of weight: a power of two, so that groups of nearly the same weight have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Density {
-    /// Two to the power of this.
+    /// 2^n points per unit of weight.
     Points(u32),
-    /// One point for so many units of weight: two to the power of this.
+    /// One point per 2^n units of weight.
     Weights(u32),
 }
 
-/// Parts of the circle to count or sort before other tasks can run.
+/// Parts of the circle processed between two yields.
 const PARTS_PER_STEP: usize = 1024;
 
-/// The bits of a point that are its member's index.
+/// The bits of a point that hold its member's index.
 const INDEX_BITS: u64 = 0xffff;
 
 impl Ring {
@@ -86,7 +87,8 @@ impl Ring {
         }
     }
 
-    /// Places the points of `members` in linear time: counts the points of each part, writes them to the part, and sorts them there.
+    /// Places the points of `members` in linear time, by bucket sort: counts the points of each part, writes them to
+    /// the part, and sorts each part.
     pub(super) async fn update(&mut self, members: &[Member], slice: &mut TimeSlice) {
         assert!(
             members.len() <= INDEX_BITS as usize + 1,
@@ -113,7 +115,7 @@ impl Ring {
             }
             slice.step().await;
         }
-        // The end of each part. Writing the points of the part moves it to the start.
+        // Set each start to the end of its part; writing the points of the part moves it to the start.
         let mut end = 0;
         for some in self.starts.chunks_mut(PARTS_PER_STEP) {
             for start in some {
@@ -136,7 +138,7 @@ impl Ring {
         }
     }
 
-    /// Sorts the points of each part from `first` to `end`.
+    /// Sorts each part in `first..end`.
     fn sort_parts(&mut self, first: usize, end: usize) {
         for part in first..end {
             let next = self.starts.get(part + 1).map(|&start| start as usize);
@@ -145,8 +147,8 @@ impl Ring {
         }
     }
 
-    /// Where the point of a place on the circle stands in `points`. Constant time: a part has one point on average, and
-    /// hashes do not crowd.
+    /// Index in `points` of the first point at or after `place`. Constant time: a part has one point on average, and
+    /// hashes are evenly distributed.
     fn find(&self, place: u64) -> usize {
         let mut at = self.starts[(place >> self.part_shift) as usize] as usize;
         while self.points.get(at).is_some_and(|&point| point < place) {
@@ -155,7 +157,7 @@ impl Ring {
         if at == self.points.len() { 0 } else { at }
     }
 
-    /// The index of the key's member, or, when that does not fit or has too much to do, of the next along the ring.
+    /// Index of the key's member, or, if that does not fit or is overloaded, of the next one on the ring.
     pub(super) fn choose(
         &self,
         members: &[Member],
@@ -169,7 +171,7 @@ impl Ring {
         }
         let can_take =
             |index: usize| fits(&members[index]) && self.has_room(&members[index], &load, load_sum);
-        // Keys need not be mixed well, and mixed they cannot be chosen to be a server's points.
+        // Mixing spreads poor keys, and prevents keys chosen to match a server's points.
         let mut at = self.find(mix(key) & !INDEX_BITS);
         let owner = self.member_at(at);
         for _ in 0..HASH_WALK_MAX {
@@ -183,7 +185,7 @@ impl Ring {
                 at + 1
             };
         }
-        // Nearly all are full: the next in the list, which is as good as any and the same for all keys of the owner.
+        // Nearly all members are full: take the next one in the list, which is the same for all keys of the owner.
         let others = || (owner..members.len()).chain(0..owner);
         others()
             .find(|&index| can_take(index))
@@ -194,8 +196,8 @@ impl Ring {
         (self.points[at] & INDEX_BITS) as usize
     }
 
-    /// Whether a member has, with the new request, no more than its share times the factor, rounded up. The sum of all
-    /// shares is above the sum of all loads, so some member always has room.
+    /// Whether a member has, with the new request, at most its share times the factor, rounded up. The sum of these
+    /// bounds exceeds the sum of all loads, so some member always has room.
     fn has_room(&self, member: &Member, load: impl Fn(&Member) -> u32, load_sum: u32) -> bool {
         let Some(percent) = self.load_percent_max else {
             return true;
@@ -210,7 +212,7 @@ impl Ring {
 }
 
 impl Density {
-    /// The highest that keeps a group within its bounds.
+    /// The highest density within the limits of the ring's size.
     fn of(weight_sum: u64, members: usize) -> Self {
         let points = RING_POINTS_MAX.min(RING_POINTS_PER_MEMBER * members) as u64;
         match points / weight_sum {
@@ -219,7 +221,7 @@ impl Density {
         }
     }
 
-    /// At least one: every member is on the ring.
+    /// At least 1, so that every member is on the ring.
     fn points(self, weight: u32) -> u32 {
         match self {
             Density::Points(doublings) => weight << doublings,
@@ -227,7 +229,7 @@ impl Density {
         }
     }
 
-    /// The points of the member at `index`, not sorted.
+    /// The points of the member at `index`, unsorted.
     fn points_of(self, member: &Member, index: usize) -> impl Iterator<Item = u64> {
         let mut place = member.identity;
         (0..self.points(member.weight)).map(move |_| {
@@ -296,8 +298,8 @@ mod tests {
             let sum: u32 = weights.iter().sum();
             for (server, (&weight, points)) in (0..).zip(weights.iter().zip(densities)) {
                 let expected = KEYS as f64 * f64::from(weight) / f64::from(sum);
-                // A share is the sum of as many exponential gaps as there are points: its standard deviation is one
-                // part in the root of them. On top comes that of drawing the keys.
+                // A share is a sum of exponential gaps, one per point: its relative standard deviation is one over the
+                // square root of their number. The deviation of drawing the keys is added.
                 let deviation = expected / f64::from(points).sqrt() + expected.sqrt();
                 let difference = (count(&owners, server) - expected).abs();
                 assert!(
@@ -328,7 +330,7 @@ mod tests {
             heirs.iter().all(|&heir| heir < moved / 5),
             "{heirs:?} inherited {moved}"
         );
-        // And back: as if nothing had happened.
+        // When the server returns, so do its keys.
         balancer.update(&all);
         assert_eq!(owners(&mut balancer), before);
     }
@@ -392,8 +394,8 @@ mod tests {
 
     #[test]
     fn owners_of_keys_are_the_same_in_every_release() {
-        // XXH3's own value of nothing, and of an address; then where a few keys lie. A change of these numbers moves
-        // the keys of everybody who updates.
+        // The reference value of XXH3 for no input, an address, and the owners of some keys. A change of these numbers
+        // moves the keys of all users on an update.
         assert_eq!(key(b""), 0x2d06_8005_38d3_94c2);
         assert_eq!(
             address_key("::ffff:192.0.2.1".parse().unwrap()),
@@ -492,7 +494,7 @@ mod tests {
             let bound = RING_POINTS_MAX.min(RING_POINTS_PER_MEMBER * count);
             assert!(points <= bound && points >= count, "{points} for {count}");
         }
-        // A server of hardly any weight is on it, too.
+        // A server with very little weight is on the ring too.
         let mut ring = Ring::new(None);
         update(&mut ring, &members(&[vec![1000; 4095], vec![1]].concat()));
         assert!((0..ring.points.len()).any(|at| ring.member_at(at) == 4095));

@@ -1,13 +1,13 @@
-//! The policy `least_connections`: of all servers the one with the fewest requests in flight for its weight. Those that
-//! have equally few come in turn, by weight: without that an idle group would only ever use its first server.
+//! The policy `least_connections`: the server with the fewest requests in flight per weight. Equals take turns by
+//! weight; otherwise an idle group would use its first server only.
 //!
-//! In HTTP/1 a connection in use is a request in flight; the name is the one people know from other balancers.
+//! The name is the usual one: in HTTP/1, each connection in use has one request in flight.
 
 use super::Member;
 use super::power_of_two::cost;
 use super::round_robin::Turns;
 
-/// O(n): it looks at every server twice.
+/// O(n), in two passes.
 pub(super) fn choose(
     turns: &mut Turns,
     members: &[Member],
@@ -51,7 +51,7 @@ mod tests {
             ([1, 1, 1], [0, 0, 0], [20, 20, 20]),
             ([1, 2, 3], [0, 0, 0], [10, 20, 30]),
             ([1, 1, 1], [5, 6, 5], [30, 0, 30]),
-            // Two of weight 1 are as busy as four of weight 2.
+            // Per unit of weight, the first two have the same load.
             ([1, 2, 3], [2, 4, 9], [20, 40, 0]),
         ] {
             let draws = Draws {

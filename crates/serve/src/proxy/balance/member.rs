@@ -1,37 +1,36 @@
-//! Servers that may be chosen, and what is asked of a policy.
+//! Members of a balancer, and the question put to a policy.
 
-/// A server that may be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
-    /// Its index in the group.
+    /// Index in the group.
     pub(crate) server: u32,
-    /// Its effective weight: the configured one times [`WEIGHT_SCALE`](crate::limits::WEIGHT_SCALE), less while the
-    /// server starts slowly. Never 0.
+    /// Effective weight: the configured one times [`WEIGHT_SCALE`](crate::limits::WEIGHT_SCALE), reduced during slow
+    /// start. Never 0.
     pub(crate) weight: u32,
-    /// It is full when it has so many requests in flight, and not chosen then; `u32::MAX` when it is never full.
+    /// Number of requests in flight at which the server is full and not chosen; `u32::MAX` for no limit.
     pub(crate) load_max: u32,
-    /// What places its keys: the [`hash::key`](super::hash::key) of its name, so that every core, every restart and every Onrush with
-    /// the same file agree, whatever comes before it in the group.
+    /// Determines its position for `Hash`: the [`hash::key`](super::hash::key) of its address. It is the same on every
+    /// core, after every restart and on every machine with the same configuration, whatever the order of the group.
     pub(crate) identity: u64,
 }
 
-/// What a policy may want to know of a request and of the servers as they are now.
+/// State of a request and of the servers that a policy may need.
 #[derive(Debug)]
 pub(crate) struct Question<'a, Load, Latency> {
-    /// The [`hash::key`](super::hash::key) of what equal requests have in common. Only `Hash` reads it.
+    /// The [`hash::key`](super::hash::key) of the request, for `Hash` only.
     pub(crate) key: u64,
-    /// How many requests a server has in flight.
+    /// Returns a server's number of requests in flight.
     pub(crate) load: &'a Load,
-    /// How many all members have in flight together. Only `Hash` reads it.
+    /// Number of requests in flight of all members, for `Hash` only.
     pub(crate) load_sum: u32,
-    /// A server's latency as [`Ewma`](crate::proxy::ewma::Ewma) values it now, in nanoseconds; 0 when it is not known. Only
-    /// `PeakEwma` reads it.
+    /// Returns a server's latency in nanoseconds according to its [`Ewma`](crate::proxy::ewma::Ewma), 0 if unknown; for
+    /// `PeakEwma` only.
     pub(crate) latency: &'a Latency,
-    /// Servers on which this request has failed. They are not chosen.
+    /// Servers that must not be chosen, because this request failed there.
     pub(crate) avoid: &'a [u32],
 }
 
-/// What one more request costs at a member, for each unit of its weight: `amount / weight`, compared without dividing.
+/// Cost of one more request per unit of weight: `amount / weight`, compared without division.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     pub(super) amount: u64,

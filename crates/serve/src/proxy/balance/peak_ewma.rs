@@ -1,15 +1,15 @@
-//! The policy `peak_ewma`: of two servers drawn by chance, the one expected to be through with its requests first.
+//! The policy `peak_ewma`: of two servers drawn at random, the one expected to finish its requests first.
 //!
-//! What is expected is the server's latency, remembered as [`Ewma`](crate::proxy::ewma::Ewma) describes, times the
-//! requests it would then have in flight. This is the load metric of Finagle's "Power of Two Choices (P2C) + Peak EWMA"
-//! balancer (Finagle user guide, "Clients", Twitter), which Linkerd took over ("Beyond round robin: load balancing for
-//! latency", Buoyant, 2016). Here it is divided by the weight, too.
+//! The expected time is the server's latency, averaged by [`Ewma`](crate::proxy::ewma::Ewma), times the requests it
+//! would have in flight. This is the load metric of Finagle's "Power of Two Choices (P2C) + Peak EWMA" balancer
+//! (Finagle user guide, "Clients", Twitter), which Linkerd adopted ("Beyond round robin: load balancing for latency",
+//! Buoyant, 2016). Here it is also divided by the weight.
 
 use super::member::{Cost, Member};
 
-/// The cost of a server of which no response is known yet, while it works on its first: worse than every measured one, so
-/// that a newcomer is tried with a single request and not with a flood. As in Finagle. 2^47 ns is more than a day;
-/// the shift leaves room for the requests in flight.
+/// Latency assumed for a server that has not responded yet while its first request is in flight: higher than any
+/// measured one, so that a new server is tried with a single request (as in Finagle). 2^47 ns is more than a day; the
+/// shift leaves room for the factor of requests in flight.
 const UNKNOWN: u64 = u64::MAX >> 17;
 
 pub(super) fn cost(member: &Member, load: u32, latency: u64) -> Cost {
@@ -44,11 +44,11 @@ mod tests {
         for (weights, load, latency, expected) in [
             // 3 ms against 2 ms, both idle.
             ([1, 1], [0, 0], [3_000_000, 2_000_000], 1),
-            // 2 ms three times against 5 ms once.
+            // 2 ms for three requests against 5 ms for one.
             ([1, 1], [2, 0], [2_000_000, 5_000_000], 1),
             // The same, with three times the weight.
             ([3, 1], [2, 0], [2_000_000, 5_000_000], 0),
-            // Never tried: once, but not twice.
+            // No response yet: chosen when idle, but not for a second request.
             ([1, 1], [0, 0], [0, 1], 0),
             ([1, 1], [1, 0], [0, 60_000_000_000], 1),
         ] {

@@ -1,9 +1,8 @@
-//! The policy `power_of_two`: of two servers drawn by chance, the one with fewer requests in flight for its weight.
+//! The policy `power_of_two`: of two servers drawn at random, the one with fewer requests in flight per weight.
 //!
-//! Two choices instead of one bring the longest queue of n servers from about log n to about log log n (Mitzenmacher,
-//! "The power of two choices in randomized load balancing", 2001), at the cost of two glances however many servers there
-//! are. Unlike the least of all it does not make all that choose at the same time, here every core, take the
-//! same server.
+//! Two choices instead of one reduce the longest queue of n servers from about log n to about log log n (Mitzenmacher,
+//! "The power of two choices in randomized load balancing", 2001), and the cost does not grow with n. Unlike least
+//! connections, it does not send the requests of all cores to the same server when they choose at the same time.
 
 use onrush_engine::random::Random;
 
@@ -11,7 +10,7 @@ use super::member::{Cost, Member};
 use super::random::Lots;
 use crate::limits::DRAWS_MAX;
 
-/// Without the request itself: so idle servers are equal, and then the one drawn first, by weight, takes it.
+/// Without the new request, so that idle servers are equal and the first one drawn, by weight, is chosen.
 pub(super) fn cost(member: &Member, load: u32) -> Cost {
     Cost {
         amount: u64::from(load),
@@ -19,7 +18,8 @@ pub(super) fn cost(member: &Member, load: u32) -> Cost {
     }
 }
 
-/// The cheaper of two that fit; the first when both cost the same. When hardly any server fits, the cheapest of all.
+/// Draws two members that fit and returns the cheaper one; the first if their costs are equal. If hardly any member
+/// fits, returns the cheapest one of all.
 pub(super) fn choose(
     lots: &Lots,
     members: &[Member],
@@ -41,7 +41,7 @@ pub(super) fn choose(
             (false, false) => {}
         }
     }
-    // From anywhere, so that equals are equally likely.
+    // From a random start, so that members of equal cost are equally likely.
     let start = chance.below(members.len() as u64) as usize;
     let mut least: Option<(usize, Cost)> = None;
     for index in (start..members.len()).chain(0..start) {
@@ -53,7 +53,7 @@ pub(super) fn choose(
     least.map(|(index, _)| index)
 }
 
-/// Two different members of at least two, both by weight.
+/// Draws two different members by weight; there must be at least two.
 fn draw_two(lots: &Lots, count: usize, chance: &Random) -> (usize, usize) {
     let one = lots.draw(chance);
     for _ in 0..DRAWS_MAX {
@@ -62,7 +62,7 @@ fn draw_two(lots: &Lots, count: usize, chance: &Random) -> (usize, usize) {
             return (one, other);
         }
     }
-    // One of them has nearly all the weight: compare it with any other.
+    // One member has nearly all the weight: compare it with any other.
     let step = 1 + chance.below(count as u64 - 1) as usize;
     (one, (one + step) % count)
 }

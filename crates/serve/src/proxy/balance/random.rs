@@ -1,21 +1,21 @@
-//! The policy `random`: by chance, as likely as the weight says.
+//! The policy `random`: weighted random choice.
 
 use onrush_engine::random::Random;
 
 use super::Member;
 use crate::limits::DRAWS_MAX;
 
-/// Draws members by their weights in constant time: Walker's alias method ("An efficient method for generating discrete
-/// random variables with general distributions", 1977), with the table built as Vose does ("A linear algorithm for
-/// generating random numbers with a given distribution", 1991), in whole numbers.
+/// Draws members by weight in constant time: Walker's alias method ("An efficient method for generating discrete random
+/// variables with general distributions", 1977), with Vose's construction of the table ("A linear algorithm for
+/// generating random numbers with a given distribution", 1991), in integers.
 ///
-/// Imagine n columns of the same height, filled so that each has the weight of at most two members and every member has
-/// its whole weight somewhere. A draw is an even choice of a column and of a height in it:
+/// The table has n columns of the same height. Each column is divided among at most two members, so that every member's
+/// total is its weight. A draw picks a column and a height in it, both uniformly:
 ///
 /// ```text
 ///  weights 5 1 3      ┌───┬───┬───┐
-///  height  9 / 3      │ 0 │ 0 │ 2 │   column 0 is all member 0's,
-///                     │ 0 │ 0 │ 2 │   column 1 is member 1's up to a third and member 0's above
+///  height  9 / 3      │ 0 │ 0 │ 2 │   column 0 belongs to member 0,
+///                     │ 0 │ 0 │ 2 │   column 1 to member 1 up to a third, and to member 0 above
 ///                     │ 0 │ 1 │ 2 │
 ///                     └───┴───┴───┘
 /// ```
@@ -26,9 +26,10 @@ pub(super) struct Lots {
 
 #[derive(Clone, Copy, Debug)]
 struct Column {
-    /// Up to here, of 2^64, it is its own member's. A full column has 2^64 - 1, and itself as the other.
+    /// Height, out of 2^64, up to which the column belongs to its own member. A full column has 2^64 - 1, and itself as
+    /// `other`.
     own: u64,
-    /// Whose it is above.
+    /// The member above that height.
     other: u32,
 }
 
@@ -36,7 +37,7 @@ impl Lots {
     pub(super) fn update(&mut self, members: &[Member]) {
         let count = members.len() as u64;
         let height: u64 = members.iter().map(|member| u64::from(member.weight)).sum();
-        // Weights times n, so that the height of a column is a whole number: the sum of the weights.
+        // Weights times n, so that the height of a column, the sum of the weights, is an integer.
         let mut rest: Vec<u64> = members
             .iter()
             .map(|member| u64::from(member.weight) * count)
@@ -64,9 +65,9 @@ impl Lots {
         debug_assert!(low.is_empty(), "in whole numbers nothing is left over");
     }
 
-    /// The index of a member. There is at least one.
+    /// Draws the index of a member; there must be at least one.
     pub(super) fn draw(&self, chance: &Random) -> usize {
-        // The whole part of a number in 0..n is the column, its fraction the height.
+        // The integer part of a number in 0..n is the column, the fraction the height.
         let point = u128::from(chance.bits()) * self.columns.len() as u128;
         let index = (point >> 64) as usize;
         let Column { own, other } = self.columns[index];
@@ -78,7 +79,7 @@ impl Lots {
     }
 }
 
-/// Constant time as long as some servers fit; when hardly any does, those that do are counted through.
+/// Constant time while enough members fit; otherwise O(n).
 pub(super) fn choose(
     lots: &Lots,
     members: &[Member],
@@ -88,7 +89,7 @@ pub(super) fn choose(
     if members.is_empty() {
         return None;
     }
-    // What is drawn and rejected does not change the proportions of the rest.
+    // Rejected draws do not change the proportions of the others.
     for _ in 0..DRAWS_MAX {
         let index = lots.draw(chance);
         if fits(&members[index]) {

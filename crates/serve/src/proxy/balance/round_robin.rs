@@ -1,15 +1,15 @@
-//! The policy `round_robin`: each in turn, as often as its weight says.
+//! The policy `round_robin`: weighted round robin.
 
 use super::Member;
 
-/// Smooth weighted round robin as nginx introduced it: every server earns its weight, the richest is taken and pays what
-/// all have earned. Heavy servers are spread evenly instead of coming in bursts.
+/// Smooth weighted round robin, as in nginx: every server earns its weight as credit; the one with the highest credit
+/// is chosen and pays the sum earned by all. Heavy servers are spread evenly instead of being chosen in bursts.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
-    /// How far each member is behind its share. Invariant: the sum is 0.
+    /// Credit of each member. Invariant: the sum is 0.
     credits: Vec<i64>,
-    /// Which of equals comes first, modulo the number of members: another on each core, since otherwise a group that
-    /// came up is met by the first request of every core at the same server.
+    /// The first index among equal credits, modulo the number of members. It differs between cores: otherwise the first
+    /// requests of all cores would go to the same server.
     start: u64,
 }
 
@@ -21,8 +21,8 @@ impl Turns {
         }
     }
 
-    /// Who stays keeps what it is owed, but not more than one full turn; who is new is owed nothing. Both lists are in
-    /// ascending order of their servers.
+    /// Members that stay keep their credit, up to one full turn; new ones start with 0. Both lists are in ascending
+    /// order of their servers.
     pub(super) fn update(&mut self, before: &[Member], members: &[Member]) {
         let turn: i64 = members.iter().map(|member| i64::from(member.weight)).sum();
         let mut old = before.iter().zip(&self.credits).peekable();
@@ -38,7 +38,7 @@ impl Turns {
         self.credits = credits;
     }
 
-    /// The index of the member whose turn it is among those that fit. The others earn nothing meanwhile.
+    /// Chooses the next member among those that fit. The others earn no credit.
     pub(super) fn next(
         &mut self,
         members: &[Member],
@@ -67,7 +67,7 @@ impl Turns {
     }
 }
 
-/// Takes the same from all, to within 1, so that the sum is 0 again.
+/// Subtracts the same amount, within 1, from all credits, so that the sum is 0 again.
 fn settle(credits: &mut [i64]) {
     let count = credits.len() as i64;
     if count == 0 {
@@ -87,7 +87,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The order in which servers come.
     #[track_caller]
     fn check(draws: &Draws<'_>, expected: &[u32]) {
         let mut balancer = draws.balancer();
@@ -121,7 +120,7 @@ mod tests {
             ..Draws::idle(Policy::RoundRobin, &[2, 5, 1, 9], 0)
         };
         check(&draws, &[0, 2, 0, 0, 2, 0]);
-        // Later they get their share, and no more.
+        // Afterwards they get their share and no more.
         let mut balancer = draws.balancer();
         for _ in 0..99 {
             assert!([Some(0), Some(2)].contains(&draws.choose(&mut balancer, 0)));

@@ -1,5 +1,4 @@
-//! Groups for the tests of policies: frozen ones, that are asked again and again, and queues, in which requests come and
-//! servers work in virtual time.
+//! Simulations for the tests of policies: groups whose state does not change, and queues in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,7 +12,7 @@ use super::{Balancer, Member, Policy, Question};
 use crate::limits::WEIGHT_SCALE;
 use crate::proxy::ewma::{Decay, Ewma};
 
-/// A member as groups make it.
+/// A member with a scaled weight, as groups create it.
 pub(super) fn member(server: u32, weight: u32) -> Member {
     Member {
         server,
@@ -23,22 +22,21 @@ pub(super) fn member(server: u32, weight: u32) -> Member {
     }
 }
 
-/// Questions to a group that stays as it is.
+/// A group whose state does not change between choices.
 #[derive(Clone, Debug)]
 pub(super) struct Draws<'a> {
     pub(super) policy: Policy,
     pub(super) weights: &'a [u32],
     pub(super) seed: u64,
-    /// In flight, by server; 0 for those behind the end.
+    /// Requests in flight by server; 0 beyond the end.
     pub(super) load: &'a [u32],
-    /// Latency in nanoseconds, by server; unknown for those behind the end.
+    /// Latency in nanoseconds by server; unknown beyond the end.
     pub(super) latency: &'a [u64],
     pub(super) full: &'a [u32],
     pub(super) avoid: &'a [u32],
 }
 
 impl<'a> Draws<'a> {
-    /// Nothing in flight, nothing known.
     pub(super) fn idle(policy: Policy, weights: &'a [u32], seed: u64) -> Self {
         Self {
             policy,
@@ -77,7 +75,7 @@ impl<'a> Draws<'a> {
     }
 }
 
-/// How many of `count` questions each server gets; keys are those from 0 on.
+/// Number of choices of each server, for the keys `0..count`.
 pub(super) fn shares(draws: &Draws<'_>, count: u32) -> Vec<u32> {
     let mut balancer = draws.balancer();
     let mut shares = vec![0; draws.weights.len()];
@@ -88,7 +86,8 @@ pub(super) fn shares(draws: &Draws<'_>, count: u32) -> Vec<u32> {
     shares
 }
 
-/// The shares are within five standard deviations of a binomial with the weights' probabilities.
+/// Asserts that the shares are within five standard deviations of a binomial distribution with the weights'
+/// probabilities.
 #[track_caller]
 pub(super) fn assert_shares(shares: &[u32], weights: &[u32], seed: u64) {
     let count = f64::from(shares.iter().sum::<u32>());
@@ -103,43 +102,41 @@ pub(super) fn assert_shares(shares: &[u32], weights: &[u32], seed: u64) {
     }
 }
 
-/// Servers with one queue each. Requests come by chance (exponential gaps) and take exponential times.
+/// Servers with one queue each. Arrivals are a Poisson process, service times are exponential.
 #[derive(Clone, Debug)]
 pub(super) struct Queues {
     pub(super) policy: Policy,
     pub(super) weights: Vec<u32>,
-    /// Mean nanoseconds of work for a request, by server.
+    /// Mean service time by server, in nanoseconds.
     pub(super) service: Vec<u64>,
-    /// Mean nanoseconds between two requests.
+    /// Mean time between arrivals, in nanoseconds.
     pub(super) gap: f64,
     pub(super) requests: u32,
-    /// A server with so many requests is full.
+    /// Number of requests at which a server is full.
     pub(super) load_max: u32,
     pub(super) slowdown: Option<Slowdown>,
     pub(super) seed: u64,
 }
 
-/// A server that is slower for a while.
 #[derive(Clone, Debug)]
 pub(super) struct Slowdown {
     pub(super) server: usize,
     pub(super) factor: u64,
-    /// From when to when, counted in requests that have come.
+    /// The slow period, in numbers of arrived requests.
     pub(super) requests: Range<u32>,
 }
 
-/// What came of it.
 pub(super) struct Outcome {
-    /// Nanoseconds from coming to done, ascending.
+    /// Time from arrival to completion in nanoseconds, ascending.
     latencies: Vec<u64>,
     /// The server of each request.
     chosen: Vec<u32>,
-    /// Requests by server.
+    /// Number of requests by server.
     pub(super) taken: Vec<u32>,
 }
 
 impl Queues {
-    /// `count` equal servers with a mean of 1 ms, and so many requests that they work this share of the time.
+    /// `count` equal servers with a mean service time of 1 ms and this utilisation.
     pub(super) fn even(policy: Policy, count: usize, utilisation: f64, seed: u64) -> Self {
         Self {
             policy,
@@ -166,7 +163,7 @@ impl Queues {
         let chance = Random::new(!self.seed);
         let mut ewmas = vec![Ewma::default(); count];
         let decay = Decay::new(TIME_CONSTANT);
-        // When each request came, by server; and when the first of a queue is done.
+        // Arrival times of the queued requests by server; completion times of the requests in service.
         let mut queues: Vec<VecDeque<u64>> = vec![VecDeque::new(); count];
         let mut done: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
         let mut outcome = Outcome {
@@ -237,12 +234,12 @@ impl Outcome {
         self.latencies[self.latencies.len() * percent / 100]
     }
 
-    /// The share of some requests that one server took.
+    /// Fraction of `requests` that `server` got.
     pub(super) fn share(&self, server: u32, requests: Range<usize>) -> f64 {
         let chosen = &self.chosen[requests];
         chosen.iter().filter(|&&taken| taken == server).count() as f64 / chosen.len() as f64
     }
 }
 
-/// Short, so that virtual seconds suffice to see a server forgiven.
+/// Short, so that a recovered server is used again within virtual seconds.
 const TIME_CONSTANT: Duration = Duration::from_millis(500);

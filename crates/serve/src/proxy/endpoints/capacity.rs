@@ -1,9 +1,9 @@
-//! Capacity of the servers of a group, and the queues that wait for it. Whether any does is a bit of the counter that a request
-//! changes anyway: where none waits, nothing else is read.
+//! Capacity of the servers of a group, and the queues that wait for it. One bit of the counter that every request
+//! changes anyway shows whether any queue waits, so no other memory is read when none does.
 //!
 //! ```text
-//!   to wait:     enter the line -> mark the endpoints -> look for capacity (and find what was released before)
-//!   to release:  decrement -> find the mark (of a queue that found none before) -> call the first in the line
+//!   to wait:     enter the line -> mark the endpoints -> try again (finds capacity released before)
+//!   to release:  decrement -> see the mark (of a queue that found none before) -> call the first in the line
 //! ```
 
 use std::sync::Arc;
@@ -15,12 +15,11 @@ use super::state::WAITED_FOR;
 use super::{Availability, Endpoint, Endpoints};
 
 impl Endpoints {
-    /// The queues that wait for capacity.
     pub(crate) fn line(&self) -> &Line {
         &self.notice.line
     }
 
-    /// [`Line::enter`], so that whoever releases a connection from now on calls.
+    /// [`Line::enter`], then marks the endpoints, so that releasing a connection calls a queue.
     pub(crate) fn enter_line(&self, queue: u64, waker: &Waker, state: (Position, u64)) -> u64 {
         let may_be_more = || self.may_have_capacity_for_others();
         let passed = self.line().enter(queue, waker, state, may_be_more);
@@ -33,13 +32,14 @@ impl Endpoints {
         passed
     }
 
-    /// Whether another queue of the line may find capacity where one has found none. As long as two configurations share the
-    /// line, there may be some on a server that only the other one has, or within a bound that only the other one has.
+    /// Whether another queue of the line may find capacity where one has found none. If two configurations share the
+    /// line, there may be capacity that only the other one can use, on a server it alone has or within its higher
+    /// limit.
     pub(crate) fn may_have_capacity_for_others(&self) -> bool {
         Arc::strong_count(&self.notice) > 1 || self.has_capacity()
     }
 
-    /// Whether a server may have one more connection. O(n).
+    /// Whether any server can take one more connection. O(n).
     fn has_capacity(&self) -> bool {
         let has_capacity = |endpoint: &Endpoint| {
             matches!(endpoint.availability(), Availability::In { .. })
@@ -48,12 +48,12 @@ impl Endpoints {
         self.all.iter().any(has_capacity)
     }
 
-    /// Releases a connection that was [acquired](Endpoint::acquire), and calls a queue that waits for it.
+    /// Releases a connection that was [acquired](Endpoint::acquire), and calls a waiting queue, if any.
     pub(crate) fn release(&self, server: u32) {
         let in_flight = &self.all[server as usize].state.in_flight;
         if in_flight.fetch_sub(1, Ordering::AcqRel) & WAITED_FOR != 0 {
             self.line().call(|| {
-                // Whoever enters the line from here on marks it again.
+                // A queue that enters the line after this marks the endpoint again.
                 in_flight.fetch_and(!WAITED_FOR, Ordering::AcqRel);
             });
         }
@@ -78,7 +78,8 @@ mod tests {
     const ROUNDS: usize = 300;
     const TASKS: usize = 3;
 
-    /// Tasks of two cores reserve the only connection again and again, and release it; how often those of each had it.
+    /// Tasks on two cores repeatedly reserve the only connection and release it. Returns the number of reservations of
+    /// each core.
     fn take_turns(io: Io) -> Vec<usize> {
         let text = "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{ address = \"127.0.0.1:9\", connections_max = 1 }]\nqueue = { max = 10 }\n";
         let parsed = onrush_config::parse(text, std::path::Path::new("onrush.toml")).unwrap();
@@ -131,7 +132,7 @@ mod tests {
         }
     }
 
-    /// A group of servers that may have one connection each.
+    /// A group of servers with a limit of one connection each.
     fn group(servers: &[u16], before: Option<&Arc<Endpoints>>) -> Rc<Group> {
         let server = |port| format!("{{ address = \"127.0.0.1:{port}\", connections_max = 1 }}");
         let servers: Vec<String> = servers.iter().map(server).collect();
@@ -153,7 +154,7 @@ mod tests {
         )
     }
 
-    /// A request that reserves a connection as soon as there is one, and releases it; whether it has.
+    /// Starts a request that waits for a connection and releases it. Returns a flag that is set afterwards.
     fn wait(group: &Rc<Group>, core: &Core) -> Rc<Cell<bool>> {
         let was_served: Rc<Cell<bool>> = Rc::default();
         let (group, served) = (Rc::clone(group), Rc::clone(&was_served));
@@ -166,7 +167,7 @@ mod tests {
         was_served
     }
 
-    /// Lets all tasks run that can.
+    /// Lets all tasks that are ready run.
     async fn settle(core: &Core) {
         for _ in 0..10 {
             core.yield_now().await;

@@ -1,4 +1,4 @@
-//! An endpoint of a group, and what its configuration says of it.
+//! An endpoint of a group in one configuration.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,40 +9,41 @@ use onrush_engine::{Address, Instant};
 use super::state::{Duty, Location, State, WAITED_FOR};
 use crate::proxy::ejection::{EjectionState, Presence};
 
-/// Where a server may be: its address, or one of those of its name.
+/// One address of a server: the configured one, or one that its name resolves to.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
-    /// Connections with a request in flight that it may have; `u32::MAX` for no bound.
+    /// Limit of requests in flight; `u32::MAX` for none.
     pub(crate) connections_max: u32,
-    /// Where it is when its address needs no resolving.
+    /// The address, if it needs no resolving.
     fixed: Option<Location>,
-    /// By active checks.
+    /// Result of active checks.
     pub(super) is_healthy: Arc<AtomicBool>,
     deciders: Deciders,
-    /// Whether active checks are made, and were in the configuration before, and are gone on with.
+    /// Whether active checks continue those of the previous configuration.
     was_checked: bool,
     pub(super) state: Arc<State>,
 }
 
-/// What decides in a configuration whether servers may have requests.
+/// The mechanisms that may take servers of a configuration out of service.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deciders {
     /// Active checks.
     checks: bool,
-    /// What requests meet there, unless it is the only one.
+    /// Ejection because of request outcomes; never applies to the only endpoint of a group.
     requests: bool,
 }
 
-/// Whether a server may have requests now.
+/// Whether a server may get requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Availability {
-    /// It may, since so many nanoseconds of the clock (0: always).
-    In { since: u64 },
-    /// It may not.
+    /// It may, since this time of the clock in nanoseconds (0: always).
+    In {
+        since: u64,
+    },
     Out,
 }
 
-/// Where a server is whose address needs no resolving.
+/// The address of a server that needs no resolving.
 pub(super) fn fixed_address(server: &plan::Server) -> Option<Location> {
     let address = match &server.address {
         ServerAddress::Ip(address) => Address::Tcp(*address),
@@ -56,7 +57,7 @@ pub(super) fn fixed_address(server: &plan::Server) -> Option<Location> {
     })
 }
 
-/// How many addresses a server may turn out to have.
+/// Largest number of addresses of a server.
 pub(super) fn endpoints_max(server: &plan::Server) -> usize {
     match server.address.may_be_several() {
         true => server.addresses_max as usize,
@@ -69,15 +70,14 @@ impl Deciders {
         let endpoints: usize = upstream.servers.iter().map(endpoints_max).sum();
         Self {
             checks: upstream.health.is_some(),
-            // One always stays.
             requests: upstream.eject.is_some() && endpoints > 1,
         }
     }
 }
 
 impl Endpoint {
-    /// `known` is the same server's endpoint in the configuration before. What checks or requests have shown counts only where
-    /// they go on: otherwise nothing would ever change it back.
+    /// `known` is the same server's endpoint in the previous configuration. Results of checks and ejection are taken
+    /// over only if both configurations have the mechanism; otherwise nothing would ever revert them.
     pub(super) fn new(
         server: &plan::Server,
         fixed: Option<Location>,
@@ -89,7 +89,7 @@ impl Endpoint {
             && deciders.requests
             && !known.deciders.requests
         {
-            // If it is out, an earlier configuration took it out, and the one before ignores that.
+            // A server that is out was ejected under an older configuration; the previous one ignored it.
             known.state.ejection.begin_anew();
         }
         Self {
@@ -109,7 +109,7 @@ impl Endpoint {
         self.fixed.is_some() || self.state.location().is_some()
     }
 
-    /// Where the server is and its weight.
+    /// Current address and weight.
     pub(crate) fn location(&self) -> Option<Location> {
         let location = self.fixed.clone();
         let mut location = location.or_else(|| self.state.location().clone())?;
@@ -119,17 +119,16 @@ impl Endpoint {
         Some(location)
     }
 
-    /// What an administrator wants of it.
     pub(crate) fn duty(&self) -> Duty {
         self.state.duty()
     }
 
-    /// Whether its weight was given by hand.
+    /// Whether its weight was set through the admin interface.
     pub(crate) fn is_weighed(&self) -> bool {
         self.state.weight().is_some()
     }
 
-    /// Whether it has been taken out.
+    /// State of ejection; always `In` if this configuration does not eject.
     pub(crate) fn presence(&self) -> Presence {
         match self.deciders.requests {
             true => self.state.ejection.presence(),
@@ -137,17 +136,17 @@ impl Endpoint {
         }
     }
 
-    /// Whether what requests meet may take it out.
+    /// Whether request outcomes may take it out.
     pub(crate) fn may_be_taken_out(&self) -> bool {
         self.deciders.requests
     }
 
-    /// Its state of ejection, whether or not this configuration applies it.
+    /// State of ejection, whether or not this configuration uses it.
     pub(in crate::proxy) fn ejection(&self) -> &EjectionState {
         &self.state.ejection
     }
 
-    /// It may have requests, or is on trial, since `now`.
+    /// Sets the start of its current service or trial.
     pub(in crate::proxy) fn set_since(&self, now: Instant) {
         self.state.set_since(now);
     }
@@ -157,22 +156,22 @@ impl Endpoint {
         Arc::strong_count(&self.state) == 1
     }
 
-    /// Since when it is on trial, if it is.
+    /// Start of the trial, if it is on trial.
     pub(crate) fn on_trial_since(&self) -> Instant {
         Instant::from_nanoseconds(self.state.since.load(Ordering::Relaxed))
     }
 
-    /// What active checks have said of it in the configuration before, if they were made there and are made here.
+    /// Result of the checks under the previous configuration, if checks continue.
     pub(crate) fn checked_before(&self) -> Option<bool> {
         self.was_checked.then(|| self.is_healthy())
     }
 
-    /// Whether active checks believe it to be up.
+    /// Whether active checks consider it up.
     pub(crate) fn is_healthy(&self) -> bool {
         self.is_healthy.load(Ordering::Relaxed)
     }
 
-    /// Whether it may have requests, apart from being vacant.
+    /// Whether it may get requests, provided it has an address.
     pub(crate) fn availability(&self) -> Availability {
         if !self.is_healthy() || self.presence() != Presence::In || self.duty() != Duty::Serve {
             return Availability::Out;
@@ -182,18 +181,18 @@ impl Endpoint {
         }
     }
 
-    /// Whether a client that has been with it may come again.
+    /// Whether it accepts requests of clients that stick to it.
     pub(crate) fn takes_its_clients(&self) -> bool {
         self.is_healthy() && self.presence() == Presence::In && self.duty() != Duty::Rest
     }
 
-    /// Requests in flight of all cores, when there is a bound.
+    /// Requests in flight of all cores; counted only if the group has a limit.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
         self.state.in_flight.load(Ordering::Relaxed) & !WAITED_FOR
     }
 
-    /// Takes one of the connections it may have, if any is left.
+    /// Reserves a connection, if the limit allows one more.
     pub(crate) fn acquire(&self) -> bool {
         self.state
             .in_flight

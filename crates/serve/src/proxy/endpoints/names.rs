@@ -1,18 +1,17 @@
-//! What a server of a group is known by from one configuration to the next: its address as it is written, and, should
-//! that stand there more than once, how often it does before.
+//! Identity of a group's servers across configurations: the configured address, and its occurrence if it is there more
+//! than once.
 
 use std::collections::HashMap;
 
 use onrush_config::plan::{ServerAddress, Upstream};
 
-/// The names of a group's servers, in their order.
 #[derive(Debug)]
 pub(super) struct Names(Vec<Name>);
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Name {
     address: ServerAddress,
-    /// Equal addresses before it.
+    /// Number of equal addresses before it.
     occurrence: usize,
 }
 
@@ -30,7 +29,7 @@ impl Names {
         Self(names.collect())
     }
 
-    /// The position of each name in `before`.
+    /// Index of each name in `before`.
     pub(super) fn positions_in(&self, before: &Names) -> Vec<Option<usize>> {
         let positions: HashMap<&Name, usize> = before.0.iter().zip(0..).collect();
         let place = |name| positions.get(name).copied();

@@ -1,4 +1,4 @@
-//! What all cores share of one server, whatever its configuration says.
+//! State of a server that all cores and all configurations share.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -7,52 +7,52 @@ use onrush_engine::{Address, Instant};
 
 use crate::proxy::ejection::EjectionState;
 
-/// The bit of an endpoint's requests in flight that says that requests may wait for capacity there.
+/// Bit of `in_flight` that is set while requests may be waiting for capacity.
 pub(super) const WAITED_FOR: u32 = 1 << 31;
 
-/// What is known of the server at an endpoint.
 #[derive(Debug)]
 pub(super) struct State {
-    /// Where its name leads, and its weight; `None` while the endpoint is vacant. Locked only when that changes and when a
-    /// core refreshes what it has seen.
+    /// Resolved address and weight; `None` while the endpoint is vacant. Locked only for changes and when a core
+    /// refreshes its view.
     found: Mutex<Option<Location>>,
     /// A [`Duty`].
     duty: AtomicU8,
-    /// The weight that it was given by hand; 0 for that of the configuration.
+    /// Weight set through the admin interface; 0 for the configured one.
     weight: AtomicU32,
     pub(super) ejection: EjectionState,
-    /// Since when it may have requests, or is on trial, in nanoseconds of the clock; 0 for a server that was never away.
+    /// Start of its current service or trial, in nanoseconds of the clock; 0 for a server that has always been in
+    /// service.
     pub(super) since: AtomicU64,
-    /// Requests in flight of all cores and configurations, counted only with a bound, and [`WAITED_FOR`].
+    /// Requests in flight of all cores and configurations, counted only with a limit; and [`WAITED_FOR`].
     pub(super) in_flight: AtomicU32,
 }
 
-/// Where a server is and how much it takes.
+/// Address and weight of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
     pub(crate) address: Address,
     pub(crate) weight: u32,
-    /// Whether it gets requests only when no other server can take them.
+    /// Whether it gets requests only when no primary server is available.
     pub(crate) backup: bool,
 }
 
-/// What an administrator wants of a server. What lets it have more comes first.
+/// Administrative state of a server, from the most to the least available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Duty {
     /// It gets requests, if it is up.
     Serve,
-    /// It gets those of clients that have been with it, and no others.
+    /// It gets requests of clients that stick to it, and no others.
     Drain,
-    /// It gets none.
+    /// It gets no requests.
     Rest,
 }
 
 impl Duty {
-    /// All of them.
+    /// All states.
     pub const ALL: [Duty; 3] = [Duty::Serve, Duty::Drain, Duty::Rest];
 
-    /// As it is written: HAProxy's words but for the last one, which it calls `maint`.
+    /// Name in the admin interface: as in HAProxy, which calls the last one `maint`.
     pub fn name(self) -> &'static str {
         match self {
             Duty::Serve => "up",
@@ -64,7 +64,7 @@ impl Duty {
 
 impl State {
     pub(super) fn location(&self) -> MutexGuard<'_, Option<Location>> {
-        // Nothing can panic while it is held; and a panic ends the process.
+        // No code panics while the lock is held, and a panic ends the process.
         self.found
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -79,7 +79,7 @@ impl State {
         self.duty.store(duty as u8, Ordering::Relaxed);
     }
 
-    /// The weight that it was given by hand.
+    /// Weight set through the admin interface.
     pub(super) fn weight(&self) -> Option<u32> {
         Some(self.weight.load(Ordering::Relaxed)).filter(|&weight| weight > 0)
     }
@@ -93,7 +93,6 @@ impl State {
     }
 }
 
-/// Of a server that nothing is known of.
 impl Default for State {
     fn default() -> Self {
         Self {

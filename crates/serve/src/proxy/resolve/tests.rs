@@ -401,7 +401,7 @@ fn addresses_without_a_route_are_left_out_unless_there_are_no_others() {
         assert_eq!(reachable(addresses, |ip| ip.is_ipv4()), left);
     }
     assert!(has_route(Ipv4Addr::LOCALHOST.into()));
-    // A broadcast address needs leave that is not asked for.
+    // Connecting to a broadcast address requires SO_BROADCAST, which is not set.
     assert!(!has_route(Ipv4Addr::BROADCAST.into()));
 }
 
